@@ -1,0 +1,2 @@
+//! The `crucible` program.
+fn main() {}

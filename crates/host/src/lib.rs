@@ -1,0 +1,1 @@
+//! The outside world as values passed in: files, locks, HTTP, environment, clock.

@@ -1,0 +1,1 @@
+//! SQLite, hash-chained events, content-addressed artifacts.

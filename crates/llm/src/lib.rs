@@ -1,0 +1,1 @@
+//! Model providers, retries, budgets, cassettes.

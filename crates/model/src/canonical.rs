@@ -1,0 +1,21 @@
+//! Canonical JSON (RFC 8785): one value, one sequence of bytes.
+//!
+//! Everything that is hashed, signed or compared goes through here, so that key order, white space
+//! and number spelling can never make two equal values look different.
+
+use serde::Serialize;
+
+/// The value has no canonical form, for example a map with keys that are not strings or a number
+/// that is not finite.
+#[derive(Debug, thiserror::Error)]
+#[error("this value has no canonical JSON form: {0}")]
+pub struct CanonicalError(#[from] serde_json::Error);
+
+/// Writes `value` as RFC 8785 canonical JSON, without a final newline.
+///
+/// # Errors
+///
+/// Fails when the value cannot be expressed in JSON at all.
+pub fn to_canonical_json<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
+    Ok(serde_json_canonicalizer::to_vec(value)?)
+}

@@ -1,0 +1,69 @@
+//! The exit codes of the `crucible` program, in one list.
+//!
+//! `cli` maps every error to one of these, once and without a wildcard. The numbers are a contract
+//! with scripts and CI: a meaning is never moved to another number.
+
+use serde::Serialize;
+
+/// How a command ended, as its process exit code tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitStatus {
+    /// 0: done.
+    Success,
+    /// 1: a policy said no (patch, plan, gate, verify), or a general error.
+    Refused,
+    /// 2: the command line or the configuration is wrong; under `crawl`, a plan rejected by safety.
+    Usage,
+    /// 3: an artifact does not match its schema.
+    Schema,
+    /// 4: a rate limit is exhausted.
+    RateLimited,
+    /// 7: a packet or a context is over its limit.
+    OverLimit,
+    /// 8: a secret was detected.
+    SecretDetected,
+    /// 9: a lock is held by someone else.
+    LockHeld,
+    /// 10: a phase, hook or gate ran out of time.
+    TimedOut,
+    /// 70: the model provider failed, an exhausted budget included.
+    Provider,
+    /// 130: interrupted; the state is saved and the next command resumes.
+    Interrupted,
+}
+
+impl ExitStatus {
+    /// Every status, in the order of its number.
+    pub const ALL: [Self; 11] = [
+        Self::Success,
+        Self::Refused,
+        Self::Usage,
+        Self::Schema,
+        Self::RateLimited,
+        Self::OverLimit,
+        Self::SecretDetected,
+        Self::LockHeld,
+        Self::TimedOut,
+        Self::Provider,
+        Self::Interrupted,
+    ];
+
+    /// The process exit code.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Refused => 1,
+            Self::Usage => 2,
+            Self::Schema => 3,
+            Self::RateLimited => 4,
+            Self::OverLimit => 7,
+            Self::SecretDetected => 8,
+            Self::LockHeld => 9,
+            Self::TimedOut => 10,
+            Self::Provider => 70,
+            Self::Interrupted => 130,
+        }
+    }
+}

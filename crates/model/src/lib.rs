@@ -1,0 +1,28 @@
+//! The vocabulary that every other crate speaks.
+//!
+//! This crate owns the words and nothing else: digests, canonical JSON, paths inside a repository,
+//! text that came from outside, findings and verdicts, instants, ids and exit codes.
+//!
+//! What always holds: no I/O, no clock, no environment. Everything here is a value.
+
+mod canonical;
+mod digest;
+mod exit;
+mod finding;
+mod id;
+mod limit;
+mod prompt;
+mod repo_path;
+mod secret;
+mod time;
+
+pub use canonical::{CanonicalError, to_canonical_json};
+pub use digest::{Digest, DigestError, DigestWriter};
+pub use exit::ExitStatus;
+pub use finding::{Code, Finding, Level, Outcome, Verdict, VerdictReport};
+pub use id::{IdError, RunId};
+pub use limit::{ByteLimit, FileLimit};
+pub use prompt::{PromptBuilder, PromptText, UNTRUSTED_BANNER, Untrusted};
+pub use repo_path::{PathPrefix, RepoPath, RepoPathError};
+pub use secret::Secret;
+pub use time::{Clock, ClockSource, Timestamp, TimestampError};

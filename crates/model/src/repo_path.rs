@@ -1,0 +1,301 @@
+//! Paths inside a repository.
+//!
+//! A [`RepoPath`] is relative, POSIX, normalised and never reaches `.git`, in whatever spelling a file
+//! system might take for it. Everything that names a file in a repository for reading into a pack or
+//! for changing goes through this type; a path that does not parse is refused, not repaired.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest path that is accepted, in bytes; Linux's own limit.
+const MAX_BYTES: usize = 4096;
+
+/// A file or directory inside a repository, relative to its root.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RepoPath(String);
+
+/// Why a text is no path inside a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RepoPathError {
+    /// Nothing is named.
+    #[error("the path is empty")]
+    Empty,
+    /// It starts at the file system's root.
+    #[error("the path is absolute; name it relative to the repository's root")]
+    Absolute,
+    /// It names a drive or a share.
+    #[error("the path names a drive")]
+    Drive,
+    /// A segment is `.`, `..` or empty.
+    #[error("the path has an empty, `.` or `..` segment; write it in its shortest form")]
+    NotNormalised,
+    /// It holds a NUL byte.
+    #[error("the path holds a NUL byte")]
+    Nul,
+    /// It holds a backslash, which some systems read as a separator.
+    #[error("the path holds a backslash; separate its parts by `/`")]
+    Backslash,
+    /// It reaches git's own directory, under any spelling.
+    #[error("the path reaches git's own directory")]
+    GitDirectory,
+    /// It is not UTF-8.
+    #[error("the path is not UTF-8")]
+    NotUtf8,
+    /// It is longer than any file system allows.
+    #[error("the path is longer than 4096 bytes")]
+    TooLong,
+}
+
+impl RepoPath {
+    /// Reads a path as git writes it: raw bytes, no quoting.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the bytes are not UTF-8 or no path inside a repository.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RepoPathError> {
+        std::str::from_utf8(bytes).map_err(|_| RepoPathError::NotUtf8)?.parse()
+    }
+
+    /// The path as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The names on the way, from the root on.
+    pub fn segments(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.split('/')
+    }
+
+    /// The last name.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+
+    /// What follows the last dot of the last name, where the name does not begin with that dot.
+    #[must_use]
+    pub fn extension(&self) -> Option<&str> {
+        let (stem, extension) = self.file_name().rsplit_once('.')?;
+        (!stem.is_empty()).then_some(extension)
+    }
+}
+
+impl FromStr for RepoPath {
+    type Err = RepoPathError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        check(text)?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for RepoPath {
+    type Error = RepoPathError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        check(&text)?;
+        Ok(Self(text))
+    }
+}
+
+impl From<RepoPath> for String {
+    fn from(path: RepoPath) -> Self {
+        path.0
+    }
+}
+
+impl fmt::Display for RepoPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl AsRef<std::path::Path> for RepoPath {
+    fn as_ref(&self) -> &std::path::Path {
+        self.0.as_ref()
+    }
+}
+
+/// A place in a repository and everything below it: `src/`, `src/lib.rs`, or `.` for the whole.
+///
+/// Compared by whole segments: the prefix `src` holds `src/a` and not `srcs/a`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PathPrefix(Option<RepoPath>);
+
+impl PathPrefix {
+    /// The whole repository.
+    pub const ALL: Self = Self(None);
+
+    /// Whether `path` is this place or lies below it.
+    #[must_use]
+    pub fn contains(&self, path: &RepoPath) -> bool {
+        match &self.0 {
+            None => true,
+            Some(prefix) => {
+                path.0.strip_prefix(&prefix.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
+        }
+    }
+
+    /// Whether this is the whole repository.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl FromStr for PathPrefix {
+    type Err = RepoPathError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let trimmed = text.strip_suffix('/').unwrap_or(text);
+        if text == "." || text == "./" {
+            return Ok(Self::ALL);
+        }
+        trimmed.parse().map(|path| Self(Some(path)))
+    }
+}
+
+impl TryFrom<String> for PathPrefix {
+    type Error = RepoPathError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<PathPrefix> for String {
+    fn from(prefix: PathPrefix) -> Self {
+        prefix.to_string()
+    }
+}
+
+impl From<RepoPath> for PathPrefix {
+    fn from(path: RepoPath) -> Self {
+        Self(Some(path))
+    }
+}
+
+impl fmt::Display for PathPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_ref().map_or(".", RepoPath::as_str))
+    }
+}
+
+fn check(text: &str) -> Result<(), RepoPathError> {
+    if text.is_empty() {
+        return Err(RepoPathError::Empty);
+    }
+    if text.len() > MAX_BYTES {
+        return Err(RepoPathError::TooLong);
+    }
+    if text.contains('\0') {
+        return Err(RepoPathError::Nul);
+    }
+    if text.starts_with('/') {
+        return Err(RepoPathError::Absolute);
+    }
+    if text.starts_with("\\\\") || matches!(text.as_bytes(), [drive, b':', ..] if drive.is_ascii_alphabetic()) {
+        return Err(RepoPathError::Drive);
+    }
+    if text.contains('\\') {
+        return Err(RepoPathError::Backslash);
+    }
+    for segment in text.split('/') {
+        if matches!(segment, "" | "." | "..") {
+            return Err(RepoPathError::NotNormalised);
+        }
+        if is_git_directory(segment) {
+            return Err(RepoPathError::GitDirectory);
+        }
+    }
+    Ok(())
+}
+
+/// Whether some file system takes this name for `.git`: another case, the short names of FAT and NTFS,
+/// trailing dots and spaces, a stream suffix, or code points that HFS+ ignores.
+fn is_git_directory(segment: &str) -> bool {
+    let visible: String = segment.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();
+    let name = visible.split(':').next().unwrap_or_default();
+    let name = name.trim_end_matches(['.', ' ']).to_ascii_lowercase();
+    name == ".git" || name.strip_prefix("git~").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The code points that HFS+ leaves out when it compares names.
+fn is_ignored_by_hfs(c: char) -> bool {
+    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn accepts_the_names_that_real_repositories_hold() {
+        for good in ["a", "src/lib.rs", "a b/c\nd", ".gitignore", ".github/x", "git", "a/...", "ünï/codé", "x~1", ".gitmodules"] {
+            assert!(good.parse::<RepoPath>().is_ok(), "{good:?}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_leaves_the_repository() {
+        use RepoPathError::*;
+        for (bad, why) in [
+            ("", Empty),
+            ("/etc/passwd", Absolute),
+            ("C:/x", Drive),
+            ("c:x", Drive),
+            ("\\\\host\\share", Drive),
+            ("a\\..\\b", Backslash),
+            ("..", NotNormalised),
+            ("a/../b", NotNormalised),
+            ("a/./b", NotNormalised),
+            ("a//b", NotNormalised),
+            ("a/", NotNormalised),
+            ("a\0b", Nul),
+        ] {
+            assert_eq!(bad.parse::<RepoPath>(), Err(why), "{bad:?}");
+        }
+        assert_eq!("a".repeat(4097).parse::<RepoPath>(), Err(TooLong));
+        assert_eq!(RepoPath::from_bytes(b"\xff"), Err(NotUtf8));
+    }
+
+    #[test]
+    fn refuses_every_spelling_of_the_git_directory() {
+        for bad in [
+            ".git", ".GIT/config", "a/.git/hooks/x", ".Git", "git~1", "GIT~1/x", "git~12", ".git.", ".git ", ".git. .",
+            ".git::$INDEX_ALLOCATION", ".git:x", ".g\u{200c}it", "\u{feff}.git", "sub/GIT~2/config",
+        ] {
+            assert_eq!(bad.parse::<RepoPath>(), Err(RepoPathError::GitDirectory), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_holds_whole_segments_only() {
+        let prefix: PathPrefix = "src/".parse().unwrap();
+        assert!(prefix.contains(&"src/a".parse().unwrap()));
+        assert!(prefix.contains(&"src".parse().unwrap()));
+        assert!(!prefix.contains(&"srcs/a".parse().unwrap()));
+        assert!(PathPrefix::ALL.contains(&"x".parse().unwrap()));
+        assert!("../x".parse::<PathPrefix>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_never_leaves_the_root(text in "\\PC{0,40}|[./a\\\\:~]{0,20}") {
+            if let Ok(path) = text.parse::<RepoPath>() {
+                let joined = std::path::Path::new("/root").join(path.as_str());
+                prop_assert!(joined.components().all(|c| !matches!(c, std::path::Component::ParentDir)));
+                prop_assert!(joined.starts_with("/root"));
+                prop_assert_eq!(path.to_string(), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! git, snapshots, trees, and what a repository is built with.

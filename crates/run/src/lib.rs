@@ -1,0 +1,1 @@
+//! The governed change: contracts, roles, states, land.

@@ -1,0 +1,1 @@
+//! Secret rules, scanning and redaction.

@@ -1,0 +1,1 @@
+//! Gates, the verify report and the failure bundle.

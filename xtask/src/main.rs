@@ -1,0 +1,2 @@
+//! The project tooling.
+fn main() {}
