@@ -56,7 +56,9 @@ impl RepoPath {
     ///
     /// Fails when the bytes are not UTF-8 or no path inside a repository.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RepoPathError> {
-        std::str::from_utf8(bytes).map_err(|_| RepoPathError::NotUtf8)?.parse()
+        std::str::from_utf8(bytes)
+            .map_err(|_| RepoPathError::NotUtf8)?
+            .parse()
     }
 
     /// The path as text.
@@ -136,9 +138,10 @@ impl PathPrefix {
     pub fn contains(&self, path: &RepoPath) -> bool {
         match &self.0 {
             None => true,
-            Some(prefix) => {
-                path.0.strip_prefix(&prefix.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            }
+            Some(prefix) => path
+                .0
+                .strip_prefix(&prefix.0)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
         }
     }
 
@@ -200,7 +203,8 @@ fn check(text: &str) -> Result<(), RepoPathError> {
     if text.starts_with('/') {
         return Err(RepoPathError::Absolute);
     }
-    if text.starts_with("\\\\") || matches!(text.as_bytes(), [drive, b':', ..] if drive.is_ascii_alphabetic()) {
+    if text.starts_with("\\\\") || matches!(text.as_bytes(), [drive, b':', ..] if drive.is_ascii_alphabetic())
+    {
         return Err(RepoPathError::Drive);
     }
     if text.contains('\\') {
@@ -223,7 +227,10 @@ fn is_git_directory(segment: &str) -> bool {
     let visible: String = segment.chars().filter(|c| !is_ignored_by_hfs(*c)).collect();
     let name = visible.split(':').next().unwrap_or_default();
     let name = name.trim_end_matches(['.', ' ']).to_ascii_lowercase();
-    name == ".git" || name.strip_prefix("git~").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    name == ".git"
+        || name
+            .strip_prefix("git~")
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The code points that HFS+ leaves out when it compares names.
@@ -239,7 +246,18 @@ mod tests {
 
     #[test]
     fn accepts_the_names_that_real_repositories_hold() {
-        for good in ["a", "src/lib.rs", "a b/c\nd", ".gitignore", ".github/x", "git", "a/...", "ünï/codé", "x~1", ".gitmodules"] {
+        for good in [
+            "a",
+            "src/lib.rs",
+            "a b/c\nd",
+            ".gitignore",
+            ".github/x",
+            "git",
+            "a/...",
+            "ünï/codé",
+            "x~1",
+            ".gitmodules",
+        ] {
             assert!(good.parse::<RepoPath>().is_ok(), "{good:?}");
         }
     }
@@ -270,10 +288,27 @@ mod tests {
     #[test]
     fn refuses_every_spelling_of_the_git_directory() {
         for bad in [
-            ".git", ".GIT/config", "a/.git/hooks/x", ".Git", "git~1", "GIT~1/x", "git~12", ".git.", ".git ", ".git. .",
-            ".git::$INDEX_ALLOCATION", ".git:x", ".g\u{200c}it", "\u{feff}.git", "sub/GIT~2/config",
+            ".git",
+            ".GIT/config",
+            "a/.git/hooks/x",
+            ".Git",
+            "git~1",
+            "GIT~1/x",
+            "git~12",
+            ".git.",
+            ".git ",
+            ".git. .",
+            ".git::$INDEX_ALLOCATION",
+            ".git:x",
+            ".g\u{200c}it",
+            "\u{feff}.git",
+            "sub/GIT~2/config",
         ] {
-            assert_eq!(bad.parse::<RepoPath>(), Err(RepoPathError::GitDirectory), "{bad:?}");
+            assert_eq!(
+                bad.parse::<RepoPath>(),
+                Err(RepoPathError::GitDirectory),
+                "{bad:?}"
+            );
         }
     }
 

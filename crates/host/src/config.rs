@@ -1,0 +1,629 @@
+//! The layered configuration: flag, environment, project file, user file, default.
+//!
+//! One commented TOML text holds every key with its default; it is the schema, too. A key that is not in it
+//! is refused with the nearest one that is, and a value must have the type of its default. A table named
+//! `"*"` in the defaults is a template for tables that users name themselves, such as gates.
+//!
+//! What always holds: every effective value knows its source; a project's own file, which may come with a
+//! cloned repository, can neither weaken the sandbox nor send a key or a prompt to another machine
+//! ([`ConfigError::NotForProjects`]); those settings come from the user's file, the environment or a flag.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crucible_model::ByteLimit;
+use serde::Serialize;
+use toml::Value;
+
+use crate::env::Environment;
+use crate::fs::{FsError, read_up_to};
+
+/// Configuration files are small; anything larger is a mistake or an attack.
+const MAX_FILE: ByteLimit = ByteLimit(1024 * 1024);
+
+/// Variables whose names do not follow from their keys (`CRUCIBLE_` and the key in capitals).
+const VARIABLES: [(&str, &str); 3] = [
+    ("paths.runs_root", "CRUCIBLE_RUNS_ROOT"),
+    ("llm.budget.calls", "CRUCIBLE_OPENROUTER_BUDGET"),
+    ("sandbox.strength", "CRUCIBLE_SANDBOX"),
+];
+
+/// Keys that decide where data and keys go or how strong the walls are.
+const NOT_FOR_PROJECTS: [&str; 5] = [
+    "paths.runs_root",
+    "sandbox.strength",
+    "llm.claude-cli.binary",
+    "llm.*.api_key_env",
+    "llm.*.base_url",
+];
+
+/// Where an effective value comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "kind", content = "name")]
+pub enum Source {
+    /// The embedded defaults.
+    Default,
+    /// A configuration file.
+    File(PathBuf),
+    /// An environment variable.
+    Environment(String),
+    /// A command line flag.
+    Flag(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// One effective value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Setting {
+    /// The value; an empty string stands for "not set".
+    pub value: Value,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Why a configuration was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file could not be read.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// A file is not TOML.
+    #[error("{origin} is not TOML: {message}")]
+    Syntax {
+        /// Which file.
+        origin: String,
+        /// What the parser said.
+        message: String,
+    },
+    /// There is no such key.
+    #[error("{origin}: there is no setting `{key}`{}; `crucible config show` lists them", nearest.as_ref().map(|n| format!(", did you mean `{n}`?")).unwrap_or_default())]
+    UnknownKey {
+        /// Where it was named.
+        origin: String,
+        /// The key.
+        key: String,
+        /// The existing key that looks most like it.
+        nearest: Option<String>,
+    },
+    /// The value has another type than its default.
+    #[error("{origin}: `{key}` takes {expected}")]
+    WrongType {
+        /// Where it was set.
+        origin: String,
+        /// The key.
+        key: String,
+        /// What it takes.
+        expected: &'static str,
+    },
+    /// A project's file sets what only the user may.
+    #[error("{origin}: `{key}` is not for a project's file, which may come from somebody else; set it in your own {} or by {variable}", user_file.display())]
+    NotForProjects {
+        /// The project's file.
+        origin: String,
+        /// The key.
+        key: String,
+        /// Where the user can set it.
+        user_file: PathBuf,
+        /// The variable that sets it.
+        variable: String,
+    },
+}
+
+/// The effective configuration of one command.
+#[derive(Debug, Clone)]
+pub struct Config {
+    settings: BTreeMap<String, Setting>,
+    templates: Vec<(String, Value)>,
+}
+
+/// The files a configuration is made of, beside its defaults.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigFiles {
+    /// `.crucible/config.toml` of the project.
+    pub project: Option<PathBuf>,
+    /// The user's own file; used where it exists.
+    pub user: PathBuf,
+}
+
+impl ConfigFiles {
+    /// Looks for the project's file from `start` upward, to the directory that holds a `.git` or to the root.
+    #[must_use]
+    pub fn discover(env: &Environment, start: &Path) -> Self {
+        let mut project = None;
+        for dir in start.ancestors() {
+            let candidate = dir.join(".crucible/config.toml");
+            if candidate.is_file() {
+                project = Some(candidate);
+                break;
+            }
+            if dir.join(".git").exists() {
+                break;
+            }
+        }
+        let base = env
+            .get("XDG_CONFIG_HOME")
+            .filter(|dir| dir.starts_with('/'))
+            .map(PathBuf::from);
+        let base = base.or_else(|| env.home().map(|home| home.join(".config")));
+        Self {
+            project,
+            user: base.unwrap_or_default().join("crucible/config.toml"),
+        }
+    }
+}
+
+impl Config {
+    /// Reads every layer and checks every key.
+    ///
+    /// `flags` are pairs of a key and its value as given on the command line.
+    ///
+    /// # Errors
+    ///
+    /// Fails on the first file that cannot be read or value that is not allowed, naming where it stands.
+    pub fn load(
+        defaults: &str,
+        files: &ConfigFiles,
+        env: &Environment,
+        flags: &[(&str, String)],
+    ) -> Result<Self, ConfigError> {
+        let mut config = Self {
+            settings: BTreeMap::new(),
+            templates: Vec::new(),
+        };
+        for (key, value) in flatten(parse("the defaults", defaults)?) {
+            if key.contains(".*.") {
+                config.templates.push((key, value));
+            } else {
+                config.settings.insert(
+                    key,
+                    Setting {
+                        value,
+                        source: Source::Default,
+                    },
+                );
+            }
+        }
+        if files.user.is_file() {
+            config.read_file(&files.user, None)?;
+        }
+        if let Some(project) = &files.project {
+            config.read_file(project, Some(&files.user))?;
+        }
+        config.read_environment(env)?;
+        for (key, text) in flags {
+            let origin = format!("--{}", key.rsplit('.').next().unwrap_or(key).replace('_', "-"));
+            let value = config.typed(key, text, &origin)?;
+            config.set(key, value, Source::Flag(origin.clone()), &origin)?;
+        }
+        Ok(config)
+    }
+
+    /// A text, or `None` where it is not set.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.settings
+            .get(key)?
+            .value
+            .as_str()
+            .filter(|text| !text.is_empty())
+    }
+
+    /// A whole number, zero or larger; a negative one counts as zero.
+    #[must_use]
+    pub fn number(&self, key: &str) -> u64 {
+        let value = self
+            .settings
+            .get(key)
+            .and_then(|setting| setting.value.as_integer())
+            .unwrap_or_default();
+        u64::try_from(value).unwrap_or_default()
+    }
+
+    /// A fraction.
+    #[must_use]
+    pub fn fraction(&self, key: &str) -> Option<f64> {
+        let value = &self.settings.get(key)?.value;
+        value
+            .as_float()
+            .or_else(|| value.as_integer().map(|whole| whole as f64))
+    }
+
+    /// A list of texts.
+    #[must_use]
+    pub fn list(&self, key: &str) -> Vec<String> {
+        let list = self
+            .settings
+            .get(key)
+            .and_then(|setting| setting.value.as_array());
+        list.into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The names that users gave to tables below `table`, such as the gates.
+    #[must_use]
+    pub fn names_below(&self, table: &str) -> Vec<String> {
+        let prefix = format!("{table}.");
+        let below = self
+            .settings
+            .keys()
+            .filter_map(|key| key.strip_prefix(&prefix)?.split_once('.'));
+        let mut names: Vec<String> = below.map(|(name, _)| name.to_owned()).collect();
+        names.dedup();
+        names
+    }
+
+    /// Where a value comes from.
+    #[must_use]
+    pub fn source(&self, key: &str) -> Option<&Source> {
+        self.settings.get(key).map(|setting| &setting.source)
+    }
+
+    /// Every effective value, by key.
+    pub fn settings(&self) -> impl Iterator<Item = (&str, &Setting)> {
+        self.settings.iter().map(|(key, setting)| (key.as_str(), setting))
+    }
+
+    fn read_file(&mut self, path: &Path, as_project_of: Option<&Path>) -> Result<(), ConfigError> {
+        let origin = path.display().to_string();
+        let bytes = read_up_to(path, MAX_FILE)?;
+        let text = String::from_utf8(bytes).map_err(|_| ConfigError::Syntax {
+            origin: origin.clone(),
+            message: "it is not UTF-8".into(),
+        })?;
+        for (key, value) in flatten(parse(&origin, &text)?) {
+            if let Some(user_file) = as_project_of
+                && is_not_for_projects(&key, &value)
+            {
+                let variable = variable_of(&key);
+                return Err(ConfigError::NotForProjects {
+                    origin,
+                    key,
+                    user_file: user_file.to_owned(),
+                    variable,
+                });
+            }
+            self.set(&key, value, Source::File(path.to_owned()), &origin)?;
+        }
+        Ok(())
+    }
+
+    fn read_environment(&mut self, env: &Environment) -> Result<(), ConfigError> {
+        let keys: Vec<String> = self.settings.keys().cloned().collect();
+        for key in keys {
+            let variable = variable_of(&key);
+            if let Some(text) = env.get(&variable).filter(|text| !text.is_empty()) {
+                let origin = format!("environment {variable}");
+                let value = self.typed(&key, text, &origin)?;
+                self.set(&key, value, Source::Environment(variable), &origin)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads text from the environment or a flag as the type that the key takes.
+    fn typed(&self, key: &str, text: &str, origin: &str) -> Result<Value, ConfigError> {
+        let wrong = |expected| ConfigError::WrongType {
+            origin: origin.to_owned(),
+            key: key.to_owned(),
+            expected,
+        };
+        let default = self.default_of(key).ok_or_else(|| self.unknown(key, origin))?;
+        Ok(match default {
+            Value::Integer(_) => Value::Integer(text.parse().map_err(|_| wrong("a whole number"))?),
+            Value::Float(_) => Value::Float(text.parse().map_err(|_| wrong("a number"))?),
+            Value::Boolean(_) => Value::Boolean(text.parse().map_err(|_| wrong("true or false"))?),
+            Value::Array(_) => Value::Array(text.split(',').map(|item| Value::from(item.trim())).collect()),
+            Value::String(_) | Value::Datetime(_) | Value::Table(_) => Value::from(text),
+        })
+    }
+
+    fn set(&mut self, key: &str, value: Value, source: Source, origin: &str) -> Result<(), ConfigError> {
+        let default = self.default_of(key).ok_or_else(|| self.unknown(key, origin))?;
+        let wrong = |expected| ConfigError::WrongType {
+            origin: origin.to_owned(),
+            key: key.to_owned(),
+            expected,
+        };
+        let value = match (&default, value) {
+            (Value::Float(_), Value::Integer(whole)) => Value::Float(whole as f64),
+            (default, value) if default.same_type(&value) => value,
+            (default, _) => return Err(wrong(name_of_type(default))),
+        };
+        if matches!(&value, Value::Integer(number) if *number < 0) {
+            return Err(wrong("a whole number, zero or larger"));
+        }
+        if matches!(&value, Value::Array(items) if !items.iter().all(Value::is_str)) {
+            return Err(wrong("a list of texts"));
+        }
+        if let Some((pattern, _)) = self
+            .templates
+            .iter()
+            .find(|(pattern, _)| matches_template(pattern, key))
+        {
+            self.fill_template(&pattern.clone(), key);
+        }
+        self.settings.insert(key.to_owned(), Setting { value, source });
+        Ok(())
+    }
+
+    /// Gives a table that a user names the defaults of its template.
+    fn fill_template(&mut self, pattern: &str, key: &str) {
+        let Some((table, _)) = pattern.split_once(".*.") else {
+            return;
+        };
+        let Some(name) = key
+            .strip_prefix(table)
+            .and_then(|rest| rest.get(1..)?.split('.').next())
+        else {
+            return;
+        };
+        for (template, default) in &self.templates {
+            if let Some(field) = template.strip_prefix(&format!("{table}.*.")) {
+                let setting = Setting {
+                    value: default.clone(),
+                    source: Source::Default,
+                };
+                self.settings
+                    .entry(format!("{table}.{name}.{field}"))
+                    .or_insert(setting);
+            }
+        }
+    }
+
+    fn default_of(&self, key: &str) -> Option<Value> {
+        let template = || {
+            self.templates
+                .iter()
+                .find(|(pattern, _)| matches_template(pattern, key))
+        };
+        self.settings
+            .get(key)
+            .map(|setting| setting.value.clone())
+            .or_else(|| Some(template()?.1.clone()))
+    }
+
+    fn unknown(&self, key: &str, origin: &str) -> ConfigError {
+        let nearest = self
+            .settings
+            .keys()
+            .map(|known| (distance(known, key), known))
+            .min();
+        let nearest = nearest
+            .filter(|(distance, _)| *distance <= key.len() / 2)
+            .map(|(_, known)| known.clone());
+        ConfigError::UnknownKey {
+            origin: origin.to_owned(),
+            key: key.to_owned(),
+            nearest,
+        }
+    }
+}
+
+/// The environment variable that sets a key.
+#[must_use]
+pub fn variable_of(key: &str) -> String {
+    if let Some((_, variable)) = VARIABLES.iter().find(|(known, _)| *known == key) {
+        return (*variable).to_owned();
+    }
+    let provider = key
+        .strip_prefix("llm.")
+        .and_then(|rest| rest.strip_suffix(".base_url"));
+    let name = provider.map_or_else(|| key.to_owned(), |provider| format!("{provider}.base_url"));
+    format!("CRUCIBLE_{}", name.replace(['.', '-'], "_").to_uppercase())
+}
+
+fn is_not_for_projects(key: &str, value: &Value) -> bool {
+    let listed = NOT_FOR_PROJECTS
+        .iter()
+        .any(|pattern| *pattern == key || matches_template(pattern, key));
+    let stays_here = key.ends_with(".base_url") && value.as_str().is_some_and(is_loopback_url);
+    listed && !stays_here
+}
+
+/// Whether a URL can only reach this machine.
+fn is_loopback_url(url: &str) -> bool {
+    let rest = url
+        .strip_prefix("http://")
+        .or_else(|| url.strip_prefix("https://"));
+    let authority = rest
+        .and_then(|rest| rest.split(['/', '?', '#', '\\']).next())
+        .unwrap_or_default();
+    let host = authority
+        .strip_suffix(|c: char| c.is_ascii_digit())
+        .map_or(authority, |_| {
+            authority
+                .rsplit_once(':')
+                .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+                .map_or(authority, |(host, _)| host)
+        });
+    matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+}
+
+fn matches_template(pattern: &str, key: &str) -> bool {
+    let (mut pattern, mut key) = (pattern.split('.'), key.split('.'));
+    loop {
+        match (pattern.next(), key.next()) {
+            (None, None) => return true,
+            (Some(expected), Some(part)) if expected == "*" || expected == part => {}
+            _ => return false,
+        }
+    }
+}
+
+fn parse(origin: &str, text: &str) -> Result<toml::Table, ConfigError> {
+    text.parse()
+        .map_err(|error: toml::de::Error| ConfigError::Syntax {
+            origin: origin.to_owned(),
+            message: error.to_string().trim_end().to_owned(),
+        })
+}
+
+/// Every leaf of a table with its dotted key. Names that themselves hold a dot keep it; no key of ours has one.
+fn flatten(table: toml::Table) -> Vec<(String, Value)> {
+    let mut leaves = Vec::new();
+    let mut open: Vec<(String, Value)> = table.into_iter().collect();
+    while let Some((key, value)) = open.pop() {
+        match value {
+            Value::Table(inner) => open.extend(
+                inner
+                    .into_iter()
+                    .map(|(name, value)| (format!("{key}.{name}"), value)),
+            ),
+            leaf => leaves.push((key, leaf)),
+        }
+    }
+    leaves.sort_by(|a, b| a.0.cmp(&b.0));
+    leaves
+}
+
+fn name_of_type(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "a text",
+        Value::Integer(_) => "a whole number",
+        Value::Float(_) => "a number",
+        Value::Boolean(_) => "true or false",
+        Value::Array(_) => "a list of texts",
+        Value::Datetime(_) => "an instant",
+        Value::Table(_) => "a table",
+    }
+}
+
+/// The number of edits between two keys; only ever run on keys a person typed.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().take(80).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: &str = r#"
+        [llm]
+        provider = ""
+        [llm.gateway]
+        base_url = "http://localhost:8000/v1"
+        temperature = 0.3
+        [run]
+        max_iterations = 3
+        [gates."*"]
+        command = []
+        timeout_s = 600
+        [sandbox]
+        strength = "required"
+    "#;
+
+    fn load(project: &str, env: &[(&str, &str)], flags: &[(&str, String)]) -> Result<Config, ConfigError> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.toml");
+        crate::fs::write_atomic(&path, project.as_bytes()).unwrap();
+        let files = ConfigFiles {
+            project: Some(path),
+            user: dir.path().join("user.toml"),
+        };
+        Config::load(
+            DEFAULTS,
+            &files,
+            &Environment::from_pairs(env.iter().copied(), "/"),
+            flags,
+        )
+    }
+
+    #[test]
+    fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
+        let file = "[llm]\nprovider = \"file\"\n";
+        let at = |config: &Config| {
+            (
+                config.text("llm.provider").unwrap_or("-").to_owned(),
+                config.source("llm.provider").unwrap().to_string(),
+            )
+        };
+        assert_eq!(at(&load("", &[], &[]).unwrap()), ("-".into(), "default".into()));
+        assert_eq!(at(&load(file, &[], &[]).unwrap()).0, "file");
+        let env = [("CRUCIBLE_LLM_PROVIDER", "env")];
+        assert_eq!(
+            at(&load(file, &env, &[]).unwrap()),
+            ("env".into(), "environment CRUCIBLE_LLM_PROVIDER".into())
+        );
+        let flags = [("llm.provider", "flag".to_owned())];
+        assert_eq!(
+            at(&load(file, &env, &flags).unwrap()),
+            ("flag".into(), "flag --provider".into())
+        );
+    }
+
+    #[test]
+    fn named_tables_take_their_template_and_types_are_held() {
+        let config = load("[gates.unit]\ncommand = [\"make\", \"test\"]\n", &[], &[]).unwrap();
+        assert_eq!(config.names_below("gates"), ["unit"]);
+        assert_eq!(config.list("gates.unit.command"), ["make", "test"]);
+        assert_eq!(config.number("gates.unit.timeout_s"), 600);
+        for bad in [
+            "[run]\nmax_iterations = \"3\"",
+            "[run]\nmax_iterations = -1",
+            "[gates.x]\ncommand = [1]",
+            "[run",
+        ] {
+            assert!(load(bad, &[], &[]).is_err(), "{bad}");
+        }
+        let error = load("[run]\nmax_iteration = 3", &[], &[])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("did you mean `run.max_iterations`"), "{error}");
+        assert!(load("", &[("CRUCIBLE_RUN_MAX_ITERATIONS", "many")], &[]).is_err());
+    }
+
+    #[test]
+    fn a_projects_file_cannot_open_the_walls() {
+        for bad in [
+            "[sandbox]\nstrength = \"off\"",
+            "[llm.gateway]\nbase_url = \"https://collector.example/v1\"",
+            "[llm.gateway]\nbase_url = \"http://localhost@collector.example/v1\"",
+            "[llm.gateway]\nbase_url = \"http://localhost.collector.example:80/v1\"",
+            "[llm.gateway]\nbase_url = \"http://127.0.0.1:80@collector.example:80/v1\"",
+        ] {
+            assert!(
+                matches!(load(bad, &[], &[]), Err(ConfigError::NotForProjects { .. })),
+                "{bad}"
+            );
+        }
+        let fine = load("[llm.gateway]\nbase_url = \"http://localhost:9000/v1\"", &[], &[]).unwrap();
+        assert_eq!(
+            fine.text("llm.gateway.base_url"),
+            Some("http://localhost:9000/v1")
+        );
+    }
+
+    #[test]
+    fn the_variable_of_a_base_url_leaves_out_its_section() {
+        assert_eq!(variable_of("llm.gateway.base_url"), "CRUCIBLE_GATEWAY_BASE_URL");
+        assert_eq!(
+            variable_of("llm.claude-cli.model"),
+            "CRUCIBLE_LLM_CLAUDE_CLI_MODEL"
+        );
+    }
+}

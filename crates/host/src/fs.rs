@@ -1,0 +1,267 @@
+//! Files: read within limits, written whole or not at all.
+//!
+//! A write goes to a random temporary file beside its target, is flushed to the disk, renamed over the
+//! target, and the directory is flushed too: after a crash there is the old file or the new one, never a
+//! part of either. A full disk is an error that leaves the old file as it was.
+
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crucible_model::ByteLimit;
+
+/// Why the file system did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum FsError {
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `read`, `write`, …
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file is larger than what the caller can take.
+    #[error("{} is larger than {limit} bytes", path.display())]
+    TooLarge {
+        /// Which file.
+        path: PathBuf,
+        /// The limit in bytes.
+        limit: u64,
+    },
+}
+
+impl FsError {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Whether the thing simply is not there.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// The first bytes of a file, and how long it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix {
+    /// The bytes that were read.
+    pub bytes: Vec<u8>,
+    /// The length of the whole file in bytes, as its metadata tells.
+    pub total: u64,
+}
+
+/// Writes a file whole: either the new bytes are there after this, or the old file is as it was.
+///
+/// # Errors
+///
+/// Fails when the directory is missing, not writable or full.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+    let parent = parent_of(path);
+    let fail = |source| FsError::io("write", path, source);
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".tmp-")
+        .tempfile_in(parent)
+        .map_err(fail)?;
+    temporary.write_all(bytes).map_err(fail)?;
+    temporary
+        .as_file()
+        .set_permissions(Permissions::from_mode(0o644))
+        .map_err(fail)?;
+    temporary.as_file().sync_all().map_err(fail)?;
+    temporary.persist(path).map_err(|error| fail(error.error))?;
+    sync_directory(parent)
+}
+
+/// Adds bytes at the end of a file, made when it is not there, and flushes it to the disk.
+///
+/// # Errors
+///
+/// Fails when the file cannot be opened or the disk is full.
+#[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
+pub fn append_durable(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+    let fail = |source| FsError::io("append to", path, source);
+    let is_new = !path.exists();
+    let mut file = File::options()
+        .append(true)
+        .create(true)
+        .open(path)
+        .map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    file.sync_data().map_err(fail)?;
+    if is_new {
+        sync_directory(parent_of(path))
+    } else {
+        Ok(())
+    }
+}
+
+/// Makes a directory and its parents, for this user alone where they are new.
+///
+/// # Errors
+///
+/// Fails when something else stands there or the parent is not writable.
+pub fn create_dir_all(path: &Path) -> Result<(), FsError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| FsError::io("create", path, source))
+}
+
+/// Reads a whole file of at most `limit` bytes. Never reads more than one byte over the limit, whatever the
+/// file's metadata say.
+///
+/// # Errors
+///
+/// [`FsError::TooLarge`] when the file is longer.
+pub fn read_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(limit.0.saturating_add(1)).read_to_end(&mut bytes))
+        .map_err(|source| FsError::io("read", path, source))?;
+    if bytes.len() as u64 > limit.0 {
+        return Err(FsError::TooLarge {
+            path: path.to_owned(),
+            limit: limit.0,
+        });
+    }
+    Ok(bytes)
+}
+
+/// Reads at most the first `limit` bytes of a file.
+///
+/// # Errors
+///
+/// Fails when the file cannot be read.
+pub fn read_prefix(path: &Path, limit: ByteLimit) -> Result<Prefix, FsError> {
+    let fail = |source| FsError::io("read", path, source);
+    let file = File::open(path).map_err(fail)?;
+    let total = file.metadata().map_err(fail)?.len();
+    let mut bytes = Vec::with_capacity(usize::try_from(total.min(limit.0)).unwrap_or_default());
+    file.take(limit.0).read_to_end(&mut bytes).map_err(fail)?;
+    Ok(Prefix {
+        total: total.max(bytes.len() as u64),
+        bytes,
+    })
+}
+
+/// Removes a file; one that is not there is fine.
+///
+/// # Errors
+///
+/// Fails when the file is there and cannot be removed.
+#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+pub fn remove_file(path: &Path) -> Result<(), FsError> {
+    ignore_missing(std::fs::remove_file(path)).map_err(|source| FsError::io("remove", path, source))
+}
+
+/// Removes a directory and all below it, never following a link; one that is not there is fine.
+///
+/// # Errors
+///
+/// Fails when something below cannot be removed.
+#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+pub fn remove_dir_all(path: &Path) -> Result<(), FsError> {
+    ignore_missing(std::fs::remove_dir_all(path)).map_err(|source| FsError::io("remove", path, source))
+}
+
+/// Moves a file or directory within one file system, and flushes the directory it came to.
+///
+/// # Errors
+///
+/// Fails when source or target do not allow it.
+#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
+pub fn rename(from: &Path, to: &Path) -> Result<(), FsError> {
+    std::fs::rename(from, to).map_err(|source| FsError::io("rename to", to, source))?;
+    sync_directory(parent_of(to))
+}
+
+/// Sets the permission bits of a file.
+///
+/// # Errors
+///
+/// Fails when the file is not there or not ours.
+pub fn set_mode(path: &Path, mode: u32) -> Result<(), FsError> {
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+        .map_err(|source| FsError::io("set the mode of", path, source))
+}
+
+/// A new directory below `parent` with a random name, removed when the value is dropped.
+///
+/// # Errors
+///
+/// Fails when `parent` is missing or not writable.
+pub fn temp_dir_in(parent: &Path, prefix: &str) -> Result<tempfile::TempDir, FsError> {
+    tempfile::Builder::new()
+        .prefix(prefix)
+        .tempdir_in(parent)
+        .map_err(|source| FsError::io("make a temporary directory in", parent, source))
+}
+
+fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn parent_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+fn sync_directory(path: &Path) -> Result<(), FsError> {
+    File::open(path)
+        .and_then(|dir| dir.sync_all())
+        .map_err(|source| FsError::io("flush", path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_atomic_write_replaces_the_whole_file_and_leaves_nothing_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        write_atomic(&path, b"old and long").unwrap();
+        write_atomic(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_the_old_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("missing/a.json");
+        let error = write_atomic(&path, b"x").unwrap_err();
+        assert!(error.is_not_found(), "{error}");
+    }
+
+    #[test]
+    fn reading_stops_at_the_limit_even_when_the_length_lies() {
+        let endless = Path::new("/dev/zero");
+        let error = read_up_to(endless, ByteLimit(1000)).unwrap_err();
+        assert!(matches!(error, FsError::TooLarge { limit: 1000, .. }));
+        assert_eq!(read_prefix(endless, ByteLimit(10)).unwrap().bytes, [0; 10]);
+    }
+
+    #[test]
+    fn appending_twice_keeps_both_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        append_durable(&path, b"1\n").unwrap();
+        append_durable(&path, b"2\n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"1\n2\n");
+    }
+}

@@ -1,0 +1,393 @@
+//! HTTP requests, bounded in time and in bytes.
+//!
+//! One [`HttpClient`] holds the connections of a process. A plain `http://` address, such as a model server on
+//! this machine, never pays for reading the system's certificates; the part that speaks TLS is made when the
+//! first `https://` address is asked.
+//!
+//! What always holds: no redirect is followed (a key would travel with it), no proxy is taken from the
+//! environment, a body that grows over its limit is cut off while it streams, the time limit covers the
+//! whole exchange, and no error holds a header, a body or what stands behind the origin of an address.
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::fmt;
+use std::io;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crucible_model::{ByteLimit, Secret};
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, ClientBuilder, Proxy, Url, redirect};
+
+/// The connections of this process. Cheap to make, shared by reference.
+pub struct HttpClient {
+    plain: Client,
+    tls: OnceLock<Client>,
+    proxy: Option<Proxy>,
+}
+
+/// A `POST` with a JSON body.
+pub struct HttpRequest {
+    /// Where to: `http` or `https`, without user or password.
+    pub url: String,
+    /// Header names and values; `content-type: application/json` is added when it is not among them.
+    pub headers: Vec<(String, Secret)>,
+    /// The body as it is sent.
+    pub body: Vec<u8>,
+    /// The time for everything: connecting, sending, and the last byte of the answer.
+    pub timeout: Duration,
+    /// The longest answer that is taken.
+    pub max_body: ByteLimit,
+}
+
+/// What a server answered.
+pub struct HttpResponse {
+    /// The status code.
+    pub status: u16,
+    /// Headers by lowercase name. Of a repeated one, the last; values that are not ASCII are left out.
+    pub headers: BTreeMap<String, String>,
+    /// The whole body.
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer. No text here holds a key, a header's value, a body, or a path of an address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HttpError {
+    /// The address cannot be used.
+    #[error("the address cannot be used: {why}")]
+    BadUrl {
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A header cannot be sent.
+    #[error("the header {name:?} holds characters that a header cannot hold")]
+    BadHeader {
+        /// The header's name.
+        name: String,
+    },
+    /// The HTTP client could not be set up.
+    #[error("the HTTP client cannot be set up: {detail}")]
+    Setup {
+        /// What failed.
+        detail: String,
+    },
+    /// No connection came about.
+    #[error("cannot connect to {origin}: {detail}")]
+    Connect {
+        /// Scheme, host and port.
+        origin: String,
+        /// What the system said.
+        detail: String,
+    },
+    /// The time was over before the last byte of the answer.
+    #[error("no complete answer from {origin} within {after:?}")]
+    Timeout {
+        /// Scheme, host and port.
+        origin: String,
+        /// The time that was given.
+        after: Duration,
+    },
+    /// The answer is longer than the limit; the rest was not read.
+    #[error("the answer from {origin} is longer than {limit} bytes")]
+    TooLarge {
+        /// Scheme, host and port.
+        origin: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The exchange broke off, or what came was no HTTP.
+    #[error("the exchange with {origin} broke off: {detail}")]
+    Broken {
+        /// Scheme, host and port.
+        origin: String,
+        /// What the system said.
+        detail: String,
+    },
+}
+
+impl HttpClient {
+    /// A client that connects directly.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError::Setup`] when the system does not let it be made.
+    pub fn new() -> Result<Self, HttpError> {
+        Self::build(None)
+    }
+
+    /// A client that connects through this proxy.
+    ///
+    /// # Errors
+    ///
+    /// [`HttpError::BadUrl`] when the proxy's address cannot be used.
+    pub fn through_proxy(proxy: &Secret) -> Result<Self, HttpError> {
+        let proxy =
+            Proxy::all(proxy.expose()).map_err(|_| HttpError::BadUrl { why: "the proxy's address is not one" })?;
+        Self::build(Some(proxy))
+    }
+
+    /// Sends one request and reads the whole answer, whatever its status.
+    ///
+    /// # Errors
+    ///
+    /// See [`HttpError`]; a status of 400 or more is an answer, not an error.
+    pub async fn post_json(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let url = parse_url(&request.url)?;
+        let origin = url.origin().ascii_serialization();
+        let after = request.timeout;
+        match tokio::time::timeout(after, self.exchange(url, &origin, request)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(HttpError::Timeout { origin, after }),
+        }
+    }
+
+    async fn exchange(&self, url: Url, origin: &str, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let client = if url.scheme() == "https" { self.tls()? } else { &self.plain };
+        let mut call = client.post(url).body(request.body);
+        let mut typed = false;
+        for (name, value) in &request.headers {
+            let bad = || HttpError::BadHeader { name: name.clone() };
+            let header = HeaderName::try_from(name.as_str()).map_err(|_| bad())?;
+            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| bad())?;
+            value.set_sensitive(true);
+            typed |= header == reqwest::header::CONTENT_TYPE;
+            call = call.header(header, value);
+        }
+        if !typed {
+            call = call.header(reqwest::header::CONTENT_TYPE, "application/json");
+        }
+        let mut response = call.send().await.map_err(|error| translate(&error, origin))?;
+        let too_large = || HttpError::TooLarge { origin: origin.to_owned(), limit: request.max_body.0 };
+        if response.content_length().is_some_and(|length| length > request.max_body.0) {
+            return Err(too_large());
+        }
+        let status = response.status().as_u16();
+        let headers = (response.headers().iter())
+            .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
+            .collect();
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| translate(&error, origin))? {
+            if (body.len() + chunk.len()) as u64 > request.max_body.0 {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(HttpResponse { status, headers, body })
+    }
+
+    fn build(proxy: Option<Proxy>) -> Result<Self, HttpError> {
+        // A second call, or another part of the program that was first, changes nothing: ring stays.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            let _already_there = rustls::crypto::ring::default_provider().install_default();
+        }
+        let plain = builder(proxy.as_ref()).tls_certs_only([]);
+        Ok(Self { plain: plain.build().map_err(|error| setup(&error))?, tls: OnceLock::new(), proxy })
+    }
+
+    fn tls(&self) -> Result<&Client, HttpError> {
+        if self.tls.get().is_none() {
+            let client = builder(self.proxy.as_ref()).https_only(true).build().map_err(|error| setup(&error))?;
+            // Whoever comes second uses the first one's connections.
+            let _already_there = self.tls.set(client);
+        }
+        self.tls.get().ok_or_else(|| HttpError::Setup { detail: "TLS is not available".to_owned() })
+    }
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HttpClient")
+    }
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("HttpRequest")
+            .field("headers", &names)
+            .field("body_bytes", &self.body.len())
+            .field("timeout", &self.timeout)
+            .field("max_body", &self.max_body)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HttpResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpResponse")
+            .field("status", &self.status)
+            .field("body_bytes", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Checks an address the way a request would, for those who want to refuse a bad one before they need it.
+///
+/// # Errors
+///
+/// [`HttpError::BadUrl`].
+pub fn check_url(url: &str) -> Result<(), HttpError> {
+    parse_url(url).map(|_| ())
+}
+
+fn parse_url(text: &str) -> Result<Url, HttpError> {
+    let bad = |why| HttpError::BadUrl { why };
+    let url = Url::parse(text).map_err(|_| bad("it is not an absolute URL such as http://localhost:8000/v1"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad("only http and https are spoken"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(bad("it holds a user name or a password; put the key into a variable and name that"));
+    }
+    Ok(url)
+}
+
+fn builder(proxy: Option<&Proxy>) -> ClientBuilder {
+    // `no_proxy` also forgets the proxies of the environment, so an explicit one comes after it.
+    let builder = Client::builder().no_proxy().redirect(redirect::Policy::none()).referer(false);
+    match proxy {
+        Some(proxy) => builder.proxy(proxy.clone()),
+        None => builder,
+    }
+}
+
+fn setup(error: &reqwest::Error) -> HttpError {
+    HttpError::Setup { detail: root_cause(error) }
+}
+
+fn translate(error: &reqwest::Error, origin: &str) -> HttpError {
+    let origin = origin.to_owned();
+    let detail = root_cause(error);
+    if error.is_connect() {
+        HttpError::Connect { origin, detail }
+    } else {
+        HttpError::Broken { origin, detail }
+    }
+}
+
+/// Says what happened without the text of any layer that may quote the request: the operating system's words
+/// where there are some, otherwise the class of the fault.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        if let Some(cause) = cause.downcast_ref::<io::Error>().filter(|io| io.get_ref().is_none()) {
+            return cause.to_string();
+        }
+        next = cause.source();
+    }
+    let class = if error.is_dns() {
+        "the host's name is not known"
+    } else if error.is_connect() {
+        "no connection (refused, unreachable, or TLS not trusted)"
+    } else if error.is_builder() {
+        "the settings do not fit together"
+    } else {
+        "the connection was closed or what came was not valid HTTP"
+    };
+    class.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Serves one connection with these bytes, then holds it open for as long as the client does.
+    fn serve(answer: &'static [u8]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut request = vec![0; 64 * 1024];
+                let _ = stream.read(&mut request);
+                if stream.write_all(answer).is_ok() && !answer.is_empty() {
+                    let _ = stream.read(&mut request);
+                }
+            }
+        });
+        url
+    }
+
+    async fn post(url: &str, limit: u64) -> Result<HttpResponse, HttpError> {
+        let request = HttpRequest {
+            url: url.to_owned(),
+            headers: vec![("authorization".to_owned(), Secret::new("Bearer k-123456".to_owned()))],
+            body: b"{\"prompt\":\"b-123456\"}".to_vec(),
+            timeout: Duration::from_millis(400),
+            max_body: ByteLimit(limit),
+        };
+        assert!(!format!("{request:?}").contains("123456"));
+        HttpClient::new().unwrap().post_json(request).await
+    }
+
+    #[tokio::test]
+    async fn reads_status_headers_and_body() {
+        let url = serve(b"HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno");
+        let answer = post(&url, 2).await.unwrap();
+        assert_eq!((answer.status, answer.body.as_slice()), (429, &b"no"[..]));
+        assert_eq!(answer.headers["retry-after"], "7");
+    }
+
+    #[tokio::test]
+    async fn an_announced_long_body_and_an_unannounced_one_both_stop_at_the_limit() {
+        let announced = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\nabc");
+        let chunked = serve(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n5\r\nabcde\r\n");
+        for url in [announced, chunked] {
+            let error = post(&url, 8).await.unwrap_err();
+            assert!(matches!(error, HttpError::TooLarge { limit: 8, .. }), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stalls_runs_into_the_time_limit() {
+        let url = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
+        let error = post(&url, 100).await.unwrap_err();
+        assert!(matches!(error, HttpError::Timeout { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_an_answer_and_is_not_followed() {
+        let url = serve(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/stolen\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(post(&url, 100).await.unwrap().status, 302);
+    }
+
+    #[tokio::test]
+    async fn faults_are_told_apart_and_tell_nothing_secret() {
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+        let refused = format!("http://{}/secret-path", closed.local_addr().unwrap());
+        drop(closed);
+        let error = post(&refused, 100).await.unwrap_err();
+        assert!(matches!(error, HttpError::Connect { .. }), "{error}");
+        assert!(!format!("{error} {error:?}").contains("secret-path"));
+
+        let dropped = serve(b"");
+        let error = post(&dropped, 100).await.unwrap_err();
+        assert!(matches!(error, HttpError::Broken { .. }), "{error}");
+        assert!(!format!("{error} {error:?}").contains("123456"));
+    }
+
+    #[tokio::test]
+    async fn addresses_that_cannot_be_used_are_refused_without_being_shown() {
+        for bad in ["", "localhost", "ftp://host/", "http://user:k-123456@host/", "file:///etc/passwd", "http://"] {
+            let error = post(bad, 1).await.unwrap_err();
+            assert!(matches!(error, HttpError::BadUrl { .. }), "{bad}: {error}");
+            assert!(!error.to_string().contains("123456"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_with_a_line_break_is_refused_and_not_shown() {
+        let request = HttpRequest {
+            url: "http://127.0.0.1:1/".to_owned(),
+            headers: vec![("x-api-key".to_owned(), Secret::new("k-123456\r\nx-other: 1".to_owned()))],
+            body: Vec::new(),
+            timeout: Duration::from_secs(1),
+            max_body: ByteLimit(1),
+        };
+        let error = HttpClient::new().unwrap().post_json(request).await.unwrap_err();
+        assert_eq!(error, HttpError::BadHeader { name: "x-api-key".to_owned() });
+    }
+}
