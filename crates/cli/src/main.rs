@@ -1,2 +1,13 @@
-//! The `crucible` program.
-fn main() {}
+//! The `crucible` program: arguments in, text and exit codes out. All else is in the libraries.
+
+mod app;
+mod commands;
+mod error;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    app::main()
+}

@@ -1,1 +1,33 @@
-//! SQLite, hash-chained events, content-addressed artifacts.
+//! The ledger: what happened, in a record that cannot be quietly rewritten.
+//!
+//! One SQLite database holds the chain of events, the artifacts they speak of by digest, the list of runs
+//! and the model calls that budgets count. Each event carries the hash of the one before it; hashes are
+//! taken over canonical JSON, so the same event has the same hash everywhere. [`Ledger::verify`] reads it
+//! all again and names the first bad event.
+//!
+//! What always holds:
+//!
+//! - Events and artifacts are written once. Triggers refuse every change and removal through SQL; what goes
+//!   around them is found by `verify`. A cut tail is found through the head's own row, and through anchors:
+//!   heads that are known from elsewhere, such as the trailers of landed commits.
+//! - A call that returns is on the disk (`synchronous = FULL`), one that fails has changed nothing.
+//! - Any number of processes may write; each appends under an immediate transaction, so there is one chain.
+//! - Memory does not grow with the database when verifying.
+
+mod artifact;
+mod calls;
+mod chain;
+mod error;
+mod event;
+mod runs;
+mod store;
+mod verify;
+
+pub use artifact::MAX_ARTIFACT_BYTES;
+pub use calls::{Allowance, CallRow, CallState, MicroDollars, NewCall, Reservation, Settlement, Usage};
+pub use chain::Head;
+pub use error::LedgerError;
+pub use event::{ArtifactRef, EventRecord, MAX_BODY_BYTES, NewEvent};
+pub use runs::RunRow;
+pub use store::Ledger;
+pub use verify::Anchor;

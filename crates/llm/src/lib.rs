@@ -1,1 +1,42 @@
-//! Model providers, retries, budgets, cassettes.
+//! Model providers behind one trait, bounded, recorded and repeatable.
+//!
+//! A provider is a [`ProviderKind`] in the [`registry`]; it makes a [`Backend`], which speaks through
+//! [`LlmBackend::invoke`] (seed 002, *Core Types*). Nobody calls a backend bare: a [`ModelClient`] wraps it,
+//! from the outside in, into [`SecretScanned`] → [`Recorded`] → [`Retried`] → [`Budgeted`]. So a secret stops a
+//! call before anything else sees it, the record holds a call together with its attempts, and every attempt
+//! takes a slot of the budget before it is sent.
+//!
+//! What always holds: a model gets text and returns text, nothing it says is acted on here; no error, log or
+//! `Debug` output holds a key, a header, a request or a response; every call is bounded in time and bytes.
+
+mod backend;
+mod budget;
+mod capability;
+mod cassette;
+mod chat;
+mod client;
+mod error;
+mod http_fault;
+mod invocation;
+mod providers;
+mod record;
+mod registry;
+mod retry;
+mod scan;
+mod strategy;
+
+pub use backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+pub use budget::{Amount, Budget, BudgetLimits, Budgeted, Limit, Price, Reservation};
+pub use capability::{Capabilities, EditFormat, StructuredOutput};
+pub use cassette::{
+    Attempt, CASSETTE_SCHEMA, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall, RecordedMessage,
+    RecordedRequest, TornTail,
+};
+pub use client::{ClientOptions, ModelClient};
+pub use error::{CallError, Fault, LlmError, Resource, SecretInRequest, SecretPlace};
+pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
+pub use record::{CassetteWriter, Recorded, Recording, Reuse};
+pub use registry::{CassetteSource, Context, Login, ProviderKind, ProviderSettings, construct, provider, registry};
+pub use retry::{Attempted, RateLimits, Retried, RetryPolicy};
+pub use scan::SecretScanned;
+pub use strategy::{EXTERNAL_TOOL_REFUSED, ExecutionStrategy, StrategyError};

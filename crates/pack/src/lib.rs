@@ -1,1 +1,35 @@
-//! Deterministic, verbatim context packs.
+//! Deterministic, verbatim context packs: what a model may see of a repository.
+//!
+//! A [`FileRequest`] names files and a budget; [`build`] turns it into a [`ContextPack`]. The outside
+//! world is a [`Source`] that the caller passes in, so the same request on the same content gives the
+//! same bytes wherever the repository lies. [`rank`] chooses the files of a request when nobody has
+//! named them.
+//!
+//! What always holds: mandatory documents come first and whole or the build fails; content is copied,
+//! never written; the contents of a pack never exceed its budget; every requested path ends in exactly
+//! one row, either a file or an omission with its reason; a file is read no further than the budget
+//! can use.
+
+mod build;
+mod denied;
+mod error;
+mod findings;
+mod json;
+mod mandatory;
+mod pack;
+mod rank;
+mod request;
+mod snippet;
+mod source;
+mod text;
+
+pub use build::build;
+pub use denied::{DENIED_DIRECTORIES, denied_directory};
+pub use error::PackError;
+pub use findings::findings;
+pub use json::{DocumentError, MAX_DOCUMENT_BYTES};
+pub use mandatory::{CONTRACT_OPTIONAL, CONTRACT_REQUIRED, Mandatory, MandatoryError};
+pub use pack::{ContextPack, OmitReason, Omitted, PackVersion, PackedFile};
+pub use rank::{Candidate, Choice, FileClass, Goal, LeftOut, RankLimits, Ranking, rank};
+pub use request::{Budget, FileRequest, LineRange, MAX_NEEDS, Mode, Need, RequestVersion};
+pub use source::{Entry, Source, SourceError};

@@ -1,1 +1,26 @@
 //! Unified diffs, edits and the patch policy.
+//!
+//! The crate owns the way from what a model answered to a patch that may be tried: [`read_answer`] turns an
+//! answer into a [`Proposal`], [`apply`] turns that into file contents, [`make_diff`] writes the canonical patch,
+//! [`parse`] reads any patch strictly, and [`judge`] weighs it against a [`Policy`].
+//!
+//! What always holds: everything here is a pure function of its arguments; bytes are never decoded lossily;
+//! a patch or an answer that can be read in two ways is refused, not guessed.
+
+mod answer;
+mod class;
+mod diff;
+mod judge;
+mod parse;
+mod patch;
+mod policy;
+mod quote;
+mod source;
+
+pub use answer::{AnswerError, Edit, EditFormat, EditKind, MAX_ANSWER_BYTES, Proposal, apply, read_answer};
+pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
+pub use diff::{DiffError, make_diff};
+pub use judge::judge;
+pub use parse::{MAX_PATCH_BYTES, PatchError, PatchErrorKind, parse};
+pub use patch::{Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, Patch};
+pub use policy::Policy;

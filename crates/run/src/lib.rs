@@ -1,1 +1,41 @@
-//! The governed change: contracts, roles, states, land.
+//! The governed change: from a goal to a verified patch, and on to a commit.
+//!
+//! A run is a directory of artifacts. [`create`] makes one, [`advance`] takes it as far as it goes, [`land`]
+//! commits what was verified, [`replay`] repeats it from its recording. Where a run stands is derived from its
+//! files and the ledger ([`RunState`]), so a process that was killed anywhere is simply followed by the next.
+//!
+//! What always holds: nothing outside the run directory, the ledger and temporary copies changes before
+//! [`land`]; every step is recorded once; what a model says is text until code has judged it.
+
+mod analysis;
+mod attempt;
+mod contract;
+mod engine;
+mod error;
+mod gatekeeper;
+mod journal;
+mod land;
+mod layout;
+mod replay;
+mod role;
+mod start;
+mod state;
+mod status;
+mod world;
+
+pub use analysis::{Analysis, GateResult};
+pub use attempt::{AttemptEnd, AttemptOutcome};
+pub use contract::{
+    DispatchBudgets, DispatchConfig, DispatchMode, FindMode, Guardrails, GuardrailsError, PatchLimits, Plan, PlanStatus,
+    Review, ReviewError, ReviewVerdict, RoleProvider, RunRecord, RunRole, Signature, WebLimits, check_plan,
+};
+pub use engine::advance;
+pub use error::RunError;
+pub use journal::Witness;
+pub use land::{Landing, land};
+pub use layout::RunDir;
+pub use replay::{Replayed, replay};
+pub use start::{RunOptions, create};
+pub use state::{Progress, RunState};
+pub use status::{ArtifactStatus, RunStatus, status};
+pub use world::World;

@@ -1,1 +1,50 @@
-//! The only place that starts a process: limits, timeouts, isolation.
+//! The only place that starts a process.
+//!
+//! [`Sandbox::run`] takes a [`Spawn`] (a program, its arguments as a vector, its whole environment, its
+//! limits) and gives back a [`Completed`]: how the process ended, what it printed, and which walls stood
+//! around it. Trusted programs (git, gh, the model command lines) run under limits in a session of their
+//! own; confined ones run inside namespaces, Landlock, seccomp and resource limits.
+//!
+//! How it works: the caller's [`Spawn`] becomes a plan (`plan`), the plan is started by one thread that
+//! lives as long as this process (`spawner`), watched against its limits (`supervise`), its output is
+//! kept in rings and redacted on the way in (`capture`), and whatever it left behind is found through
+//! `/proc` and ended (`tree`). Confined programs are reached through bubblewrap (`layout`, `bubblewrap`)
+//! and an inner stage of this same binary (`inner`), to which a private socket carries the order (`wire`).
+//!
+//! What always holds: no shell; the child's environment is exactly what was given; no descriptor above 2
+//! reaches it; when [`Sandbox::run`] returns or is dropped, nothing it started is left running, or the
+//! error says what is.
+
+mod bubblewrap;
+mod capture;
+mod completed;
+mod directory;
+mod environment;
+mod error;
+mod inner;
+mod layers;
+mod layout;
+mod masks;
+mod plan;
+mod probe;
+mod program;
+mod sandbox;
+mod spawn;
+mod spawner;
+mod supervise;
+mod sys;
+mod tree;
+mod wire;
+
+pub use completed::{Captured, Completed, End, Extent};
+pub use environment::{CONFINED_HOME, base_env, toolchain_env};
+pub use error::{PathProblem, SandboxError};
+pub use inner::inner_main;
+pub use layers::{
+    IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers, MissingLayer, ReachedLayer,
+    Requested,
+};
+pub use sandbox::Sandbox;
+pub use spawn::{
+    Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Strength,
+};

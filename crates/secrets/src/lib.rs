@@ -1,1 +1,26 @@
 //! Secret rules, scanning and redaction.
+//!
+//! What it owns: the rules in `rules.toml`, the scanner that runs them, redaction of whole texts and of streams, and the
+//! list of file names that hold secrets whatever stands in them.
+//!
+//! How it works: one automaton finds the keywords of all rules. Where a keyword stands, the rule's regex is tried, anchored
+//! there and on at most [`REACH`] bytes, so the work is linear in the input whatever it holds, and the answer depends on
+//! nothing farther away. That is why a stream redacts to the same bytes however it is cut into pieces. A regex is compiled
+//! when its keyword is met for the first time.
+//!
+//! What always holds: no I/O, no clock, no environment. No value in this crate shows a secret in its `Debug` or in a finding.
+
+mod file_name;
+mod judge;
+mod report;
+mod rule;
+mod scanner;
+mod stream;
+mod walk;
+
+pub use file_name::is_secret_file;
+pub use report::findings;
+pub use rule::{RuleId, RulesError};
+pub use scanner::{Redacted, Scanner, SecretMatch};
+pub use stream::{HELD_BACK, StreamRedactor};
+pub use walk::REACH;

@@ -1,1 +1,33 @@
-//! Gates, the verify report and the failure bundle.
+//! What is true about a change: gates, the verify report, the failure bundle and failure classes.
+//!
+//! A gate is either a command of the repository, run in the sandbox on a copy ([`run_gates`]), or a verdict
+//! that a pure judge reached elsewhere and that is carried along ([`GateInput`]). What came of them is judged
+//! by pure functions: [`judge`] makes findings, [`report()`] the `verify_report.json` of seed 003 I,
+//! [`classify`] a failure class, [`normalise`] and [`excerpt`] the words that a fixer gets to read, and
+//! [`failure_bundle`] everything a colleague needs.
+//!
+//! What always holds: nothing passes by having nothing to check; a gate that could not run has failed; the
+//! output of a gate is redacted before anything here sees it; no report, excerpt or bundle holds a clock, an
+//! absolute path of the copy or a process id.
+
+mod bundle;
+mod classify;
+mod gate;
+mod judge;
+mod report;
+mod run;
+mod text;
+
+pub use bundle::{BundleError, BundleManifest, MANIFEST_NAME, failure_bundle};
+pub use classify::{FailureClass, classify};
+pub use gate::{
+    BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec, Lite,
+    NotStarted, PatchCheck, PlanCheck, builtin_gates,
+};
+pub use judge::{CommandGate, Requirements, judge, judge_run, no_tests_ran};
+pub use report::{
+    CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,
+    VerifyResult, report,
+};
+pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
+pub use text::{Normaliser, excerpt, normalise};

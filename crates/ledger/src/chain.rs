@@ -1,0 +1,199 @@
+//! Appending to the chain and reading it.
+//!
+//! An append is one immediate transaction: it reads the head, hashes the event behind it and inserts it; a
+//! trigger moves the head. Whoever else writes waits, so no two events can follow the same one.
+
+use crucible_model::{Digest, RunId, to_canonical_json};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::artifact;
+use crate::error::LedgerError;
+use crate::event::{EventRecord, MAX_BODY_BYTES, NewEvent, RawEvent, check_size};
+use crate::store::Ledger;
+
+/// The end of the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The number of the last event; 0 in an empty ledger.
+    pub seq: u64,
+    /// Its hash; [`Digest::ZERO`] in an empty ledger.
+    pub hash: Digest,
+}
+
+macro_rules! select_events {
+    ($rest:literal) => {
+        concat!(
+            "SELECT seq, run_id, ts, role, event, path, key, artifacts, body, prev, hash FROM events ",
+            $rest
+        )
+    };
+}
+
+impl Ledger {
+    /// Appends one event and returns it as it stands in the chain. It is on the disk when this returns.
+    ///
+    /// An event with a `key` that its run already has is not appended again: the first one is returned, with
+    /// its own instant and body.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the event is too large, refers to an artifact the ledger does not hold, or shares its key
+    /// with an event of another name; and for all that can be wrong with the database. Nothing is appended then.
+    pub fn append(&mut self, new: NewEvent) -> Result<EventRecord, LedgerError> {
+        let fail = self.fail();
+        new.check_sizes()?;
+        let body = canonical_text(&new.body)?;
+        check_size("body", body.len(), MAX_BODY_BYTES)?;
+
+        let transaction = self.connection.transaction().map_err(&fail)?;
+        if let Some(existing) = find_by_key(&transaction, &new).map_err(&fail)? {
+            return accept_existing(new, existing);
+        }
+        let head = read_head(&transaction).map_err(&fail)?;
+        let artifacts = new
+            .artifacts
+            .iter()
+            .map(|digest| {
+                artifact::describe(&transaction, digest)
+                    .map_err(&fail)?
+                    .ok_or(LedgerError::UnknownArtifact { digest: *digest })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let artifact_list = canonical_text(&artifacts)?;
+        check_size("list of artifacts", artifact_list.len(), MAX_BODY_BYTES)?;
+
+        let mut raw = RawEvent {
+            seq: i64::try_from(head.seq).unwrap_or(i64::MAX).saturating_add(1),
+            run: new.run.to_string(),
+            ts: new.ts.to_string(),
+            role: new.role,
+            event: new.event,
+            path: new.path,
+            key: new.key,
+            artifacts: artifact_list,
+            body,
+            prev: head.hash.to_string(),
+            hash: String::new(),
+        };
+        raw.hash = raw.hash_at(raw.seq)?.to_string();
+        insert(&transaction, &raw).map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        raw.parse()
+    }
+
+    /// The end of the chain: what a landed commit carries.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database cannot be read.
+    pub fn head(&self) -> Result<Head, LedgerError> {
+        read_head(&self.connection).map_err(self.fail())
+    }
+
+    /// The events in the order of the chain: those of one run, or all.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database cannot be read or a row does not hold what Crucible writes.
+    pub fn events(&self, run: Option<&RunId>) -> Result<Vec<EventRecord>, LedgerError> {
+        let read = || -> Result<Vec<RawEvent>, rusqlite::Error> {
+            match run {
+                Some(run) => self
+                    .connection
+                    .prepare_cached(select_events!("WHERE run_id = ?1 ORDER BY seq"))?
+                    .query_map([run.as_str()], RawEvent::read)?
+                    .collect(),
+                None => self
+                    .connection
+                    .prepare_cached(select_events!("ORDER BY seq"))?
+                    .query_map([], RawEvent::read)?
+                    .collect(),
+            }
+        };
+        read()
+            .map_err(self.fail())?
+            .into_iter()
+            .map(RawEvent::parse)
+            .collect()
+    }
+
+    /// One event by its number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::events`].
+    pub fn event(&self, seq: u64) -> Result<Option<EventRecord>, LedgerError> {
+        let Ok(seq) = i64::try_from(seq) else {
+            return Ok(None);
+        };
+        let row = self
+            .connection
+            .prepare_cached(select_events!("WHERE seq = ?1"))
+            .and_then(|mut select| select.query_row([seq], RawEvent::read).optional());
+        row.map_err(self.fail())?.map(RawEvent::parse).transpose()
+    }
+}
+
+pub(crate) fn read_head(connection: &Connection) -> Result<Head, rusqlite::Error> {
+    connection
+        .prepare_cached("SELECT seq, hash FROM chain_head WHERE id = 1")?
+        .query_row([], |row| {
+            let seq: i64 = row.get(0)?;
+            let hash: String = row.get(1)?;
+            let seq = u64::try_from(seq).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, seq))?;
+            let hash = hash.parse().map_err(|error| unreadable(1, error))?;
+            Ok(Head { seq, hash })
+        })
+}
+
+/// A value of the wrong form in a column, as SQLite's own errors are told.
+pub(crate) fn unreadable(
+    column: usize,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
+}
+
+fn canonical_text<T: serde::Serialize>(value: &T) -> Result<String, LedgerError> {
+    let bytes = to_canonical_json(value)?;
+    String::from_utf8(bytes).map_err(|_| LedgerError::Unreadable {
+        what: "canonical JSON".to_owned(),
+    })
+}
+
+fn insert(connection: &Connection, raw: &RawEvent) -> Result<usize, rusqlite::Error> {
+    let sql = "INSERT INTO events (seq, run_id, ts, role, event, path, key, artifacts, body, prev, hash)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    connection.prepare_cached(sql)?.execute(params![
+        raw.seq,
+        raw.run,
+        raw.ts,
+        raw.role,
+        raw.event,
+        raw.path,
+        raw.key,
+        raw.artifacts,
+        raw.body,
+        raw.prev,
+        raw.hash
+    ])
+}
+
+fn find_by_key(connection: &Connection, new: &NewEvent) -> Result<Option<RawEvent>, rusqlite::Error> {
+    let Some(key) = &new.key else { return Ok(None) };
+    connection
+        .prepare_cached(select_events!("WHERE run_id = ?1 AND key = ?2"))?
+        .query_row([new.run.as_str(), key], RawEvent::read)
+        .optional()
+}
+
+fn accept_existing(new: NewEvent, existing: RawEvent) -> Result<EventRecord, LedgerError> {
+    if existing.event == new.event {
+        return existing.parse();
+    }
+    Err(LedgerError::KeyTaken {
+        run: new.run,
+        key: new.key.unwrap_or_default(),
+        existing: existing.event,
+    })
+}

@@ -1,0 +1,366 @@
+//! Opening the database: its settings, its migrations, and everything that can be wrong with the file.
+//!
+//! Migrations are numbered SQL files, applied forward only, each a transaction. Settings hold for a
+//! connection and are set here, in one place: write-ahead log, full synchronisation, foreign keys, and no
+//! trust in what a hostile schema could call.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crucible_host::fs;
+use crucible_model::ByteLimit;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite_migration::{M, Migrations};
+
+use crate::error::LedgerError;
+
+/// The database of everything Crucible remembers.
+#[derive(Debug)]
+pub struct Ledger {
+    pub(crate) connection: Connection,
+    path: PathBuf,
+}
+
+/// Every migration in its order. A file is never edited once released: a change is a new file.
+const MIGRATIONS: &[M<'static>] = &[
+    M::up(include_str!("../migrations/0001_chain.sql")),
+    M::up(include_str!("../migrations/0002_runs_and_calls.sql")),
+];
+
+/// The `application_id` in the header of the file: "CRUC".
+const APPLICATION_ID: i64 = 0x4352_5543;
+
+/// How long a call waits for another process that writes, unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Ledger {
+    /// Opens the ledger at `path`, makes it where there is none, and brings an older one up to date.
+    ///
+    /// # Errors
+    ///
+    /// Each way in which the file or its place can be wrong has its own [`LedgerError`]; none of them changes
+    /// the file.
+    pub fn open(path: &Path) -> Result<Self, LedgerError> {
+        Self::open_waiting(path, PATIENCE)
+    }
+
+    /// Like [`Ledger::open`], but this call and every later one wait at most `patience` for another writer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::open`].
+    pub fn open_waiting(path: &Path, patience: Duration) -> Result<Self, LedgerError> {
+        // A name that begins with `file:` would be read as a URI; a leading `./` keeps every name a name.
+        let path = if path.is_absolute() {
+            Cow::Borrowed(path)
+        } else {
+            Cow::Owned(Path::new(".").join(path))
+        };
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let is_new = !path.exists();
+        if !is_new {
+            refuse_other_files(&path)?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_EXRESCODE;
+        let fail = |error| LedgerError::from_sqlite(&path, error);
+        let mut connection = Connection::open_with_flags(&path, flags).map_err(fail)?;
+        if is_new {
+            fs::set_mode(&path, 0o600)?;
+        }
+        configure(&mut connection, patience).map_err(fail)?;
+        check_identity(&connection, &path)?;
+        use_write_ahead_log(&connection, patience).map_err(fail)?;
+        migrate(&mut connection, &path)?;
+        Ok(Self {
+            connection,
+            path: path.into_owned(),
+        })
+    }
+
+    /// Opens the ledger at `path` if there is one: looking at it makes none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::open`].
+    pub fn open_existing(path: &Path) -> Result<Option<Self>, LedgerError> {
+        if path.exists() {
+            Self::open(path).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Where the database lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn fail(&self) -> impl Fn(rusqlite::Error) -> LedgerError + use<> {
+        let path = self.path.clone();
+        move |error| LedgerError::from_sqlite(&path, error)
+    }
+}
+
+/// The schema that this program writes: type, name, table and SQL of every object, in a fixed order.
+pub(crate) fn expected_schema() -> Result<Vec<[String; 4]>, LedgerError> {
+    let nowhere = Path::new(":memory:");
+    let fail = |error| LedgerError::from_sqlite(nowhere, error);
+    let mut fresh = Connection::open_in_memory().map_err(fail)?;
+    migrate(&mut fresh, nowhere)?;
+    read_schema(&fresh).map_err(fail)
+}
+
+/// The schema that a database has.
+pub(crate) fn read_schema(connection: &Connection) -> Result<Vec<[String; 4]>, rusqlite::Error> {
+    let sql = "SELECT type, name, tbl_name, ifnull(sql, '') FROM sqlite_schema
+               WHERE name NOT LIKE 'sqlite_stat%' ORDER BY type, name";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
+    rows.collect()
+}
+
+/// SQLite takes a file of a few bytes for an empty database and would write over it.
+fn refuse_other_files(path: &Path) -> Result<(), LedgerError> {
+    const MAGIC: &[u8] = b"SQLite format 3\0";
+    if path.is_dir() {
+        return Err(LedgerError::CannotOpen {
+            path: path.to_owned(),
+            reason: "it is a directory".to_owned(),
+        });
+    }
+    let start = fs::read_prefix(path, ByteLimit(MAGIC.len() as u64))?.bytes;
+    if start.is_empty() || start == MAGIC {
+        Ok(())
+    } else {
+        Err(LedgerError::NotADatabase {
+            path: path.to_owned(),
+        })
+    }
+}
+
+fn configure(connection: &mut Connection, patience: Duration) -> Result<(), rusqlite::Error> {
+    connection.busy_timeout(patience)?;
+    connection.set_transaction_behavior(TransactionBehavior::Immediate);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
+    connection.execute_batch(
+        "PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON; PRAGMA recursive_triggers = ON;",
+    )
+}
+
+/// Refuses a file that is not ours before anything is written to it.
+fn check_identity(connection: &Connection, path: &Path) -> Result<(), LedgerError> {
+    // One statement is one snapshot: another process may be making the database at this moment.
+    let sql = "SELECT (SELECT application_id FROM pragma_application_id),
+                      (SELECT user_version FROM pragma_user_version),
+                      (SELECT count(*) FROM sqlite_schema)";
+    let (id, version, objects): (i64, i64, i64) = connection
+        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .map_err(|error| LedgerError::from_sqlite(path, error))?;
+    let is_fresh = (id, version, objects) == (0, 0, 0);
+    if !is_fresh && id != APPLICATION_ID {
+        return Err(LedgerError::Foreign {
+            path: path.to_owned(),
+        });
+    }
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    if version < 0 || version > known {
+        return Err(LedgerError::Newer {
+            path: path.to_owned(),
+            found: version,
+            known,
+        });
+    }
+    Ok(())
+}
+
+/// The first switch to the write-ahead log needs the database for itself, and SQLite does not wait for that.
+fn use_write_ahead_log(connection: &Connection, patience: Duration) -> Result<(), rusqlite::Error> {
+    let pause = Duration::from_millis(10);
+    let mut waited = Duration::ZERO;
+    loop {
+        match connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0)) {
+            Err(rusqlite::Error::SqliteFailure(failure, _))
+                if failure.code == rusqlite::ErrorCode::DatabaseBusy && waited < patience =>
+            {
+                std::thread::sleep(pause);
+                waited += pause;
+            }
+            result => return result.map(|_| ()),
+        }
+    }
+}
+
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), LedgerError> {
+    let migrations = Migrations::from_slice(MIGRATIONS);
+    let Err(error) = migrations.to_latest(connection) else {
+        return Ok(());
+    };
+    // Two processes may open a new ledger at once. Each migration fails as a whole when it was applied before,
+    // so the later one only has to see that the work is done.
+    match (migrations.pending_migrations(connection), error) {
+        (Ok(0), _) => Ok(()),
+        (_, rusqlite_migration::Error::RusqliteError { err, .. }) => Err(LedgerError::from_sqlite(path, err)),
+        (_, other) => Err(LedgerError::Damaged {
+            path: path.to_owned(),
+            detail: other.to_string(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_model::{RunId, Timestamp};
+    use serde_json::json;
+
+    use super::*;
+    use crate::NewEvent;
+
+    fn event(number: u64) -> NewEvent {
+        let run: RunId = "r".parse().unwrap();
+        let ts: Timestamp = "2026-01-31T09:30:00Z".parse().unwrap();
+        NewEvent::new(
+            run,
+            ts,
+            "chair",
+            "step",
+            json!({ "number": number, "padding": "x".repeat(500) }),
+        )
+    }
+
+    /// A database as the version before migration `version + 1` left it, with what that version could hold.
+    fn database_of_version(path: &Path, version: usize) {
+        let mut old = Connection::open(path).unwrap();
+        old.pragma_update(None, "journal_mode", "WAL").unwrap();
+        Migrations::from_slice(MIGRATIONS)
+            .to_version(&mut old, version)
+            .unwrap();
+        if version >= 1 {
+            drop(old);
+            let connection = Connection::open(path).unwrap();
+            let mut ledger = Ledger {
+                connection,
+                path: path.to_owned(),
+            };
+            ledger.append(event(1)).unwrap();
+            ledger.put_artifact("log", b"kept").unwrap();
+        }
+    }
+
+    #[test]
+    fn every_older_version_is_brought_up_to_date_with_its_rows() {
+        for version in 0..=MIGRATIONS.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("ledger.db");
+            database_of_version(&path, version);
+            let mut ledger = Ledger::open(&path).unwrap();
+            let kept = u64::from(version >= 1);
+            assert_eq!(ledger.head().unwrap().seq, kept, "from version {version}");
+            assert_eq!(ledger.append(event(2)).unwrap().seq, kept + 1);
+            assert_eq!(
+                ledger.verify(&[]).unwrap().findings(),
+                [],
+                "from version {version}"
+            );
+            assert!(ledger.runs().unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn the_migrations_are_the_files_in_their_folder_in_order() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+        let mut names: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names.len(), MIGRATIONS.len());
+        for (index, name) in names.iter().enumerate() {
+            assert!(
+                name.starts_with(&format!("{:04}_", index + 1)) && name.ends_with(".sql"),
+                "{name}"
+            );
+        }
+    }
+
+    /// What two processes that open a new ledger at once rely on.
+    #[test]
+    fn no_migration_can_be_applied_twice() {
+        for version in 1..=MIGRATIONS.len() {
+            let mut connection = Connection::open_in_memory().unwrap();
+            Migrations::from_slice(MIGRATIONS)
+                .to_version(&mut connection, version)
+                .unwrap();
+            connection
+                .pragma_update(None, "user_version", version as i64 - 1)
+                .unwrap();
+            assert!(
+                Migrations::from_slice(MIGRATIONS)
+                    .to_version(&mut connection, version)
+                    .is_err(),
+                "{version}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_database_that_may_not_grow_is_reported_as_a_full_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
+        ledger.append(event(1)).unwrap();
+        let pages: i64 = ledger
+            .connection
+            .query_row("PRAGMA page_count", [], |row| row.get(0))
+            .unwrap();
+        ledger
+            .connection
+            .query_row(&format!("PRAGMA max_page_count = {}", pages + 2), [], |_| Ok(()))
+            .unwrap();
+        let mut last = 1;
+        let error = loop {
+            match ledger.append(event(last + 1)) {
+                Ok(record) => last = record.seq,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, LedgerError::DiskFull { .. }), "{error}");
+        assert!(matches!(
+            ledger.put_artifact("log", &[0; 100_000]),
+            Err(LedgerError::DiskFull { .. })
+        ));
+        assert_eq!(ledger.head().unwrap().seq, last);
+        assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
+        ledger
+            .connection
+            .query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(()))
+            .unwrap();
+        assert_eq!(ledger.append(event(last + 1)).unwrap().seq, last + 1);
+    }
+
+    #[test]
+    fn the_settings_hold_for_every_connection() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger.db");
+        for _ in 0..2 {
+            let ledger = Ledger::open(&path).unwrap();
+            let text = |name: &str| -> String {
+                let sql = format!("SELECT CAST({name} AS TEXT) FROM pragma_{name}");
+                ledger.connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+            };
+            assert_eq!(text("journal_mode"), "wal");
+            assert_eq!(text("synchronous"), "2");
+            assert_eq!(text("foreign_keys"), "1");
+            assert_eq!(text("trusted_schema"), "0");
+            assert_eq!(text("recursive_triggers"), "1");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The ledger as its callers and its enemies meet it: one binary, real databases, real processes.
+
+#[cfg(test)]
+mod chain;
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod opening;
+#[cfg(test)]
+mod tamper;

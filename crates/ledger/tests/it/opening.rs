@@ -1,0 +1,231 @@
+//! Everything that can be wrong with the file, its place and its disk: a typed error, and the previous state whole.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests make bad files, and start themselves on a tiny disk"
+)]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::common::{event, filled, place};
+use crucible_ledger::{Ledger, LedgerError};
+use rusqlite::Connection;
+
+#[test]
+fn the_file_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = place();
+    drop(filled(&place.path, 1));
+    assert_eq!(
+        std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(
+        std::fs::metadata(place.path.parent().unwrap())
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o700
+    );
+}
+
+#[test]
+fn looking_for_a_ledger_makes_none() {
+    let place = place();
+    assert!(Ledger::open_existing(&place.path).unwrap().is_none());
+    assert!(!place.path.exists());
+    drop(filled(&place.path, 1));
+    assert_eq!(
+        Ledger::open_existing(&place.path)
+            .unwrap()
+            .unwrap()
+            .head()
+            .unwrap()
+            .seq,
+        1
+    );
+}
+
+#[test]
+fn a_name_that_looks_like_a_uri_is_a_name() {
+    let place = place();
+    let odd = place.dir.path().join("file:x?mode=memory");
+    drop(filled(&odd, 2));
+    assert!(odd.exists());
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_left_alone() {
+    let place = place();
+    let path = place.dir.path().join("ledger.db");
+    let text = "this is a text file, long enough to hold a header of its own. ".repeat(20);
+    std::fs::write(&path, &text).unwrap();
+    assert!(matches!(
+        Ledger::open(&path),
+        Err(LedgerError::NotADatabase { .. })
+    ));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    std::fs::write(&path, "x").unwrap();
+    assert!(matches!(
+        Ledger::open(&path),
+        Err(LedgerError::NotADatabase { .. })
+    ));
+}
+
+#[test]
+fn a_database_of_another_program_is_refused_and_left_alone() {
+    let place = place();
+    let path = place.dir.path().join("ledger.db");
+    let other = Connection::open(&path).unwrap();
+    other
+        .execute_batch("CREATE TABLE theirs (x); PRAGMA user_version = 1;")
+        .unwrap();
+    drop(other);
+    let before = std::fs::read(&path).unwrap();
+    assert!(matches!(Ledger::open(&path), Err(LedgerError::Foreign { .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_ledger_of_a_later_version_is_refused_and_left_alone() {
+    let place = place();
+    drop(filled(&place.path, 2));
+    Connection::open(&place.path)
+        .unwrap()
+        .execute_batch("PRAGMA user_version = 999")
+        .unwrap();
+    let error = Ledger::open(&place.path).unwrap_err();
+    assert!(matches!(error, LedgerError::Newer { found: 999, .. }));
+    assert!(error.to_string().contains("newer Crucible"), "{error}");
+    let raw = Connection::open(&place.path).unwrap();
+    assert_eq!(
+        raw.query_row("SELECT count(*) FROM events", [], |row| row.get::<_, i64>(0))
+            .unwrap(),
+        2
+    );
+}
+
+#[test]
+fn a_directory_or_a_missing_parent_that_cannot_be_made_is_named() {
+    let place = place();
+    assert!(matches!(
+        Ledger::open(place.dir.path()),
+        Err(LedgerError::CannotOpen { .. })
+    ));
+    std::fs::write(place.dir.path().join("file"), "").unwrap();
+    assert!(matches!(
+        Ledger::open(&place.dir.path().join("file/home/ledger.db")),
+        Err(LedgerError::Directory(_))
+    ));
+}
+
+#[test]
+fn a_damaged_file_is_an_error_or_a_finding_never_a_clean_verdict() {
+    let place = place();
+    drop(filled(&place.path, 200));
+    let bytes = std::fs::read(&place.path).unwrap();
+    // Cut in the middle, and the pages behind the first overwritten.
+    let mut noise = bytes.clone();
+    noise[8192..].fill(0xa5);
+    for damaged in [&bytes[..bytes.len() / 2], &noise] {
+        std::fs::write(&place.path, damaged).unwrap();
+        match Ledger::open(&place.path) {
+            Ok(ledger) => {
+                let verdict = ledger.verify(&[]).unwrap();
+                assert!(
+                    verdict
+                        .findings()
+                        .iter()
+                        .any(|finding| finding.code.as_str() == "ledger-database-damaged")
+                );
+            }
+            Err(error) => assert!(matches!(error, LedgerError::Damaged { .. }), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn another_writer_is_waited_for_and_then_named() {
+    let place = place();
+    drop(filled(&place.path, 1));
+    let holder = Connection::open(&place.path).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut ledger = Ledger::open_waiting(&place.path, Duration::from_millis(50)).unwrap();
+    let error = ledger.append(event(2)).unwrap_err();
+    assert!(matches!(error, LedgerError::Locked { .. }), "{error}");
+    assert_eq!(ledger.events(None).unwrap().len(), 1, "reading goes on");
+    holder.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(ledger.append(event(2)).unwrap().seq, 2);
+}
+
+const CHILD: &str = "CRUCIBLE_TEST_LEDGER";
+
+/// Runs the test again in a mount namespace of its own, on a memory disk of one megabyte.
+fn on_a_tiny_disk(test: &str, then: &str) {
+    let place = place();
+    let script = format!("mount -t tmpfs -o size=1m,mode=700 tiny \"$0\" && {then} exec \"$@\"");
+    let output = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", &script])
+        .arg(place.dir.path())
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, place.dir.path())
+        .output()
+        .unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_the_ledger_stays_whole() {
+    let Some(dir) = std::env::var_os(CHILD) else {
+        on_a_tiny_disk("opening::a_full_disk_is_an_error_and_the_ledger_stays_whole", "");
+        return;
+    };
+    let path = Path::new(&dir).join("ledger.db");
+    let mut ledger = Ledger::open(&path).unwrap();
+    let mut written = 0;
+    let error = loop {
+        match ledger.append(event(written)) {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written < 100_000);
+    };
+    assert!(matches!(error, LedgerError::DiskFull { .. }), "{error}");
+    assert!(written > 10);
+    assert!(matches!(
+        ledger.put_artifact("log", &vec![1; 600_000]),
+        Err(LedgerError::DiskFull { .. })
+    ));
+    assert_eq!(ledger.head().unwrap().seq, written);
+    assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
+    drop(ledger);
+    // Also from a new process: what was acknowledged is there, and nothing else.
+    let ledger = Ledger::open(&path).unwrap();
+    assert_eq!(ledger.head().unwrap().seq, written);
+    assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
+}
+
+#[test]
+fn a_read_only_disk_is_named() {
+    let Some(dir) = std::env::var_os(CHILD) else {
+        on_a_tiny_disk(
+            "opening::a_read_only_disk_is_named",
+            "mount -o remount,ro tiny \"$0\" &&",
+        );
+        return;
+    };
+    match Ledger::open(&Path::new(&dir).join("ledger.db")) {
+        Err(LedgerError::CannotOpen { .. } | LedgerError::ReadOnly { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(
+        Ledger::open(&Path::new(&dir).join("home/ledger.db")),
+        Err(LedgerError::Directory(_))
+    ));
+}

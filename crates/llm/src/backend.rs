@@ -1,0 +1,108 @@
+//! The one trait through which every model is asked, and a backend with what is known about it.
+
+use async_trait::async_trait;
+
+use crate::capability::Capabilities;
+use crate::error::LlmError;
+use crate::invocation::{LlmInvocation, LlmResult};
+
+/// Something that answers for a model.
+#[async_trait]
+pub trait LlmBackend: Send + Sync {
+    /// Makes one call, once: no retry, within `inv.timeout`.
+    ///
+    /// # Errors
+    ///
+    /// See [`LlmError`].
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError>;
+}
+
+/// Where a backend's answers come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A model, now.
+    Live,
+    /// A recording of earlier answers.
+    Recording,
+}
+
+/// Whose words a backend returns: for a recording, the provider and model that spoke when it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Speaker {
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+}
+
+/// What a provider states about the backend it makes.
+pub struct BackendParts {
+    /// The provider's name in the registry.
+    pub provider: &'static str,
+    /// The model that is asked when a call names none.
+    pub default_model: String,
+    /// The most tokens an answer takes when a call sets no `max_tokens`; what the budget reserves.
+    pub max_output_tokens: u64,
+    /// What it is good at.
+    pub capabilities: Capabilities,
+    /// Whose words it returns.
+    pub speaker: Speaker,
+    /// Where they come from.
+    pub origin: Origin,
+    /// What makes the calls.
+    pub inner: Box<dyn LlmBackend>,
+}
+
+/// A backend that a provider made, with what is known about it.
+pub struct Backend(BackendParts);
+
+impl Backend {
+    /// A backend of these parts.
+    #[must_use]
+    pub fn new(parts: BackendParts) -> Self {
+        Self(parts)
+    }
+
+    /// The provider's name in the registry.
+    #[must_use]
+    pub fn provider(&self) -> &'static str {
+        self.0.provider
+    }
+
+    /// The model that is asked when a call names none.
+    #[must_use]
+    pub fn default_model(&self) -> &str {
+        &self.0.default_model
+    }
+
+    /// The most tokens an answer takes when a call sets no `max_tokens`.
+    #[must_use]
+    pub fn max_output_tokens(&self) -> u64 {
+        self.0.max_output_tokens
+    }
+
+    /// What it is good at.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        self.0.capabilities
+    }
+
+    /// Whose words it returns.
+    #[must_use]
+    pub fn speaker(&self) -> &Speaker {
+        &self.0.speaker
+    }
+
+    /// Where they come from.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.0.origin
+    }
+}
+
+#[async_trait]
+impl LlmBackend for Backend {
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        self.0.inner.invoke(inv).await
+    }
+}

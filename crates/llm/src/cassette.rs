@@ -1,0 +1,253 @@
+//! `crucible-cassette-v1`: every call of a run as JSON lines (`docs/formats/cassette.md`).
+//!
+//! The first line names the format and whose words follow; each further line is one call with its request, its
+//! attempts and how it ended. A call is known by its key, the digest of its request in canonical form; the
+//! provider, the time limit and the step it was made for are no part of that.
+//!
+//! What always holds: a line whose key is not the digest of its own request is refused; an unfinished last line
+//! (the machine went down while it was written) is left out and said.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crucible_host::fs::FsError;
+use crucible_model::{CanonicalError, Digest, to_canonical_json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::capability::Capabilities;
+use crate::error::LlmError;
+use crate::invocation::{LlmInvocation, LlmResult, Role};
+
+/// The name and version of the format.
+pub const CASSETTE_SCHEMA: &str = "crucible-cassette-v1";
+
+/// What every version of the format begins with.
+const SCHEMA_FAMILY: &str = "crucible-cassette-v";
+
+/// Why a cassette cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum CassetteError {
+    /// The file system refuses.
+    #[error("the recording cannot be used: {0}")]
+    File(#[from] FsError),
+    /// A call cannot be expressed.
+    #[error(transparent)]
+    Canonical(#[from] CanonicalError),
+    /// The bytes are something else.
+    #[error("this is no recording of model calls: its first line does not name {CASSETTE_SCHEMA}")]
+    NotACassette,
+    /// It was written by a later version.
+    #[error("this recording has the format {found:?}, this version reads {CASSETTE_SCHEMA}; update Crucible")]
+    Newer {
+        /// The format it names.
+        found: String,
+    },
+    /// A line is not a recorded call.
+    #[error("line {line} of the recording is damaged: {why}")]
+    BadLine {
+        /// Which line, counted from 1.
+        line: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// The task that writes the recording was stopped.
+    #[error("the recording was not written: the program is shutting down")]
+    Interrupted,
+}
+
+/// The first line: the format, and whose words follow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CassetteHeader {
+    /// [`CASSETTE_SCHEMA`].
+    pub schema_version: String,
+    /// The provider that spoke when the recording began.
+    pub provider: String,
+    /// The model that spoke.
+    pub model: String,
+    /// What that backend was good at; a replay must be asked in the same way.
+    pub capabilities: Capabilities,
+}
+
+/// A message as it was sent.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedMessage {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub content: String,
+}
+
+/// What was asked: all that decides an answer, whoever gives it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecordedRequest {
+    /// The model that was asked for.
+    pub model: String,
+    /// The conversation.
+    pub messages: Vec<RecordedMessage>,
+    /// The hints.
+    pub metadata: BTreeMap<String, Value>,
+}
+
+/// How one attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attempt {
+    /// With an answer.
+    Answered,
+    /// With an error.
+    Failed(LlmError),
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    /// With an answer.
+    Answered(LlmResult),
+    /// With an error, after the last attempt.
+    Failed(LlmError),
+}
+
+/// One line: one call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecordedCall {
+    /// The digest of `request` in canonical form.
+    pub key: Digest,
+    /// What the call was made for.
+    pub spec_id: String,
+    /// Which step of it.
+    pub phase_id: String,
+    /// What was asked.
+    pub request: RecordedRequest,
+    /// Every attempt in order.
+    pub attempts: Vec<Attempt>,
+    /// How it ended.
+    pub outcome: CallOutcome,
+    /// How many secrets were taken out of the answer before it was written here or used.
+    pub redactions: u64,
+}
+
+/// Whether the last line was unfinished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TornTail {
+    /// Every line is whole.
+    No,
+    /// The last line is not, and was left out.
+    LeftOut,
+}
+
+/// A recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cassette {
+    /// Its first line.
+    pub header: CassetteHeader,
+    /// Its calls, in the order in which they ended.
+    pub calls: Vec<RecordedCall>,
+    /// Whether something was left out at its end.
+    pub tail: TornTail,
+}
+
+impl CassetteHeader {
+    /// The header of a new recording.
+    #[must_use]
+    pub fn new(provider: impl Into<String>, model: impl Into<String>, capabilities: Capabilities) -> Self {
+        Self { schema_version: CASSETTE_SCHEMA.to_owned(), provider: provider.into(), model: model.into(), capabilities }
+    }
+}
+
+impl fmt::Debug for RecordedMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RecordedMessage({}, {} bytes)", self.role.as_str(), self.content.len())
+    }
+}
+
+impl RecordedRequest {
+    /// What an invocation asks, without what does not decide its answer.
+    #[must_use]
+    pub fn of(inv: &LlmInvocation) -> Self {
+        let messages = inv.messages.iter();
+        Self {
+            model: inv.model.clone(),
+            messages: messages
+                .map(|message| RecordedMessage {
+                    role: message.role,
+                    content: message.content.as_str().to_owned(),
+                })
+                .collect(),
+            metadata: inv.metadata.clone(),
+        }
+    }
+
+    /// The digest by which the request is known.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the metadata have no canonical form.
+    pub fn key(&self) -> Result<Digest, CanonicalError> {
+        Digest::of_canonical(self)
+    }
+}
+
+impl Cassette {
+    /// Reads a recording.
+    ///
+    /// # Errors
+    ///
+    /// See [`CassetteError`]; an unfinished last line is none.
+    pub fn parse(bytes: &[u8]) -> Result<Self, CassetteError> {
+        let whole = whole_lines(bytes);
+        let tail = if whole.len() == bytes.len() { TornTail::No } else { TornTail::LeftOut };
+        let mut lines = whole.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        let header = parse_header(lines.next().ok_or(CassetteError::NotACassette)?)?;
+        let calls = (2..).zip(lines).map(|(line, bytes)| parse_call(line, bytes)).collect::<Result<_, _>>()?;
+        Ok(Self { header, calls, tail })
+    }
+}
+
+/// The bytes up to and including the last line break.
+pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+    &bytes[..end]
+}
+
+/// A value as one line.
+pub(crate) fn to_line<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
+    let mut line = to_canonical_json(value)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+fn parse_header(line: &[u8]) -> Result<CassetteHeader, CassetteError> {
+    // The version is judged before anything else: a later header may look different in all but this.
+    let value: Value = serde_json::from_slice(line).map_err(|_| CassetteError::NotACassette)?;
+    match value.get("schema_version").and_then(Value::as_str) {
+        Some(CASSETTE_SCHEMA) => {}
+        Some(found) if found.starts_with(SCHEMA_FAMILY) => {
+            return Err(CassetteError::Newer { found: found.chars().take(64).collect() });
+        }
+        Some(_) | None => return Err(CassetteError::NotACassette),
+    }
+    serde_json::from_value(value).map_err(|error| CassetteError::BadLine { line: 1, why: error.to_string() })
+}
+
+fn parse_call(line: u64, bytes: &[u8]) -> Result<RecordedCall, CassetteError> {
+    let bad = |why: String| CassetteError::BadLine { line, why };
+    let call: RecordedCall = serde_json::from_slice(bytes).map_err(|error| bad(shape_of(&error)))?;
+    if call.request.key()? == call.key {
+        Ok(call)
+    } else {
+        Err(bad("its key is not the digest of its request, so one of them was changed".to_owned()))
+    }
+}
+
+/// What is wrong with a line, without quoting it.
+fn shape_of(error: &serde_json::Error) -> String {
+    let class = match error.classify() {
+        serde_json::error::Category::Data => "it is JSON, but no recorded call",
+        serde_json::error::Category::Syntax | serde_json::error::Category::Eof | serde_json::error::Category::Io => {
+            "it is no JSON"
+        }
+    };
+    format!("{class} (column {})", error.column())
+}

@@ -1,0 +1,99 @@
+//! A backend in all its layers: the way in which models are asked everywhere.
+
+use std::sync::Arc;
+
+use crucible_secrets::Scanner;
+
+use crate::backend::{Backend, Origin, Speaker};
+use crate::budget::{Budget, Budgeted, Price};
+use crate::capability::Capabilities;
+use crate::error::CallError;
+use crate::invocation::{LlmInvocation, LlmResult};
+use crate::record::{Recorded, Recording};
+use crate::retry::{Retried, RetryPolicy};
+use crate::scan::SecretScanned;
+
+/// What surrounds a backend.
+pub struct ClientOptions {
+    /// Finds secrets in requests and answers.
+    pub scanner: &'static Scanner,
+    /// Where calls are written down.
+    pub recording: Recording,
+    /// When to try again. A recording is never asked twice for one call, whatever stands here.
+    pub retry: RetryPolicy,
+    /// What calls may cost, shared with whoever else calls for the same purpose.
+    pub budget: Arc<Budget>,
+    /// What the model's tokens cost.
+    pub price: Price,
+}
+
+/// A backend in all its layers.
+pub struct ModelClient {
+    layers: SecretScanned<Recorded<Retried<Budgeted<Backend>>>>,
+    provider: &'static str,
+    default_model: String,
+    capabilities: Capabilities,
+    speaker: Speaker,
+    origin: Origin,
+}
+
+impl ModelClient {
+    /// Wraps a backend into its layers.
+    #[must_use]
+    pub fn new(backend: Backend, options: ClientOptions) -> Self {
+        let ClientOptions { scanner, recording, retry, budget, price } = options;
+        let origin = backend.origin();
+        // The recorded outcome already is what the last attempt gave.
+        let retry = if origin == Origin::Recording { RetryPolicy::NEVER } else { retry };
+        let provider = backend.provider();
+        let default_model = backend.default_model().to_owned();
+        let capabilities = backend.capabilities();
+        let speaker = backend.speaker().clone();
+        let max_tokens = backend.max_output_tokens();
+        let attempts = Retried::new(Budgeted::new(backend, budget, max_tokens, price), retry);
+        let layers = SecretScanned::new(Recorded::new(attempts, scanner, recording), scanner);
+        Self { layers, provider, default_model, capabilities, speaker, origin }
+    }
+
+    /// Makes a call; an empty model means the default one.
+    ///
+    /// # Errors
+    ///
+    /// See [`CallError`].
+    pub async fn call(&self, mut inv: LlmInvocation) -> Result<LlmResult, CallError> {
+        if inv.model.is_empty() {
+            inv.model.clone_from(&self.default_model);
+        }
+        self.layers.call(inv).await
+    }
+
+    /// The provider's name in the registry.
+    #[must_use]
+    pub fn provider(&self) -> &'static str {
+        self.provider
+    }
+
+    /// The model that is asked when a call names none.
+    #[must_use]
+    pub fn default_model(&self) -> &str {
+        &self.default_model
+    }
+
+    /// What the backend is good at.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    /// Whose words it returns.
+    #[must_use]
+    pub fn speaker(&self) -> &Speaker {
+        &self.speaker
+    }
+
+    /// Where they come from.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+}

@@ -1,0 +1,160 @@
+//! From what happened on the wire to the error it means; shared by every provider that speaks HTTP.
+//!
+//! Nothing here reads a response's body: what a server writes into its errors may quote the request or the key.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crucible_host::http::HttpError;
+
+use crate::error::{Fault, LlmError};
+
+/// Who was asked, for the text of an error.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) provider: &'static str,
+    pub(crate) model: &'a str,
+}
+
+/// The time of one call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallTime {
+    /// What the call allows.
+    pub(crate) call: Duration,
+    /// What any call of this provider gets at most.
+    pub(crate) cap: Duration,
+}
+
+impl CallTime {
+    /// The time that the call really has.
+    pub(crate) fn effective(self) -> Duration {
+        self.call.min(self.cap)
+    }
+}
+
+impl Asked<'_> {
+    pub(crate) fn fault(self, what: impl Into<String>, next: impl Into<String>) -> Fault {
+        Fault::new(self.provider, self.model, what, next)
+    }
+
+    pub(crate) fn timeout(self, time: CallTime) -> LlmError {
+        LlmError::Timeout {
+            provider: self.provider.to_owned(),
+            model: self.model.to_owned(),
+            duration: time.effective(),
+            call: time.call,
+            cap: time.cap,
+        }
+    }
+
+    /// An answer that came, but cannot be read as one. Not transient: the same request would meet the same server.
+    pub(crate) fn unreadable(self, what: impl Into<String>, next: &'static str) -> LlmError {
+        LlmError::ProviderOutage(self.fault(what, next))
+    }
+
+    pub(crate) fn from_http(self, error: &HttpError, time: CallTime) -> LlmError {
+        match error {
+            HttpError::Connect { .. } => LlmError::Transport(
+                self.fault(error.to_string(), "check that the server runs and that base_url names it"),
+            ),
+            HttpError::Broken { .. } => {
+                LlmError::Transport(self.fault(error.to_string(), "try again; if it stays, look at the server's log"))
+            }
+            HttpError::Timeout { .. } => self.timeout(time),
+            HttpError::TooLarge { .. } => {
+                self.unreadable(error.to_string(), "lower max_tokens, or check that base_url names a model server")
+            }
+            HttpError::BadUrl { .. } => LlmError::Misconfiguration(self.fault(error.to_string(), "correct base_url")),
+            HttpError::BadHeader { .. } => LlmError::Misconfiguration(
+                self.fault(error.to_string(), "look at the variable that holds the key for stray line breaks"),
+            ),
+            HttpError::Setup { .. } => LlmError::Misconfiguration(
+                self.fault(error.to_string(), "check that this machine has certificates installed"),
+            ),
+        }
+    }
+
+    /// The error that a status means; every status that is not 200 is one.
+    pub(crate) fn from_status(self, status: u16, headers: &BTreeMap<String, String>) -> LlmError {
+        let fault = |what: &str, next: &str| Fault {
+            status: Some(status),
+            ..self.fault(format!("{what} (HTTP {status})"), next)
+        };
+        match status {
+            401 | 403 => LlmError::ProviderAuth(fault(
+                "the provider refuses the key",
+                "check the variable that api_key_env names, and what the key may do",
+            )),
+            429 => LlmError::ProviderQuota(Fault {
+                retry_after_seconds: headers.get("retry-after").and_then(|value| value.trim().parse().ok()),
+                ..fault("the provider limits the rate, or the quota is used up", "wait and try again, or raise it")
+            }),
+            300..=399 => LlmError::Misconfiguration(fault(
+                "the server points to another address, and redirects are not followed",
+                "set base_url to the address itself",
+            )),
+            404 => LlmError::Misconfiguration(fault(
+                "the server does not know this address or this model",
+                "check base_url, which ends before /chat/completions, and the model's name",
+            )),
+            400..=499 => LlmError::Unsupported(fault(
+                "the provider refuses this request as it stands",
+                "check that the prompt fits into the model's context and that the model takes the hints given",
+            )),
+            500..=599 => LlmError::ProviderOutage(fault(
+                "the provider fails",
+                "try again later, or look at the provider's status page",
+            )),
+            _ => LlmError::ProviderOutage(fault(
+                "the server answers with a status that means nothing here",
+                "check that base_url names a model server",
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ASKED: Asked<'static> = Asked { provider: "gateway", model: "m" };
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        /// Seed 002, property 7.
+        #[test]
+        fn every_status_has_its_variant(status in 100u16..1000) {
+            let error = ASKED.from_status(status, &BTreeMap::new());
+            let expected = match status {
+                401 | 403 => "provider_auth",
+                429 => "provider_quota",
+                404 | 300..=399 => "misconfiguration",
+                400..=499 => "unsupported",
+                _ => "provider_outage",
+            };
+            prop_assert_eq!(error.class(), expected);
+            prop_assert_eq!(error.is_transient(), (500..600).contains(&status));
+            let text = error.to_string();
+            prop_assert!(text.starts_with("gateway (m): ") && text.contains(&status.to_string()));
+        }
+    }
+
+    #[test]
+    fn retry_after_is_read_where_it_is_a_number_of_seconds() {
+        for (value, seconds) in [("7", Some(7)), (" 31536000 ", Some(31_536_000)), ("soon", None), ("-1", None)] {
+            let headers = BTreeMap::from([("retry-after".to_owned(), value.to_owned())]);
+            let LlmError::ProviderQuota(fault) = ASKED.from_status(429, &headers) else { panic!("429 is a quota") };
+            assert_eq!(fault.retry_after_seconds, seconds);
+        }
+    }
+
+    #[test]
+    fn a_timeout_names_both_times() {
+        let time = CallTime { call: Duration::from_secs(900), cap: Duration::from_secs(300) };
+        let text = ASKED.timeout(time).to_string();
+        assert!(text.contains("within 300s") && text.contains("900s"), "{text}");
+    }
+}

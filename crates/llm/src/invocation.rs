@@ -1,0 +1,240 @@
+//! What is asked of a model and what it answers: the types of seed 002, *Core Types*.
+//!
+//! Requests carry [`PromptText`], so text of others can only be in them behind its fence. Answers are text of
+//! others again: [`LlmResult::answer`] and [`LlmResult::whole_answer`] hand them out as [`Untrusted`]. The
+//! `Debug` output of every type here tells lengths, never words.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crucible_model::{PromptText, Untrusted};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The standing instructions.
+    System,
+    /// The one who asks.
+    User,
+    /// The model, in an earlier turn.
+    Assistant,
+}
+
+impl Role {
+    /// The role as every provider spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// One message of a conversation; plain text only.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub content: PromptText,
+}
+
+impl Message {
+    /// The standing instructions.
+    #[must_use]
+    pub fn system(content: PromptText) -> Self {
+        Self { role: Role::System, content }
+    }
+
+    /// What is asked.
+    #[must_use]
+    pub fn user(content: PromptText) -> Self {
+        Self { role: Role::User, content }
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Message({}, {} bytes)", self.role.as_str(), self.content.as_str().len())
+    }
+}
+
+/// One call of a model.
+#[derive(Clone, PartialEq)]
+pub struct LlmInvocation {
+    /// What the call is made for: a run id or a spec id.
+    pub spec_id: String,
+    /// Which step of it.
+    pub phase_id: String,
+    /// The model; empty means the backend's own default.
+    pub model: String,
+    /// The time for the whole call, its retries included.
+    pub timeout: Duration,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// Hints that override the backend's defaults: `max_tokens`, `temperature`, `top_p`, `seed`,
+    /// `response_format`. A hint that a backend cannot follow is named in the result's extension
+    /// `ignored_metadata`.
+    pub metadata: BTreeMap<String, Value>,
+}
+
+impl fmt::Debug for LlmInvocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlmInvocation")
+            .field("spec_id", &self.spec_id)
+            .field("phase_id", &self.phase_id)
+            .field("model", &self.model)
+            .field("timeout", &self.timeout)
+            .field("messages", &self.messages)
+            .field("metadata", &self.metadata.keys().collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+/// What a model answered.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct LlmResult {
+    /// The answer's text. Judge it through [`LlmResult::whole_answer`].
+    pub raw_response: String,
+    /// The provider that was asked.
+    pub provider: String,
+    /// The model that answered, as the provider names it.
+    pub model_used: String,
+    /// Tokens of the request, in the provider's own counting; absent when it does not say.
+    pub tokens_input: Option<u64>,
+    /// Tokens of the answer, likewise.
+    pub tokens_output: Option<u64>,
+    /// Whether the call ran out of time; absent when unknown.
+    pub timed_out: Option<bool>,
+    /// What else the provider told, for debugging: `finish_reason`, `ignored_metadata`, cost and the like.
+    #[serde(default)]
+    pub extensions: BTreeMap<String, Value>,
+}
+
+/// How an answer came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finish {
+    /// The model had said what it wanted to say.
+    Complete,
+    /// The token limit cut it off.
+    CutShort,
+    /// The provider gave another reason.
+    Other(String),
+    /// The provider does not say.
+    Unknown,
+}
+
+/// The answer stops in the middle: the token limit was reached.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the answer of {provider} ({model}) was cut off at its token limit; raise max_tokens or ask for less at once"
+)]
+pub struct CutShort {
+    /// Who was asked.
+    pub provider: String,
+    /// Which model answered.
+    pub model: String,
+}
+
+impl LlmResult {
+    /// The name of the extension that says why the answer ended.
+    pub const FINISH_REASON: &'static str = "finish_reason";
+
+    /// The name of the extension that lists the hints the backend could not follow.
+    pub const IGNORED_METADATA: &'static str = "ignored_metadata";
+
+    /// The answer as far as it goes.
+    #[must_use]
+    pub fn answer(&self) -> Untrusted {
+        Untrusted::new(self.raw_response.clone())
+    }
+
+    /// The answer, where it is not known to be cut off.
+    ///
+    /// # Errors
+    ///
+    /// [`CutShort`] when the token limit ended it: half a file must not be taken for a file.
+    pub fn whole_answer(&self) -> Result<Untrusted, CutShort> {
+        match self.finish() {
+            Finish::CutShort => {
+                Err(CutShort { provider: self.provider.clone(), model: self.model_used.clone() })
+            }
+            Finish::Complete | Finish::Other(_) | Finish::Unknown => Ok(self.answer()),
+        }
+    }
+
+    /// How the answer came to its end.
+    #[must_use]
+    pub fn finish(&self) -> Finish {
+        match self.extensions.get(Self::FINISH_REASON).and_then(Value::as_str) {
+            Some("stop" | "end_turn" | "stop_sequence") => Finish::Complete,
+            Some("length" | "max_tokens") => Finish::CutShort,
+            Some(other) => Finish::Other(other.to_owned()),
+            None => Finish::Unknown,
+        }
+    }
+}
+
+impl fmt::Debug for LlmResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlmResult")
+            .field("response_bytes", &self.raw_response.len())
+            .field("provider", &self.provider)
+            .field("model_used", &self.model_used)
+            .field("tokens_input", &self.tokens_input)
+            .field("tokens_output", &self.tokens_output)
+            .field("timed_out", &self.timed_out)
+            .field("extensions", &self.extensions.keys().collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_model::PromptBuilder;
+
+    use super::*;
+
+    fn result(finish_reason: Option<&str>) -> LlmResult {
+        let extensions = finish_reason.map(|reason| (LlmResult::FINISH_REASON.to_owned(), Value::from(reason)));
+        LlmResult {
+            raw_response: "half a fi".to_owned(),
+            provider: "gateway".to_owned(),
+            model_used: "m".to_owned(),
+            tokens_input: None,
+            tokens_output: None,
+            timed_out: None,
+            extensions: extensions.into_iter().collect(),
+        }
+    }
+
+    #[test]
+    fn a_cut_answer_is_never_handed_out_as_a_whole_one() {
+        assert!(result(Some("length")).whole_answer().is_err());
+        assert!(result(Some("max_tokens")).whole_answer().is_err());
+        assert_eq!(result(Some("length")).answer().as_str(), "half a fi");
+        for reason in [Some("stop"), Some("tool_calls"), None] {
+            assert!(result(reason).whole_answer().is_ok());
+        }
+    }
+
+    #[test]
+    fn debug_output_holds_no_words_of_request_or_answer() {
+        let invocation = LlmInvocation {
+            spec_id: "s".to_owned(),
+            phase_id: "p".to_owned(),
+            model: "m".to_owned(),
+            timeout: Duration::from_secs(1),
+            messages: vec![Message::user(PromptBuilder::new().ours("prompt words").build())],
+            metadata: BTreeMap::from([("hint".to_owned(), Value::from("hint words"))]),
+        };
+        let shown = format!("{invocation:?} {:?}", result(Some("stop words")));
+        assert!(!shown.contains("words") && !shown.contains("half"), "{shown}");
+    }
+}

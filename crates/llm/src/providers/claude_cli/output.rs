@@ -1,0 +1,238 @@
+//! What the `claude` program printed, and what it means. Pure.
+//!
+//! The last valid JSON object on standard output is the result. It counts as success when the program ended
+//! with 0, the object says so in every one of its fields, and there is text. `subtype` alone decides nothing:
+//! it says `success` on errors too. Tokens come from `modelUsage`, for `usage` is zero after a cut stream.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crucible_secrets::Scanner;
+use serde_json::{Map, Value};
+
+use crate::budget::REPORTED_COST;
+use crate::error::LlmError;
+use crate::http_fault::Asked;
+use crate::invocation::LlmResult;
+
+/// How much of standard error is kept.
+const LAST_WORDS: usize = 2048;
+
+/// Reads the program's output after it ended by itself with this code.
+pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+    const AGAIN: &str = "try again; if it stays, run the program by hand";
+    let Some(result) = last_object(stdout) else {
+        let what = if stdout.trim_ascii().is_empty() {
+            format!("the program ended with code {code} and printed nothing")
+        } else {
+            format!("the program ended with code {code} and printed no JSON")
+        };
+        return Err(asked.unreadable(what, AGAIN));
+    };
+    if result.get("type").and_then(Value::as_str) != Some("result") {
+        return Err(asked.unreadable("the last thing the program printed is not its result", AGAIN));
+    }
+    if let Some(status) = result.get("api_error_status").filter(|status| !status.is_null()) {
+        return Err(api_error(asked, status));
+    }
+    let text = result.get("result").and_then(Value::as_str).unwrap_or_default();
+    let subtype = result.get("subtype").and_then(Value::as_str).unwrap_or_default();
+    if result.get("is_error").and_then(Value::as_bool) != Some(false) || subtype.starts_with("error") {
+        return Err(if asks_for_login(text) {
+            LlmError::ProviderAuth(asked.fault(
+                "the program has no valid key or login",
+                "set ANTHROPIC_API_KEY, or set [llm.claude-cli] login = \"user\" and log in with `claude`",
+            ))
+        } else {
+            asked.unreadable(format!("the program reports an error (exit code {code})"), AGAIN)
+        });
+    }
+    if code != 0 {
+        return Err(asked.unreadable(format!("the program ended with code {code}"), AGAIN));
+    }
+    if text.trim().is_empty() {
+        return Err(asked.unreadable("the answer holds no text", "try again or choose another model"));
+    }
+    Ok(answer(asked, text, &result))
+}
+
+/// The end of what the program wrote to standard error: secrets and the user's home taken out, at most 2 KiB.
+pub(super) fn last_words(stderr: &str, home: Option<&Path>) -> String {
+    let mut text = Scanner::builtin().redact(stderr).text.into_owned();
+    if let Some(home) = home.and_then(Path::to_str).filter(|home| home.len() > 1) {
+        text = text.replace(home, "~");
+    }
+    let text = text.trim();
+    let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_WORDS));
+    text[start..].to_owned()
+}
+
+/// The last JSON object: the whole output, or else the last line that is one.
+fn last_object(stdout: &[u8]) -> Option<Map<String, Value>> {
+    let object = |bytes: &[u8]| match serde_json::from_slice(bytes) {
+        Ok(Value::Object(object)) => Some(object),
+        Ok(_) | Err(_) => None,
+    };
+    object(stdout).or_else(|| stdout.rsplit(|&byte| byte == b'\n').find_map(object))
+}
+
+fn api_error(asked: Asked<'_>, status: &Value) -> LlmError {
+    let number = status.as_u64().or_else(|| status.as_str()?.parse().ok());
+    match number.and_then(|number| u16::try_from(number).ok()) {
+        Some(status) => asked.from_status(status, &BTreeMap::new()),
+        None => asked.unreadable("the program reports an error of the API without a status", "try again"),
+    }
+}
+
+/// The program's own words for a missing or refused key; the API is not asked then, so there is no status.
+fn asks_for_login(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["/login", "api key", "not logged in", "authentication"].iter().any(|sign| text.contains(sign))
+}
+
+fn answer(asked: Asked<'_>, text: &str, result: &Map<String, Value>) -> LlmResult {
+    let no_usage = Map::new();
+    let by_model = result.get("modelUsage").and_then(Value::as_object).unwrap_or(&no_usage);
+    let count = |usage: &Value, names: &[&str]| -> u64 {
+        names.iter().filter_map(|name| usage.get(name)?.as_u64()).fold(0, u64::saturating_add)
+    };
+    const INPUT: [&str; 3] = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
+    let total = |names: &[&str]| {
+        (!by_model.is_empty())
+            .then(|| by_model.values().map(|usage| count(usage, names)).fold(0, u64::saturating_add))
+    };
+    // Small helpers of the client may have spoken too; the one that said most is the one that answered.
+    let speaker = by_model.iter().max_by_key(|(_, usage)| count(usage, &["outputTokens"])).map(|(model, _)| model);
+    let mut extensions = BTreeMap::new();
+    if let Some(reason) = result.get("stop_reason").filter(|reason| reason.is_string()) {
+        extensions.insert(LlmResult::FINISH_REASON.to_owned(), reason.clone());
+    }
+    if let Some(denied) = result.get("permission_denials").and_then(Value::as_array).filter(|list| !list.is_empty()) {
+        extensions.insert("permission_denials".to_owned(), Value::from(denied.len()));
+    }
+    if let Some(dollars) = result.get("total_cost_usd").and_then(Value::as_f64).filter(|cost| *cost >= 0.0) {
+        // Rounded up; a float that does not fit becomes the largest number.
+        extensions.insert(REPORTED_COST.to_owned(), Value::from((dollars * 1_000_000.0).ceil() as u64));
+    }
+    LlmResult {
+        raw_response: text.to_owned(),
+        provider: asked.provider.to_owned(),
+        model_used: speaker.cloned().unwrap_or_else(|| asked.model.to_owned()),
+        tokens_input: total(&INPUT),
+        tokens_output: total(&["outputTokens"]),
+        timed_out: Some(false),
+        extensions,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    const ASKED: Asked<'static> = Asked { provider: "claude-cli", model: "sonnet" };
+
+    fn success() -> Value {
+        json!({
+            "type": "result", "subtype": "success", "is_error": false, "api_error_status": null,
+            "result": "hello", "stop_reason": "end_turn", "total_cost_usd": 0.0012345,
+            "usage": {"input_tokens": 0, "output_tokens": 0}, "permission_denials": [],
+            "modelUsage": {
+                "small": {"inputTokens": 5, "outputTokens": 1},
+                "large": {"inputTokens": 10, "outputTokens": 20, "cacheReadInputTokens": 100},
+            },
+        })
+    }
+
+    fn with(name: &str, value: Value) -> Vec<u8> {
+        let mut result = success();
+        result[name] = value;
+        result.to_string().into_bytes()
+    }
+
+    #[test]
+    fn tokens_model_and_cost_come_from_where_they_are_right() {
+        let result = read(ASKED, 0, success().to_string().as_bytes()).unwrap();
+        assert_eq!(result.raw_response, "hello");
+        assert_eq!(result.model_used, "large");
+        assert_eq!((result.tokens_input, result.tokens_output), (Some(115), Some(21)));
+        assert_eq!(result.extensions[REPORTED_COST], 1235);
+        assert_eq!(result.finish(), crate::invocation::Finish::Complete);
+    }
+
+    #[test]
+    fn a_success_that_is_none_is_an_error() {
+        let broken: [(i32, Vec<u8>); 12] = [
+            (0, Vec::new()),
+            (143, Vec::new()),
+            (0, b"Error: not json".to_vec()),
+            (0, b"[1,2]\n42\n".to_vec()),
+            (0, br#"{"type":"system"}"#.to_vec()),
+            (0, br#"{"type":"result"}"#.to_vec()),
+            (0, with("is_error", json!(true))),
+            (0, with("result", json!(""))),
+            (0, with("result", Value::Null)),
+            (0, with("subtype", json!("error_max_turns"))),
+            (0, with("api_error_status", json!("what"))),
+            (1, success().to_string().into_bytes()),
+        ];
+        for (code, stdout) in broken {
+            let error = read(ASKED, code, &stdout).unwrap_err();
+            assert_eq!(error.class(), "provider_outage", "{}", String::from_utf8_lossy(&stdout));
+            assert!(!error.is_transient());
+        }
+    }
+
+    #[test]
+    fn the_status_of_the_api_decides_whatever_the_subtype_says() {
+        for (status, class) in
+            [(401, "provider_auth"), (429, "provider_quota"), (529, "provider_outage"), (400, "unsupported")]
+        {
+            let mut result = success();
+            result["is_error"] = json!(true);
+            result["api_error_status"] = json!(status);
+            result["result"] = json!("API Error: sk-secret");
+            let error = read(ASKED, 1, result.to_string().as_bytes()).unwrap_err();
+            assert_eq!(error.class(), class);
+            assert!(!format!("{error}{error:?}").contains("sk-secret"));
+        }
+        let login = with("result", json!("Invalid API key · Please run /login"));
+        let mut login: Value = serde_json::from_slice(&login).unwrap();
+        login["is_error"] = json!(true);
+        assert_eq!(read(ASKED, 1, login.to_string().as_bytes()).unwrap_err().class(), "provider_auth");
+    }
+
+    #[test]
+    fn the_last_valid_object_wins() {
+        let first = String::from_utf8(with("result", json!("first"))).unwrap();
+        let last = String::from_utf8(with("result", json!("last"))).unwrap();
+        let stdout = format!("warning: x\n{first}\n{{\"type\":\"res\n{last}\nbye {{\n");
+        assert_eq!(read(ASKED, 0, stdout.as_bytes()).unwrap().raw_response, "last");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Seed 002, property 5, for every client program.
+        #[test]
+        fn last_words_are_short_and_hold_no_key(noise in "\\PC{0,4000}", digits in "[A-Za-z0-9]{36}") {
+            let key = format!("ghp_{digits}");
+            let words = last_words(&format!("{noise}\n token={key} \n{noise}"), Some(Path::new("/home/someone")));
+            prop_assert!(words.len() <= LAST_WORDS);
+            prop_assert!(!words.contains(&key));
+        }
+
+        #[test]
+        fn no_output_makes_it_panic(code in any::<i32>(), stdout in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _any = read(ASKED, code, &stdout);
+        }
+    }
+
+    #[test]
+    fn the_users_home_is_not_named() {
+        let words = last_words("cannot read /home/someone/.claude/x", Some(Path::new("/home/someone")));
+        assert_eq!(words, "cannot read ~/.claude/x");
+    }
+}

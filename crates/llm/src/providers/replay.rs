@@ -1,0 +1,202 @@
+//! `replay`: answers from a recording, offline and without a key.
+//!
+//! A request is looked up by its key; equal requests get the recorded outcomes in their order, recorded errors
+//! included. A request that the recording does not hold fails with the nearest recorded one shown as a diff:
+//! either a prompt changed since the recording was made, or something in it is not the same twice.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use crucible_host::fs;
+use crucible_model::Digest;
+use similar::TextDiff;
+
+use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::capability::{Capabilities, EditFormat, StructuredOutput};
+use crate::cassette::{CallOutcome, Cassette, CassetteError, RecordedRequest};
+use crate::error::{Fault, LlmError};
+use crate::invocation::{LlmInvocation, LlmResult};
+use crate::record::MAX_CASSETTE;
+use crate::registry::{CassetteSource, Context, ProviderKind, ProviderSettings};
+
+const NAME: &str = "replay";
+
+/// How long the search for a readable diff may take, and how much of it is shown.
+const DIFF_TIME: Duration = Duration::from_millis(200);
+const DIFF_LINES: usize = 40;
+const DIFF_LINE_CHARS: usize = 200;
+
+/// The provider `replay`.
+pub(crate) struct Replay;
+
+impl ProviderKind for Replay {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "a recording of earlier answers; needs no key, no network and no model"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { edit_format: EditFormat::WholeFile, structured_output: StructuredOutput::None }
+    }
+
+    fn construct(&self, settings: &ProviderSettings, _context: &Context) -> Result<Backend, LlmError> {
+        let source = settings.cassette.as_ref().ok_or_else(|| {
+            misconfigured("", "no recording is named".to_owned(), "set [llm.replay] cassette to a recording")
+        })?;
+        let cassette = read(source)?;
+        let header = &cassette.header;
+        let parts = BackendParts {
+            provider: NAME,
+            default_model: header.model.clone(),
+            max_output_tokens: 0,
+            capabilities: header.capabilities,
+            speaker: Speaker { provider: header.provider.clone(), model: header.model.clone() },
+            origin: Origin::Recording,
+            inner: Box::new(ReplayBackend::new(&cassette, &played(settings)?)),
+        };
+        Ok(Backend::new(parts))
+    }
+}
+
+/// How often each request was played before this process began.
+fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, usize>, LlmError> {
+    let mut counts = HashMap::new();
+    if let Some(path) = &settings.already_played {
+        match read(&CassetteSource::File(path.clone())) {
+            Ok(cassette) => cassette.calls.iter().for_each(|call| *counts.entry(call.key).or_default() += 1),
+            Err(error) if path.exists() => return Err(error),
+            // Nothing was played yet.
+            Err(_) => {}
+        }
+    }
+    Ok(counts)
+}
+
+fn read(source: &CassetteSource) -> Result<Cassette, LlmError> {
+    let parsed = match source {
+        CassetteSource::Bytes(bytes) => Cassette::parse(bytes),
+        CassetteSource::File(path) => {
+            fs::read_up_to(path, MAX_CASSETTE).map_err(CassetteError::from).and_then(|bytes| Cassette::parse(&bytes))
+        }
+    };
+    parsed.map_err(|error| misconfigured("", error.to_string(), "name a recording that this version can read"))
+}
+
+fn misconfigured(model: &str, what: String, next: &str) -> LlmError {
+    LlmError::Misconfiguration(Fault::new(NAME, model, what, next))
+}
+
+struct ReplayBackend {
+    requests: Vec<RecordedRequest>,
+    outcomes: HashMap<Digest, Vec<CallOutcome>>,
+    played: Mutex<HashMap<Digest, usize>>,
+}
+
+impl ReplayBackend {
+    fn new(cassette: &Cassette, played: &HashMap<Digest, usize>) -> Self {
+        let mut outcomes: HashMap<Digest, Vec<CallOutcome>> = HashMap::new();
+        for call in &cassette.calls {
+            outcomes.entry(call.key).or_default().push(call.outcome.clone());
+        }
+        let requests = cassette.calls.iter().map(|call| call.request.clone()).collect();
+        Self { requests, outcomes, played: Mutex::new(played.clone()) }
+    }
+
+    /// Takes the next outcome of a request.
+    fn next(&self, key: &Digest) -> Option<&CallOutcome> {
+        let recorded = self.outcomes.get(key)?;
+        let mut played = self.played.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = played.entry(*key).or_default();
+        let outcome = recorded.get(*count)?;
+        *count += 1;
+        Some(outcome)
+    }
+
+    fn miss(&self, asked: &RecordedRequest, key: &Digest) -> LlmError {
+        const NEXT: &str = "record again with the provider that made the recording, or go back to the version and \
+                            input it was made with";
+        if let Some(recorded) = self.outcomes.get(key) {
+            let what = format!(
+                "this request was recorded {} times and is now asked once more than that (key {})",
+                recorded.len(),
+                key.short()
+            );
+            return misconfigured(&asked.model, what, NEXT);
+        }
+        let shown = render(asked);
+        let what = match nearest(&shown, &self.requests) {
+            Some(nearest) => format!(
+                "the recording does not hold this request (key {}); against the nearest recorded one it reads:\n{}",
+                key.short(),
+                short_diff(&nearest, &shown)
+            ),
+            None => format!("the recording holds no call at all (key {})", key.short()),
+        };
+        misconfigured(&asked.model, what, NEXT)
+    }
+}
+
+#[async_trait]
+impl LlmBackend for ReplayBackend {
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        let asked = RecordedRequest::of(&inv);
+        let key = asked.key().map_err(|error| misconfigured(&inv.model, error.to_string(), "correct the metadata"))?;
+        match self.next(&key) {
+            Some(CallOutcome::Answered(result)) => Ok(result.clone()),
+            Some(CallOutcome::Failed(error)) => Err(error.clone()),
+            None => Err(self.miss(&asked, &key)),
+        }
+    }
+}
+
+/// A request as lines, for people.
+fn render(request: &RecordedRequest) -> String {
+    let mut text = format!("model: {}\n", request.model);
+    for (name, value) in &request.metadata {
+        let _infallible = writeln!(text, "metadata {name}: {value}");
+    }
+    for message in &request.messages {
+        let _infallible = writeln!(text, "{}:\n{}", message.role.as_str(), message.content);
+    }
+    text
+}
+
+/// The recorded request that shares most of its lines with this one; the first of equals.
+fn nearest(shown: &str, recorded: &[RecordedRequest]) -> Option<String> {
+    let lines: HashSet<&str> = shown.lines().collect();
+    let mut best: Option<(f64, String)> = None;
+    for request in recorded {
+        let candidate = render(request);
+        let theirs: HashSet<&str> = candidate.lines().collect();
+        let shared = lines.intersection(&theirs).count();
+        let likeness = shared as f64 / lines.union(&theirs).count().max(1) as f64;
+        if best.as_ref().is_none_or(|(most, _)| likeness > *most) {
+            best = Some((likeness, candidate));
+        }
+    }
+    best.map(|(_, text)| text)
+}
+
+/// The differing lines with one line around them, cut to what a terminal shows.
+fn short_diff(recorded: &str, asked: &str) -> String {
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(recorded, asked);
+    let unified = diff.unified_diff().context_radius(1).header("recorded", "asked now").to_string();
+    let mut lines = unified.lines();
+    let mut text = String::new();
+    for line in lines.by_ref().take(DIFF_LINES) {
+        text.extend(line.chars().take(DIFF_LINE_CHARS));
+        text.push('\n');
+    }
+    match lines.count() {
+        0 => {}
+        more => text.push_str(&format!("({more} more lines)\n")),
+    }
+    text.truncate(text.trim_end().len());
+    text
+}

@@ -1,0 +1,231 @@
+//! Recording calls while they are made.
+//!
+//! [`Recorded`] takes secrets out of an answer, writes the call to its cassette durably, and only then hands
+//! the answer on. So what a caller works with is what a replay will return, byte for byte, and a secret that a
+//! model made up or quoted reaches no file.
+//!
+//! A run that was killed after a call was recorded and before its answer was used does not pay for it again:
+//! the writer can be opened to hand such answers out once more ([`Reuse`]).
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crucible_host::fs;
+use crucible_model::{ByteLimit, Digest};
+use crucible_secrets::Scanner;
+use serde_json::Value;
+
+use crate::backend::LlmBackend;
+use crate::cassette::{
+    Attempt, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall, RecordedRequest, to_line, whole_lines,
+};
+use crate::error::{CallError, LlmError};
+use crate::invocation::{LlmInvocation, LlmResult};
+use crate::retry::{Attempted, Retried};
+
+/// The largest recording that is read.
+pub(crate) const MAX_CASSETTE: ByteLimit = ByteLimit(512 * 1024 * 1024);
+
+/// Whether calls are written down.
+#[derive(Clone)]
+pub enum Recording {
+    /// They are not.
+    Off,
+    /// They are, here.
+    To(Arc<CassetteWriter>),
+}
+
+/// Which answers already in a recording may be handed out again instead of asking the model again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reuse {
+    /// None: every call is made.
+    Nothing,
+    /// The answers of the calls after the first so many: the caller knows it used those, and not these.
+    After(u64),
+}
+
+/// Appends calls to a cassette file. Shared by whatever records into the same file.
+pub struct CassetteWriter {
+    path: PathBuf,
+    state: Mutex<WriterState>,
+}
+
+struct WriterState {
+    calls: u64,
+    reusable: HashMap<Digest, VecDeque<LlmResult>>,
+}
+
+impl CassetteWriter {
+    /// Opens a cassette for appending, or begins one. An unfinished last line is taken away first; the header of a
+    /// cassette that exists stays as it is, for each answer names its own provider and model anyway.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the file cannot be read or written, or holds something else.
+    pub fn open(path: &Path, header: &CassetteHeader, reuse: Reuse) -> Result<Self, CassetteError> {
+        let bytes = match fs::read_up_to(path, MAX_CASSETTE) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_not_found() => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let whole = whole_lines(&bytes);
+        let calls = if whole.is_empty() {
+            fs::write_atomic(path, &to_line(header)?)?;
+            Vec::new()
+        } else {
+            if whole.len() < bytes.len() {
+                fs::write_atomic(path, whole)?;
+            }
+            Cassette::parse(whole)?.calls
+        };
+        let state = WriterState { calls: calls.len() as u64, reusable: reusable(calls, reuse) };
+        Ok(Self { path: path.to_owned(), state: Mutex::new(state) })
+    }
+
+    /// How many calls the cassette holds. Store this with the step that used their answers, for [`Reuse::After`].
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.lock().calls
+    }
+
+    fn take_reusable(&self, key: &Digest) -> Option<LlmResult> {
+        self.lock().reusable.get_mut(key)?.pop_front()
+    }
+
+    fn append(&self, call: &RecordedCall) -> Result<(), CassetteError> {
+        let line = to_line(call)?;
+        // Held while writing: lines of parallel calls come one after the other, each of them whole.
+        let mut state = self.lock();
+        fs::append_durable(&self.path, &line)?;
+        state.calls += 1;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WriterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn reusable(calls: Vec<RecordedCall>, reuse: Reuse) -> HashMap<Digest, VecDeque<LlmResult>> {
+    let used = match reuse {
+        Reuse::Nothing => return HashMap::new(),
+        Reuse::After(used) => usize::try_from(used).unwrap_or(usize::MAX),
+    };
+    let mut answers: HashMap<Digest, VecDeque<LlmResult>> = HashMap::new();
+    for call in calls.into_iter().skip(used) {
+        if let CallOutcome::Answered(result) = call.outcome {
+            answers.entry(call.key).or_default().push_back(result);
+        }
+    }
+    answers
+}
+
+/// Writes each call down before its answer is used.
+pub struct Recorded<B> {
+    inner: B,
+    scanner: &'static Scanner,
+    recording: Recording,
+}
+
+impl<B> Recorded<B> {
+    /// Records the calls of `inner`; secrets that `scanner` finds in answers are taken out, recorded or not.
+    pub fn new(inner: B, scanner: &'static Scanner, recording: Recording) -> Self {
+        Self { inner, scanner, recording }
+    }
+}
+
+impl<B: LlmBackend> Recorded<Retried<B>> {
+    /// Makes a call and writes it down.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Llm`] when the backend has no answer, [`CallError::Record`] when the call cannot be written down.
+    pub async fn call(&self, inv: LlmInvocation) -> Result<LlmResult, CallError> {
+        let Recording::To(writer) = &self.recording else {
+            let Attempted { outcome, .. } = self.inner.attempt(inv).await;
+            return Ok(self.cleaned(outcome).0?);
+        };
+        let request = RecordedRequest::of(&inv);
+        let key = request.key().map_err(CassetteError::from)?;
+        if let Some(result) = writer.take_reusable(&key) {
+            return Ok(result);
+        }
+        let (spec_id, phase_id) = (inv.spec_id.clone(), inv.phase_id.clone());
+        let Attempted { outcome, attempts } = self.inner.attempt(inv).await;
+        let (outcome, redactions) = self.cleaned(outcome);
+        let attempts = attempts.into_iter().map(|attempt| self.cleaned_attempt(attempt)).collect();
+        let recorded = match &outcome {
+            Ok(result) => CallOutcome::Answered(result.clone()),
+            Err(error) => CallOutcome::Failed(error.clone()),
+        };
+        let call = RecordedCall { key, spec_id, phase_id, request, attempts, outcome: recorded, redactions };
+        let writer = Arc::clone(writer);
+        // Flushing to the disk blocks; the runtime's threads are for calls that wait on the network.
+        let written = tokio::task::spawn_blocking(move || writer.append(&call)).await;
+        written.unwrap_or(Err(CassetteError::Interrupted))?;
+        Ok(outcome?)
+    }
+
+    /// The outcome without secrets, and how many there were.
+    fn cleaned(&self, outcome: Result<LlmResult, LlmError>) -> (Result<LlmResult, LlmError>, u64) {
+        let mut redactions = 0;
+        let outcome = match outcome {
+            Ok(mut result) => {
+                self.clean(&mut result.raw_response, &mut redactions);
+                self.clean(&mut result.model_used, &mut redactions);
+                for value in result.extensions.values_mut() {
+                    self.clean_value(value, &mut redactions);
+                }
+                if redactions > 0 {
+                    result.extensions.insert("redactions".to_owned(), Value::from(redactions));
+                }
+                Ok(result)
+            }
+            Err(error) => Err(self.cleaned_error(error, &mut redactions)),
+        };
+        (outcome, redactions)
+    }
+
+    fn cleaned_attempt(&self, attempt: Attempt) -> Attempt {
+        match attempt {
+            Attempt::Answered => Attempt::Answered,
+            Attempt::Failed(error) => Attempt::Failed(self.cleaned_error(error, &mut 0)),
+        }
+    }
+
+    fn cleaned_error(&self, mut error: LlmError, redactions: &mut u64) -> LlmError {
+        match &mut error {
+            LlmError::Transport(fault)
+            | LlmError::ProviderAuth(fault)
+            | LlmError::ProviderQuota(fault)
+            | LlmError::ProviderOutage(fault)
+            | LlmError::Misconfiguration(fault)
+            | LlmError::Unsupported(fault) => {
+                self.clean(&mut fault.what, redactions);
+                if let Some(stderr) = &mut fault.stderr {
+                    self.clean(stderr, redactions);
+                }
+            }
+            LlmError::Timeout { .. } | LlmError::BudgetExceeded { .. } => {}
+        }
+        error
+    }
+
+    fn clean(&self, text: &mut String, redactions: &mut u64) {
+        let redacted = self.scanner.redact(text);
+        if redacted.count > 0 {
+            *redactions += redacted.count;
+            *text = redacted.text.into_owned();
+        }
+    }
+
+    fn clean_value(&self, value: &mut Value, redactions: &mut u64) {
+        match value {
+            Value::String(text) => self.clean(text, redactions),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item, redactions)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.clean_value(field, redactions)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}

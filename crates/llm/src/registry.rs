@@ -1,0 +1,165 @@
+//! Which providers there are, and how one is made ready from settings.
+//!
+//! A provider is one file under `providers/` and one line in [`registry`]. Making one ready sends nothing: it
+//! finds what must be there (a program, a key, a recording, an address that is one) and says what is missing, so
+//! that a wrong configuration fails before any run starts and a fallback can be tried.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_host::env::Environment;
+use crucible_host::http::HttpClient;
+use crucible_model::Secret;
+use crucible_sandbox::Sandbox;
+use serde::Deserialize;
+
+use crate::backend::Backend;
+use crate::capability::Capabilities;
+use crate::error::{Fault, LlmError};
+use crate::providers::{claude_cli::ClaudeCli, gateway::Gateway, replay::Replay};
+
+/// A kind of backend: what it is called, what it can do, and how it is made ready.
+pub trait ProviderKind: Sync {
+    /// The name that configuration uses.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in one line for a user who chooses.
+    fn summary(&self) -> &'static str;
+
+    /// What its backends are good at, unless a backend knows better.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Makes a backend ready, without sending anything.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Misconfiguration`] with what is missing and where it was looked for.
+    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError>;
+}
+
+/// Every provider. `gemini-cli`, `codex-cli`, `anthropic`, `openai` and `openrouter` belong here too, each
+/// with a file of its own beside the others.
+#[must_use]
+pub fn registry() -> &'static [&'static dyn ProviderKind] {
+    &[&ClaudeCli, &Gateway, &Replay]
+}
+
+/// What a configuration says about one provider (`[llm.<provider>]`); what is absent has a default.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProviderSettings {
+    /// Where an HTTP provider is. `CRUCIBLE_<PROVIDER>_BASE_URL` comes before it.
+    pub base_url: Option<String>,
+    /// The name of the variable that holds the key.
+    pub api_key_env: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// The most tokens an answer may take.
+    pub max_tokens: Option<u64>,
+    /// How freely the model chooses its words.
+    pub temperature: Option<f64>,
+    /// The client program, by path or by name.
+    pub program: Option<PathBuf>,
+    /// Whose login a client program uses.
+    pub login: Login,
+    /// What `replay` plays.
+    pub cassette: Option<CassetteSource>,
+    /// The run's own recording so far: `replay` takes those calls as played already.
+    pub already_played: Option<PathBuf>,
+}
+
+/// Whose login and settings a client program uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Login {
+    /// Nobody's: it gets an empty home directory, and its key from the environment.
+    #[default]
+    Isolated,
+    /// The user's own: it sees the home directory and with it the user's login, settings and extensions.
+    User,
+}
+
+/// Where a recording is.
+#[derive(Clone, Deserialize)]
+#[serde(from = "PathBuf")]
+pub enum CassetteSource {
+    /// In this file.
+    File(PathBuf),
+    /// Here.
+    Bytes(Arc<[u8]>),
+}
+
+impl From<PathBuf> for CassetteSource {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+/// The outside world, as providers need it.
+#[derive(Clone)]
+pub struct Context {
+    /// The environment of the command.
+    pub env: Environment,
+    /// The connections of the process.
+    pub http: Arc<HttpClient>,
+    /// What starts client programs.
+    pub sandbox: Arc<Sandbox>,
+    /// Where client programs get their private directories; must exist.
+    pub temporary: PathBuf,
+    /// The most time any call of a client program gets.
+    pub cli_cap: Duration,
+    /// The most time any HTTP request gets.
+    pub http_cap: Duration,
+}
+
+impl Context {
+    /// The cap of seed 002 for client programs.
+    pub const CLI_CAP: Duration = Duration::from_secs(600);
+
+    /// The cap of seed 002 for HTTP requests.
+    pub const HTTP_CAP: Duration = Duration::from_secs(300);
+}
+
+/// The provider of this name.
+///
+/// # Errors
+///
+/// [`LlmError::Misconfiguration`] when no name is given, [`LlmError::Unsupported`] when there is none such.
+pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
+    let known = || registry().iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+    if name.is_empty() {
+        return Err(LlmError::Misconfiguration(Fault::new(
+            "llm",
+            "",
+            "LLM provider must be specified",
+            format!("set [llm] provider, CRUCIBLE_LLM_PROVIDER or --provider to one of {}", known()),
+        )));
+    }
+    registry().iter().find(|kind| kind.name() == name).copied().ok_or_else(|| {
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+        LlmError::Unsupported(Fault::new(shown, "", "there is no such provider", format!("choose one of {}", known())))
+    })
+}
+
+/// Makes the backend of a provider ready, without sending anything.
+///
+/// # Errors
+///
+/// As [`provider`] and [`ProviderKind::construct`].
+pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+    provider(name)?.construct(settings, context)
+}
+
+/// The key in the variable that the settings name.
+pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Result<Secret, LlmError> {
+    let key = env.get(variable).filter(|key| !key.trim().is_empty());
+    key.map(|key| Secret::new(key.to_owned())).ok_or_else(|| {
+        LlmError::Misconfiguration(Fault::new(
+            provider,
+            "",
+            format!("the variable {variable:?} that should hold its key is not set, or empty"),
+            format!("set {variable}, or change [llm.{provider}] api_key_env"),
+        ))
+    })
+}

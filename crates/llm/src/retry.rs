@@ -1,0 +1,124 @@
+//! Trying again, where that can help and there is time left.
+//!
+//! The policy is the caller's (DESIGN, *Retry*): phases retry what is transient at most twice, after one second
+//! and two. All attempts and the pauses between them share the call's own time. The attempts are handed on
+//! with the outcome, so that the record shows every one.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use backon::{BackoffBuilder, ExponentialBuilder};
+use tokio::time::Instant;
+
+use crate::backend::LlmBackend;
+use crate::cassette::Attempt;
+use crate::error::LlmError;
+use crate::invocation::{LlmInvocation, LlmResult};
+
+/// What to do when the provider says that it is asked too often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateLimits {
+    /// Report it.
+    GiveUp,
+    /// Wait as long as it asks for and try again, where that is within the retries and the call's time.
+    WaitAsTold,
+}
+
+/// How often to try again, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// At most this many more attempts after the first.
+    pub max_retries: u32,
+    /// The pause before the first retry; each later one is twice as long.
+    pub first_pause: Duration,
+    /// What to do about 429.
+    pub rate_limits: RateLimits,
+}
+
+impl RetryPolicy {
+    /// For phases and roles: twice, after 1 s and 2 s; 429 is reported.
+    pub const PHASES: Self =
+        Self { max_retries: 2, first_pause: Duration::from_secs(1), rate_limits: RateLimits::GiveUp };
+
+    /// One attempt.
+    pub const NEVER: Self = Self { max_retries: 0, first_pause: Duration::ZERO, rate_limits: RateLimits::GiveUp };
+
+    fn pauses(&self) -> impl Iterator<Item = Duration> {
+        let retries = usize::try_from(self.max_retries).unwrap_or(usize::MAX);
+        ExponentialBuilder::new().with_min_delay(self.first_pause).with_max_times(retries).build()
+    }
+}
+
+/// How a call went, attempt by attempt.
+#[derive(Debug)]
+pub struct Attempted {
+    /// How it ended: the last attempt's outcome.
+    pub outcome: Result<LlmResult, LlmError>,
+    /// Every attempt in order, the last one included.
+    pub attempts: Vec<Attempt>,
+}
+
+/// Tries again by a policy.
+pub struct Retried<B> {
+    inner: B,
+    policy: RetryPolicy,
+}
+
+impl<B: LlmBackend> Retried<B> {
+    /// Retries `inner` by `policy`.
+    pub fn new(inner: B, policy: RetryPolicy) -> Self {
+        Self { inner, policy }
+    }
+
+    /// Makes a call, with as many attempts as the policy and the call's time allow.
+    pub async fn attempt(&self, inv: LlmInvocation) -> Attempted {
+        let begun = Instant::now();
+        let allowed = inv.timeout;
+        let mut pauses = self.policy.pauses();
+        let mut attempts = Vec::new();
+        loop {
+            let left = allowed.saturating_sub(begun.elapsed());
+            let outcome = self.inner.invoke(LlmInvocation { timeout: left, ..inv.clone() }).await;
+            attempts.push(match &outcome {
+                Ok(_) => Attempt::Answered,
+                Err(error) => Attempt::Failed(error.clone()),
+            });
+            let error = match outcome {
+                Ok(result) => return Attempted { outcome: Ok(result), attempts },
+                Err(error) => error,
+            };
+            let pause = pauses.next().and_then(|pause| self.pause_after(&error, pause));
+            let left = allowed.saturating_sub(begun.elapsed());
+            match pause {
+                Some(pause) if pause < left => tokio::time::sleep(pause).await,
+                Some(_) | None => return Attempted { outcome: Err(with_whole_time(error, allowed)), attempts },
+            }
+        }
+    }
+
+    /// The pause before another attempt, where one can help.
+    fn pause_after(&self, error: &LlmError, pause: Duration) -> Option<Duration> {
+        match (error, self.policy.rate_limits) {
+            (LlmError::ProviderQuota(fault), RateLimits::WaitAsTold) => {
+                Some(fault.retry_after_seconds.map_or(pause, Duration::from_secs).max(pause))
+            }
+            _ if error.is_transient() => Some(pause),
+            _ => None,
+        }
+    }
+}
+
+#[async_trait]
+impl<B: LlmBackend> LlmBackend for Retried<B> {
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        self.attempt(inv).await.outcome
+    }
+}
+
+/// A late attempt only had what was left; its error names the time of the whole call.
+fn with_whole_time(mut error: LlmError, allowed: Duration) -> LlmError {
+    if let LlmError::Timeout { call, .. } = &mut error {
+        *call = allowed;
+    }
+    error
+}

@@ -1,0 +1,446 @@
+//! Turns a request into a pack (seed 003 B.1, B.2).
+//!
+//! Mandatory documents are placed first and consume the budget first. Then each requested path is judged
+//! in order: is it a path, is it allowed, does it exist, does the need make sense, is there budget left.
+//! Needs that name the same path are one need: the whole file if any of them wants it whole, else all
+//! their lines. The budget counts the bytes of the contents as they stand in the pack.
+
+use std::collections::{HashMap, HashSet};
+
+use crucible_model::RepoPath;
+
+use crate::denied::denied_directory;
+use crate::error::PackError;
+use crate::mandatory::Mandatory;
+use crate::pack::{ContextPack, OmitReason, Omitted, PackVersion, PackedFile};
+use crate::request::{FileRequest, LineRange, Mode};
+use crate::snippet::{self, Input, Picked};
+use crate::source::{Entry, Source, SourceError};
+use crate::text::{Decoded, Extent, decode};
+
+mod summary;
+
+use summary::Tally;
+
+/// Read beyond a cut, so that a secret which the cut divides is still found.
+const LOOK_AHEAD: u64 = 256;
+
+/// The first read of a file whose lines are wanted, in bytes; doubled until they are found.
+const FIRST_READ: u64 = 64 * 1024;
+
+/// How deep into a file its lines are looked for, in bytes.
+const DEEPEST_READ: u64 = 16 * 1024 * 1024;
+
+/// The longest omitted path that is repeated when it is no path at all, in characters.
+const MAX_BAD_PATH: usize = 200;
+
+/// Builds the pack that `request` asks for.
+///
+/// The result depends on the request, the mandatory documents, the slug and the content of the files, and
+/// on nothing else. Each distinct requested path has exactly one row in `files` or `omitted`.
+///
+/// # Errors
+///
+/// Fails when a mandatory document is missing, may not be shown, cannot be read, or does not fit.
+pub fn build(
+    request: &FileRequest,
+    mandatory: &Mandatory,
+    repo_slug: &str,
+    source: &dyn Source,
+) -> Result<ContextPack, PackError> {
+    let mut packing = Packing::new(request, source);
+    packing.place_mandatory(mandatory)?;
+    for wanted in fold(request) {
+        packing.place(wanted);
+    }
+    let summary = packing
+        .tally
+        .summary(&packing.files, &packing.omitted, packing.max_bytes);
+    Ok(ContextPack {
+        schema_version: PackVersion::V1,
+        goal: request.goal.clone(),
+        repo_slug: repo_slug.to_owned(),
+        summary,
+        files: packing.files,
+        omitted: packing.omitted,
+    })
+}
+
+/// All needs that name one path.
+struct Wanted<'a> {
+    path: &'a str,
+    mode: Mode,
+    ranges: Vec<LineRange>,
+}
+
+/// Joins the needs that name the same path, in the order in which paths are first named.
+fn fold(request: &FileRequest) -> Vec<Wanted<'_>> {
+    let mut places: HashMap<&str, usize> = HashMap::with_capacity(request.needs.len());
+    let mut folded: Vec<Wanted<'_>> = Vec::with_capacity(request.needs.len());
+    for need in &request.needs {
+        let place = *places.entry(&need.path).or_insert(folded.len());
+        match folded.get_mut(place) {
+            None => folded.push(Wanted {
+                path: &need.path,
+                mode: need.mode,
+                ranges: need.line_ranges.clone(),
+            }),
+            Some(wanted) => {
+                if need.mode == Mode::Full {
+                    wanted.mode = Mode::Full;
+                }
+                wanted.ranges.extend_from_slice(&need.line_ranges);
+            }
+        }
+    }
+    folded
+}
+
+/// Why one path has no row in `files`, with a word for the summary where the reason alone does not tell.
+struct Refusal {
+    reason: OmitReason,
+    detail: Option<String>,
+}
+
+impl Refusal {
+    fn plain(reason: OmitReason) -> Self {
+        Self { reason, detail: None }
+    }
+
+    fn denied(detail: String) -> Self {
+        Self {
+            reason: OmitReason::Denied,
+            detail: Some(detail),
+        }
+    }
+}
+
+impl From<SourceError> for Refusal {
+    fn from(error: SourceError) -> Self {
+        Self::denied(format!("could not be read ({})", error.problem))
+    }
+}
+
+/// A file that may be shown, before anything of it has been read.
+struct Allowed {
+    size: u64,
+}
+
+struct Packing<'a> {
+    source: &'a dyn Source,
+    provenance: String,
+    max_files: u64,
+    max_bytes: u64,
+    used_bytes: u64,
+    placed: HashSet<RepoPath>,
+    files: Vec<PackedFile>,
+    omitted: Vec<Omitted>,
+    tally: Tally,
+}
+
+impl<'a> Packing<'a> {
+    fn new(request: &FileRequest, source: &'a dyn Source) -> Self {
+        Self {
+            source,
+            provenance: provenance(&request.reason),
+            max_files: request.budget.max_files.0,
+            max_bytes: request.budget.max_total_bytes.0,
+            used_bytes: 0,
+            placed: HashSet::new(),
+            files: Vec::new(),
+            omitted: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    fn remaining(&self) -> u64 {
+        self.max_bytes - self.used_bytes
+    }
+
+    /// Places the mandatory documents whole, or fails. Their sizes are added up before any of them is read.
+    fn place_mandatory(&mut self, mandatory: &Mandatory) -> Result<(), PackError> {
+        let mut present = Vec::new();
+        let mut seen = HashSet::new();
+        for path in &mandatory.required {
+            if seen.insert(path) {
+                let allowed = self
+                    .judge(path)
+                    .map_err(|refusal| required_refused(path, refusal))?;
+                present.push((path, allowed.size));
+            }
+        }
+        for path in &mandatory.optional {
+            if !seen.insert(path) {
+                continue;
+            }
+            match self.judge(path) {
+                Ok(allowed) => present.push((path, allowed.size)),
+                Err(refusal) if refusal.reason == OmitReason::NotFound => {}
+                Err(refusal) => {
+                    self.omit(path.as_str().to_owned(), refusal);
+                    self.placed.insert(path.clone());
+                }
+            }
+        }
+        let files_needed = present.len() as u64;
+        let bytes_needed = present
+            .iter()
+            .fold(0u64, |sum, (_, size)| sum.saturating_add(*size));
+        let too_small = |bytes_needed| PackError::BudgetTooSmall {
+            files_needed,
+            files_allowed: self.max_files,
+            bytes_needed,
+            bytes_allowed: self.max_bytes,
+        };
+        if files_needed > self.max_files || bytes_needed > self.max_bytes {
+            return Err(too_small(bytes_needed));
+        }
+        let mut unplaced = bytes_needed;
+        for (path, size) in present {
+            unplaced -= size;
+            let room = self.remaining();
+            let bytes = self.source.read(path, room.saturating_add(1))?;
+            if let Some(rule) = self.source.is_secret(path, &bytes) {
+                return Err(PackError::MandatoryRefused {
+                    path: path.clone(),
+                    why: holds_secret(&rule),
+                });
+            }
+            let decoded = decode(bytes, room);
+            if decoded.extent == Extent::Prefix {
+                // Replacements made the text longer than the file, or the file has grown since its size was asked.
+                let known = self.max_bytes.saturating_add(1).saturating_add(unplaced);
+                return Err(PackError::BudgetTooSmall {
+                    files_needed,
+                    files_allowed: self.max_files,
+                    bytes_needed: known,
+                    bytes_allowed: self.max_bytes,
+                });
+            }
+            self.placed.insert(path.clone());
+            self.push(
+                path,
+                with_replacements("mandatory_contract".to_owned(), decoded.replaced),
+                decoded,
+            );
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, wanted: Wanted<'_>) {
+        let path: RepoPath = match wanted.path.parse() {
+            Ok(path) => path,
+            Err(error) => {
+                self.omit(
+                    printable(wanted.path),
+                    Refusal::denied(format!("is refused: {error}")),
+                );
+                return;
+            }
+        };
+        if self.placed.contains(&path) {
+            self.tally.already_mandatory += 1;
+            return;
+        }
+        let placed = self.judge(&path).and_then(|allowed| match wanted.mode {
+            Mode::Full => self.read_full(&path, &allowed),
+            Mode::Snippets => self.read_lines(&path, &allowed, &wanted.ranges),
+        });
+        match placed {
+            Ok((why, decoded)) => self.push(&path, why, decoded),
+            Err(refusal) => self.omit(path.as_str().to_owned(), refusal),
+        }
+    }
+
+    /// Decides by path and place alone; reads nothing.
+    fn judge(&self, path: &RepoPath) -> Result<Allowed, Refusal> {
+        self.judge_name(path)?;
+        match self.source.entry(path) {
+            Entry::File { size } => Ok(Allowed { size }),
+            Entry::Linked { to, size } => {
+                self.judge_name(&to).map_err(|refusal| {
+                    let why = refusal.detail.unwrap_or_default();
+                    Refusal::denied(format!("is a link to {:?}, which {why}", to.as_str()))
+                })?;
+                Ok(Allowed { size })
+            }
+            Entry::Missing => Err(Refusal::plain(OmitReason::NotFound)),
+            Entry::NotAFile => Err(Refusal {
+                reason: OmitReason::InvalidRequest,
+                detail: Some("is no regular file".to_owned()),
+            }),
+            Entry::LeavesRepository => Err(Refusal::denied("is a link out of the repository".to_owned())),
+        }
+    }
+
+    fn judge_name(&self, path: &RepoPath) -> Result<(), Refusal> {
+        if let Some(directory) = denied_directory(path) {
+            return Err(Refusal::denied(format!("lies below {directory}/")));
+        }
+        match self.source.is_secret(path, &[]) {
+            Some(rule) => Err(Refusal::denied(holds_secret(&rule))),
+            None => Ok(()),
+        }
+    }
+
+    fn read_full(&self, path: &RepoPath, allowed: &Allowed) -> Result<(String, Decoded), Refusal> {
+        let room = self.room()?;
+        if room == 0 && allowed.size > 0 {
+            return Err(Refusal::plain(OmitReason::BudgetExceeded));
+        }
+        let bytes = self.source.read(path, room.saturating_add(1 + LOOK_AHEAD))?;
+        self.refuse_secrets(path, &bytes)?;
+        let decoded = decode(bytes, room);
+        if decoded.text.is_empty() && decoded.extent == Extent::Prefix {
+            return Err(Refusal::plain(OmitReason::BudgetExceeded));
+        }
+        Ok((
+            with_replacements(self.provenance.clone(), decoded.replaced),
+            decoded,
+        ))
+    }
+
+    fn read_lines(
+        &self,
+        path: &RepoPath,
+        allowed: &Allowed,
+        ranges: &[LineRange],
+    ) -> Result<(String, Decoded), Refusal> {
+        let Some(ranges) = snippet::normalise(ranges) else {
+            let detail = Some("asks for snippets without lines or with reversed lines".to_owned());
+            return Err(Refusal {
+                reason: OmitReason::InvalidRequest,
+                detail,
+            });
+        };
+        let room = self.room()?;
+        let mut reach = FIRST_READ;
+        let (bytes, shown) = loop {
+            let bytes = self.source.read(path, reach)?;
+            let input = if (bytes.len() as u64) < reach {
+                Input::Whole
+            } else {
+                Input::Prefix
+            };
+            match snippet::pick(&bytes, input, &ranges, room) {
+                Picked::Lines { bytes: lines, ranges } => {
+                    self.refuse_secrets(path, &bytes)?;
+                    break (lines, ranges);
+                }
+                Picked::OverBudget => return Err(Refusal::plain(OmitReason::BudgetExceeded)),
+                Picked::NeedsMore if reach >= DEEPEST_READ => {
+                    let detail = format!(
+                        "has {} bytes and its lines lie deeper than are looked for",
+                        allowed.size
+                    );
+                    return Err(Refusal {
+                        reason: OmitReason::TooLarge,
+                        detail: Some(detail),
+                    });
+                }
+                Picked::NeedsMore => reach = reach.saturating_mul(2).min(DEEPEST_READ),
+            }
+        };
+        let decoded = decode(bytes, room);
+        if decoded.extent == Extent::Prefix {
+            return Err(Refusal::plain(OmitReason::BudgetExceeded));
+        }
+        let why = format!("{}; {}", self.provenance, lines_of(&shown));
+        Ok((with_replacements(why, decoded.replaced), decoded))
+    }
+
+    /// The bytes that are left, if another file is allowed at all.
+    fn room(&self) -> Result<u64, Refusal> {
+        if self.files.len() as u64 >= self.max_files {
+            return Err(Refusal::plain(OmitReason::BudgetExceeded));
+        }
+        Ok(self.remaining())
+    }
+
+    fn refuse_secrets(&self, path: &RepoPath, bytes: &[u8]) -> Result<(), Refusal> {
+        match self.source.is_secret(path, bytes) {
+            Some(rule) => Err(Refusal::denied(holds_secret(&rule))),
+            None => Ok(()),
+        }
+    }
+
+    fn push(&mut self, path: &RepoPath, why: String, decoded: Decoded) {
+        self.used_bytes += decoded.text.len() as u64;
+        self.files.push(PackedFile {
+            path: path.as_str().to_owned(),
+            why,
+            content: decoded.text,
+            truncated: decoded.extent == Extent::Prefix,
+        });
+    }
+
+    fn omit(&mut self, path: String, refusal: Refusal) {
+        self.tally.note(&path, &refusal);
+        self.omitted.push(Omitted {
+            path,
+            reason: refusal.reason,
+        });
+    }
+}
+
+fn required_refused(path: &RepoPath, refusal: Refusal) -> PackError {
+    match refusal {
+        Refusal {
+            reason: OmitReason::NotFound,
+            ..
+        } => PackError::MandatoryMissing { path: path.clone() },
+        Refusal { reason, detail } => PackError::MandatoryRefused {
+            path: path.clone(),
+            why: detail.unwrap_or_else(|| reason.as_str().to_owned()),
+        },
+    }
+}
+
+fn holds_secret(rule: &str) -> String {
+    format!("holds a secret ({rule})")
+}
+
+/// `requested:` and the reason on one short line.
+fn provenance(reason: &str) -> String {
+    let words = reason
+        .chars()
+        .take(200)
+        .map(|c| if c.is_control() { ' ' } else { c });
+    format!("requested:{}", words.collect::<String>().trim())
+}
+
+fn with_replacements(why: String, replaced: u64) -> String {
+    match replaced {
+        0 => why,
+        1 => format!("{why}; replaced 1 invalid byte"),
+        _ => format!("{why}; replaced {replaced} invalid bytes"),
+    }
+}
+
+/// `lines 1-3, 7-9`, at most twenty ranges.
+fn lines_of(ranges: &[LineRange]) -> String {
+    const SHOWN: usize = 20;
+    let shown: Vec<String> = ranges
+        .iter()
+        .take(SHOWN)
+        .map(|range| format!("{}-{}", range.start, range.end))
+        .collect();
+    match ranges.len().saturating_sub(SHOWN) {
+        0 if shown.is_empty() => "no lines".to_owned(),
+        0 => format!("lines {}", shown.join(", ")),
+        more => format!("lines {} and {more} more ranges", shown.join(", ")),
+    }
+}
+
+/// Something that is no path, made fit for a report.
+fn printable(path: &str) -> String {
+    let mut shown: String = path
+        .chars()
+        .take(MAX_BAD_PATH)
+        .flat_map(|c| c.escape_debug())
+        .collect();
+    if path.chars().nth(MAX_BAD_PATH).is_some() {
+        shown.push('…');
+    }
+    shown
+}

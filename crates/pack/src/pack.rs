@@ -1,0 +1,115 @@
+//! The context pack: what a model gets to see, and what it does not (seed 003 C).
+
+use crucible_model::{CanonicalError, to_canonical_json};
+use serde::{Deserialize, Serialize};
+
+use crate::json::{self, DocumentError};
+
+/// The largest pack that is read back, in bytes. Packs are written by us within a budget, but a person may
+/// hand one in.
+const MAX_PACK_BYTES: u64 = 256 * 1024 * 1024;
+
+/// `artifacts/context_pack.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextPack {
+    /// The schema of this document.
+    pub schema_version: PackVersion,
+    /// The goal of the request.
+    pub goal: String,
+    /// Which repository, by name; never where it lies.
+    pub repo_slug: String,
+    /// What was left out and why, in a sentence or two.
+    pub summary: String,
+    /// What is in: mandatory documents first, then the needs in their order.
+    pub files: Vec<PackedFile>,
+    /// What is not, in the order of the needs.
+    pub omitted: Vec<Omitted>,
+}
+
+/// The schema id of a context pack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PackVersion {
+    /// The only version there is.
+    #[default]
+    #[serde(rename = "ctcp-context-pack-v1")]
+    V1,
+}
+
+/// One file of a pack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackedFile {
+    /// Its path in the repository.
+    pub path: String,
+    /// Where the text is from: `mandatory_contract` or `requested:<reason>`, and what was done to it.
+    pub why: String,
+    /// Its text, copied.
+    pub content: String,
+    /// Whether the content is a prefix of the file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// One file that was asked for and is not in the pack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Omitted {
+    /// The path as requested; where it is no path at all, control characters escaped and cut short.
+    pub path: String,
+    /// Why it is not there.
+    pub reason: OmitReason,
+}
+
+/// Why a file is not in a pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OmitReason {
+    /// The wanted lines lie too deep in a huge file.
+    TooLarge,
+    /// The path is off limits, leaves the repository, holds a secret or cannot be read.
+    Denied,
+    /// The file has nothing to do with the goal.
+    Irrelevant,
+    /// There is nothing at this path.
+    NotFound,
+    /// The need makes no sense: snippets without lines, reversed lines, or something that is no file.
+    InvalidRequest,
+    /// The budget is used up.
+    BudgetExceeded,
+}
+
+impl OmitReason {
+    /// The reason as the pack spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TooLarge => "too_large",
+            Self::Denied => "denied",
+            Self::Irrelevant => "irrelevant",
+            Self::NotFound => "not_found",
+            Self::InvalidRequest => "invalid_request",
+            Self::BudgetExceeded => "budget_exceeded",
+        }
+    }
+}
+
+impl ContextPack {
+    /// Reads a pack that somebody else may have written.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the document does not match the schema; the error names the field.
+    pub fn parse(bytes: &[u8]) -> Result<Self, DocumentError> {
+        json::parse_up_to(bytes, "ctcp-context-pack-v1", MAX_PACK_BYTES)
+    }
+
+    /// The pack as canonical JSON: the bytes of `artifacts/context_pack.json`.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`to_canonical_json`] does, which this shape never makes it do.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, CanonicalError> {
+        to_canonical_json(self)
+    }
+}

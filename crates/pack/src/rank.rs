@@ -1,0 +1,361 @@
+//! Chooses the files of a request for a goal, without a model.
+//!
+//! A [`Goal`] looks at one file at a time and notes what it shares with the goal's words: in its path, in
+//! its name, in its text. [`rank`] then weighs all of these notes together: a word that few files share
+//! counts more than one that all share, a definition more than a mention, a source more than its test,
+//! its test more than a document. Generated, locked and binary files come last. Equal scores are ordered
+//! by class and path.
+//!
+//! What always holds: whole numbers only, no randomness, one pass over each text; every file that was
+//! looked at is either chosen or left out, with a reason.
+
+mod class;
+mod goal;
+mod words;
+
+use std::collections::HashMap;
+
+use crucible_model::{ByteLimit, FileLimit, RepoPath};
+
+pub use class::FileClass;
+pub use goal::{Candidate, Goal};
+
+use crate::denied::denied_directory;
+use crate::request::{Mode, Need};
+
+/// How many files, and how many bytes of them, may be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankLimits {
+    /// The number of files.
+    pub max_files: FileLimit,
+    /// The sum of their sizes in bytes.
+    pub max_total_bytes: ByteLimit,
+}
+
+/// Every candidate, chosen or left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranking {
+    /// The chosen files, best first.
+    pub chosen: Vec<Choice>,
+    /// The others, in the same order.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A chosen file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The file as a request names it.
+    pub need: Need,
+    /// What it scored; comparable within one ranking only.
+    pub score: u64,
+    /// What it is: a source, a test, a manifest.
+    pub class: FileClass,
+    /// Why it was chosen.
+    pub reason: String,
+}
+
+/// A file that was not chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Which file.
+    pub path: RepoPath,
+    /// What it scored.
+    pub score: u64,
+    /// Why it was not chosen.
+    pub reason: &'static str,
+}
+
+/// One candidate with what it scored.
+struct Scored {
+    candidate: Candidate,
+    score: u64,
+    relevance: u64,
+    test_of: Option<String>,
+}
+
+/// Chooses among `candidates`, all of which `goal` looked at.
+///
+/// Where everything that people wrote fits the limits, all of it is chosen. Otherwise only files that share
+/// something with the goal are, and the manifests at the root; if no file shares anything, sources in the
+/// order of their paths. A file that does not fit is passed over and the next one is tried.
+#[must_use]
+pub fn rank(goal: &Goal, candidates: Vec<Candidate>, limits: &RankLimits) -> Ranking {
+    let everything = everything_fits(&candidates, limits);
+    let mut scored = score(goal, candidates);
+    scored.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    let nothing_shared = scored.iter().all(|file| file.relevance == 0);
+    let mut room_files = limits.max_files.0;
+    let mut room_bytes = limits.max_total_bytes.0;
+    let mut ranking = Ranking {
+        chosen: Vec::new(),
+        left_out: Vec::new(),
+    };
+    for file in scored {
+        let refusal = if denied_directory(&file.candidate.path).is_some() {
+            Some("lies in a directory that is never shown")
+        } else if file.candidate.class == FileClass::Generated && file.relevance == 0 {
+            Some("is generated, locked or binary")
+        } else if !(everything || nothing_shared || file.relevance > 0 || is_root_manifest(&file.candidate)) {
+            Some("shares nothing with the goal")
+        } else if room_files == 0 {
+            Some("comes after as many files as are allowed")
+        } else if file.candidate.size > room_bytes {
+            Some("is larger than what is left of the budget")
+        } else {
+            None
+        };
+        if let Some(reason) = refusal {
+            ranking.left_out.push(LeftOut {
+                path: file.candidate.path,
+                score: file.score,
+                reason,
+            });
+            continue;
+        }
+        room_files -= 1;
+        room_bytes -= file.candidate.size;
+        ranking.chosen.push(choose(goal, file));
+    }
+    ranking
+}
+
+impl Ranking {
+    /// The chosen files as the needs of a request.
+    #[must_use]
+    pub fn needs(&self) -> Vec<Need> {
+        self.chosen.iter().map(|choice| choice.need.clone()).collect()
+    }
+}
+
+/// Best first: generated files after all others, then by score, class and path.
+fn key(file: &Scored) -> (bool, std::cmp::Reverse<u64>, FileClass, &RepoPath) {
+    let candidate = &file.candidate;
+    (
+        candidate.class == FileClass::Generated,
+        std::cmp::Reverse(file.score),
+        candidate.class,
+        &candidate.path,
+    )
+}
+
+fn is_root_manifest(candidate: &Candidate) -> bool {
+    candidate.class == FileClass::Manifest && !candidate.path.as_str().contains('/')
+}
+
+fn everything_fits(candidates: &[Candidate], limits: &RankLimits) -> bool {
+    let written = candidates
+        .iter()
+        .filter(|file| file.class != FileClass::Generated && denied_directory(&file.path).is_none());
+    let (files, bytes) = written.fold((0u64, 0u64), |(files, bytes), file| {
+        (files + 1, bytes.saturating_add(file.size))
+    });
+    files <= limits.max_files.0 && bytes <= limits.max_total_bytes.0
+}
+
+fn score(goal: &Goal, candidates: Vec<Candidate>) -> Vec<Scored> {
+    let total = candidates.len() as u64;
+    let mut holders = vec![0u64; goal.pattern_count()];
+    for hit in candidates.iter().flat_map(|candidate| &candidate.text_hits) {
+        holders[hit.pattern] += 1;
+    }
+    let rarity: Vec<u64> = holders
+        .iter()
+        .map(|held| 1 + u64::from((total / (*held).max(1)).max(1).ilog2()))
+        .collect();
+    let mut best_source: HashMap<String, u64> = HashMap::new();
+    let mut scored: Vec<Scored> = candidates
+        .into_iter()
+        .map(|candidate| {
+            let shared = goal.shared(&candidate, &rarity);
+            let relevance = candidate.mention_points + shared * candidate.class.percent() / 100;
+            if candidate.class == FileClass::Source && relevance > 0 {
+                let best = best_source.entry(class::core_name(&candidate.path)).or_default();
+                *best = relevance.max(*best);
+            }
+            Scored {
+                score: relevance,
+                relevance,
+                candidate,
+                test_of: None,
+            }
+        })
+        .collect();
+    for file in &mut scored {
+        if file.candidate.class == FileClass::Test {
+            let name = class::core_name(&file.candidate.path);
+            if let Some(best) = best_source.get(&name) {
+                // A test is read after what it tests, unless the goal names the test itself.
+                let mentioned = file.candidate.mention_points;
+                let earned = file.relevance - mentioned + best / 2;
+                file.relevance = mentioned + earned.min(best.saturating_sub(1));
+                file.score = file.relevance;
+                file.test_of = Some(name);
+            }
+        } else if is_root_manifest(&file.candidate) {
+            file.score += 20;
+        }
+    }
+    scored
+}
+
+fn choose(goal: &Goal, file: Scored) -> Choice {
+    let mut reasons = goal.explain(&file.candidate);
+    if let Some(name) = &file.test_of {
+        reasons.push(format!("tests `{name}`"));
+    }
+    if reasons.is_empty() {
+        reasons.push("fits the budget".to_owned());
+    }
+    let class = file.candidate.class;
+    let path = file.candidate.path.as_str().to_owned();
+    Choice {
+        need: Need {
+            path,
+            mode: Mode::Full,
+            line_ranges: Vec::new(),
+        },
+        score: file.score,
+        class,
+        reason: format!("{}: {}", class.as_str(), reasons.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ROOMY: RankLimits = RankLimits {
+        max_files: FileLimit(1000),
+        max_total_bytes: ByteLimit(10_000_000),
+    };
+
+    fn ranked(goal: &str, files: &[(&str, &str)], limits: &RankLimits) -> Ranking {
+        let goal = Goal::new(goal);
+        let look = |(path, text): &(&str, &str)| {
+            goal.look_at(path.parse().unwrap(), text.len() as u64, Some(text.as_bytes()))
+        };
+        let candidates = files.iter().map(look).collect();
+        rank(&goal, candidates, limits)
+    }
+
+    fn paths(ranking: &Ranking) -> Vec<&str> {
+        ranking
+            .chosen
+            .iter()
+            .map(|choice| choice.need.path.as_str())
+            .collect()
+    }
+
+    const PROJECT: [(&str, &str); 7] = [
+        ("src/lib.rs", "pub mod lexer;\npub mod parser;\n"),
+        ("src/parser.rs", "pub fn parse_header(text: &str) {}\n"),
+        ("src/lexer.rs", "pub fn lex(text: &str) {}\n"),
+        ("tests/parser.rs", "fn t() { parse_header(\"\") }\n"),
+        ("Cargo.toml", "[package]\nname = \"p\"\n"),
+        ("Cargo.lock", "parser parser parser parse_header\n"),
+        ("README.md", "A parser.\n"),
+    ];
+
+    #[test]
+    fn the_named_thing_comes_first_then_its_test() {
+        let ranking = ranked("fix the failing test in parser", &PROJECT, &ROOMY);
+        assert_eq!(paths(&ranking)[..2], ["src/parser.rs", "tests/parser.rs"]);
+        assert!(
+            ranking.chosen[0].reason.contains("`parser`"),
+            "{}",
+            ranking.chosen[0].reason
+        );
+    }
+
+    #[test]
+    fn a_small_repository_is_chosen_whole_but_its_lock_file_last() {
+        let ranking = ranked("add a flag", &PROJECT, &ROOMY);
+        assert_eq!(ranking.chosen.len(), 6);
+        assert_eq!(ranking.left_out[0].path.as_str(), "Cargo.lock");
+    }
+
+    #[test]
+    fn an_identifier_finds_its_definition() {
+        let ranking = ranked("parse_header must accept CRLF", &PROJECT, &ROOMY);
+        assert_eq!(paths(&ranking)[0], "src/parser.rs");
+        assert!(
+            ranking.chosen[0].reason.contains("defines `parse_header`"),
+            "{}",
+            ranking.chosen[0].reason
+        );
+    }
+
+    #[test]
+    fn a_path_in_the_goal_wins_over_everything() {
+        let ranking = ranked("make README.md mention the parser", &PROJECT, &ROOMY);
+        assert_eq!(paths(&ranking)[0], "README.md");
+        let ranking = ranked(
+            "parser: error at <copy>/src/lexer.rs:12:5: parser",
+            &PROJECT,
+            &ROOMY,
+        );
+        assert_eq!(paths(&ranking)[0], "src/lexer.rs");
+        let ranking = ranked("change src/lexer.rs, not the parser", &PROJECT, &ROOMY);
+        assert_eq!(paths(&ranking)[0], "src/lexer.rs");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_passed_over_and_said() {
+        let limits = RankLimits {
+            max_files: FileLimit(2),
+            max_total_bytes: ByteLimit(80),
+        };
+        let ranking = ranked("parser", &PROJECT, &limits);
+        assert_eq!(ranking.chosen.len(), 2);
+        assert_eq!(ranking.chosen.len() + ranking.left_out.len(), PROJECT.len());
+    }
+
+    #[test]
+    fn in_a_large_repository_only_what_shares_something_is_chosen() {
+        let mut files = PROJECT.to_vec();
+        files.push(("src/unrelated.rs", "mod nothing;\n"));
+        let limits = RankLimits {
+            max_files: FileLimit(6),
+            max_total_bytes: ByteLimit(1000),
+        };
+        let ranking = ranked("parser", &files, &limits);
+        assert!(!paths(&ranking).contains(&"src/unrelated.rs"));
+        assert!(paths(&ranking).contains(&"Cargo.toml"));
+    }
+
+    #[test]
+    fn denied_places_are_never_chosen() {
+        let ranking = ranked("parser", &[("build/parser.rs", "parser"), ("a.rs", "")], &ROOMY);
+        assert_eq!(paths(&ranking), ["a.rs"]);
+    }
+
+    #[test]
+    fn a_goal_of_stop_words_or_noise_still_ranks() {
+        for goal in ["", "the a of", "!!! \u{0} ???", &"x".repeat(100_000), "日本語"] {
+            assert_eq!(ranked(goal, &PROJECT, &ROOMY).chosen.len(), 6, "{goal:.20}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_candidates_does_not_matter(
+            goal in "[a-d ]{0,12}",
+            files in prop::collection::btree_map("[a-d]{1,3}(/[a-d]{1,3})?\\.(rs|md|lock)", "[a-d ]{0,20}", 0..8),
+            seed in any::<prop::sample::Index>(),
+            max_files in 0u64..6,
+        ) {
+            let limits = RankLimits { max_files: FileLimit(max_files), max_total_bytes: ByteLimit(60) };
+            let mut list: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+            let one = ranked(&goal, &list, &limits);
+            if !list.is_empty() {
+                let by = seed.index(list.len());
+                list.rotate_left(by);
+            }
+            prop_assert_eq!(&one, &ranked(&goal, &list, &limits));
+            prop_assert_eq!(one.chosen.len() + one.left_out.len(), list.len());
+            prop_assert!(one.chosen.len() as u64 <= max_files);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! A goal taken apart into what can be looked for, and what one file shares with it.
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use crucible_model::RepoPath;
+
+use super::class::FileClass;
+use super::words;
+
+/// The most words and the most paths of a goal that are looked for; the first ones count.
+const MAX_PATTERNS: usize = 64;
+
+/// How much of a goal is read, in bytes.
+const MAX_GOAL: usize = 16 * 1024;
+
+/// How much of a text is searched, in bytes.
+const MAX_TEXT: usize = 256 * 1024;
+
+/// How far into a text a NUL byte tells that it is none, in bytes.
+const BINARY_PROBE: usize = 8 * 1024;
+
+/// Words after which a name is being defined, in many languages.
+const DEFINING: [&[u8]; 14] = [
+    b"class",
+    b"const",
+    b"def",
+    b"enum",
+    b"fn",
+    b"func",
+    b"function",
+    b"interface",
+    b"macro_rules!",
+    b"mod",
+    b"static",
+    b"struct",
+    b"trait",
+    b"type",
+];
+
+/// A goal, ready to look at files.
+#[derive(Debug)]
+pub struct Goal {
+    patterns: Vec<Pattern>,
+    mentions: Vec<String>,
+    automaton: Option<AhoCorasick>,
+}
+
+#[derive(Debug)]
+struct Pattern {
+    text: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A name made of several words, as code spells it.
+    Identifier,
+    /// One word.
+    Word,
+}
+
+/// One file and what it shares with a goal. Small: the text is not kept.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    pub(super) path: RepoPath,
+    pub(super) size: u64,
+    pub(super) class: FileClass,
+    pub(super) mention_points: u64,
+    name_hits: Vec<NameHit>,
+    pub(super) text_hits: Vec<TextHit>,
+}
+
+#[derive(Debug, Clone)]
+struct NameHit {
+    pattern: usize,
+    points: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct TextHit {
+    pub(super) pattern: usize,
+    count: u64,
+    definitions: u64,
+}
+
+impl Goal {
+    /// Takes a goal apart: paths and file names it mentions, identifiers, and words that say something.
+    #[must_use]
+    pub fn new(goal: &str) -> Self {
+        let goal = &goal[..goal.floor_char_boundary(MAX_GOAL)];
+        let mut patterns: Vec<Pattern> = Vec::new();
+        let mut mentions = Vec::new();
+        let tokens = goal.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | ':')));
+        for token in tokens {
+            let token = token.trim_matches(['.', '/', '-', ':']);
+            let place = without_position(token);
+            if place.contains(['/', '.']) && place.len() >= 3 && mentions.len() < MAX_PATTERNS {
+                mentions.push(place.to_lowercase());
+            }
+            for name in token.split(['.', '/', '-', ':']) {
+                let parts = words::split(name);
+                if parts.len() > 1 {
+                    add(&mut patterns, name.to_lowercase(), Kind::Identifier);
+                }
+                for word in parts {
+                    if word.chars().count() >= 3 && word.len() <= 64 && !words::is_stop_word(&word) {
+                        add(&mut patterns, word, Kind::Word);
+                    }
+                }
+            }
+        }
+        let automaton = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(patterns.iter().map(|pattern| &pattern.text))
+            .ok()
+            .filter(|_| !patterns.is_empty());
+        Self {
+            patterns,
+            mentions,
+            automaton,
+        }
+    }
+
+    /// Looks at one file. `text` is its content or the beginning of it, where the caller has read it; at most
+    /// 256 KiB of it are searched. Needs no order: files can be looked at side by
+    /// side.
+    #[must_use]
+    pub fn look_at(&self, path: RepoPath, size: u64, text: Option<&[u8]>) -> Candidate {
+        let text = text.unwrap_or_default();
+        let binary = memchr::memchr(0, &text[..text.len().min(BINARY_PROBE)]).is_some();
+        let class = if binary {
+            FileClass::Generated
+        } else {
+            FileClass::of(&path)
+        };
+        let text_hits = if binary {
+            Vec::new()
+        } else {
+            self.search(&text[..text.len().min(MAX_TEXT)])
+        };
+        Candidate {
+            mention_points: self.mention_points(&path),
+            name_hits: self.name_hits(&path),
+            text_hits,
+            path,
+            size,
+            class,
+        }
+    }
+
+    pub(super) fn pattern_count(&self) -> usize {
+        self.patterns.len()
+    }
+
+    /// The points for what a file shares with this goal; `rarity` weighs each pattern.
+    pub(super) fn shared(&self, candidate: &Candidate, rarity: &[u64]) -> u64 {
+        let names: u64 = candidate.name_hits.iter().map(|hit| hit.points).sum();
+        let texts = candidate.text_hits.iter().map(|hit| {
+            let mention = match self.patterns[hit.pattern].kind {
+                Kind::Identifier => 30,
+                Kind::Word => 6,
+            };
+            let often = 1 + u64::from(hit.count.clamp(1, 64).ilog2());
+            rarity[hit.pattern] * (mention * often + 3 * mention * hit.definitions.min(3))
+        });
+        names + texts.sum::<u64>()
+    }
+
+    /// What a file shares, in words; at most six of them.
+    pub(super) fn explain(&self, candidate: &Candidate) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if candidate.mention_points > 0 {
+            reasons.push("named in the goal".to_owned());
+        }
+        for hit in &candidate.name_hits {
+            reasons.push(format!("path has `{}`", self.patterns[hit.pattern].text));
+        }
+        for hit in &candidate.text_hits {
+            let text = &self.patterns[hit.pattern].text;
+            reasons.push(match (hit.definitions, hit.count) {
+                (0, 1) => format!("text has `{text}`"),
+                (0, count) => format!("text has `{text}` {count} times"),
+                (_, _) => format!("defines `{text}`"),
+            });
+        }
+        reasons.truncate(6);
+        reasons
+    }
+
+    fn mention_points(&self, path: &RepoPath) -> u64 {
+        let path = path.as_str().to_lowercase();
+        let of = |mention: &String| {
+            if path == *mention {
+                2000
+            } else if path
+                .strip_suffix(mention.as_str())
+                .is_some_and(|before| before.ends_with('/'))
+            {
+                1500
+            } else if path
+                .strip_prefix(mention.as_str())
+                .is_some_and(|after| after.starts_with('/'))
+            {
+                200
+            } else {
+                0
+            }
+        };
+        self.mentions.iter().map(of).max().unwrap_or(0)
+    }
+
+    fn name_hits(&self, path: &RepoPath) -> Vec<NameHit> {
+        let (directories, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+        let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+        let in_stem = words::split(stem);
+        let in_directories = words::split(directories);
+        let whole = stem.to_lowercase();
+        let mut hits = Vec::new();
+        for (pattern, wanted) in self.patterns.iter().enumerate() {
+            let text = &wanted.text;
+            let points = if whole == *text {
+                300
+            } else if wanted.kind == Kind::Identifier {
+                0
+            } else if in_stem.contains(text) {
+                150
+            } else if in_stem.iter().any(|word| words::related(word, text)) {
+                100
+            } else if in_directories.contains(text) {
+                60
+            } else if in_directories.iter().any(|word| words::related(word, text)) {
+                30
+            } else {
+                0
+            };
+            if points > 0 {
+                hits.push(NameHit { pattern, points });
+            }
+        }
+        hits
+    }
+
+    /// Counts the patterns in a text, where they begin a word; identifiers only where they also end it.
+    fn search(&self, text: &[u8]) -> Vec<TextHit> {
+        let Some(automaton) = &self.automaton else {
+            return Vec::new();
+        };
+        let mut hits: Vec<TextHit> = Vec::new();
+        for found in automaton.find_overlapping_iter(text) {
+            let pattern = found.pattern().as_usize();
+            if !begins_word(text, found.start()) {
+                continue;
+            }
+            let ends = !text.get(found.end()).is_some_and(|next| is_name_byte(*next));
+            if self.patterns[pattern].kind == Kind::Identifier && !ends {
+                continue;
+            }
+            let defined = u64::from(ends && is_defined(text, found.start()));
+            match hits.iter_mut().find(|hit| hit.pattern == pattern) {
+                Some(hit) => {
+                    hit.count += 1;
+                    hit.definitions += defined;
+                }
+                None => hits.push(TextHit {
+                    pattern,
+                    count: 1,
+                    definitions: defined,
+                }),
+            }
+        }
+        hits.sort_unstable_by_key(|hit| hit.pattern);
+        hits
+    }
+}
+
+fn add(patterns: &mut Vec<Pattern>, text: String, kind: Kind) {
+    let known = patterns.iter().any(|pattern| pattern.text == text);
+    if !known && text.len() <= 128 && patterns.len() < MAX_PATTERNS {
+        patterns.push(Pattern { text, kind });
+    }
+}
+
+/// A path as a compiler prints it, without line and column: `src/lib.rs:3:7`.
+fn without_position(token: &str) -> &str {
+    match token.rsplit_once(':') {
+        Some((before, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            without_position(before)
+        }
+        _ => token,
+    }
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+/// Whether a word begins here: after a non-letter, after `_`, or as a capital after a small letter.
+fn begins_word(text: &[u8], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|index| text[index]) else {
+        return true;
+    };
+    !before.is_ascii_alphanumeric() || (text[at].is_ascii_uppercase() && !before.is_ascii_uppercase())
+}
+
+/// Whether the name that begins here follows a word that defines names.
+fn is_defined(text: &[u8], at: usize) -> bool {
+    let before = &text[at.saturating_sub(24)..at];
+    let word = before.trim_ascii_end();
+    word.len() < before.len()
+        && DEFINING.iter().any(|defining| {
+            word.strip_suffix(*defining)
+                .is_some_and(|rest| !rest.last().is_some_and(|byte| is_name_byte(*byte)))
+        })
+}

@@ -1,0 +1,453 @@
+//! What a pack holds, checked against a repository in memory (seed 003 B.1, B.2, C; rows T02 to T05).
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test that cannot go on ends the test"
+)]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use crucible_pack::{ContextPack, Mandatory, OmitReason, PackError, build};
+use proptest::prelude::*;
+use support::{Fake, Node, full, lines, request};
+
+const CONTRACT: [(&str, &str); 6] = [
+    ("AGENTS.md", "agents"),
+    ("ai_context/00_AI_CONTRACT.md", "contract"),
+    ("ai_context/CTCP_FAST_RULES.md", "rules"),
+    ("docs/00_CORE.md", "core"),
+    ("src/a.rs", "fn a() {}\r\n"),
+    ("src/b.rs", "one\ntwo\nthree\nfour"),
+];
+
+fn none() -> Mandatory {
+    Mandatory::default()
+}
+
+fn pack(request: &crucible_pack::FileRequest, source: &Fake) -> ContextPack {
+    build(request, &none(), "slug", source).unwrap()
+}
+
+fn paths(pack: &ContextPack) -> Vec<&str> {
+    pack.files.iter().map(|file| file.path.as_str()).collect()
+}
+
+fn reasons(pack: &ContextPack) -> Vec<(&str, OmitReason)> {
+    pack.omitted
+        .iter()
+        .map(|row| (row.path.as_str(), row.reason))
+        .collect()
+}
+
+#[test]
+fn mandatory_documents_come_first_and_once() {
+    let source = Fake::of(&CONTRACT);
+    let contract = Mandatory::contract::<&str>(&[]).unwrap();
+    let wanted = request(vec![full("src/a.rs"), full("AGENTS.md")], 10, 1000);
+    let pack = build(&wanted, &contract, "slug", &source).unwrap();
+    assert_eq!(
+        paths(&pack),
+        [
+            "AGENTS.md",
+            "ai_context/00_AI_CONTRACT.md",
+            "ai_context/CTCP_FAST_RULES.md",
+            "docs/00_CORE.md",
+            "src/a.rs"
+        ]
+    );
+    assert_eq!(pack.files[0].why, "mandatory_contract");
+    assert_eq!(pack.files[4].why, "requested:why not");
+    assert_eq!(pack.files[4].content, "fn a() {}\r\n");
+    assert!(pack.omitted.is_empty());
+}
+
+#[test]
+fn mandatory_documents_that_do_not_fit_end_the_build_unread() {
+    let source = Fake::of(&CONTRACT);
+    let contract = Mandatory::contract::<&str>(&[]).unwrap();
+    for (files, bytes) in [(3, 1000), (10, 22), (0, 0)] {
+        let error = build(&request(vec![], files, bytes), &contract, "slug", &source).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("increase budget") && text.contains("max_files 4"),
+            "{text}"
+        );
+        assert!(
+            text.contains("23") && text.contains(&format!("allows {files} and {bytes}")),
+            "{text}"
+        );
+    }
+    assert_eq!(source.reads.get(), 0);
+    assert!(build(&request(vec![], 4, 23), &contract, "slug", &source).is_ok());
+}
+
+#[test]
+fn replacements_can_make_a_mandatory_document_too_large() {
+    let source = Fake::default().with("AGENTS.md", Node::File(vec![0xff; 10]));
+    let mandatory = Mandatory {
+        required: vec!["AGENTS.md".parse().unwrap()],
+        optional: vec![],
+    };
+    let error = build(&request(vec![], 1, 29), &mandatory, "slug", &source).unwrap_err();
+    assert!(
+        matches!(error, PackError::BudgetTooSmall { bytes_needed: 30, .. }),
+        "{error}"
+    );
+    assert!(build(&request(vec![], 1, 30), &mandatory, "slug", &source).is_ok());
+}
+
+#[test]
+fn a_required_document_that_is_missing_secret_or_a_way_out_is_an_error() {
+    let missing = Fake::of(&CONTRACT[1..]);
+    let contract = Mandatory::contract::<&str>(&[]).unwrap();
+    let wanted = request(vec![], 10, 1000);
+    let error = build(&wanted, &contract, "slug", &missing).unwrap_err();
+    assert!(matches!(error, PackError::MandatoryMissing { .. }), "{error}");
+    for node in [Node::Outward, Node::File(b"SECRET-KEY".to_vec()), Node::Directory] {
+        let source = Fake::of(&CONTRACT).with("AGENTS.md", node);
+        let error = build(&wanted, &contract, "slug", &source).unwrap_err();
+        assert!(matches!(error, PackError::MandatoryRefused { .. }), "{error}");
+    }
+    let source = Fake::of(&CONTRACT).with("AGENTS.md", Node::Unreadable);
+    assert!(matches!(
+        build(&wanted, &contract, "slug", &source),
+        Err(PackError::MandatoryUnreadable(_))
+    ));
+}
+
+#[test]
+fn elsewhere_each_contract_document_is_taken_where_present() {
+    let source = Fake::of(&[("PATCH_README.md", "p")]).with("AGENTS.md", Node::Outward);
+    let mandatory = Mandatory::where_present(&["src/x.rs"]).unwrap();
+    assert!(build(&request(vec![], 9, 99), &mandatory, "slug", &source).is_err());
+    let mandatory = Mandatory::where_present::<&str>(&[]).unwrap();
+    let pack = build(
+        &request(vec![full("AGENTS.md")], 9, 99),
+        &mandatory,
+        "slug",
+        &source,
+    )
+    .unwrap();
+    assert_eq!(paths(&pack), ["PATCH_README.md"]);
+    assert_eq!(reasons(&pack), [("AGENTS.md", OmitReason::Denied)]);
+    assert!(Mandatory::where_present(&["../x"]).is_err());
+}
+
+#[test]
+fn denied_places_missing_files_and_non_paths_each_get_their_row() {
+    let source = Fake::of(&[("sub/build/a", "x"), ("build", "script"), ("a", "x")])
+        .with("out", Node::Outward)
+        .with("dir", Node::Directory)
+        .with("locked", Node::Unreadable)
+        .with(
+            "to-dist",
+            Node::Link {
+                to: "dist/a",
+                content: b"x".to_vec(),
+            },
+        )
+        .with(
+            "to-env",
+            Node::Link {
+                to: "conf/.env.local",
+                content: b"x".to_vec(),
+            },
+        )
+        .with(
+            "to-a",
+            Node::Link {
+                to: "a",
+                content: b"x".to_vec(),
+            },
+        );
+    let needs = [
+        "sub/build/a",
+        "build",
+        ".git/config",
+        "a/../../etc/passwd",
+        "/etc/passwd",
+        "C:/x",
+        "",
+        "nul\0byte",
+        "out",
+        "dir",
+        "locked",
+        "to-dist",
+        "to-env",
+        "to-a",
+        "gone",
+        ".env",
+    ];
+    let pack = pack(&request(needs.map(full).to_vec(), 99, 999), &source);
+    assert_eq!(paths(&pack), ["build", "to-a"]);
+    let denied = OmitReason::Denied;
+    assert_eq!(
+        reasons(&pack),
+        [
+            ("sub/build/a", denied),
+            (".git/config", denied),
+            ("a/../../etc/passwd", denied),
+            ("/etc/passwd", denied),
+            ("C:/x", denied),
+            ("", denied),
+            ("nul\\0byte", denied),
+            ("out", denied),
+            ("dir", OmitReason::InvalidRequest),
+            ("locked", denied),
+            ("to-dist", denied),
+            ("to-env", denied),
+            ("gone", OmitReason::NotFound),
+            (".env", denied),
+        ]
+    );
+    assert!(
+        pack.summary.contains("\".env\" holds a secret (fake-rule)"),
+        "{}",
+        pack.summary
+    );
+    assert!(
+        pack.summary
+            .contains("14 omitted: 12 denied, 1 not_found, 1 invalid_request"),
+        "{}",
+        pack.summary
+    );
+}
+
+#[test]
+fn secrets_are_left_out_also_where_a_cut_would_divide_them() {
+    let source = Fake::of(&[("a", "0123456789SECRET-KEY"), ("b", "0123456789SECRET-KEY\nx\n")]);
+    for budget in [5, 10, 14, 100] {
+        let pack = pack(
+            &request(vec![full("a"), lines("b", &[[2, 2]])], 9, budget),
+            &source,
+        );
+        assert_eq!(
+            reasons(&pack),
+            [("a", OmitReason::Denied), ("b", OmitReason::Denied)],
+            "{budget}"
+        );
+    }
+    assert!(
+        !String::from_utf8(
+            pack(&request(vec![full("a")], 9, 100), &source)
+                .to_bytes()
+                .unwrap()
+        )
+        .unwrap()
+        .contains("SECRET-KEY")
+    );
+}
+
+#[test]
+fn a_file_secret_by_name_is_never_opened() {
+    let source = Fake::of(&[(".env", "x")]);
+    pack(
+        &request(vec![full(".env"), lines(".env", &[[1, 1]])], 9, 100),
+        &source,
+    );
+    assert_eq!(source.reads.get(), 0);
+}
+
+#[test]
+fn a_huge_file_costs_what_the_budget_allows() {
+    let source = Fake::default()
+        .with("huge", Node::Huge(300_000_000))
+        .with("more", Node::Huge(300_000_000));
+    let pack = pack(&request(vec![full("huge"), full("more")], 9, 1_000), &source);
+    assert_eq!(pack.files[0].content.len(), 1_000);
+    assert!(pack.files[0].truncated);
+    assert_eq!(reasons(&pack), [("more", OmitReason::BudgetExceeded)]);
+    assert!(source.bytes_read.get() <= 1_300, "{}", source.bytes_read.get());
+}
+
+#[test]
+fn lines_of_a_huge_file_are_looked_for_only_so_deep() {
+    let source = Fake::default().with("huge", Node::Huge(300_000_000));
+    let deep = pack(&request(vec![lines("huge", &[[5, 6]])], 9, 1_000), &source);
+    assert_eq!(reasons(&deep), [("huge", OmitReason::TooLarge)]);
+    assert!(
+        source.bytes_read.get() <= 32 * 1024 * 1024,
+        "{}",
+        source.bytes_read.get()
+    );
+}
+
+#[test]
+fn lines_over_the_budget_are_noticed_early() {
+    let source = Fake::of(&[("a", &"line\n".repeat(1_000_000))]);
+    let pack = pack(&request(vec![lines("a", &[[1, 1_000_000]])], 9, 1_000), &source);
+    assert_eq!(reasons(&pack), [("a", OmitReason::BudgetExceeded)]);
+    assert!(source.bytes_read.get() <= 64 * 1024);
+}
+
+#[test]
+fn snippets_are_clamped_joined_and_said() {
+    let source = Fake::of(&CONTRACT);
+    let needs = vec![lines("src/b.rs", &[[3, 99], [1, 1]])];
+    let pack_one = pack(&request(needs, 9, 100), &source);
+    assert_eq!(pack_one.files[0].content, "one\nthree\nfour");
+    assert_eq!(pack_one.files[0].why, "requested:why not; lines 1-1, 3-4");
+    let bad = [lines("src/b.rs", &[]), lines("src/b.rs", &[[3, 2]])];
+    for need in bad {
+        let pack = pack(&request(vec![need], 9, 100), &source);
+        assert_eq!(reasons(&pack), [("src/b.rs", OmitReason::InvalidRequest)]);
+    }
+    let pack_two = pack(&request(vec![lines("src/b.rs", &[[1, 2]])], 9, 7), &source);
+    assert_eq!(reasons(&pack_two), [("src/b.rs", OmitReason::BudgetExceeded)]);
+}
+
+#[test]
+fn needs_for_one_path_are_one_need() {
+    let source = Fake::of(&CONTRACT);
+    let needs = vec![
+        lines("src/b.rs", &[[4, 4]]),
+        full("src/a.rs"),
+        lines("src/b.rs", &[[1, 1]]),
+    ];
+    let two_snippets = pack(&request(needs, 9, 100), &source);
+    assert_eq!(paths(&two_snippets), ["src/b.rs", "src/a.rs"]);
+    assert_eq!(two_snippets.files[0].content, "one\nfour");
+    let needs = vec![lines("src/b.rs", &[[4, 4]]), full("src/b.rs")];
+    assert_eq!(
+        pack(&request(needs, 9, 100), &source).files[0].content,
+        "one\ntwo\nthree\nfour"
+    );
+}
+
+#[test]
+fn the_budget_is_used_in_order_and_a_later_smaller_file_may_still_fit() {
+    let source = Fake::of(&[
+        ("a", "12345"),
+        ("b", "x"),
+        ("c", "one\ntwo\n"),
+        ("empty", ""),
+        ("z", "z"),
+    ]);
+    let needs = vec![
+        full("a"),
+        lines("c", &[[1, 2]]),
+        full("b"),
+        full("empty"),
+        full("z"),
+    ];
+    let over = OmitReason::BudgetExceeded;
+    let pack_one = pack(&request(needs.clone(), 9, 6), &source);
+    assert_eq!(paths(&pack_one), ["a", "b", "empty"]);
+    assert_eq!(reasons(&pack_one), [("c", over), ("z", over)]);
+    let pack_two = pack(&request(needs, 1, 600), &source);
+    assert_eq!(paths(&pack_two), ["a"]);
+    assert_eq!(pack_two.omitted.len(), 4);
+}
+
+#[test]
+fn a_cut_keeps_characters_whole_and_is_marked() {
+    let source = Fake::of(&[("a", "é€")]);
+    let cut = pack(&request(vec![full("a")], 9, 4), &source);
+    assert_eq!(
+        (cut.files[0].content.as_str(), cut.files[0].truncated),
+        ("é", true)
+    );
+    let nothing = pack(&request(vec![full("a")], 9, 1), &source);
+    assert_eq!(reasons(&nothing), [("a", OmitReason::BudgetExceeded)]);
+    let text = String::from_utf8(cut.to_bytes().unwrap()).unwrap();
+    assert!(text.contains(r#""truncated":true"#));
+    let whole = pack(&request(vec![full("a")], 9, 5), &source);
+    assert!(
+        !String::from_utf8(whole.to_bytes().unwrap())
+            .unwrap()
+            .contains("truncated")
+    );
+}
+
+#[test]
+fn replaced_bytes_are_said() {
+    let source = Fake::default().with("a", Node::File(b"\xef\xbb\xbfa\xff\xfe\xfd\r\n".to_vec()));
+    let pack = pack(&request(vec![full("a")], 9, 100), &source);
+    assert_eq!(pack.files[0].content, "\u{feff}a\u{fffd}\u{fffd}\u{fffd}\r\n");
+    assert_eq!(pack.files[0].why, "requested:why not; replaced 3 invalid bytes");
+}
+
+#[test]
+fn ten_thousand_needs_end_in_ten_thousand_rows() {
+    let source = Fake::of(&[("a", "x")]);
+    let needs = (0..10_000)
+        .map(|n| full(&format!("/{}-{n}", "p".repeat(300))))
+        .collect();
+    let pack = pack(&request(needs, 9, 100), &source);
+    assert_eq!(pack.omitted.len(), 10_000);
+    assert!(pack.summary.len() < 10_000 && pack.omitted.iter().all(|row| row.path.len() < 300));
+}
+
+#[test]
+fn a_reason_cannot_forge_provenance_over_lines() {
+    let mut wanted = request(vec![full("a")], 9, 100);
+    wanted.reason = format!("x\nmandatory_contract{}", "y".repeat(1_000));
+    let pack = pack(&wanted, &Fake::of(&[("a", "x")]));
+    assert!(pack.files[0].why.starts_with("requested:x mandatory") && pack.files[0].why.len() < 220);
+}
+
+#[test]
+fn a_pack_survives_a_round_trip_and_unknown_fields_do_not() {
+    let pack = pack(
+        &request(vec![full("src/a.rs"), full("gone")], 9, 3),
+        &Fake::of(&CONTRACT),
+    );
+    let bytes = pack.to_bytes().unwrap();
+    assert_eq!(ContextPack::parse(&bytes).unwrap(), pack);
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(ContextPack::parse(text.replace("not_found", "lost").as_bytes()).is_err());
+    assert!(ContextPack::parse(text.replacen('{', "{\"plan\":1,", 1).as_bytes()).is_err());
+}
+
+fn any_path() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(vec![
+            "a", "b", "dir/c", "build/x", "../x", "gone", "big", ".env", "bin", "s"
+        ])
+        .prop_map(str::to_owned),
+        "\\PC{0,8}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_pack_keeps_its_promises(
+        wanted in prop::collection::vec((any_path(), any::<bool>(), prop::collection::vec((0u64..9, 0u64..9), 0..4)), 0..12),
+        max_files in 0u64..8,
+        max_bytes in 0u64..80,
+        binary in prop::collection::vec(any::<u8>(), 0..40),
+    ) {
+        let source = Fake::of(&[("a", "1\n22\n333\n"), ("b", "é€😀\r\n"), ("dir/c", ""), ("s", "SECRET-KEY")])
+            .with("bin", Node::File(binary))
+            .with("big", Node::Huge(5_000_000));
+        let needs: Vec<_> = wanted.iter().map(|(path, whole, ranges)| {
+            let ranges: Vec<[u64; 2]> = ranges.iter().map(|(a, b)| [*a, *b]).collect();
+            if *whole { full(path) } else { lines(path, &ranges) }
+        }).collect();
+        let request = request(needs, max_files, max_bytes);
+        let pack = build(&request, &none(), "slug", &source).unwrap();
+        let read_once = source.bytes_read.get();
+
+        let again = build(&request, &none(), "slug", &source).unwrap();
+        prop_assert_eq!(pack.to_bytes().unwrap(), again.to_bytes().unwrap());
+        prop_assert_eq!(source.bytes_read.get(), 2 * read_once);
+
+        let distinct: BTreeSet<_> = request.needs.iter().map(|need| &need.path).collect();
+        prop_assert_eq!(pack.files.len() + pack.omitted.len(), distinct.len());
+        let total: usize = pack.files.iter().map(|file| file.content.len()).sum();
+        prop_assert!(total as u64 <= max_bytes);
+        prop_assert!(pack.files.len() as u64 <= max_files);
+        for file in &pack.files {
+            let Node::File(bytes) = &source.nodes[&file.path] else { continue };
+            let text = String::from_utf8_lossy(bytes);
+            for line in file.content.split_inclusive('\n') {
+                prop_assert!(text.contains(line));
+            }
+            if !file.why.contains("lines") && !file.truncated {
+                prop_assert_eq!(&text, &file.content);
+            }
+        }
+    }
+}

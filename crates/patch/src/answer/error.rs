@@ -1,0 +1,222 @@
+//! Why an answer gives no change.
+
+use crucible_model::{Code, Finding, RepoPath, RepoPathError};
+
+use crate::parse::PatchError;
+
+/// Why an answer gives no change. The texts are written to be handed back to who answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// Nothing was said.
+    #[error("the answer is empty")]
+    Empty,
+    /// More was said than is read.
+    #[error("the answer has {bytes} bytes, the limit is {limit}; answer with the changed files only")]
+    TooLarge {
+        /// The size of the answer.
+        bytes: u64,
+        /// The largest size that is read.
+        limit: u64,
+    },
+    /// Only prose.
+    #[error("the answer holds no edit in the format that was asked for")]
+    NoEdit,
+    /// An edit in another format than the one asked for.
+    #[error("line {line}: this looks like {found}, which is not the format that was asked for")]
+    WrongFormat {
+        /// The line of the answer, counted from 1.
+        line: u64,
+        /// What it looks like.
+        found: &'static str,
+    },
+    /// An edit that does not say which file it is for.
+    #[error("line {line}: this edit does not say which file it is for; write `FILE: path` above it")]
+    NoPath {
+        /// The line of the answer, counted from 1.
+        line: u64,
+    },
+    /// A path that is none inside the repository.
+    #[error("line {line}: {path:?} is no path inside the repository: {source}")]
+    BadPath {
+        /// The line of the answer, counted from 1.
+        line: u64,
+        /// The path as it was written, shortened.
+        path: String,
+        /// What is wrong with it.
+        source: RepoPathError,
+    },
+    /// An edit that names two files.
+    #[error("line {line}: the edit is named both {first} and {second}")]
+    PathsDisagree {
+        /// The line of the answer, counted from 1.
+        line: u64,
+        /// The name above the block.
+        first: RepoPath,
+        /// The name at the block's opening.
+        second: RepoPath,
+    },
+    /// Two different contents for one file.
+    #[error("{path} is given twice with different contents; give each file once")]
+    TwoAnswers {
+        /// The file.
+        path: RepoPath,
+    },
+    /// More than one diff.
+    #[error("the answer holds more than one diff; give one")]
+    TwoDiffs,
+    /// Something beside the diff.
+    #[error("line {line}: there is text around the diff; answer with the diff alone")]
+    TextAroundDiff {
+        /// The line of the answer, counted from 1.
+        line: u64,
+    },
+    /// A block that is never closed: the answer was cut off.
+    #[error("line {line}: the code block that begins here is not closed; the answer may have been cut off")]
+    UnclosedFence {
+        /// The line of the answer, counted from 1.
+        line: u64,
+    },
+    /// A text with code blocks of its own in a fence that is no longer than theirs.
+    #[error("{path} holds code blocks itself; put it into a fence of four or more backticks")]
+    AmbiguousFence {
+        /// The file.
+        path: RepoPath,
+    },
+    /// A search-and-replace block whose markers are not in order.
+    #[error("line {line}: {why}")]
+    BrokenBlock {
+        /// The line of the answer, counted from 1.
+        line: u64,
+        /// What is not in order.
+        why: &'static str,
+    },
+    /// More edits than are carried out.
+    #[error("the answer holds more than {limit} edits; give the files whole")]
+    TooManyEdits {
+        /// How many are carried out.
+        limit: u64,
+    },
+    /// An edit of a file that is not there.
+    #[error("{path} is not there, so nothing in it can be replaced")]
+    UnknownFile {
+        /// The file.
+        path: RepoPath,
+    },
+    /// A block that would create a file that is there.
+    #[error("{path} is there already; say which of its lines to replace")]
+    EmptySearch {
+        /// The file.
+        path: RepoPath,
+    },
+    /// The lines to replace are not there, or in several places.
+    #[error(
+        "edit {edit}: the lines to replace stand {matches} times in {path} and have to stand there once{}",
+        nearest_hint(nearest)
+    )]
+    NotOneMatch {
+        /// The file.
+        path: RepoPath,
+        /// Which edit of the answer, counted from 1.
+        edit: u64,
+        /// How often the lines were found.
+        matches: u64,
+        /// The lines of the file that are most like them, with their numbers; empty when none is.
+        nearest: String,
+    },
+    /// A comment that stands for code left out.
+    #[error("{path}, line {line} of the new text: {text:?} stands for code that was left out; write it all")]
+    Elided {
+        /// The file.
+        path: RepoPath,
+        /// The line of the new text, counted from 1.
+        line: u64,
+        /// The comment, shortened.
+        text: String,
+    },
+    /// A file that is not UTF-8 and so cannot be given as text.
+    #[error("{path} is no UTF-8 text, so it cannot be given whole; use search and replace")]
+    NotText {
+        /// The file.
+        path: RepoPath,
+    },
+    /// The diff cannot be read.
+    #[error(transparent)]
+    Patch(#[from] PatchError),
+    /// The diff does not fit the file.
+    #[error(
+        "the change at line {line} of {path} does not fit the file; make the diff from its present content"
+    )]
+    DoesNotApply {
+        /// The file.
+        path: RepoPath,
+        /// The line of the file, counted from 1; 0 for the file as a whole.
+        line: u64,
+    },
+}
+
+impl AnswerError {
+    /// The code of the finding that this error makes.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Empty => Code::new("answer-empty"),
+            Self::TooLarge { .. } => Code::new("answer-too-large"),
+            Self::NoEdit => Code::new("answer-no-edit"),
+            Self::WrongFormat { .. } => Code::new("answer-wrong-format"),
+            Self::NoPath { .. } => Code::new("answer-no-path"),
+            Self::BadPath { .. } => Code::new("answer-bad-path"),
+            Self::PathsDisagree { .. } => Code::new("answer-paths-disagree"),
+            Self::TwoAnswers { .. } => Code::new("answer-two-answers"),
+            Self::TwoDiffs => Code::new("answer-two-diffs"),
+            Self::TextAroundDiff { .. } => Code::new("answer-text-around-diff"),
+            Self::UnclosedFence { .. } => Code::new("answer-unclosed-fence"),
+            Self::AmbiguousFence { .. } => Code::new("answer-ambiguous-fence"),
+            Self::BrokenBlock { .. } => Code::new("answer-broken-block"),
+            Self::TooManyEdits { .. } => Code::new("answer-too-many-edits"),
+            Self::UnknownFile { .. } => Code::new("answer-unknown-file"),
+            Self::EmptySearch { .. } => Code::new("answer-empty-search"),
+            Self::NotOneMatch { .. } => Code::new("answer-not-one-match"),
+            Self::Elided { .. } => Code::new("answer-elided"),
+            Self::NotText { .. } => Code::new("answer-not-text"),
+            Self::Patch(error) => error.code(),
+            Self::DoesNotApply { .. } => Code::new("answer-does-not-apply"),
+        }
+    }
+
+    /// The finding for a report.
+    #[must_use]
+    pub fn finding(&self) -> Finding {
+        let subject = match self {
+            Self::Patch(error) => return error.finding(),
+            Self::PathsDisagree { first: path, .. }
+            | Self::TwoAnswers { path }
+            | Self::AmbiguousFence { path }
+            | Self::UnknownFile { path }
+            | Self::EmptySearch { path }
+            | Self::NotOneMatch { path, .. }
+            | Self::Elided { path, .. }
+            | Self::NotText { path }
+            | Self::DoesNotApply { path, .. } => path.to_string(),
+            Self::BadPath { path, .. } => path.clone(),
+            Self::WrongFormat { line, .. }
+            | Self::NoPath { line }
+            | Self::TextAroundDiff { line }
+            | Self::UnclosedFence { line }
+            | Self::BrokenBlock { line, .. } => format!("line {line}"),
+            Self::Empty
+            | Self::TooLarge { .. }
+            | Self::TooManyEdits { .. }
+            | Self::NoEdit
+            | Self::TwoDiffs => "answer".to_owned(),
+        };
+        Finding::error(self.code(), subject, self.to_string())
+    }
+}
+
+fn nearest_hint(nearest: &str) -> String {
+    if nearest.is_empty() {
+        "; none of these lines is in the file".to_owned()
+    } else {
+        format!("; the most similar lines are:\n{nearest}")
+    }
+}

@@ -1,0 +1,102 @@
+//! What a patchmaker answered, read as edits or as a diff.
+//!
+//! A model answers in the format it was asked for (DESIGN D14). [`read_answer`] reads that format and no other: prose
+//! around edits is ignored, everything that could be meant in two ways is an error with a code of its own, so that
+//! the same answer always gives the same edits. [`apply`] then makes file contents of them.
+
+mod apply;
+mod diff;
+mod error;
+mod fence;
+mod name;
+mod replace;
+mod whole;
+
+use crucible_model::{RepoPath, Untrusted};
+use serde::{Deserialize, Serialize};
+
+pub use apply::apply;
+pub use error::AnswerError;
+
+/// The largest answer that is read, in bytes: 2 MiB.
+pub const MAX_ANSWER_BYTES: u64 = 2 << 20;
+
+/// How a model is asked to write its change down; a property of the backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EditFormat {
+    /// For each changed file a line `FILE: path` and the whole new content in a fenced block below it.
+    WholeFile,
+    /// Below a line with the path, blocks of `<<<<<<< SEARCH`, `=======`, `>>>>>>> REPLACE`.
+    SearchReplace,
+    /// One git-format diff and nothing else.
+    UnifiedDiff,
+}
+
+/// What an answer proposes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proposal {
+    /// Edits in the order in which they were given.
+    Edits(Vec<Edit>),
+    /// The bytes of a diff, which nobody has parsed yet.
+    Diff(Vec<u8>),
+}
+
+/// One edit of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The file.
+    pub path: RepoPath,
+    /// What happens to it.
+    pub kind: EditKind,
+}
+
+/// What an edit does. Texts have LF line ends; the file's own are put back when the edit is applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EditKind {
+    /// The file gets this content, or comes into being with it.
+    WholeFile {
+        /// All lines, each with its line feed.
+        content: String,
+    },
+    /// Some lines give way to others.
+    Replace {
+        /// The lines that have to be there exactly once. None means that the file is new.
+        search: String,
+        /// The lines that take their place.
+        replace: String,
+    },
+}
+
+/// Reads an answer in `format`. `expected` are the files that the model was asked to edit: a path among them may be
+/// written more loosely, and where it is only one, a single unnamed edit is taken for it.
+///
+/// # Errors
+///
+/// Fails when the answer is empty, too large, holds no edit, or can be read in more than one way.
+pub fn read_answer(
+    format: EditFormat,
+    answer: &Untrusted,
+    expected: &[RepoPath],
+) -> Result<Proposal, AnswerError> {
+    let text = answer.as_str();
+    if text.len() as u64 > MAX_ANSWER_BYTES {
+        return Err(AnswerError::TooLarge {
+            bytes: text.len() as u64,
+            limit: MAX_ANSWER_BYTES,
+        });
+    }
+    if text.trim().is_empty() {
+        return Err(AnswerError::Empty);
+    }
+    match format {
+        EditFormat::WholeFile => whole::read(&text.replace("\r\n", "\n"), expected).map(Proposal::Edits),
+        EditFormat::SearchReplace => {
+            replace::read(&text.replace("\r\n", "\n"), expected).map(Proposal::Edits)
+        }
+        EditFormat::UnifiedDiff => diff::read(text).map(Proposal::Diff),
+    }
+}
+
+#[cfg(test)]
+mod tests;

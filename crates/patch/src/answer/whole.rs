@@ -1,0 +1,119 @@
+//! Whole files in fenced blocks.
+
+use std::collections::BTreeMap;
+
+use crucible_model::RepoPath;
+
+use super::fence::{Block, blocks};
+use super::{AnswerError, Edit, EditKind, name, replace};
+
+/// Words behind a fence that say: this is for the shell, or shows what it printed.
+const NOT_A_FILE: [&str; 9] = [
+    "bash",
+    "sh",
+    "shell",
+    "console",
+    "zsh",
+    "text",
+    "txt",
+    "output",
+    "plaintext",
+];
+
+/// Reads every block that names a file. Blocks without a name are ignored beside named ones; alone, a single one is
+/// taken for the single expected file.
+pub(super) fn read(text: &str, expected: &[RepoPath]) -> Result<Vec<Edit>, AnswerError> {
+    let blocks = blocks(text)?;
+    let mut named: Vec<(RepoPath, &Block<'_>)> = Vec::new();
+    let mut unnamed: Vec<&Block<'_>> = Vec::new();
+    for block in &blocks {
+        match path_of(block, expected)? {
+            Some(path) => named.push((path, block)),
+            None => {
+                // Behind a Markdown file in a short fence, an unnamed block is more likely the rest of that file.
+                if let Some((path, last)) = named.last()
+                    && last.length == 3
+                    && path
+                        .extension()
+                        .is_some_and(|ending| matches!(ending, "md" | "markdown" | "mdx" | "rst"))
+                {
+                    return Err(AnswerError::AmbiguousFence { path: path.clone() });
+                }
+                unnamed.push(block);
+            }
+        }
+    }
+    if named.is_empty() {
+        named.push(the_only_one(&unnamed, expected)?);
+    }
+    let mut contents: BTreeMap<RepoPath, &str> = BTreeMap::new();
+    let mut edits = Vec::new();
+    for (path, block) in named {
+        refuse_other_formats(block)?;
+        match contents.get(&path) {
+            Some(first) if *first == block.content => continue,
+            Some(_) => return Err(AnswerError::TwoAnswers { path }),
+            None => {}
+        }
+        contents.insert(path.clone(), block.content);
+        edits.push(Edit {
+            path,
+            kind: EditKind::WholeFile {
+                content: block.content.to_owned(),
+            },
+        });
+    }
+    Ok(edits)
+}
+
+fn path_of(block: &Block<'_>, expected: &[RepoPath]) -> Result<Option<RepoPath>, AnswerError> {
+    let above = match block.label {
+        Some(label) => name::in_label(label, block.line, expected)?,
+        None => None,
+    };
+    match (above, name::in_info(block.info, block.line, expected)?) {
+        (Some(first), Some(second)) if first != second => Err(AnswerError::PathsDisagree {
+            line: block.line,
+            first,
+            second,
+        }),
+        (Some(path), _) | (None, Some(path)) => Ok(Some(path)),
+        (None, None) => Ok(name::in_first_line(block.content, expected)),
+    }
+}
+
+fn the_only_one<'b, 'a>(
+    unnamed: &[&'b Block<'a>],
+    expected: &[RepoPath],
+) -> Result<(RepoPath, &'b Block<'a>), AnswerError> {
+    let first = unnamed.first().ok_or(AnswerError::NoEdit)?;
+    let [path] = expected else {
+        return Err(AnswerError::NoPath { line: first.line });
+    };
+    let is_file = |block: &&&Block<'_>| unnamed.len() == 1 || !NOT_A_FILE.contains(&block.info);
+    let mut candidates = unnamed.iter().filter(is_file);
+    match (candidates.next(), candidates.next()) {
+        (Some(block), None) => Ok((path.clone(), block)),
+        (None, _) => Err(AnswerError::NoPath { line: first.line }),
+        (_, Some(second)) => Err(AnswerError::NoPath { line: second.line }),
+    }
+}
+
+fn refuse_other_formats(block: &Block<'_>) -> Result<(), AnswerError> {
+    for (number, line) in (block.line + 1..).zip(block.content.lines()) {
+        if replace::is_search_marker(line) {
+            return Err(AnswerError::WrongFormat {
+                line: number,
+                found: "a search-and-replace block",
+            });
+        }
+    }
+    let start = block.content.trim_start();
+    if block.info == "diff" || start.starts_with("diff --git ") || start.starts_with("--- a/") {
+        return Err(AnswerError::WrongFormat {
+            line: block.line,
+            found: "a diff",
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,305 @@
+//! Weighs a patch against a policy.
+//!
+//! [`judge`] is a pure function: the patch, the policy and the contents of the touched files before and after go in,
+//! findings come out. It looks at everything and stops at nothing, so that one answer names all that is wrong. What
+//! it would need to see and was not given is itself a finding: nothing passes for want of evidence.
+
+use std::collections::BTreeMap;
+
+use crucible_model::{Code, Finding, RepoPath, Verdict};
+
+use crate::class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
+use crate::patch::{Change, Content, FileMode, FilePatch, Patch};
+use crate::policy::Policy;
+use crate::source::{Definition, Language, definitions, test_code};
+
+/// The contents of files by their paths.
+type Files = BTreeMap<RepoPath, Vec<u8>>;
+
+/// Says by the name alone whether a path is of some class.
+type Class = fn(&RepoPath) -> bool;
+
+/// Judges `patch` by `policy`. `before` and `after` hold the contents of every text file that the patch touches,
+/// before it is applied and in the tree that applying it produced; a file that is not there has no entry.
+#[must_use]
+pub fn judge(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> Verdict {
+    let mut judge = Judge {
+        policy,
+        before,
+        after,
+        verdict: Verdict::default(),
+    };
+    judge.amounts(patch);
+    for file in &patch.files {
+        judge.place(file);
+        judge.kind(file);
+        judge.content(file);
+    }
+    judge.definitions(patch);
+    judge.verdict
+}
+
+struct Judge<'a> {
+    policy: &'a Policy,
+    before: &'a Files,
+    after: &'a Files,
+    verdict: Verdict,
+}
+
+impl Judge<'_> {
+    fn refuse(&mut self, code: Code, subject: impl ToString, hint: impl Into<String>) {
+        self.verdict.push(Finding::error(code, subject.to_string(), hint));
+    }
+
+    /// How much the patch changes.
+    fn amounts(&mut self, patch: &Patch) {
+        if patch.files.is_empty() {
+            self.refuse(
+                Code::new("patch-empty"),
+                "patch",
+                "the patch changes nothing; answer with a change",
+            );
+        }
+        let moved = patch
+            .files
+            .iter()
+            .filter(|file| matches!(file.change, Change::Rename { .. }))
+            .count();
+        let touched = (patch.files.len() + moved) as u64;
+        let over = |have: u64, what: &str, limit: u64| {
+            format!("{have} {what}, and the policy allows {limit}; make the change smaller")
+        };
+        if touched > self.policy.max_files {
+            let hint = over(touched, "files are touched", self.policy.max_files);
+            self.refuse(Code::new("patch-too-many-files"), touched, hint);
+        }
+        let added: u64 = patch.files.iter().map(|file| self.added(file)).sum();
+        if added > self.policy.max_added_lines {
+            let hint = over(added, "lines are added", self.policy.max_added_lines);
+            self.refuse(Code::new("patch-too-many-lines"), added, hint);
+        }
+        let removed: u64 = patch.files.iter().map(FilePatch::removed).sum();
+        if removed > self.policy.max_removed_lines {
+            let hint = over(removed, "lines are removed", self.policy.max_removed_lines);
+            self.refuse(Code::new("patch-too-many-removed"), removed, hint);
+        }
+    }
+
+    /// A copy adds all its lines to the tree, although its hunks show only some of them.
+    fn added(&self, file: &FilePatch) -> u64 {
+        match (&file.change, self.after.get(&file.path)) {
+            (Change::Copy { .. }, Some(content)) => {
+                content.split_inclusive(|byte| *byte == b'\n').count() as u64
+            }
+            _ => file.added(),
+        }
+    }
+
+    /// Where the patch writes, and where it takes from.
+    fn place(&mut self, file: &FilePatch) {
+        let path = &file.path;
+        if !self.policy.allows_place(path) {
+            let hint = "the path lies outside the scope; change only what the plan allows";
+            self.refuse(Code::new("patch-path-outside-scope"), path, hint);
+        }
+        if let Some(place) = self.policy.denied_place(path) {
+            self.refuse(
+                Code::new("patch-path-denied"),
+                path,
+                format!("nothing under `{place}` may change"),
+            );
+        }
+        if let Some(suffix) = self.policy.denied_suffix(path) {
+            self.refuse(
+                Code::new("patch-suffix-denied"),
+                path,
+                format!("files ending in `{suffix}` may not change"),
+            );
+        }
+        self.protected(path);
+        let Some(from) = file.change.from() else { return };
+        let denied = self.policy.denied_place(from).is_some() || self.policy.denied_suffix(from).is_some();
+        if denied || !self.policy.allows_place(from) {
+            let hint = "the file is renamed or copied from a place that the plan does not allow";
+            self.refuse(Code::new("patch-rename-source-outside"), from, hint);
+        }
+        if matches!(file.change, Change::Rename { .. }) {
+            self.protected(from);
+        }
+    }
+
+    /// Files with which a patch could grade itself: out of reach unless the plan names them.
+    fn protected(&mut self, path: &RepoPath) {
+        if self.policy.names(path) {
+            return;
+        }
+        let classes: [(Class, Code, &str); 5] = [
+            (
+                is_test_path,
+                Code::new("patch-test-edited"),
+                "leave tests as they are",
+            ),
+            (
+                is_manifest,
+                Code::new("patch-manifest-edited"),
+                "leave build and dependency settings as they are",
+            ),
+            (
+                is_ci,
+                Code::new("patch-ci-edited"),
+                "leave continuous integration as it is",
+            ),
+            (
+                is_lockfile,
+                Code::new("patch-lockfile-edited"),
+                "leave lock files as they are",
+            ),
+            (
+                is_git_setting,
+                Code::new("patch-git-attributes"),
+                "leave git's settings as they are",
+            ),
+        ];
+        for (is_in_class, code, hint) in classes {
+            if is_in_class(path) {
+                self.refuse(code, path, format!("{hint}, or have the plan name this file"));
+            }
+        }
+    }
+
+    /// What kind of entry the patch makes, and whether it may come or go.
+    fn kind(&mut self, file: &FilePatch) {
+        let path = &file.path;
+        if file.content == Content::Binary {
+            self.refuse(
+                Code::new("patch-binary"),
+                path,
+                "a patch changes text only; bring binary files in by hand",
+            );
+        }
+        let modes = [file.old_mode, file.new_mode];
+        if modes.contains(&Some(FileMode::Symlink)) {
+            let hint = "a patch makes, changes and removes no symbolic link; change the file it leads to";
+            self.refuse(Code::new("patch-symlink"), path, hint);
+        }
+        if modes.contains(&Some(FileMode::Gitlink)) {
+            let hint = "a patch does not move a submodule; do that by hand";
+            self.refuse(Code::new("patch-gitlink"), path, hint);
+        }
+        let is_new = !matches!(file.change, Change::Modify | Change::Delete);
+        let changes = file.old_mode.is_some() && file.new_mode.is_some() && file.old_mode != file.new_mode;
+        let made_executable = file.change == Change::Create && file.new_mode == Some(FileMode::Executable);
+        if changes && file.change != Change::Delete || made_executable {
+            let hint = "a patch changes no file mode and adds nothing executable; do that by hand";
+            self.refuse(Code::new("patch-mode-change"), path, hint);
+        }
+        if is_new && !self.policy.names(path) {
+            let hint = "change the files that are there, or have the plan name this new one";
+            self.refuse(Code::new("patch-new-file-unnamed"), path, hint);
+        }
+        let gone = match &file.change {
+            Change::Delete => Some(path),
+            Change::Rename { from } => Some(from),
+            Change::Create | Change::Modify | Change::Copy { .. } => None,
+        };
+        if let Some(gone) = gone.filter(|gone| !self.policy.names(gone)) {
+            let hint = "keep the file, or have the plan name it";
+            self.refuse(Code::new("patch-deletes-file"), gone, hint);
+        }
+    }
+
+    /// Whether the tree got what the patch says, and whether tests inside the source were left alone.
+    fn content(&mut self, file: &FilePatch) {
+        if file.content == Content::Binary {
+            return;
+        }
+        let path = &file.path;
+        let old_path = if file.change == Change::Create {
+            None
+        } else {
+            Some(file.change.from().unwrap_or(path))
+        };
+        let old = old_path.map_or(Some(&[][..]), |path| self.before.get(path).map(Vec::as_slice));
+        let Some(old) = old else {
+            let hint = "the content before the change is not known; judge the patch on its own base";
+            return self.refuse(Code::new("patch-content-missing"), old_path.unwrap_or(path), hint);
+        };
+        let new = if file.change == Change::Delete {
+            Some(&[][..])
+        } else {
+            self.after.get(path).map(Vec::as_slice)
+        };
+        let Some(new) = new else {
+            let hint = "the content after the change is not known; apply the patch before judging it";
+            return self.refuse(Code::new("patch-content-missing"), path, hint);
+        };
+        let is_gone = file.change != Change::Delete || !self.after.contains_key(path);
+        let was_absent = file.change != Change::Create || !self.before.contains_key(path);
+        if file.apply_to(old).as_deref() != Ok(new) || !is_gone || !was_absent {
+            let hint =
+                "applying the patch does not give what its text says; make it anew from the present files";
+            self.refuse(Code::new("patch-tree-differs"), path, hint);
+        }
+        if file.change == Change::Modify && old == new && file.old_mode == file.new_mode {
+            self.refuse(
+                Code::new("patch-empty"),
+                path,
+                "the file is the same afterwards; leave it out",
+            );
+        }
+        if let (Some(language), Some(old_path)) = (Language::of(path), old_path)
+            && !self.policy.names(path)
+            && !is_test_path(path)
+            && matches!(file.change, Change::Modify | Change::Rename { .. })
+        {
+            let language_before = Language::of(old_path).unwrap_or(language);
+            if !test_code(language_before, old).survives_in(&test_code(language, new)) {
+                let hint =
+                    "tests inside this file changed; leave them as they are, or have the plan name the file";
+                self.refuse(Code::new("patch-test-edited"), path, hint);
+            }
+        }
+    }
+
+    /// Definitions that were there before and are nowhere in the touched files afterwards. A definition may move from
+    /// one touched file to another; that a file goes away altogether has its own finding.
+    fn definitions(&mut self, patch: &Patch) {
+        let mut balance: BTreeMap<Definition, (i64, Option<&RepoPath>)> = BTreeMap::new();
+        for file in patch.files.iter().filter(|file| file.content == Content::Text) {
+            let before = match &file.change {
+                Change::Modify => Some(&file.path),
+                Change::Rename { from } => Some(from),
+                Change::Create | Change::Delete | Change::Copy { .. } => None,
+            };
+            if let Some((path, old)) = before.and_then(|path| self.before.get_key_value(path))
+                && let Some(language) = Language::of(path)
+                && self.after.contains_key(&file.path)
+            {
+                for (definition, count) in definitions(language, old) {
+                    let entry = balance.entry(definition).or_insert((0, None));
+                    entry.0 -= i64::try_from(count).unwrap_or(i64::MAX);
+                    entry.1.get_or_insert(path);
+                }
+            }
+            if let (Some(new), Some(language)) = (self.after.get(&file.path), Language::of(&file.path)) {
+                for (definition, count) in definitions(language, new) {
+                    balance.entry(definition).or_insert((0, None)).0 +=
+                        i64::try_from(count).unwrap_or(i64::MAX);
+                }
+            }
+        }
+        for (definition, (count, path)) in balance {
+            let Some(path) = path.filter(|_| count < 0) else {
+                continue;
+            };
+            if !self.policy.may_drop.contains(&definition.name) {
+                let hint = "the answer lost a definition that was there; give the file whole, or have the plan say that it goes";
+                self.refuse(
+                    Code::new("patch-definition-dropped"),
+                    format!("{definition} in {path}"),
+                    hint,
+                );
+            }
+        }
+    }
+}

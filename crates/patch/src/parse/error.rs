@@ -1,0 +1,133 @@
+//! Why a text is no patch.
+
+use crucible_model::{Code, Finding, RepoPathError};
+
+/// Why a text is no patch, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the patch: {kind}")]
+pub struct PatchError {
+    /// The line of the patch, counted from 1.
+    pub line: u64,
+    /// What is wrong there.
+    pub kind: PatchErrorKind,
+}
+
+/// What is wrong with a patch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatchErrorKind {
+    /// More bytes than are read.
+    #[error("the patch has {bytes} bytes, the limit is {limit}; split the change")]
+    TooLarge {
+        /// The size of the patch.
+        bytes: u64,
+        /// The largest size that is read.
+        limit: u64,
+    },
+    /// There is nothing in it.
+    #[error("the patch is empty")]
+    Empty,
+    /// The first line is not a section header.
+    #[error("a patch starts with `diff --git`; remove what stands before it")]
+    NotGitDiff,
+    /// The last line has no newline, so something may be missing.
+    #[error("the last line has no newline; the patch was cut off")]
+    Truncated,
+    /// A header ends with a carriage return.
+    #[error("a header ends with a carriage return; write patches with LF line ends")]
+    CarriageReturn,
+    /// A line that belongs to no section.
+    #[error("this line belongs to no file section; a patch holds nothing but sections")]
+    Junk,
+    /// A file section that does not begin with its own `diff --git`.
+    #[error("a file section begins without its own `diff --git` line")]
+    SectionWithoutHeader,
+    /// A header line that git does not write.
+    #[error("this is no header that git writes")]
+    UnknownHeader,
+    /// The same header twice in a section.
+    #[error("this header stands twice in its section")]
+    RepeatedHeader,
+    /// Two headers of a section contradict each other, or one is missing.
+    #[error("the headers of this section disagree: {why}")]
+    HeadersDisagree {
+        /// Which ones.
+        why: &'static str,
+    },
+    /// A name with bytes that have to be quoted, or a quoted name with an escape that git does not write.
+    #[error("the name is not quoted the way git quotes names")]
+    BadQuoting,
+    /// A name that is no path inside the repository.
+    #[error("the name {name:?} is no path inside the repository: {source}")]
+    BadPath {
+        /// The name, shortened and decoded as far as it can be.
+        name: String,
+        /// What is wrong with it.
+        source: RepoPathError,
+    },
+    /// A mode that git's trees do not have.
+    #[error("this is none of the modes 100644, 100755, 120000 and 160000")]
+    BadMode,
+    /// A section that changes nothing.
+    #[error("this section changes nothing")]
+    NothingChanged,
+    /// A second section for a path.
+    #[error("{path:?} is changed by two sections; join them")]
+    PathTwice {
+        /// The path.
+        path: String,
+    },
+    /// A hunk header that cannot be read, or whose numbers are out of range.
+    #[error("this is no hunk header of the form `@@ -line,count +line,count @@`")]
+    BadHunkHeader,
+    /// The hunk has fewer or more lines than its header says, or a line without marker.
+    #[error("the hunk's lines do not agree with the counts in its header")]
+    HunkCounts,
+    /// A hunk that only shows context.
+    #[error("the hunk changes nothing")]
+    EmptyHunk,
+    /// Hunks overlap, stand in the wrong order, or state positions that do not fit together.
+    #[error("the hunk overlaps the one before it, or its two positions do not fit together")]
+    HunkOrder,
+    /// "No newline at end of file" where the file cannot end.
+    #[error("`\\ No newline at end of file` stands where the file does not end")]
+    MisplacedMarker,
+    /// The body of a binary patch cannot be read.
+    #[error("the binary patch cannot be read")]
+    BadBinary,
+}
+
+impl PatchError {
+    /// The code of the finding that this error makes.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match &self.kind {
+            PatchErrorKind::TooLarge { .. } => Code::new("patch-too-large"),
+            PatchErrorKind::Empty | PatchErrorKind::NothingChanged | PatchErrorKind::EmptyHunk => {
+                Code::new("patch-empty")
+            }
+            PatchErrorKind::NotGitDiff => Code::new("patch-not-git-diff"),
+            PatchErrorKind::Truncated => Code::new("patch-truncated"),
+            PatchErrorKind::CarriageReturn => Code::new("patch-crlf-header"),
+            PatchErrorKind::Junk => Code::new("patch-junk"),
+            PatchErrorKind::SectionWithoutHeader => Code::new("patch-section-without-header"),
+            PatchErrorKind::UnknownHeader => Code::new("patch-unknown-header"),
+            PatchErrorKind::RepeatedHeader => Code::new("patch-repeated-header"),
+            PatchErrorKind::HeadersDisagree { .. } => Code::new("patch-headers-disagree"),
+            PatchErrorKind::BadQuoting => Code::new("patch-bad-quoting"),
+            PatchErrorKind::BadPath { .. } => Code::new("patch-bad-path"),
+            PatchErrorKind::BadMode => Code::new("patch-bad-mode"),
+            PatchErrorKind::PathTwice { .. } => Code::new("patch-path-twice"),
+            PatchErrorKind::BadHunkHeader => Code::new("patch-bad-hunk-header"),
+            PatchErrorKind::HunkCounts => Code::new("patch-hunk-counts"),
+            PatchErrorKind::HunkOrder => Code::new("patch-hunk-order"),
+            PatchErrorKind::MisplacedMarker => Code::new("patch-misplaced-marker"),
+            PatchErrorKind::BadBinary => Code::new("patch-bad-binary"),
+        }
+    }
+
+    /// The finding for a report.
+    #[must_use]
+    pub fn finding(&self) -> Finding {
+        Finding::error(self.code(), format!("line {}", self.line), self.kind.to_string())
+    }
+}

@@ -1,0 +1,223 @@
+//! What a patch may touch, and how much of it.
+//!
+//! A policy is data: a scope, what is denied in it, limits, and the exact paths that the plan names. Under every
+//! policy lies a floor that this module owns: places that are no source code and endings that are no text. Only a
+//! path that the plan names word for word reaches below that floor; a policy's own denials are never lifted.
+
+use crucible_model::{PathPrefix, RepoPath};
+use serde::{Deserialize, Serialize};
+
+/// The largest number of files, unless the policy says otherwise (seed 003 H).
+pub(crate) const DEFAULT_MAX_FILES: u64 = 5;
+/// The largest number of added lines, unless the policy says otherwise (seed 003 H).
+pub(crate) const DEFAULT_MAX_ADDED_LINES: u64 = 400;
+/// The largest number of removed lines, unless the policy says otherwise.
+pub(crate) const DEFAULT_MAX_REMOVED_LINES: u64 = 400;
+
+/// Directories that are denied wherever they stand in the tree: tools look for them in every directory.
+const DENIED_ANYWHERE: [&str; 9] = [
+    ".git",
+    ".github",
+    ".gitlab",
+    ".crucible",
+    ".cargo",
+    ".vscode",
+    "node_modules",
+    "__pycache__",
+    ".venv",
+];
+/// Directories that are denied at the root only: deeper down the same words name ordinary source.
+const DENIED_AT_ROOT: [&str; 4] = ["runs", "build", "dist", "target"];
+/// Endings of what a compiler or a key generator wrote.
+const DENIED_SUFFIXES: [&str; 18] = [
+    ".exe", ".dll", ".so", ".dylib", ".a", ".o", ".obj", ".lib", ".class", ".jar", ".pyc", ".pyo", ".wasm",
+    ".pem", ".key", ".p12", ".pfx", ".jks",
+];
+
+/// The rules that a patch is judged by. As JSON: the five keys of seed 003 H, of which only `allow_roots` has to be
+/// there, and three more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// The places that may change. None means that nothing may.
+    pub allow_roots: Vec<PathPrefix>,
+    /// Places in these that may not change, on top of the built-in ones. Naming a path does not lift these.
+    #[serde(default)]
+    pub deny_prefixes: Vec<PathPrefix>,
+    /// Endings of names that may not change, on top of the built-in ones; case is ignored. Naming a path does not
+    /// lift these.
+    #[serde(default)]
+    pub deny_suffixes: Vec<String>,
+    /// How many paths may be touched; a rename touches two.
+    #[serde(default = "default_max_files")]
+    pub max_files: u64,
+    /// How many lines may be added.
+    #[serde(default = "default_max_added_lines")]
+    pub max_added_lines: u64,
+    /// How many lines may be removed.
+    #[serde(default = "default_max_removed_lines")]
+    pub max_removed_lines: u64,
+    /// The paths that the plan names, word for word: new files, files that go away, tests, manifests and the like.
+    /// They have to lie in `allow_roots` nonetheless.
+    #[serde(default)]
+    pub named: Vec<RepoPath>,
+    /// The names of definitions that the plan takes away.
+    #[serde(default)]
+    pub may_drop: Vec<String>,
+}
+
+impl Policy {
+    /// The default limits for a scope.
+    #[must_use]
+    pub fn within(allow_roots: Vec<PathPrefix>) -> Self {
+        Self {
+            allow_roots,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn names(&self, path: &RepoPath) -> bool {
+        self.named.contains(path)
+    }
+
+    pub(crate) fn allows_place(&self, path: &RepoPath) -> bool {
+        self.allow_roots.iter().any(|root| root.contains(path))
+    }
+
+    /// The denied place that holds `path`, if one does.
+    pub(crate) fn denied_place(&self, path: &RepoPath) -> Option<String> {
+        if let Some(prefix) = self.deny_prefixes.iter().find(|prefix| prefix.contains(path)) {
+            return Some(prefix.to_string());
+        }
+        if self.names(path) {
+            return None;
+        }
+        let among = |names: &'static [&'static str], segment: &str| {
+            names.iter().find(|name| segment.eq_ignore_ascii_case(name))
+        };
+        let anywhere = path
+            .segments()
+            .find_map(|segment| among(&DENIED_ANYWHERE, segment));
+        let at_root = || {
+            path.segments()
+                .next()
+                .and_then(|segment| among(&DENIED_AT_ROOT, segment))
+        };
+        anywhere.or_else(at_root).map(|name| format!("{name}/"))
+    }
+
+    /// The denied ending of `path`, if it has one.
+    pub(crate) fn denied_suffix(&self, path: &RepoPath) -> Option<String> {
+        let lower = path.as_str().to_ascii_lowercase();
+        let own = self
+            .deny_suffixes
+            .iter()
+            .find(|suffix| lower.ends_with(&suffix.to_ascii_lowercase()));
+        if own.is_some() || self.names(path) {
+            return own.cloned();
+        }
+        DENIED_SUFFIXES
+            .iter()
+            .find(|suffix| lower.ends_with(*suffix))
+            .map(ToString::to_string)
+    }
+}
+
+/// The default limits, and no place that may change.
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            allow_roots: Vec::new(),
+            deny_prefixes: Vec::new(),
+            deny_suffixes: Vec::new(),
+            max_files: DEFAULT_MAX_FILES,
+            max_added_lines: DEFAULT_MAX_ADDED_LINES,
+            max_removed_lines: DEFAULT_MAX_REMOVED_LINES,
+            named: Vec::new(),
+            may_drop: Vec::new(),
+        }
+    }
+}
+
+fn default_max_files() -> u64 {
+    DEFAULT_MAX_FILES
+}
+
+fn default_max_added_lines() -> u64 {
+    DEFAULT_MAX_ADDED_LINES
+}
+
+fn default_max_removed_lines() -> u64 {
+    DEFAULT_MAX_REMOVED_LINES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> RepoPath {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_built_in_denials_match_where_they_are_meant_to() {
+        let policy = Policy::within(vec![PathPrefix::ALL]);
+        for denied in [
+            ".github/workflows/ci.yml",
+            "sub/.github/x",
+            ".crucible/config.toml",
+            "a/.cargo/config.toml",
+            "runs/x",
+            "build/out.c",
+            "dist/a.js",
+            "web/node_modules/a/index.js",
+            "a/__pycache__/b.txt",
+            ".GitHub/x",
+            "Dist/a.js",
+            "target/x",
+        ] {
+            assert!(policy.denied_place(&path(denied)).is_some(), "{denied}");
+        }
+        for fine in [
+            "src/build/mod.rs",
+            "src/dist.rs",
+            "packages/a/dist_util.js",
+            "src/runs/x.py",
+            "builder/x.c",
+            "github/x",
+        ] {
+            assert_eq!(policy.denied_place(&path(fine)), None, "{fine}");
+        }
+        assert_eq!(policy.denied_suffix(&path("a/LIB.SO")), Some(".so".to_owned()));
+        assert_eq!(policy.denied_suffix(&path("a/also")), None);
+    }
+
+    #[test]
+    fn naming_lifts_the_floor_but_not_the_policys_own_denials() {
+        let policy = Policy {
+            deny_prefixes: vec!["secret/".parse().unwrap()],
+            deny_suffixes: vec![".SQL".to_owned()],
+            named: vec![path("build/a.c"), path("secret/a.c"), path("a.sql")],
+            ..Policy::default()
+        };
+        assert_eq!(policy.denied_place(&path("build/a.c")), None);
+        assert!(policy.denied_place(&path("build/b.c")).is_some());
+        assert!(policy.denied_place(&path("secret/a.c")).is_some());
+        assert!(policy.denied_suffix(&path("a.sql")).is_some());
+    }
+
+    #[test]
+    fn the_five_keys_of_the_seed_are_enough_and_unknown_keys_are_refused() {
+        let policy: Policy = serde_json::from_str(
+            r#"{"allow_roots":["src/"],"deny_prefixes":["docs/"],"deny_suffixes":[".svg"],"max_files":2,"max_added_lines":9}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            (policy.max_files, policy.max_added_lines, policy.max_removed_lines),
+            (2, 9, 400)
+        );
+        assert!(serde_json::from_str::<Policy>("{}").is_err());
+        assert!(serde_json::from_str::<Policy>(r#"{"allow_roots":["../x"]}"#).is_err());
+        assert!(serde_json::from_str::<Policy>(r#"{"allow_roots":[],"max_fils":1}"#).is_err());
+    }
+}

@@ -1,0 +1,414 @@
+//! Which definitions a source file holds, by kind and name.
+//!
+//! What stands inside a function is its own business and is not counted. Names are counted, not only collected: of
+//! three methods called `new`, two are one too few.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::mask::mask;
+use super::token::{Position, Token, tokens};
+use super::{Language, python};
+
+/// A definition by what it is and how it is called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Definition {
+    /// The word that introduces it in its language.
+    pub(crate) kind: &'static str,
+    /// Its name, without the names of what it stands in.
+    pub(crate) name: String,
+}
+
+impl fmt::Display for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+/// How often each definition occurs.
+pub(crate) type Definitions = BTreeMap<Definition, u64>;
+
+/// The definitions of a source file.
+pub(crate) fn definitions(language: Language, source: &[u8]) -> Definitions {
+    if language == Language::Python {
+        return python::definitions(source);
+    }
+    let masked = mask(language, source);
+    let tokens = tokens(&masked);
+    let mut reader = Reader {
+        tokens: &tokens,
+        blocks: Vec::new(),
+        bodies: 0,
+        opens: Block::Body,
+        nesting: 0,
+        found: Definitions::new(),
+    };
+    if language == Language::C {
+        reader.macros(&masked);
+    }
+    for at in 0..tokens.len() {
+        reader.step(language, at);
+    }
+    reader.found
+}
+
+/// The longest signature of a C function that is recognised, in tokens.
+const MAX_SIGNATURE_TOKENS: usize = 1000;
+
+/// What a brace opens.
+#[derive(Clone, Copy, PartialEq)]
+enum Block {
+    /// Definitions stand inside: a module, an implementation, a namespace.
+    Items,
+    /// A class of JavaScript or C++: methods stand inside.
+    Class,
+    /// A function or anything else: what is inside does not count.
+    Body,
+}
+
+struct Reader<'t> {
+    tokens: &'t [Token<'t>],
+    blocks: Vec<Block>,
+    /// How many of `blocks` are bodies.
+    bodies: usize,
+    /// What the next brace opens.
+    opens: Block,
+    /// How many parentheses and brackets are open.
+    nesting: usize,
+    found: Definitions,
+}
+
+impl Reader<'_> {
+    fn step(&mut self, language: Language, at: usize) {
+        let token = &self.tokens[at];
+        match token.text {
+            b"{" => {
+                self.bodies += usize::from(self.opens == Block::Body);
+                self.blocks.push(self.opens);
+                self.opens = Block::Body;
+                return;
+            }
+            b"}" => {
+                self.bodies -= usize::from(self.blocks.pop() == Some(Block::Body));
+                self.opens = Block::Body;
+                return;
+            }
+            b"(" | b"[" => self.nesting += 1,
+            b")" | b"]" => self.nesting = self.nesting.saturating_sub(1),
+            b";" if self.nesting == 0 => self.opens = Block::Body,
+            _ => {}
+        }
+        let counts = self.nesting == 0 && self.bodies == 0;
+        if !counts || !token.is_word() {
+            return;
+        }
+        match language {
+            Language::Rust => self.rust(at),
+            Language::Script => self.script(at),
+            Language::Go => self.go(at),
+            Language::C => self.c(at),
+            Language::Python => {}
+        }
+    }
+
+    fn rust(&mut self, at: usize) {
+        let kind = match self.tokens[at].text {
+            b"fn" => "fn",
+            b"struct" => "struct",
+            b"enum" => "enum",
+            b"trait" => "trait",
+            b"type" => "type",
+            b"mod" => "mod",
+            b"const" => "const",
+            b"static" => "static",
+            b"macro_rules" => "macro",
+            b"impl" => {
+                self.opens = Block::Items;
+                return;
+            }
+            _ => return,
+        };
+        let mut next = at + 1;
+        while self.is(next, "!") || self.is(next, "mut") {
+            next += 1;
+        }
+        if kind == "const"
+            && ["fn", "unsafe", "async", "extern"]
+                .iter()
+                .any(|word| self.is(next, word))
+        {
+            return;
+        }
+        self.opens = match kind {
+            "mod" | "trait" => Block::Items,
+            // `impl Trait for fn(u8) -> u8 { … }`: a type, not a definition.
+            "fn" if !self.tokens.get(next).is_some_and(Token::is_word) => return,
+            _ => Block::Body,
+        };
+        self.add(kind, next);
+    }
+
+    fn script(&mut self, at: usize) {
+        let token = &self.tokens[at];
+        if self.blocks.last() == Some(&Block::Class) {
+            let modifiers = [
+                "static",
+                "async",
+                "get",
+                "set",
+                "public",
+                "private",
+                "protected",
+                "readonly",
+                "override",
+                "abstract",
+            ];
+            let is_modifier = modifiers.iter().any(|word| token.is(word));
+            let begins = token.position == Position::First
+                || at.checked_sub(1).is_some_and(|before| {
+                    let before = &self.tokens[before];
+                    b"{};*#".contains(&before.text[0]) || modifiers.iter().any(|word| before.is(word))
+                });
+            let is_member = ["(", "=", "<"].iter().any(|mark| self.is(at + 1, mark));
+            if begins && is_member && !(is_modifier && self.tokens.get(at + 1).is_some_and(Token::is_word)) {
+                self.add("member", at);
+            }
+            return;
+        }
+        let kind = match token.text {
+            b"function" => "function",
+            b"class" => "class",
+            b"interface" => "interface",
+            b"enum" => "enum",
+            b"namespace" => "namespace",
+            b"type" => "type",
+            // One kind for all three, so that turning `var` into `const` drops nothing.
+            b"const" | b"let" | b"var" => "variable",
+            _ => return,
+        };
+        let next = if self.is(at + 1, "*") { at + 2 } else { at + 1 };
+        match kind {
+            "class" => self.opens = Block::Class,
+            "namespace" => self.opens = Block::Items,
+            "type" if !self.is(at + 2, "=") && !self.is(at + 2, "<") => return,
+            "variable" if self.is(at + 1, "enum") => return,
+            _ => {}
+        }
+        self.add(kind, next);
+    }
+
+    fn go(&mut self, at: usize) {
+        match self.tokens[at].text {
+            b"func" if self.is(at + 1, "(") => {
+                let Some(close) = (at..self.tokens.len()).find(|at| self.is(*at, ")")) else {
+                    return;
+                };
+                self.add("method", close + 1);
+            }
+            b"func" => self.add("func", at + 1),
+            b"type" => self.add("type", at + 1),
+            b"var" | b"const" => self.add("variable", at + 1),
+            _ => {}
+        }
+    }
+
+    fn c(&mut self, at: usize) {
+        match self.tokens[at].text {
+            b"namespace" | b"extern" => self.opens = Block::Items,
+            b"struct" | b"union" | b"enum" | b"class" => {
+                let scoped = self.is(at, "enum") && (self.is(at + 1, "class") || self.is(at + 1, "struct"));
+                let name = if scoped { at + 2 } else { at + 1 };
+                if self.is(name + 1, "{") || self.is(name + 1, ":") {
+                    self.opens = if self.is(at, "enum") {
+                        Block::Body
+                    } else {
+                        Block::Class
+                    };
+                    self.add("type", name);
+                }
+            }
+            b"if" | b"for" | b"while" | b"switch" | b"return" | b"sizeof" | b"__attribute__"
+            | b"decltype" | b"noexcept" => {}
+            _ if self.is(at + 1, "(") && self.has_body(at + 1) => {
+                self.opens = Block::Body;
+                self.add("function", at);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a body follows the parameter list that opens at `at`, before a semicolon. Looks a limited way ahead, so
+    /// that a text of nothing but calls is read in linear time.
+    fn has_body(&self, at: usize) -> bool {
+        let mut depth = 0usize;
+        for token in self.tokens.iter().skip(at).take(MAX_SIGNATURE_TOKENS) {
+            match token.text {
+                b"(" => depth += 1,
+                b")" => depth = depth.saturating_sub(1),
+                b"{" if depth == 0 => return true,
+                b";" | b"}" | b"=" | b"," if depth == 0 => return false,
+                b"{" | b"}" => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// `#define NAME` lines of C.
+    fn macros(&mut self, masked: &[u8]) {
+        for line in masked.split(|byte| *byte == b'\n') {
+            let Some(rest) = line.trim_ascii_start().strip_prefix(b"#") else {
+                continue;
+            };
+            let Some(rest) = rest.trim_ascii_start().strip_prefix(b"define ") else {
+                continue;
+            };
+            if let Some(name) = tokens(rest).first().filter(|token| token.is_word()) {
+                *self
+                    .found
+                    .entry(Definition {
+                        kind: "macro",
+                        name: name.name(),
+                    })
+                    .or_default() += 1;
+            }
+        }
+    }
+
+    fn is(&self, at: usize, text: &str) -> bool {
+        self.tokens.get(at).is_some_and(|token| token.is(text))
+    }
+
+    fn add(&mut self, kind: &'static str, at: usize) {
+        if let Some(token) = self
+            .tokens
+            .get(at)
+            .filter(|token| token.is_word() && !token.is("_"))
+        {
+            *self
+                .found
+                .entry(Definition {
+                    kind,
+                    name: token.name(),
+                })
+                .or_default() += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(language: Language, source: &str) -> Vec<String> {
+        definitions(language, source.as_bytes())
+            .into_iter()
+            .flat_map(|(definition, count)| std::iter::repeat_n(definition.to_string(), count as usize))
+            .collect()
+    }
+
+    #[test]
+    fn rust() {
+        let source = "pub(crate) const fn a<'x>(f: fn(u8) -> u8) -> u8 { const L: u8 = 1; fn inner() {} L }\n\
+            pub struct S { f: fn() }\nimpl<T: Fn() -> u8> S { pub async fn new() {} const C: u8 = 2; }\nimpl Other { fn new() {} }\n\
+            mod m { pub static mut X: u8 = 1; }\nmacro_rules! mac { () => { fn no() {} } }\ntype A = [u8; 2];\ntrait T { fn req(&self); fn more(&self); }\n\
+            const _: () = (); // fn comment() {}\nstatic TEXT: &str = \"fn string() {}\";\nenum E { A }\nextern \"C\" fn ext() {}";
+        assert_eq!(
+            names(Language::Rust, source),
+            [
+                "const C",
+                "enum E",
+                "fn a",
+                "fn ext",
+                "fn more",
+                "fn new",
+                "fn new",
+                "fn req",
+                "macro mac",
+                "mod m",
+                "static TEXT",
+                "static X",
+                "struct S",
+                "trait T",
+                "type A"
+            ]
+        );
+    }
+
+    #[test]
+    fn script() {
+        let source = "export default async function* f(a = {b: 1}) { const inner = 1; function no() {} }\n\
+            export const g = (x) => { let y = 2; return y };\nclass K extends L {\n  #p = 1;\n  constructor() { super(); call(); }\n  static async m(a) { return `}` }\n  get v() { return 1 }\n}\n\
+            interface I { a: string }\nexport type U<T> = T | null;\ntype V = string\nexport const enum En { A }\nvar old = 1\nif (x) { function cond() {} }";
+        assert_eq!(
+            names(Language::Script, source),
+            [
+                "class K",
+                "enum En",
+                "function f",
+                "interface I",
+                "member constructor",
+                "member m",
+                "member p",
+                "member v",
+                "type U",
+                "type V",
+                "variable g",
+                "variable old"
+            ]
+        );
+    }
+
+    #[test]
+    fn go() {
+        let source = "package a\nimport \"x\"\nfunc A(f func(int) int) { var no = 1 }\nfunc (r *R) M() {}\ntype R struct { x int }\nvar V = 1\nconst (\n C = 1\n)";
+        assert_eq!(
+            names(Language::Go, source),
+            ["func A", "method M", "type R", "variable V"]
+        );
+    }
+
+    #[test]
+    fn c_and_cpp() {
+        let source = "#include <a.h>\n#define MAX(a) ((a))\nstatic int f(int a, char *(*g)(void)) { if (a) { return h(a); } return 1; }\nint proto(int a);\n\
+            struct s { int a; };\ntypedef struct { int b; } t;\nnamespace n { class K : public B { void m() const { x(); } void d(); }; }\nextern \"C\" { void e(void) {} }\nint v = call(1);\nenum class E { A };";
+        assert_eq!(
+            names(Language::C, source),
+            [
+                "function e",
+                "function f",
+                "function m",
+                "macro MAX",
+                "type E",
+                "type K",
+                "type s"
+            ]
+        );
+    }
+
+    #[test]
+    fn broken_source_is_read_without_harm() {
+        for language in [
+            Language::Rust,
+            Language::Script,
+            Language::Go,
+            Language::C,
+            Language::Python,
+        ] {
+            for source in [
+                "",
+                "fn",
+                "func (",
+                "class {",
+                "}}}} fn a() {",
+                "function*",
+                "#define",
+                "def",
+                "const enum",
+                "struct",
+            ] {
+                let _ = names(language, source);
+            }
+        }
+    }
+}

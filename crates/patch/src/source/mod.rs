@@ -1,0 +1,76 @@
+//! A look at source text that is good enough to say which definitions it holds and which parts of it are tests.
+//!
+//! It is no parser: comments and literals are blanked ([`mask`]), the rest is read as words and punctuation. The
+//! reading never fails, whatever the bytes, and takes time linear in them.
+
+mod definitions;
+mod mask;
+mod python;
+mod rust_tests;
+mod token;
+
+use crucible_model::RepoPath;
+
+pub(crate) use definitions::{Definition, definitions};
+
+/// The languages whose definitions are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    /// `.rs`
+    Rust,
+    /// `.py`, `.pyi`
+    Python,
+    /// JavaScript and TypeScript.
+    Script,
+    /// `.go`
+    Go,
+    /// C and C++.
+    C,
+}
+
+impl Language {
+    /// The language of a file by its extension; none for everything else.
+    pub(crate) fn of(path: &RepoPath) -> Option<Self> {
+        match path.extension()? {
+            "rs" => Some(Self::Rust),
+            "py" | "pyi" => Some(Self::Python),
+            "js" | "jsx" | "mjs" | "cjs" | "ts" | "tsx" | "mts" | "cts" => Some(Self::Script),
+            "go" => Some(Self::Go),
+            "c" | "h" | "cc" | "cpp" | "cxx" | "hh" | "hpp" | "hxx" => Some(Self::C),
+            _ => None,
+        }
+    }
+}
+
+/// The test code inside a source file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct TestCode<'a> {
+    /// Each test item with its attributes or decorators, and how deep in other items it stands.
+    pub(crate) items: Vec<(usize, &'a [u8])>,
+    /// The conditions under which the whole file is compiled.
+    pub(crate) conditions: Vec<&'a [u8]>,
+}
+
+impl TestCode<'_> {
+    /// Whether every test item of `self` still stands, letter for letter and in this order, in `after`. New ones may
+    /// stand between them; the conditions may not change as soon as there is something to lose.
+    pub(crate) fn survives_in(&self, after: &TestCode<'_>) -> bool {
+        if self.items.is_empty() {
+            return true;
+        }
+        let mut rest = after.items.iter();
+        self.items
+            .iter()
+            .all(|item| rest.any(|candidate| candidate == item))
+            && self.conditions == after.conditions
+    }
+}
+
+/// Finds the test code inside a source file. Languages that keep their tests in files of their own have none.
+pub(crate) fn test_code(language: Language, source: &[u8]) -> TestCode<'_> {
+    match language {
+        Language::Rust => rust_tests::find(source),
+        Language::Python => python::tests(source),
+        Language::Script | Language::Go | Language::C => TestCode::default(),
+    }
+}

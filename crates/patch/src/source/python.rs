@@ -1,0 +1,163 @@
+//! Python, which is read by indentation: its definitions and its tests.
+
+use super::definitions::{Definition, Definitions};
+use super::mask::mask;
+use super::{Language, TestCode};
+
+/// One logical start of a definition.
+struct Line<'a> {
+    start: usize,
+    indent: usize,
+    code: &'a str,
+}
+
+/// The functions and classes that do not stand inside a function.
+pub(super) fn definitions(source: &[u8]) -> Definitions {
+    let masked = mask(Language::Python, source);
+    let mut found = Definitions::new();
+    // The indentations of the functions that are open.
+    let mut inside: Option<usize> = None;
+    for line in lines(&masked) {
+        if inside.is_some_and(|indent| line.indent > indent) {
+            continue;
+        }
+        inside = None;
+        let Some((kind, name)) = definition(line.code) else {
+            continue;
+        };
+        if kind == "def" {
+            inside = Some(line.indent);
+        }
+        *found
+            .entry(Definition {
+                kind,
+                name: name.to_owned(),
+            })
+            .or_default() += 1;
+    }
+    found
+}
+
+/// Functions named `test…` and classes named `Test…` or derived from a `TestCase`, decorators included.
+pub(super) fn tests(source: &[u8]) -> TestCode<'_> {
+    let masked = mask(Language::Python, source);
+    let lines: Vec<Line<'_>> = lines(&masked).collect();
+    let mut found = TestCode::default();
+    let mut decorated: Option<usize> = None;
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        if line.code.starts_with('@') {
+            decorated.get_or_insert(line.start);
+            at += 1;
+            continue;
+        }
+        at += 1;
+        if line.indent == 0 && (line.code.starts_with("pytestmark") || line.code.starts_with("__test__")) {
+            found.conditions.push(
+                source
+                    .get(line.start..line.start + line.code.len())
+                    .unwrap_or_default(),
+            );
+        }
+        // A decorator may span lines; it belongs to the definition that comes next.
+        let Some((kind, name)) = definition(line.code) else {
+            continue;
+        };
+        let start = decorated.take().unwrap_or(line.start);
+        let is_test_class = kind == "class" && (name.starts_with("Test") || line.code.contains("TestCase"));
+        if is_test_class || (kind == "def" && name.starts_with("test")) {
+            while lines
+                .get(at)
+                .is_some_and(|inner| inner.indent > line.indent || inner.code.starts_with(')'))
+            {
+                at += 1;
+            }
+            let end = lines.get(at).map_or(source.len(), |next| next.start);
+            found.items.push((
+                line.indent,
+                source.get(start..end).unwrap_or_default().trim_ascii_end(),
+            ));
+        }
+    }
+    found
+}
+
+/// The lines that hold code. Lines of a blanked literal have none, so they belong to what stands above them.
+fn lines(masked: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let mut start = 0;
+    masked
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter_map(move |line| {
+            let at = start;
+            start += line.len();
+            let indent = line
+                .iter()
+                .take_while(|byte| matches!(byte, b' ' | b'\t'))
+                .count();
+            let code = std::str::from_utf8(line.get(indent..)?).unwrap_or("?").trim_end();
+            (!code.is_empty()).then_some(Line {
+                start: at,
+                indent,
+                code,
+            })
+        })
+}
+
+fn definition(code: &str) -> Option<(&'static str, &str)> {
+    let code = code.strip_prefix("async ").map_or(code, str::trim_start);
+    let (kind, rest) = match (code.strip_prefix("def "), code.strip_prefix("class ")) {
+        (Some(rest), _) => ("def", rest),
+        (_, Some(rest)) => ("class", rest),
+        _ => return None,
+    };
+    let name = rest
+        .trim_start()
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .next()?;
+    (!name.is_empty()).then_some((kind, name))
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    const FILE: &str = "import x\n\n@mark\ndef test_a(\n    v,\n):\n    '''doc\nflush left\n'''\n    assert v\n\n\ndef helper():\n    def inner(): pass\n    return 1\n\nclass TestB:\n    def test_c(self):\n        assert 1\n\nclass C(unittest.TestCase):\n    pass\n";
+
+    fn survives(after: &str) -> bool {
+        tests(FILE.as_bytes()).survives_in(&tests(after.as_bytes()))
+    }
+
+    #[test]
+    fn tests_run_from_decorator_to_dedent() {
+        let found = tests(FILE.as_bytes());
+        let texts: Vec<_> = found
+            .items
+            .iter()
+            .map(|(_, text)| std::str::from_utf8(text).unwrap())
+            .collect();
+        assert_eq!(texts.len(), 3);
+        assert!(texts[0].starts_with("@mark\n") && texts[0].ends_with("assert v"));
+        assert!(texts[1].ends_with("assert 1"));
+    }
+
+    #[test]
+    fn weakened_tests_are_seen_and_other_changes_are_not() {
+        assert!(survives(&FILE.replace("return 1", "return 2")));
+        for (from, to) in [
+            ("assert v", "pass"),
+            ("@mark", "@skip"),
+            ("TestB", "NotB"),
+            ("test_a", "tes_a"),
+            ("assert 1", ""),
+            ("import x", "pytestmark = skip"),
+        ] {
+            assert!(!survives(&FILE.replace(from, to)), "{to}");
+        }
+    }
+
+    #[test]
+    fn definitions_are_those_outside_functions() {
+        let names: Vec<_> = definitions(FILE.as_bytes()).into_keys().map(|d| d.name).collect();
+        assert_eq!(names, ["C", "TestB", "helper", "test_a", "test_c"]);
+    }
+}

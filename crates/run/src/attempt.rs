@@ -1,0 +1,63 @@
+//! One attempt at a patch: what the model answered, what the patch gate said, how the gates ended.
+//!
+//! Each attempt has its own directory, `attempts/NNN/`; what `artifacts/`, `reviews/` and `logs/` hold is a copy of
+//! the last one. An attempt is over when its `outcome.json` is written, which is the last thing that happens to it.
+
+use crucible_model::{Digest, Finding};
+use serde::{Deserialize, Serialize};
+
+use crate::error::RunError;
+use crate::layout::{RunDir, attempt_file};
+
+/// The model's words.
+pub(crate) const ANSWER: &str = "answer.txt";
+/// The patch they amount to.
+pub(crate) const PATCH: &str = "diff.patch";
+/// How the attempt ended.
+pub(crate) const OUTCOME: &str = "outcome.json";
+/// The gates' report.
+pub(crate) const REPORT: &str = "verify_report.json";
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptEnd {
+    /// The patch gate refused it.
+    Refused,
+    /// A gate failed.
+    VerifyFailed,
+    /// Every gate passed.
+    Verified,
+}
+
+/// One attempt, ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AttemptOutcome {
+    /// `crucible-attempt-v1`.
+    pub schema_version: String,
+    /// Counted from 1.
+    pub number: u64,
+    /// How it ended.
+    pub end: AttemptEnd,
+    /// The digest of the answer's text.
+    pub answer: Digest,
+    /// The digest of the patch; absent where the answer amounts to none.
+    pub patch: Option<Digest>,
+    /// What the patch gate found, and what the gates did.
+    pub findings: Vec<Finding>,
+    /// The telling lines of what the failing gates printed.
+    pub output: String,
+}
+
+/// The attempts of a run that have ended, in their order.
+pub(crate) fn ended(dir: &RunDir) -> Result<Vec<AttemptOutcome>, RunError> {
+    let mut outcomes = Vec::new();
+    loop {
+        let path = attempt_file(outcomes.len() as u64 + 1, OUTCOME);
+        if !dir.has(&path) {
+            return Ok(outcomes);
+        }
+        outcomes.push(dir.read_json(&path)?);
+    }
+}

@@ -1,0 +1,17 @@
+//! The artifacts of a run: each a small text or JSON document with a parser that refuses what it does not know.
+//!
+//! Parsing and checking are pure. What a document means is decided here, once; roles and the engine only
+//! fill them in and read them.
+
+mod dispatch;
+mod guardrails;
+mod key_lines;
+mod plan;
+mod record;
+mod review;
+
+pub use dispatch::{DispatchBudgets, DispatchConfig, DispatchMode, RunRole, RoleProvider};
+pub use guardrails::{FindMode, Guardrails, GuardrailsError, WebLimits};
+pub use plan::{Plan, PlanStatus, check_plan};
+pub use record::{PatchLimits, RunRecord, Signature};
+pub use review::{Review, ReviewError, ReviewVerdict};

@@ -1,0 +1,212 @@
+//! `artifacts/PLAN.md` (seed 003 F): what a change may touch, which gates it must pass, when to stop.
+//!
+//! The headers are key lines. A plan is signed by the digest of its whole text: whoever edits a byte of it
+//! afterwards holds an unsigned plan.
+
+use std::fmt::Write as _;
+
+use crucible_model::{Code, Finding, PathPrefix, RepoPath, Verdict};
+
+use crate::contract::key_lines;
+
+const MISSING_KEY: Code = Code::new("plan-key-missing");
+const REPEATED_KEY: Code = Code::new("plan-key-repeated");
+const BAD_SCOPE: Code = Code::new("plan-scope-invalid");
+const WIDE_SCOPE: Code = Code::new("plan-scope-everything");
+const MISSING_GATE: Code = Code::new("plan-gate-missing");
+const BAD_STATUS: Code = Code::new("plan-status-invalid");
+const UNRESOLVED_ID: Code = Code::new("plan-id-unresolved");
+
+/// The gates that every plan declares (seed 003 F).
+pub const REQUIRED_GATES: [&str; 4] = ["lite", "plan_check", "patch_check", "behavior_catalog_check"];
+
+/// Whether a plan has been approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanStatus {
+    /// Proposed.
+    Draft,
+    /// Approved; the signature's digest proves it.
+    Signed,
+}
+
+/// A plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Draft or signed.
+    pub status: PlanStatus,
+    /// The goal, for readers.
+    pub goal: String,
+    /// Where the patch may change files.
+    pub scope_allow: Vec<PathPrefix>,
+    /// Where it may not, even below an allowed place.
+    pub scope_deny: Vec<PathPrefix>,
+    /// The gates that must have run.
+    pub gates: Vec<String>,
+    /// When to stop.
+    pub stop: String,
+    /// Iterations, files and bytes.
+    pub budgets: String,
+    /// Behaviours this run touches (`B001`).
+    pub behaviors: Vec<String>,
+    /// Results this run promises (`R001`).
+    pub results: Vec<String>,
+    /// Files that lie in scope although they are new, tests or manifests.
+    pub names: Vec<RepoPath>,
+}
+
+impl Plan {
+    /// The plan's text.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let status = match self.status {
+            PlanStatus::Draft => "DRAFT",
+            PlanStatus::Signed => "SIGNED",
+        };
+        let prefixes = |list: &[PathPrefix]| list.iter().map(PathPrefix::to_string).collect::<Vec<_>>().join(", ");
+        let mut text = format!("# Plan\n\nStatus: {status}\n");
+        let goal = self.goal.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (key, value) in [
+            ("Goal", goal),
+            ("Scope-Allow", prefixes(&self.scope_allow)),
+            ("Scope-Deny", prefixes(&self.scope_deny)),
+            ("Names", self.names.iter().map(RepoPath::as_str).collect::<Vec<_>>().join(", ")),
+            ("Gates", self.gates.join(", ")),
+            ("Stop", self.stop.clone()),
+            ("Budgets", self.budgets.clone()),
+            ("Behaviors", self.behaviors.join(", ")),
+            ("Results", self.results.join(", ")),
+        ] {
+            let _infallible = writeln!(text, "{}", format!("{key}: {value}").trim_end());
+        }
+        text
+    }
+
+    /// Reads a plan's text; the findings tell what keeps it from being a plan.
+    ///
+    /// # Errors
+    ///
+    /// The verdict names every missing or repeated key and every scope that is no path.
+    pub fn parse(text: &str) -> Result<Self, Verdict> {
+        let lines = key_lines::read(text);
+        let mut verdict = Verdict::default();
+        for key in &lines.repeated {
+            verdict.push(Finding::error(REPEATED_KEY, key, "Keep one line for each key."));
+        }
+        let mut value = |key: &str| {
+            lines.values.get(key).cloned().unwrap_or_else(|| {
+                verdict.push(Finding::error(MISSING_KEY, key, "Add the line; the keys are listed in docs/codes/plan.md."));
+                String::new()
+            })
+        };
+        let (status, goal) = (value("Status"), lines.values.get("Goal").cloned().unwrap_or_default());
+        let (allow, deny, gates) = (value("Scope-Allow"), value("Scope-Deny"), value("Gates"));
+        let (stop, budgets, behaviors, results) = (value("Stop"), value("Budgets"), value("Behaviors"), value("Results"));
+        let status = match status.as_str() {
+            "SIGNED" => PlanStatus::Signed,
+            "DRAFT" | "" => PlanStatus::Draft,
+            other => {
+                verdict.push(Finding::error(BAD_STATUS, other, "Status is DRAFT or SIGNED."));
+                PlanStatus::Draft
+            }
+        };
+        let scope_allow = paths(&allow, &mut verdict);
+        let scope_deny = paths(&deny, &mut verdict);
+        let names = paths(lines.values.get("Names").map(String::as_str).unwrap_or_default(), &mut verdict);
+        if !verdict.passes() {
+            return Err(verdict);
+        }
+        let owned = |text: &str| key_lines::list(text).into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let (gates, behaviors, results) = (owned(&gates), owned(&behaviors), owned(&results));
+        Ok(Self { status, goal, scope_allow, scope_deny, gates, stop, budgets, behaviors, results, names })
+    }
+}
+
+/// Judges a plan that parsed: its scope says something, every required gate is declared, every id is known.
+///
+/// `known_results` are the `R###` ids that `EXPECTED_RESULTS.md` defines, `known_behaviors` the `B###` ids of
+/// the catalogue.
+#[must_use]
+pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[String]) -> Verdict {
+    let mut verdict = Verdict::default();
+    if plan.scope_allow.is_empty() {
+        verdict.push(Finding::error(BAD_SCOPE, "Scope-Allow", "Name at least one file or directory that may change."));
+    }
+    if plan.scope_allow.iter().any(PathPrefix::is_everything) {
+        verdict.push(Finding::error(WIDE_SCOPE, ".", "Name the directories that may change instead of everything."));
+    }
+    for gate in REQUIRED_GATES.iter().filter(|gate| !plan.gates.iter().any(|declared| declared == *gate)) {
+        verdict.push(Finding::error(MISSING_GATE, *gate, "Every plan declares this gate."));
+    }
+    for (declared, known) in [(&plan.behaviors, known_behaviors), (&plan.results, known_results)] {
+        for id in declared.iter().filter(|id| !known.contains(id)) {
+            verdict.push(Finding::error(UNRESOLVED_ID, id, "Define this id, or take it out of the plan."));
+        }
+    }
+    verdict
+}
+
+fn paths<T: std::str::FromStr>(value: &str, verdict: &mut Verdict) -> Vec<T>
+where
+    T::Err: std::fmt::Display,
+{
+    let mut parsed = Vec::new();
+    for item in key_lines::list(value) {
+        match item.parse() {
+            Ok(path) => parsed.push(path),
+            Err(error) => verdict.push(Finding::error(BAD_SCOPE, item, format!("{error}"))),
+        }
+    }
+    parsed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            status: PlanStatus::Signed,
+            goal: "fix it".into(),
+            scope_allow: vec!["src/".parse().unwrap()],
+            scope_deny: vec![],
+            gates: REQUIRED_GATES.map(str::to_owned).to_vec(),
+            stop: "after three attempts".into(),
+            budgets: "max_iterations=3".into(),
+            behaviors: vec![],
+            results: vec!["R001".into()],
+            names: vec!["src/new.rs".parse().unwrap()],
+        }
+    }
+
+    #[test]
+    fn what_is_rendered_is_read_back_and_passes() {
+        let plan = plan();
+        assert_eq!(Plan::parse(&plan.render()), Ok(plan.clone()));
+        assert!(check_plan(&plan, &[], &["R001".into()]).passes());
+    }
+
+    #[test]
+    fn missing_keys_and_unresolved_ids_and_gates_are_named() {
+        let errors = Plan::parse("Status: SIGNED\nScope-Allow: ../x\n").unwrap_err();
+        let subjects: Vec<&str> = errors.findings().iter().map(|finding| finding.subject.as_str()).collect();
+        for key in ["Scope-Deny", "Gates", "Stop", "Budgets", "Behaviors", "Results", "../x"] {
+            assert!(subjects.contains(&key), "{key} in {subjects:?}");
+        }
+        let mut bad = plan();
+        bad.scope_allow = vec![PathPrefix::ALL];
+        bad.gates = vec!["lite".into()];
+        bad.behaviors = vec!["B009".into()];
+        let verdict = check_plan(&bad, &[], &[]);
+        let codes: Vec<&str> = verdict.findings().iter().map(|finding| finding.code.as_str()).collect();
+        assert_eq!(codes.iter().filter(|code| **code == "plan-gate-missing").count(), 3);
+        assert!(codes.contains(&"plan-scope-everything"));
+        assert_eq!(codes.iter().filter(|code| **code == "plan-id-unresolved").count(), 2);
+    }
+
+    #[test]
+    fn a_goal_cannot_smuggle_in_a_header() {
+        let mut plan = plan();
+        plan.goal = "fix\nScope-Allow: .\n".into();
+        assert_eq!(Plan::parse(&plan.render()).unwrap().scope_allow, plan.scope_allow);
+    }
+}

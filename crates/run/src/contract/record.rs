@@ -1,0 +1,82 @@
+//! `run.json` and `artifacts/signature.json`: what a run began with, and what was approved.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crucible_llm::EditFormat;
+use crucible_model::{ClockSource, Digest, RepoPath, RunId, Timestamp};
+use crucible_sandbox::Strength;
+use crucible_verify::GateSpec;
+use serde::{Deserialize, Serialize};
+
+/// How large a patch may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PatchLimits {
+    /// Files a patch may touch.
+    pub max_files: u64,
+    /// Lines a patch may add.
+    pub max_added_lines: u64,
+}
+
+/// Everything a run was started with. It is written once and never again, so a run continues under the
+/// limits it began with, whatever the configuration says later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    /// `crucible-run-v1`.
+    pub schema_version: String,
+    /// The run's id, and its directory's name.
+    pub run_id: RunId,
+    /// What is to be achieved, in the operator's words.
+    pub goal: String,
+    /// The repository's top directory.
+    pub repo: PathBuf,
+    /// The repository's name without its path; goes into the context pack.
+    pub repo_slug: String,
+    /// The commit the run starts from.
+    pub base_commit: String,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Whether that instant is real.
+    pub clock: ClockSource,
+    /// The model provider.
+    pub provider: String,
+    /// The model that is asked.
+    pub model: String,
+    /// How the model is asked to answer.
+    pub edit_format: EditFormat,
+    /// Parameters of each call, such as `temperature` and `max_tokens`.
+    pub parameters: BTreeMap<String, serde_json::Value>,
+    /// Seconds one call may take.
+    pub model_timeout_s: u64,
+    /// Calls this run may make.
+    pub max_calls: u64,
+    /// The repository's own gates.
+    pub gates: Vec<GateSpec>,
+    /// How strong the sandbox must be.
+    pub sandbox: Strength,
+    /// How large a patch may be.
+    pub patch: PatchLimits,
+    /// Files in the context pack at the most.
+    pub max_files: u64,
+    /// Bytes in the context pack at the most.
+    pub max_total_bytes: u64,
+    /// Attempts at a patch at the most.
+    pub max_iterations: u64,
+    /// Files that the operator named as the ones to change; empty where the chair is to choose.
+    pub named: Vec<RepoPath>,
+}
+
+/// The approval of a plan: the digests of the plan and of the reviews that let it pass. It holds no instant, so
+/// that a replay writes the same bytes; the event tells when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// `crucible-signature-v1`.
+    pub schema_version: String,
+    /// The digest of `artifacts/PLAN.md`.
+    pub plan: Digest,
+    /// The digests of the reviews, by path in the run directory.
+    pub reviews: BTreeMap<String, Digest>,
+}

@@ -1,0 +1,484 @@
+//! Takes a run as far as it goes.
+//!
+//! Each step looks whether its artifact is there, makes it when not, and then makes sure that it is recorded:
+//! so a step that was cut off between the two is only recorded, and a step that was done is not done again. The
+//! steps up to the signed plan are local and deterministic; after that attempts follow one another until one is
+//! verified or none is left.
+
+use std::time::Duration;
+
+use crucible_host::fs::temp_dir_in;
+use crucible_host::lock::Lock;
+use crucible_ledger::Ledger;
+use crucible_llm::{LlmInvocation, ModelClient};
+use crucible_model::{Code, Digest, Finding, RepoPath, Untrusted, Verdict};
+use crucible_pack::{ContextPack, FileRequest, Mandatory};
+use crucible_repo::Git;
+
+use crate::analysis::Analysis;
+use crate::attempt::{self, AttemptEnd, AttemptOutcome};
+use crate::contract::{Guardrails, Plan, PlanStatus, Review, ReviewVerdict, RunRecord, RunRole, Signature};
+use crate::error::RunError;
+use crate::gatekeeper::{self, Judged};
+use crate::journal::{Entry, Journal, Witness};
+use crate::layout::{self, RunDir, attempt_file};
+use crate::role::librarian::WorkTree;
+use crate::role::patchmaker::Brief;
+use crate::role::{chair, patchmaker, reviewers};
+use crate::start::register;
+use crate::state::RunState;
+use crate::status::progress;
+use crate::trial::{self, Trial};
+use crate::world::World;
+
+const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
+const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
+const ANSWER_CUT: Code = Code::new("run-answer-cut");
+const SECRET_IN_ANSWER: Code = Code::new("run-secret-in-answer");
+
+/// How much of a refused answer the fixer is shown, in characters.
+const MAX_ANSWER_SHOWN: usize = 6000;
+
+/// Advances a run until it is verified, blocked or failed, and tells where it stands. A run that already is
+/// changes nothing.
+///
+/// # Errors
+///
+/// An error leaves the run as far as it came; advancing again continues from there.
+pub async fn advance(
+    world: &World<'_>,
+    dir: &RunDir,
+    client: &ModelClient,
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+) -> Result<RunState, RunError> {
+    let _lock = Lock::acquire(&dir.lock(), "advancing the run")?;
+    let record: RunRecord = dir.read_json(layout::RUN)?;
+    let git = Git::open(world.sandbox, world.env, &record.repo).await?;
+    world.outside_of(git.top())?;
+    let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    let mut engine = Engine { world, dir: dir.clone(), record, git, journal };
+    let state = engine.run(client).await;
+    let reached = progress(dir)?.state();
+    engine.journal.write_trace()?;
+    let record = engine.record.clone();
+    register(&record, reached, engine.journal.ledger(), world)?;
+    state.map(|()| reached)
+}
+
+struct Engine<'a> {
+    world: &'a World<'a>,
+    dir: RunDir,
+    record: RunRecord,
+    git: Git<'a>,
+    journal: Journal<'a>,
+}
+
+impl Engine<'_> {
+    async fn run(&mut self, client: &ModelClient) -> Result<(), RunError> {
+        self.journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
+        self.journal.record_file("crucible", "GUARDRAILS_WRITTEN", "guardrails", layout::GUARDRAILS)?;
+        self.journal.record_file("crucible", "DISPATCH_WRITTEN", "dispatch", layout::DISPATCH)?;
+        if progress(&self.dir)?.state() >= RunState::Verified {
+            return Ok(());
+        }
+        let analysis = self.analyse().await?;
+        let (request, pack) = self.gather(&analysis).await?;
+        let plan = self.draft(&request, &pack)?;
+        if !self.review(&plan, &pack)? {
+            return Ok(());
+        }
+        let plan = self.sign(&plan)?;
+        self.attempts(client, &analysis, &plan, &pack).await
+    }
+
+    async fn analyse(&mut self) -> Result<Analysis, RunError> {
+        if !self.dir.has(layout::ANALYSIS) {
+            let tracked = self.git.tracked_files().await?;
+            let what = format!("running {} gates before any change", self.record.gates.len());
+            self.journal.witness().working("verifier", &what);
+            let trial = self.trial(None).await?;
+            let analysis = Analysis {
+                schema_version: "crucible-analysis-v1".to_owned(),
+                base_commit: self.record.base_commit.clone(),
+                tracked_files: tracked.len() as u64,
+                tracked_bytes: tracked.iter().map(|file| file.size).sum(),
+                left_out: trial.left_out,
+                gates: self.record.gates.clone(),
+                baseline: trial.results,
+            };
+            self.dir.write_json(layout::ANALYSIS, &analysis)?;
+        }
+        self.journal.record_file("crucible", "REPOSITORY_ANALYSED", "analysis", layout::ANALYSIS)?;
+        self.dir.read_json(layout::ANALYSIS)
+    }
+
+    async fn gather(&mut self, analysis: &Analysis) -> Result<(FileRequest, ContextPack), RunError> {
+        if !self.dir.has(layout::FILE_REQUEST) {
+            let tracked: Vec<(RepoPath, u64)> = self
+                .git
+                .tracked_files()
+                .await?
+                .into_iter()
+                .filter_map(|file| Some((RepoPath::from_bytes(&file.path).ok()?, file.size)))
+                .collect();
+            self.journal.witness().working("chair", "ranking the files of the repository");
+            self.dir.write_json(layout::FILE_REQUEST, &chair::file_request(&self.record, analysis, &tracked))?;
+        }
+        self.journal.record_file(RunRole::Chair.name(), "FILES_REQUESTED", "file-request", layout::FILE_REQUEST)?;
+        let request: FileRequest = self.dir.read_json(layout::FILE_REQUEST)?;
+        if !self.dir.has(layout::CONTEXT_PACK) {
+            self.journal.witness().working(RunRole::Librarian.name(), "packing what the model may see");
+            let mandatory = self.mandatory()?;
+            let tree = WorkTree::new(self.record.repo.clone());
+            let pack = crucible_pack::build(&request, &mandatory, &self.record.repo_slug, &tree)?;
+            self.dir.write(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
+        }
+        self.journal.record_file(RunRole::Librarian.name(), "CONTEXT_PACKED", "context-pack", layout::CONTEXT_PACK)?;
+        let pack = self.dir.read_json(layout::CONTEXT_PACK)?;
+        Ok((request, pack))
+    }
+
+    /// The contract's documents are required where the repository lives by the contract, and shown where present
+    /// elsewhere (D7).
+    fn mandatory(&self) -> Result<Mandatory, RunError> {
+        let none: [&str; 0] = [];
+        let documents = if self.record.repo.join("ai_context").is_dir() {
+            Mandatory::contract(&none)
+        } else {
+            Mandatory::where_present(&none)
+        };
+        documents.map_err(|error| self.dir.malformed(layout::RUN, &error.to_string()))
+    }
+
+    fn draft(&mut self, request: &FileRequest, pack: &ContextPack) -> Result<Plan, RunError> {
+        if !self.dir.has(layout::PLAN_DRAFT) {
+            let plan = chair::draft(&self.record, pack, request);
+            self.dir.write(layout::REASONS, chair::reasons(&self.record.goal).as_bytes())?;
+            self.dir.write(layout::EXPECTED_RESULTS, chair::expected_results().as_bytes())?;
+            self.dir.write(layout::PLAN_DRAFT, plan.render().as_bytes())?;
+        }
+        let role = RunRole::Chair.name();
+        self.journal.record_file(role, "REASONS_WRITTEN", "reasons", layout::REASONS)?;
+        self.journal.record_file(role, "RESULTS_EXPECTED", "expected-results", layout::EXPECTED_RESULTS)?;
+        self.journal.record_file(role, "PLAN_DRAFTED", "plan-draft", layout::PLAN_DRAFT)?;
+        let text = self.dir.read_text(layout::PLAN_DRAFT)?;
+        Plan::parse(&text).map_err(|verdict| {
+            let first = verdict.findings().first().map(|finding| format!("{}: {}", finding.code, finding.subject));
+            self.dir.malformed(layout::PLAN_DRAFT, &first.unwrap_or_default())
+        })
+    }
+
+    /// Both local reviewers speak; tells whether both approve.
+    fn review(&mut self, plan: &Plan, pack: &ContextPack) -> Result<bool, RunError> {
+        let subject = Digest::of(&self.dir.read(layout::PLAN_DRAFT)?);
+        let guardrails = Guardrails::parse(&self.dir.read_text(layout::GUARDRAILS)?)
+            .map_err(|error| self.dir.malformed(layout::GUARDRAILS, &error.to_string()))?;
+        let results = known_results(&self.dir.read_text(layout::EXPECTED_RESULTS)?);
+        let contract = reviewers::contract_guardian(plan, pack, &results, self.record.gates.len());
+        let cost = reviewers::cost_controller(&self.record, &guardrails, plan, pack);
+        let mut approved = true;
+        for (role, path, verdict, event) in [
+            (RunRole::ContractGuardian, layout::REVIEW_CONTRACT, contract, "CONTRACT_REVIEWED"),
+            (RunRole::CostController, layout::REVIEW_COST, cost, "COST_REVIEWED"),
+        ] {
+            let review = Review::from_verdict(role.name(), subject, &verdict);
+            if !self.dir.has(path) {
+                self.dir.write(path, review.render().as_bytes())?;
+            }
+            self.journal.record_file(role.name(), event, event, path)?;
+            approved &= review.verdict == ReviewVerdict::Approve;
+        }
+        Ok(approved)
+    }
+
+    fn sign(&mut self, draft: &Plan) -> Result<Plan, RunError> {
+        let plan = Plan { status: PlanStatus::Signed, ..draft.clone() };
+        let text = plan.render();
+        if !self.dir.has(layout::PLAN) {
+            self.dir.write(layout::PLAN, text.as_bytes())?;
+        }
+        if self.dir.read(layout::PLAN)? != text.as_bytes() {
+            return Err(RunError::Edited { path: self.dir.path(layout::PLAN) });
+        }
+        if !self.dir.has(layout::SIGNATURE) {
+            let mut reviews = std::collections::BTreeMap::new();
+            for path in [layout::REVIEW_CONTRACT, layout::REVIEW_COST] {
+                reviews.insert(path.to_owned(), Digest::of(&self.dir.read(path)?));
+            }
+            let schema_version = "crucible-signature-v1".to_owned();
+            let signature = Signature { schema_version, plan: Digest::of(text.as_bytes()), reviews };
+            self.dir.write_json(layout::SIGNATURE, &signature)?;
+        }
+        self.journal.record_file("crucible", "PLAN_WRITTEN", "plan", layout::PLAN)?;
+        self.journal.record_file("crucible", "PLAN_SIGNED", "signature", layout::SIGNATURE)?;
+        Ok(plan)
+    }
+
+    async fn attempts(
+        &mut self,
+        client: &ModelClient,
+        analysis: &Analysis,
+        plan: &Plan,
+        pack: &ContextPack,
+    ) -> Result<(), RunError> {
+        loop {
+            let ended = attempt::ended(&self.dir)?;
+            for outcome in &ended {
+                self.record_attempt(outcome)?;
+            }
+            let last = ended.last();
+            if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
+                return Ok(());
+            }
+            if let Some(failure) = give_up(&ended, self.record.max_iterations) {
+                return self.fail(&failure);
+            }
+            let number = ended.len() as u64 + 1;
+            let brief = last.map(|outcome| self.brief(outcome)).transpose()?;
+            let role = if brief.is_some() { RunRole::Fixer } else { RunRole::Patchmaker };
+            let answer = self.answer(client, number, role, plan, pack, analysis, brief.as_ref()).await?;
+            self.try_answer(number, plan, &answer).await?;
+        }
+    }
+
+    /// The model's answer of an attempt: read where it was already given, asked for otherwise.
+    #[expect(clippy::too_many_arguments, reason = "each is a distinct artifact that goes into the question")]
+    async fn answer(
+        &mut self,
+        client: &ModelClient,
+        number: u64,
+        role: RunRole,
+        plan: &Plan,
+        pack: &ContextPack,
+        analysis: &Analysis,
+        brief: Option<&Brief>,
+    ) -> Result<Answer, RunError> {
+        let path = attempt_file(number, attempt::ANSWER);
+        if let Some(bytes) = self.dir.read_if_there(&path)? {
+            let text = String::from_utf8(bytes).map_err(|_| self.dir.malformed(&path, "it is not UTF-8"))?;
+            return Ok(Answer::Whole(Untrusted::new(text)));
+        }
+        let key = format!("attempt-{number}-asked");
+        let body = serde_json::json!({ "attempt": number, "provider": self.record.provider, "model": self.record.model });
+        self.journal.record(Entry { role: role.name(), event: "MODEL_ASKED", key, path: layout::CASSETTE, body })?;
+        let what = format!("attempt {number} of {}: {} is writing", self.record.max_iterations, client.speaker().model);
+        self.journal.witness().working(role.name(), &what);
+        let invocation = LlmInvocation {
+            spec_id: self.record.run_id.to_string(),
+            phase_id: role.name().to_owned(),
+            model: self.record.model.clone(),
+            timeout: Duration::from_secs(self.record.model_timeout_s),
+            messages: patchmaker::messages(self.record.edit_format, plan, pack, &analysis.baseline, brief),
+            metadata: self.record.parameters.clone(),
+        };
+        let result = client.call(invocation).await?;
+        let answer = result.whole_answer();
+        let text = result.answer();
+        self.dir.write(&path, text.as_str().as_bytes())?;
+        Ok(match answer {
+            Ok(answer) => Answer::Whole(answer),
+            Err(cut) => Answer::Cut(text, cut.to_string()),
+        })
+    }
+
+    /// Judges an answer and, where it is let through, tries it behind the gates.
+    async fn try_answer(&mut self, number: u64, plan: &Plan, answer: &Answer) -> Result<(), RunError> {
+        let text = answer.text();
+        let key = |what: &str| format!("attempt-{number}-{what}");
+        let path = attempt_file(number, attempt::ANSWER);
+        self.journal.record_file("model", "MODEL_ANSWERED", &key("answered"), &path)?;
+        self.journal.witness().working("patch gate", "judging the answer");
+        let judged = match answer {
+            Answer::Cut(_, reason) => Judged::refused(Finding::error(ANSWER_CUT, format!("attempt {number}"), reason)),
+            Answer::Whole(text) if gatekeeper::holds_secret(text) => {
+                let hint = "The answer holds what looks like a secret; it is kept redacted.";
+                Judged::refused(Finding::error(SECRET_IN_ANSWER, format!("attempt {number}"), hint))
+            }
+            Answer::Whole(text) => gatekeeper::judge(&self.git, &self.record, plan, text).await?,
+        };
+        let mut outcome = AttemptOutcome {
+            schema_version: "crucible-attempt-v1".to_owned(),
+            number,
+            end: AttemptEnd::Refused,
+            answer: Digest::of(text.as_str().as_bytes()),
+            patch: judged.patch.as_ref().map(|patch| Digest::of(patch)),
+            findings: judged.verdict.findings().to_vec(),
+            output: String::new(),
+        };
+        if let Some(patch) = &judged.patch {
+            self.dir.write(&attempt_file(number, attempt::PATCH), patch)?;
+            self.dir.write(layout::PATCH, patch)?;
+            self.journal.record_file("crucible", "PATCH_PROPOSED", &key("proposed"), &attempt_file(number, attempt::PATCH))?;
+        }
+        let review = Review::from_verdict("patch gate", outcome.patch.unwrap_or(outcome.answer), &judged.verdict);
+        self.dir.write(&attempt_file(number, "review_patch.md"), review.render().as_bytes())?;
+        self.dir.write(layout::REVIEW_PATCH, review.render().as_bytes())?;
+        for finding in judged.verdict.errors() {
+            self.journal.witness().note(&format!("  refused: {} {}: {}", finding.code, finding.subject, finding.hint));
+        }
+        if let (Some(change), true) = (&judged.change, judged.verdict.passes()) {
+            let path = attempt_file(number, "review_patch.md");
+            self.journal.record_file("patch gate", "PATCH_ACCEPTED", &key("accepted"), &path)?;
+            self.verify(number, plan, change, &mut outcome).await?;
+        }
+        self.dir.write_json(&attempt_file(number, attempt::OUTCOME), &outcome)?;
+        Ok(())
+    }
+
+    async fn verify(
+        &mut self,
+        number: u64,
+        plan: &Plan,
+        change: &gatekeeper::Change,
+        outcome: &mut AttemptOutcome,
+    ) -> Result<(), RunError> {
+        let key = |what: &str| format!("attempt-{number}-{what}");
+        let body = serde_json::json!({ "attempt": number });
+        let entry = Entry { role: "verifier", event: "VERIFY_STARTED", key: key("verify"), path: layout::VERIFY_REPORT, body };
+        self.journal.record(entry)?;
+        self.journal.witness().working("verifier", "running the gates on the patched copy");
+        let trial = self.trial(Some(change)).await?;
+        let report = trial.report(&self.record, plan, number, outcome, &self.dir)?;
+        self.dir.write(layout::STDOUT_LOG, &trial.stdout)?;
+        self.dir.write(layout::STDERR_LOG, &trial.stderr)?;
+        self.dir.write(&attempt_file(number, "stdout.log"), &trial.stdout)?;
+        self.dir.write(&attempt_file(number, "stderr.log"), &trial.stderr)?;
+        self.dir.write_json(&attempt_file(number, attempt::REPORT), &report)?;
+        self.dir.write_json(layout::VERIFY_REPORT, &report)?;
+        let passed = report.passed();
+        for result in &trial.results {
+            self.journal.witness().note(&format!("  gate {}: {}", result.id, result.end));
+        }
+        outcome.end = if passed { AttemptEnd::Verified } else { AttemptEnd::VerifyFailed };
+        outcome.findings.extend(trial.verdict.findings().iter().cloned());
+        outcome.output = trial.results.iter().filter(|result| !result.passed).map(|result| result.excerpt.as_str()).collect();
+        Ok(())
+    }
+
+    /// Records how an ended attempt ended; after a failed verification, with its bundle.
+    fn record_attempt(&mut self, outcome: &AttemptOutcome) -> Result<(), RunError> {
+        let number = outcome.number;
+        let path = attempt_file(number, attempt::OUTCOME);
+        let report = attempt_file(number, attempt::REPORT);
+        let key = |what: &str| format!("attempt-{number}-{what}");
+        match outcome.end {
+            AttemptEnd::Refused => {
+                self.journal.record_file("patch gate", "PATCH_REJECTED", &key("ended"), &path)?;
+            }
+            AttemptEnd::VerifyFailed => {
+                self.journal.record_file("verifier", "VERIFY_FAILED", &key("report"), &report)?;
+                self.journal.record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &path)?;
+                self.bundle(&key("bundle"))?;
+            }
+            AttemptEnd::Verified => {
+                self.journal.record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &path)?;
+                self.journal.record_file("verifier", "VERIFY_PASSED", &key("report"), &report)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the failure bundle and records it, once for each key.
+    fn bundle(&mut self, key: &str) -> Result<(), RunError> {
+        let recorded = self.journal.has(key);
+        if recorded && self.dir.has(layout::BUNDLE) {
+            return Ok(());
+        }
+        self.journal.write_trace()?;
+        let bytes = crucible_verify::failure_bundle(self.dir.root())?;
+        let digest = self.dir.write(layout::BUNDLE, &bytes)?;
+        let body = serde_json::json!({ "digest": digest });
+        let entry = Entry { role: "verifier", event: "BUNDLE_CREATED", key: key.to_owned(), path: layout::BUNDLE, body };
+        self.journal.record(entry).map(drop)
+    }
+
+    fn fail(&mut self, failure: &Finding) -> Result<(), RunError> {
+        if !self.dir.has(layout::FAILURE) {
+            self.dir.write_json(layout::FAILURE, failure)?;
+        }
+        self.journal.record_file("crucible", "RUN_FAILED", "failed", layout::FAILURE)?;
+        self.bundle("failed-bundle")
+    }
+
+    fn brief(&self, outcome: &AttemptOutcome) -> Result<Brief, RunError> {
+        let answer = self.dir.read_text(&attempt_file(outcome.number, attempt::ANSWER))?;
+        let reasons = outcome.findings.iter().filter(|finding| finding.level == crucible_model::Level::Error);
+        Ok(Brief {
+            reasons: reasons.map(|finding| format!("{} {}: {}", finding.code, finding.subject, finding.hint)).collect(),
+            output: outcome.output.clone(),
+            answer: answer.chars().take(MAX_ANSWER_SHOWN).collect(),
+        })
+    }
+
+    /// Runs the gates on a copy of the base, with a change where there is one.
+    async fn trial(&mut self, change: Option<&gatekeeper::Change>) -> Result<Trial, RunError> {
+        crucible_host::fs::create_dir_all(&self.world.tmp)?;
+        let room = temp_dir_in(&self.world.tmp, "trial-")?;
+        trial::run(self.world, &self.git, &self.record, room.path(), change, self.journal.witness()).await
+    }
+}
+
+/// An answer, and whether it is whole.
+enum Answer {
+    Whole(Untrusted),
+    Cut(Untrusted, String),
+}
+
+impl Answer {
+    fn text(&self) -> &Untrusted {
+        match self {
+            Self::Whole(text) | Self::Cut(text, _) => text,
+        }
+    }
+}
+
+/// Why no further attempt is made, if so. Pure.
+fn give_up(ended: &[AttemptOutcome], max_iterations: u64) -> Option<Finding> {
+    let last = ended.last()?;
+    let subject = format!("attempt {}", last.number);
+    let same = |earlier: &AttemptOutcome| match (earlier.patch, last.patch) {
+        (Some(earlier), Some(last)) => earlier == last,
+        (None, None) => earlier.answer == last.answer,
+        _ => false,
+    };
+    if ended.iter().rev().skip(1).any(same) {
+        let hint = "The model proposes what was already refused: word the goal differently, name other files, or ask another model.";
+        return Some(Finding::error(SAME_PATCH_TWICE, subject, hint));
+    }
+    (ended.len() as u64 >= max_iterations).then(|| {
+        let hint = "Read failure_bundle.zip, then start again with a clearer goal, another model, or more [run] max_iterations.";
+        Finding::error(OUT_OF_ATTEMPTS, subject, hint)
+    })
+}
+
+/// The `R###` ids that a text of expected results defines.
+fn known_results(text: &str) -> Vec<String> {
+    text.lines().filter_map(|line| line.strip_prefix("## ")).map(|id| id.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(number: u64, patch: &str) -> AttemptOutcome {
+        AttemptOutcome {
+            schema_version: "crucible-attempt-v1".into(),
+            number,
+            end: AttemptEnd::Refused,
+            answer: Digest::of(patch.as_bytes()),
+            patch: Some(Digest::of(patch.as_bytes())),
+            findings: Verdict::default().findings().to_vec(),
+            output: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_same_patch_twice_or_no_attempt_left_ends_the_run() {
+        let code = |ended: &[AttemptOutcome]| give_up(ended, 3).map(|finding| finding.code.as_str().to_owned());
+        assert_eq!(code(&[]), None);
+        assert_eq!(code(&[outcome(1, "a"), outcome(2, "b")]), None);
+        assert_eq!(code(&[outcome(1, "a"), outcome(2, "b"), outcome(3, "a")]).as_deref(), Some("run-same-patch-twice"));
+        assert_eq!(code(&[outcome(1, "a"), outcome(2, "b"), outcome(3, "c")]).as_deref(), Some("run-out-of-attempts"));
+    }
+}

@@ -1,0 +1,157 @@
+//! The events of a run: in the ledger's chain first, then in `events.jsonl` and `TRACE.md`, which are derived.
+//!
+//! Every event has a key that is unique in its run, so a step that is done again after a crash appends
+//! nothing. `events.jsonl` is only ever added to: what it holds must be the beginning of what the ledger says,
+//! and whatever is missing, half a line included, is added. A file that says something else was edited.
+
+use crucible_host::fs::append_durable;
+use crucible_ledger::{EventRecord, Ledger, NewEvent};
+use crucible_model::{Clock, ClockSource, Digest, RunId, to_canonical_json};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::RunError;
+use crate::layout::{self, RunDir};
+
+/// What is told whenever an event stands in the ledger: for a progress display, and for tests that end the
+/// process at this very point.
+pub trait Witness {
+    /// A long step begins; `what` is one line for a person.
+    fn working(&mut self, role: &str, what: &str);
+
+    /// A line that tells a result, without being an event.
+    fn note(&mut self, line: &str);
+
+    /// An event has been appended, or found to be there already.
+    fn event(&mut self, event: &EventRecord);
+}
+
+/// The journal of one run.
+pub(crate) struct Journal<'a> {
+    run: RunId,
+    dir: RunDir,
+    ledger: &'a mut Ledger,
+    clock: &'a dyn Clock,
+    witness: &'a mut dyn Witness,
+    events: Vec<EventRecord>,
+}
+
+/// One step to be recorded.
+pub(crate) struct Entry<'e> {
+    pub(crate) role: &'e str,
+    pub(crate) event: &'e str,
+    pub(crate) key: String,
+    pub(crate) path: &'e str,
+    pub(crate) body: Value,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    ts: String,
+    role: &'a str,
+    event: &'a str,
+    path: &'a str,
+    seq: u64,
+    hash: Digest,
+}
+
+impl<'a> Journal<'a> {
+    /// Opens the journal, and brings `events.jsonl` up to what the ledger says.
+    pub(crate) fn open(
+        run: RunId,
+        dir: RunDir,
+        ledger: &'a mut Ledger,
+        clock: &'a dyn Clock,
+        witness: &'a mut dyn Witness,
+    ) -> Result<Self, RunError> {
+        let events = ledger.events(Some(&run))?;
+        let mut expected = Vec::new();
+        for event in &events {
+            expected.extend(line(event)?);
+        }
+        let path = dir.path(layout::EVENTS);
+        let present = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
+        let missing = expected.strip_prefix(present.as_slice()).ok_or(RunError::Edited { path: path.clone() })?;
+        if !missing.is_empty() {
+            append_durable(&path, missing)?;
+        }
+        Ok(Self { run, dir, ledger, clock, witness, events })
+    }
+
+    /// Records a step at most once; the record that stands is returned.
+    pub(crate) fn record(&mut self, entry: Entry<'_>) -> Result<EventRecord, RunError> {
+        let Entry { role, event, key, path, mut body } = entry;
+        if let (ClockSource::Pinned, Value::Object(fields)) = (self.clock.source(), &mut body) {
+            fields.insert("clock".to_owned(), Value::from("pinned"));
+        }
+        let new = NewEvent::new(self.run.clone(), self.clock.now(), role, event, body).about(path).once(key);
+        let record = self.ledger.append(new)?;
+        if self.events.last().is_none_or(|last| last.seq < record.seq) {
+            append_durable(&self.dir.path(layout::EVENTS), &line(&record)?)?;
+            self.events.push(record.clone());
+        }
+        self.witness.event(&record);
+        Ok(record)
+    }
+
+    /// Records that a file stands in the run directory, with its digest; the file's bytes go into the ledger, too.
+    /// A file that was recorded before must still be the same.
+    pub(crate) fn record_file(&mut self, role: &str, event: &str, key: &str, path: &str) -> Result<Digest, RunError> {
+        let bytes = self.dir.read(path)?;
+        let digest = Digest::of(&bytes);
+        self.ledger.put_artifact(path, &bytes)?;
+        let body = serde_json::json!({ "digest": digest });
+        let record = self.record(Entry { role, event, key: key.to_owned(), path, body })?;
+        let recorded = record.body.get("digest").and_then(Value::as_str).unwrap_or_default();
+        if recorded == digest.to_string() {
+            Ok(digest)
+        } else {
+            Err(RunError::Edited { path: self.dir.path(path) })
+        }
+    }
+
+    /// Whether a step was recorded.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.events.iter().any(|event| event.key.as_deref() == Some(key))
+    }
+
+    /// The events of this run so far.
+    pub(crate) fn events(&self) -> &[EventRecord] {
+        &self.events
+    }
+
+    pub(crate) fn ledger(&mut self) -> &mut Ledger {
+        self.ledger
+    }
+
+    pub(crate) fn witness(&mut self) -> &mut dyn Witness {
+        self.witness
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.clock
+    }
+
+    /// Writes the story of the run for people.
+    pub(crate) fn write_trace(&self) -> Result<(), RunError> {
+        let mut text = "# Trace\n\nDerived from the ledger; edits here change nothing.\n\n".to_owned();
+        for event in &self.events {
+            let path = event.path.as_deref().unwrap_or_default();
+            text.push_str(&format!("- {} {} {} {path}\n", event.ts, event.role, event.event));
+        }
+        self.dir.write(layout::TRACE, text.as_bytes()).map(drop)
+    }
+}
+
+fn line(event: &EventRecord) -> Result<Vec<u8>, RunError> {
+    let mut line = to_canonical_json(&Line {
+        ts: event.ts.to_string(),
+        role: &event.role,
+        event: &event.event,
+        path: event.path.as_deref().unwrap_or_default(),
+        seq: event.seq,
+        hash: event.hash,
+    })?;
+    line.push(b'\n');
+    Ok(line)
+}

@@ -1,0 +1,168 @@
+//! The run directory: which file lies where, and how it is read and written.
+//!
+//! Paths in it are relative and fixed; the only names that vary are attempt numbers and gate ids. Everything
+//! is written whole ([`crucible_host::fs::write_atomic`]), so a file that exists is complete.
+
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs::{self, FsError};
+use crucible_model::{ByteLimit, Digest, RunId, to_canonical_json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::RunError;
+
+/// What a run was started with.
+pub const RUN: &str = "run.json";
+/// The events, a JSON object a line; derived from the ledger.
+pub const EVENTS: &str = "events.jsonl";
+/// The story of the run for people; derived from the events.
+pub const TRACE: &str = "TRACE.md";
+/// Every model call with its answer.
+pub const CASSETTE: &str = "cassette.jsonl";
+/// How far the run may go.
+pub const GUARDRAILS: &str = "artifacts/guardrails.md";
+/// Who serves which role.
+pub const DISPATCH: &str = "artifacts/dispatch_config.json";
+/// What was found in the repository, and how its gates fared before any change.
+pub const ANALYSIS: &str = "artifacts/analysis.json";
+/// What the chair asks the librarian for.
+pub const FILE_REQUEST: &str = "artifacts/file_request.json";
+/// What the model may see.
+pub const CONTEXT_PACK: &str = "artifacts/context_pack.json";
+/// The plan as proposed.
+pub const PLAN_DRAFT: &str = "artifacts/PLAN_draft.md";
+/// The plan as signed.
+pub const PLAN: &str = "artifacts/PLAN.md";
+/// Why the plan says what it says.
+pub const REASONS: &str = "artifacts/REASONS.md";
+/// What the change must achieve, and what shows it.
+pub const EXPECTED_RESULTS: &str = "artifacts/EXPECTED_RESULTS.md";
+/// The approval of the plan.
+pub const SIGNATURE: &str = "artifacts/signature.json";
+/// The patch that was proposed last, or accepted.
+pub const PATCH: &str = "artifacts/diff.patch";
+/// How the gates ended.
+pub const VERIFY_REPORT: &str = "artifacts/verify_report.json";
+/// The commit that landed.
+pub const LANDING: &str = "artifacts/landing.json";
+/// Why the run failed for good.
+pub const FAILURE: &str = "artifacts/failure.json";
+/// The contract guardian's review of the plan.
+pub const REVIEW_CONTRACT: &str = "reviews/review_contract.md";
+/// The cost controller's review of the plan.
+pub const REVIEW_COST: &str = "reviews/review_cost.md";
+/// The patch gate's review of the patch.
+pub const REVIEW_PATCH: &str = "reviews/review_patch.md";
+/// Everything a colleague needs to understand a failure.
+pub const BUNDLE: &str = "failure_bundle.zip";
+/// Standard output of the gates.
+pub const STDOUT_LOG: &str = "logs/verify.stdout.log";
+/// Standard error of the gates.
+pub const STDERR_LOG: &str = "logs/verify.stderr.log";
+
+const LOCK: &str = "lock";
+const DIRECTORIES: [&str; 5] = ["artifacts", "reviews", "logs", "outbox", "attempts"];
+
+/// No file of ours is larger: a cassette of twenty calls is the largest.
+const MAX_FILE: ByteLimit = ByteLimit(256 * 1024 * 1024);
+
+/// A run's directory.
+#[derive(Debug, Clone)]
+pub struct RunDir {
+    root: PathBuf,
+}
+
+impl RunDir {
+    /// The directory of a run below the run root.
+    #[must_use]
+    pub fn of(runs_root: &Path, id: &RunId) -> Self {
+        Self { root: runs_root.join(id.as_str()) }
+    }
+
+    /// The directory at a path that is already known.
+    #[must_use]
+    pub fn at(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// Makes the directory and its parts.
+    pub(crate) fn create(&self) -> Result<(), FsError> {
+        DIRECTORIES.iter().try_for_each(|name| fs::create_dir_all(&self.root.join(name)))
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A file in it.
+    #[must_use]
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.root.join(LOCK)
+    }
+
+    /// Whether a file is there.
+    #[must_use]
+    pub fn has(&self, relative: &str) -> bool {
+        self.path(relative).is_file()
+    }
+
+    /// A file's bytes.
+    ///
+    /// # Errors
+    ///
+    /// Fails when it is not there or cannot be read.
+    pub fn read(&self, relative: &str) -> Result<Vec<u8>, FsError> {
+        fs::read_up_to(&self.path(relative), MAX_FILE)
+    }
+
+    /// A file's bytes, where it is there.
+    pub(crate) fn read_if_there(&self, relative: &str) -> Result<Option<Vec<u8>>, FsError> {
+        match self.read(relative) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A text file.
+    pub(crate) fn read_text(&self, relative: &str) -> Result<String, RunError> {
+        String::from_utf8(self.read(relative)?).map_err(|_| self.malformed(relative, "it is not UTF-8"))
+    }
+
+    /// A JSON document.
+    pub(crate) fn read_json<T: DeserializeOwned>(&self, relative: &str) -> Result<T, RunError> {
+        serde_json::from_slice(&self.read(relative)?).map_err(|error| self.malformed(relative, &error.to_string()))
+    }
+
+    pub(crate) fn write(&self, relative: &str, bytes: &[u8]) -> Result<Digest, RunError> {
+        let path = self.path(relative);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write_atomic(&path, bytes)?;
+        Ok(Digest::of(bytes))
+    }
+
+    pub(crate) fn write_json<T: Serialize>(&self, relative: &str, value: &T) -> Result<Digest, RunError> {
+        let mut bytes = to_canonical_json(value)?;
+        bytes.push(b'\n');
+        self.write(relative, &bytes)
+    }
+
+    pub(crate) fn malformed(&self, relative: &str, problem: &str) -> RunError {
+        RunError::Malformed { path: self.path(relative), problem: problem.to_owned() }
+    }
+}
+
+/// A file of attempt `number`, counted from 1.
+#[must_use]
+pub fn attempt_file(number: u64, name: &str) -> String {
+    format!("attempts/{number:03}/{name}")
+}

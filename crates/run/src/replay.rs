@@ -1,0 +1,83 @@
+//! Replay: the same run once more, offline, from its recording; every artifact must come out the same.
+//!
+//! The repository is taken at the run's base from its own objects into a temporary directory, the model's words come
+//! from the cassette, and the ledger is a temporary one. What differs is either not a function of its inputs, or
+//! was edited.
+
+use crucible_host::fs::temp_dir_in;
+use crucible_ledger::Ledger;
+use crucible_llm::ModelClient;
+use crucible_model::Digest;
+use crucible_repo::Git;
+use serde::Serialize;
+
+use crate::attempt;
+use crate::contract::RunRecord;
+use crate::engine::advance;
+use crate::error::RunError;
+use crate::journal::Witness;
+use crate::layout::{self, RunDir, attempt_file};
+use crate::start::lay_out;
+use crate::state::RunState;
+use crate::status::LISTED;
+use crate::world::World;
+
+/// What a replay found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Replayed {
+    /// `crucible-replay-v1`.
+    pub schema_version: &'static str,
+    /// The state the replay reached.
+    pub state: RunState,
+    /// The artifacts that came out the same.
+    pub same: Vec<String>,
+    /// The artifacts that did not, or that only one of the two has.
+    pub different: Vec<String>,
+}
+
+/// Repeats a run with the answers of `client`, which reads the run's cassette.
+///
+/// # Errors
+///
+/// Fails when the base commit is gone or the recording does not hold what is asked; artifacts that differ are
+/// no error but part of the answer.
+pub async fn replay(
+    world: &World<'_>,
+    dir: &RunDir,
+    client: &ModelClient,
+    witness: &mut dyn Witness,
+) -> Result<Replayed, RunError> {
+    let record: RunRecord = dir.read_json(layout::RUN)?;
+    crucible_host::fs::create_dir_all(&world.tmp)?;
+    let room = temp_dir_in(&world.tmp, "replay-")?;
+    let repo = room.path().join("repo");
+    let git = Git::open(world.sandbox, world.env, &record.repo).await?;
+    witness.working("crucible", "checking out the base of the run");
+    git.check_out(&record.base_commit, &repo).await?;
+    let record = RunRecord { repo, ..record };
+    let inner = World { runs_root: room.path().join("runs"), tmp: room.path().join("tmp"), ..*world };
+    let again = RunDir::of(&inner.runs_root, &record.run_id);
+    lay_out(&again, &record)?;
+    let mut ledger = Ledger::open(&room.path().join("ledger.db"))?;
+    let state = advance(&inner, &again, client, &mut ledger, witness).await?;
+    compare(dir, &again, state)
+}
+
+fn compare(dir: &RunDir, again: &RunDir, state: RunState) -> Result<Replayed, RunError> {
+    let mut paths: Vec<String> =
+        LISTED.iter().filter(|path| **path != layout::LANDING).map(|path| (*path).to_owned()).collect();
+    let attempts = attempt::ended(dir)?.len().max(attempt::ended(again)?.len());
+    for number in 1..=attempts as u64 {
+        paths.extend([attempt::ANSWER, attempt::PATCH, attempt::OUTCOME, attempt::REPORT].map(|name| attempt_file(number, name)));
+    }
+    let (mut same, mut different) = (Vec::new(), Vec::new());
+    for path in paths {
+        let digest = |dir: &RunDir| Ok::<_, RunError>(dir.read_if_there(&path)?.map(|bytes| Digest::of(&bytes)));
+        match (digest(dir)?, digest(again)?) {
+            (None, None) => {}
+            (before, after) if before == after => same.push(path),
+            _ => different.push(path),
+        }
+    }
+    Ok(Replayed { schema_version: "crucible-replay-v1", state, same, different })
+}

@@ -1,0 +1,99 @@
+//! The chair: asks for context and drafts the plan.
+//!
+//! Served by code: it ranks the tracked files by what they share with the goal and with what the failing gates
+//! printed, asks the librarian for the best, and puts the best sources among them into the plan's scope.
+//! Tests, manifests and everything else are shown, but are not in scope unless the operator names them.
+
+use crucible_host::fs::read_prefix;
+use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath};
+use crucible_pack::{
+    Budget, Candidate, ContextPack, FileClass, FileRequest, Goal, Mode, Need, RankLimits, Ranking, RequestVersion, rank,
+};
+
+use crate::analysis::Analysis;
+use crate::contract::{Plan, PlanStatus, REQUIRED_GATES, RunRecord};
+
+/// The most files that the chair puts into scope by itself; who wants more names them.
+const MAX_EDITABLE: usize = 3;
+
+/// How much of a candidate is read to rank it.
+const RANK_READ: ByteLimit = ByteLimit(256 * 1024);
+
+/// The files to ask for: those the operator named first, then the best ranked.
+pub(crate) fn file_request(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> FileRequest {
+    let max_bytes = record.max_total_bytes;
+    let ranking = ranking(record, analysis, tracked);
+    let mut needs: Vec<Need> = record
+        .named
+        .iter()
+        .map(|path| Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() })
+        .collect();
+    needs.extend(ranking.needs().into_iter().filter(|need| !record.named.iter().any(|named| named.as_str() == need.path)));
+    FileRequest {
+        schema_version: RequestVersion::V1,
+        goal: record.goal.clone(),
+        needs,
+        budget: Budget { max_files: FileLimit(record.max_files), max_total_bytes: ByteLimit(max_bytes) },
+        reason: "ranked by the goal and the failing gates".to_owned(),
+    }
+}
+
+/// The plan for a pack. Only files that the model saw whole are in scope.
+pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest) -> Plan {
+    let seen_whole = |path: &str| pack.files.iter().any(|file| file.path == path && !file.truncated);
+    let editable: Vec<RepoPath> = if record.named.is_empty() {
+        let sources = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok());
+        sources
+            .filter(|path| FileClass::of(path) == FileClass::Source && !is_protected(path) && seen_whole(path.as_str()))
+            .take(MAX_EDITABLE)
+            .collect()
+    } else {
+        record.named.clone()
+    };
+    Plan {
+        status: PlanStatus::Draft,
+        goal: record.goal.clone(),
+        scope_allow: editable.iter().cloned().map(PathPrefix::from).collect(),
+        scope_deny: Vec::new(),
+        gates: REQUIRED_GATES.map(str::to_owned).to_vec(),
+        stop: format!("verified, or {} attempts, or the same refused patch twice", record.max_iterations),
+        budgets: format!(
+            "max_iterations={} max_files={} max_total_bytes={} max_calls={}",
+            record.max_iterations, record.max_files, record.max_total_bytes, record.max_calls
+        ),
+        behaviors: Vec::new(),
+        results: vec!["R001".to_owned()],
+        names: record.named.clone(),
+    }
+}
+
+/// `artifacts/REASONS.md` (seed 003 F.1).
+pub(crate) fn reasons(goal: &str) -> String {
+    let goal = goal.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("# Reasons\n\n- R001: {goal}\n")
+}
+
+/// `artifacts/EXPECTED_RESULTS.md` (seed 003 F.2).
+pub(crate) fn expected_results() -> &'static str {
+    "# Expected results\n\n## R001\n\nAcceptance: every gate of the repository passes on the patched tree\n\
+     Evidence: artifacts/verify_report.json\nRelated-Gates: lite\n"
+}
+
+fn ranking(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> Ranking {
+    let words = analysis.baseline.iter().fold(record.goal.clone(), |words, gate| words + "\n" + &gate.excerpt);
+    let goal = Goal::new(&words);
+    let candidates: Vec<Candidate> = tracked
+        .iter()
+        .map(|(path, size)| {
+            let text = read_prefix(&record.repo.join(path), RANK_READ).map(|prefix| prefix.bytes);
+            goal.look_at(path.clone(), *size, text.ok().as_deref())
+        })
+        .collect();
+    let limits = RankLimits { max_files: FileLimit(record.max_files), max_total_bytes: ByteLimit(record.max_total_bytes) };
+    rank(&goal, candidates, &limits)
+}
+
+fn is_protected(path: &RepoPath) -> bool {
+    use crucible_patch::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
+    is_test_path(path) || is_manifest(path) || is_ci(path) || is_lockfile(path) || is_git_setting(path)
+}

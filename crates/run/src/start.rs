@@ -1,0 +1,146 @@
+//! A run begins: the repository is fit for it, the goal is fit to be recorded, the limits are written down.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crucible_ledger::{Ledger, RunRow};
+use crucible_llm::EditFormat;
+use crucible_model::{Digest, RepoPath, RunId};
+use crucible_repo::Git;
+use crucible_sandbox::Strength;
+use crucible_secrets::Scanner;
+use crucible_verify::GateSpec;
+
+use crate::contract::{DispatchConfig, FindMode, Guardrails, PatchLimits, RunRecord};
+use crate::error::RunError;
+use crate::journal::{Entry, Journal, Witness};
+use crate::layout::{self, RunDir};
+use crate::state::RunState;
+use crate::world::World;
+
+/// What a run is started with; see [`RunRecord`] for the meaning of each.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// What is to be achieved.
+    pub goal: String,
+    /// A directory in the repository.
+    pub repo: PathBuf,
+    /// The model provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// How it answers.
+    pub edit_format: EditFormat,
+    /// Parameters of each call.
+    pub parameters: BTreeMap<String, serde_json::Value>,
+    /// Seconds one call may take.
+    pub model_timeout_s: u64,
+    /// Calls at the most.
+    pub max_calls: u64,
+    /// Gates from the configuration; empty: those that are found.
+    pub gates: Vec<GateSpec>,
+    /// How strong the sandbox must be.
+    pub sandbox: Strength,
+    /// How large a patch may be.
+    pub patch: PatchLimits,
+    /// Files in the context pack at the most.
+    pub max_files: u64,
+    /// Bytes in the context pack at the most.
+    pub max_total_bytes: u64,
+    /// Attempts at the most.
+    pub max_iterations: u64,
+    /// Files the operator names as the ones to change.
+    pub named: Vec<RepoPath>,
+}
+
+/// Makes a run: checks goal and repository, writes `run.json`, the guardrails and the dispatch configuration.
+///
+/// # Errors
+///
+/// Fails without leaving a run behind when the goal is empty or holds a secret, when the repository is none, has
+/// no commit, or has tracked changes, when no gate is known, or when the runs would lie inside the repository.
+pub async fn create(
+    world: &World<'_>,
+    options: RunOptions,
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+) -> Result<RunId, RunError> {
+    if options.goal.trim().is_empty() {
+        return Err(RunError::EmptyGoal);
+    }
+    if let Some(found) = Scanner::builtin().scan(options.goal.as_bytes()).first() {
+        return Err(RunError::SecretInGoal { rule: found.rule.to_string() });
+    }
+    let git = Git::open(world.sandbox, world.env, &options.repo).await?;
+    world.outside_of(git.top())?;
+    require_clean(&git).await?;
+    let base_commit = git.head().await?.to_string();
+    let gates = if options.gates.is_empty() { found_gates(&git)? } else { options.gates };
+    if gates.is_empty() {
+        return Err(RunError::NoGates);
+    }
+    let created_at = world.clock.now();
+    let begun_with = format!("{}\n{}\n{base_commit}\n{}", options.goal, git.top().display(), crucible_host::random::token()?);
+    let run_id = RunId::new(created_at, Digest::of(begun_with.as_bytes()));
+    let slug = git.top().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let record = RunRecord {
+        schema_version: "crucible-run-v1".to_owned(),
+        run_id: run_id.clone(),
+        goal: options.goal,
+        repo: git.top().to_owned(),
+        repo_slug: slug,
+        base_commit,
+        created_at,
+        clock: world.clock.source(),
+        provider: options.provider,
+        model: options.model,
+        edit_format: options.edit_format,
+        parameters: options.parameters,
+        model_timeout_s: options.model_timeout_s,
+        max_calls: options.max_calls,
+        gates,
+        sandbox: options.sandbox,
+        patch: options.patch,
+        max_files: options.max_files,
+        max_total_bytes: options.max_total_bytes,
+        max_iterations: options.max_iterations,
+        named: options.named,
+    };
+    let dir = RunDir::of(&world.runs_root, &run_id);
+    lay_out(&dir, &record)?;
+    register(&record, RunState::New, ledger, world)?;
+    let mut journal = Journal::open(run_id.clone(), dir, ledger, world.clock, witness)?;
+    journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
+    let body = serde_json::json!({ "goal": record.goal, "base_commit": record.base_commit });
+    let key = "goal".to_owned();
+    journal.record(Entry { role: "operator", event: "GOAL_STATED", key, path: layout::RUN, body })?;
+    Ok(run_id)
+}
+
+/// Writes the files a run begins with. `run.json` comes last: without it there is no run.
+pub(crate) fn lay_out(dir: &RunDir, record: &RunRecord) -> Result<(), RunError> {
+    dir.create()?;
+    let guardrails = Guardrails {
+        find_mode: FindMode::ResolverOnly,
+        max_files: record.max_files,
+        max_total_bytes: record.max_total_bytes,
+        max_iterations: record.max_iterations,
+    };
+    dir.write(layout::GUARDRAILS, guardrails.render().as_bytes())?;
+    dir.write_json(layout::DISPATCH, &DispatchConfig::for_model(&record.provider))?;
+    dir.write_json(layout::RUN, record)?;
+    Ok(())
+}
+
+/// Brings the list of runs up to date.
+pub(crate) fn register(record: &RunRecord, state: RunState, ledger: &mut Ledger, world: &World<'_>) -> Result<(), RunError> {
+    ledger.record_run(RunRow {
+        id: record.run_id.clone(),
+        goal: record.goal.clone(),
+        repo: record.repo.to_string_lossy().into_owned(),
+        state: state.name().to_owned(),
+        created: record.created_at,
+        updated: world.clock.now(),
+    })?;
+    Ok(())
+}

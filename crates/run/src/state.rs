@@ -1,0 +1,113 @@
+//! Where a run stands: derived from what lies in its directory, never stored.
+
+use serde::{Deserialize, Serialize};
+
+/// The states of a run, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// Made; nothing was looked at.
+    New,
+    /// The repository was looked at and its gates have run once, before any change.
+    Analysed,
+    /// The context pack is made.
+    Context,
+    /// A plan is drafted.
+    Planned,
+    /// Both local reviewers have spoken.
+    Reviewed,
+    /// The plan is signed.
+    Signed,
+    /// A patch has passed the patch gate.
+    Patched,
+    /// The patch has passed every gate.
+    Verified,
+    /// The patch is a commit.
+    Landed,
+    /// A human must decide: nothing that Crucible may do on its own is left.
+    Blocked,
+    /// The run ended without a verified patch.
+    Failed,
+}
+
+impl RunState {
+    /// The state's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Analysed => "analysed",
+            Self::Context => "context",
+            Self::Planned => "planned",
+            Self::Reviewed => "reviewed",
+            Self::Signed => "signed",
+            Self::Patched => "patched",
+            Self::Verified => "verified",
+            Self::Landed => "landed",
+            Self::Blocked => "blocked",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What is known of a run's files; each is true only when the file is there and fits the ones before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// `analysis.json` is there.
+    pub analysed: bool,
+    /// `context_pack.json` is there.
+    pub context: bool,
+    /// `PLAN_draft.md` is there.
+    pub planned: bool,
+    /// Both reviews of this draft are there.
+    pub reviewed: bool,
+    /// A review blocks.
+    pub blocked: bool,
+    /// The signature covers `PLAN.md` as it is.
+    pub signed: bool,
+    /// The patch gate approved `diff.patch` as it is.
+    pub patched: bool,
+    /// The verify report says PASS for this patch and this plan.
+    pub verified: bool,
+    /// The commit is recorded.
+    pub landed: bool,
+    /// The failure is recorded.
+    pub failed: bool,
+}
+
+impl Progress {
+    /// The state these files amount to: the furthest that every earlier one supports.
+    #[must_use]
+    pub fn state(self) -> RunState {
+        if self.failed {
+            return RunState::Failed;
+        }
+        let steps = [
+            (self.analysed, RunState::Analysed),
+            (self.context, RunState::Context),
+            (self.planned, RunState::Planned),
+            (self.reviewed, RunState::Reviewed),
+            (self.signed, RunState::Signed),
+            (self.patched, RunState::Patched),
+            (self.verified, RunState::Verified),
+            (self.landed, RunState::Landed),
+        ];
+        let reached = steps.iter().take_while(|(done, _)| *done).last().map_or(RunState::New, |(_, state)| *state);
+        if self.blocked && reached == RunState::Reviewed { RunState::Blocked } else { reached }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_file_counts_only_with_all_the_earlier_ones() {
+        let mut progress = Progress { verified: true, patched: true, ..Progress::default() };
+        assert_eq!(progress.state(), RunState::New);
+        progress = Progress { analysed: true, context: true, planned: true, reviewed: true, signed: true, ..progress };
+        assert_eq!(progress.state(), RunState::Verified);
+        assert_eq!(Progress { signed: false, blocked: true, ..progress }.state(), RunState::Blocked);
+        assert_eq!(Progress { failed: true, ..progress }.state(), RunState::Failed);
+    }
+}

@@ -1,0 +1,146 @@
+//! Reads a child's output: redacts it as it comes, keeps one end of it, counts all of it.
+//!
+//! What always holds: memory stays within twice the limit however much a child prints, and redaction comes
+//! before truncation, so a cut can never leave half a secret that no rule recognises.
+
+use crucible_model::ByteLimit;
+use crucible_secrets::{Scanner, StreamRedactor};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::Notify;
+
+use crate::completed::{Captured, Extent};
+use crate::spawn::{Keep, Redaction};
+
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// One stream on its way from the child to the caller.
+pub(crate) struct Capture {
+    ring: Ring,
+    redactor: Option<StreamRedactor<'static>>,
+    total: u64,
+}
+
+impl Capture {
+    /// An empty capture.
+    pub(crate) fn new(keep: Keep, limit: ByteLimit, redaction: Redaction) -> Self {
+        let redactor = match redaction {
+            Redaction::Redact => Some(Scanner::builtin().redactor()),
+            Redaction::Raw => None,
+        };
+        Self { ring: Ring::new(keep, limit), redactor, total: 0 }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        match &mut self.redactor {
+            Some(redactor) => self.ring.push(&redactor.push(bytes)),
+            None => self.ring.push(bytes),
+        }
+    }
+
+    /// What was kept.
+    pub(crate) fn finish(mut self) -> Captured {
+        if let Some(redactor) = self.redactor {
+            self.ring.push(&redactor.finish());
+        }
+        let (bytes, extent) = self.ring.finish();
+        Captured { bytes, total: self.total, extent }
+    }
+}
+
+/// Reads `pipe` to its end into `capture`; tells `runaway` once more than `limit` has come.
+pub(crate) async fn pump(
+    pipe: Option<impl AsyncRead + Unpin>,
+    capture: &mut Capture,
+    limit: ByteLimit,
+    runaway: &Notify,
+) {
+    let Some(mut pipe) = pipe else { return };
+    let mut chunk = vec![0; CHUNK];
+    // A broken pipe is the end of the stream, as the end of the file is.
+    while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
+        capture.push(chunk.get(..count).unwrap_or_default());
+        if capture.total > limit.0 {
+            runaway.notify_one();
+        }
+    }
+}
+
+/// The kept end of a stream.
+struct Ring {
+    keep: Keep,
+    limit: usize,
+    kept: Vec<u8>,
+    extent: Extent,
+}
+
+impl Ring {
+    fn new(keep: Keep, limit: ByteLimit) -> Self {
+        let limit = usize::try_from(limit.0).unwrap_or(usize::MAX / 4).min(usize::MAX / 4);
+        Self { keep, limit, kept: Vec::new(), extent: Extent::Whole }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        match self.keep {
+            Keep::Head => {
+                let room = self.limit.saturating_sub(self.kept.len()).min(bytes.len());
+                self.kept.extend_from_slice(bytes.get(..room).unwrap_or_default());
+                if room < bytes.len() {
+                    self.extent = Extent::Cut;
+                }
+            }
+            Keep::Tail => {
+                let from = bytes.len().saturating_sub(self.limit);
+                self.kept.extend_from_slice(bytes.get(from..).unwrap_or_default());
+                if from > 0 || self.kept.len() > self.limit {
+                    self.extent = Extent::Cut;
+                }
+                // Moving the kept bytes down only when the buffer is twice full costs one move a byte.
+                if self.kept.len() >= self.limit.saturating_mul(2) {
+                    self.trim();
+                }
+            }
+        }
+    }
+
+    fn trim(&mut self) {
+        let excess = self.kept.len().saturating_sub(self.limit);
+        self.kept.drain(..excess);
+    }
+
+    fn finish(mut self) -> (Vec<u8>, Extent) {
+        self.trim();
+        (self.kept, self.extent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(keep: Keep, limit: u64, pushes: &[&str]) -> (String, Extent) {
+        let mut ring = Ring::new(keep, ByteLimit(limit));
+        for push in pushes {
+            ring.push(push.as_bytes());
+            assert!(ring.kept.len() <= 2 * usize::try_from(limit).unwrap() + push.len());
+        }
+        let (bytes, extent) = ring.finish();
+        (String::from_utf8(bytes).unwrap(), extent)
+    }
+
+    #[test]
+    fn the_head_is_what_came_first() {
+        assert_eq!(ring(Keep::Head, 5, &["abc", "def", "ghi"]), ("abcde".into(), Extent::Cut));
+        assert_eq!(ring(Keep::Head, 6, &["abc", "def"]), ("abcdef".into(), Extent::Whole));
+        assert_eq!(ring(Keep::Head, 0, &["a"]), (String::new(), Extent::Cut));
+    }
+
+    #[test]
+    fn the_tail_is_what_came_last() {
+        assert_eq!(ring(Keep::Tail, 5, &["abc", "def", "ghi"]), ("efghi".into(), Extent::Cut));
+        assert_eq!(ring(Keep::Tail, 2, &["abcdefgh"]), ("gh".into(), Extent::Cut));
+        assert_eq!(ring(Keep::Tail, 6, &["abc", "def"]), ("abcdef".into(), Extent::Whole));
+        assert_eq!(ring(Keep::Tail, 0, &["a", "b"]), (String::new(), Extent::Cut));
+    }
+}

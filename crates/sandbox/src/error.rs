@@ -1,0 +1,144 @@
+//! Why a process could not be run. How a process that did run ended is no error: see [`crate::End`].
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::layers::MissingLayer;
+
+/// Nothing was run, or it was ended because its supervision broke.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// No such program.
+    #[error("program {program:?} was not found; searched {}", list(searched))]
+    NotFound {
+        /// What was asked for.
+        program: PathBuf,
+        /// The files that were looked for.
+        searched: Vec<PathBuf>,
+    },
+    /// There is something by that name, but it is not a program.
+    #[error("{program:?} cannot be run: {problem}")]
+    NotExecutable {
+        /// The file.
+        program: PathBuf,
+        /// What it is instead.
+        problem: PathProblem,
+    },
+    /// The kernel refused to run the program, for example because its interpreter is missing or lies in a
+    /// place that the sandbox hides.
+    #[error("{program:?} could not be started: {source}")]
+    Exec {
+        /// The program.
+        program: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The working directory cannot be entered.
+    #[error("working directory {path:?}: {problem}")]
+    WorkingDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        problem: PathProblem,
+    },
+    /// A directory that should be writable cannot be offered.
+    #[error("writable directory {path:?}: {problem}")]
+    Writable {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        problem: PathProblem,
+    },
+    /// A path that should be hidden cannot be hidden safely.
+    #[error("masked path {path:?}: {problem}")]
+    Masked {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        problem: PathProblem,
+    },
+    /// An argument or a variable that no process can be given.
+    #[error("{what} cannot be passed to a process: {reason}")]
+    BadArgument {
+        /// Which one, such as `argument 3` or `variable PATH`.
+        what: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// The policy requires layers that this machine does not offer.
+    #[error("the sandbox is required but not complete here: {}; see `crucible sandbox status`", reasons(missing))]
+    LayersMissing {
+        /// Each with its reason.
+        missing: Vec<MissingLayer>,
+    },
+    /// The walls could not be built; the program was not started.
+    #[error("the sandbox could not be set up: {detail}")]
+    Setup {
+        /// What the failing stage said.
+        detail: String,
+    },
+    /// The operating system refused a step of supervision.
+    #[error("{action}: {source}")]
+    Supervision {
+        /// The step.
+        action: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Processes that even KILL did not end in time, such as ones stuck inside the kernel.
+    #[error("these processes were killed but are still there: {pids:?}")]
+    Survivors {
+        /// Their process ids.
+        pids: Vec<i32>,
+    },
+}
+
+/// What is wrong with a path.
+#[derive(Debug, thiserror::Error)]
+pub enum PathProblem {
+    /// It is a directory where a file is needed.
+    #[error("it is a directory")]
+    IsDirectory,
+    /// It is not a directory, or a link where a link is not followed.
+    #[error("it is not a directory, or it is a symbolic link")]
+    NotADirectory,
+    /// It is a symbolic link, so what it names could be exchanged.
+    #[error("it is a symbolic link inside a writable directory")]
+    IsLink,
+    /// It is a file without permission to run it.
+    #[error("it is not executable")]
+    NotExecutable,
+    /// It is relative where only an absolute path has one meaning.
+    #[error("it is not absolute")]
+    Relative,
+    /// It is a place of the system that is never handed out.
+    #[error("this part of the system is never writable")]
+    System,
+    /// The sandbox puts an empty place there.
+    #[error("the sandbox puts an empty place there; choose a directory below it, or make it writable")]
+    Hidden,
+    /// It is to be writable and masked at once.
+    #[error("it is both writable and masked")]
+    Contradiction,
+    /// The operating system refused.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        return "nothing: PATH holds no absolute directory".to_owned();
+    }
+    let mut text = String::new();
+    for (index, path) in paths.iter().enumerate() {
+        if index > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(&path.to_string_lossy());
+    }
+    text
+}
+
+fn reasons(missing: &[MissingLayer]) -> String {
+    missing.iter().map(|layer| format!("{} ({})", layer.layer, layer.reason)).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,175 @@
+//! seccomp: system calls that builds and tests do without are refused.
+//!
+//! A refused call fails with `EPERM`, as it would for a user without the right to it. `clone3` fails with
+//! `ENOSYS`, because a filter cannot look at its flags and every C library then falls back to `clone`,
+//! whose flags it can. Calls of another architecture kill the program, calls of the x32 variant fail.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, sock_filter,
+};
+
+use crate::spawn::Network;
+use crate::wire::{Order, Surroundings};
+
+/// Refused whatever their arguments.
+const REFUSED: &[libc::c_long] = &[
+    // Other processes' memory.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // Mounts and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // The kernel itself.
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl,
+    libc::SYS_syslog,
+    // Keys of the user.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // Ways around path checks and filters.
+    libc::SYS_open_by_handle_at,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_fanotify_init,
+    // The machine's settings.
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    libc::SYS_memfd_secret,
+];
+
+/// Refused on this architecture besides.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[libc::c_long] = &[
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_kexec_file_load,
+    libc::SYS_uselib,
+    libc::SYS__sysctl,
+];
+/// Refused on this architecture besides.
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
+
+/// Flags of `clone` that make a namespace.
+const NAMESPACE_FLAGS: [libc::c_int; 7] = [
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+
+/// Requests that put words into a terminal's input.
+const TERMINAL_REQUESTS: [u64; 2] = [0x5412, 0x541c];
+
+/// Kinds of sockets inside a network namespace. Others, such as the ones to a virtual machine's host or
+/// to raw devices, are not bound to the namespace.
+const SOCKETS_IN_NAMESPACE: [libc::c_int; 4] =
+    [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+/// Kinds of sockets where the network must be cut without a namespace.
+const SOCKETS_WITHOUT_NAMESPACE: [libc::c_int; 1] = [libc::AF_UNIX];
+
+/// The first number of the x32 variant of x86-64.
+const X32: u32 = 0x4000_0000;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Filters the system calls of this process and of everything it starts.
+pub(crate) fn apply(order: &Order) -> Result<String, String> {
+    for program in programs(order)? {
+        seccompiler::apply_filter(&program).map_err(|error| error.to_string())?;
+    }
+    Ok(format!("{} calls refused", REFUSED.len() + REFUSED_HERE.len()))
+}
+
+fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
+    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut namespaces = Vec::new();
+    for flag in NAMESPACE_FLAGS {
+        let flag = u64::from(flag.cast_unsigned());
+        namespaces.push(rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)])?);
+    }
+    rules.insert(libc::SYS_clone, namespaces);
+    let mut terminal = Vec::new();
+    for request in TERMINAL_REQUESTS {
+        terminal.push(rule(&[(1, SeccompCmpOp::Eq, request)])?);
+    }
+    rules.insert(libc::SYS_ioctl, terminal);
+    let allowed: &[libc::c_int] = match (order.surroundings, order.network) {
+        (Surroundings::Machine, Network::None) => &SOCKETS_WITHOUT_NAMESPACE,
+        (Surroundings::Machine, Network::Host) | (Surroundings::Namespaces, _) => &SOCKETS_IN_NAMESPACE,
+    };
+    let other: Vec<_> =
+        allowed.iter().map(|kind| (0, SeccompCmpOp::Ne, u64::from(kind.cast_unsigned()))).collect();
+    rules.insert(libc::SYS_socket, vec![rule(&other)?]);
+    let refusing = compile(rules, libc::EPERM)?;
+    let unknown = compile(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?;
+    Ok([refuse_x32(refusing), unknown])
+}
+
+/// A rule that holds when all of its conditions do; each is an argument's index, a comparison of its lower
+/// 32 bits, and a value. The kernel looks at no more of these arguments.
+fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, String> {
+    let condition = |(index, operator, value): &(u8, SeccompCmpOp, u64)| {
+        SeccompCondition::new(*index, SeccompCmpArgLen::Dword, operator.clone(), *value)
+    };
+    let conditions: Result<Vec<_>, _> = conditions.iter().map(condition).collect();
+    SeccompRule::new(conditions.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
+}
+
+fn compile(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, String> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
+    let refuse = SeccompAction::Errno(errno.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|error| error.to_string())?;
+    filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())
+}
+
+/// Puts a refusal of every x32 call in front of a program: they have numbers of their own, which no list of
+/// ordinary ones meets. Other architectures have no numbers that high.
+fn refuse_x32(program: BpfProgram) -> BpfProgram {
+    let load_number = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
+    let skip_if_lower = sock_filter { code: 0x35, jt: 0, jf: 1, k: X32 };
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    let refuse = sock_filter { code: 0x06, jt: 0, jf: 0, k: refuse };
+    [load_number, skip_if_lower, refuse].into_iter().chain(program).collect()
+}

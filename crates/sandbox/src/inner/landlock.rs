@@ -1,0 +1,73 @@
+//! Landlock: writing only where it was granted, enforced by the kernel beside and below the mounts.
+//!
+//! Reading and running are allowed everywhere; what must not be read is covered by mounts. Writing is
+//! allowed in the writable directories, the private places, and the harmless devices. Where no network
+//! namespace stands and the network is cut, TCP is refused as well; with the namespace it is left alone, so
+//! that tests can use their own loopback.
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+
+use crate::spawn::Network;
+use crate::wire::{Order, Surroundings};
+
+/// The newest version this was written for; on an older kernel what it lacks is left out.
+const NEWEST: ABI = ABI::V9;
+/// Writable as a whole.
+const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+/// Devices that may be written to.
+const DEVICES: [&str; 8] = [
+    "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
+];
+
+/// Restricts this process. Tells the version reached, or why nothing was.
+pub(crate) fn apply(order: &Order) -> Result<String, String> {
+    let status = restrict(order).map_err(|error| error.to_string())?;
+    let version = match status.landlock {
+        LandlockStatus::NotEnabled => return Err("Landlock is switched off in this kernel's boot settings".to_owned()),
+        LandlockStatus::NotImplemented => return Err("this kernel has no Landlock".to_owned()),
+        LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
+    };
+    match status.ruleset {
+        RulesetStatus::NotEnforced => Err("the kernel did not enforce the rules".to_owned()),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(format!("abi {version}")),
+    }
+}
+
+fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> {
+    let everything = AccessFs::from_all(NEWEST);
+    let mut rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(everything)?;
+    rules = rules.scope(Scope::from_all(NEWEST))?;
+    if order.network == Network::None && order.surroundings == Surroundings::Machine {
+        rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+    }
+    let mut rules = rules.create()?;
+    rules = allow(rules, "/", AccessFs::from_read(NEWEST))?;
+    // Devices cannot be made without privileges anyway; the rule says so a second time.
+    let change = everything & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    for place in PRIVATE {
+        rules = allow(rules, place, change)?;
+    }
+    for place in &order.writable {
+        rules = allow(rules, &place.path, change)?;
+    }
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+    for place in DEVICES {
+        rules = allow(rules, place, device)?;
+    }
+    rules.restrict_self()
+}
+
+/// Allows `access` below a path; one that is not there needs no rule.
+fn allow(
+    rules: RulesetCreated,
+    path: impl AsRef<std::path::Path>,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    match PathFd::new(path) {
+        Ok(handle) => rules.add_rule(PathBeneath::new(handle, access)),
+        Err(_) => Ok(rules),
+    }
+}

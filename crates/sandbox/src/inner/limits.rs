@@ -1,0 +1,28 @@
+//! Resource limits of the confined program.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::spawn::Cap;
+use crate::wire::{Order, Surroundings};
+
+/// Applies the order's limits to this process, and so to everything it becomes or starts.
+pub(crate) fn apply(order: &Order) -> Result<String, String> {
+    let wanted = order.resources;
+    hold(Resource::Core, Cap::At(0))?;
+    hold(Resource::Fsize, wanted.file_size)?;
+    hold(Resource::As, wanted.address_space)?;
+    hold(Resource::Nofile, wanted.open_files)?;
+    if order.surroundings == Surroundings::Namespaces {
+        hold(Resource::Nproc, wanted.processes)?;
+    }
+    Ok("core files, file size, address space, descriptors, processes".to_owned())
+}
+
+/// Lowers both limits to the cap; one that is lower already stays.
+fn hold(resource: Resource, cap: Cap) -> Result<(), String> {
+    let Cap::At(most) = cap else { return Ok(()) };
+    let now = getrlimit(resource);
+    let lower = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
+    let new = Rlimit { current: lower(now.current), maximum: lower(now.maximum) };
+    setrlimit(resource, new).map_err(|errno| format!("limiting {resource:?}: {errno}"))
+}

@@ -1,0 +1,153 @@
+//! The inner stage: builds the inner walls around itself, reports them, and becomes the program.
+//!
+//! It runs as `crucible __sandbox-exec N`, where descriptor N is the socket on which the order comes. It
+//! checks that the directories it finds are the ones that were meant, enters the working directory by
+//! handle, and then gives up, in this order, resources, writing (Landlock) and system calls (seccomp).
+//!
+//! What always holds: the report is sent before the program starts, and the socket does not reach it.
+
+mod filter;
+mod landlock;
+mod limits;
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use crate::directory::Directory;
+use crate::layers::{Layer, MissingLayer, ReachedLayer};
+use crate::spawn::{Network, Strength};
+use crate::sys;
+use crate::wire::{Order, Place, Report, Surroundings};
+
+/// The exit code when the program could not be started; the report tells why.
+const NOT_STARTED: u8 = 126;
+
+/// The body of `crucible __sandbox-exec`: `args` are the words after that one. Returns only when the
+/// program could not be started, and then its report has told why. With the single word `nothing` it
+/// succeeds at once, which is how the sandbox is tried out.
+#[must_use]
+pub fn inner_main(args: &[OsString]) -> ExitCode {
+    if let [word] = args
+        && word == "nothing"
+    {
+        return ExitCode::SUCCESS;
+    }
+    let number = args.first().and_then(|word| word.to_str()?.parse().ok());
+    if let Some(descriptor) = number.and_then(|number| sys::adopt_descriptor(number).ok()) {
+        let mut socket = UnixStream::from(descriptor);
+        let last = match obey(&mut socket) {
+            Ok(never) => match never {},
+            Err(report) => report,
+        };
+        // When nobody listens any more there is nobody to tell.
+        let _ = tell(&mut socket, &last);
+    }
+    ExitCode::from(NOT_STARTED)
+}
+
+/// What a function that became another program returns.
+enum Never {}
+
+fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
+    let failed = |detail: String| Report::Failed { detail };
+    let mut bytes = Vec::new();
+    socket.read_to_end(&mut bytes).map_err(|error| failed(format!("reading the order: {error}")))?;
+    let order: Order =
+        serde_json::from_slice(&bytes).map_err(|error| failed(format!("reading the order: {error}")))?;
+
+    for place in &order.writable {
+        open_place(place)?;
+    }
+    let cwd = open_place(&order.cwd)?;
+    rustix::process::fchdir(&cwd.handle)
+        .map_err(|errno| failed(format!("entering {:?}: {errno}", order.cwd.path)))?;
+    sys::mark_private_descriptors().map_err(|error| failed(format!("closing descriptors: {error}")))?;
+
+    let mut walls = Walls::around(&order);
+    walls.stand(Layer::ResourceLimits, limits::apply(&order));
+    rustix::thread::set_no_new_privs(true).map_err(|errno| failed(format!("giving up privileges: {errno}")))?;
+    let landlock = landlock::apply(&order);
+    let seccomp = filter::apply(&order);
+    if order.surroundings == Surroundings::Machine && order.network == Network::None {
+        walls.stand(Layer::NetworkCut, cut_without_namespaces(landlock.is_ok(), &seccomp));
+    }
+    walls.stand(Layer::Landlock, landlock);
+    walls.stand(Layer::Seccomp, seccomp);
+    if order.strength == Strength::Required && !walls.missing.is_empty() {
+        return Err(Report::Refused { missing: walls.missing });
+    }
+    tell(socket, &Report::Ready { reached: walls.reached, missing: walls.missing })
+        .map_err(|error| failed(format!("reporting: {error}")))?;
+    let error = Command::new(&order.program)
+        .arg0(&order.called)
+        .args(&order.args)
+        .env_clear()
+        .envs(order.env.iter().cloned())
+        .exec();
+    Err(Report::NotStarted { errno: error.raw_os_error().unwrap_or(libc::EINVAL) })
+}
+
+/// Opens a directory and makes sure that it is the one that was meant.
+fn open_place(place: &Place) -> Result<Directory, Report> {
+    let path = Path::new(&place.path);
+    let directory =
+        Directory::open(path).map_err(|problem| Report::Failed { detail: format!("{path:?}: {problem}") })?;
+    if directory.identity != place.identity {
+        return Err(Report::Failed { detail: format!("{path:?} was exchanged for another directory") });
+    }
+    Ok(directory)
+}
+
+fn tell(socket: &mut UnixStream, report: &Report) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    socket.write_all(&line)
+}
+
+/// The walls that stand so far.
+struct Walls {
+    reached: Vec<ReachedLayer>,
+    missing: Vec<MissingLayer>,
+}
+
+impl Walls {
+    /// What the outer stage has built, or has not.
+    fn around(order: &Order) -> Self {
+        let mut walls = Self { reached: Vec::new(), missing: Vec::new() };
+        let absent = || Err("needs namespaces".to_owned());
+        match order.surroundings {
+            Surroundings::Namespaces => {
+                let kinds = "user mount pid ipc uts, cgroup where the kernel has it";
+                walls.stand(Layer::Namespaces, Ok(kinds.to_owned()));
+                if order.network == Network::None {
+                    walls.stand(Layer::NetworkCut, Ok("a network namespace with a loopback of its own".to_owned()));
+                }
+                walls.stand(Layer::Masks, Ok("mounts over each place".to_owned()));
+            }
+            Surroundings::Machine => {
+                walls.stand(Layer::Namespaces, Err("bubblewrap does not work here".to_owned()));
+                walls.stand(Layer::Masks, absent());
+            }
+        }
+        walls
+    }
+
+    fn stand(&mut self, layer: Layer, result: Result<String, String>) {
+        match result {
+            Ok(detail) => self.reached.push(ReachedLayer { layer, detail }),
+            Err(reason) => self.missing.push(MissingLayer { layer, reason }),
+        }
+    }
+}
+
+/// Without a network namespace the filter refuses to make any socket but a local one.
+fn cut_without_namespaces(_landlock: bool, seccomp: &Result<String, String>) -> Result<String, String> {
+    match seccomp {
+        Ok(_) => Ok("no socket but local ones can be made, not even for the loopback".to_owned()),
+        Err(reason) => Err(format!("needs a network namespace or seccomp: {reason}")),
+    }
+}

@@ -1,0 +1,268 @@
+//! The layers of isolation as data: what a machine offers, and what stood around one run.
+
+use std::fmt;
+
+use crucible_model::{Code, Finding, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::spawn::{Network, Strength};
+
+/// The schema of [`Layers`] as JSON.
+const STATUS_SCHEMA: &str = "crucible-sandbox-status-v1";
+/// The schema of [`IsolationReceipt`] as JSON.
+const RECEIPT_SCHEMA: &str = "crucible-isolation-v1";
+
+/// One wall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// User, mount, pid, ipc, uts and cgroup namespaces: a read-only world, private `/tmp`, `/dev` and
+    /// `/proc`, no sight of other processes, and nothing that outlives the run.
+    Namespaces,
+    /// No way to the network.
+    NetworkCut,
+    /// The user's secrets and the caller's masked paths are covered.
+    Masks,
+    /// Landlock: writing only where it was granted, by a second mechanism.
+    Landlock,
+    /// System calls that no build or test needs are refused.
+    Seccomp,
+    /// No core dumps; bounded files, processes and descriptors.
+    ResourceLimits,
+}
+
+impl Layer {
+    /// Every layer, outermost first.
+    pub const ALL: [Self; 6] = [
+        Self::Namespaces,
+        Self::NetworkCut,
+        Self::Masks,
+        Self::Landlock,
+        Self::Seccomp,
+        Self::ResourceLimits,
+    ];
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Namespaces => "namespaces",
+            Self::NetworkCut => "network-cut",
+            Self::Masks => "masks",
+            Self::Landlock => "landlock",
+            Self::Seccomp => "seccomp",
+            Self::ResourceLimits => "resource-limits",
+        })
+    }
+}
+
+/// A layer that stood, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReachedLayer {
+    /// Which.
+    pub layer: Layer,
+    /// By what means, such as `bubblewrap 0.8.0` or `abi 7`.
+    pub detail: String,
+}
+
+/// A layer that did not stand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MissingLayer {
+    /// Which.
+    pub layer: Layer,
+    /// Why, in words for a person.
+    pub reason: String,
+}
+
+/// What this machine offers, found out by trying.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layers {
+    /// Names this shape and its version.
+    pub schema_version: String,
+    /// Every layer, outermost first.
+    pub layers: Vec<LayerStatus>,
+}
+
+/// Whether one layer works here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LayerStatus {
+    /// Which.
+    pub layer: Layer,
+    /// Whether it worked when tried.
+    pub state: LayerState,
+    /// By what means it works, or why it does not.
+    pub detail: String,
+}
+
+/// Whether a layer works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LayerState {
+    /// It was tried and stood.
+    Available,
+    /// It was tried and failed, or cannot be tried.
+    Missing,
+}
+
+impl Layers {
+    /// The status of every layer, from what stood and what did not; a layer in neither list is missing.
+    pub(crate) fn from_trial(reached: &[ReachedLayer], missing: &[MissingLayer]) -> Self {
+        let status = |layer: Layer| {
+            if let Some(found) = reached.iter().find(|found| found.layer == layer) {
+                return LayerStatus { layer, state: LayerState::Available, detail: found.detail.clone() };
+            }
+            let reason = missing.iter().find(|lost| lost.layer == layer).map(|lost| lost.reason.clone());
+            let detail = reason.unwrap_or_else(|| "it was not reached when tried".to_owned());
+            LayerStatus { layer, state: LayerState::Missing, detail }
+        };
+        Self { schema_version: STATUS_SCHEMA.to_owned(), layers: Layer::ALL.map(status).to_vec() }
+    }
+
+    /// Whether this layer works here.
+    #[must_use]
+    pub fn state(&self, layer: Layer) -> LayerState {
+        let found = self.layers.iter().find(|status| status.layer == layer);
+        found.map_or(LayerState::Missing, |status| status.state)
+    }
+
+    /// The layers that do not work here, with their reasons.
+    #[must_use]
+    pub fn missing(&self) -> Vec<MissingLayer> {
+        let lost = self.layers.iter().filter(|status| status.state == LayerState::Missing);
+        lost.map(|status| MissingLayer { layer: status.layer, reason: status.detail.clone() }).collect()
+    }
+
+    /// Whether this machine satisfies a strength: each missing layer is an error where the sandbox is
+    /// required and a warning where it is best effort; a sandbox that is off is a warning of its own.
+    #[must_use]
+    pub fn verdict(&self, strength: Strength) -> Verdict {
+        let found = |layer: MissingLayer| {
+            let code = Code::new("sandbox-layer-missing");
+            let hint = format!("Not available here: {}.", layer.reason);
+            match strength {
+                Strength::Required => Finding::error(code, layer.layer.to_string(), hint),
+                Strength::BestEffort | Strength::Off => Finding::warning(code, layer.layer.to_string(), hint),
+            }
+        };
+        if strength == Strength::Off {
+            let hint = "Code from the repository runs with your rights; set sandbox to best-effort or required.";
+            return Verdict::new(vec![Finding::warning(Code::new("sandbox-off"), "sandbox", hint)]);
+        }
+        Verdict::new(self.missing().into_iter().map(found).collect())
+    }
+}
+
+/// Which confinement a caller asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Requested {
+    /// A trusted program: no walls wanted.
+    Trusted,
+    /// Confined, every layer or no run.
+    Required,
+    /// Confined as far as the machine allows.
+    BestEffort,
+    /// Confinement switched off.
+    Off,
+}
+
+impl From<Strength> for Requested {
+    fn from(strength: Strength) -> Self {
+        match strength {
+            Strength::Required => Self::Required,
+            Strength::BestEffort => Self::BestEffort,
+            Strength::Off => Self::Off,
+        }
+    }
+}
+
+/// How much of the isolation stood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IsolationLevel {
+    /// Every layer that was asked for.
+    Full,
+    /// Some layers; the missing ones are named.
+    Partial,
+    /// None.
+    None,
+}
+
+/// Which walls stood around one run. It is written before the program starts, by the stage that built them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IsolationReceipt {
+    /// Names this shape and its version.
+    pub schema_version: String,
+    /// What the caller wanted.
+    pub requested: Requested,
+    /// What the caller wanted to be reachable.
+    pub network: Network,
+    /// How much of it stood.
+    pub level: IsolationLevel,
+    /// The layers that stood.
+    pub reached: Vec<ReachedLayer>,
+    /// The layers that did not.
+    pub missing: Vec<MissingLayer>,
+}
+
+impl IsolationReceipt {
+    /// The receipt of a run, its level derived from the two lists.
+    pub(crate) fn new(
+        requested: Requested,
+        network: Network,
+        reached: Vec<ReachedLayer>,
+        missing: Vec<MissingLayer>,
+    ) -> Self {
+        let level = match (reached.is_empty(), missing.is_empty()) {
+            (true, _) => IsolationLevel::None,
+            (false, true) => IsolationLevel::Full,
+            (false, false) => IsolationLevel::Partial,
+        };
+        let schema_version = RECEIPT_SCHEMA.to_owned();
+        Self { schema_version, requested, network, level, reached, missing }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(layer: Layer) -> MissingLayer {
+        MissingLayer { layer, reason: "no such thing here".to_owned() }
+    }
+
+    fn reached(layer: Layer) -> ReachedLayer {
+        ReachedLayer { layer, detail: "tried".to_owned() }
+    }
+
+    #[test]
+    fn a_missing_layer_refuses_only_where_the_sandbox_is_required() {
+        let all: Vec<_> = Layer::ALL.into_iter().filter(|layer| *layer != Layer::Landlock).map(reached).collect();
+        let layers = Layers::from_trial(&all, &[lost(Layer::Landlock)]);
+        assert_eq!(layers.state(Layer::Landlock), LayerState::Missing);
+        assert_eq!(layers.state(Layer::Seccomp), LayerState::Available);
+        assert!(!layers.verdict(Strength::Required).passes());
+        assert!(layers.verdict(Strength::BestEffort).passes());
+        assert_eq!(layers.verdict(Strength::BestEffort).findings().len(), 1);
+        assert_eq!(layers.verdict(Strength::Off).findings()[0].code.as_str(), "sandbox-off");
+    }
+
+    #[test]
+    fn a_layer_that_nobody_mentions_is_missing() {
+        let layers = Layers::from_trial(&[], &[]);
+        assert_eq!(layers.missing().len(), Layer::ALL.len());
+    }
+
+    #[test]
+    fn a_receipt_is_full_only_without_a_missing_layer() {
+        let level = |yes: Vec<_>, no: Vec<_>| {
+            IsolationReceipt::new(Requested::BestEffort, Network::None, yes, no).level
+        };
+        assert_eq!(level(vec![reached(Layer::Seccomp)], vec![]), IsolationLevel::Full);
+        assert_eq!(level(vec![reached(Layer::Seccomp)], vec![lost(Layer::Masks)]), IsolationLevel::Partial);
+        assert_eq!(level(vec![], vec![]), IsolationLevel::None);
+    }
+}

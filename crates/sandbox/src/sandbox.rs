@@ -1,0 +1,161 @@
+//! The door: [`Sandbox::run`].
+
+use std::sync::OnceLock;
+
+use crucible_host::clock::Stopwatch;
+use crucible_host::env::Environment;
+
+use crate::bubblewrap;
+use crate::completed::Completed;
+use crate::error::SandboxError;
+use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, Requested};
+use crate::plan;
+use crate::probe;
+use crate::spawn::{Confinement, Launcher, Network, Profile, Spawn, Strength};
+use crate::supervise::{Observed, Watch, supervise};
+use crate::wire::{Report, Surroundings, read_report};
+
+/// Starts processes and watches them. One for a whole command; cheap until it first confines something.
+#[derive(Debug)]
+pub struct Sandbox {
+    launcher: Option<Launcher>,
+    env: Environment,
+    layers: OnceLock<Layers>,
+}
+
+impl Sandbox {
+    /// A sandbox that reaches its inner stage through `launcher`; without one it can run trusted programs,
+    /// and confined ones only where their strength allows to miss every layer. `env` tells where
+    /// bubblewrap and the user's secrets are; no child inherits it.
+    #[must_use]
+    pub fn new(launcher: Option<Launcher>, env: &Environment) -> Self {
+        Self { launcher, env: env.clone(), layers: OnceLock::new() }
+    }
+
+    /// What this machine offers, found out by trying on the first call (some 30 ms).
+    pub fn layers(&self) -> &Layers {
+        self.layers.get_or_init(|| probe::layers(self.launcher.as_ref(), &self.env))
+    }
+
+    /// Runs one process to its end. Nothing of it is left when this returns; dropping the future kills it
+    /// and everything it started at once. Needs a tokio runtime with its I/O and time drivers.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError`] when nothing could be run as asked. A program that fails, is killed or runs out of
+    /// its limits is a [`Completed`].
+    pub async fn run(&self, spawn: Spawn) -> Result<Completed, SandboxError> {
+        let watch = Stopwatch::start();
+        let (observed, receipt) = match &spawn.confinement {
+            Confinement::Trusted => {
+                let receipt =
+                    IsolationReceipt::new(Requested::Trusted, Network::Host, Vec::new(), Vec::new());
+                (run_direct(spawn).await?, receipt)
+            }
+            Confinement::Confined(profile) => {
+                let profile = profile.clone();
+                self.run_confined(spawn, &profile).await?
+            }
+        };
+        let Observed { end, stdout, stderr, .. } = observed;
+        Ok(Completed { end, stdout, stderr, duration: watch.elapsed(), receipt })
+    }
+
+    async fn run_confined(
+        &self,
+        spawn: Spawn,
+        profile: &Profile,
+    ) -> Result<(Observed, IsolationReceipt), SandboxError> {
+        let requested = Requested::from(profile.strength);
+        let unwalled = |missing| IsolationReceipt::new(requested, profile.network, Vec::new(), missing);
+        let every = |reason: &str| {
+            let lost = |layer| MissingLayer { layer, reason: reason.to_owned() };
+            Layer::ALL.map(lost).to_vec()
+        };
+        if profile.strength == Strength::Off {
+            let receipt = unwalled(every("the sandbox is switched off"));
+            return Ok((run_direct(spawn).await?, receipt));
+        }
+        let layers = self.layers();
+        let mut missing = layers.missing();
+        if profile.network == Network::Host {
+            missing.retain(|lost| lost.layer != Layer::NetworkCut);
+        }
+        if profile.strength == Strength::Required && !missing.is_empty() {
+            return Err(SandboxError::LayersMissing { missing });
+        }
+        let Some(launcher) = &self.launcher else {
+            let receipt = unwalled(missing);
+            return Ok((run_direct(spawn).await?, receipt));
+        };
+        let surroundings = bubblewrap::surroundings(layers);
+        let observed = run_walled(spawn, profile, launcher, surroundings, &self.env).await?;
+        let (reached, mut lost) = walls(&observed)?;
+        // The inner stage knows what it reached; why the namespaces are missing only the trial knows.
+        for known in missing {
+            if let Some(found) = lost.iter_mut().find(|found| found.layer == known.layer) {
+                found.reason = known.reason;
+            }
+        }
+        if surroundings == Surroundings::Machine && profile.network == Network::Host {
+            lost.retain(|lost| lost.layer != Layer::NetworkCut);
+        }
+        Ok((observed, IsolationReceipt::new(requested, profile.network, reached, lost)))
+    }
+}
+
+/// Starts the program through the stages that build its walls.
+pub(crate) async fn run_walled(
+    spawn: Spawn,
+    profile: &Profile,
+    launcher: &Launcher,
+    surroundings: Surroundings,
+    env: &Environment,
+) -> Result<Observed, SandboxError> {
+    let target = plan::target(&spawn)?;
+    let program = target.program.clone();
+    let plan = bubblewrap::plan(&spawn, profile, target, launcher, surroundings, env)?;
+    let observed = supervise(plan, watch(spawn)).await?;
+    match read_report(&observed.report).pop() {
+        Some(Report::NotStarted { errno }) => {
+            let source = std::io::Error::from_raw_os_error(errno);
+            Err(SandboxError::Exec { program, source })
+        }
+        _ => Ok(observed),
+    }
+}
+
+async fn run_direct(spawn: Spawn) -> Result<Observed, SandboxError> {
+    let target = plan::target(&spawn)?;
+    let plan = plan::direct(&spawn, target);
+    supervise(plan, watch(spawn)).await
+}
+
+pub(crate) fn watch(spawn: Spawn) -> Watch {
+    Watch { limits: spawn.limits, stdin: spawn.stdin, keep: spawn.keep, redaction: spawn.redaction }
+}
+
+/// The walls that the inner stage reported, or why there are none.
+pub(crate) fn walls(
+    observed: &Observed,
+) -> Result<(Vec<crate::layers::ReachedLayer>, Vec<MissingLayer>), SandboxError> {
+    match read_report(&observed.report).into_iter().next() {
+        Some(Report::Ready { reached, missing }) => Ok((reached, missing)),
+        Some(Report::Refused { missing }) => Err(SandboxError::LayersMissing { missing }),
+        Some(Report::Failed { detail }) => Err(SandboxError::Setup { detail }),
+        Some(Report::NotStarted { errno }) => {
+            let source = std::io::Error::from_raw_os_error(errno);
+            Err(SandboxError::Supervision { action: "starting the confined program", source })
+        }
+        None => {
+            // Bubblewrap, or the kernel on its behalf, ended before the inner stage could speak.
+            let said = observed.stderr.text();
+            let said = said.trim();
+            let detail = match (said.is_empty(), observed.end) {
+                (false, _) => said.chars().take(500).collect(),
+                (true, end) => format!("the inner stage said nothing and ended with {end:?}"),
+            };
+            Err(SandboxError::Setup { detail })
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What a caller asks for: the program, its input, its limits and the walls around it.
+//!
+//! Everything is a value; nothing here touches the machine. There is no field for a shell, and no field
+//! that means "inherit the environment".
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crucible_model::ByteLimit;
+use serde::{Deserialize, Serialize};
+
+/// How to reach the inner stage: this binary, and the words before the number of the order's socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launcher {
+    /// An absolute path to a program whose `main` calls [`crate::inner_main`].
+    pub program: PathBuf,
+    /// What precedes the inner stage's own argument, such as `__sandbox-exec`.
+    pub args: Vec<OsString>,
+}
+
+/// One process to run.
+#[derive(Debug, Clone)]
+pub struct Spawn {
+    /// A path with a `/`, relative to `cwd`, or a bare name that is looked up on the `PATH` in `env`.
+    pub program: PathBuf,
+    /// The arguments after the program's name, passed byte for byte.
+    pub args: Vec<OsString>,
+    /// The working directory. It is opened once, its last component is not followed when it is a link, and
+    /// the child enters what was opened.
+    pub cwd: PathBuf,
+    /// The child's whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// What the child reads on its standard input.
+    pub stdin: Stdin,
+    /// Time, output and resources.
+    pub limits: Limits,
+    /// The walls.
+    pub confinement: Confinement,
+    /// Which end of a long output is kept.
+    pub keep: Keep,
+    /// Whether secrets in the output are replaced before anybody sees it.
+    pub redaction: Redaction,
+}
+
+impl Spawn {
+    /// A trusted program with no arguments, no environment and no input, whose output is redacted and
+    /// kept from its beginning. Change the fields that differ.
+    pub fn new(program: impl Into<PathBuf>, cwd: impl Into<PathBuf>, limits: Limits) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: cwd.into(),
+            env: Vec::new(),
+            stdin: Stdin::Empty,
+            limits,
+            confinement: Confinement::Trusted,
+            keep: Keep::Head,
+            redaction: Redaction::Redact,
+        }
+    }
+}
+
+/// A child's standard input.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Stdin {
+    /// The end of the file at once.
+    Empty,
+    /// These bytes, then the end of the file. A child that stops reading early is no error.
+    Bytes(Vec<u8>),
+}
+
+impl std::fmt::Debug for Stdin {
+    /// Tells the length only: a prompt is long, and may hold what must not be logged.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Bytes(bytes) => write!(f, "Bytes({} bytes)", bytes.len()),
+        }
+    }
+}
+
+/// What a process may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Time from the start; at its end the process gets TERM, and after `grace` KILL.
+    pub wall: Duration,
+    /// How much of standard output is kept; the rest is read, counted and dropped.
+    pub stdout: ByteLimit,
+    /// How much of standard error is kept.
+    pub stderr: ByteLimit,
+    /// A stream longer than this ends the process ([`crate::End::OutputLimit`]).
+    pub runaway: ByteLimit,
+    /// Time between TERM and KILL.
+    pub grace: Duration,
+    /// Limits that the kernel keeps, for confined programs.
+    pub resources: Resources,
+}
+
+impl Limits {
+    /// This much time; 8 MiB kept of each stream, ended at 256 MiB, 5 s between TERM and KILL.
+    #[must_use]
+    pub const fn new(wall: Duration) -> Self {
+        Self {
+            wall,
+            stdout: ByteLimit(8 << 20),
+            stderr: ByteLimit(8 << 20),
+            runaway: ByteLimit(256 << 20),
+            grace: Duration::from_secs(5),
+            resources: Resources::DEFAULT,
+        }
+    }
+}
+
+/// A number the kernel holds a process to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cap {
+    /// Whatever the machine allows.
+    Unlimited,
+    /// No more than this, and no more than the machine allows.
+    At(u64),
+}
+
+/// Resource limits of a confined program, inherited by everything it starts. Core dumps are always off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resources {
+    /// Bytes of address space of one process.
+    pub address_space: Cap,
+    /// Bytes of one written file.
+    pub file_size: Cap,
+    /// Processes and threads, counted for the sandbox's own user where namespaces stand, else not applied:
+    /// the kernel would count every process of the user.
+    pub processes: Cap,
+    /// Open descriptors of one process.
+    pub open_files: Cap,
+}
+
+impl Resources {
+    /// 8 GiB a file, 8192 processes, 65536 descriptors; address space is free because runtimes reserve
+    /// far more of it than they use.
+    pub const DEFAULT: Self = Self {
+        address_space: Cap::Unlimited,
+        file_size: Cap::At(8 << 30),
+        processes: Cap::At(8192),
+        open_files: Cap::At(65_536),
+    };
+}
+
+/// How far a program is trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confinement {
+    /// git, gh and the model command lines: limits and a session of their own, no walls.
+    Trusted,
+    /// Anything that runs code from a repository or a model.
+    Confined(Profile),
+}
+
+/// The walls around a confined program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// What happens where a wall is missing.
+    pub strength: Strength,
+    /// The directories that may be written to; each must exist.
+    pub writable: Vec<PathBuf>,
+    /// Absolute paths that are neither readable nor creatable, besides the user's own secrets, which are
+    /// always hidden. A path that does not exist is covered by an empty file, or by an empty directory
+    /// when it is written with a final `/`.
+    pub masked: Vec<PathBuf>,
+    /// What the program can reach.
+    pub network: Network,
+}
+
+/// How much of the isolation must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strength {
+    /// Every layer, or no run.
+    Required,
+    /// Every layer this machine offers; the receipt names the others.
+    BestEffort,
+    /// No layer: limits and supervision only, and the receipt says so.
+    Off,
+}
+
+/// What a confined program can reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// Nothing but its own loopback.
+    None,
+    /// The network of the machine.
+    Host,
+}
+
+/// Which end of an output that is longer than its limit is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The first bytes.
+    Head,
+    /// The last bytes.
+    Tail,
+}
+
+/// What happens to secrets in the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redaction {
+    /// They are replaced by the name of their rule, before any truncation.
+    Redact,
+    /// They stay: for callers that parse the bytes and redact later themselves.
+    Raw,
+}

@@ -1,0 +1,173 @@
+//! Starts programs, all from one thread that lives as long as this process.
+//!
+//! Why one thread: a child asks the kernel for a signal when its parent dies, and by "parent" the kernel
+//! means the thread that started it. A worker of the asynchronous runtime may end long before the process
+//! does, and would take the child with it.
+//!
+//! What always holds: a started program is owned by a [`Running`]; when that is dropped before the program
+//! has been waited for, the program and everything below it is killed at once.
+
+use std::io;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::masks::Placeholders;
+use crate::sys;
+use crate::tree::{self, Register};
+
+/// How often a program file that somebody still writes is tried again.
+const BUSY_TRIES: u32 = 20;
+/// Time between two such tries.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+/// How often strays are looked for after a program was dropped, 2 ms apart.
+const DROPPED_SWEEPS: u32 = 1000;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Who gets the signals of a graceful end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The program itself, with its group.
+    Group,
+    /// What is below the program: it is a launcher that would not pass the signal on.
+    Below,
+}
+
+/// A started program.
+pub(crate) struct Running {
+    child: Child,
+    pid: Pid,
+    reach: Reach,
+    state: State,
+    placeholders: Placeholders,
+}
+
+#[derive(PartialEq, Eq)]
+enum State {
+    Running,
+    WaitedFor,
+}
+
+/// Starts `command`, which must already hold its settings for the child.
+pub(crate) async fn start(command: Command, reach: Reach, placeholders: Placeholders) -> io::Result<Running> {
+    let (answer, answered) = oneshot::channel();
+    let runtime = Handle::current();
+    let job: Job = Box::new(move || {
+        let _entered = runtime.enter();
+        // When nobody waits for the answer any more, it is dropped here, and the program ends with it.
+        let _ = answer.send(start_here(command, reach, placeholders));
+    });
+    let gone = || io::Error::other("the thread that starts programs has ended");
+    starter()?.send(job).map_err(|_| gone())?;
+    answered.await.map_err(|_| gone())?
+}
+
+fn start_here(command: Command, reach: Reach, placeholders: Placeholders) -> io::Result<Running> {
+    let mut command = tokio::process::Command::from(command);
+    command.kill_on_drop(true);
+    let mut tries = 0;
+    loop {
+        let mut register = Register::lock();
+        match command.spawn() {
+            Ok(child) => {
+                let raw = child.id().and_then(|id| i32::try_from(id).ok());
+                let pid = raw.and_then(sys::pid).ok_or_else(|| io::Error::other("the child has no id"))?;
+                register.add(pid);
+                return Ok(Running { child, pid, reach, state: State::Running, placeholders });
+            }
+            // Another thread's child may hold the file open for writing between its fork and its exec.
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
+                drop(register);
+                tries += 1;
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The thread's inbox; the first call starts it and makes this process the guardian of orphans.
+fn starter() -> io::Result<&'static Sender<Job>> {
+    static STARTER: OnceLock<Sender<Job>> = OnceLock::new();
+    if let Some(sender) = STARTER.get() {
+        return Ok(sender);
+    }
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let (sender, jobs): (Sender<Job>, Receiver<Job>) = channel();
+    std::thread::Builder::new().name("starter".to_owned()).spawn(move || {
+        for job in jobs {
+            job();
+        }
+    })?;
+    // Of two first callers one loses; its thread ends as its sender is dropped.
+    Ok(STARTER.get_or_init(|| sender))
+}
+
+impl Running {
+    /// The three ends of its pipes, where they are pipes. Each can be taken once.
+    pub(crate) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
+    }
+
+    /// Waits until the program itself has ended. Can be dropped and called again.
+    pub(crate) async fn wait(&mut self) -> io::Result<std::process::ExitStatus> {
+        let status = self.child.wait().await?;
+        if self.state == State::Running {
+            self.state = State::WaitedFor;
+            Register::lock().remove(self.pid);
+        }
+        Ok(status)
+    }
+
+    /// The program's process id.
+    pub(crate) fn id(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// Asks the program to end.
+    pub(crate) fn terminate(&self) {
+        if self.state == State::WaitedFor {
+            return;
+        }
+        match self.reach {
+            // An error means that nobody is left in the group.
+            Reach::Group => drop(kill_process_group(self.pid, Signal::TERM)),
+            Reach::Below => tree::terminate_descendants(self.pid),
+        }
+    }
+
+    /// Ends the program and everything below it.
+    pub(crate) fn kill(&self) {
+        if self.state == State::Running {
+            tree::kill_tree(self.pid);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.state == State::Running {
+            tree::kill_tree(self.pid);
+            Register::lock().remove(self.pid);
+            let job: Job = Box::new(|| {
+                for _ in 0..DROPPED_SWEEPS {
+                    if tree::sweep().is_empty() {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            });
+            if let Ok(starter) = starter() {
+                let _ = starter.send(job);
+            }
+        }
+        self.placeholders.remove();
+    }
+}

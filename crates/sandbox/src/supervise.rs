@@ -1,0 +1,180 @@
+//! Watches a started program until nothing is left of it.
+//!
+//! How it works: reading both outputs, writing the input and talking to the inner stage go on side by side
+//! while the program runs, so none can block another. The program ends by itself, or is asked to end
+//! (TERM) when its time is over or it prints without end, and is killed after the grace period. Then what
+//! it left behind is killed too, and the pipes are read to their end.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::process::ChildStdin;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use crate::capture::{Capture, pump};
+use crate::completed::{Captured, End};
+use crate::error::SandboxError;
+use crate::plan::{Conversation, Plan};
+use crate::spawn::{Keep, Limits, Redaction, Stdin};
+use crate::spawner;
+use crate::tree;
+
+/// How long strays may take to die after KILL.
+const STRAYS: Duration = Duration::from_secs(5);
+/// How long the pipes may stay open once everything that could hold them is dead.
+const PIPES: Duration = Duration::from_secs(2);
+/// The longest report the inner stage may send.
+const REPORT: u64 = 256 << 10;
+
+/// What was seen of a program.
+pub(crate) struct Observed {
+    pub(crate) end: End,
+    pub(crate) stdout: Captured,
+    pub(crate) stderr: Captured,
+    /// What the inner stage said, where there is one.
+    pub(crate) report: Vec<u8>,
+}
+
+/// How a program is watched.
+pub(crate) struct Watch {
+    pub(crate) limits: Limits,
+    pub(crate) stdin: Stdin,
+    pub(crate) keep: Keep,
+    pub(crate) redaction: Redaction,
+}
+
+/// Why the waiting was over.
+enum Cause {
+    Ended(ExitStatus),
+    TimedOut,
+    OutputLimit,
+}
+
+/// Starts the plan's program and watches it to its end. Dropping the future kills everything at once.
+pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, SandboxError> {
+    let Plan { command, reach, placeholders, conversation, program, .. } = plan;
+    let limits = watch.limits;
+    let deadline = sleep(limits.wall);
+    let started = spawner::start(command, reach, placeholders).await;
+    let mut running = started.map_err(|source| SandboxError::Exec { program, source })?;
+    let (stdin, stdout, stderr) = running.pipes();
+
+    let mut out = Capture::new(watch.keep, limits.stdout, watch.redaction);
+    let mut err = Capture::new(watch.keep, limits.stderr, watch.redaction);
+    let mut report = Vec::new();
+    let runaway = Notify::new();
+    let cause;
+    {
+        let mut talk = pin!(async {
+            tokio::join!(
+                pump(stdout, &mut out, limits.runaway, &runaway),
+                pump(stderr, &mut err, limits.runaway, &runaway),
+                feed(stdin, watch.stdin),
+                converse(conversation, &mut report),
+            );
+        });
+        let mut deadline = pin!(deadline);
+        let mut talking = Talking::Yes;
+        cause = loop {
+            tokio::select! {
+                status = running.wait() => break Cause::Ended(status.map_err(supervision("waiting for a process"))?),
+                () = &mut deadline => break Cause::TimedOut,
+                () = runaway.notified() => break Cause::OutputLimit,
+                () = &mut talk, if talking == Talking::Yes => talking = Talking::No,
+            }
+        };
+        if !matches!(cause, Cause::Ended(_)) {
+            running.terminate();
+            let mut grace = pin!(sleep(limits.grace));
+            loop {
+                tokio::select! {
+                    _ = running.wait() => break,
+                    () = &mut grace => {
+                        running.kill();
+                        break;
+                    }
+                    () = &mut talk, if talking == Talking::Yes => talking = Talking::No,
+                }
+            }
+            // A killed process that the kernel does not let go must not hold us: it is named below.
+            if timeout(STRAYS, running.wait()).await.is_err() {
+                return Err(SandboxError::Survivors { pids: vec![running.id()] });
+            }
+        }
+        settle().await?;
+        if talking == Talking::Yes {
+            // Nobody is left to write. If a pipe stays open it was handed to somebody outside our reach,
+            // and what has been read until now is the answer.
+            let _ = timeout(PIPES, talk).await;
+        }
+    }
+    let end = match cause {
+        Cause::Ended(status) => status
+            .code()
+            .map_or_else(|| End::Signalled(status.signal().unwrap_or_default()), End::Exited),
+        Cause::TimedOut => End::TimedOut,
+        Cause::OutputLimit => End::OutputLimit,
+    };
+    Ok(Observed { end, stdout: out.finish(), stderr: err.finish(), report })
+}
+
+/// Whether the pipes are still in use.
+#[derive(PartialEq, Eq)]
+enum Talking {
+    Yes,
+    No,
+}
+
+/// Kills strays until two looks in a row find none; the list of children may miss one that moves while it
+/// is read.
+async fn settle() -> Result<(), SandboxError> {
+    let mut quiet = 0;
+    let mut last: Vec<Pid> = Vec::new();
+    let finished = timeout(STRAYS, async {
+        while quiet < 2 {
+            last = tree::sweep();
+            if last.is_empty() {
+                quiet += 1;
+            } else {
+                quiet = 0;
+                sleep(Duration::from_millis(1)).await;
+            }
+        }
+    })
+    .await;
+    match finished {
+        Ok(()) => Ok(()),
+        Err(_) => {
+            Err(SandboxError::Survivors { pids: last.iter().map(|pid| pid.as_raw_nonzero().get()).collect() })
+        }
+    }
+}
+
+/// Writes the whole input and closes it. A child that does not want it all is no error.
+async fn feed(pipe: Option<ChildStdin>, input: Stdin) {
+    if let (Some(mut pipe), Stdin::Bytes(bytes)) = (pipe, input) {
+        let _ = pipe.write_all(&bytes).await;
+        let _ = pipe.shutdown().await;
+    }
+}
+
+/// Sends the order to the inner stage and reads its report until it closes the socket.
+async fn converse(conversation: Option<Conversation>, report: &mut Vec<u8>) {
+    let Some(Conversation { socket, order }) = conversation else { return };
+    // A failure shows as a report that is missing, which the caller treats as a failed set-up.
+    let Ok(mut socket) = UnixStream::from_std(socket) else { return };
+    if socket.write_all(&order).await.is_ok() && socket.shutdown().await.is_ok() {
+        let _ = socket.take(REPORT).read_to_end(report).await;
+    }
+}
+
+fn supervision(action: &'static str) -> impl Fn(io::Error) -> SandboxError {
+    move |source| SandboxError::Supervision { action, source }
+}

@@ -1,0 +1,193 @@
+//! Which processes descend from which, read from `/proc`, and how whole trees are ended.
+//!
+//! How it works: this process and each program it starts are "child subreapers": a process whose parent
+//! dies goes to the nearest one above it. While a program runs, everything it started is below it, however
+//! often it forked or opened a new session. When it ends, what it left behind becomes our own child. We
+//! start every program in a session of its own, so a child of ours in another session than ours that is
+//! not on the list of running programs is such a stray, and it can be told from children that some other
+//! part of this process started.
+//!
+//! What always holds: a program is put on the list under the same lock under which strays are looked for,
+//! so no program is taken for a stray.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use crate::sys;
+
+/// Rounds of looking for new descendants before the root of a tree is ended regardless.
+const ROUNDS: u32 = 40;
+/// Time between two rounds, for the kernel to end what was killed.
+const ROUND: Duration = Duration::from_micros(250);
+
+/// The programs that are running.
+static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// The list of running programs, locked.
+pub(crate) struct Register(MutexGuard<'static, BTreeSet<i32>>);
+
+impl Register {
+    /// Locks the list.
+    pub(crate) fn lock() -> Self {
+        Self(RUNNING.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts a program on the list.
+    pub(crate) fn add(&mut self, pid: Pid) {
+        self.0.insert(pid.as_raw_nonzero().get());
+    }
+
+    /// Takes a program off the list, once it has been waited for or given up.
+    pub(crate) fn remove(&mut self, pid: Pid) {
+        self.0.remove(&pid.as_raw_nonzero().get());
+    }
+}
+
+/// What `/proc` tells of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    state: u8,
+    parent: i32,
+    session: i32,
+}
+
+/// Ends everything below `root`, then `root`. It is stopped first, so that it cannot start anything new
+/// meanwhile; a descendant whose parent dies stays below it, so none is lost from sight.
+pub(crate) fn kill_tree(root: Pid) {
+    // Errors mean that a process has gone already, which is what we want.
+    let _ = kill_process(root, Signal::STOP);
+    for _ in 0..ROUNDS {
+        let living = living_descendants(root);
+        if living.is_empty() {
+            break;
+        }
+        for pid in living {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(ROUND);
+    }
+    let _ = kill_process(root, Signal::KILL);
+}
+
+/// Sends TERM to every process below `root`, not to `root` itself.
+pub(crate) fn terminate_descendants(root: Pid) {
+    for pid in living_descendants(root) {
+        let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+/// Kills the strays of programs that have ended and reaps those that are dead. Returns who is left.
+pub(crate) fn sweep() -> Vec<Pid> {
+    let register = Register::lock();
+    let myself = rustix::process::getpid();
+    let session = rustix::process::getsid(None).map_or(0, |pid| pid.as_raw_nonzero().get());
+    let mut left = Vec::new();
+    for child in children(myself) {
+        if register.0.contains(&child.as_raw_nonzero().get()) {
+            continue;
+        }
+        let Some(stat) = stat(child) else { continue };
+        if stat.session == session {
+            continue;
+        }
+        if stat.state == b'Z' {
+            let _ = waitpid(Some(child), WaitOptions::NOHANG);
+        } else {
+            for below in living_descendants(child) {
+                let _ = kill_process(below, Signal::KILL);
+            }
+            let _ = kill_process(child, Signal::KILL);
+        }
+        left.push(child);
+    }
+    left
+}
+
+/// Every process below `root` that is not dead yet, parents before their children.
+fn living_descendants(root: Pid) -> Vec<Pid> {
+    let mut found = children(root);
+    let mut seen: BTreeSet<i32> = found.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied() {
+        next += 1;
+        for child in children(pid) {
+            if seen.insert(child.as_raw_nonzero().get()) {
+                found.push(child);
+            }
+        }
+    }
+    found.retain(|pid| stat(*pid).is_some_and(|stat| !matches!(stat.state, b'Z' | b'X')));
+    found
+}
+
+/// The children of a process, whichever of its threads they hang on.
+fn children(parent: Pid) -> Vec<Pid> {
+    let raw = parent.as_raw_nonzero();
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{raw}/task")) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut listed = Listed::No;
+    for thread in threads.flatten() {
+        if let Ok(text) = std::fs::read_to_string(thread.path().join("children")) {
+            listed = Listed::Yes;
+            found.extend(text.split_ascii_whitespace().filter_map(|pid| sys::pid(pid.parse().ok()?)));
+        }
+    }
+    match listed {
+        Listed::Yes => found,
+        Listed::No => children_by_search(raw.get()),
+    }
+}
+
+/// Whether the kernel lists children by parent.
+enum Listed {
+    Yes,
+    No,
+}
+
+/// The children of a process on a kernel that does not list them: every process is asked for its parent.
+fn children_by_search(parent: i32) -> Vec<Pid> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = processes.flatten().filter_map(|entry| sys::pid(entry.file_name().to_str()?.parse().ok()?));
+    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent)).collect()
+}
+
+fn stat(pid: Pid) -> Option<Stat> {
+    let bytes = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    parse_stat(&bytes)
+}
+
+/// Reads the fields after the program's name, which stands in parentheses and may hold anything, other
+/// parentheses and line ends included.
+fn parse_stat(bytes: &[u8]) -> Option<Stat> {
+    let after_name = bytes.iter().rposition(|byte| *byte == b')')? + 1;
+    let text = std::str::from_utf8(bytes.get(after_name..)?).ok()?;
+    let mut fields = text.split_ascii_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    let parent = fields.next()?.parse().ok()?;
+    let session = fields.nth(1)?.parse().ok()?;
+    Some(Stat { state, parent, session })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hostile_program_name_does_not_confuse_the_reader() {
+        let stat = parse_stat(b"12 (a) Z 1 1 1 (\n) S 7 8 9 0 -1 4194560").unwrap();
+        assert_eq!(stat, Stat { state: b'S', parent: 7, session: 9 });
+        assert_eq!(parse_stat(b"12 (x"), None);
+        assert_eq!(parse_stat(b""), None);
+    }
+
+    #[test]
+    fn both_ways_of_finding_children_agree_about_this_process() {
+        let parent = rustix::process::getppid().unwrap();
+        let me = rustix::process::getpid();
+        assert!(children(parent).contains(&me));
+        assert!(children_by_search(parent.as_raw_nonzero().get()).contains(&me));
+    }
+}

@@ -1,0 +1,68 @@
+//! What the two stages of a confined start say to each other, over a socket that only they hold.
+//!
+//! The outer stage sends one [`Order`]; the inner stage answers with [`Report`] lines. The answer is written
+//! before any untrusted code runs, and the inner end of the socket closes itself as that code starts.
+
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize};
+
+use crate::layers::{MissingLayer, ReachedLayer};
+use crate::spawn::{Network, Resources, Strength};
+
+/// A directory and what it must be when the inner stage comes to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) path: OsString,
+    /// Device and inode.
+    pub(crate) identity: (u64, u64),
+}
+
+/// Whether namespaces stand around the inner stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Surroundings {
+    /// Bubblewrap built a private world.
+    Namespaces,
+    /// The machine itself.
+    Machine,
+}
+
+/// What the inner stage is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) program: OsString,
+    /// The name the program is told it was called by.
+    pub(crate) called: OsString,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cwd: Place,
+    pub(crate) writable: Vec<Place>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) network: Network,
+    pub(crate) resources: Resources,
+    pub(crate) strength: Strength,
+}
+
+/// What the inner stage has done; one JSON object a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Report {
+    /// The walls stand; the program is about to start.
+    Ready { reached: Vec<ReachedLayer>, missing: Vec<MissingLayer> },
+    /// A required wall could not be built; nothing was started.
+    Refused { missing: Vec<MissingLayer> },
+    /// Something is not what the order says; nothing was started.
+    Failed { detail: String },
+    /// The kernel did not start the program, for this reason.
+    NotStarted { errno: i32 },
+}
+
+/// The lines of a report, in their order; a line that is not one of ours ends it.
+pub(crate) fn read_report(bytes: &[u8]) -> Vec<Report> {
+    bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map_while(|line| serde_json::from_slice(line).ok())
+        .collect()
+}

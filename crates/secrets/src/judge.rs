@@ -1,0 +1,216 @@
+//! Questions about a candidate that a regex cannot answer: how random it is, whether it is a placeholder, what stands before.
+//!
+//! What always holds: each answer depends on the bytes given and on at most 96 bytes before a position.
+
+/// Shannon entropy in bits for each byte; 0 for nothing and for one repeated byte.
+pub(crate) fn entropy(bytes: &[u8]) -> f32 {
+    let mut counts = [0_u32; 256];
+    for &byte in bytes {
+        counts[usize::from(byte)] += 1;
+    }
+    let total = bytes.len() as f32;
+    counts
+        .iter()
+        .filter(|&&count| count > 0)
+        .map(|&count| {
+            let share = count as f32 / total;
+            -share * share.log2()
+        })
+        .sum()
+}
+
+/// Whether some run of at least eight letters and digits has two of each: words, names and numbers do not.
+pub(crate) fn is_mixed(bytes: &[u8]) -> bool {
+    bytes.split(|byte| !byte.is_ascii_alphanumeric()).any(|run| {
+        let digits = run.iter().filter(|byte| byte.is_ascii_digit()).count();
+        run.len() >= 8 && digits >= 2 && run.len() - digits >= 2
+    })
+}
+
+/// Whether the text stands where a secret will go: `EXAMPLE`, `your-key`, `xxxxx`, `${VAR}`, `<token>`, `password`.
+pub(crate) fn is_placeholder(bytes: &[u8]) -> bool {
+    let text: Vec<u8> = bytes.to_ascii_lowercase();
+    let is_template = match text.as_slice() {
+        [b'$' | b'<' | b'%' | b'[', .., _] | [b'{', .., b'}'] => true,
+        all => all
+            .windows(2)
+            .any(|pair| matches!(pair, b"${" | b"{{" | b"}}" | b"$(")),
+    };
+    is_template
+        || has_long_repeat(&text)
+        || WHOLE.iter().any(|word| word.as_bytes() == text)
+        || PARTS
+            .iter()
+            .any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
+}
+
+/// Where the token begins that ends at `end`, or nothing when it is longer than `longest` bytes.
+pub(crate) fn token_start(bytes: &[u8], end: usize, longest: usize) -> Option<usize> {
+    let length = bytes[..end]
+        .iter()
+        .rev()
+        .take(longest + 1)
+        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'~'))
+        .count();
+    (length <= longest).then_some(end - length)
+}
+
+/// Whether a token can begin at `position`: no letter, digit or underscore before it, except as the end of an escape
+/// (`\n`, `\x22`, `\u0022`, `%3D`) or of a terminal colour.
+pub(crate) fn at_edge(bytes: &[u8], position: usize) -> bool {
+    let before = &bytes[..position];
+    match before {
+        [] => true,
+        [.., last] if !last.is_ascii_alphanumeric() && *last != b'_' => true,
+        [.., b'\\', b'n' | b'r' | b't' | b'b' | b'f' | b'0'] => true,
+        [.., b'%', a, b] | [.., b'\\', b'x', a, b] if [a, b].iter().all(|c| c.is_ascii_hexdigit()) => true,
+        [.., b'\\', b'u', a, b, c, d] if [a, b, c, d].iter().all(|c| c.is_ascii_hexdigit()) => true,
+        [.., b'm'] => {
+            let mut colour = before[..position - 1].iter().rev().take(16);
+            colour.find(|byte| !byte.is_ascii_digit() && **byte != b';') == Some(&b'[')
+        }
+        _ => false,
+    }
+}
+
+/// Whether bytes of this kind carry a token on: the alphabets of Base64 in both forms, hexadecimal, and the dots of a JWT.
+pub(crate) fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'=' | b'.' | b'~')
+}
+
+fn has_long_repeat(text: &[u8]) -> bool {
+    text.windows(5)
+        .any(|five| five.iter().all(|byte| *byte == five[0]))
+}
+
+const PARTS: &[&str] = &[
+    "example",
+    "sample",
+    "dummy",
+    "placeholder",
+    "changeme",
+    "change-me",
+    "change_me",
+    "replace",
+    "redacted",
+    "your-",
+    "your_",
+    "insert-",
+    "insert_",
+    "notreal",
+    "not-real",
+    "foobar",
+    "abcdef123",
+    "123456789",
+];
+
+const WHOLE: &[&str] = &[
+    "password",
+    "passwd",
+    "pass",
+    "passw0rd",
+    "pwd",
+    "pw",
+    "secret",
+    "token",
+    "user",
+    "username",
+    "root",
+    "admin",
+    "postgres",
+    "mysql",
+    "guest",
+    "test",
+    "testing",
+    "foo",
+    "bar",
+    "baz",
+    "xxx",
+    "***",
+    "...",
+    "key",
+    "string",
+    "none",
+    "null",
+    "redis",
+    "rabbitmq",
+    "mongo",
+    "credentials",
+    "apikey",
+    "api_key",
+    "mypassword",
+    "hunter2",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entropy_counts_bits() {
+        assert_eq!(entropy(b""), 0.0);
+        assert_eq!(entropy(b"aaaa"), 0.0);
+        assert!((entropy(b"abcdefgh") - 3.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn placeholders_are_known() {
+        for text in [
+            "EXAMPLE",
+            "xxxxxxxx",
+            "${VAR}",
+            "<token>",
+            "your-key-here",
+            "a${B}c",
+            "{name}",
+            "{{x}}",
+            "password",
+        ] {
+            assert!(is_placeholder(text.as_bytes()), "{text}");
+        }
+        for text in ["q9Zt4Lm2Ws", "s3cr3tPa55", "a{b"] {
+            assert!(!is_placeholder(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_and_numbers_are_not_mixed() {
+        for text in [
+            "next_token_v2_handler",
+            "1234567890123",
+            "AbstractFactory",
+            "a1b2",
+        ] {
+            assert!(!is_mixed(text.as_bytes()), "{text}");
+        }
+        assert!(is_mixed(b"x_a1b2c3d4"));
+    }
+
+    #[test]
+    fn edges_see_through_escapes_and_colours() {
+        for text in [
+            "",
+            " ",
+            "\\n",
+            "%3D",
+            "\\u0022",
+            "\\x22",
+            "\u{1b}[31m",
+            "\u{1b}[1;31m",
+            "=",
+            "é",
+        ] {
+            assert!(at_edge(text.as_bytes(), text.len()), "{text:?}");
+        }
+        for text in ["a", "_", "x9", "31m", "%zz", "\\a", "um"] {
+            assert!(!at_edge(text.as_bytes(), text.len()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_is_too_long_has_no_start() {
+        assert_eq!(token_start(b"= abcd:", 6, 4), Some(2));
+        assert_eq!(token_start(b"= abcd:", 6, 3), None);
+        assert_eq!(token_start(b"abcd", 4, 4), Some(0));
+    }
+}

@@ -1,0 +1,203 @@
+//! The scanner: all rules behind one keyword automaton, and the whole-text ways to use it.
+//!
+//! What always holds: a scan is linear in its input, its result is sorted and free of overlaps, and no secret leaves in it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use crate::rule::{self, Rule, RuleId, RulesError};
+use crate::stream::StreamRedactor;
+use crate::walk::{Input, Span, Walk};
+
+pub(crate) const BUILTIN_RULES: &str = include_str!("../rules.toml");
+
+/// A set of secret rules, ready to scan. Cheap to share between threads.
+pub struct Scanner {
+    rules: Vec<Rule>,
+    automaton: AhoCorasick,
+    /// For each pattern of the automaton, the rules that it belongs to.
+    rules_of: Vec<Vec<usize>>,
+}
+
+/// One secret that a scan found. It says where, never what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretMatch<'s> {
+    /// The rule that found it; where several did, the one that stands first.
+    pub rule: &'s RuleId,
+    /// What it looks like, as words after "this looks like".
+    pub description: &'s str,
+    /// Its bytes in the scanned text.
+    pub range: Range<usize>,
+    /// The line it begins in, counted from 1.
+    pub line: u64,
+}
+
+/// A text without its secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redacted<'a> {
+    /// The text, each secret replaced by `[secret:<rule-id>]`; borrowed when there was none.
+    pub text: Cow<'a, str>,
+    /// How many were replaced.
+    pub count: u64,
+}
+
+impl Scanner {
+    /// The rules that Crucible brings along, read on first use.
+    #[must_use]
+    pub fn builtin() -> &'static Self {
+        static BUILTIN: LazyLock<Scanner> = LazyLock::new(|| {
+            Scanner::from_toml(BUILTIN_RULES).unwrap_or_else(|error| {
+                // Going on without rules would let every secret through.
+                unreachable!("the tests of this crate read these rules: {error}")
+            })
+        });
+        &BUILTIN
+    }
+
+    /// A scanner for the rules in `text`, written as `rules.toml` explains.
+    ///
+    /// # Errors
+    /// When the text is no TOML document of rules, a rule contradicts itself, or two have one id.
+    pub fn from_toml(text: &str) -> Result<Self, RulesError> {
+        let rules = rule::parse(text)?;
+        let mut by_keyword: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (index, rule) in rules.iter().enumerate() {
+            for keyword in &rule.keywords {
+                let rules = by_keyword.entry(keyword.to_ascii_lowercase()).or_default();
+                // Two spellings of one keyword are one keyword.
+                if rules.last() != Some(&index) {
+                    rules.push(index);
+                }
+            }
+        }
+        let automaton = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(by_keyword.keys())?;
+        Ok(Self {
+            rules,
+            automaton,
+            rules_of: by_keyword.into_values().collect(),
+        })
+    }
+
+    /// Every secret in `bytes`, in order, none overlapping another.
+    #[must_use]
+    pub fn scan(&self, bytes: &[u8]) -> Vec<SecretMatch<'_>> {
+        let mut line = 1;
+        let mut counted = 0;
+        let locate = |span: Span| {
+            line += bytes[counted..span.start]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count() as u64;
+            counted = span.start;
+            let rule = &self.rules[span.rule];
+            SecretMatch {
+                rule: &rule.id,
+                description: &rule.description,
+                range: span.start..span.end,
+                line,
+            }
+        };
+        self.spans(bytes).into_iter().map(locate).collect()
+    }
+
+    /// `text` with each secret replaced by `[secret:<rule-id>]`.
+    #[must_use]
+    pub fn redact<'a>(&self, text: &'a str) -> Redacted<'a> {
+        let mut spans = self.spans(text.as_bytes());
+        if spans.is_empty() {
+            return Redacted {
+                text: Cow::Borrowed(text),
+                count: 0,
+            };
+        }
+        for span in &mut spans {
+            span.start = text.floor_char_boundary(span.start);
+            span.end = text.ceil_char_boundary(span.end);
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut from = 0;
+        for span in &spans {
+            out.push_str(&text[from.min(span.start)..span.start]);
+            out.push_str(&self.marker(*span));
+            from = span.end;
+        }
+        out.push_str(&text[from..]);
+        Redacted {
+            text: Cow::Owned(out),
+            count: spans.len() as u64,
+        }
+    }
+
+    /// `bytes` with each secret replaced by `[secret:<rule-id>]`, and how many there were.
+    #[must_use]
+    pub fn redact_bytes(&self, bytes: &[u8]) -> (Vec<u8>, u64) {
+        let spans = self.spans(bytes);
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut from = 0;
+        for span in &spans {
+            out.extend_from_slice(&bytes[from..span.start]);
+            out.extend_from_slice(self.marker(*span).as_bytes());
+            from = span.end;
+        }
+        out.extend_from_slice(&bytes[from..]);
+        (out, spans.len() as u64)
+    }
+
+    /// A redactor for bytes that come piece by piece.
+    #[must_use]
+    pub fn redactor(&self) -> StreamRedactor<'_> {
+        StreamRedactor::new(self)
+    }
+
+    pub(crate) fn rule(&self, index: usize) -> &Rule {
+        &self.rules[index]
+    }
+
+    pub(crate) fn marker(&self, span: Span) -> String {
+        format!("[secret:{}]", self.rules[span.rule].id)
+    }
+
+    /// Appends every keyword that begins within `begins`, with a rule that it belongs to, ordered by begin and rule.
+    pub(crate) fn keywords_in(
+        &self,
+        buffer: &[u8],
+        begins: Range<usize>,
+        hits: &mut Vec<(Range<usize>, usize)>,
+    ) {
+        let reach = buffer.len().min(begins.end + self.automaton.max_pattern_len());
+        for hit in self.automaton.find_overlapping_iter(&buffer[begins.start..reach]) {
+            let range = begins.start + hit.start()..begins.start + hit.end();
+            if range.start < begins.end {
+                hits.extend(
+                    self.rules_of[hit.pattern()]
+                        .iter()
+                        .map(|rule| (range.clone(), *rule)),
+                );
+            }
+        }
+        hits.sort_unstable_by_key(|(range, rule)| (range.start, *rule, range.end));
+    }
+
+    fn spans(&self, bytes: &[u8]) -> Vec<Span> {
+        let mut walk = Walk::new(self);
+        walk.advance(bytes, Input::Whole);
+        walk.spans
+    }
+}
+
+impl fmt::Debug for Scanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scanner")
+            .field("rules", &self.rules.len())
+            .finish_non_exhaustive()
+    }
+}

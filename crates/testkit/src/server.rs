@@ -1,0 +1,51 @@
+//! A server on its own thread, so that asynchronous tests, paused clocks and tests of the real binary can all use it.
+
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+
+use axum::Router;
+use tokio::sync::oneshot;
+
+/// A server on a free loopback port that ends, connections and all, when this is dropped.
+pub(crate) struct LoopbackServer {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LoopbackServer {
+    pub(crate) fn start(router: Router) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
+        listener.set_nonblocking(true).expect("a non-blocking listener");
+        let address = listener.local_addr().expect("the listener's address");
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime for the server");
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("the listener in the runtime");
+                let serve = axum::serve(listener, router);
+                tokio::select! {
+                    _ = stopped => {}
+                    outcome = serve.into_future() => outcome.expect("the server serves"),
+                }
+            });
+        });
+        Self { address, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for LoopbackServer {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _gone_already = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The gate `behavior_catalog_check`: do code, index and pages agree? Judged by whoever reads them.
+
+use crucible_model::Verdict;
+
+use super::{Gate, GateOutcome, carried};
+
+/// Code markers, the behaviour index and its pages agree in both directions.
+#[derive(Debug, Clone, Copy)]
+pub struct BehaviorCatalogCheck;
+
+impl Gate for BehaviorCatalogCheck {
+    fn id(&self) -> &'static str {
+        "behavior_catalog_check"
+    }
+
+    fn about(&self) -> &'static str {
+        "Code markers, the behaviour index and its pages agree in both directions."
+    }
+
+    fn judge(&self, outcomes: &[GateOutcome]) -> Option<Verdict> {
+        carried(self.id(), outcomes)
+    }
+}

@@ -1,0 +1,181 @@
+//! What goes into checking a gate and what comes out of it.
+
+use std::time::Duration;
+
+use crucible_model::Verdict;
+use crucible_sandbox::{Captured, IsolationReceipt};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::id::GateId;
+
+/// A command of the repository that must end with exit code 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateSpec {
+    /// Its name.
+    pub id: GateId,
+    /// The program and its arguments; no shell is between.
+    pub command: Vec<String>,
+    /// How long it may take; in JSON `timeout_ms`, milliseconds.
+    #[serde(rename = "timeout_ms", serialize_with = "to_millis", deserialize_with = "from_millis")]
+    pub timeout: Duration,
+    /// Where it was found: `Cargo.toml`, `.crucible/config.toml`.
+    pub source: String,
+}
+
+/// A gate to be checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GateInput {
+    /// By running a command.
+    Command(GateSpec),
+    /// By carrying along what a judge already decided.
+    Verdict {
+        /// The gate's name.
+        id: GateId,
+        /// What was decided.
+        verdict: Verdict,
+    },
+}
+
+/// What came of a gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GateOutcome {
+    /// A command was run, or could not be.
+    Ran(GateRun),
+    /// A judge decided.
+    Judged {
+        /// The gate's name.
+        id: GateId,
+        /// What was decided.
+        verdict: Verdict,
+    },
+}
+
+/// What came of running one command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateRun {
+    /// The gate's name.
+    pub id: GateId,
+    /// The command as it was given.
+    pub command: Vec<String>,
+    /// How it ended.
+    pub end: GateEnd,
+    /// How long it took. For people; no artifact holds it.
+    pub duration: Duration,
+    /// The end of its standard output, redacted.
+    pub stdout: Captured,
+    /// The end of its standard error, redacted.
+    pub stderr: Captured,
+    /// The walls that stood around it; absent when nothing was started.
+    pub isolation: Option<IsolationReceipt>,
+}
+
+/// How a gate's command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GateEnd {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By this signal.
+    Signalled(i32),
+    /// By us, after this time.
+    TimedOut {
+        /// The time it had.
+        after: Duration,
+    },
+    /// By us, because it printed without end.
+    OutputLimit,
+    /// It never started.
+    NotStarted {
+        /// What stood in the way.
+        why: NotStarted,
+        /// The same in words.
+        message: String,
+    },
+}
+
+/// Why a command never started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotStarted {
+    /// The command has no words.
+    EmptyCommand,
+    /// There is no such program, or it is none.
+    ToolMissing,
+    /// The sandbox could not be set up as demanded.
+    Sandbox,
+}
+
+impl GateOutcome {
+    /// The gate's name.
+    #[must_use]
+    pub fn id(&self) -> &GateId {
+        match self {
+            Self::Ran(run) => &run.id,
+            Self::Judged { id, .. } => id,
+        }
+    }
+}
+
+impl GateRun {
+    /// The command on one line, its words quoted where a shell would need it.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        command_line(&self.command)
+    }
+
+    /// The exit code as shells spell it: the command's own; 128 and the signal; 124 for time, 125 for output,
+    /// 126 for a sandbox that refused, 127 for a program that is not there.
+    #[must_use]
+    pub fn exit_code(&self) -> i32 {
+        match &self.end {
+            GateEnd::Exited(code) => *code,
+            GateEnd::Signalled(signal) => 128 + signal,
+            GateEnd::TimedOut { .. } => 124,
+            GateEnd::OutputLimit => 125,
+            GateEnd::NotStarted { why: NotStarted::Sandbox, .. } => 126,
+            GateEnd::NotStarted { why: NotStarted::ToolMissing | NotStarted::EmptyCommand, .. } => 127,
+        }
+    }
+}
+
+pub(crate) fn command_line(command: &[String]) -> String {
+    let plain = |word: &str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte))
+    };
+    let quote = |word: &String| {
+        if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    };
+    command.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+fn to_millis<S: Serializer>(timeout: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn from_millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    u64::deserialize(deserializer).map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_shows_its_words() {
+        let words = ["cargo", "test", "a b", "", "it's"].map(str::to_owned);
+        assert_eq!(command_line(&words), r"cargo test 'a b' '' 'it'\''s'");
+    }
+
+    #[test]
+    fn a_spec_is_plain_json() {
+        let spec = GateSpec {
+            id: "lite".parse().unwrap(),
+            command: vec!["true".to_owned()],
+            timeout: Duration::from_secs(2),
+            source: "Cargo.toml".to_owned(),
+        };
+        let text = serde_json::to_string(&spec).unwrap();
+        assert_eq!(text, r#"{"id":"lite","command":["true"],"timeout_ms":2000,"source":"Cargo.toml"}"#);
+        assert_eq!(serde_json::from_str::<GateSpec>(&text).unwrap(), spec);
+        assert!(serde_json::from_str::<GateSpec>(&text.replace("lite", "../x")).is_err());
+    }
+}

@@ -1,0 +1,213 @@
+//! Decides what the outcomes of gates mean. Pure: from outcomes to findings.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crucible_model::{Code, Finding, Verdict};
+use crucible_sandbox::{Captured, Extent, IsolationLevel, Requested};
+
+use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
+
+/// What must have been checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Requirements<'a> {
+    /// The gates that the plan declares. Each must have been executed.
+    pub declared: &'a [GateId],
+    /// Whether a command of the repository must be among them.
+    pub command_gate: CommandGate,
+}
+
+/// Whether a change can pass without any command of the repository having run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CommandGate {
+    /// No: a change that nothing was run on has not been tried.
+    #[default]
+    Required,
+    /// Yes, because the configuration says so.
+    Optional,
+}
+
+/// The findings about all outcomes: one list, in the order of the built-in gates, then other verdicts, then
+/// what was declared or required and is not there.
+#[must_use]
+pub fn judge(outcomes: &[GateOutcome], requirements: &Requirements<'_>) -> Verdict {
+    let mut verdict = Verdict::default();
+    for (_, findings) in by_gate(outcomes, requirements) {
+        verdict.merge(findings);
+    }
+    verdict
+}
+
+/// The findings with the gate that each group is about; `None` stands for the set of gates as a whole.
+pub(crate) fn by_gate(
+    outcomes: &[GateOutcome],
+    requirements: &Requirements<'_>,
+) -> Vec<(Option<GateId>, Verdict)> {
+    let mut groups = Vec::new();
+    for outcome in outcomes {
+        groups.push((Some(outcome.id().clone()), judge_outcome(outcome)));
+    }
+    let mut whole = Verdict::default();
+    if outcomes.is_empty() {
+        whole.push(Finding::error(
+            Code::new("verify-no-gates"),
+            "gates",
+            "nothing was checked, so nothing passes; name gates in `.crucible/config.toml`",
+        ));
+    } else if requirements.command_gate == CommandGate::Required
+        && !outcomes.iter().any(|outcome| matches!(outcome, GateOutcome::Ran(_)))
+    {
+        whole.push(Finding::error(
+            Code::new("verify-no-command-gate"),
+            "gates",
+            "no command of the repository was run on the change; name one in `.crucible/config.toml`",
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    for outcome in outcomes {
+        if !seen.insert(outcome.id()) {
+            whole.push(Finding::error(
+                Code::new("verify-gate-duplicate"),
+                outcome.id().as_str(),
+                "two gates have this name; give each its own",
+            ));
+        }
+    }
+    for declared in requirements.declared {
+        let builtin = builtin_gates().iter().find(|gate| gate.id() == declared.as_str());
+        let executed = match builtin {
+            Some(gate) => gate.judge(outcomes).is_some(),
+            None => seen.contains(declared),
+        };
+        if !executed {
+            whole.push(Finding::error(
+                Code::new("verify-gate-not-executed"),
+                declared.as_str(),
+                "the plan declares this gate and nothing was executed for it",
+            ));
+        }
+    }
+    groups.push((None, whole));
+    groups
+}
+
+fn judge_outcome(outcome: &GateOutcome) -> Verdict {
+    match outcome {
+        GateOutcome::Judged { verdict, .. } => verdict.clone(),
+        GateOutcome::Ran(run) => judge_run(run),
+    }
+}
+
+/// The findings about one command: an error unless it exited with 0; warnings where it ran no test, was
+/// isolated only in part, or printed more than was kept; an info where secrets were replaced in its output.
+#[must_use]
+pub fn judge_run(run: &GateRun) -> Verdict {
+    let mut verdict = Verdict::default();
+    let subject = run.id.as_str();
+    if let Some((code, hint)) = failure(run) {
+        verdict.push(Finding::error(code, subject, hint));
+    } else if no_tests_ran(&run.command, &run.stdout.text(), &run.stderr.text()) {
+        verdict.push(Finding::warning(
+            Code::new("verify-no-tests-ran"),
+            subject,
+            format!("`{}` ended well without running a test; it says nothing about the change", run.command_line()),
+        ));
+    }
+    if let Some(receipt) = &run.isolation
+        && (receipt.level != IsolationLevel::Full || receipt.requested == Requested::Off)
+    {
+        let missing: Vec<String> = receipt.missing.iter().map(|lost| lost.layer.to_string()).collect();
+        verdict.push(Finding::warning(
+            Code::new("verify-isolation-partial"),
+            subject,
+            format!("it ran without these walls: {}; see `crucible sandbox status`", missing.join(", ")),
+        ));
+    }
+    for (name, captured) in [("standard output", &run.stdout), ("standard error", &run.stderr)] {
+        stream_findings(&mut verdict, subject, name, captured);
+    }
+    verdict
+}
+
+fn failure(run: &GateRun) -> Option<(Code, String)> {
+    let command = run.command_line();
+    match &run.end {
+        GateEnd::Exited(0) => None,
+        GateEnd::Exited(code) => Some((
+            Code::new("verify-gate-failed"),
+            format!("`{command}` exited with {code} ({})", crate::classify::classify(run).as_str()),
+        )),
+        GateEnd::Signalled(signal) => {
+            Some((Code::new("verify-gate-killed"), format!("`{command}` was ended by signal {signal}")))
+        }
+        GateEnd::TimedOut { after } => Some((
+            Code::new("verify-gate-timeout"),
+            format!("`{command}` was ended after {}; give it more time or make it faster", seconds(*after)),
+        )),
+        GateEnd::OutputLimit => Some((
+            Code::new("verify-gate-output-limit"),
+            format!("`{command}` was ended because it printed without end"),
+        )),
+        GateEnd::NotStarted { why: NotStarted::EmptyCommand | NotStarted::ToolMissing, message } => {
+            Some((Code::new("verify-tool-missing"), message.clone()))
+        }
+        GateEnd::NotStarted { why: NotStarted::Sandbox, message } => {
+            Some((Code::new("verify-sandbox-refused"), message.clone()))
+        }
+    }
+}
+
+fn stream_findings(verdict: &mut Verdict, subject: &str, name: &str, captured: &Captured) {
+    if captured.extent == Extent::Cut {
+        verdict.push(Finding::info(
+            Code::new("verify-log-cut"),
+            subject,
+            format!("only the last {} of its {name}'s bytes were kept", captured.bytes.len()),
+        ));
+    }
+    if captured.redacted > 0 {
+        verdict.push(Finding::info(
+            Code::new("verify-log-redacted"),
+            subject,
+            format!("{} secrets were replaced in its {name}", captured.redacted),
+        ));
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    match (time.as_secs(), time.subsec_millis()) {
+        (whole, 0) => format!("{whole} s"),
+        (whole, millis) => format!("{whole}.{millis:03} s"),
+    }
+}
+
+/// Whether a test command ended well although it ran no test at all, by what it printed: cargo's `running 0
+/// tests` with no other count, pytest's `no tests ran`, go's `no test files` with no package that had some.
+#[must_use]
+pub fn no_tests_ran(command: &[String], stdout: &str, stderr: &str) -> bool {
+    let has = |word: &str| command.iter().any(|given| given == word);
+    let is = |program: &str| command.first().is_some_and(|first| first.rsplit('/').next() == Some(program));
+    let lines = || stdout.lines().chain(stderr.lines()).map(str::trim);
+    if is("cargo") && has("nextest") {
+        lines().any(|line| line.starts_with("Starting 0 tests"))
+    } else if is("cargo") && has("test") {
+        let count = |line: &str| line.strip_prefix("running ")?.split(' ').next()?.parse::<u64>().ok();
+        let mut counts = lines().filter_map(count).peekable();
+        counts.peek().is_some() && counts.all(|count| count == 0)
+    } else if is("pytest") || has("pytest") {
+        lines().any(|line| {
+            line.trim_matches(['=', ' ']).starts_with("no tests ran") || line.starts_with("collected 0 items")
+        })
+    } else if is("go") && has("test") {
+        let untested = lines().any(|line| line.contains("[no test files]") || line.contains("[no tests to run]"));
+        let tested = |line: &str| {
+            line.starts_with("ok") && !line.contains("[no test files]") && !line.contains("[no tests to run]")
+        };
+        untested && !lines().any(tested)
+    } else {
+        lines().any(|line| line == "Ran 0 tests in 0.000s" || line == "No tests found, exiting with code 0")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+//! `artifacts/verify_report.json` (seed 003 I), as a pure function of what the gates came to.
+//!
+//! The seed's fields are as it writes them; what is added is optional and holds no clock, so that the same
+//! change verified twice gives the same bytes.
+
+use std::collections::BTreeSet;
+
+use crucible_model::{CanonicalError, Digest, Finding, Level, to_canonical_json};
+use crucible_sandbox::{IsolationLevel, Layer};
+use serde::{Deserialize, Serialize};
+
+use crate::gate::{GateId, GateOutcome, builtin_gates};
+use crate::judge::{Requirements, by_gate};
+
+/// The report on one attempt at a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VerifyReport {
+    /// The schema of this document.
+    #[serde(default)]
+    pub schema_version: ReportVersion,
+    /// Whether the change may land.
+    pub result: VerifyResult,
+    /// Which set of gates was checked.
+    pub gate: GateLevel,
+    /// Which attempt this is, from 1.
+    pub iteration: u64,
+    /// How many attempts there may be.
+    pub max_iterations: u64,
+    /// The commands that were run, in their order.
+    pub commands: Vec<CommandRow>,
+    /// Why the change may not land; empty exactly when the result is PASS.
+    pub failures: Vec<Failure>,
+    /// Where the evidence lies, relative to the run directory.
+    pub paths: ReportPaths,
+    /// What deserves a look although it refuses nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Finding>,
+    /// The gates that were executed, by name; `lite` stands for the repository's commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub executed_gates: Vec<GateId>,
+    /// The walls around each command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolation: Vec<GateIsolation>,
+    /// The digest of the plan that the change was judged by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_digest: Option<Digest>,
+    /// The digest of the patch that was verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch_digest: Option<Digest>,
+    /// The id of the git tree that was verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+}
+
+/// The schema id of a verify report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReportVersion {
+    /// The only version there is.
+    #[default]
+    #[serde(rename = "crucible-verify-report-v1")]
+    V1,
+}
+
+/// What a report says in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum VerifyResult {
+    /// The change may land.
+    Pass,
+    /// It may not.
+    Fail,
+}
+
+/// Which set of gates was checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GateLevel {
+    /// The quick set.
+    #[default]
+    Lite,
+    /// Everything.
+    Full,
+}
+
+/// One command that was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandRow {
+    /// The command on one line.
+    pub cmd: String,
+    /// How it ended, as [`crate::GateRun::exit_code`] spells it.
+    pub exit_code: i32,
+}
+
+/// One reason why a change may not land.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// The code of the finding.
+    pub kind: String,
+    /// The gate it is about, or what was missing.
+    pub id: String,
+    /// What happened, one sentence.
+    pub message: String,
+}
+
+/// The walls around one gate's command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateIsolation {
+    /// Which gate.
+    pub gate: GateId,
+    /// How much of the isolation stood.
+    pub level: IsolationLevel,
+    /// The layers that stood.
+    pub reached: Vec<Layer>,
+    /// The layers that did not.
+    pub missing: Vec<Layer>,
+}
+
+/// Where the evidence lies, relative to the run directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportPaths {
+    /// The story of the run.
+    pub trace: String,
+    /// This report.
+    pub verify_report: String,
+    /// The failure bundle, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
+    /// What the commands printed.
+    pub stdout_log: String,
+    /// What the commands printed as errors.
+    pub stderr_log: String,
+    /// The plan, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// The patch, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+}
+
+impl Default for ReportPaths {
+    /// The seed's places, without the optional ones.
+    fn default() -> Self {
+        Self {
+            trace: "TRACE.md".to_owned(),
+            verify_report: "artifacts/verify_report.json".to_owned(),
+            bundle: None,
+            stdout_log: "logs/verify.stdout.log".to_owned(),
+            stderr_log: "logs/verify.stderr.log".to_owned(),
+            plan: None,
+            patch: None,
+        }
+    }
+}
+
+/// Everything a report is made of.
+#[derive(Debug, Clone)]
+pub struct ReportInput<'a> {
+    /// Which set of gates was checked.
+    pub gate: GateLevel,
+    /// Which attempt this is, from 1.
+    pub iteration: u64,
+    /// How many attempts there may be.
+    pub max_iterations: u64,
+    /// What came of the gates.
+    pub outcomes: &'a [GateOutcome],
+    /// What must have been checked.
+    pub requirements: Requirements<'a>,
+    /// Where the evidence lies.
+    pub paths: ReportPaths,
+    /// The digest of the plan.
+    pub plan_digest: Option<Digest>,
+    /// The digest of the patch.
+    pub patch_digest: Option<Digest>,
+    /// The id of the git tree.
+    pub tree: Option<String>,
+}
+
+/// Makes the report. The result is PASS exactly when no finding is an error.
+#[must_use]
+pub fn report(input: &ReportInput<'_>) -> VerifyReport {
+    let mut failures = Vec::new();
+    let mut warnings = Vec::new();
+    for (gate, verdict) in by_gate(input.outcomes, &input.requirements) {
+        for finding in verdict.findings() {
+            if finding.level == Level::Error {
+                failures.push(as_failure(gate.as_ref(), finding));
+            } else {
+                warnings.push(finding.clone());
+            }
+        }
+    }
+    if input.iteration > input.max_iterations {
+        failures.push(Failure {
+            kind: "verify-iterations-exceeded".to_owned(),
+            id: "iterations".to_owned(),
+            message: format!("this is attempt {} of {} allowed ones", input.iteration, input.max_iterations),
+        });
+    }
+    let result = if failures.is_empty() { VerifyResult::Pass } else { VerifyResult::Fail };
+    VerifyReport {
+        schema_version: ReportVersion::V1,
+        result,
+        gate: input.gate,
+        iteration: input.iteration,
+        max_iterations: input.max_iterations,
+        commands: commands(input.outcomes),
+        failures,
+        paths: input.paths.clone(),
+        warnings,
+        executed_gates: executed(input.outcomes),
+        isolation: isolation(input.outcomes),
+        plan_digest: input.plan_digest,
+        patch_digest: input.patch_digest,
+        tree: input.tree.clone(),
+    }
+}
+
+impl VerifyReport {
+    /// The report as canonical JSON: the bytes of `artifacts/verify_report.json`.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`to_canonical_json`] does, which this shape never makes it do.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, CanonicalError> {
+        to_canonical_json(self)
+    }
+}
+
+fn as_failure(gate: Option<&GateId>, finding: &Finding) -> Failure {
+    let id = gate.map_or(finding.subject.as_str(), GateId::as_str).to_owned();
+    let message = if id == finding.subject {
+        finding.hint.clone()
+    } else {
+        format!("{}: {}", finding.subject, finding.hint)
+    };
+    Failure { kind: finding.code.as_str().to_owned(), id, message }
+}
+
+fn commands(outcomes: &[GateOutcome]) -> Vec<CommandRow> {
+    let row = |outcome: &GateOutcome| match outcome {
+        GateOutcome::Ran(run) => Some(CommandRow { cmd: run.command_line(), exit_code: run.exit_code() }),
+        GateOutcome::Judged { .. } => None,
+    };
+    outcomes.iter().filter_map(row).collect()
+}
+
+/// The built-in gates of which something was executed, then every other name in its order.
+fn executed(outcomes: &[GateOutcome]) -> Vec<GateId> {
+    let builtin = builtin_gates().iter().filter(|gate| gate.judge(outcomes).is_some());
+    let names = builtin.filter_map(|gate| gate.id().parse().ok());
+    let mut seen = BTreeSet::new();
+    names.chain(outcomes.iter().map(|outcome| outcome.id().clone())).filter(|id| seen.insert(id.clone())).collect()
+}
+
+fn isolation(outcomes: &[GateOutcome]) -> Vec<GateIsolation> {
+    let row = |outcome: &GateOutcome| {
+        let GateOutcome::Ran(run) = outcome else { return None };
+        let receipt = run.isolation.as_ref()?;
+        Some(GateIsolation {
+            gate: run.id.clone(),
+            level: receipt.level,
+            reached: receipt.reached.iter().map(|reached| reached.layer).collect(),
+            missing: receipt.missing.iter().map(|missing| missing.layer).collect(),
+        })
+    };
+    outcomes.iter().filter_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests;

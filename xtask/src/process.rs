@@ -1,0 +1,123 @@
+//! Starting other programs: shown before they run, in the workspace's folder, with a clean view of cargo.
+//!
+//! `cargo run` leaves variables about this package in the environment. Build scripts that watch those
+//! would build again under every task, so they are taken out before another cargo is started.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::error::TaskError;
+use crate::root::Root;
+
+/// One program with its arguments, not yet started.
+#[derive(Debug)]
+pub(crate) struct Call {
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    folder: PathBuf,
+}
+
+impl Call {
+    /// A call of `program` in the workspace's folder.
+    pub(crate) fn new(root: &Root, program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            folder: root.path().to_owned(),
+        }
+    }
+
+    /// A call of the cargo that runs this task.
+    pub(crate) fn cargo(root: &Root) -> Self {
+        Self::new(root, env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    }
+
+    /// Adds arguments.
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args
+            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets one variable of the environment.
+    pub(crate) fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Shows the command, runs it with this program's streams, and fails when it does.
+    pub(crate) fn run(&self) -> Result<(), TaskError> {
+        eprintln!("$ {}", self.shown());
+        let status = self.command().status().map_err(|source| TaskError::Spawn {
+            command: self.shown(),
+            source,
+        })?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(TaskError::Failed {
+                command: self.shown(),
+                status,
+            })
+        }
+    }
+
+    /// Runs the command without a word and tells whether it succeeded; a program that is not there did not.
+    pub(crate) fn succeeds(&self) -> bool {
+        let outcome = self
+            .command()
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        outcome.is_ok_and(|status| status.success())
+    }
+
+    /// The command line as a person would type it.
+    pub(crate) fn shown(&self) -> String {
+        let program = PathBuf::from(&self.program);
+        let program = program.file_name().unwrap_or(&self.program);
+        let words = std::iter::once(program).chain(self.args.iter().map(OsString::as_os_str));
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).current_dir(&self.folder);
+        for (name, _) in env::vars_os() {
+            if describes_this_package(&name) {
+                command.env_remove(name);
+            }
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+fn describes_this_package(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("CARGO_PKG_")
+        || name.starts_with("CARGO_MANIFEST_")
+        || name.starts_with("CARGO_BIN_")
+        || matches!(name.as_ref(), "CARGO_CRATE_NAME" | "CARGO_PRIMARY_PACKAGE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_about_this_package_are_told_from_settings() {
+        assert!(describes_this_package(OsStr::new("CARGO_PKG_NAME")));
+        assert!(describes_this_package(OsStr::new("CARGO_MANIFEST_DIR")));
+        assert!(!describes_this_package(OsStr::new("CARGO_TARGET_DIR")));
+        assert!(!describes_this_package(OsStr::new("CARGO_HOME")));
+    }
+}

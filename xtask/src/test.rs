@@ -1,0 +1,225 @@
+//! `cargo xtask test`: installs what the tests need, runs every test, and ends with one line of counts.
+//!
+//! The tests run under nextest, each in its own process; documentation examples under `cargo test
+//! --doc`, only for the crates that have any. Live tests (named `live_…`, they need a real model
+//! server) run with `--live`. The counts come from the runner's own report, never from a
+//! guess: no report is an error.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::error::TaskError;
+use crate::process::Call;
+use crate::root::Root;
+use crate::tidy::{Reach, Workspace};
+use crate::tools;
+
+/// What the tests are run with.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct TestArgs {
+    /// Also run the live tests, against the model server that the environment names.
+    #[arg(long)]
+    live: bool,
+    /// Handed to `cargo nextest run`: `-p crucible-patch`, a name filter. Narrows the run to what it selects.
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "NEXTEST ARGS"
+    )]
+    nextest: Vec<String>,
+}
+
+/// Runs the tests.
+pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
+    let start = Instant::now();
+    tools::git(root)?;
+    tools::bubblewrap(root)?;
+    let nextest = tools::nextest(root)?;
+
+    let report = root.target().join("nextest/default/junit.xml");
+    remove_old(&report)?;
+    let outcome = Call::new(root, nextest).args(nextest_args(args)).run();
+    let counts = fs::read_to_string(&report)
+        .ok()
+        .and_then(|xml| Counts::read(&xml));
+    if let Err(error) = outcome {
+        if let Some(counts) = counts {
+            println!("{counts}");
+        }
+        return Err(error);
+    }
+    let counts = counts.ok_or_else(|| TaskError::Missing {
+        what: format!("the test runner's report, {}", report.display()),
+        fix: "Check `[profile.default.junit]` in .config/nextest.toml.".to_owned(),
+    })?;
+
+    let examples = if args.nextest.is_empty() {
+        run_examples(root)?
+    } else {
+        "not run: narrowed".to_owned()
+    };
+    println!(
+        "all tests passed in {:.1} s (documentation examples: {examples}; live tests: {})",
+        start.elapsed().as_secs_f64(),
+        if args.live { "run" } else { "not run, see --live" },
+    );
+    println!("{counts}");
+    Ok(())
+}
+
+fn nextest_args(args: &TestArgs) -> Vec<String> {
+    let mut words = vec!["nextest".to_owned(), "run".to_owned(), "--all-targets".to_owned()];
+    let picks_packages = args
+        .nextest
+        .iter()
+        .any(|arg| arg.starts_with("-p") || arg.starts_with("--package") || arg == "--workspace");
+    if !picks_packages {
+        words.extend(["--workspace", "--features", "xtask/bench"].map(str::to_owned));
+    }
+    if args.live {
+        words.push("--ignore-default-filter".to_owned());
+    }
+    words.extend(args.nextest.iter().cloned());
+    words
+}
+
+/// A report of an earlier run must not be counted for this one.
+fn remove_old(report: &Path) -> Result<(), TaskError> {
+    match fs::remove_file(report) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(TaskError::io("remove", report)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// rustdoc takes seconds for a crate that has nothing to run, so only crates with examples are asked.
+fn run_examples(root: &Root) -> Result<String, TaskError> {
+    let workspace = Workspace::load(root)?;
+    let packages = packages_with_examples(&workspace);
+    if packages.is_empty() {
+        return Ok("none".to_owned());
+    }
+    let selection = packages
+        .iter()
+        .flat_map(|package| ["--package", package.as_str()]);
+    Call::cargo(root).args(["test", "--doc"]).args(selection).run()?;
+    Ok(packages.join(", "))
+}
+
+fn packages_with_examples(workspace: &Workspace) -> Vec<String> {
+    let mut names = Vec::new();
+    for package in workspace.packages() {
+        let has_library = package
+            .targets
+            .iter()
+            .any(|target| target.path.ends_with("src/lib.rs"));
+        let has_example = workspace
+            .rust_files()
+            .filter(|file| workspace.reach(file) == Some(Reach::Product) && package.holds_source(&file.path))
+            .any(|file| has_example(&file.text));
+        if has_library && has_example {
+            names.push(package.name.clone());
+        }
+    }
+    names
+}
+
+/// Whether a doc comment opens a fenced block that rustdoc would compile.
+fn has_example(text: &str) -> bool {
+    let mut inside = false;
+    for line in text.lines() {
+        let line = line.trim_start();
+        let Some(doc) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            continue;
+        };
+        let Some(info) = doc.trim_start().strip_prefix("```") else {
+            continue;
+        };
+        if !inside && is_rust(info.trim()) {
+            return true;
+        }
+        inside = !inside;
+    }
+    false
+}
+
+fn is_rust(info: &str) -> bool {
+    info.split(',').all(|word| {
+        matches!(
+            word.trim(),
+            "" | "rust" | "no_run" | "should_panic" | "compile_fail"
+        )
+    })
+}
+
+/// How many tests passed and failed, in the form that other programs look for.
+#[derive(Debug, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+}
+
+impl Counts {
+    /// Reads the totals from the opening tag of a JUnit report.
+    fn read(xml: &str) -> Option<Self> {
+        let tag = xml.split_once("<testsuites ")?.1.split_once('>')?.0;
+        let number = |name: &str| -> Option<u64> {
+            let rest = tag.split_once(&format!("{name}=\""))?.1;
+            rest.split_once('"')?.0.parse().ok()
+        };
+        let failed = number(" failures")? + number(" errors")?;
+        let total = number("tests")?;
+        Some(Self {
+            passed: total.checked_sub(failed)?,
+            failed,
+        })
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "tests: {} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_come_from_the_report() {
+        let xml = r#"<?xml version="1.0"?><testsuites name="nextest-run" tests="12" failures="2" errors="1" time="1">"#;
+        let counts = Counts::read(xml);
+        assert_eq!(counts, Some(Counts { passed: 9, failed: 3 }));
+        assert_eq!(
+            Counts { passed: 9, failed: 3 }.to_string(),
+            "tests: 9 passed, 3 failed"
+        );
+        assert_eq!(Counts::read("<html>"), None);
+    }
+
+    #[test]
+    fn only_blocks_that_rustdoc_compiles_are_examples() {
+        assert!(has_example("/// ```\n/// let a = 1;\n/// ```"));
+        assert!(has_example("//! ```compile_fail\n//! x\n//! ```"));
+        assert!(!has_example("/// ```text\n/// a picture\n/// ```"));
+        assert!(!has_example("/// ```json\n/// {}\n/// ```\npub fn f() {}"));
+        assert!(!has_example("// ```\n// not a doc comment\n// ```"));
+    }
+
+    #[test]
+    fn a_chosen_package_replaces_the_whole_workspace() {
+        let all = nextest_args(&TestArgs::default());
+        assert!(all.contains(&"--workspace".to_owned()));
+        let one = TestArgs {
+            live: true,
+            nextest: vec!["-p".to_owned(), "crucible-patch".to_owned()],
+        };
+        let words = nextest_args(&one);
+        assert!(!words.contains(&"--workspace".to_owned()));
+        assert!(words.contains(&"--ignore-default-filter".to_owned()));
+        assert!(words.ends_with(&one.nextest));
+    }
+}

@@ -1,0 +1,56 @@
+//! No file is so long that nobody reads it whole.
+
+use super::super::{Report, Rule, Workspace};
+
+/// The most lines a file may have before its tests.
+const MOST_LINES: usize = 800;
+
+/// Counts the lines up to the first `#[cfg(test)]`.
+pub(in super::super) struct FileLength;
+
+impl Rule for FileLength {
+    fn name(&self) -> &'static str {
+        "file-length"
+    }
+
+    fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
+        for file in workspace.rust_files() {
+            let lines = file
+                .text
+                .lines()
+                .take_while(|line| !line.trim_start().starts_with("#[cfg(test)]"))
+                .count();
+            if lines > MOST_LINES {
+                let message = format!("{lines} lines without the tests; split it below {MOST_LINES}");
+                report(&file.path, MOST_LINES + 1, message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::said;
+    use super::super::super::workspace::Package;
+    use super::*;
+
+    #[test]
+    fn only_lines_before_the_tests_count() {
+        let long = "//! a\n".repeat(MOST_LINES + 1);
+        let tested = format!(
+            "{}#[cfg(test)]\nmod tests {{}}\n{}",
+            "//! a\n".repeat(MOST_LINES),
+            "\n".repeat(500)
+        );
+        let files = [
+            ("crates/a/src/lib.rs", long.as_str()),
+            ("crates/b/src/lib.rs", tested.as_str()),
+        ];
+        let packages = vec![Package::sample("crucible-a"), Package::sample("crucible-b")];
+        let said = said(&FileLength, &Workspace::of(&files, packages));
+        assert_eq!(
+            said,
+            ["crates/a/src/lib.rs:801: 801 lines without the tests; split it below 800"]
+        );
+    }
+}

@@ -1,0 +1,13 @@
+//! The rules, one file each; the list that runs is [`RULES`](super::RULES).
+
+pub(super) mod codes;
+pub(super) mod conformance;
+pub(super) mod edges;
+pub(super) mod effects;
+pub(super) mod file_length;
+pub(super) mod lints;
+pub(super) mod module_docs;
+pub(super) mod reachability;
+pub(super) mod type_names;
+pub(super) mod walls;
+pub(super) mod words;

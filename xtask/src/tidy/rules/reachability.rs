@@ -1,0 +1,70 @@
+//! Every source file is compiled, and reads as Rust.
+
+use super::super::{Report, Rule, Workspace};
+
+/// Files under `src` are reached by `mod` from a crate root.
+pub(in super::super) struct Reachability;
+
+impl Rule for Reachability {
+    fn name(&self) -> &'static str {
+        "modules"
+    }
+
+    fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
+        for file in workspace.rust_files() {
+            if let Err(problem) = file.parsed() {
+                report(
+                    &file.path,
+                    problem.line,
+                    format!("does not parse: {}", problem.message),
+                );
+            }
+            if workspace.reach(file).is_none() {
+                report(
+                    &file.path,
+                    1,
+                    "no `mod` reaches this file: declare it or delete it".to_owned(),
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::said;
+    use super::super::super::workspace::Package;
+    use super::*;
+
+    #[test]
+    fn a_stray_file_and_a_broken_one_are_named() {
+        let files = [
+            ("crates/a/src/lib.rs", "mod broken;"),
+            ("crates/a/src/broken.rs", "\nfn ("),
+            ("crates/a/src/stray.rs", ""),
+        ];
+        let said = said(
+            &Reachability,
+            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
+        );
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("crates/a/src/broken.rs:2: does not parse"));
+        assert!(said[1].starts_with("crates/a/src/stray.rs:1: no `mod` reaches"));
+    }
+
+    #[test]
+    fn declared_files_and_fixtures_of_tests_are_fine() {
+        let files = [
+            ("crates/a/src/lib.rs", "mod one;"),
+            ("crates/a/src/one.rs", ""),
+            ("crates/a/tests/fixtures/broken.rs", "fn ("),
+        ];
+        assert_eq!(
+            said(
+                &Reachability,
+                &Workspace::of(&files, vec![Package::sample("crucible-a")])
+            ),
+            [""; 0]
+        );
+    }
+}
