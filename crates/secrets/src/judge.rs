@@ -19,11 +19,16 @@ pub(crate) fn entropy(bytes: &[u8]) -> f32 {
         .sum()
 }
 
-/// Whether some run of at least eight letters and digits has two of each: words, names and numbers do not.
+/// Whether some run of at least eight letters and digits has two of each and changes between them at least twice: words,
+/// names, numbers and words with a number behind them do not.
 pub(crate) fn is_mixed(bytes: &[u8]) -> bool {
     bytes.split(|byte| !byte.is_ascii_alphanumeric()).any(|run| {
         let digits = run.iter().filter(|byte| byte.is_ascii_digit()).count();
-        run.len() >= 8 && digits >= 2 && run.len() - digits >= 2
+        let changes = run
+            .windows(2)
+            .filter(|two| two[0].is_ascii_digit() != two[1].is_ascii_digit())
+            .count();
+        run.len() >= 8 && digits >= 2 && run.len() - digits >= 2 && changes >= 2
     })
 }
 
@@ -180,6 +185,7 @@ mod tests {
             "1234567890123",
             "AbstractFactory",
             "a1b2",
+            "CHACHA20_POLY1305",
         ] {
             assert!(!is_mixed(text.as_bytes()), "{text}");
         }

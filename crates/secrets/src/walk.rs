@@ -22,7 +22,7 @@ pub const REACH: usize = 1024;
 pub(crate) const LOOKBACK: usize = 80;
 
 /// How many bytes before the first unsettled position must be kept: the lookback, and the escape before it.
-pub(crate) const BEHIND: usize = 4;
+pub(crate) const BEHIND: usize = LOOKBACK + 32;
 
 /// An upper bound for the length of a block's closing line.
 const BLOCK_END: usize = 128;

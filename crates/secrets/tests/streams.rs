@@ -180,3 +180,33 @@ fn a_token_longer_than_what_is_held_back_is_redacted_whole() {
     out.extend(redactor.finish());
     assert_eq!(String::from_utf8(out).unwrap(), "key [secret:anthropic-key] done");
 }
+
+#[test]
+fn the_end_of_a_block_is_found_wherever_it_is_cut() {
+    let begin = format!(
+        "-----BEGIN {} KEY-----\n{}",
+        "PRIVATE",
+        "MIIEpAIBAAKCAQEA7qkC0n4WmJXkQm9n\n".repeat(100)
+    );
+    let end = format!("-----END {} KEY-----", "PRIVATE");
+    let text = format!("{begin}{end}{}", "\nplain".repeat(500));
+    for cut in begin.len()..=begin.len() + end.len() {
+        let out = in_pieces(text.as_bytes(), &[cut]);
+        assert_eq!(
+            out,
+            format!("[secret:private-key-block]{}", "\nplain".repeat(500)).as_bytes(),
+            "{cut}"
+        );
+    }
+}
+
+#[test]
+fn a_keyword_inside_a_block_starts_nothing_that_outlives_the_block() {
+    let text = format!(
+        "-----BEGIN {0} KEY-----\nMIIEpAIBAAKCAQEA7qkC0n4WmJXkQm9n\nkind: Secret\n-----END {0} KEY-----\ndata:\n  a: {1}\n",
+        "PRIVATE", "q7Zt4Lm2WsR8vK1xq7Zt4Lm2"
+    );
+    let (whole, count) = Scanner::builtin().redact_bytes(text.as_bytes());
+    assert_eq!(count, 1);
+    assert!(whole.starts_with(b"[secret:private-key-block]\ndata:"));
+}
