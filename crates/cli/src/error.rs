@@ -5,8 +5,9 @@ use crucible_host::config::ConfigError;
 use crucible_host::fs::FsError;
 use crucible_host::lock::LockError;
 use crucible_ledger::LedgerError;
-use crucible_llm::{CallError, LlmError};
+use crucible_llm::{CallError, CassetteError, LlmError};
 use crucible_model::ExitStatus;
+use crucible_pack::PackError;
 use crucible_repo::RepoError;
 use crucible_run::RunError;
 use crucible_sandbox::SandboxError;
@@ -22,7 +23,12 @@ pub(crate) struct CommandError {
 
 impl CommandError {
     pub(crate) fn new(status: ExitStatus, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), hints: Vec::new(), budget_exhausted: false }
+        Self {
+            status,
+            message: message.into(),
+            hints: Vec::new(),
+            budget_exhausted: false,
+        }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -59,5 +65,170 @@ impl From<LockError> for CommandError {
             LockError::Held { .. } => Self::new(ExitStatus::LockHeld, error.to_string()),
             LockError::Fs(error) => error.into(),
         }
+    }
+}
+
+impl From<LedgerError> for CommandError {
+    fn from(error: LedgerError) -> Self {
+        let status = match &error {
+            LedgerError::Directory(_)
+            | LedgerError::CannotOpen { .. }
+            | LedgerError::NotADatabase { .. }
+            | LedgerError::Foreign { .. }
+            | LedgerError::Newer { .. }
+            | LedgerError::ReadOnly { .. } => ExitStatus::Usage,
+            LedgerError::Locked { .. } => ExitStatus::LockHeld,
+            LedgerError::TooLarge { .. } => ExitStatus::OverLimit,
+            LedgerError::Damaged { .. }
+            | LedgerError::DiskFull { .. }
+            | LedgerError::KeyTaken { .. }
+            | LedgerError::UnknownArtifact { .. }
+            | LedgerError::NoOpenCall { .. }
+            | LedgerError::Unreadable { .. }
+            | LedgerError::Canonical(_)
+            | LedgerError::Sqlite { .. } => ExitStatus::Refused,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<SandboxError> for CommandError {
+    fn from(error: SandboxError) -> Self {
+        let status = match &error {
+            SandboxError::NotFound { .. }
+            | SandboxError::NotExecutable { .. }
+            | SandboxError::WorkingDirectory { .. }
+            | SandboxError::Writable { .. }
+            | SandboxError::Masked { .. }
+            | SandboxError::BadArgument { .. }
+            | SandboxError::LayersMissing { .. } => ExitStatus::Usage,
+            SandboxError::Exec { .. }
+            | SandboxError::Setup { .. }
+            | SandboxError::Supervision { .. }
+            | SandboxError::Survivors { .. } => ExitStatus::Refused,
+        };
+        let missing = matches!(error, SandboxError::LayersMissing { .. });
+        let command = Self::new(status, error.to_string());
+        if missing {
+            command.hint("Install bubblewrap (Debian: apt-get install bubblewrap), or accept less with --sandbox best-effort.")
+        } else {
+            command
+        }
+    }
+}
+
+impl From<RepoError> for CommandError {
+    fn from(error: RepoError) -> Self {
+        let status = match &error {
+            RepoError::NotARepository { .. }
+            | RepoError::Bare { .. }
+            | RepoError::Empty { .. }
+            | RepoError::GitDirElsewhere { .. }
+            | RepoError::WorkTreeElsewhere { .. }
+            | RepoError::TooManyDrivers { .. }
+            | RepoError::GitMissing { .. }
+            | RepoError::GitTooOld { .. }
+            | RepoError::NoIdentity
+            | RepoError::DestinationTaken { .. } => ExitStatus::Usage,
+            RepoError::IndexLocked { .. } => ExitStatus::LockHeld,
+            RepoError::TooLarge { .. } => ExitStatus::OverLimit,
+            RepoError::TimedOut { .. } => ExitStatus::TimedOut,
+            RepoError::Moved { .. }
+            | RepoError::OtherBranch { .. }
+            | RepoError::Dirty { .. }
+            | RepoError::NoTrailer { .. }
+            | RepoError::PatchRefused { .. }
+            | RepoError::TreeChanged { .. }
+            | RepoError::MissingObject { .. }
+            | RepoError::GitFailed { .. }
+            | RepoError::Unreadable { .. }
+            | RepoError::Io { .. } => ExitStatus::Refused,
+            RepoError::Fs(_) => ExitStatus::Refused,
+            RepoError::Sandbox(_) => ExitStatus::Refused,
+        };
+        // git's own words may quote a URL with credentials.
+        let message = crucible_secrets::Scanner::builtin()
+            .redact(&error.to_string())
+            .text
+            .into_owned();
+        Self::new(status, message)
+    }
+}
+
+impl From<LlmError> for CommandError {
+    fn from(error: LlmError) -> Self {
+        let status = match &error {
+            LlmError::Misconfiguration(_) | LlmError::Unsupported(_) => ExitStatus::Usage,
+            LlmError::Timeout { .. } => ExitStatus::TimedOut,
+            LlmError::Transport(_)
+            | LlmError::ProviderAuth(_)
+            | LlmError::ProviderQuota(_)
+            | LlmError::ProviderOutage(_)
+            | LlmError::BudgetExceeded { .. } => ExitStatus::Provider,
+        };
+        let budget_exhausted = matches!(error, LlmError::BudgetExceeded { .. });
+        Self {
+            budget_exhausted,
+            ..Self::new(status, error.to_string())
+        }
+    }
+}
+
+impl From<CassetteError> for CommandError {
+    fn from(error: CassetteError) -> Self {
+        let status = match &error {
+            CassetteError::File(_) | CassetteError::Canonical(_) | CassetteError::Interrupted => {
+                ExitStatus::Refused
+            }
+            CassetteError::NotACassette | CassetteError::Newer { .. } | CassetteError::BadLine { .. } => {
+                ExitStatus::Schema
+            }
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<CallError> for CommandError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Secret(secret) => Self::new(ExitStatus::SecretDetected, secret.to_string()),
+            CallError::Llm(error) => error.into(),
+            CallError::Record(error) => error.into(),
+        }
+    }
+}
+
+impl From<RunError> for CommandError {
+    fn from(error: RunError) -> Self {
+        let status = match error {
+            RunError::Fs(error) => return error.into(),
+            RunError::Lock(error) => return error.into(),
+            RunError::Ledger(error) => return error.into(),
+            RunError::Repo(error) => return error.into(),
+            RunError::Sandbox(error) => return error.into(),
+            RunError::Call(error) => {
+                return Self::from(error)
+                    .hint("The run is kept as it is; go on with `crucible run advance`.");
+            }
+            RunError::Pack(PackError::BudgetTooSmall { .. }) => ExitStatus::OverLimit,
+            RunError::Pack(
+                PackError::MandatoryMissing { .. }
+                | PackError::MandatoryRefused { .. }
+                | PackError::MandatoryUnreadable(_),
+            )
+            | RunError::EmptyGoal
+            | RunError::RunInsideRepository { .. }
+            | RunError::DirtyRepository { .. }
+            | RunError::NoGates
+            | RunError::NoSuchRun { .. } => ExitStatus::Usage,
+            RunError::SecretInGoal { .. } => ExitStatus::SecretDetected,
+            RunError::Malformed { .. } => ExitStatus::Schema,
+            RunError::Canonical(_)
+            | RunError::Bundle(_)
+            | RunError::Edited { .. }
+            | RunError::NotVerified { .. }
+            | RunError::PinnedClock => ExitStatus::Refused,
+        };
+        Self::new(status, error.to_string())
     }
 }

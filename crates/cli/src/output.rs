@@ -32,9 +32,14 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn new(env: &Environment, json: bool) -> Self {
         let format = if json { Format::Json } else { Format::Human };
-        let plain = env.get("NO_COLOR").is_some_and(|value| !value.is_empty()) || env.get("TERM") == Some("dumb");
+        let plain =
+            env.get("NO_COLOR").is_some_and(|value| !value.is_empty()) || env.get("TERM") == Some("dumb");
         let live = std::io::stderr().is_terminal() && env.get("TERM") != Some("dumb");
-        Self { format, colour: live && !plain, live }
+        Self {
+            format,
+            colour: live && !plain,
+            live,
+        }
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -48,8 +53,12 @@ impl Output {
 
     /// The result as JSON, one document with a final newline.
     pub(crate) fn json<T: Serialize>(&self, value: &T) -> Result<(), CommandError> {
-        let text = serde_json::to_string_pretty(value)
-            .map_err(|error| CommandError::new(ExitStatus::Refused, format!("the result has no JSON form: {error}")))?;
+        let text = serde_json::to_string_pretty(value).map_err(|error| {
+            CommandError::new(
+                ExitStatus::Refused,
+                format!("the result has no JSON form: {error}"),
+            )
+        })?;
         self.line(&text);
         Ok(())
     }
@@ -103,12 +112,21 @@ impl Output {
             Level::Warning => self.paint("33", "warning"),
             Level::Info => self.paint("36", "info"),
         };
-        format!("{level} {}: {}\n    {}", finding.code, escaped(&finding.subject), escaped(&finding.hint))
+        format!(
+            "{level} {}: {}\n    {}",
+            finding.code,
+            escaped(&finding.subject),
+            escaped(&finding.hint)
+        )
     }
 
     /// Text in a colour, where colours are wanted.
     pub(crate) fn paint(&self, colour: &str, text: &str) -> String {
-        if self.colour { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\u{1b}[{colour}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -116,7 +134,8 @@ impl Output {
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        let moves_text = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let moves_text =
+            matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         if (c.is_control() && !matches!(c, '\n' | '\t')) || moves_text {
             safe.extend(c.escape_default());
         } else {

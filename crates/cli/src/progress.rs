@@ -17,7 +17,11 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(output: &Output) -> Self {
-        Self { output: output.clone(), spinner: None, last_seq: 0 }
+        Self {
+            output: output.clone(),
+            spinner: None,
+            last_seq: 0,
+        }
     }
 
     /// Takes the spinner off the terminal.
@@ -38,7 +42,8 @@ impl Witness for Progress {
         self.finish();
         let message = format!("{role}: {}", escaped(what));
         if self.output.live {
-            let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner());
             let spinner = ProgressBar::new_spinner().with_style(style).with_message(message);
             spinner.enable_steady_tick(Duration::from_millis(120));
             self.spinner = Some(spinner);

@@ -41,7 +41,7 @@ const NOT_FOR_PROJECTS: [&str; 5] = [
 /// Where an effective value comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "name")]
-pub enum Source {
+pub enum SettingSource {
     /// The embedded defaults.
     Default,
     /// A configuration file.
@@ -52,7 +52,7 @@ pub enum Source {
     Flag(String),
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -69,7 +69,7 @@ pub struct Setting {
     /// The value; an empty string stands for "not set".
     pub value: Value,
     /// Where it comes from.
-    pub source: Source,
+    pub source: SettingSource,
 }
 
 /// Why a configuration was refused.
@@ -189,7 +189,7 @@ impl Config {
                     key,
                     Setting {
                         value,
-                        source: Source::Default,
+                        source: SettingSource::Default,
                     },
                 );
             }
@@ -204,7 +204,7 @@ impl Config {
         for (key, text) in flags {
             let origin = format!("--{}", key.rsplit('.').next().unwrap_or(key).replace('_', "-"));
             let value = config.typed(key, text, &origin)?;
-            config.set(key, value, Source::Flag(origin.clone()), &origin)?;
+            config.set(key, value, SettingSource::Flag(origin.clone()), &origin)?;
         }
         Ok(config)
     }
@@ -268,7 +268,7 @@ impl Config {
 
     /// Where a value comes from.
     #[must_use]
-    pub fn source(&self, key: &str) -> Option<&Source> {
+    pub fn source(&self, key: &str) -> Option<&SettingSource> {
         self.settings.get(key).map(|setting| &setting.source)
     }
 
@@ -296,7 +296,7 @@ impl Config {
                     variable,
                 });
             }
-            self.set(&key, value, Source::File(path.to_owned()), &origin)?;
+            self.set(&key, value, SettingSource::File(path.to_owned()), &origin)?;
         }
         Ok(())
     }
@@ -308,7 +308,7 @@ impl Config {
             if let Some(text) = env.get(&variable).filter(|text| !text.is_empty()) {
                 let origin = format!("environment {variable}");
                 let value = self.typed(&key, text, &origin)?;
-                self.set(&key, value, Source::Environment(variable), &origin)?;
+                self.set(&key, value, SettingSource::Environment(variable), &origin)?;
             }
         }
         Ok(())
@@ -331,7 +331,13 @@ impl Config {
         })
     }
 
-    fn set(&mut self, key: &str, value: Value, source: Source, origin: &str) -> Result<(), ConfigError> {
+    fn set(
+        &mut self,
+        key: &str,
+        value: Value,
+        source: SettingSource,
+        origin: &str,
+    ) -> Result<(), ConfigError> {
         let default = self.default_of(key).ok_or_else(|| self.unknown(key, origin))?;
         let wrong = |expected| ConfigError::WrongType {
             origin: origin.to_owned(),
@@ -375,7 +381,7 @@ impl Config {
             if let Some(field) = template.strip_prefix(&format!("{table}.*.")) {
                 let setting = Setting {
                     value: default.clone(),
-                    source: Source::Default,
+                    source: SettingSource::Default,
                 };
                 self.settings
                     .entry(format!("{table}.{name}.{field}"))

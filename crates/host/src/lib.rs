@@ -14,3 +14,4 @@ pub mod fs;
 pub mod http;
 pub mod lock;
 pub mod random;
+pub mod walk;

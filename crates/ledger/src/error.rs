@@ -11,7 +11,6 @@ use rusqlite::ErrorCode;
 
 /// Why the ledger did not do what was asked.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum LedgerError {
     /// The directory of the database cannot be made or protected.
     #[error(transparent)]

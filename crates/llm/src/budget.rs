@@ -3,7 +3,7 @@
 //! An attempt first reserves its worst case: one call, a token for each byte of the request (no tokenizer makes
 //! more) plus the most tokens its answer may take, and what those cost where the price is known. Only then is it
 //! sent. Afterwards the reservation is settled with what the provider reports. So parallel calls, retries,
-//! fallbacks and a resumed run, all sharing one [`Budget`], cannot pass a limit together that none would pass
+//! fallbacks and a resumed run, all sharing one [`CallBudget`], cannot pass a limit together that none would pass
 //! alone.
 //!
 //! What always holds: an attempt that failed or was abandoned keeps its slot; its tokens come back only when the
@@ -35,7 +35,7 @@ pub enum Limit {
     At(u64),
 }
 
-/// The limits of a [`Budget`].
+/// The limits of a [`CallBudget`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetLimits {
     /// Attempts to call a model.
@@ -50,7 +50,11 @@ impl BudgetLimits {
     /// At most this many attempts, and no other limit.
     #[must_use]
     pub const fn calls(calls: u64) -> Self {
-        Self { calls: Limit::At(calls), tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited }
+        Self {
+            calls: Limit::At(calls),
+            tokens: Limit::Unlimited,
+            micro_dollars: Limit::Unlimited,
+        }
     }
 }
 
@@ -67,21 +71,21 @@ pub struct Amount {
 
 /// What calls may cost together. Shared by everything that calls models on behalf of one user action.
 #[derive(Debug)]
-pub struct Budget {
+pub struct CallBudget {
     limits: BudgetLimits,
     /// What is used up or reserved.
     used: Mutex<Amount>,
 }
 
-/// A part of a budget that is held for one attempt. Dropped without [`Reservation::settle`], all of it stays used.
+/// A part of a budget that is held for one attempt. Dropped without [`HeldAmount::settle`], all of it stays used.
 #[derive(Debug)]
 #[must_use = "a reservation that is not settled stays used in full"]
-pub struct Reservation {
-    budget: Arc<Budget>,
+pub struct HeldAmount {
+    budget: Arc<CallBudget>,
     held: Amount,
 }
 
-impl Budget {
+impl CallBudget {
     /// A budget of which nothing is used.
     #[must_use]
     pub fn new(limits: BudgetLimits) -> Arc<Self> {
@@ -91,7 +95,10 @@ impl Budget {
     /// The budget of something that goes on: this much of it is used already.
     #[must_use]
     pub fn resumed(limits: BudgetLimits, used: Amount) -> Arc<Self> {
-        Arc::new(Self { limits, used: Mutex::new(used) })
+        Arc::new(Self {
+            limits,
+            used: Mutex::new(used),
+        })
     }
 
     /// The limits.
@@ -111,7 +118,7 @@ impl Budget {
     /// # Errors
     ///
     /// [`LlmError::BudgetExceeded`] when a limit does not carry it; then nothing is set aside.
-    pub fn reserve(self: &Arc<Self>, amount: Amount) -> Result<Reservation, LlmError> {
+    pub fn reserve(self: &Arc<Self>, amount: Amount) -> Result<HeldAmount, LlmError> {
         let mut used = self.lock();
         let next = Amount {
             calls: carry(Resource::Calls, self.limits.calls, used.calls, amount.calls)?,
@@ -125,7 +132,10 @@ impl Budget {
         };
         *used = next;
         drop(used);
-        Ok(Reservation { budget: Arc::clone(self), held: amount })
+        Ok(HeldAmount {
+            budget: Arc::clone(self),
+            held: amount,
+        })
     }
 
     /// The amounts are whole at every moment, so a panic elsewhere while they were locked does not spoil them.
@@ -134,7 +144,7 @@ impl Budget {
     }
 }
 
-impl Reservation {
+impl HeldAmount {
     /// Replaces what was held by what was really spent. The slot of the attempt stays used in any case.
     pub fn settle(self, spent: Amount) {
         let mut used = self.budget.lock();
@@ -149,9 +159,11 @@ impl Reservation {
 fn carry(resource: Resource, limit: Limit, used: u64, more: u64) -> Result<u64, LlmError> {
     let attempted = used.saturating_add(more);
     match limit {
-        Limit::At(limit) if more > 0 && attempted > limit => {
-            Err(LlmError::BudgetExceeded { resource, limit, attempted })
-        }
+        Limit::At(limit) if more > 0 && attempted > limit => Err(LlmError::BudgetExceeded {
+            resource,
+            limit,
+            attempted,
+        }),
         Limit::At(_) | Limit::Unlimited => Ok(attempted),
     }
 }
@@ -188,15 +200,20 @@ impl Price {
 /// Reserves each attempt in a budget before the backend sees it.
 pub struct Budgeted<B> {
     inner: B,
-    budget: Arc<Budget>,
+    budget: Arc<CallBudget>,
     default_max_tokens: u64,
     price: Price,
 }
 
 impl<B> Budgeted<B> {
     /// Puts `inner` under a budget. `default_max_tokens` is what an answer may take when a call does not say.
-    pub fn new(inner: B, budget: Arc<Budget>, default_max_tokens: u64, price: Price) -> Self {
-        Self { inner, budget, default_max_tokens, price }
+    pub fn new(inner: B, budget: Arc<CallBudget>, default_max_tokens: u64, price: Price) -> Self {
+        Self {
+            inner,
+            budget,
+            default_max_tokens,
+            price,
+        }
     }
 
     fn worst_case(&self, inv: &LlmInvocation) -> Result<Amount, LlmError> {
@@ -213,7 +230,11 @@ impl<B> Budgeted<B> {
             .iter()
             .map(|message| message.content.as_str().len() as u64 + TEMPLATE_TOKENS)
             .fold(0, u64::saturating_add);
-        let output = inv.metadata.get("max_tokens").and_then(Value::as_u64).unwrap_or(self.default_max_tokens);
+        let output = inv
+            .metadata
+            .get("max_tokens")
+            .and_then(Value::as_u64)
+            .unwrap_or(self.default_max_tokens);
         Ok(Amount {
             calls: 1,
             tokens: input.saturating_add(output),
@@ -227,7 +248,11 @@ impl<B> Budgeted<B> {
         let tokens = counted.map_or(held.tokens, |(input, output)| input.saturating_add(output));
         let estimated = counted.map_or(held.micro_dollars, |(input, output)| self.price.of(input, output));
         let reported = result.extensions.get(REPORTED_COST).and_then(Value::as_u64);
-        Amount { calls: held.calls, tokens, micro_dollars: reported.unwrap_or(estimated) }
+        Amount {
+            calls: held.calls,
+            tokens,
+            micro_dollars: reported.unwrap_or(estimated),
+        }
     }
 }
 
@@ -240,7 +265,10 @@ impl<B: LlmBackend> LlmBackend for Budgeted<B> {
         match &outcome {
             Ok(result) => reservation.settle(self.spent(result, held)),
             Err(error) if error.did_no_work() => {
-                reservation.settle(Amount { calls: held.calls, ..Amount::default() });
+                reservation.settle(Amount {
+                    calls: held.calls,
+                    ..Amount::default()
+                });
             }
             // It may have worked for nothing, and be paid for it.
             Err(_) => drop(reservation),

@@ -1,19 +1,7 @@
 //! What a backend is good at, so that callers ask instead of guessing.
 
+use crucible_model::EditFormat;
 use serde::{Deserialize, Serialize};
-
-/// The form in which a model best hands back a change of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EditFormat {
-    /// Each changed file, whole. Small local models get this right most often: of ten tries of a 1.5B coder,
-    /// seven whole files fixed the bug, one search-and-replace edit did, no diff did.
-    WholeFile,
-    /// Pairs of exact old and new text. Large models are reliable with it, and it costs fewer tokens.
-    SearchReplace,
-    /// A unified diff in git's format.
-    UnifiedDiff,
-}
 
 /// How far a backend can be held to a form of answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

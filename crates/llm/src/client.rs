@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crucible_secrets::Scanner;
 
 use crate::backend::{Backend, Origin, Speaker};
-use crate::budget::{Budget, Budgeted, Price};
+use crate::budget::{Budgeted, CallBudget, Price};
 use crate::capability::Capabilities;
 use crate::error::CallError;
 use crate::invocation::{LlmInvocation, LlmResult};
@@ -22,7 +22,7 @@ pub struct ClientOptions {
     /// When to try again. A recording is never asked twice for one call, whatever stands here.
     pub retry: RetryPolicy,
     /// What calls may cost, shared with whoever else calls for the same purpose.
-    pub budget: Arc<Budget>,
+    pub budget: Arc<CallBudget>,
     /// What the model's tokens cost.
     pub price: Price,
 }
@@ -41,10 +41,20 @@ impl ModelClient {
     /// Wraps a backend into its layers.
     #[must_use]
     pub fn new(backend: Backend, options: ClientOptions) -> Self {
-        let ClientOptions { scanner, recording, retry, budget, price } = options;
+        let ClientOptions {
+            scanner,
+            recording,
+            retry,
+            budget,
+            price,
+        } = options;
         let origin = backend.origin();
         // The recorded outcome already is what the last attempt gave.
-        let retry = if origin == Origin::Recording { RetryPolicy::NEVER } else { retry };
+        let retry = if origin == Origin::Recording {
+            RetryPolicy::NEVER
+        } else {
+            retry
+        };
         let provider = backend.provider();
         let default_model = backend.default_model().to_owned();
         let capabilities = backend.capabilities();
@@ -52,7 +62,14 @@ impl ModelClient {
         let max_tokens = backend.max_output_tokens();
         let attempts = Retried::new(Budgeted::new(backend, budget, max_tokens, price), retry);
         let layers = SecretScanned::new(Recorded::new(attempts, scanner, recording), scanner);
-        Self { layers, provider, default_model, capabilities, speaker, origin }
+        Self {
+            layers,
+            provider,
+            default_model,
+            capabilities,
+            speaker,
+            origin,
+        }
     }
 
     /// Makes a call; an empty model means the default one.

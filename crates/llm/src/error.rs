@@ -35,14 +35,14 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault without status or further detail.
+    /// A fault without status or further detail, boxed as the errors hold it.
     pub fn new(
         provider: impl Into<String>,
         model: impl Into<String>,
         what: impl Into<String>,
         next: impl Into<String>,
-    ) -> Self {
-        Self {
+    ) -> Box<Self> {
+        Box::new(Self {
             provider: provider.into(),
             model: model.into(),
             what: what.into(),
@@ -50,7 +50,7 @@ impl Fault {
             status: None,
             retry_after_seconds: None,
             stderr: None,
-        }
+        })
     }
 }
 
@@ -96,16 +96,16 @@ impl fmt::Display for Resource {
 pub enum LlmError {
     /// The provider cannot be reached, or a client program ended in a way that says nothing.
     #[error("{0}")]
-    Transport(Fault),
+    Transport(Box<Fault>),
     /// The provider refuses the key: 401, 403.
     #[error("{0}")]
-    ProviderAuth(Fault),
+    ProviderAuth(Box<Fault>),
     /// The provider limits the rate or the quota is used up: 429.
     #[error("{0}")]
-    ProviderQuota(Fault),
+    ProviderQuota(Box<Fault>),
     /// The provider fails (5xx), or answers with something that cannot be read as an answer.
     #[error("{0}")]
-    ProviderOutage(Fault),
+    ProviderOutage(Box<Fault>),
     /// No answer in time.
     #[error(
         "{provider} ({model}): no answer within {duration:?} (the call allows {call:?}, the provider at most \
@@ -138,10 +138,10 @@ pub enum LlmError {
     },
     /// The settings cannot work.
     #[error("{0}")]
-    Misconfiguration(Fault),
+    Misconfiguration(Box<Fault>),
     /// The provider cannot do what was asked.
     #[error("{0}")]
-    Unsupported(Fault),
+    Unsupported(Box<Fault>),
 }
 
 impl LlmError {

@@ -33,7 +33,7 @@ impl CallTime {
 }
 
 impl Asked<'_> {
-    pub(crate) fn fault(self, what: impl Into<String>, next: impl Into<String>) -> Fault {
+    pub(crate) fn fault(self, what: impl Into<String>, next: impl Into<String>) -> Box<Fault> {
         Fault::new(self.provider, self.model, what, next)
     }
 
@@ -52,43 +52,57 @@ impl Asked<'_> {
         LlmError::ProviderOutage(self.fault(what, next))
     }
 
-    pub(crate) fn from_http(self, error: &HttpError, time: CallTime) -> LlmError {
+    pub(crate) fn on_http_error(self, error: &HttpError, time: CallTime) -> LlmError {
         match error {
-            HttpError::Connect { .. } => LlmError::Transport(
-                self.fault(error.to_string(), "check that the server runs and that base_url names it"),
-            ),
-            HttpError::Broken { .. } => {
-                LlmError::Transport(self.fault(error.to_string(), "try again; if it stays, look at the server's log"))
-            }
+            HttpError::Connect { .. } => LlmError::Transport(self.fault(
+                error.to_string(),
+                "check that the server runs and that base_url names it",
+            )),
+            HttpError::Broken { .. } => LlmError::Transport(self.fault(
+                error.to_string(),
+                "try again; if it stays, look at the server's log",
+            )),
             HttpError::Timeout { .. } => self.timeout(time),
-            HttpError::TooLarge { .. } => {
-                self.unreadable(error.to_string(), "lower max_tokens, or check that base_url names a model server")
+            HttpError::TooLarge { .. } => self.unreadable(
+                error.to_string(),
+                "lower max_tokens, or check that base_url names a model server",
+            ),
+            HttpError::BadUrl { .. } => {
+                LlmError::Misconfiguration(self.fault(error.to_string(), "correct base_url"))
             }
-            HttpError::BadUrl { .. } => LlmError::Misconfiguration(self.fault(error.to_string(), "correct base_url")),
-            HttpError::BadHeader { .. } => LlmError::Misconfiguration(
-                self.fault(error.to_string(), "look at the variable that holds the key for stray line breaks"),
-            ),
-            HttpError::Setup { .. } => LlmError::Misconfiguration(
-                self.fault(error.to_string(), "check that this machine has certificates installed"),
-            ),
+            HttpError::BadHeader { .. } => LlmError::Misconfiguration(self.fault(
+                error.to_string(),
+                "look at the variable that holds the key for stray line breaks",
+            )),
+            HttpError::Setup { .. } => LlmError::Misconfiguration(self.fault(
+                error.to_string(),
+                "check that this machine has certificates installed",
+            )),
         }
     }
 
     /// The error that a status means; every status that is not 200 is one.
-    pub(crate) fn from_status(self, status: u16, headers: &BTreeMap<String, String>) -> LlmError {
-        let fault = |what: &str, next: &str| Fault {
-            status: Some(status),
-            ..self.fault(format!("{what} (HTTP {status})"), next)
+    pub(crate) fn on_status(self, status: u16, headers: &BTreeMap<String, String>) -> LlmError {
+        let fault = |what: &str, next: &str| {
+            Box::new(Fault {
+                status: Some(status),
+                ..*self.fault(format!("{what} (HTTP {status})"), next)
+            })
         };
         match status {
             401 | 403 => LlmError::ProviderAuth(fault(
                 "the provider refuses the key",
                 "check the variable that api_key_env names, and what the key may do",
             )),
-            429 => LlmError::ProviderQuota(Fault {
-                retry_after_seconds: headers.get("retry-after").and_then(|value| value.trim().parse().ok()),
-                ..fault("the provider limits the rate, or the quota is used up", "wait and try again, or raise it")
-            }),
+            429 => LlmError::ProviderQuota(Box::new(Fault {
+                retry_after_seconds: headers
+                    .get("retry-after")
+                    .and_then(|value| value.trim().parse().ok()),
+                ..*fault(
+                    "the provider limits the rate, or the quota is used up",
+                    "wait and try again, or raise it",
+                )
+            })),
             300..=399 => LlmError::Misconfiguration(fault(
                 "the server points to another address, and redirects are not followed",
                 "set base_url to the address itself",
@@ -119,7 +133,10 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked<'static> = Asked { provider: "gateway", model: "m" };
+    const ASKED: Asked<'static> = Asked {
+        provider: "gateway",
+        model: "m",
+    };
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
@@ -127,7 +144,7 @@ mod tests {
         /// Seed 002, property 7.
         #[test]
         fn every_status_has_its_variant(status in 100u16..1000) {
-            let error = ASKED.from_status(status, &BTreeMap::new());
+            let error = ASKED.on_status(status, &BTreeMap::new());
             let expected = match status {
                 401 | 403 => "provider_auth",
                 429 => "provider_quota",
@@ -144,16 +161,26 @@ mod tests {
 
     #[test]
     fn retry_after_is_read_where_it_is_a_number_of_seconds() {
-        for (value, seconds) in [("7", Some(7)), (" 31536000 ", Some(31_536_000)), ("soon", None), ("-1", None)] {
+        for (value, seconds) in [
+            ("7", Some(7)),
+            (" 31536000 ", Some(31_536_000)),
+            ("soon", None),
+            ("-1", None),
+        ] {
             let headers = BTreeMap::from([("retry-after".to_owned(), value.to_owned())]);
-            let LlmError::ProviderQuota(fault) = ASKED.from_status(429, &headers) else { panic!("429 is a quota") };
+            let LlmError::ProviderQuota(fault) = ASKED.on_status(429, &headers) else {
+                panic!("429 is a quota")
+            };
             assert_eq!(fault.retry_after_seconds, seconds);
         }
     }
 
     #[test]
     fn a_timeout_names_both_times() {
-        let time = CallTime { call: Duration::from_secs(900), cap: Duration::from_secs(300) };
+        let time = CallTime {
+            call: Duration::from_secs(900),
+            cap: Duration::from_secs(300),
+        };
         let text = ASKED.timeout(time).to_string();
         assert!(text.contains("within 300s") && text.contains("900s"), "{text}");
     }

@@ -49,19 +49,30 @@ impl Message {
     /// The standing instructions.
     #[must_use]
     pub fn system(content: PromptText) -> Self {
-        Self { role: Role::System, content }
+        Self {
+            role: Role::System,
+            content,
+        }
     }
 
     /// What is asked.
     #[must_use]
     pub fn user(content: PromptText) -> Self {
-        Self { role: Role::User, content }
+        Self {
+            role: Role::User,
+            content,
+        }
     }
 }
 
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Message({}, {} bytes)", self.role.as_str(), self.content.as_str().len())
+        write!(
+            f,
+            "Message({}, {} bytes)",
+            self.role.as_str(),
+            self.content.as_str().len()
+        )
     }
 }
 
@@ -162,9 +173,10 @@ impl LlmResult {
     /// [`CutShort`] when the token limit ended it: half a file must not be taken for a file.
     pub fn whole_answer(&self) -> Result<Untrusted, CutShort> {
         match self.finish() {
-            Finish::CutShort => {
-                Err(CutShort { provider: self.provider.clone(), model: self.model_used.clone() })
-            }
+            Finish::CutShort => Err(CutShort {
+                provider: self.provider.clone(),
+                model: self.model_used.clone(),
+            }),
             Finish::Complete | Finish::Other(_) | Finish::Unknown => Ok(self.answer()),
         }
     }
@@ -202,7 +214,8 @@ mod tests {
     use super::*;
 
     fn result(finish_reason: Option<&str>) -> LlmResult {
-        let extensions = finish_reason.map(|reason| (LlmResult::FINISH_REASON.to_owned(), Value::from(reason)));
+        let extensions =
+            finish_reason.map(|reason| (LlmResult::FINISH_REASON.to_owned(), Value::from(reason)));
         LlmResult {
             raw_response: "half a fi".to_owned(),
             provider: "gateway".to_owned(),

@@ -26,17 +26,21 @@ mod scan;
 mod strategy;
 
 pub use backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
-pub use budget::{Amount, Budget, BudgetLimits, Budgeted, Limit, Price, Reservation};
-pub use capability::{Capabilities, EditFormat, StructuredOutput};
+pub use budget::{
+    Amount, BudgetLimits, Budgeted, CallBudget, CallBudget as Budget, HeldAmount, Limit, Price,
+};
+pub use capability::{Capabilities, StructuredOutput};
 pub use cassette::{
-    Attempt, CASSETTE_SCHEMA, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall, RecordedMessage,
-    RecordedRequest, TornTail,
+    Attempt, CASSETTE_SCHEMA, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall,
+    RecordedMessage, RecordedRequest, TornTail,
 };
 pub use client::{ClientOptions, ModelClient};
 pub use error::{CallError, Fault, LlmError, Resource, SecretInRequest, SecretPlace};
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
 pub use record::{CassetteWriter, Recorded, Recording, Reuse};
-pub use registry::{CassetteSource, Context, Login, ProviderKind, ProviderSettings, construct, provider, registry};
+pub use registry::{
+    CassetteSource, Context, Login, ProviderKind, ProviderSettings, construct, provider, registry,
+};
 pub use retry::{Attempted, RateLimits, Retried, RetryPolicy};
 pub use scan::SecretScanned;
 pub use strategy::{EXTERNAL_TOOL_REFUSED, ExecutionStrategy, StrategyError};

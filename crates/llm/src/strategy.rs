@@ -55,7 +55,9 @@ impl FromStr for ExecutionStrategy {
         match name {
             "controlled" => Ok(Self::Controlled),
             "external_tool" => Self::ExternalTool.accepted(),
-            _ => Err(StrategyError::Unknown { name: name.chars().take(64).collect() }),
+            _ => Err(StrategyError::Unknown {
+                name: name.chars().take(64).collect(),
+            }),
         }
     }
 }
@@ -79,8 +81,13 @@ mod tests {
         assert_eq!(ExecutionStrategy::default(), ExecutionStrategy::Controlled);
         let refused = "external_tool".parse::<ExecutionStrategy>().unwrap_err();
         assert!(
-            refused.to_string().starts_with("ExecutionStrategy::ExternalTool not yet supported in this version")
+            refused
+                .to_string()
+                .starts_with("ExecutionStrategy::ExternalTool not yet supported in this version")
         );
-        assert!(matches!("Controlled".parse::<ExecutionStrategy>(), Err(StrategyError::Unknown { .. })));
+        assert!(matches!(
+            "Controlled".parse::<ExecutionStrategy>(),
+            Err(StrategyError::Unknown { .. })
+        ));
     }
 }

@@ -7,6 +7,7 @@
 
 mod canonical;
 mod digest;
+mod edit_format;
 mod exit;
 mod finding;
 mod id;
@@ -18,6 +19,7 @@ mod time;
 
 pub use canonical::{CanonicalError, to_canonical_json};
 pub use digest::{Digest, DigestError, DigestWriter};
+pub use edit_format::EditFormat;
 pub use exit::ExitStatus;
 pub use finding::{Code, Finding, Level, Outcome, Verdict, VerdictReport};
 pub use id::{IdError, RunId};

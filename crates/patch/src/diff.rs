@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crucible_model::RepoPath;
+use crucible_model::{Code, Finding, RepoPath};
 use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 
 use crate::patch::NO_NEWLINE;
@@ -24,6 +24,24 @@ pub enum DiffError {
         /// The file.
         path: RepoPath,
     },
+}
+
+impl DiffError {
+    /// The code of the finding that this error makes.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Binary { .. } => Code::new("patch-binary"),
+        }
+    }
+
+    /// The finding for a report.
+    #[must_use]
+    pub fn finding(&self) -> Finding {
+        match self {
+            Self::Binary { path } => Finding::error(self.code(), path.to_string(), self.to_string()),
+        }
+    }
 }
 
 /// Writes the patch that turns `before` into `after`, two sets of files by their paths. A path in only one of them is

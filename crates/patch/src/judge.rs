@@ -239,8 +239,7 @@ impl Judge<'_> {
             let hint =
                 "applying the patch does not give what its text says; make it anew from the present files";
             self.refuse(Code::new("patch-tree-differs"), path, hint);
-        }
-        if file.change == Change::Modify && old == new && file.old_mode == file.new_mode {
+        } else if file.change == Change::Modify && old == new && file.old_mode == file.new_mode {
             self.refuse(
                 Code::new("patch-empty"),
                 path,

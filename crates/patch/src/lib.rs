@@ -17,7 +17,7 @@ mod policy;
 mod quote;
 mod source;
 
-pub use answer::{AnswerError, Edit, EditFormat, EditKind, MAX_ANSWER_BYTES, Proposal, apply, read_answer};
+pub use answer::{AnswerError, Edit, EditKind, MAX_ANSWER_BYTES, Proposal, apply, read_answer};
 pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
 pub use diff::{DiffError, make_diff};
 pub use judge::judge;

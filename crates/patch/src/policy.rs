@@ -15,8 +15,7 @@ pub(crate) const DEFAULT_MAX_ADDED_LINES: u64 = 400;
 pub(crate) const DEFAULT_MAX_REMOVED_LINES: u64 = 400;
 
 /// Directories that are denied wherever they stand in the tree: tools look for them in every directory.
-const DENIED_ANYWHERE: [&str; 9] = [
-    ".git",
+const DENIED_ANYWHERE: [&str; 8] = [
     ".github",
     ".gitlab",
     ".crucible",

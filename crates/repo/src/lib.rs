@@ -1,1 +1,39 @@
-//! git, snapshots, trees, and what a repository is built with.
+//! The user's repository: read through git, copied for the sandbox, and changed once, at the end.
+//!
+//! git is reached through its command line alone, and every call is built in one place (`git::command`): no hooks,
+//! no filters, no monitors, no configuration of the machine, no network, nothing inherited. A repository is
+//! hostile input: what its configuration names is never run, and what could hide a change from us is said.
+//!
+//! - [`Git`] opens a repository and reads it: head, status, tracked files, contents.
+//! - [`Git::tree_after_patch`] makes the tree that a patch really produces, beside the repository; [`agrees`] compares
+//!   it with the patch's text.
+//! - [`Git::land`] commits such a tree, exactly once however often it is interrupted.
+//! - [`snapshot`] copies the work tree for the sandbox, [`baseline`] gives the copy a repository of its own.
+//! - [`detect`] finds the gates that a repository has.
+//!
+//! What always holds: until `land`, nothing in the user's repository is written, not even an object.
+
+mod agree;
+mod baseline;
+mod beneath;
+mod checkout;
+mod detect;
+mod error;
+mod git;
+mod land;
+mod oid;
+mod snapshot;
+mod trailers;
+mod tree;
+
+pub use agree::agrees;
+pub use baseline::baseline;
+pub use detect::{DetectedGate, Detector, TreeView, detect, detectors};
+pub use error::RepoError;
+pub use git::{Branch, DirtyEntry, DirtyKind, Git, Head, TrackedFile};
+pub use land::{Commit, Identity, LandRequest, Landed};
+pub use oid::{Oid, OidError};
+pub use snapshot::{
+    CopyMethod, Omission, OmitReason, SecretCheck, SnapshotOptions, SnapshotReport, Untracked, snapshot,
+};
+pub use tree::{ChangeStatus, ProducedTree, TreeChange};

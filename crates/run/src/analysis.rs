@@ -3,6 +3,7 @@
 //! The gates run once on a copy of the base. A change is asked for with what they print, and a reader later
 //! sees which failures are old.
 
+use crucible_repo::Oid;
 use crucible_verify::GateSpec;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ pub struct Analysis {
     /// `crucible-analysis-v1`.
     pub schema_version: String,
     /// The commit that was looked at.
-    pub base_commit: String,
+    pub base_commit: Oid,
     /// The number of tracked files.
     pub tracked_files: u64,
     /// Their bytes.

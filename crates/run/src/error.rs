@@ -50,7 +50,9 @@ pub enum RunError {
         path: PathBuf,
     },
     /// Tracked files differ from the last commit.
-    #[error("{count} tracked files differ from the last commit, {first} among them; commit or stash them, so that the run has a base")]
+    #[error(
+        "{count} tracked files differ from the last commit, {first} among them; commit or stash them, so that the run has a base"
+    )]
     DirtyRepository {
         /// How many.
         count: usize,
@@ -58,7 +60,9 @@ pub enum RunError {
         first: String,
     },
     /// There is no gate to prove a change.
-    #[error("no gate was found: Crucible knows cargo, npm, pytest, go and make; name the command in .crucible/config.toml, for example\n\n    [gates.tests]\n    command = [\"./run-tests\"]\n")]
+    #[error(
+        "no gate was found: Crucible knows cargo, npm, pytest, go and make; name the command in .crucible/config.toml, for example\n\n    [gates.tests]\n    command = [\"./run-tests\"]\n"
+    )]
     NoGates,
     /// A file that the run depends on was edited after it had been recorded.
     #[error("{} was changed after it was recorded; restore it from the ledger (`crucible ledger show`) or start a new run", path.display())]
@@ -93,12 +97,9 @@ pub enum RunError {
         hint: String,
     },
     /// What was recorded under a pinned clock cannot land.
-    #[error("this run was recorded under a pinned clock ({}) and satisfies no gate; unset it and start again", crucible_host::clock::CLOCK_VARIABLE)]
+    #[error(
+        "this run was recorded under a pinned clock ({}) and satisfies no gate; unset it and start again",
+        crucible_host::clock::CLOCK_VARIABLE
+    )]
     PinnedClock,
-    /// A replay differs from what it repeats.
-    #[error("the replay differs from the run in {}", paths.join(", "))]
-    ReplayDiffers {
-        /// The artifacts that differ.
-        paths: Vec<String>,
-    },
 }

@@ -6,16 +6,22 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::{Finding, Outcome, RepoPath, Untrusted, Verdict};
+use crucible_model::{ByteLimit, Code, Finding, Outcome, RepoPath, Untrusted, Verdict};
 use crucible_patch::{Policy, Proposal, apply, make_diff, parse, read_answer};
-use crucible_repo::{Git, ProducedTree, agrees};
+use crucible_repo::{Git, Oid, ProducedTree, RepoError, agrees};
 use crucible_secrets::Scanner;
 
-use crate::contract::{Plan, RunRecord};
+use crate::contract::{PatchLimits, Plan, RunRecord};
 use crate::error::RunError;
 
 /// File contents by path.
 pub(crate) type Files = BTreeMap<RepoPath, Vec<u8>>;
+
+const NOT_TEXT: Code = Code::new("run-answer-not-text");
+const NOT_APPLICABLE: Code = Code::new("run-patch-not-applicable");
+
+/// What the touched files may hold together.
+const MAX_TOUCHED: ByteLimit = ByteLimit(256 * 1024 * 1024);
 
 /// What the patch gate made of an answer.
 pub(crate) struct Judged {
@@ -29,15 +35,17 @@ pub(crate) struct Judged {
 
 /// A change that was let through.
 pub(crate) struct Change {
-    /// The canonical patch.
-    pub(crate) patch: Vec<u8>,
     /// The tree it makes.
     pub(crate) tree: ProducedTree,
 }
 
 impl Judged {
     pub(crate) fn refused(finding: Finding) -> Self {
-        Self { patch: None, verdict: Verdict::new(vec![finding]), change: None }
+        Self {
+            patch: None,
+            verdict: Verdict::new(vec![finding]),
+            change: None,
+        }
     }
 }
 
@@ -48,10 +56,16 @@ pub(crate) fn holds_secret(answer: &Untrusted) -> bool {
 
 /// The policy that a plan and the run's limits amount to.
 pub(crate) fn policy(record: &RunRecord, plan: &Plan) -> Policy {
+    plan_policy(plan, record.patch)
+}
+
+/// The policy that a plan amounts to, within limits.
+#[must_use]
+pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
     Policy {
         deny_prefixes: plan.scope_deny.clone(),
-        max_files: record.patch.max_files,
-        max_added_lines: record.patch.max_added_lines,
+        max_files: limits.max_files,
+        max_added_lines: limits.max_added_lines,
         named: plan.names.clone(),
         ..Policy::within(plan.scope_allow.clone())
     }
@@ -62,8 +76,17 @@ pub(crate) fn policy(record: &RunRecord, plan: &Plan) -> Policy {
 /// # Errors
 ///
 /// Only what keeps the judge from judging; a bad answer is a verdict.
-pub(crate) async fn judge(git: &Git<'_>, record: &RunRecord, plan: &Plan, answer: &Untrusted) -> Result<Judged, RunError> {
-    let editable: Vec<RepoPath> = plan.scope_allow.iter().filter_map(|scope| scope.to_string().parse().ok()).collect();
+pub(crate) async fn judge(
+    git: &Git,
+    record: &RunRecord,
+    plan: &Plan,
+    answer: &Untrusted,
+) -> Result<Judged, RunError> {
+    let editable: Vec<RepoPath> = plan
+        .scope_allow
+        .iter()
+        .filter_map(|scope| scope.to_string().parse().ok())
+        .collect();
     let proposal = match read_answer(record.edit_format, answer, &editable) {
         Ok(proposal) => proposal,
         Err(error) => return Ok(Judged::refused(error.finding())),
@@ -72,39 +95,74 @@ pub(crate) async fn judge(git: &Git<'_>, record: &RunRecord, plan: &Plan, answer
         Ok(paths) => paths,
         Err(finding) => return Ok(Judged::refused(finding)),
     };
-    let before = base_contents(git, record, &paths).await?;
+    let before = git.files_at(&record.base_commit, &paths, MAX_TOUCHED).await?;
     let after = match apply(&proposal, &before) {
         Ok(after) => after,
-        Err(error) => return Ok(Judged { patch: diff_of(&proposal), ..Judged::refused(error.finding()) }),
+        Err(error) => {
+            return Ok(Judged {
+                patch: diff_of(&proposal),
+                ..Judged::refused(error.finding())
+            });
+        }
     };
     let bytes = match &proposal {
         Proposal::Diff(bytes) => bytes.clone(),
         Proposal::Edits(_) => match make_diff(&before, &after) {
             Ok(bytes) => bytes,
-            Err(error) => return Ok(Judged::refused(error.finding())),
+            Err(error) => {
+                let finding = Finding::error(NOT_TEXT, "the answer", error.to_string());
+                return Ok(Judged::refused(finding));
+            }
         },
     };
-    judge_patch(git, &record.base_commit, &policy(record, plan), bytes, &before, &after).await
+    judge_patch(
+        git,
+        &record.base_commit,
+        &policy(record, plan),
+        bytes,
+        &before,
+        &after,
+    )
+    .await
 }
 
 /// Judges a patch that was let through before, in the same way.
-pub(crate) async fn judge_again(git: &Git<'_>, record: &RunRecord, plan: &Plan, patch: &[u8]) -> Result<Judged, RunError> {
+pub(crate) async fn judge_again(
+    git: &Git,
+    record: &RunRecord,
+    plan: &Plan,
+    patch: &[u8],
+) -> Result<Judged, RunError> {
+    judge_diff(git, &record.base_commit, &policy(record, plan), patch).await
+}
+
+/// Judges any patch against a policy, on the commit that is checked out: `crucible patch check`.
+///
+/// # Errors
+///
+/// Fails when the repository cannot be read; what is wrong with the patch is in the verdict.
+pub async fn check_patch(git: &Git, policy: &Policy, patch: &[u8]) -> Result<Verdict, RunError> {
+    let base = git.head().await?.commit;
+    Ok(judge_diff(git, &base, policy, patch).await?.verdict)
+}
+
+async fn judge_diff(git: &Git, base: &Oid, policy: &Policy, patch: &[u8]) -> Result<Judged, RunError> {
     let proposal = Proposal::Diff(patch.to_vec());
     let paths = match touched(&proposal) {
         Ok(paths) => paths,
         Err(finding) => return Ok(Judged::refused(finding)),
     };
-    let before = base_contents(git, record, &paths).await?;
+    let before = git.files_at(base, &paths, MAX_TOUCHED).await?;
     match apply(&proposal, &before) {
-        Ok(after) => judge_patch(git, &record.base_commit, &policy(record, plan), patch.to_vec(), &before, &after).await,
+        Ok(after) => judge_patch(git, base, policy, patch.to_vec(), &before, &after).await,
         Err(error) => Ok(Judged::refused(error.finding())),
     }
 }
 
 /// Judges a patch as text and on the tree it makes from `base`.
 pub(crate) async fn judge_patch(
-    git: &Git<'_>,
-    base: &str,
+    git: &Git,
+    base: &Oid,
     policy: &Policy,
     bytes: Vec<u8>,
     before: &Files,
@@ -112,33 +170,50 @@ pub(crate) async fn judge_patch(
 ) -> Result<Judged, RunError> {
     let patch = match parse(&bytes) {
         Ok(patch) => patch,
-        Err(error) => return Ok(Judged { patch: Some(bytes), ..Judged::refused(error.finding()) }),
+        Err(error) => {
+            return Ok(Judged {
+                patch: Some(bytes),
+                ..Judged::refused(error.finding())
+            });
+        }
     };
     let mut verdict = crucible_patch::judge(&patch, policy, before, after);
     if verdict.outcome() == Outcome::Fail {
-        return Ok(Judged { patch: Some(bytes), verdict, change: None });
+        return Ok(Judged {
+            patch: Some(bytes),
+            verdict,
+            change: None,
+        });
     }
     let tree = match git.tree_after_patch(base, &bytes).await {
         Ok(tree) => tree,
-        Err(error) => match error.patch_finding() {
-            Some(finding) => return Ok(Judged { patch: Some(bytes), ..Judged::refused(finding) }),
-            None => return Err(error.into()),
-        },
-    };
-    verdict.merge(agrees(&patch, &tree, after));
-    let change = verdict.passes().then(|| Change { patch: bytes.clone(), tree });
-    Ok(Judged { patch: Some(bytes), verdict, change })
-}
-
-/// What files at the base hold; those that are not there are left out.
-async fn base_contents(git: &Git<'_>, record: &RunRecord, paths: &[RepoPath]) -> Result<Files, RunError> {
-    let mut files = Files::new();
-    for path in paths {
-        if let Some(bytes) = git.file_at(&record.base_commit, path).await? {
-            files.insert(path.clone(), bytes);
+        Err(RepoError::PatchRefused { detail }) => {
+            let detail: String = detail
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .chars()
+                .take(300)
+                .collect();
+            let finding = Finding::error(
+                NOT_APPLICABLE,
+                detail,
+                "git does not take this patch on the base of the run.",
+            );
+            return Ok(Judged {
+                patch: Some(bytes),
+                ..Judged::refused(finding)
+            });
         }
-    }
-    Ok(files)
+        Err(error) => return Err(error.into()),
+    };
+    verdict.merge(agrees(&bytes, &patch, before, &tree));
+    let change = verdict.passes().then(|| Change { tree });
+    Ok(Judged {
+        patch: Some(bytes),
+        verdict,
+        change,
+    })
 }
 
 fn touched(proposal: &Proposal) -> Result<Vec<RepoPath>, Finding> {

@@ -6,8 +6,9 @@
 
 use crucible_host::lock::Lock;
 use crucible_ledger::Ledger;
-use crucible_model::{ClockSource, Digest};
-use crucible_repo::{Git, LandRequest};
+use crucible_model::{ClockSource, Digest, Timestamp};
+use crucible_repo::{Git, Identity, LandRequest, Oid};
+use crucible_verify::VerifyReport;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{Plan, RunRecord};
@@ -27,9 +28,9 @@ pub struct Landing {
     /// `crucible-landing-v1`.
     pub schema_version: String,
     /// The commit's id.
-    pub commit: String,
+    pub commit: Oid,
     /// The tree it holds.
-    pub tree: String,
+    pub tree: Oid,
     /// The digest of the patch that was applied.
     pub patch: Digest,
     /// The message, trailers included.
@@ -53,12 +54,16 @@ pub async fn land(
     let state = progress(dir)?.state();
     if state < RunState::Verified || state > RunState::Landed {
         let hint = status(dir)?.next;
-        return Err(RunError::NotVerified { id: record.run_id.to_string(), state: state.name(), hint });
+        return Err(RunError::NotVerified {
+            id: record.run_id.to_string(),
+            state: state.name(),
+            hint,
+        });
     }
     if record.clock == ClockSource::Pinned {
         return Err(RunError::PinnedClock);
     }
-    let git = Git::open(world.sandbox, world.env, &record.repo).await?;
+    let git = world.git(&record.repo).await?;
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     if state == RunState::Landed {
         journal.record_file("crucible", "LANDED", "landed", layout::LANDING)?;
@@ -66,22 +71,26 @@ pub async fn land(
         return dir.read_json(layout::LANDING);
     }
     let patch = recorded(dir, &mut journal)?;
-    let begun = begin(dir, &record, &patch, &mut journal)?;
-    journal.witness().working("crucible", "committing the verified change");
+    let begun = begin(dir, &record, &patch, git.identity().await?, &mut journal)?;
+    journal
+        .witness()
+        .working("crucible", "committing the verified change");
     let tree = verified_tree(dir, &git, &record, &patch).await?;
-    let landed = git
-        .land(&LandRequest {
-            base: record.base_commit.clone(),
-            tree,
-            message: begun.message.clone(),
-            date: begun.date,
-            run: record.run_id.to_string(),
-        })
-        .await?;
+    let request = LandRequest {
+        run: &record.run_id,
+        base: &record.base_commit,
+        branch: &record.branch,
+        patch: &patch,
+        tree: &tree,
+        message: &begun.message,
+        identity: &begun.identity,
+        at: begun.date,
+    };
+    let commit = git.land(&request).await?;
     let landing = Landing {
         schema_version: "crucible-landing-v1".to_owned(),
-        commit: landed.commit.to_string(),
-        tree: landed.tree.to_string(),
+        commit: commit.oid,
+        tree,
         patch: Digest::of(&patch),
         message: begun.message,
     };
@@ -94,22 +103,41 @@ pub async fn land(
 
 struct Begun {
     message: String,
-    date: crucible_model::Timestamp,
+    identity: Identity,
+    date: Timestamp,
 }
 
 /// The verified patch: the files that the verdict rests on must be the ones the ledger recorded.
 fn recorded(dir: &RunDir, journal: &mut Journal<'_>) -> Result<Vec<u8>, RunError> {
-    let last = crate::attempt::ended(dir)?.last().map_or(0, |outcome| outcome.number);
+    let last = crate::attempt::ended(dir)?
+        .last()
+        .map_or(0, |outcome| outcome.number);
     let attempt = |name: &str| layout::attempt_file(last, name);
     let key = |what: &str| format!("attempt-{last}-{what}");
     journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
     journal.record_file("crucible", "PLAN_WRITTEN", "plan", layout::PLAN)?;
-    journal.record_file("crucible", "PATCH_PROPOSED", &key("proposed"), &attempt(crate::attempt::PATCH))?;
-    journal.record_file("verifier", "VERIFY_PASSED", &key("report"), &attempt(crate::attempt::REPORT))?;
-    journal.record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &attempt(crate::attempt::OUTCOME))?;
-    for (copy, original) in
-        [(layout::PATCH, attempt(crate::attempt::PATCH)), (layout::VERIFY_REPORT, attempt(crate::attempt::REPORT))]
-    {
+    journal.record_file(
+        "crucible",
+        "PATCH_PROPOSED",
+        &key("proposed"),
+        &attempt(crate::attempt::PATCH),
+    )?;
+    journal.record_file(
+        "verifier",
+        "VERIFY_PASSED",
+        &key("report"),
+        &attempt(crate::attempt::REPORT),
+    )?;
+    journal.record_file(
+        "verifier",
+        "ATTEMPT_ENDED",
+        &key("ended"),
+        &attempt(crate::attempt::OUTCOME),
+    )?;
+    for (copy, original) in [
+        (layout::PATCH, attempt(crate::attempt::PATCH)),
+        (layout::VERIFY_REPORT, attempt(crate::attempt::REPORT)),
+    ] {
         if dir.read(copy)? != dir.read(&original)? {
             return Err(RunError::Edited { path: dir.path(copy) });
         }
@@ -118,31 +146,72 @@ fn recorded(dir: &RunDir, journal: &mut Journal<'_>) -> Result<Vec<u8>, RunError
 }
 
 /// Fixes the commit's message and date, once: what a first try wrote down, a second one uses.
-fn begin(dir: &RunDir, record: &RunRecord, patch: &[u8], journal: &mut Journal<'_>) -> Result<Begun, RunError> {
+fn begin(
+    dir: &RunDir,
+    record: &RunRecord,
+    patch: &[u8],
+    identity: Identity,
+    journal: &mut Journal<'_>,
+) -> Result<Begun, RunError> {
     let head = journal.ledger().head()?;
     let plan = Digest::of(&dir.read(layout::PLAN)?);
     let report = Digest::of(&dir.read(layout::VERIFY_REPORT)?);
-    let title: String = record.goal.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(72).collect();
+    let title: String = record
+        .goal
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .take(72)
+        .collect();
     let message = format!(
         "{title}\n\nCrucible-Run: {}\nCrucible-Plan: {plan}\nCrucible-Verify: {report}\nCrucible-Ledger: {}:{}\n",
         record.run_id, head.seq, head.hash
     );
-    let body = serde_json::json!({ "message": message, "patch": Digest::of(patch) });
+    let body = serde_json::json!({
+        "message": message, "patch": Digest::of(patch), "name": identity.name, "email": identity.email
+    });
     let key = "landing".to_owned();
-    let event = journal.record(Entry { role: "crucible", event: "LANDING_STARTED", key, path: layout::PATCH, body })?;
-    let text = event.body.get("message").and_then(serde_json::Value::as_str);
-    let message = text.ok_or_else(|| dir.malformed(layout::EVENTS, "the landing's message is missing"))?.to_owned();
-    Ok(Begun { message, date: event.ts })
+    let event = journal.record(Entry {
+        role: "crucible",
+        event: "LANDING_STARTED",
+        key,
+        path: layout::PATCH,
+        body,
+    })?;
+    let text = |field: &str| {
+        let text = event
+            .body
+            .get(field)
+            .and_then(serde_json::Value::as_str)
+            .map(str::to_owned);
+        text.ok_or_else(|| {
+            dir.malformed(
+                layout::EVENTS,
+                "the beginning of the landing is not recorded whole",
+            )
+        })
+    };
+    let identity = Identity {
+        name: text("name")?,
+        email: text("email")?,
+    };
+    Ok(Begun {
+        message: text("message")?,
+        identity,
+        date: event.ts,
+    })
 }
 
 /// Judges the verified patch once more, on the repository as it is now, and gives the tree it makes.
-async fn verified_tree(
-    dir: &RunDir,
-    git: &Git<'_>,
-    record: &RunRecord,
-    patch: &[u8],
-) -> Result<crucible_repo::ProducedTree, RunError> {
-    let plan = Plan::parse(&dir.read_text(layout::PLAN)?).map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
+async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]) -> Result<Oid, RunError> {
+    let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
+        .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
     let judged = gatekeeper::judge_again(git, record, &plan, patch).await?;
-    judged.change.map(|change| change.tree).ok_or_else(|| RunError::Edited { path: dir.path(layout::PATCH) })
+    let tree = judged.change.map(|change| change.tree.tree);
+    let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
+    tree.filter(|tree| report.tree.as_deref() == Some(tree.as_str()))
+        .ok_or_else(|| RunError::Edited {
+            path: dir.path(layout::PATCH),
+        })
 }

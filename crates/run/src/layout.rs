@@ -13,53 +13,53 @@ use serde::de::DeserializeOwned;
 use crate::error::RunError;
 
 /// What a run was started with.
-pub const RUN: &str = "run.json";
+pub(crate) const RUN: &str = "run.json";
 /// The events, a JSON object a line; derived from the ledger.
-pub const EVENTS: &str = "events.jsonl";
+pub(crate) const EVENTS: &str = "events.jsonl";
 /// The story of the run for people; derived from the events.
-pub const TRACE: &str = "TRACE.md";
+pub(crate) const TRACE: &str = "TRACE.md";
 /// Every model call with its answer.
 pub const CASSETTE: &str = "cassette.jsonl";
 /// How far the run may go.
-pub const GUARDRAILS: &str = "artifacts/guardrails.md";
+pub(crate) const GUARDRAILS: &str = "artifacts/guardrails.md";
 /// Who serves which role.
-pub const DISPATCH: &str = "artifacts/dispatch_config.json";
+pub(crate) const DISPATCH: &str = "artifacts/dispatch_config.json";
 /// What was found in the repository, and how its gates fared before any change.
-pub const ANALYSIS: &str = "artifacts/analysis.json";
+pub(crate) const ANALYSIS: &str = "artifacts/analysis.json";
 /// What the chair asks the librarian for.
-pub const FILE_REQUEST: &str = "artifacts/file_request.json";
+pub(crate) const FILE_REQUEST: &str = "artifacts/file_request.json";
 /// What the model may see.
-pub const CONTEXT_PACK: &str = "artifacts/context_pack.json";
+pub(crate) const CONTEXT_PACK: &str = "artifacts/context_pack.json";
 /// The plan as proposed.
-pub const PLAN_DRAFT: &str = "artifacts/PLAN_draft.md";
+pub(crate) const PLAN_DRAFT: &str = "artifacts/PLAN_draft.md";
 /// The plan as signed.
-pub const PLAN: &str = "artifacts/PLAN.md";
+pub(crate) const PLAN: &str = "artifacts/PLAN.md";
 /// Why the plan says what it says.
-pub const REASONS: &str = "artifacts/REASONS.md";
+pub(crate) const REASONS: &str = "artifacts/REASONS.md";
 /// What the change must achieve, and what shows it.
-pub const EXPECTED_RESULTS: &str = "artifacts/EXPECTED_RESULTS.md";
+pub(crate) const EXPECTED_RESULTS: &str = "artifacts/EXPECTED_RESULTS.md";
 /// The approval of the plan.
-pub const SIGNATURE: &str = "artifacts/signature.json";
+pub(crate) const SIGNATURE: &str = "artifacts/signature.json";
 /// The patch that was proposed last, or accepted.
-pub const PATCH: &str = "artifacts/diff.patch";
+pub(crate) const PATCH: &str = "artifacts/diff.patch";
 /// How the gates ended.
-pub const VERIFY_REPORT: &str = "artifacts/verify_report.json";
+pub(crate) const VERIFY_REPORT: &str = "artifacts/verify_report.json";
 /// The commit that landed.
-pub const LANDING: &str = "artifacts/landing.json";
+pub(crate) const LANDING: &str = "artifacts/landing.json";
 /// Why the run failed for good.
-pub const FAILURE: &str = "artifacts/failure.json";
+pub(crate) const FAILURE: &str = "artifacts/failure.json";
 /// The contract guardian's review of the plan.
-pub const REVIEW_CONTRACT: &str = "reviews/review_contract.md";
+pub(crate) const REVIEW_CONTRACT: &str = "reviews/review_contract.md";
 /// The cost controller's review of the plan.
-pub const REVIEW_COST: &str = "reviews/review_cost.md";
+pub(crate) const REVIEW_COST: &str = "reviews/review_cost.md";
 /// The patch gate's review of the patch.
-pub const REVIEW_PATCH: &str = "reviews/review_patch.md";
+pub(crate) const REVIEW_PATCH: &str = "reviews/review_patch.md";
 /// Everything a colleague needs to understand a failure.
-pub const BUNDLE: &str = "failure_bundle.zip";
+pub(crate) const BUNDLE: &str = "failure_bundle.zip";
 /// Standard output of the gates.
-pub const STDOUT_LOG: &str = "logs/verify.stdout.log";
+pub(crate) const STDOUT_LOG: &str = "logs/verify.stdout.log";
 /// Standard error of the gates.
-pub const STDERR_LOG: &str = "logs/verify.stderr.log";
+pub(crate) const STDERR_LOG: &str = "logs/verify.stderr.log";
 
 const LOCK: &str = "lock";
 const DIRECTORIES: [&str; 5] = ["artifacts", "reviews", "logs", "outbox", "attempts"];
@@ -77,7 +77,9 @@ impl RunDir {
     /// The directory of a run below the run root.
     #[must_use]
     pub fn of(runs_root: &Path, id: &RunId) -> Self {
-        Self { root: runs_root.join(id.as_str()) }
+        Self {
+            root: runs_root.join(id.as_str()),
+        }
     }
 
     /// The directory at a path that is already known.
@@ -88,7 +90,9 @@ impl RunDir {
 
     /// Makes the directory and its parts.
     pub(crate) fn create(&self) -> Result<(), FsError> {
-        DIRECTORIES.iter().try_for_each(|name| fs::create_dir_all(&self.root.join(name)))
+        DIRECTORIES
+            .iter()
+            .try_for_each(|name| fs::create_dir_all(&self.root.join(name)))
     }
 
     /// The directory itself.
@@ -138,7 +142,8 @@ impl RunDir {
 
     /// A JSON document.
     pub(crate) fn read_json<T: DeserializeOwned>(&self, relative: &str) -> Result<T, RunError> {
-        serde_json::from_slice(&self.read(relative)?).map_err(|error| self.malformed(relative, &error.to_string()))
+        serde_json::from_slice(&self.read(relative)?)
+            .map_err(|error| self.malformed(relative, &error.to_string()))
     }
 
     pub(crate) fn write(&self, relative: &str, bytes: &[u8]) -> Result<Digest, RunError> {
@@ -157,12 +162,15 @@ impl RunDir {
     }
 
     pub(crate) fn malformed(&self, relative: &str, problem: &str) -> RunError {
-        RunError::Malformed { path: self.path(relative), problem: problem.to_owned() }
+        RunError::Malformed {
+            path: self.path(relative),
+            problem: problem.to_owned(),
+        }
     }
 }
 
 /// A file of attempt `number`, counted from 1.
 #[must_use]
-pub fn attempt_file(number: u64, name: &str) -> String {
+pub(crate) fn attempt_file(number: u64, name: &str) -> String {
     format!("attempts/{number:03}/{name}")
 }

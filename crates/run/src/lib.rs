@@ -21,21 +21,24 @@ mod role;
 mod start;
 mod state;
 mod status;
+mod trial;
 mod world;
 
 pub use analysis::{Analysis, GateResult};
 pub use attempt::{AttemptEnd, AttemptOutcome};
 pub use contract::{
-    DispatchBudgets, DispatchConfig, DispatchMode, FindMode, Guardrails, GuardrailsError, PatchLimits, Plan, PlanStatus,
-    Review, ReviewError, ReviewVerdict, RoleProvider, RunRecord, RunRole, Signature, WebLimits, check_plan,
+    DispatchBudgets, DispatchConfig, DispatchMode, FindMode, Guardrails, GuardrailsError, PatchLimits, Plan,
+    PlanStatus, REQUIRED_GATES, Review, ReviewError, ReviewVerdict, RoleProvider, RunRecord, RunRole,
+    Signature, WebLimits, check_plan,
 };
 pub use engine::advance;
 pub use error::RunError;
+pub use gatekeeper::{check_patch, plan_policy};
 pub use journal::Witness;
 pub use land::{Landing, land};
-pub use layout::RunDir;
+pub use layout::{CASSETTE, RunDir};
 pub use replay::{Replayed, replay};
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
-pub use status::{ArtifactStatus, RunStatus, status};
+pub use status::{ArtifactStatus, ModelUsage, RunStatus, status, usage};
 pub use world::World;

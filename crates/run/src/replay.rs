@@ -4,11 +4,12 @@
 //! from the cassette, and the ledger is a temporary one. What differs is either not a function of its inputs, or
 //! was edited.
 
+use std::sync::Arc;
+
 use crucible_host::fs::temp_dir_in;
 use crucible_ledger::Ledger;
 use crucible_llm::ModelClient;
 use crucible_model::Digest;
-use crucible_repo::Git;
 use serde::Serialize;
 
 use crate::attempt;
@@ -51,11 +52,17 @@ pub async fn replay(
     crucible_host::fs::create_dir_all(&world.tmp)?;
     let room = temp_dir_in(&world.tmp, "replay-")?;
     let repo = room.path().join("repo");
-    let git = Git::open(world.sandbox, world.env, &record.repo).await?;
+    let git = world.git(&record.repo).await?;
     witness.working("crucible", "checking out the base of the run");
     git.check_out(&record.base_commit, &repo).await?;
     let record = RunRecord { repo, ..record };
-    let inner = World { runs_root: room.path().join("runs"), tmp: room.path().join("tmp"), ..*world };
+    let inner = World {
+        env: world.env,
+        clock: world.clock,
+        sandbox: Arc::clone(&world.sandbox),
+        runs_root: room.path().join("runs"),
+        tmp: room.path().join("tmp"),
+    };
     let again = RunDir::of(&inner.runs_root, &record.run_id);
     lay_out(&again, &record)?;
     let mut ledger = Ledger::open(&room.path().join("ledger.db"))?;
@@ -64,20 +71,32 @@ pub async fn replay(
 }
 
 fn compare(dir: &RunDir, again: &RunDir, state: RunState) -> Result<Replayed, RunError> {
-    let mut paths: Vec<String> =
-        LISTED.iter().filter(|path| **path != layout::LANDING).map(|path| (*path).to_owned()).collect();
+    let mut paths: Vec<String> = LISTED
+        .iter()
+        .filter(|path| **path != layout::LANDING)
+        .map(|path| (*path).to_owned())
+        .collect();
     let attempts = attempt::ended(dir)?.len().max(attempt::ended(again)?.len());
     for number in 1..=attempts as u64 {
-        paths.extend([attempt::ANSWER, attempt::PATCH, attempt::OUTCOME, attempt::REPORT].map(|name| attempt_file(number, name)));
+        paths.extend(
+            [attempt::ANSWER, attempt::PATCH, attempt::OUTCOME, attempt::REPORT]
+                .map(|name| attempt_file(number, name)),
+        );
     }
     let (mut same, mut different) = (Vec::new(), Vec::new());
     for path in paths {
-        let digest = |dir: &RunDir| Ok::<_, RunError>(dir.read_if_there(&path)?.map(|bytes| Digest::of(&bytes)));
+        let digest =
+            |dir: &RunDir| Ok::<_, RunError>(dir.read_if_there(&path)?.map(|bytes| Digest::of(&bytes)));
         match (digest(dir)?, digest(again)?) {
             (None, None) => {}
             (before, after) if before == after => same.push(path),
             _ => different.push(path),
         }
     }
-    Ok(Replayed { schema_version: "crucible-replay-v1", state, same, different })
+    Ok(Replayed {
+        schema_version: "crucible-replay-v1",
+        state,
+        same,
+        different,
+    })
 }

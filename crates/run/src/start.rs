@@ -1,12 +1,12 @@
 //! A run begins: the repository is fit for it, the goal is fit to be recorded, the limits are written down.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crucible_ledger::{Ledger, RunRow};
-use crucible_llm::EditFormat;
-use crucible_model::{Digest, RepoPath, RunId};
-use crucible_repo::Git;
+use crucible_model::{Digest, EditFormat, RepoPath, RunId};
+use crucible_repo::{DirtyKind, Git};
 use crucible_sandbox::Strength;
 use crucible_secrets::Scanner;
 use crucible_verify::GateSpec;
@@ -17,6 +17,9 @@ use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
 use crate::state::RunState;
 use crate::world::World;
+
+/// How long a gate that was found may take.
+const GATE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What a run is started with; see [`RunRecord`] for the meaning of each.
 #[derive(Debug, Clone)]
@@ -69,20 +72,36 @@ pub async fn create(
         return Err(RunError::EmptyGoal);
     }
     if let Some(found) = Scanner::builtin().scan(options.goal.as_bytes()).first() {
-        return Err(RunError::SecretInGoal { rule: found.rule.to_string() });
+        return Err(RunError::SecretInGoal {
+            rule: found.rule.to_string(),
+        });
     }
-    let git = Git::open(world.sandbox, world.env, &options.repo).await?;
+    let git = world.git(&options.repo).await?;
     world.outside_of(git.top())?;
     require_clean(&git).await?;
-    let base_commit = git.head().await?.to_string();
-    let gates = if options.gates.is_empty() { found_gates(&git)? } else { options.gates };
+    let base_commit = git.head().await?.commit;
+    let branch = git.branch().await?;
+    let gates = if options.gates.is_empty() {
+        found_gates(git.top())?
+    } else {
+        options.gates
+    };
     if gates.is_empty() {
         return Err(RunError::NoGates);
     }
     let created_at = world.clock.now();
-    let begun_with = format!("{}\n{}\n{base_commit}\n{}", options.goal, git.top().display(), crucible_host::random::token()?);
+    let begun_with = format!(
+        "{}\n{}\n{base_commit}\n{}",
+        options.goal,
+        git.top().display(),
+        crucible_host::random::token()?
+    );
     let run_id = RunId::new(created_at, Digest::of(begun_with.as_bytes()));
-    let slug = git.top().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let slug = git
+        .top()
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
     let record = RunRecord {
         schema_version: "crucible-run-v1".to_owned(),
         run_id: run_id.clone(),
@@ -90,6 +109,7 @@ pub async fn create(
         repo: git.top().to_owned(),
         repo_slug: slug,
         base_commit,
+        branch,
         created_at,
         clock: world.clock.source(),
         provider: options.provider,
@@ -113,7 +133,13 @@ pub async fn create(
     journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
     let body = serde_json::json!({ "goal": record.goal, "base_commit": record.base_commit });
     let key = "goal".to_owned();
-    journal.record(Entry { role: "operator", event: "GOAL_STATED", key, path: layout::RUN, body })?;
+    journal.record(Entry {
+        role: "operator",
+        event: "GOAL_STATED",
+        key,
+        path: layout::RUN,
+        body,
+    })?;
     Ok(run_id)
 }
 
@@ -133,7 +159,12 @@ pub(crate) fn lay_out(dir: &RunDir, record: &RunRecord) -> Result<(), RunError> 
 }
 
 /// Brings the list of runs up to date.
-pub(crate) fn register(record: &RunRecord, state: RunState, ledger: &mut Ledger, world: &World<'_>) -> Result<(), RunError> {
+pub(crate) fn register(
+    record: &RunRecord,
+    state: RunState,
+    ledger: &mut Ledger,
+    world: &World<'_>,
+) -> Result<(), RunError> {
     ledger.record_run(RunRow {
         id: record.run_id.clone(),
         goal: record.goal.clone(),
@@ -143,4 +174,37 @@ pub(crate) fn register(record: &RunRecord, state: RunState, ledger: &mut Ledger,
         updated: world.clock.now(),
     })?;
     Ok(())
+}
+
+/// Refuses tracked changes: a run starts from a commit, and what is not in it would be lost from sight. Files that
+/// git does not track are no obstacle; they are not part of the run.
+async fn require_clean(git: &Git) -> Result<(), RunError> {
+    let dirty: Vec<_> = git
+        .status()
+        .await?
+        .into_iter()
+        .filter(|entry| entry.kind != DirtyKind::Untracked)
+        .collect();
+    match dirty.first() {
+        None => Ok(()),
+        Some(first) => Err(RunError::DirtyRepository {
+            count: dirty.len(),
+            first: format!("{:?}", first.path),
+        }),
+    }
+}
+
+/// The gates that the repository's own build files name.
+fn found_gates(top: &Path) -> Result<Vec<GateSpec>, RunError> {
+    let mut gates = Vec::new();
+    for found in crucible_repo::detect(top)? {
+        let id = found.id.parse().map_err(|_| RunError::NoGates)?;
+        gates.push(GateSpec {
+            id,
+            command: found.command,
+            timeout: GATE_TIMEOUT,
+            source: found.why,
+        });
+    }
+    Ok(gates)
 }

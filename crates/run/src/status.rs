@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::contract::{Review, ReviewVerdict, RunRecord, Signature};
 use crate::error::RunError;
-use crate::layout::{self, RunDir};
+use crate::layout::{self, RunDir, attempt_file};
 use crate::state::{Progress, RunState};
 
 /// The artifacts that a status lists, in the order in which they come to be.
@@ -71,9 +71,16 @@ pub fn status(dir: &RunDir) -> Result<RunStatus, RunError> {
     let state = progress(dir)?.state();
     let mut artifacts = Vec::new();
     for path in LISTED {
-        artifacts.push(ArtifactStatus { path, digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)) });
+        artifacts.push(ArtifactStatus {
+            path,
+            digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)),
+        });
     }
-    let failure = if dir.has(layout::FAILURE) { Some(dir.read_json(layout::FAILURE)?) } else { None };
+    let failure = if dir.has(layout::FAILURE) {
+        Some(dir.read_json(layout::FAILURE)?)
+    } else {
+        None
+    };
     let next = next(&run, state);
     Ok(RunStatus {
         schema_version: "crucible-run-status-v1",
@@ -87,18 +94,45 @@ pub fn status(dir: &RunDir) -> Result<RunStatus, RunError> {
     })
 }
 
+/// How often a run asked its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ModelUsage {
+    /// Questions that were put, whether or not an answer came.
+    pub asked: u64,
+    /// Answers that were kept.
+    pub answered: u64,
+}
+
+/// Counts the questions and answers of a run from its files.
+///
+/// # Errors
+///
+/// Fails when the events cannot be read.
+pub fn usage(dir: &RunDir) -> Result<ModelUsage, RunError> {
+    let events = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
+    let asked = String::from_utf8_lossy(&events)
+        .lines()
+        .filter(|line| line.contains("\"event\":\"MODEL_ASKED\""))
+        .count() as u64;
+    let mut answered = 0;
+    while dir.has(&attempt_file(answered + 1, attempt::ANSWER)) {
+        answered += 1;
+    }
+    Ok(ModelUsage { asked, answered })
+}
+
 /// What a run's files say of its progress.
 pub(crate) fn progress(dir: &RunDir) -> Result<Progress, RunError> {
     let digest = |path: &str| Ok::<_, RunError>(dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)));
     let review = |path: &str| -> Result<Option<(ReviewVerdict, Digest)>, RunError> {
-        let Some(bytes) = dir.read_if_there(path)? else { return Ok(None) };
+        let Some(bytes) = dir.read_if_there(path)? else {
+            return Ok(None);
+        };
         Ok(Review::parse_verdict(&String::from_utf8_lossy(&bytes)).ok())
     };
     let draft = digest(layout::PLAN_DRAFT)?;
     let reviews = [review(layout::REVIEW_CONTRACT)?, review(layout::REVIEW_COST)?];
-    let of_draft = |verdict: ReviewVerdict| move |review: &Option<(ReviewVerdict, Digest)>| {
-        matches!((review, draft), (Some((said, subject)), Some(draft)) if *said == verdict && *subject == draft)
-    };
+    let of_draft = |verdict: ReviewVerdict| move |review: &Option<(ReviewVerdict, Digest)>| matches!((review, draft), (Some((said, subject)), Some(draft)) if *said == verdict && *subject == draft);
     let blocked = reviews.iter().any(of_draft(ReviewVerdict::Block));
     let approved = reviews.iter().all(of_draft(ReviewVerdict::Approve));
     let plan = digest(layout::PLAN)?;

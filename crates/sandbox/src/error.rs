@@ -66,7 +66,10 @@ pub enum SandboxError {
         reason: &'static str,
     },
     /// The policy requires layers that this machine does not offer.
-    #[error("the sandbox is required but not complete here: {}; see `crucible sandbox status`", reasons(missing))]
+    #[error(
+        "the sandbox is required but not complete here: {}; see `crucible sandbox status`",
+        reasons(missing)
+    )]
     LayersMissing {
         /// Each with its reason.
         missing: Vec<MissingLayer>,
@@ -140,5 +143,9 @@ fn list(paths: &[PathBuf]) -> String {
 }
 
 fn reasons(missing: &[MissingLayer]) -> String {
-    missing.iter().map(|layer| format!("{} ({})", layer.layer, layer.reason)).collect::<Vec<_>>().join("; ")
+    missing
+        .iter()
+        .map(|layer| format!("{} ({})", layer.layer, layer.reason))
+        .collect::<Vec<_>>()
+        .join("; ")
 }

@@ -17,7 +17,7 @@ use crucible_host::env::Environment;
 
 use crate::directory::Directory;
 use crate::error::{PathProblem, SandboxError};
-use crate::masks::Placeholders;
+use crate::masks::{Placeholders, Presence};
 use crate::spawn::{Network, Profile};
 use crate::wire::Place;
 
@@ -26,8 +26,11 @@ const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Where sockets of the machine's services lie; empty inside.
 const RUNTIME: [&str; 2] = ["/run", "/var/run"];
 /// What is needed of them where the network is.
-const RESOLVER: [&str; 3] =
-    ["/run/systemd/resolve/stub-resolv.conf", "/run/systemd/resolve/resolv.conf", "/run/resolvconf/resolv.conf"];
+const RESOLVER: [&str; 3] = [
+    "/run/systemd/resolve/stub-resolv.conf",
+    "/run/systemd/resolve/resolv.conf",
+    "/run/resolvconf/resolv.conf",
+];
 /// Where some systems keep their programs.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/run/current-system", "/run/opengl-driver"];
 /// Never handed out as writable, nor anything below them.
@@ -35,17 +38,56 @@ const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// Secrets below a home directory.
 const HOME_SECRETS: [&str; 38] = [
-    ".ssh", ".aws", ".azure", ".gnupg", ".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".git-credentials",
-    ".docker", ".kube", ".cargo/credentials", ".cargo/credentials.toml", ".config/gh", ".config/hub",
-    ".config/glab-cli", ".config/git/credentials", ".config/gcloud", ".config/op", ".config/rclone",
-    ".config/containers", ".config/doctl", ".config/configstore", ".local/share/keyrings", ".password-store",
-    ".terraform.d", ".vault-token", ".gem/credentials", ".m2/settings-security.xml", ".pgpass", ".my.cnf",
-    ".claude", ".claude.json", ".codex", ".gemini", ".bash_history", ".zsh_history", ".python_history",
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".netrc",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".git-credentials",
+    ".docker",
+    ".kube",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/gh",
+    ".config/hub",
+    ".config/glab-cli",
+    ".config/git/credentials",
+    ".config/gcloud",
+    ".config/op",
+    ".config/rclone",
+    ".config/containers",
+    ".config/doctl",
+    ".config/configstore",
+    ".local/share/keyrings",
+    ".password-store",
+    ".terraform.d",
+    ".vault-token",
+    ".gem/credentials",
+    ".m2/settings-security.xml",
+    ".pgpass",
+    ".my.cnf",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
 ];
 /// Secrets of the machine, which the superuser could read.
 const MACHINE_SECRETS: [&str; 9] = [
-    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/ssh",
-    "/etc/sudoers", "/etc/sudoers.d", "/var/lib/docker",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
+    "/etc/ssh",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/var/lib/docker",
 ];
 
 /// One mount.
@@ -89,8 +131,11 @@ enum Around {
 impl Layout {
     /// Plans the mounts of one run.
     pub(crate) fn new(profile: &Profile, cwd: &Directory, env: &Environment) -> Result<Self, SandboxError> {
-        let mut layout =
-            Self { mounts: BTreeMap::new(), writable: Vec::new(), placeholders: Placeholders::default() };
+        let mut layout = Self {
+            mounts: BTreeMap::new(),
+            writable: Vec::new(),
+            placeholders: Placeholders::default(),
+        };
         for place in PRIVATE {
             layout.add_empty(Path::new(place), Mount::Private);
         }
@@ -116,7 +161,10 @@ impl Layout {
             }
         }
         for path in &profile.masked {
-            layout.add_mask(path).map_err(|problem| SandboxError::Masked { path: path.clone(), problem })?;
+            layout.add_mask(path).map_err(|problem| SandboxError::Masked {
+                path: path.clone(),
+                problem,
+            })?;
         }
         layout.show_working_directory(cwd)?;
         Ok(layout)
@@ -160,13 +208,21 @@ impl Layout {
     }
 
     fn add_writable(&mut self, path: &Path) -> Result<(), SandboxError> {
-        let refuse = |problem| SandboxError::Writable { path: path.to_owned(), problem };
+        let refuse = |problem| SandboxError::Writable {
+            path: path.to_owned(),
+            problem,
+        };
         let directory = Directory::open(path).map_err(refuse)?;
-        let system = NEVER_WRITABLE.iter().any(|never| directory.path.starts_with(never));
+        let system = NEVER_WRITABLE
+            .iter()
+            .any(|never| directory.path.starts_with(never));
         if system || directory.path == Path::new("/") {
             return Err(refuse(PathProblem::System));
         }
-        let place = Place { path: directory.path.clone().into_os_string(), identity: directory.identity };
+        let place = Place {
+            path: directory.path.clone().into_os_string(),
+            identity: directory.identity,
+        };
         self.writable.push(place);
         self.mounts.insert(directory.path, Mount::Writable);
         Ok(())
@@ -176,7 +232,9 @@ impl Layout {
         if !path.is_absolute() {
             return Err(PathProblem::Relative);
         }
-        let Some((place, kind)) = locate(path) else { return Ok(()) };
+        let Some((place, kind)) = locate(path) else {
+            return Ok(());
+        };
         match self.mounts.get(&place) {
             Some(Mount::Writable) => return Err(PathProblem::Contradiction),
             Some(Mount::Visible | Mount::Anchor) | None => {}
@@ -186,23 +244,26 @@ impl Layout {
         if around == Around::Empty {
             return Ok(());
         }
+        let presence = match around {
+            Around::Writable => self.placeholders.hold(&place),
+            Around::World | Around::Empty => Presence::Real,
+        };
         let cover = match (place.symlink_metadata(), around) {
             (Ok(meta), _) if meta.is_dir() => Mount::CoverDirectory,
             (Ok(meta), Around::Writable) if meta.is_symlink() => return Err(PathProblem::IsLink),
             (Ok(meta), _) if meta.is_symlink() => {
                 // Nobody inside can change the link, so covering what it names is enough.
-                return place.canonicalize().map_or(Ok(()), |target| self.add_mask(&target));
+                return place
+                    .canonicalize()
+                    .map_or(Ok(()), |target| self.add_mask(&target));
             }
             (Ok(_), _) => Mount::CoverFile,
-            (Err(_), Around::Writable) => {
-                self.placeholders.0.push(place.clone());
-                match kind {
-                    Kind::Directory => Mount::CoverDirectory,
-                    Kind::File => Mount::CoverFile,
-                }
-            }
-            // Nobody inside can create it.
-            (Err(_), _) => return Ok(()),
+            (Err(_), _) => match (presence, kind) {
+                // Nobody inside can create it.
+                (Presence::Real, _) => return Ok(()),
+                (Presence::Held, Kind::Directory) => Mount::CoverDirectory,
+                (Presence::Held, Kind::File) => Mount::CoverFile,
+            },
         };
         for between in place.ancestors().skip(1) {
             if around != Around::Writable || self.mounts.get(between) == Some(&Mount::Writable) {
@@ -219,7 +280,10 @@ impl Layout {
     fn show_working_directory(&mut self, cwd: &Directory) -> Result<(), SandboxError> {
         match self.mounts.get(&cwd.path) {
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile) => {
-                Err(SandboxError::WorkingDirectory { path: cwd.path.clone(), problem: PathProblem::Hidden })
+                Err(SandboxError::WorkingDirectory {
+                    path: cwd.path.clone(),
+                    problem: PathProblem::Hidden,
+                })
             }
             Some(Mount::Writable | Mount::Visible | Mount::Anchor) => Ok(()),
             None => {
@@ -252,7 +316,11 @@ enum Kind {
 /// the first missing one instead, because as long as it is covered nothing below can come to exist. Nothing
 /// where the way is barred anyhow.
 fn locate(path: &Path) -> Option<(PathBuf, Kind)> {
-    let mut kind = if path.as_os_str().as_bytes().ends_with(b"/") { Kind::Directory } else { Kind::File };
+    let mut kind = if path.as_os_str().as_bytes().ends_with(b"/") {
+        Kind::Directory
+    } else {
+        Kind::File
+    };
     let mut place: PathBuf = path.components().collect();
     loop {
         let name = place.file_name()?.to_owned();
@@ -278,11 +346,24 @@ fn secrets(env: &Environment) -> Vec<PathBuf> {
     for home in homes.iter().filter(|home| home.is_absolute()) {
         places.extend(HOME_SECRETS.iter().map(|name| home.join(name)));
     }
-    let named = |name: &str| env.get_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let named = |name: &str| {
+        env.get_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     if let Some(cargo) = named("CARGO_HOME") {
         places.extend([cargo.join("credentials"), cargo.join("credentials.toml")]);
     }
-    places.extend(["GNUPGHOME", "GH_CONFIG_DIR", "DOCKER_CONFIG", "CRUCIBLE_RUNS_ROOT"].iter().filter_map(|name| named(name)));
+    places.extend(
+        [
+            "GNUPGHOME",
+            "GH_CONFIG_DIR",
+            "DOCKER_CONFIG",
+            "CRUCIBLE_RUNS_ROOT",
+        ]
+        .iter()
+        .filter_map(|name| named(name)),
+    );
     let data = named("XDG_DATA_HOME").or_else(|| env.home().map(|home| home.join(".local/share")));
     places.extend(named("CRUCIBLE_HOME").or_else(|| data.map(|data| data.join("crucible"))));
     // Links among them must not hide one behind another: the shortest first.

@@ -46,13 +46,15 @@ pub(crate) struct Running {
     pid: Pid,
     reach: Reach,
     state: State,
-    placeholders: Placeholders,
+    /// Goes last: covers must stay as long as anybody is behind them.
+    _placeholders: Placeholders,
 }
 
 #[derive(PartialEq, Eq)]
 enum State {
     Running,
     WaitedFor,
+    Settled,
 }
 
 /// Starts `command`, which must already hold its settings for the child.
@@ -78,9 +80,17 @@ fn start_here(command: Command, reach: Reach, placeholders: Placeholders) -> io:
         match command.spawn() {
             Ok(child) => {
                 let raw = child.id().and_then(|id| i32::try_from(id).ok());
-                let pid = raw.and_then(sys::pid).ok_or_else(|| io::Error::other("the child has no id"))?;
+                let pid = raw
+                    .and_then(sys::pid)
+                    .ok_or_else(|| io::Error::other("the child has no id"))?;
                 register.add(pid);
-                return Ok(Running { child, pid, reach, state: State::Running, placeholders });
+                return Ok(Running {
+                    child,
+                    pid,
+                    reach,
+                    state: State::Running,
+                    _placeholders: placeholders,
+                });
             }
             // Another thread's child may hold the file open for writing between its fork and its exec.
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
@@ -101,11 +111,13 @@ fn starter() -> io::Result<&'static Sender<Job>> {
     }
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (sender, jobs): (Sender<Job>, Receiver<Job>) = channel();
-    std::thread::Builder::new().name("starter".to_owned()).spawn(move || {
-        for job in jobs {
-            job();
-        }
-    })?;
+    std::thread::Builder::new()
+        .name("starter".to_owned())
+        .spawn(move || {
+            for job in jobs {
+                job();
+            }
+        })?;
     // Of two first callers one loses; its thread ends as its sender is dropped.
     Ok(STARTER.get_or_init(|| sender))
 }
@@ -113,7 +125,11 @@ fn starter() -> io::Result<&'static Sender<Job>> {
 impl Running {
     /// The three ends of its pipes, where they are pipes. Each can be taken once.
     pub(crate) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
-        (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
+        (
+            self.child.stdin.take(),
+            self.child.stdout.take(),
+            self.child.stderr.take(),
+        )
     }
 
     /// Waits until the program itself has ended. Can be dropped and called again.
@@ -133,7 +149,7 @@ impl Running {
 
     /// Asks the program to end.
     pub(crate) fn terminate(&self) {
-        if self.state == State::WaitedFor {
+        if self.state != State::Running {
             return;
         }
         match self.reach {
@@ -149,25 +165,36 @@ impl Running {
             tree::kill_tree(self.pid);
         }
     }
+
+    /// Says that the program has been waited for and nothing is left of it.
+    pub(crate) fn settled(mut self) {
+        self.state = State::Settled;
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if self.state == State::Settled {
+            return;
+        }
         if self.state == State::Running {
             tree::kill_tree(self.pid);
             Register::lock().remove(self.pid);
-            let job: Job = Box::new(|| {
-                for _ in 0..DROPPED_SWEEPS {
-                    if tree::sweep().is_empty() {
-                        break;
-                    }
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-            });
-            if let Ok(starter) = starter() {
-                let _ = starter.send(job);
-            }
         }
-        self.placeholders.remove();
+        // Strays are killed now, and looked for again until they are gone, without keeping the caller.
+        if tree::sweep().is_empty() {
+            return;
+        }
+        let job: Job = Box::new(|| {
+            for _ in 0..DROPPED_SWEEPS {
+                if tree::sweep().is_empty() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        if let Ok(starter) = starter() {
+            let _ = starter.send(job);
+        }
     }
 }

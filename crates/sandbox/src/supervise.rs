@@ -59,7 +59,14 @@ enum Cause {
 
 /// Starts the plan's program and watches it to its end. Dropping the future kills everything at once.
 pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, SandboxError> {
-    let Plan { command, reach, placeholders, conversation, program, .. } = plan;
+    let Plan {
+        command,
+        reach,
+        placeholders,
+        conversation,
+        program,
+        ..
+    } = plan;
     let limits = watch.limits;
     let deadline = sleep(limits.wall);
     let started = spawner::start(command, reach, placeholders).await;
@@ -74,7 +81,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     {
         let mut talk = pin!(async {
             tokio::join!(
-                pump(stdout, &mut out, limits.runaway, &runaway),
+                
                 pump(stderr, &mut err, limits.runaway, &runaway),
                 feed(stdin, watch.stdin),
                 converse(conversation, &mut report),
@@ -105,7 +112,9 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
             }
             // A killed process that the kernel does not let go must not hold us: it is named below.
             if timeout(STRAYS, running.wait()).await.is_err() {
-                return Err(SandboxError::Survivors { pids: vec![running.id()] });
+                return Err(SandboxError::Survivors {
+                    pids: vec![running.id()],
+                });
             }
         }
         settle().await?;
@@ -115,14 +124,21 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
             let _ = timeout(PIPES, talk).await;
         }
     }
+    running.settled();
     let end = match cause {
-        Cause::Ended(status) => status
-            .code()
-            .map_or_else(|| End::Signalled(status.signal().unwrap_or_default()), End::Exited),
+        Cause::Ended(status) => status.code().map_or_else(
+            || End::Signalled(status.signal().unwrap_or_default()),
+            End::Exited,
+        ),
         Cause::TimedOut => End::TimedOut,
         Cause::OutputLimit => End::OutputLimit,
     };
-    Ok(Observed { end, stdout: out.finish(), stderr: err.finish(), report })
+    Ok(Observed {
+        end,
+        stdout: out.finish(),
+        stderr: err.finish(),
+        report,
+    })
 }
 
 /// Whether the pipes are still in use.
@@ -151,9 +167,9 @@ async fn settle() -> Result<(), SandboxError> {
     .await;
     match finished {
         Ok(()) => Ok(()),
-        Err(_) => {
-            Err(SandboxError::Survivors { pids: last.iter().map(|pid| pid.as_raw_nonzero().get()).collect() })
-        }
+        Err(_) => Err(SandboxError::Survivors {
+            pids: last.iter().map(|pid| pid.as_raw_nonzero().get()).collect(),
+        }),
     }
 }
 
@@ -167,9 +183,13 @@ async fn feed(pipe: Option<ChildStdin>, input: Stdin) {
 
 /// Sends the order to the inner stage and reads its report until it closes the socket.
 async fn converse(conversation: Option<Conversation>, report: &mut Vec<u8>) {
-    let Some(Conversation { socket, order }) = conversation else { return };
+    let Some(Conversation { socket, order }) = conversation else {
+        return;
+    };
     // A failure shows as a report that is missing, which the caller treats as a failed set-up.
-    let Ok(mut socket) = UnixStream::from_std(socket) else { return };
+    let Ok(mut socket) = UnixStream::from_std(socket) else {
+        return;
+    };
     if socket.write_all(&order).await.is_ok() && socket.shutdown().await.is_ok() {
         let _ = socket.take(REPORT).read_to_end(report).await;
     }

@@ -1,8 +1,9 @@
-//! The few steps that Rust has no safe words for, each with its reason.
+//! The few steps that Rust has no safe words for, each with its reason, and the one place that makes a command.
 //!
 //! What always holds: code that runs between `fork` and `exec` makes system calls and nothing else: no
 //! allocation, no lock, no panic. Every `unsafe` of the crate is in this file.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -16,6 +17,15 @@ const FIRST_PRIVATE: RawFd = 3;
 /// How far descriptors are marked one by one on kernels without `close_range`.
 const HIGHEST_MARKED: RawFd = 65_536;
 
+/// A command for `program`, with nothing decided yet.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that makes processes"
+)]
+pub(crate) fn command(program: &OsStr) -> Command {
+    Command::new(program)
+}
+
 /// What a child does between its birth and its program.
 pub(crate) struct ChildSettings {
     /// The directory it enters.
@@ -28,7 +38,10 @@ pub(crate) struct ChildSettings {
 
 /// Makes the child of `command` a session and group of its own and the guardian of its own orphans, lets
 /// it die with this process, closes what it must not hold, and puts it into its directory.
-#[expect(unsafe_code, reason = "pre_exec is the only way to act in the child before its program")]
+#[expect(
+    unsafe_code,
+    reason = "pre_exec is the only way to act in the child before its program"
+)]
 pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
     let supervisor = rustix::process::getpid();
     // SAFETY: the closure only makes system calls on values that it owns and that were made before the

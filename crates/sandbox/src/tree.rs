@@ -126,13 +126,18 @@ fn living_descendants(root: Pid) -> Vec<Pid> {
 /// The children of a process, whichever of its threads they hang on.
 fn children(parent: Pid) -> Vec<Pid> {
     let raw = parent.as_raw_nonzero();
-    let Ok(threads) = std::fs::read_dir(format!("/proc/{raw}/task")) else { return Vec::new() };
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{raw}/task")) else {
+        return Vec::new();
+    };
     let mut found = Vec::new();
     let mut listed = Listed::No;
     for thread in threads.flatten() {
         if let Ok(text) = std::fs::read_to_string(thread.path().join("children")) {
             listed = Listed::Yes;
-            found.extend(text.split_ascii_whitespace().filter_map(|pid| sys::pid(pid.parse().ok()?)));
+            found.extend(
+                text.split_ascii_whitespace()
+                    .filter_map(|pid| sys::pid(pid.parse().ok()?)),
+            );
         }
     }
     match listed {
@@ -149,9 +154,14 @@ enum Listed {
 
 /// The children of a process on a kernel that does not list them: every process is asked for its parent.
 fn children_by_search(parent: i32) -> Vec<Pid> {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = processes.flatten().filter_map(|entry| sys::pid(entry.file_name().to_str()?.parse().ok()?));
-    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent)).collect()
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = processes
+        .flatten()
+        .filter_map(|entry| sys::pid(entry.file_name().to_str()?.parse().ok()?));
+    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent))
+        .collect()
 }
 
 fn stat(pid: Pid) -> Option<Stat> {
@@ -168,7 +178,11 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     let state = *fields.next()?.as_bytes().first()?;
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
-    Some(Stat { state, parent, session })
+    Some(Stat {
+        state,
+        parent,
+        session,
+    })
 }
 
 #[cfg(test)]
@@ -178,7 +192,14 @@ mod tests {
     #[test]
     fn a_hostile_program_name_does_not_confuse_the_reader() {
         let stat = parse_stat(b"12 (a) Z 1 1 1 (\n) S 7 8 9 0 -1 4194560").unwrap();
-        assert_eq!(stat, Stat { state: b'S', parent: 7, session: 9 });
+        assert_eq!(
+            stat,
+            Stat {
+                state: b'S',
+                parent: 7,
+                session: 9
+            }
+        );
         assert_eq!(parse_stat(b"12 (x"), None);
         assert_eq!(parse_stat(b""), None);
     }

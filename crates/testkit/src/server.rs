@@ -20,10 +20,13 @@ impl LoopbackServer {
         let address = listener.local_addr().expect("the listener's address");
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime for the server");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime for the server");
             runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::from_std(listener).expect("the listener in the runtime");
+                let listener =
+                    tokio::net::TcpListener::from_std(listener).expect("the listener in the runtime");
                 let serve = axum::serve(listener, router);
                 tokio::select! {
                     _ = stopped => {}
@@ -31,7 +34,11 @@ impl LoopbackServer {
                 }
             });
         });
-        Self { address, stop: Some(stop), thread: Some(thread) }
+        Self {
+            address,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -55,7 +55,9 @@ pub(crate) fn by_gate(
             "nothing was checked, so nothing passes; name gates in `.crucible/config.toml`",
         ));
     } else if requirements.command_gate == CommandGate::Required
-        && !outcomes.iter().any(|outcome| matches!(outcome, GateOutcome::Ran(_)))
+        && !outcomes
+            .iter()
+            .any(|outcome| matches!(outcome, GateOutcome::Ran(_)))
     {
         whole.push(Finding::error(
             Code::new("verify-no-command-gate"),
@@ -99,7 +101,7 @@ fn judge_outcome(outcome: &GateOutcome) -> Verdict {
 }
 
 /// The findings about one command: an error unless it exited with 0; warnings where it ran no test, was
-/// isolated only in part, or printed more than was kept; an info where secrets were replaced in its output.
+/// isolated only in part; an info where it printed more than was kept.
 #[must_use]
 pub fn judge_run(run: &GateRun) -> Verdict {
     let mut verdict = Verdict::default();
@@ -110,17 +112,27 @@ pub fn judge_run(run: &GateRun) -> Verdict {
         verdict.push(Finding::warning(
             Code::new("verify-no-tests-ran"),
             subject,
-            format!("`{}` ended well without running a test; it says nothing about the change", run.command_line()),
+            format!(
+                "`{}` ended well without running a test; it says nothing about the change",
+                run.command_line()
+            ),
         ));
     }
     if let Some(receipt) = &run.isolation
         && (receipt.level != IsolationLevel::Full || receipt.requested == Requested::Off)
     {
-        let missing: Vec<String> = receipt.missing.iter().map(|lost| lost.layer.to_string()).collect();
+        let missing: Vec<String> = receipt
+            .missing
+            .iter()
+            .map(|lost| lost.layer.to_string())
+            .collect();
         verdict.push(Finding::warning(
             Code::new("verify-isolation-partial"),
             subject,
-            format!("it ran without these walls: {}; see `crucible sandbox status`", missing.join(", ")),
+            format!(
+                "it ran without these walls: {}; see `crucible sandbox status`",
+                missing.join(", ")
+            ),
         ));
     }
     for (name, captured) in [("standard output", &run.stdout), ("standard error", &run.stderr)] {
@@ -135,25 +147,34 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
         GateEnd::Exited(0) => None,
         GateEnd::Exited(code) => Some((
             Code::new("verify-gate-failed"),
-            format!("`{command}` exited with {code} ({})", crate::classify::classify(run).as_str()),
+            format!(
+                "`{command}` exited with {code} ({})",
+                crate::classify::classify(run).as_str()
+            ),
         )),
-        GateEnd::Signalled(signal) => {
-            Some((Code::new("verify-gate-killed"), format!("`{command}` was ended by signal {signal}")))
-        }
+        GateEnd::Signalled(signal) => Some((
+            Code::new("verify-gate-killed"),
+            format!("`{command}` was ended by signal {signal}"),
+        )),
         GateEnd::TimedOut { after } => Some((
             Code::new("verify-gate-timeout"),
-            format!("`{command}` was ended after {}; give it more time or make it faster", seconds(*after)),
+            format!(
+                "`{command}` was ended after {}; give it more time or make it faster",
+                seconds(*after)
+            ),
         )),
         GateEnd::OutputLimit => Some((
             Code::new("verify-gate-output-limit"),
             format!("`{command}` was ended because it printed without end"),
         )),
-        GateEnd::NotStarted { why: NotStarted::EmptyCommand | NotStarted::ToolMissing, message } => {
-            Some((Code::new("verify-tool-missing"), message.clone()))
-        }
-        GateEnd::NotStarted { why: NotStarted::Sandbox, message } => {
-            Some((Code::new("verify-sandbox-refused"), message.clone()))
-        }
+        GateEnd::NotStarted {
+            why: NotStarted::EmptyCommand | NotStarted::ToolMissing,
+            message,
+        } => Some((Code::new("verify-tool-missing"), message.clone())),
+        GateEnd::NotStarted {
+            why: NotStarted::Sandbox,
+            message,
+        } => Some((Code::new("verify-sandbox-refused"), message.clone())),
     }
 }
 
@@ -162,14 +183,10 @@ fn stream_findings(verdict: &mut Verdict, subject: &str, name: &str, captured: &
         verdict.push(Finding::info(
             Code::new("verify-log-cut"),
             subject,
-            format!("only the last {} of its {name}'s bytes were kept", captured.bytes.len()),
-        ));
-    }
-    if captured.redacted > 0 {
-        verdict.push(Finding::info(
-            Code::new("verify-log-redacted"),
-            subject,
-            format!("{} secrets were replaced in its {name}", captured.redacted),
+            format!(
+                "only the last {} of its {name}'s bytes were kept",
+                captured.bytes.len()
+            ),
         ));
     }
 }
@@ -186,12 +203,22 @@ fn seconds(time: Duration) -> String {
 #[must_use]
 pub fn no_tests_ran(command: &[String], stdout: &str, stderr: &str) -> bool {
     let has = |word: &str| command.iter().any(|given| given == word);
-    let is = |program: &str| command.first().is_some_and(|first| first.rsplit('/').next() == Some(program));
+    let is = |program: &str| {
+        command
+            .first()
+            .is_some_and(|first| first.rsplit('/').next() == Some(program))
+    };
     let lines = || stdout.lines().chain(stderr.lines()).map(str::trim);
     if is("cargo") && has("nextest") {
         lines().any(|line| line.starts_with("Starting 0 tests"))
     } else if is("cargo") && has("test") {
-        let count = |line: &str| line.strip_prefix("running ")?.split(' ').next()?.parse::<u64>().ok();
+        let count = |line: &str| {
+            line.strip_prefix("running ")?
+                .split(' ')
+                .next()?
+                .parse::<u64>()
+                .ok()
+        };
         let mut counts = lines().filter_map(count).peekable();
         counts.peek().is_some() && counts.all(|count| count == 0)
     } else if is("pytest") || has("pytest") {
@@ -199,7 +226,8 @@ pub fn no_tests_ran(command: &[String], stdout: &str, stderr: &str) -> bool {
             line.trim_matches(['=', ' ']).starts_with("no tests ran") || line.starts_with("collected 0 items")
         })
     } else if is("go") && has("test") {
-        let untested = lines().any(|line| line.contains("[no test files]") || line.contains("[no tests to run]"));
+        let untested =
+            lines().any(|line| line.contains("[no test files]") || line.contains("[no tests to run]"));
         let tested = |line: &str| {
             line.starts_with("ok") && !line.contains("[no test files]") && !line.contains("[no tests to run]")
         };
@@ -210,4 +238,4 @@ pub fn no_tests_ran(command: &[String], stdout: &str, stderr: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

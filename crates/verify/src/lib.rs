@@ -18,11 +18,14 @@ mod report;
 mod run;
 mod text;
 
-pub use bundle::{BundleError, BundleManifest, MANIFEST_NAME, failure_bundle};
+pub use bundle::{
+    BundleCut, BundleEntry, BundleError, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
+    MANIFEST_NAME, failure_bundle,
+};
 pub use classify::{FailureClass, classify};
 pub use gate::{
-    BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec, Lite,
-    NotStarted, PatchCheck, PlanCheck, builtin_gates,
+    BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec,
+    Lite, NotStarted, PatchCheck, PlanCheck, builtin_gates,
 };
 pub use judge::{CommandGate, Requirements, judge, judge_run, no_tests_ran};
 pub use report::{

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crucible_model::{CanonicalError, Digest, Finding, Level, to_canonical_json};
+use crucible_model::{CanonicalError, Code, Digest, Finding, Level, to_canonical_json};
 use crucible_sandbox::{IsolationLevel, Layer};
 use serde::{Deserialize, Serialize};
 
@@ -195,13 +195,18 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         }
     }
     if input.iteration > input.max_iterations {
-        failures.push(Failure {
-            kind: "verify-iterations-exceeded".to_owned(),
-            id: "iterations".to_owned(),
-            message: format!("this is attempt {} of {} allowed ones", input.iteration, input.max_iterations),
-        });
+        let hint = format!(
+            "this is attempt {} of {} allowed ones",
+            input.iteration, input.max_iterations
+        );
+        let finding = Finding::error(Code::new("verify-iterations-exceeded"), "iterations", hint);
+        failures.push(as_failure(None, &finding));
     }
-    let result = if failures.is_empty() { VerifyResult::Pass } else { VerifyResult::Fail };
+    let result = if failures.is_empty() {
+        VerifyResult::Pass
+    } else {
+        VerifyResult::Fail
+    };
     VerifyReport {
         schema_version: ReportVersion::V1,
         result,
@@ -238,12 +243,19 @@ fn as_failure(gate: Option<&GateId>, finding: &Finding) -> Failure {
     } else {
         format!("{}: {}", finding.subject, finding.hint)
     };
-    Failure { kind: finding.code.as_str().to_owned(), id, message }
+    Failure {
+        kind: finding.code.as_str().to_owned(),
+        id,
+        message,
+    }
 }
 
 fn commands(outcomes: &[GateOutcome]) -> Vec<CommandRow> {
     let row = |outcome: &GateOutcome| match outcome {
-        GateOutcome::Ran(run) => Some(CommandRow { cmd: run.command_line(), exit_code: run.exit_code() }),
+        GateOutcome::Ran(run) => Some(CommandRow {
+            cmd: run.command_line(),
+            exit_code: run.exit_code(),
+        }),
         GateOutcome::Judged { .. } => None,
     };
     outcomes.iter().filter_map(row).collect()
@@ -251,15 +263,22 @@ fn commands(outcomes: &[GateOutcome]) -> Vec<CommandRow> {
 
 /// The built-in gates of which something was executed, then every other name in its order.
 fn executed(outcomes: &[GateOutcome]) -> Vec<GateId> {
-    let builtin = builtin_gates().iter().filter(|gate| gate.judge(outcomes).is_some());
+    let builtin = builtin_gates()
+        .iter()
+        .filter(|gate| gate.judge(outcomes).is_some());
     let names = builtin.filter_map(|gate| gate.id().parse().ok());
     let mut seen = BTreeSet::new();
-    names.chain(outcomes.iter().map(|outcome| outcome.id().clone())).filter(|id| seen.insert(id.clone())).collect()
+    names
+        .chain(outcomes.iter().map(|outcome| outcome.id().clone()))
+        .filter(|id| seen.insert(id.clone()))
+        .collect()
 }
 
 fn isolation(outcomes: &[GateOutcome]) -> Vec<GateIsolation> {
     let row = |outcome: &GateOutcome| {
-        let GateOutcome::Ran(run) = outcome else { return None };
+        let GateOutcome::Ran(run) = outcome else {
+            return None;
+        };
         let receipt = run.isolation.as_ref()?;
         Some(GateIsolation {
             gate: run.id.clone(),

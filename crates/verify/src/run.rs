@@ -11,6 +11,7 @@ use crucible_sandbox::{
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
+use crate::text::normalise;
 
 /// Where and how the commands of gates run.
 #[derive(Debug, Clone)]
@@ -31,7 +32,7 @@ pub struct GateSetting {
 
 /// Hears how the gates fare, while they run.
 pub trait GateObserver: Send + Sync {
-    /// A gate begins. `spec` is absent for a verdict that is carried along.
+    /// A gate begins.
     fn started(&self, gate: &GateInput);
 
     /// A gate has ended.
@@ -72,10 +73,11 @@ pub async fn run_gates(
     for gate in gates {
         observer.started(gate);
         let outcome = match gate {
-            GateInput::Verdict { id, verdict } => {
-                GateOutcome::Judged { id: id.clone(), verdict: verdict.clone() }
-            }
-            GateInput::Command(spec) => GateOutcome::Ran(run_command(sandbox, spec, setting).await),
+            GateInput::Verdict { id, verdict } => GateOutcome::Judged {
+                id: id.clone(),
+                verdict: verdict.clone(),
+            },
+            GateInput::Command(spec) => GateOutcome::Ran(Box::new(run_command(sandbox, spec, setting).await)),
         };
         observer.finished(&outcome);
         outcomes.push(outcome);
@@ -100,7 +102,9 @@ fn append(log: &mut Vec<u8>, run: &GateRun, captured: &Captured) {
     log.extend_from_slice(format!("==> {}: {}\n", run.id, run.command_line()).as_bytes());
     let kept = captured.bytes.len() as u64;
     if captured.extent == crucible_sandbox::Extent::Cut {
-        log.extend_from_slice(format!("[only the last {kept} of {} bytes were kept]\n", captured.total).as_bytes());
+        log.extend_from_slice(
+            format!("[only the last {kept} of {} bytes were kept]\n", captured.total).as_bytes(),
+        );
     }
     log.extend_from_slice(&captured.bytes);
     if captured.bytes.last().is_some_and(|last| *last != b'\n') {
@@ -109,8 +113,15 @@ fn append(log: &mut Vec<u8>, run: &GateRun, captured: &Captured) {
 }
 
 async fn run_command(sandbox: &Sandbox, spec: &GateSpec, setting: &GateSetting) -> GateRun {
-    let Some((program, args)) = spec.command.split_first().filter(|(program, _)| !program.is_empty()) else {
-        let message = format!("gate {} has no command; name a program in the configuration", spec.id);
+    let Some((program, args)) = spec
+        .command
+        .split_first()
+        .filter(|(program, _)| !program.is_empty())
+    else {
+        let message = format!(
+            "gate {} has no command; name a program in the configuration",
+            spec.id
+        );
         return not_started(spec, NotStarted::EmptyCommand, message);
     };
     let mut writable = vec![setting.copy.clone()];
@@ -121,7 +132,11 @@ async fn run_command(sandbox: &Sandbox, spec: &GateSpec, setting: &GateSetting) 
         cwd: setting.copy.clone(),
         env: setting.env.clone(),
         stdin: Stdin::Empty,
-        limits: Limits { stdout: setting.log_limit, stderr: setting.log_limit, ..Limits::new(spec.timeout) },
+        limits: Limits {
+            stdout: setting.log_limit,
+            stderr: setting.log_limit,
+            ..Limits::new(spec.timeout)
+        },
         confinement: Confinement::Confined(Profile {
             strength: setting.strength,
             writable,
@@ -133,7 +148,10 @@ async fn run_command(sandbox: &Sandbox, spec: &GateSpec, setting: &GateSetting) 
     };
     match sandbox.run(spawn).await {
         Ok(completed) => finished(spec, completed),
-        Err(error) => not_started(spec, obstacle(&error), explain(program, &error)),
+        Err(error) => {
+            let message = normalise(explain(program, &error).as_bytes(), &setting.copy);
+            not_started(spec, obstacle(&error), message)
+        }
     }
 }
 
@@ -188,6 +206,7 @@ fn explain(program: &str, error: &SandboxError) -> String {
     match error {
         SandboxError::NotFound { .. } => format!("program {program:?} was not found on PATH; install it"),
         SandboxError::NotExecutable { problem, .. } => format!("{program:?} cannot be run: {problem}"),
+        SandboxError::Exec { source, .. } => format!("{program:?} could not be started: {source}"),
         other => other.to_string(),
     }
 }

@@ -12,10 +12,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use crucible_host::fs;
 use crucible_model::Digest;
+use crucible_model::EditFormat;
 use similar::TextDiff;
 
 use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
-use crate::capability::{Capabilities, EditFormat, StructuredOutput};
+use crate::capability::{Capabilities, StructuredOutput};
 use crate::cassette::{CallOutcome, Cassette, CassetteError, RecordedRequest};
 use crate::error::{Fault, LlmError};
 use crate::invocation::{LlmInvocation, LlmResult};
@@ -42,12 +43,19 @@ impl ProviderKind for Replay {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { edit_format: EditFormat::WholeFile, structured_output: StructuredOutput::None }
+        Capabilities {
+            edit_format: EditFormat::WholeFile,
+            structured_output: StructuredOutput::None,
+        }
     }
 
     fn construct(&self, settings: &ProviderSettings, _context: &Context) -> Result<Backend, LlmError> {
         let source = settings.cassette.as_ref().ok_or_else(|| {
-            misconfigured("", "no recording is named".to_owned(), "set [llm.replay] cassette to a recording")
+            misconfigured(
+                "",
+                "no recording is named".to_owned(),
+                "set [llm.replay] cassette to a recording",
+            )
         })?;
         let cassette = read(source)?;
         let header = &cassette.header;
@@ -56,7 +64,10 @@ impl ProviderKind for Replay {
             default_model: header.model.clone(),
             max_output_tokens: 0,
             capabilities: header.capabilities,
-            speaker: Speaker { provider: header.provider.clone(), model: header.model.clone() },
+            speaker: Speaker {
+                provider: header.provider.clone(),
+                model: header.model.clone(),
+            },
             origin: Origin::Recording,
             inner: Box::new(ReplayBackend::new(&cassette, &played(settings)?)),
         };
@@ -69,7 +80,10 @@ fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, usize>, LlmErro
     let mut counts = HashMap::new();
     if let Some(path) = &settings.already_played {
         match read(&CassetteSource::File(path.clone())) {
-            Ok(cassette) => cassette.calls.iter().for_each(|call| *counts.entry(call.key).or_default() += 1),
+            Ok(cassette) => cassette
+                .calls
+                .iter()
+                .for_each(|call| *counts.entry(call.key).or_default() += 1),
             Err(error) if path.exists() => return Err(error),
             // Nothing was played yet.
             Err(_) => {}
@@ -81,11 +95,17 @@ fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, usize>, LlmErro
 fn read(source: &CassetteSource) -> Result<Cassette, LlmError> {
     let parsed = match source {
         CassetteSource::Bytes(bytes) => Cassette::parse(bytes),
-        CassetteSource::File(path) => {
-            fs::read_up_to(path, MAX_CASSETTE).map_err(CassetteError::from).and_then(|bytes| Cassette::parse(&bytes))
-        }
+        CassetteSource::File(path) => fs::read_up_to(path, MAX_CASSETTE)
+            .map_err(CassetteError::from)
+            .and_then(|bytes| Cassette::parse(&bytes)),
     };
-    parsed.map_err(|error| misconfigured("", error.to_string(), "name a recording that this version can read"))
+    parsed.map_err(|error| {
+        misconfigured(
+            "",
+            error.to_string(),
+            "name a recording that this version can read",
+        )
+    })
 }
 
 fn misconfigured(model: &str, what: String, next: &str) -> LlmError {
@@ -105,7 +125,11 @@ impl ReplayBackend {
             outcomes.entry(call.key).or_default().push(call.outcome.clone());
         }
         let requests = cassette.calls.iter().map(|call| call.request.clone()).collect();
-        Self { requests, outcomes, played: Mutex::new(played.clone()) }
+        Self {
+            requests,
+            outcomes,
+            played: Mutex::new(played.clone()),
+        }
     }
 
     /// Takes the next outcome of a request.
@@ -146,7 +170,9 @@ impl ReplayBackend {
 impl LlmBackend for ReplayBackend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let asked = RecordedRequest::of(&inv);
-        let key = asked.key().map_err(|error| misconfigured(&inv.model, error.to_string(), "correct the metadata"))?;
+        let key = asked
+            .key()
+            .map_err(|error| misconfigured(&inv.model, error.to_string(), "correct the metadata"))?;
         match self.next(&key) {
             Some(CallOutcome::Answered(result)) => Ok(result.clone()),
             Some(CallOutcome::Failed(error)) => Err(error.clone()),
@@ -185,8 +211,14 @@ fn nearest(shown: &str, recorded: &[RecordedRequest]) -> Option<String> {
 
 /// The differing lines with one line around them, cut to what a terminal shows.
 fn short_diff(recorded: &str, asked: &str) -> String {
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(recorded, asked);
-    let unified = diff.unified_diff().context_radius(1).header("recorded", "asked now").to_string();
+    let diff = TextDiff::configure()
+        .timeout(DIFF_TIME)
+        .diff_lines(recorded, asked);
+    let unified = diff
+        .unified_diff()
+        .context_radius(1)
+        .header("recorded", "asked now")
+        .to_string();
     let mut lines = unified.lines();
     let mut text = String::new();
     for line in lines.by_ref().take(DIFF_LINES) {

@@ -19,7 +19,7 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 type Files = BTreeMap<RepoPath, Vec<u8>>;
 
 /// Applies a proposal to `files` and returns the new contents of the files that it touches. Files that a diff takes
-/// away are not in the result.
+/// away are not in the result, nor are files whose new content a diff does not show: [`crate::judge`] refuses those.
 ///
 /// # Errors
 ///
@@ -40,8 +40,9 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
         Proposal::Diff(diff) => {
             for file in parse(diff)?.files {
                 let path = file.path.clone();
+                // Not shown, so not known; `judge` refuses it.
                 if file.content == Content::Binary {
-                    return Err(AnswerError::NotText { path });
+                    continue;
                 }
                 let source = match &file.change {
                     Change::Create if files.contains_key(&path) => {

@@ -6,7 +6,7 @@ use super::fence::Fence;
 /// Takes the diff out of an answer that is nothing else. Blank lines around it are dropped, and the newline that many
 /// programs cut from the end of an answer is put back.
 pub(super) fn read(text: &str) -> Result<Vec<u8>, AnswerError> {
-    let body = text.trim_matches(['\n', '\r']);
+    let body = text.trim_start_matches(['\n', '\r']).trim_end_matches('\n');
     let skipped = text.len() - text.trim_start_matches(['\n', '\r']).len();
     let first_line = 1 + text[..skipped].matches('\n').count() as u64;
     let body = match enclosed(body) {
@@ -42,8 +42,7 @@ fn enclosed(body: &str) -> Option<&str> {
     let (inner, last) = rest.trim_end().rsplit_once('\n')?;
     let opens = Fence::of(first)?;
     let closes = Fence::of(last)?;
-    (closes.info.is_empty() && matches!(opens.info, "" | "diff" | "patch"))
-        .then(|| inner.trim_matches(['\n', '\r']))
+    (closes.info.is_empty() && matches!(opens.info, "" | "diff" | "patch")).then(|| inner.trim_matches('\n'))
 }
 
 /// How many pieces between fences begin with `diff --git`.

@@ -12,26 +12,13 @@ mod name;
 mod replace;
 mod whole;
 
-use crucible_model::{RepoPath, Untrusted};
-use serde::{Deserialize, Serialize};
+use crucible_model::{EditFormat, RepoPath, Untrusted};
 
 pub use apply::apply;
 pub use error::AnswerError;
 
 /// The largest answer that is read, in bytes: 2 MiB.
 pub const MAX_ANSWER_BYTES: u64 = 2 << 20;
-
-/// How a model is asked to write its change down; a property of the backend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EditFormat {
-    /// For each changed file a line `FILE: path` and the whole new content in a fenced block below it.
-    WholeFile,
-    /// Below a line with the path, blocks of `<<<<<<< SEARCH`, `=======`, `>>>>>>> REPLACE`.
-    SearchReplace,
-    /// One git-format diff and nothing else.
-    UnifiedDiff,
-}
 
 /// What an answer proposes.
 #[derive(Debug, Clone, PartialEq, Eq)]

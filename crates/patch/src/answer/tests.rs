@@ -1,1 +1,499 @@
+//! Answers as models write them: the good ones in their variations, and the ones that must not become a change.
 
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn path(text: &str) -> RepoPath {
+    text.parse().unwrap()
+}
+
+fn paths(texts: &[&str]) -> Vec<RepoPath> {
+    texts.iter().map(|text| path(text)).collect()
+}
+
+/// The edits of an answer as `path=content`, or the code of the error.
+fn read(format: EditFormat, answer: &str, expected: &[&str]) -> Vec<String> {
+    match read_answer(format, &Untrusted::new(answer), &paths(expected)) {
+        Ok(Proposal::Edits(edits)) => edits
+            .into_iter()
+            .map(|edit| match edit.kind {
+                EditKind::WholeFile { content } => format!("{}={content}", edit.path),
+                EditKind::Replace { search, replace } => format!("{}={search}|{replace}", edit.path),
+            })
+            .collect(),
+        Ok(Proposal::Diff(diff)) => vec![String::from_utf8(diff).unwrap()],
+        Err(error) => vec![error.code().to_string()],
+    }
+}
+
+fn whole(answer: &str, expected: &[&str]) -> Vec<String> {
+    read(EditFormat::WholeFile, answer, expected)
+}
+
+fn search_replace(answer: &str, expected: &[&str]) -> Vec<String> {
+    read(EditFormat::SearchReplace, answer, expected)
+}
+
+fn files(pairs: &[(&str, &str)]) -> BTreeMap<RepoPath, Vec<u8>> {
+    pairs
+        .iter()
+        .map(|(name, text)| (path(name), text.as_bytes().to_vec()))
+        .collect()
+}
+
+/// The content of `a.rs` after applying the answer to `before`, or the code of the error.
+fn applied(format: EditFormat, answer: &str, before: &str) -> String {
+    let proposal = read_answer(format, &Untrusted::new(answer), &paths(&["a.rs"])).unwrap();
+    match apply(&proposal, &files(&[("a.rs", before)])) {
+        Ok(after) => String::from_utf8(after[&path("a.rs")].clone()).unwrap(),
+        Err(error) => error.code().to_string(),
+    }
+}
+
+#[test]
+fn a_file_is_named_in_any_of_the_usual_ways() {
+    for answer in [
+        "FILE: src/a.rs\n```rust\nx\n```",
+        "Sure!\n\nFile: `src/a.rs`\n\n```\nx\n```\nDone.",
+        "**FILE: src/a.rs**\n```rust\nx\n```\n",
+        "### src/a.rs\n~~~~\nx\n~~~~",
+        "### `src/a.rs` (updated)\n```rust\nx\n```",
+        "1. **`src/a.rs`**:\n```rust\nx\n```",
+        "- src/a.rs\n```rust\nx\n```",
+        "```rust:src/a.rs\nx\n```",
+        "```rust src/a.rs\nx\n```",
+        "```src/a.rs\nx\n```",
+        "```rust title=\"src/a.rs\"\nx\n```",
+        "Path: ./src/a.rs\r\n```rust\r\nx\r\n```",
+    ] {
+        assert_eq!(
+            whole(answer, &["src/b.rs", "src/a.rs"]),
+            ["src/a.rs=x\n"],
+            "{answer}"
+        );
+        assert_eq!(whole(answer, &[]), ["src/a.rs=x\n"], "{answer}");
+    }
+    assert_eq!(
+        whole("Here is the new `src/a.rs` for you:\n```\nx\n```", &["src/a.rs"]),
+        ["src/a.rs=x\n"]
+    );
+    assert_eq!(
+        whole("Makefile:\n```\nx\n```", &["Makefile", "b"]),
+        ["Makefile=x\n"]
+    );
+    assert_eq!(whole("FILE: a b/c d\n```\nx\n```", &[]), ["a b/c d=x\n"]);
+    assert_eq!(
+        whole("```rust\n// FILE: src/a.rs\nx\n```", &["q", "r"]),
+        ["src/a.rs=// FILE: src/a.rs\nx\n"]
+    );
+}
+
+#[test]
+fn a_single_block_without_a_name_needs_a_single_expected_file() {
+    assert_eq!(whole("Fixed:\n```rust\nx\n```", &["a.rs"]), ["a.rs=x\n"]);
+    assert_eq!(
+        whole("Fixed:\n```rust\nx\n```", &["a.rs", "b.rs"]),
+        ["answer-no-path"]
+    );
+    assert_eq!(whole("Fixed:\n```rust\nx\n```", &[]), ["answer-no-path"]);
+    assert_eq!(
+        whole("```rust\nx\n```\n```rust\ny\n```", &["a.rs"]),
+        ["answer-no-path"]
+    );
+    assert_eq!(
+        whole("```rust\nx\n```\nRun:\n```sh\ncargo test\n```", &["a.rs"]),
+        ["a.rs=x\n"]
+    );
+    assert_eq!(
+        whole("FILE: a.rs\n```\nx\n```\nRun:\n```\ncargo test\n```", &["a.rs"]),
+        ["a.rs=x\n"]
+    );
+}
+
+#[test]
+fn several_files_and_repeated_ones() {
+    let two = "FILE: a.rs\n```\nx\n```\nFILE: b.rs\n```\ny\n```";
+    assert_eq!(whole(two, &["a.rs"]), ["a.rs=x\n", "b.rs=y\n"]);
+    assert_eq!(
+        whole("FILE: a.rs\n```\nx\n```\nFILE: a.rs\n```\nx\n```", &[]),
+        ["a.rs=x\n"]
+    );
+    assert_eq!(
+        whole("FILE: a.rs\n```\nx\n```\nFILE: a.rs\n```\ny\n```", &[]),
+        ["answer-two-answers"]
+    );
+    assert_eq!(
+        whole("FILE: a.rs\n```b.rs\nx\n```", &[]),
+        ["answer-paths-disagree"]
+    );
+}
+
+#[test]
+fn nested_fences_are_part_of_the_file() {
+    let long = "FILE: R.md\n````md\nUse:\n```\nx\n```\nEnd\n````";
+    assert_eq!(whole(long, &[]), ["R.md=Use:\n```\nx\n```\nEnd\n"]);
+    let worded = "FILE: R.md\n```md\nUse:\n```sh\nx\n```\nEnd\n```\n";
+    assert_eq!(whole(worded, &[]), ["R.md=Use:\n```sh\nx\n```\nEnd\n"]);
+    let bare = "FILE: R.md\n```md\nUse:\n```\nx\n```\nEnd\n```\n";
+    assert_eq!(whole(bare, &[]), ["answer-ambiguous-fence"]);
+    let doc = "FILE: a.rs\n```rust\n/// ```\n/// x\n/// ```\n    ```\nfn a() {}\n```";
+    assert_eq!(
+        whole(doc, &[]),
+        ["a.rs=/// ```\n/// x\n/// ```\n    ```\nfn a() {}\n"]
+    );
+}
+
+#[test]
+fn what_is_no_whole_file_is_refused() {
+    assert_eq!(whole("", &["a.rs"]), ["answer-empty"]);
+    assert_eq!(whole(" \n\t\n", &["a.rs"]), ["answer-empty"]);
+    assert_eq!(whole("I cannot do that.", &["a.rs"]), ["answer-no-edit"]);
+    assert_eq!(
+        whole(&"x".repeat(MAX_ANSWER_BYTES as usize + 1), &["a.rs"]),
+        ["answer-too-large"]
+    );
+    assert_eq!(
+        whole("FILE: a.rs\n```rust\nfn a() {\n", &["a.rs"]),
+        ["answer-unclosed-fence"]
+    );
+    assert_eq!(
+        whole("FILE: a.rs\n```rust\nx\nFILE: b.rs\n```rust\ny\n```\n", &["a.rs"]),
+        ["answer-unclosed-fence"]
+    );
+    for bad in [
+        "../x",
+        "/etc/passwd",
+        ".git/hooks/pre-commit",
+        "a//b",
+        "C:\\x",
+        "a/../../x",
+    ] {
+        assert_eq!(
+            whole(&format!("FILE: {bad}\n```\nx\n```"), &["a.rs"]),
+            ["answer-bad-path"],
+            "{bad}"
+        );
+        assert_eq!(
+            whole(&format!("### {bad}\n```\nx\n```"), &["a.rs"]),
+            ["answer-bad-path"],
+            "{bad}"
+        );
+        assert_eq!(
+            whole(&format!("```rust:{bad}\nx\n```"), &["a.rs"]),
+            ["answer-bad-path"],
+            "{bad}"
+        );
+    }
+    let diff = "```diff\n--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-x\n+y\n```";
+    assert_eq!(whole(diff, &["a.rs"]), ["answer-wrong-format"]);
+    let blocks = "a.rs\n```\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n```";
+    assert_eq!(whole(blocks, &["a.rs"]), ["answer-wrong-format"]);
+}
+
+#[test]
+fn search_and_replace_blocks_are_read() {
+    let block = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n";
+    assert_eq!(
+        search_replace(&format!("src/a.rs\n{block}"), &[]),
+        ["src/a.rs=x\n|y\n"]
+    );
+    assert_eq!(
+        search_replace(&format!("FILE: src/a.rs\n```rust\n{block}```\n"), &[]),
+        ["src/a.rs=x\n|y\n"]
+    );
+    assert_eq!(
+        search_replace(&format!("```rust\nsrc/a.rs\n{block}```\n"), &[]),
+        ["src/a.rs=x\n|y\n"]
+    );
+    assert_eq!(
+        search_replace(&format!("```rust:src/a.rs\n{block}```\n"), &[]),
+        ["src/a.rs=x\n|y\n"]
+    );
+    assert_eq!(
+        search_replace(&format!("Change this:\n{block}"), &["a.rs"]),
+        ["a.rs=x\n|y\n"]
+    );
+    assert_eq!(
+        search_replace(&format!("Change this:\n{block}"), &["a.rs", "b.rs"]),
+        ["answer-no-path"]
+    );
+    let twice = format!("`a.rs`\n{block}and\n{block}b.rs\n{block}");
+    assert_eq!(
+        search_replace(&twice, &["a.rs", "b.rs"]),
+        ["a.rs=x\n|y\n", "a.rs=x\n|y\n", "b.rs=x\n|y\n"]
+    );
+    let deletion = "a.rs\n<<<<<<< SEARCH\nx\n=======\n>>>>>>> REPLACE\n";
+    assert_eq!(search_replace(deletion, &[]), ["a.rs=x\n|"]);
+}
+
+#[test]
+fn broken_blocks_are_refused() {
+    for broken in [
+        "a.rs\n<<<<<<< SEARCH\nx\n=======\ny\n",
+        "a.rs\n<<<<<<< SEARCH\nx\n",
+        "a.rs\n<<<<<<< SEARCH\nx\n>>>>>>> REPLACE\n",
+        "a.rs\n<<<<<<< SEARCH\nx\n=======\ny\n=======\nz\n>>>>>>> REPLACE\n",
+        "a.rs\n<<<<<<< SEARCH\nx\n<<<<<<< SEARCH\n=======\ny\n>>>>>>> REPLACE\n",
+        ">>>>>>> REPLACE\n",
+    ] {
+        assert_eq!(
+            search_replace(broken, &["a.rs"]),
+            ["answer-broken-block"],
+            "{broken}"
+        );
+    }
+    assert_eq!(search_replace("nothing here", &["a.rs"]), ["answer-no-edit"]);
+    assert_eq!(
+        search_replace(
+            "../a.rs\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n",
+            &["a.rs"]
+        ),
+        ["answer-bad-path"]
+    );
+    let many = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n".repeat(501);
+    assert_eq!(search_replace(&many, &["a.rs"]), ["answer-too-many-edits"]);
+}
+
+#[test]
+fn a_diff_stands_alone_or_in_one_fence() {
+    let diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n ```\n-x\n+y\n";
+    let read = |answer: &str| read(EditFormat::UnifiedDiff, answer, &[]);
+    for answer in [
+        diff.to_owned(),
+        diff.trim_end().to_owned(),
+        format!("\n{diff}\n\n"),
+        format!("```diff\n{diff}```\n"),
+        format!("```\n{diff}```"),
+        format!("~~~patch\n{diff}~~~\n"),
+    ] {
+        assert_eq!(read(&answer), [diff], "{answer}");
+    }
+    assert_eq!(read(&format!("Here:\n{diff}")), ["answer-text-around-diff"]);
+    assert_eq!(
+        read(&format!("Here:\n```diff\n{diff}```\n")),
+        ["answer-text-around-diff"]
+    );
+    assert_eq!(
+        read(&format!("```diff\n{diff}```\nDone")),
+        ["answer-text-around-diff"]
+    );
+    assert_eq!(
+        read(&format!("```diff\n{diff}```\nor\n```diff\n{diff}```")),
+        ["answer-two-diffs"]
+    );
+    assert_eq!(read("no"), ["answer-no-edit"]);
+    assert_eq!(
+        read("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n"),
+        ["answer-no-edit"]
+    );
+    let crlf = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\r\n+y\r\n";
+    assert_eq!(read(crlf), [crlf]);
+}
+
+#[test]
+fn a_whole_file_keeps_what_a_fence_cannot_say() {
+    let answer = "FILE: a.rs\n```\none\ntwo\n```";
+    let whole = |before: &str| applied(EditFormat::WholeFile, answer, before);
+    assert_eq!(whole("x\n"), "one\ntwo\n");
+    assert_eq!(whole("x"), "one\ntwo");
+    assert_eq!(whole(""), "one\ntwo\n");
+    assert_eq!(whole("x\r\ny\r\n"), "one\r\ntwo\r\n");
+    assert_eq!(whole("x\r\ny"), "one\r\ntwo");
+    assert_eq!(whole("\u{feff}x\n"), "\u{feff}one\ntwo\n");
+    assert_eq!(whole("one\r\nthree\nfour\n"), "one\r\ntwo\n");
+    assert_eq!(whole("one\nthree\r\nfour\r\n"), "one\ntwo\r\n");
+    let commented = "FILE: a.rs\n```\n// a.rs\none\n```";
+    assert_eq!(applied(EditFormat::WholeFile, commented, "x\n"), "one\n");
+    assert_eq!(
+        applied(EditFormat::WholeFile, commented, "// a.rs\nx\n"),
+        "// a.rs\none\n"
+    );
+    assert_eq!(applied(EditFormat::WholeFile, "FILE: a.rs\n```\n```", "x\n"), "");
+    let proposal = read_answer(EditFormat::WholeFile, &Untrusted::new(answer), &[]).unwrap();
+    let latin = BTreeMap::from([(path("a.rs"), b"\xe9\n".to_vec())]);
+    assert_eq!(
+        apply(&proposal, &latin),
+        Err(AnswerError::NotText { path: path("a.rs") })
+    );
+    assert_eq!(
+        apply(&proposal, &BTreeMap::new()).unwrap()[&path("a.rs")],
+        b"one\ntwo\n"
+    );
+}
+
+#[test]
+fn code_left_out_is_refused() {
+    for elided in [
+        "// ... existing code ...",
+        "    # ... rest of the file unchanged ...",
+        "/* … remaining functions … */",
+        "// ... (other functions)",
+    ] {
+        let answer = format!("FILE: a.rs\n```\nfn a() {{}}\n{elided}\n```");
+        assert_eq!(
+            applied(EditFormat::WholeFile, &answer, "x\n"),
+            "answer-elided",
+            "{elided}"
+        );
+        assert!(applied(EditFormat::WholeFile, &answer, &format!("{}\n", elided.trim())).contains(elided));
+    }
+    for fine in [
+        "// and so on ...",
+        "let existing = a..b;",
+        "// the rest of it",
+        "let x = [..., existing];",
+    ] {
+        let answer = format!("FILE: a.rs\n```\n{fine}\n```");
+        assert_eq!(
+            applied(EditFormat::WholeFile, &answer, "x\n"),
+            format!("{fine}\n")
+        );
+    }
+}
+
+fn replaced(search: &str, replace: &str, before: &str) -> String {
+    let answer = format!("a.rs\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n");
+    applied(EditFormat::SearchReplace, &answer, before)
+}
+
+#[test]
+fn the_searched_lines_have_to_stand_there_once() {
+    assert_eq!(replaced("b\n", "B\nBB\n", "a\nb\nc\n"), "a\nB\nBB\nc\n");
+    assert_eq!(replaced("b\n", "", "a\nb\nc\n"), "a\nc\n");
+    assert_eq!(replaced("b\n", "B\n", "a\r\nb\r\nc\r\n"), "a\r\nB\r\nc\r\n");
+    assert_eq!(replaced("c\n", "C\n", "a\nb\nc"), "a\nb\nC");
+    assert_eq!(replaced("b  \n", "B\n", "a\nb\t\n"), "a\nB\n");
+    assert_eq!(replaced("b\n", "B\n", "b\nb \n"), "B\nb \n");
+    assert_eq!(replaced(" b\n", "B\n", "a\nb\n"), "answer-not-one-match");
+    assert_eq!(replaced("b\n", "B\n", "b\nx\nb\n"), "answer-not-one-match");
+    assert_eq!(replaced("x\nx\n", "B\n", "x\nx\nx\n"), "answer-not-one-match");
+    assert_eq!(replaced("q\n", "B\n", "a\n"), "answer-not-one-match");
+    assert_eq!(replaced("\n", "B\n", "a\n"), "answer-empty-search");
+    assert_eq!(replaced("", "B\n", ""), "B\n");
+}
+
+#[test]
+fn a_failed_search_shows_where_it_may_have_been_meant() {
+    let answer = "a.rs\n<<<<<<< SEARCH\nfn b() {\n    2\n}\n=======\n>>>>>>> REPLACE\n";
+    let proposal = read_answer(EditFormat::SearchReplace, &Untrusted::new(answer), &[]).unwrap();
+    let before = files(&[("a.rs", "fn a() {\n    1\n}\nfn b() {\n    3\n}\n")]);
+    let Err(AnswerError::NotOneMatch {
+        matches,
+        nearest,
+        edit,
+        ..
+    }) = apply(&proposal, &before)
+    else {
+        panic!()
+    };
+    assert_eq!((matches, edit), (0, 1));
+    assert_eq!(nearest, "    4 | fn b() {\n    5 |     3\n    6 | }");
+    let nowhere = apply(&proposal, &files(&[("a.rs", "x\n")])).unwrap_err();
+    assert!(nowhere.to_string().contains("none of these lines"));
+    assert_eq!(
+        apply(&proposal, &BTreeMap::new()),
+        Err(AnswerError::UnknownFile { path: path("a.rs") })
+    );
+}
+
+#[test]
+fn edits_of_one_file_build_on_each_other() {
+    let answer = "a.rs\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nb\n=======\nc\n>>>>>>> REPLACE\n";
+    assert_eq!(applied(EditFormat::SearchReplace, answer, "a\n"), "c\n");
+    assert_eq!(
+        applied(EditFormat::SearchReplace, answer, "a\nb\n"),
+        "answer-not-one-match"
+    );
+}
+
+#[test]
+fn a_diff_applies_where_it_says_or_not_at_all() {
+    let diff = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -2,2 +2,2 @@\n-b\n+B\n c\n";
+    let apply_to = |before: &str| applied(EditFormat::UnifiedDiff, diff, before);
+    assert_eq!(apply_to("a\nb\nc\nd\n"), "a\nB\nc\nd\n");
+    assert_eq!(apply_to("x\na\nb\nc\n"), "answer-does-not-apply");
+    assert_eq!(apply_to("a\n"), "answer-does-not-apply");
+    let bare = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-b\n+B\n";
+    // Without context below, git would move this hunk to the end of the file.
+    assert_eq!(
+        applied(EditFormat::UnifiedDiff, bare, "b\nx\nb\n"),
+        "answer-does-not-apply"
+    );
+    let unseen = Proposal::Diff(b"diff --git a/i b/i\nBinary files a/i and b/i differ\n".to_vec());
+    assert_eq!(apply(&unseen, &BTreeMap::new()), Ok(BTreeMap::new()));
+    let broken = Proposal::Diff(b"no diff".to_vec());
+    assert_eq!(
+        apply(&broken, &BTreeMap::new()).unwrap_err().code().as_str(),
+        "patch-not-git-diff"
+    );
+    let create = Proposal::Diff(b"diff --git a/a.rs b/a.rs\nnew file mode 100644\n".to_vec());
+    assert_eq!(
+        apply(&create, &files(&[("a.rs", "x")]))
+            .unwrap_err()
+            .code()
+            .as_str(),
+        "answer-does-not-apply"
+    );
+    let delete = Proposal::Diff(
+        b"diff --git a/a.rs b/a.rs\ndeleted file mode 100644\n--- a/a.rs\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+            .to_vec(),
+    );
+    assert_eq!(apply(&delete, &files(&[("a.rs", "x\n")])), Ok(BTreeMap::new()));
+    assert_eq!(
+        apply(&delete, &files(&[("a.rs", "x\ny\n")]))
+            .unwrap_err()
+            .code()
+            .as_str(),
+        "answer-does-not-apply"
+    );
+}
+
+#[test]
+fn hostile_answers_are_read_in_linear_time() {
+    let same = format!(
+        "a.rs\n<<<<<<< SEARCH\n{}b\n=======\n>>>>>>> REPLACE\n",
+        "a\n".repeat(400_000)
+    );
+    assert_eq!(
+        applied(EditFormat::SearchReplace, &same, &"a\n".repeat(500_000)),
+        "answer-not-one-match"
+    );
+    let elided = format!("FILE: a.rs\n```\n{}\n```", "// ... existing\n".repeat(100_000));
+    let before = format!("{}// ... existing\n", "x\n".repeat(500_000));
+    assert_eq!(
+        applied(EditFormat::WholeFile, &elided, &before).lines().count(),
+        100_001
+    );
+    let fences = "```\n".repeat(500_000);
+    assert_eq!(whole(&fences, &["a.rs"]), ["answer-no-path"]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_gives_edits_or_an_error(text in "([ -~\n]|```|FILE: a\n|<<<<<<< SEARCH\n|=======\n|>>>>>>> REPLACE\n|diff --git a/a b/a\n){0,40}") {
+        for format in [EditFormat::WholeFile, EditFormat::SearchReplace, EditFormat::UnifiedDiff] {
+            let answer = Untrusted::new(text.clone());
+            if let Ok(proposal) = read_answer(format, &answer, &paths(&["a"])) {
+                let _ = apply(&proposal, &files(&[("a", "x\ny\n")]));
+            }
+            prop_assert_eq!(
+                read_answer(format, &answer, &paths(&["a"])).ok(),
+                read_answer(format, &answer, &paths(&["a"])).ok()
+            );
+        }
+    }
+
+    #[test]
+    fn a_fenced_file_comes_back_as_it_was(content in "([a-z{}/#\" ]{0,12}\n){0,12}", crlf in any::<bool>(), end in any::<bool>()) {
+        let mut before = if crlf { content.replace('\n', "\r\n") } else { content.clone() };
+        if !end {
+            before = before.trim_end_matches(['\n', '\r']).to_owned();
+        }
+        prop_assume!(!before.is_empty() && (end || content.trim_end_matches('\n').len() + 1 == content.len()));
+        let answer = format!("FILE: a.rs\n`````\n{content}`````");
+        prop_assert_eq!(applied(EditFormat::WholeFile, &answer, &before), before);
+    }
+}

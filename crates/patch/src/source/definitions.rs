@@ -33,7 +33,11 @@ pub(crate) fn definitions(language: Language, source: &[u8]) -> Definitions {
     if language == Language::Python {
         return python::definitions(source);
     }
-    let masked = mask(language, source);
+    let mut masked = mask(language, source);
+    let mut found = Definitions::new();
+    if language == Language::C {
+        take_directives(&mut masked, &mut found);
+    }
     let tokens = tokens(&masked);
     let mut reader = Reader {
         tokens: &tokens,
@@ -41,11 +45,8 @@ pub(crate) fn definitions(language: Language, source: &[u8]) -> Definitions {
         bodies: 0,
         opens: Block::Body,
         nesting: 0,
-        found: Definitions::new(),
+        found,
     };
-    if language == Language::C {
-        reader.macros(&masked);
-    }
     for at in 0..tokens.len() {
         reader.step(language, at);
     }
@@ -53,7 +54,44 @@ pub(crate) fn definitions(language: Language, source: &[u8]) -> Definitions {
 }
 
 /// The longest signature of a C function that is recognised, in tokens.
-const MAX_SIGNATURE_TOKENS: usize = 1000;
+const MAX_SIGNATURE_TOKENS: usize = 300;
+
+/// Notes the `#define NAME` lines of C and blanks all directives, whose braces need not match.
+fn take_directives(masked: &mut [u8], found: &mut Definitions) {
+    let mut continues = Continues::No;
+    for line in masked.split_mut(|byte| *byte == b'\n') {
+        let directive = line
+            .trim_ascii_start()
+            .strip_prefix(b"#")
+            .map(<[u8]>::trim_ascii_start);
+        if directive.is_none() && continues == Continues::No {
+            continue;
+        }
+        let name = directive
+            .and_then(|rest| rest.strip_prefix(b"define "))
+            .map(tokens);
+        if let Some(name) = name.iter().flatten().next().filter(|token| token.is_word()) {
+            *found
+                .entry(Definition {
+                    kind: "macro",
+                    name: name.name(),
+                })
+                .or_default() += 1;
+        }
+        continues = if line.trim_ascii_end().ends_with(b"\\") {
+            Continues::Yes
+        } else {
+            Continues::No
+        };
+        line.fill(b' ');
+    }
+}
+
+#[derive(PartialEq)]
+enum Continues {
+    No,
+    Yes,
+}
 
 /// What a brace opens.
 #[derive(Clone, Copy, PartialEq)]
@@ -216,6 +254,9 @@ impl Reader<'_> {
         match self.tokens[at].text {
             b"namespace" | b"extern" => self.opens = Block::Items,
             b"struct" | b"union" | b"enum" | b"class" => {
+                if at > 0 && self.is(at - 1, "enum") {
+                    return;
+                }
                 let scoped = self.is(at, "enum") && (self.is(at + 1, "class") || self.is(at + 1, "struct"));
                 let name = if scoped { at + 2 } else { at + 1 };
                 if self.is(name + 1, "{") || self.is(name + 1, ":") {
@@ -252,27 +293,6 @@ impl Reader<'_> {
             }
         }
         false
-    }
-
-    /// `#define NAME` lines of C.
-    fn macros(&mut self, masked: &[u8]) {
-        for line in masked.split(|byte| *byte == b'\n') {
-            let Some(rest) = line.trim_ascii_start().strip_prefix(b"#") else {
-                continue;
-            };
-            let Some(rest) = rest.trim_ascii_start().strip_prefix(b"define ") else {
-                continue;
-            };
-            if let Some(name) = tokens(rest).first().filter(|token| token.is_word()) {
-                *self
-                    .found
-                    .entry(Definition {
-                        kind: "macro",
-                        name: name.name(),
-                    })
-                    .or_default() += 1;
-            }
-        }
     }
 
     fn is(&self, at: usize, text: &str) -> bool {
@@ -370,7 +390,7 @@ mod tests {
 
     #[test]
     fn c_and_cpp() {
-        let source = "#include <a.h>\n#define MAX(a) ((a))\nstatic int f(int a, char *(*g)(void)) { if (a) { return h(a); } return 1; }\nint proto(int a);\n\
+        let source = "#include <a.h>\n#define MAX(a) ((a)) \\\n  { no(a) {\nstatic int f(int a, char *(*g)(void)) { if (a) { return h(a); } return 1; }\nint proto(int a);\n\
             struct s { int a; };\ntypedef struct { int b; } t;\nnamespace n { class K : public B { void m() const { x(); } void d(); }; }\nextern \"C\" { void e(void) {} }\nint v = call(1);\nenum class E { A };";
         assert_eq!(
             names(Language::C, source),

@@ -74,3 +74,52 @@ pub(crate) fn test_code(language: Language, source: &[u8]) -> TestCode<'_> {
         Language::Script | Language::Go | Language::C => TestCode::default(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Quadratic reading of any of these would take minutes.
+    #[test]
+    fn hostile_source_is_read_in_linear_time() {
+        for piece in [
+            "mod a{",
+            "# ",
+            "#[a]",
+            "#[",
+            "/a/ ",
+            "f() ",
+            "f(",
+            "r#",
+            "r\"",
+            "'",
+            "`${",
+            "class A{",
+            "func (",
+            "/*",
+            "}",
+            "R\"(",
+            "@a\n",
+            "def test():\n",
+            "#define a \\\n",
+            "\"\"\"",
+            " ",
+            "proptest!",
+            "#![cfg(a)]",
+            "pub ",
+            "const enum ",
+        ] {
+            let source = piece.repeat(300_000 / piece.len());
+            for language in [
+                Language::Rust,
+                Language::Python,
+                Language::Script,
+                Language::Go,
+                Language::C,
+            ] {
+                let _ = definitions(language, source.as_bytes());
+                let _ = test_code(language, source.as_bytes());
+            }
+        }
+    }
+}

@@ -60,12 +60,8 @@ fn classify(tokens: &[Token<'_>], at: usize) -> (usize, Kind) {
         }
         item = end + 1;
     }
-    let mut words = tokens
-        .get(item..)
-        .unwrap_or_default()
-        .iter()
-        .skip_while(|token| token.is("pub"));
-    let named = match (words.next(), words.next()) {
+    let first = item + usize::from(tokens.get(item).is_some_and(|token| token.is("pub")));
+    let named = match (tokens.get(first), tokens.get(first + 1)) {
         (Some(a), Some(b)) if a.is("mod") => b.is("tests") || b.is("test"),
         (Some(a), Some(b)) => b.is("!") && (a.is("proptest") || a.is("quickcheck")),
         _ => false,

@@ -23,7 +23,9 @@ pub(crate) fn read(text: &str) -> KeyLines {
             fenced = !fenced;
             continue;
         }
-        let Some((key, value)) = line.split_once(':').filter(|(key, _)| !fenced && is_key(key)) else { continue };
+        let Some((key, value)) = line.split_once(':').filter(|(key, _)| !fenced && is_key(key)) else {
+            continue;
+        };
         if lines.values.contains_key(key) {
             lines.repeated.push(key.to_owned());
         } else {
@@ -35,13 +37,19 @@ pub(crate) fn read(text: &str) -> KeyLines {
 
 /// Splits a list value at commas and leaves out empty items.
 pub(crate) fn list(value: &str) -> Vec<&str> {
-    value.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
+    value
+        .split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+        .collect()
 }
 
 fn is_key(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && !text.ends_with(' ')
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | ' '))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | ' '))
 }
 
 #[cfg(test)]
@@ -50,7 +58,8 @@ mod tests {
 
     #[test]
     fn reads_keys_and_says_which_are_repeated() {
-        let lines = read("\u{feff}Status: SIGNED\r\nGates: lite, plan_check\n```\nStop: never\n```\nStatus: DRAFT\n");
+        let lines =
+            read("\u{feff}Status: SIGNED\r\nGates: lite, plan_check\n```\nStop: never\n```\nStatus: DRAFT\n");
         assert_eq!(lines.values["Status"], "SIGNED");
         assert_eq!(list(&lines.values["Gates"]), ["lite", "plan_check"]);
         assert!(!lines.values.contains_key("Stop"));

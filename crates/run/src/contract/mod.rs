@@ -10,8 +10,8 @@ mod plan;
 mod record;
 mod review;
 
-pub use dispatch::{DispatchBudgets, DispatchConfig, DispatchMode, RunRole, RoleProvider};
+pub use dispatch::{DispatchBudgets, DispatchConfig, DispatchMode, RoleProvider, RunRole};
 pub use guardrails::{FindMode, Guardrails, GuardrailsError, WebLimits};
-pub use plan::{Plan, PlanStatus, check_plan};
+pub use plan::{Plan, PlanStatus, REQUIRED_GATES, check_plan};
 pub use record::{PatchLimits, RunRecord, Signature};
 pub use review::{Review, ReviewError, ReviewVerdict};

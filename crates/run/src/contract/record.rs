@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crucible_llm::EditFormat;
-use crucible_model::{ClockSource, Digest, RepoPath, RunId, Timestamp};
+use crucible_model::{ClockSource, Digest, EditFormat, RepoPath, RunId, Timestamp};
+use crucible_repo::{Branch, Oid};
 use crucible_sandbox::Strength;
 use crucible_verify::GateSpec;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,9 @@ pub struct RunRecord {
     /// The repository's name without its path; goes into the context pack.
     pub repo_slug: String,
     /// The commit the run starts from.
-    pub base_commit: String,
+    pub base_commit: Oid,
+    /// What was checked out then; the change lands there.
+    pub branch: Branch,
     /// When it began.
     pub created_at: Timestamp,
     /// Whether that instant is real.

@@ -7,7 +7,8 @@
 use crucible_host::fs::read_prefix;
 use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath};
 use crucible_pack::{
-    Budget, Candidate, ContextPack, FileClass, FileRequest, Goal, Mode, Need, RankLimits, Ranking, RequestVersion, rank,
+    Budget, Candidate, ContextPack, FileClass, FileRequest, Goal, Mode, Need, RankLimits, Ranking,
+    RequestVersion, rank,
 };
 
 use crate::analysis::Analysis;
@@ -20,20 +21,36 @@ const MAX_EDITABLE: usize = 3;
 const RANK_READ: ByteLimit = ByteLimit(256 * 1024);
 
 /// The files to ask for: those the operator named first, then the best ranked.
-pub(crate) fn file_request(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> FileRequest {
+pub(crate) fn file_request(
+    record: &RunRecord,
+    analysis: &Analysis,
+    tracked: &[(RepoPath, u64)],
+) -> FileRequest {
     let max_bytes = record.max_total_bytes;
     let ranking = ranking(record, analysis, tracked);
     let mut needs: Vec<Need> = record
         .named
         .iter()
-        .map(|path| Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() })
+        .map(|path| Need {
+            path: path.to_string(),
+            mode: Mode::Full,
+            line_ranges: Vec::new(),
+        })
         .collect();
-    needs.extend(ranking.needs().into_iter().filter(|need| !record.named.iter().any(|named| named.as_str() == need.path)));
+    needs.extend(
+        ranking
+            .needs()
+            .into_iter()
+            .filter(|need| !record.named.iter().any(|named| named.as_str() == need.path)),
+    );
     FileRequest {
         schema_version: RequestVersion::V1,
         goal: record.goal.clone(),
         needs,
-        budget: Budget { max_files: FileLimit(record.max_files), max_total_bytes: ByteLimit(max_bytes) },
+        budget: Budget {
+            max_files: FileLimit(record.max_files),
+            max_total_bytes: ByteLimit(max_bytes),
+        },
         reason: "ranked by the goal and the failing gates".to_owned(),
     }
 }
@@ -42,9 +59,14 @@ pub(crate) fn file_request(record: &RunRecord, analysis: &Analysis, tracked: &[(
 pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest) -> Plan {
     let seen_whole = |path: &str| pack.files.iter().any(|file| file.path == path && !file.truncated);
     let editable: Vec<RepoPath> = if record.named.is_empty() {
-        let sources = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok());
+        let sources = ranked
+            .needs
+            .iter()
+            .filter_map(|need| need.path.parse::<RepoPath>().ok());
         sources
-            .filter(|path| FileClass::of(path) == FileClass::Source && !is_protected(path) && seen_whole(path.as_str()))
+            .filter(|path| {
+                FileClass::of(path) == FileClass::Source && !is_protected(path) && seen_whole(path.as_str())
+            })
             .take(MAX_EDITABLE)
             .collect()
     } else {
@@ -56,7 +78,10 @@ pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest
         scope_allow: editable.iter().cloned().map(PathPrefix::from).collect(),
         scope_deny: Vec::new(),
         gates: REQUIRED_GATES.map(str::to_owned).to_vec(),
-        stop: format!("verified, or {} attempts, or the same refused patch twice", record.max_iterations),
+        stop: format!(
+            "verified, or {} attempts, or the same refused patch twice",
+            record.max_iterations
+        ),
         budgets: format!(
             "max_iterations={} max_files={} max_total_bytes={} max_calls={}",
             record.max_iterations, record.max_files, record.max_total_bytes, record.max_calls
@@ -80,7 +105,10 @@ pub(crate) fn expected_results() -> &'static str {
 }
 
 fn ranking(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> Ranking {
-    let words = analysis.baseline.iter().fold(record.goal.clone(), |words, gate| words + "\n" + &gate.excerpt);
+    let words = analysis
+        .baseline
+        .iter()
+        .fold(record.goal.clone(), |words, gate| words + "\n" + &gate.excerpt);
     let goal = Goal::new(&words);
     let candidates: Vec<Candidate> = tracked
         .iter()
@@ -89,7 +117,10 @@ fn ranking(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)])
             goal.look_at(path.clone(), *size, text.ok().as_deref())
         })
         .collect();
-    let limits = RankLimits { max_files: FileLimit(record.max_files), max_total_bytes: ByteLimit(record.max_total_bytes) };
+    let limits = RankLimits {
+        max_files: FileLimit(record.max_files),
+        max_total_bytes: ByteLimit(record.max_total_bytes),
+    };
     rank(&goal, candidates, &limits)
 }
 

@@ -3,8 +3,8 @@
 //! The words are ours; everything from the repository, the gates and earlier answers is fenced. A prompt holds no
 //! instant, no absolute path and nothing random, so the same run asks the same question again on replay.
 
-use crucible_llm::{EditFormat, Message};
-use crucible_model::{PromptBuilder, Untrusted};
+use crucible_llm::Message;
+use crucible_model::{EditFormat, PromptBuilder, Untrusted};
 use crucible_pack::ContextPack;
 
 use crate::analysis::GateResult;
@@ -29,7 +29,10 @@ pub(crate) fn messages(
     baseline: &[GateResult],
     brief: Option<&Brief>,
 ) -> Vec<Message> {
-    vec![Message::system(system(format)), Message::user(user(format, plan, pack, baseline, brief))]
+    vec![
+        Message::system(system(format)),
+        Message::user(user(format, plan, pack, baseline, brief)),
+    ]
 }
 
 fn system(format: EditFormat) -> crucible_model::PromptText {
@@ -66,11 +69,20 @@ fn user(
     baseline: &[GateResult],
     brief: Option<&Brief>,
 ) -> crucible_model::PromptText {
-    let mut prompt = PromptBuilder::new().ours("Goal: ").operator(&plan.goal).ours("\n\nEditable files:\n");
+    let mut prompt = PromptBuilder::new()
+        .ours("Goal: ")
+        .operator(&plan.goal)
+        .ours("\n\nEditable files:\n");
     for scope in &plan.scope_allow {
-        prompt = prompt.ours("- ").operator(&scope.to_string().escape_debug().to_string()).ours("\n");
+        prompt = prompt
+            .ours("- ")
+            .operator(&scope.to_string().escape_debug().to_string())
+            .ours("\n");
     }
-    let editable = |path: &str| path.parse().is_ok_and(|path| plan.scope_allow.iter().any(|scope| scope.contains(&path)));
+    let editable = |path: &str| {
+        path.parse()
+            .is_ok_and(|path| plan.scope_allow.iter().any(|scope| scope.contains(&path)))
+    };
     let (mine, others): (Vec<_>, Vec<_>) = pack.files.iter().partition(|file| editable(&file.path));
     if !others.is_empty() {
         prompt = prompt.ours("\nFor reading only:\n");
@@ -83,9 +95,10 @@ fn user(
         prompt = prompt.untrusted(&file.path, &Untrusted::new(file.content.clone()));
     }
     for gate in baseline.iter().filter(|gate| !gate.passed) {
-        prompt = prompt
-            .ours("\nBefore any change, this check fails:\n")
-            .untrusted(&format!("output of {}", gate.id), &Untrusted::new(gate.excerpt.clone()));
+        prompt = prompt.ours("\nBefore any change, this check fails:\n").untrusted(
+            &format!("output of {}", gate.id),
+            &Untrusted::new(gate.excerpt.clone()),
+        );
     }
     if let Some(brief) = brief {
         prompt = prompt.ours("\nYour previous answer was refused.\n");

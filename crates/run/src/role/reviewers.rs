@@ -15,39 +15,77 @@ const NO_GATES: Code = Code::new("plan-no-gates");
 const BYTES_PER_TOKEN: u64 = 3;
 
 /// Judges a plan against the contract: its form, its gates, and whether what it may change was shown.
-pub(crate) fn contract_guardian(plan: &Plan, pack: &ContextPack, known_results: &[String], gates: usize) -> Verdict {
+pub(crate) fn contract_guardian(
+    plan: &Plan,
+    pack: &ContextPack,
+    known_results: &[String],
+    gates: usize,
+) -> Verdict {
     let mut verdict = check_plan(plan, &[], known_results);
     if gates == 0 {
-        verdict.push(Finding::error(NO_GATES, "Gates", "Name a gate in .crucible/config.toml: what proves a change?"));
+        verdict.push(Finding::error(
+            NO_GATES,
+            "Gates",
+            "Name a gate in .crucible/config.toml: what proves a change?",
+        ));
     }
     if plan.scope_allow.is_empty() {
         let hint = "Name the files that may change with --file, or word the goal with the names of what it is about.";
         verdict.push(Finding::error(NOTHING_TO_EDIT, "Scope-Allow", hint));
     }
     let unseen = |path: &&RepoPath| {
-        let omitted = pack.omitted.iter().any(|row| row.path == path.as_str() && row.reason.as_str() != "not_found");
-        let cut = pack.files.iter().any(|file| file.path == path.as_str() && file.truncated);
+        let omitted = pack
+            .omitted
+            .iter()
+            .any(|row| row.path == path.as_str() && row.reason.as_str() != "not_found");
+        let cut = pack
+            .files
+            .iter()
+            .any(|file| file.path == path.as_str() && file.truncated);
         omitted || cut
     };
     for path in plan.names.iter().filter(unseen) {
-        let hint = "The model cannot be shown this file whole; raise [run] max_total_bytes, or name another file.";
+        let hint =
+            "The model cannot be shown this file whole; raise [run] max_total_bytes, or name another file.";
         verdict.push(Finding::error(NAMED_UNSEEN, path.as_str(), hint));
     }
     verdict
 }
 
 /// Judges what a plan may cost against what the run may spend.
-pub(crate) fn cost_controller(record: &RunRecord, guardrails: &Guardrails, plan: &Plan, pack: &ContextPack) -> Verdict {
+pub(crate) fn cost_controller(
+    record: &RunRecord,
+    guardrails: &Guardrails,
+    plan: &Plan,
+    pack: &ContextPack,
+) -> Verdict {
     let mut verdict = Verdict::default();
     if record.max_calls < guardrails.max_iterations {
-        let subject = format!("{} calls for {} attempts", record.max_calls, guardrails.max_iterations);
-        let hint = "Each attempt is one call at least: raise [llm.budget] calls or lower [run] max_iterations.";
+        let subject = format!(
+            "{} calls for {} attempts",
+            record.max_calls, guardrails.max_iterations
+        );
+        let hint =
+            "Each attempt is one call at least: raise [llm.budget] calls or lower [run] max_iterations.";
         verdict.push(Finding::warning(BUDGET_TOO_SMALL, subject, hint));
     }
-    let in_scope = |path: &str| path.parse().is_ok_and(|path: RepoPath| plan.scope_allow.iter().any(|scope| scope.contains(&path)));
-    let largest: u64 = pack.files.iter().filter(|file| in_scope(&file.path)).map(|file| file.content.len() as u64).max().unwrap_or(0);
-    let max_tokens = record.parameters.get("max_tokens").and_then(serde_json::Value::as_u64).unwrap_or(u64::MAX);
-    if record.edit_format == crucible_llm::EditFormat::WholeFile && largest / BYTES_PER_TOKEN > max_tokens {
+    let in_scope = |path: &str| {
+        path.parse()
+            .is_ok_and(|path: RepoPath| plan.scope_allow.iter().any(|scope| scope.contains(&path)))
+    };
+    let largest: u64 = pack
+        .files
+        .iter()
+        .filter(|file| in_scope(&file.path))
+        .map(|file| file.content.len() as u64)
+        .max()
+        .unwrap_or(0);
+    let max_tokens = record
+        .parameters
+        .get("max_tokens")
+        .and_then(serde_json::Value::as_u64)
+        .unwrap_or(u64::MAX);
+    if record.edit_format == crucible_model::EditFormat::WholeFile && largest / BYTES_PER_TOKEN > max_tokens {
         let subject = format!("{largest} bytes in {max_tokens} tokens");
         let hint = "The file cannot be answered whole: raise the provider's max_tokens or choose another edit format.";
         verdict.push(Finding::error(ANSWER_TOO_LARGE, subject, hint));
@@ -62,7 +100,12 @@ mod tests {
     use super::*;
 
     fn pack(path: &str, truncated: bool) -> ContextPack {
-        let file = PackedFile { path: path.into(), why: "requested".into(), content: "x".repeat(9000), truncated };
+        let file = PackedFile {
+            path: path.into(),
+            why: "requested".into(),
+            content: "x".repeat(9000),
+            truncated,
+        };
         ContextPack {
             schema_version: PackVersion::V1,
             goal: String::new(),
@@ -74,7 +117,9 @@ mod tests {
     }
 
     fn plan(scope: &str) -> Plan {
-        let text = format!("Status: DRAFT\nScope-Allow: {scope}\nScope-Deny:\nNames: {scope}\nGates: lite, plan_check, patch_check, behavior_catalog_check\nStop: x\nBudgets: x\nBehaviors:\nResults: R001\n");
+        let text = format!(
+            "Status: DRAFT\nScope-Allow: {scope}\nScope-Deny:\nNames: {scope}\nGates: lite, plan_check, patch_check, behavior_catalog_check\nStop: x\nBudgets: x\nBehaviors:\nResults: R001\n"
+        );
         Plan::parse(&text).unwrap()
     }
 

@@ -123,7 +123,11 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
 }
 
 fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
-    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut rules: Rules = REFUSED
+        .iter()
+        .chain(REFUSED_HERE)
+        .map(|call| (*call, Vec::new()))
+        .collect();
     let mut namespaces = Vec::new();
     for flag in NAMESPACE_FLAGS {
         let flag = u64::from(flag.cast_unsigned());
@@ -139,8 +143,10 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
         (Surroundings::Machine, Network::None) => &SOCKETS_WITHOUT_NAMESPACE,
         (Surroundings::Machine, Network::Host) | (Surroundings::Namespaces, _) => &SOCKETS_IN_NAMESPACE,
     };
-    let other: Vec<_> =
-        allowed.iter().map(|kind| (0, SeccompCmpOp::Ne, u64::from(kind.cast_unsigned()))).collect();
+    let other: Vec<_> = allowed
+        .iter()
+        .map(|kind| (0, SeccompCmpOp::Ne, u64::from(kind.cast_unsigned())))
+        .collect();
     rules.insert(libc::SYS_socket, vec![rule(&other)?]);
     let refusing = compile(rules, libc::EPERM)?;
     let unknown = compile(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?;
@@ -160,16 +166,184 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, String> {
 fn compile(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let refuse = SeccompAction::Errno(errno.cast_unsigned());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|error| error.to_string())?;
-    filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())
+    let filter =
+        SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|error| error.to_string())?;
+    filter
+        .try_into()
+        .map_err(|error: seccompiler::BackendError| error.to_string())
 }
 
 /// Puts a refusal of every x32 call in front of a program: they have numbers of their own, which no list of
 /// ordinary ones meets. Other architectures have no numbers that high.
 fn refuse_x32(program: BpfProgram) -> BpfProgram {
-    let load_number = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
-    let skip_if_lower = sock_filter { code: 0x35, jt: 0, jf: 1, k: X32 };
+    let load_number = sock_filter {
+        code: 0x20,
+        jt: 0,
+        jf: 0,
+        k: 0,
+    };
+    let skip_if_lower = sock_filter {
+        code: 0x35,
+        jt: 0,
+        jf: 1,
+        k: X32,
+    };
     let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-    let refuse = sock_filter { code: 0x06, jt: 0, jf: 0, k: refuse };
-    [load_number, skip_if_lower, refuse].into_iter().chain(program).collect()
+    let refuse = sock_filter {
+        code: 0x06,
+        jt: 0,
+        jf: 0,
+        k: refuse,
+    };
+    [load_number, skip_if_lower, refuse]
+        .into_iter()
+        .chain(program)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Error;
+
+    use super::*;
+    use crate::spawn::{Resources, Strength};
+    use crate::wire::Place;
+
+    fn order(surroundings: Surroundings, network: Network) -> Order {
+        Order {
+            program: "/bin/true".into(),
+            called: "true".into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: Place {
+                path: "/".into(),
+                identity: (0, 0),
+            },
+            writable: Vec::new(),
+            surroundings,
+            network,
+            resources: Resources::DEFAULT,
+            strength: Strength::Required,
+        }
+    }
+
+    #[expect(unsafe_code, reason = "the calls under test have no safe wrapper")]
+    fn call(number: libc::c_long, first: libc::c_long, second: libc::c_long) -> i32 {
+        // SAFETY: with these arguments none of the calls below reads or writes memory of this process.
+        let result = unsafe { libc::syscall(number, first, second, 0, 0, 0) };
+        if result >= 0 {
+            0
+        } else {
+            Error::last_os_error().raw_os_error().unwrap()
+        }
+    }
+
+    /// A filter binds the thread that applies it, so each case has a thread of its own.
+    fn filtered<T: Send>(surroundings: Surroundings, network: Network, test: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| {
+            scope
+                .spawn(|| {
+                    apply(&order(surroundings, network)).unwrap();
+                    test()
+                })
+                .join()
+                .unwrap()
+        })
+    }
+
+    #[test]
+    fn dangerous_calls_are_refused_and_ordinary_ones_are_not() {
+        // Only calls that fail or do nothing with arguments of zero, should the filter not hold.
+        let harmless = [
+            libc::SYS_ptrace,
+            libc::SYS_bpf,
+            libc::SYS_userfaultfd,
+            libc::SYS_keyctl,
+            libc::SYS_add_key,
+            libc::SYS_io_uring_setup,
+            libc::SYS_open_by_handle_at,
+            libc::SYS_mount,
+            libc::SYS_unshare,
+            libc::SYS_setns,
+            libc::SYS_process_vm_readv,
+            libc::SYS_perf_event_open,
+            libc::SYS_init_module,
+            libc::SYS_kexec_load,
+            libc::SYS_swapon,
+            libc::SYS_pivot_root,
+            libc::SYS_quotactl,
+        ];
+        filtered(Surroundings::Namespaces, Network::None, || {
+            for number in harmless {
+                assert_eq!(call(number, 0, 0), libc::EPERM, "call {number}");
+            }
+            assert_eq!(call(libc::SYS_clone3, 0, 0), libc::ENOSYS);
+            assert_eq!(call(libc::SYS_getpid, 0, 0), 0);
+            assert!(std::thread::spawn(|| 7).join().is_ok_and(|seven| seven == 7));
+        });
+        assert_ne!(
+            call(libc::SYS_unshare, 0, 0),
+            libc::EPERM,
+            "without the filter it is allowed"
+        );
+    }
+
+    #[test]
+    fn no_flag_of_clone_makes_a_namespace() {
+        filtered(Surroundings::Namespaces, Network::None, || {
+            for flag in NAMESPACE_FLAGS {
+                // Sharing signal handlers without sharing memory is an error, so that no process comes to be
+                // should the filter not hold.
+                let flags = flag | libc::CLONE_SIGHAND;
+                assert_eq!(
+                    call(libc::SYS_clone, flags.into(), 0),
+                    libc::EPERM,
+                    "flag {flag:#x}"
+                );
+            }
+            assert_eq!(call(libc::SYS_clone, libc::CLONE_SIGHAND.into(), 0), libc::EINVAL);
+        });
+    }
+
+    #[test]
+    fn words_cannot_be_put_into_a_terminal() {
+        filtered(Surroundings::Namespaces, Network::None, || {
+            for request in [0x5412, 0x541c, 0x1_0000_5412] {
+                assert_eq!(call(libc::SYS_ioctl, 0, request), libc::EPERM, "{request:#x}");
+            }
+            assert_ne!(call(libc::SYS_ioctl, 0, 0x5401), libc::EPERM);
+        });
+    }
+
+    #[test]
+    fn only_sockets_that_stay_inside_can_be_made() {
+        let stream = libc::SOCK_STREAM.into();
+        let socket = |kind: libc::c_int| call(libc::SYS_socket, kind.into(), stream);
+        filtered(Surroundings::Namespaces, Network::None, || {
+            assert_eq!((socket(libc::AF_INET), socket(libc::AF_UNIX)), (0, 0));
+            assert_eq!(
+                (socket(libc::AF_VSOCK), socket(libc::AF_PACKET)),
+                (libc::EPERM, libc::EPERM)
+            );
+        });
+        filtered(Surroundings::Machine, Network::None, || {
+            assert_eq!(socket(libc::AF_UNIX), 0);
+            for kind in [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_VSOCK] {
+                assert_eq!(socket(kind), libc::EPERM, "{kind}");
+            }
+        });
+        filtered(Surroundings::Machine, Network::Host, || {
+            assert_eq!(socket(libc::AF_INET), 0)
+        });
+    }
+
+    #[test]
+    fn calls_of_the_x32_variant_are_refused_first() {
+        let [program, _] = programs(&order(Surroundings::Namespaces, Network::None)).unwrap();
+        assert_eq!((program[1].k, program[1].jf), (X32, 1));
+        assert_eq!(
+            program[2].k,
+            libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned()
+        );
+    }
 }

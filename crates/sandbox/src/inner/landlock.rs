@@ -19,14 +19,23 @@ const NEWEST: ABI = ABI::V9;
 const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// Devices that may be written to.
 const DEVICES: [&str; 8] = [
-    "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
 ];
 
 /// Restricts this process. Tells the version reached, or why nothing was.
 pub(crate) fn apply(order: &Order) -> Result<String, String> {
     let status = restrict(order).map_err(|error| error.to_string())?;
     let version = match status.landlock {
-        LandlockStatus::NotEnabled => return Err("Landlock is switched off in this kernel's boot settings".to_owned()),
+        LandlockStatus::NotEnabled => {
+            return Err("Landlock is switched off in this kernel's boot settings".to_owned());
+        }
         LandlockStatus::NotImplemented => return Err("this kernel has no Landlock".to_owned()),
         LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
     };
@@ -38,7 +47,9 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
 
 fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> {
     let everything = AccessFs::from_all(NEWEST);
-    let mut rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(everything)?;
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(everything)?;
     rules = rules.scope(Scope::from_all(NEWEST))?;
     if order.network == Network::None && order.surroundings == Surroundings::Machine {
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;

@@ -15,7 +15,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use crate::directory::Directory;
 use crate::layers::{Layer, MissingLayer, ReachedLayer};
@@ -55,7 +55,9 @@ enum Never {}
 fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
     let failed = |detail: String| Report::Failed { detail };
     let mut bytes = Vec::new();
-    socket.read_to_end(&mut bytes).map_err(|error| failed(format!("reading the order: {error}")))?;
+    socket
+        .read_to_end(&mut bytes)
+        .map_err(|error| failed(format!("reading the order: {error}")))?;
     let order: Order =
         serde_json::from_slice(&bytes).map_err(|error| failed(format!("reading the order: {error}")))?;
 
@@ -69,35 +71,49 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
 
     let mut walls = Walls::around(&order);
     walls.stand(Layer::ResourceLimits, limits::apply(&order));
-    rustix::thread::set_no_new_privs(true).map_err(|errno| failed(format!("giving up privileges: {errno}")))?;
+    rustix::thread::set_no_new_privs(true)
+        .map_err(|errno| failed(format!("giving up privileges: {errno}")))?;
     let landlock = landlock::apply(&order);
     let seccomp = filter::apply(&order);
     if order.surroundings == Surroundings::Machine && order.network == Network::None {
-        walls.stand(Layer::NetworkCut, cut_without_namespaces(landlock.is_ok(), &seccomp));
+        walls.stand(Layer::NetworkCut, cut_without_namespaces(&seccomp));
     }
     walls.stand(Layer::Landlock, landlock);
     walls.stand(Layer::Seccomp, seccomp);
     if order.strength == Strength::Required && !walls.missing.is_empty() {
-        return Err(Report::Refused { missing: walls.missing });
+        return Err(Report::Refused {
+            missing: walls.missing,
+        });
     }
-    tell(socket, &Report::Ready { reached: walls.reached, missing: walls.missing })
-        .map_err(|error| failed(format!("reporting: {error}")))?;
-    let error = Command::new(&order.program)
+    tell(
+        socket,
+        &Report::Ready {
+            reached: walls.reached,
+            missing: walls.missing,
+        },
+    )
+    .map_err(|error| failed(format!("reporting: {error}")))?;
+    let error = sys::command(&order.program)
         .arg0(&order.called)
         .args(&order.args)
         .env_clear()
         .envs(order.env.iter().cloned())
         .exec();
-    Err(Report::NotStarted { errno: error.raw_os_error().unwrap_or(libc::EINVAL) })
+    Err(Report::NotStarted {
+        errno: error.raw_os_error().unwrap_or(libc::EINVAL),
+    })
 }
 
 /// Opens a directory and makes sure that it is the one that was meant.
 fn open_place(place: &Place) -> Result<Directory, Report> {
     let path = Path::new(&place.path);
-    let directory =
-        Directory::open(path).map_err(|problem| Report::Failed { detail: format!("{path:?}: {problem}") })?;
+    let directory = Directory::open(path).map_err(|problem| Report::Failed {
+        detail: format!("{path:?}: {problem}"),
+    })?;
     if directory.identity != place.identity {
-        return Err(Report::Failed { detail: format!("{path:?} was exchanged for another directory") });
+        return Err(Report::Failed {
+            detail: format!("{path:?} was exchanged for another directory"),
+        });
     }
     Ok(directory)
 }
@@ -117,14 +133,20 @@ struct Walls {
 impl Walls {
     /// What the outer stage has built, or has not.
     fn around(order: &Order) -> Self {
-        let mut walls = Self { reached: Vec::new(), missing: Vec::new() };
+        let mut walls = Self {
+            reached: Vec::new(),
+            missing: Vec::new(),
+        };
         let absent = || Err("needs namespaces".to_owned());
         match order.surroundings {
             Surroundings::Namespaces => {
                 let kinds = "user mount pid ipc uts, cgroup where the kernel has it";
                 walls.stand(Layer::Namespaces, Ok(kinds.to_owned()));
                 if order.network == Network::None {
-                    walls.stand(Layer::NetworkCut, Ok("a network namespace with a loopback of its own".to_owned()));
+                    walls.stand(
+                        Layer::NetworkCut,
+                        Ok("a network namespace with a loopback of its own".to_owned()),
+                    );
                 }
                 walls.stand(Layer::Masks, Ok("mounts over each place".to_owned()));
             }
@@ -145,9 +167,54 @@ impl Walls {
 }
 
 /// Without a network namespace the filter refuses to make any socket but a local one.
-fn cut_without_namespaces(_landlock: bool, seccomp: &Result<String, String>) -> Result<String, String> {
+fn cut_without_namespaces(seccomp: &Result<String, String>) -> Result<String, String> {
     match seccomp {
         Ok(_) => Ok("no socket but local ones can be made, not even for the loopback".to_owned()),
         Err(reason) => Err(format!("needs a network namespace or seccomp: {reason}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_was_exchanged_is_noticed() {
+        let home = tempfile::tempdir().unwrap();
+        let [copy, other] = ["copy", "other"].map(|name| {
+            let path = home.path().join(name);
+            std::fs::DirBuilder::new().create(&path).unwrap();
+            path
+        });
+        let identity = Directory::open(&copy).unwrap().identity;
+        let open = |path: &Path| {
+            open_place(&Place {
+                path: path.as_os_str().to_owned(),
+                identity,
+            })
+        };
+        assert!(open(&copy).is_ok());
+        assert!(matches!(open(&other), Err(Report::Failed { .. })));
+        let link = home.path().join("link");
+        std::os::unix::fs::symlink(&copy, &link).unwrap();
+        assert!(matches!(open(&link), Err(Report::Failed { .. })));
+    }
+
+    #[test]
+    fn words_that_name_no_inherited_descriptor_do_nothing() {
+        for word in ["", "x", "-1", "0", "2", "99999"] {
+            assert_ne!(
+                format!("{:?}", inner_main(&[word.into()])),
+                format!("{:?}", ExitCode::SUCCESS)
+            );
+        }
+        // One of our own, which is closed when a program starts: nobody was given it.
+        let own = std::fs::File::open("/").unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&own).to_string();
+        assert_ne!(
+            format!("{:?}", inner_main(&[number.into()])),
+            format!("{:?}", ExitCode::SUCCESS)
+        );
+        assert!(own.metadata().is_ok(), "it was taken from its owner");
     }
 }

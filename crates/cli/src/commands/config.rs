@@ -1,0 +1,51 @@
+//! `crucible config`: what is in force, and why.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use crucible_host::config::variable_of;
+use crucible_model::ExitStatus;
+
+use crate::app::App;
+use crate::error::CommandError;
+
+/// See the configuration that is in force
+#[derive(Subcommand)]
+pub(crate) enum ConfigCommand {
+    Show(Show),
+}
+
+/// Print every setting with its value and its source
+#[derive(Args)]
+pub(crate) struct Show {
+    /// Show what holds for the project in this directory
+    #[arg(long, default_value = ".")]
+    repo: PathBuf,
+}
+
+impl ConfigCommand {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let Self::Show(show) = self;
+        let config = app.config(&app.absolute(&show.repo), &[])?;
+        if app.output.is_json() {
+            let settings: Vec<_> = config
+                .settings()
+                .map(|(key, setting)| {
+                    serde_json::json!({ "key": key, "value": setting.value, "source": setting.source, "variable": variable_of(key) })
+                })
+                .collect();
+            app.output
+                .json(&serde_json::json!({ "schema_version": "crucible-config-v1", "settings": settings }))?;
+        } else {
+            let mut table = comfy_table::Table::new();
+            table
+                .load_style(comfy_table::presets::NOTHING)
+                .set_header(["setting", "value", "source"]);
+            for (key, setting) in config.settings() {
+                table.add_row([key, &setting.value.to_string(), &setting.source.to_string()]);
+            }
+            app.output.line(&table.to_string());
+        }
+        Ok(ExitStatus::Success)
+    }
+}

@@ -1,0 +1,306 @@
+//! `crucible demo`: the whole way on a bundled repository, with a model's recorded words.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use crucible_host::fs::{create_dir_all, read_up_to, temp_dir_in, write_atomic};
+use crucible_ledger::{EventRecord, Ledger};
+use crucible_llm::{CassetteSource, ProviderSettings};
+use crucible_model::{ByteLimit, EditFormat, ExitStatus, RepoPath};
+use crucible_repo::baseline;
+use crucible_run::{
+    PatchLimits, RunDir, RunOptions, RunState, Witness, World, advance, create, land, status,
+};
+use crucible_sandbox::Strength;
+
+use crate::app::App;
+use crate::commands::model;
+use crate::commands::run::shared_sandbox;
+use crate::error::CommandError;
+use crate::output::{Output, escaped};
+use crate::progress::Progress;
+
+/// What the model is asked for.
+const GOAL: &str = "shorten must leave a text of exactly `limit` words whole";
+
+/// The repository: a small library with a failing test.
+const FILES: [(&str, &str); 4] = [
+    ("Cargo.toml", include_str!("../../demo/Cargo.toml.txt")),
+    ("Cargo.lock", include_str!("../../demo/Cargo.lock.txt")),
+    ("src/lib.rs", include_str!("../../demo/lib.rs.txt")),
+    ("tests/shorten.rs", include_str!("../../demo/shorten_test.rs.txt")),
+];
+
+/// What a real model answered when it was asked; made by `crucible demo --record`.
+const CASSETTE: &[u8] = include_bytes!("../../demo/cassette.jsonl");
+
+/// Show the whole way on a bundled repository; no key and no network needed
+///
+/// Writes a small repository with a failing test to a temporary directory and carries a governed change through on
+/// it. The model's words come from a recording.
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// Where the demo's repository and evidence are written; without it a new temporary directory
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// Ask a live gateway instead, and keep its answers as a recording in this file
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
+impl Demo {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let root = self.root(app)?;
+        let (repo, home) = (root.join("repository"), root.join("crucible"));
+        for (path, content) in FILES {
+            let path = repo.join(path);
+            create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+            write_atomic(&path, content.as_bytes())?;
+        }
+        create_dir_all(&home)?;
+        let sandbox = shared_sandbox(app);
+        let world = World {
+            env: &app.env,
+            clock: app.clock.as_ref(),
+            sandbox: Arc::clone(&sandbox),
+            runs_root: home.join("runs"),
+            tmp: home.join("tmp"),
+        };
+        let (provider, settings) = self.provider(app)?;
+        let backend = model::backend(app, &sandbox, provider, &settings)?;
+        let speaker = backend.speaker().clone();
+        let mut ledger = Ledger::open(&home.join("ledger.db"))?;
+        let mut story = Story {
+            output: app.output.clone(),
+            progress: Progress::new(&app.output),
+            dir: None,
+        };
+        story.say(&format!(
+            "A small repository with a failing test: {}",
+            repo.display()
+        ));
+        if self.record.is_none() {
+            story.say(&format!(
+                "The model's words below come from a recording; {} spoke them through the provider `{}`.",
+                speaker.model, speaker.provider
+            ));
+        }
+        story.say(&format!("Goal: {GOAL}\n"));
+        let options = options(repo.clone(), provider, speaker.model);
+        let outcome = app.block_on(async {
+            baseline(Arc::clone(&sandbox), &app.env, &repo).await?;
+            identify(&repo)?;
+            let id = create(&world, options, &mut ledger, &mut story).await?;
+            let dir = RunDir::of(&world.runs_root, &id);
+            story.dir = Some(dir.clone());
+            let config = app.config(&repo, &[])?;
+            let client = model::client(backend, &dir, &config, 8)?;
+            let state = advance(&world, &dir, &client, &mut ledger, &mut story).await?;
+            let landing = match state {
+                RunState::Verified => Some(land(&world, &dir, &mut ledger, &mut story).await?),
+                _ => None,
+            };
+            Ok((dir, state, landing))
+        });
+        story.progress.finish();
+        let (dir, state, landing) = outcome?;
+        if let Some(path) = &self.record {
+            write_atomic(&app.absolute(path), &dir.read(crucible_run::CASSETTE)?)?;
+        }
+        let Some(landing) = landing else {
+            let failure = status(&dir)?
+                .failure
+                .map(|finding| finding.hint)
+                .unwrap_or_default();
+            return Err(
+                CommandError::new(ExitStatus::Refused, format!("the demo ended {}", state.name()))
+                    .hint(failure),
+            );
+        };
+        if app.output.is_json() {
+            app.output.json(&serde_json::json!({
+                "schema_version": "crucible-demo-v1", "repository": repo, "evidence": dir.root(), "commit": landing.commit,
+                "recorded_model": story_model(&dir)?,
+            }))?;
+            return Ok(ExitStatus::Success);
+        }
+        let out = |line: &str| app.output.line(&escaped(line));
+        out(&format!(
+            "\nCommitted {} with the evidence in its trailers:",
+            landing.commit
+        ));
+        for line in landing
+            .message
+            .lines()
+            .filter(|line| line.starts_with("Crucible-"))
+        {
+            out(&format!("  {line}"));
+        }
+        out(&format!("Evidence: {}", dir.root().display()));
+        out("\nOn your own code:");
+        out("  crucible init");
+        out("  crucible run start \"fix the failing test in parser\" --repo . --provider gateway");
+        out("  crucible run status");
+        Ok(ExitStatus::Success)
+    }
+
+    fn root(&self, app: &App) -> Result<PathBuf, CommandError> {
+        match &self.directory {
+            Some(directory) => {
+                let directory = app.absolute(directory);
+                if directory.symlink_metadata().is_ok() {
+                    return Err(
+                        CommandError::usage(format!("{} is there already", directory.display()))
+                            .hint("Name a directory that does not exist yet."),
+                    );
+                }
+                create_dir_all(&directory)?;
+                Ok(directory)
+            }
+            None => Ok(temp_dir_in(&std::env::temp_dir(), "crucible-demo-")?.keep()),
+        }
+    }
+
+    fn provider(&self, app: &App) -> Result<(&'static str, ProviderSettings), CommandError> {
+        if self.record.is_some() {
+            let config = app.config(app.env.working_directory(), &[])?;
+            return Ok(("gateway", model::settings(app, &config, "gateway")));
+        }
+        let cassette = Some(CassetteSource::Bytes(CASSETTE.into()));
+        Ok((
+            "replay",
+            ProviderSettings {
+                cassette,
+                ..ProviderSettings::default()
+            },
+        ))
+    }
+}
+
+/// Gives the demo's repository a name to commit under: the user may have none.
+fn identify(repo: &Path) -> Result<(), CommandError> {
+    let path = repo.join(".git/config");
+    let mut config = read_up_to(&path, ByteLimit(64 * 1024))?;
+    config.extend_from_slice(b"[user]\n\tname = Crucible demo\n\temail = demo@localhost\n");
+    Ok(write_atomic(&path, &config)?)
+}
+
+fn story_model(dir: &RunDir) -> Result<String, CommandError> {
+    Ok(status(dir)?.run.model)
+}
+
+/// The demo's run. Nothing here comes from the user's configuration, so that the questions are those of the recording.
+fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
+    RunOptions {
+        goal: GOAL.to_owned(),
+        repo,
+        provider: provider.to_owned(),
+        model,
+        edit_format: EditFormat::WholeFile,
+        parameters: BTreeMap::from([
+            ("max_tokens".to_owned(), 1500.into()),
+            ("temperature".to_owned(), 0.3.into()),
+        ]),
+        model_timeout_s: Duration::from_secs(300).as_secs(),
+        max_calls: 8,
+        gates: Vec::new(),
+        sandbox: Strength::BestEffort,
+        patch: PatchLimits {
+            max_files: 5,
+            max_added_lines: 400,
+        },
+        max_files: 20,
+        max_total_bytes: 60_000,
+        max_iterations: 4,
+        named: Vec::<RepoPath>::new(),
+    }
+}
+
+/// Tells each stage as it happens, with what is worth seeing of its artifact.
+struct Story {
+    output: Output,
+    progress: Progress,
+    dir: Option<RunDir>,
+}
+
+impl Story {
+    fn say(&mut self, text: &str) {
+        self.progress.finish();
+        self.output.remark(&escaped(text));
+    }
+
+    fn show(&mut self, path: &str, lines: usize) {
+        let Some(bytes) = self.dir.as_ref().and_then(|dir| dir.read(path).ok()) else {
+            return;
+        };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        for line in text.lines().take(lines) {
+            self.say(&format!("      {line}"));
+        }
+    }
+}
+
+impl Witness for Story {
+    fn working(&mut self, role: &str, what: &str) {
+        self.progress.working(role, what);
+    }
+
+    fn note(&mut self, line: &str) {
+        self.say(&format!("  {}", line.trim_start()));
+    }
+
+    fn event(&mut self, event: &EventRecord) {
+        let path = event.path.clone().unwrap_or_default();
+        let number = |what: &str| {
+            event
+                .body
+                .get("attempt")
+                .map(|n| format!("{what} {n}"))
+                .unwrap_or_default()
+        };
+        match event.event.as_str() {
+            "REPOSITORY_ANALYSED" => {
+                self.say("1. Looked at the repository; its tests fail before any change.")
+            }
+            "CONTEXT_PACKED" => {
+                let files: Vec<String> = self.packed();
+                self.say(&format!("2. What the model may see: {}", files.join(", ")));
+            }
+            "PLAN_SIGNED" => {
+                self.say("3. The plan, reviewed and signed by its digest:");
+                self.show("artifacts/PLAN.md", 7);
+            }
+            "MODEL_ASKED" => self.say(&format!("\n{}: the model is asked.", number("Attempt"))),
+            "PATCH_PROPOSED" => {
+                self.say("  It proposes:");
+                self.show(&path, 40);
+            }
+            "PATCH_ACCEPTED" => {
+                self.say("  The patch gate lets it through; now the repository's own tests run on a copy.")
+            }
+            "PATCH_REJECTED" => self.say("  Refused by the patch gate; the reason goes back to the model."),
+            "VERIFY_FAILED" => self.say("  The tests refuse it; what they printed goes back to the model."),
+            "VERIFY_PASSED" => self.say("  Verified."),
+            _ => {}
+        }
+    }
+}
+
+impl Story {
+    fn packed(&self) -> Vec<String> {
+        let pack = self
+            .dir
+            .as_ref()
+            .and_then(|dir| dir.read("artifacts/context_pack.json").ok());
+        let pack: Option<serde_json::Value> = pack.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let files = pack.as_ref().and_then(|pack| pack.get("files")?.as_array());
+        files
+            .into_iter()
+            .flatten()
+            .filter_map(|file| file.get("path")?.as_str().map(str::to_owned))
+            .collect()
+    }
+}

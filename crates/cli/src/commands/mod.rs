@@ -1,0 +1,73 @@
+//! One command, one file: the arguments with their help, and what they do.
+
+mod completions;
+mod config;
+mod demo;
+mod init;
+mod ledger;
+mod model;
+mod patch;
+mod run;
+mod sandbox;
+mod secrets;
+
+use clap::{Parser, Subcommand};
+use crucible_model::ExitStatus;
+
+use crate::app::App;
+use crate::error::CommandError;
+
+/// Models propose. Crucible decides what lands.
+///
+/// Crucible asks a model for a change, judges the answer with code that has no opinion, tries it in a sandbox, keeps
+/// the evidence, and only then lets it through. `crucible demo` shows the whole way without a key.
+#[derive(Parser)]
+#[command(
+    name = "crucible",
+    version,
+    max_term_width = 110,
+    after_help = "Exit codes: 0 done, 1 refused, 2 usage or configuration, 3 schema, 4 rate limit, 7 over a limit, 8 secret found, 9 locked, 10 timed out, 70 model provider, 130 interrupted."
+)]
+pub(crate) struct Arguments {
+    /// Print the result as one JSON document
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Init(init::Init),
+    Demo(demo::Demo),
+    #[command(subcommand)]
+    Run(run::Run),
+    #[command(subcommand)]
+    Patch(patch::Patch),
+    #[command(subcommand)]
+    Sandbox(sandbox::SandboxCommand),
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
+    #[command(subcommand)]
+    Secrets(secrets::Secrets),
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    pub(crate) fn dispatch(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        match self {
+            Self::Init(command) => command.run(app),
+            Self::Demo(command) => command.run(app),
+            Self::Run(command) => command.run(app),
+            Self::Patch(command) => command.run(app),
+            Self::Sandbox(command) => command.run(app),
+            Self::Ledger(command) => command.run(app),
+            Self::Secrets(command) => command.run(app),
+            Self::Config(command) => command.run(app),
+            Self::Completions(command) => command.run(),
+        }
+    }
+}

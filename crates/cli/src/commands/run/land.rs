@@ -1,0 +1,47 @@
+//! `crucible run land`: the verified change becomes a commit.
+
+use clap::Args;
+use crucible_model::ExitStatus;
+use crucible_run::land;
+
+use crate::app::App;
+use crate::commands::run::{shared_sandbox, world};
+use crate::error::CommandError;
+use crate::progress::Progress;
+
+/// Commit a verified change to the branch it started from
+///
+/// Exactly the verified bytes are applied. The branch must still be where the run started, and no tracked file may
+/// differ from the last commit. The commit's trailers name the run, the plan, the report and the ledger's head.
+#[derive(Args)]
+pub(crate) struct Land {
+    /// The run's id
+    run: String,
+}
+
+impl Land {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let sandbox = shared_sandbox(app);
+        let config = app.config(app.env.working_directory(), &[])?;
+        let world = world(app, &sandbox, &config)?;
+        let dir = world.open_run(&self.run)?;
+        let mut ledger = app.ledger()?;
+        let mut progress = Progress::new(&app.output);
+        let landed = app.block_on(async { Ok(land(&world, &dir, &mut ledger, &mut progress).await?) });
+        progress.finish();
+        let landed = landed?;
+        if app.output.is_json() {
+            app.output.json(&landed)?;
+        } else {
+            app.output.line(&format!("landed {}", landed.commit));
+            for line in landed
+                .message
+                .lines()
+                .filter(|line| line.starts_with("Crucible-"))
+            {
+                app.output.line(&format!("  {line}"));
+            }
+        }
+        Ok(ExitStatus::Success)
+    }
+}

@@ -1,0 +1,46 @@
+//! `crucible run list`: the runs there are.
+
+use clap::Args;
+use crucible_model::ExitStatus;
+
+use crate::app::App;
+use crate::error::CommandError;
+use crate::output::escaped;
+
+/// List the runs, newest first
+#[derive(Args)]
+pub(crate) struct List {}
+
+impl List {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let path = app.home()?.join("ledger.db");
+        let mut runs = match crucible_ledger::Ledger::open_existing(&path)? {
+            Some(ledger) => ledger.runs()?,
+            None => Vec::new(),
+        };
+        runs.sort_by(|a, b| b.created.cmp(&a.created).then_with(|| b.id.cmp(&a.id)));
+        if app.output.is_json() {
+            let rows: Vec<_> = runs
+                .iter()
+                .map(|run| {
+                    serde_json::json!({ "run_id": run.id, "state": run.state, "goal": run.goal, "repo": run.repo,
+                        "created_at": run.created, "updated_at": run.updated })
+                })
+                .collect();
+            app.output
+                .json(&serde_json::json!({ "schema_version": "crucible-run-list-v1", "runs": rows }))?;
+        } else if runs.is_empty() {
+            app.output
+                .line("no run yet; start one: crucible run start \"what to change\" --provider gateway");
+        } else {
+            for run in &runs {
+                let goal: String = run.goal.chars().take(60).collect();
+                app.output.line(
+                    &escaped(&format!("{}  {:<9} {}  {goal}", run.id, run.state, run.created))
+                        .replace('\n', " "),
+                );
+            }
+        }
+        Ok(ExitStatus::Success)
+    }
+}

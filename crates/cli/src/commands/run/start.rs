@@ -1,0 +1,239 @@
+//! `crucible run start` and `crucible run new`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use crucible_host::config::Config;
+use crucible_llm::Backend;
+use crucible_model::{EditFormat, ExitStatus, RepoPath};
+use crucible_run::{PatchLimits, RunDir, RunOptions, advance, create};
+use crucible_sandbox::Sandbox;
+use crucible_verify::GateSpec;
+
+use crate::app::{App, strength};
+use crate::commands::model;
+use crate::commands::run::{conclude, shared_sandbox, world};
+use crate::error::CommandError;
+use crate::progress::Progress;
+
+/// What a run is started with
+#[derive(Args)]
+pub(crate) struct Options {
+    /// What to achieve, in one sentence
+    pub(crate) goal: String,
+    /// A directory in the repository
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub(crate) repo: PathBuf,
+    /// Who answers: gateway, claude-cli or replay
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// The model to ask; without it the provider's configured one
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// The recording that answers, for the provider `replay`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cassette: Option<PathBuf>,
+    /// A file that may change; without it Crucible chooses. May be given several times
+    #[arg(long = "file", value_name = "PATH")]
+    pub(crate) files: Vec<String>,
+    /// How many answers are tried before the run fails
+    #[arg(long, value_name = "N")]
+    pub(crate) max_iterations: Option<u64>,
+    /// How strong the sandbox must be: required, best-effort or off
+    #[arg(long, value_name = "STRENGTH")]
+    pub(crate) sandbox: Option<String>,
+}
+
+/// Start a run and take it as far as it goes without you
+///
+/// Your files stay as they are until `crucible run land`. For example:
+/// `crucible run start "fix the failing test in parser" --repo . --provider gateway`
+#[derive(Args)]
+pub(crate) struct Start {
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Make a run without advancing it
+#[derive(Args)]
+pub(crate) struct New {
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Start {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let mut begun = begin(app, &self.options)?;
+        if !app.output.is_json() {
+            app.output.remark(&format!("run {}", begun.dir.root().display()));
+        }
+        let world = world(app, &begun.sandbox, &begun.config)?;
+        let mut ledger = app.ledger()?;
+        let client = model::client(
+            begun.backend,
+            &begun.dir,
+            &begun.config,
+            begun.config.number("llm.budget.calls"),
+        )?;
+        let advanced = app.block_on(async {
+            Ok(advance(&world, &begun.dir, &client, &mut ledger, &mut begun.progress).await?)
+        });
+        begun.progress.finish();
+        advanced?;
+        conclude(app, &begun.dir)
+    }
+}
+
+impl New {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let mut begun = begin(app, &self.options)?;
+        begun.progress.finish();
+        conclude(app, &begun.dir)
+    }
+}
+
+struct Begun {
+    config: Config,
+    sandbox: Arc<Sandbox>,
+    backend: Backend,
+    dir: RunDir,
+    progress: Progress,
+}
+
+fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
+    let repo = app.absolute(&options.repo);
+    let config = app.config(&repo, &options.flags())?;
+    require_controlled(&config)?;
+    let sandbox = shared_sandbox(app);
+    let provider = config.text("llm.provider").unwrap_or_default().to_owned();
+    let settings = model::settings(app, &config, &provider);
+    let backend = model::backend(app, &sandbox, &provider, &settings)?;
+    let run_options = run_options(options, repo, &config, &provider, &backend)?;
+    let mut progress = Progress::new(&app.output);
+    let world = world(app, &sandbox, &config)?;
+    let mut ledger = app.ledger()?;
+    let id = app.block_on(async { Ok(create(&world, run_options, &mut ledger, &mut progress).await?) })?;
+    let dir = RunDir::of(&world.runs_root, &id);
+    Ok(Begun {
+        config,
+        sandbox: Arc::clone(&sandbox),
+        backend,
+        dir,
+        progress,
+    })
+}
+
+impl Options {
+    fn flags(&self) -> Vec<(&'static str, String)> {
+        let mut flags = Vec::new();
+        let mut add = |key, value: Option<String>| flags.extend(value.map(|value| (key, value)));
+        add("llm.provider", self.provider.clone());
+        add(
+            "run.max_iterations",
+            self.max_iterations.map(|number| number.to_string()),
+        );
+        add("sandbox.strength", self.sandbox.clone());
+        add(
+            "llm.replay.cassette",
+            self.cassette.as_ref().map(|path| path.display().to_string()),
+        );
+        flags
+    }
+}
+
+fn require_controlled(config: &Config) -> Result<(), CommandError> {
+    let named = config.text("llm.execution_strategy").unwrap_or_default();
+    match named.parse::<crucible_llm::ExecutionStrategy>() {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(CommandError::usage(error.to_string()).hint("Set [llm] execution_strategy = \"controlled\"."))
+        }
+    }
+}
+
+fn run_options(
+    options: &Options,
+    repo: PathBuf,
+    config: &Config,
+    provider: &str,
+    backend: &Backend,
+) -> Result<RunOptions, CommandError> {
+    let mut named = Vec::new();
+    for file in &options.files {
+        named.push(file.parse::<RepoPath>().map_err(|error| {
+            CommandError::usage(format!("--file {file:?}: {error}"))
+                .hint("Name the file relative to the repository's top directory.")
+        })?);
+    }
+    let max_tokens = config.number(&format!("llm.{provider}.max_tokens"));
+    let mut parameters = BTreeMap::new();
+    if max_tokens > 0 {
+        parameters.insert("max_tokens".to_owned(), max_tokens.into());
+    }
+    if let Some(temperature) = config.fraction(&format!("llm.{provider}.temperature")) {
+        parameters.insert("temperature".to_owned(), temperature.into());
+    }
+    Ok(RunOptions {
+        goal: options.goal.clone(),
+        repo,
+        provider: provider.to_owned(),
+        model: options
+            .model
+            .clone()
+            .unwrap_or_else(|| backend.default_model().to_owned()),
+        edit_format: edit_format(config)?.unwrap_or(backend.capabilities().edit_format),
+        parameters,
+        model_timeout_s: config.number("llm.timeout_s"),
+        max_calls: config.number("llm.budget.calls"),
+        gates: gates(config)?,
+        sandbox: strength(config)?,
+        patch: PatchLimits {
+            max_files: config.number("patch.max_files"),
+            max_added_lines: config.number("patch.max_added_lines"),
+        },
+        max_files: config.number("run.max_files"),
+        max_total_bytes: config.number("run.max_total_bytes"),
+        max_iterations: config.number("run.max_iterations"),
+        named,
+    })
+}
+
+fn edit_format(config: &Config) -> Result<Option<EditFormat>, CommandError> {
+    let Some(name) = config.text("run.edit_format") else {
+        return Ok(None);
+    };
+    serde_json::from_value(name.into()).map(Some).map_err(|_| {
+        CommandError::usage(format!("run.edit_format is {name:?}"))
+            .hint("It takes whole-file, search-replace or unified-diff.")
+    })
+}
+
+/// The gates that the configuration names.
+fn gates(config: &Config) -> Result<Vec<GateSpec>, CommandError> {
+    let mut gates = Vec::new();
+    for name in config.names_below("gates") {
+        let command = config.list(&format!("gates.{name}.command"));
+        if command.is_empty() {
+            return Err(CommandError::usage(format!("gates.{name} has no command"))
+                .hint("Write it as a list, one text for each argument: command = [\"make\", \"test\"]"));
+        }
+        let id = name
+            .parse()
+            .map_err(|error: crucible_verify::GateIdError| CommandError::usage(error.to_string()))?;
+        let timeout = Duration::from_secs(config.number(&format!("gates.{name}.timeout_s")).max(1));
+        let source = config
+            .source(&format!("gates.{name}.command"))
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        gates.push(GateSpec {
+            id,
+            command,
+            timeout,
+            source,
+        });
+    }
+    Ok(gates)
+}

@@ -1,0 +1,143 @@
+//! `crucible sandbox`: what this machine offers, and any command behind it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use crucible_model::ExitStatus;
+use crucible_sandbox::{
+    CONFINED_HOME, Confinement, End, LayerState, Limits, Network, Profile, Spawn, base_env, toolchain_env,
+};
+
+use crate::app::{App, strength};
+use crate::error::CommandError;
+
+/// See and use the sandbox
+#[derive(Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// Tell which layers of isolation this machine offers, and what is missing
+    Status,
+    Exec(Exec),
+}
+
+/// Run a command in the sandbox: no network, a read-only world, a private home
+///
+/// For example: `crucible sandbox exec --write . -- cargo test --offline`
+#[derive(Args)]
+pub(crate) struct Exec {
+    /// A directory that the command may write to; may be given several times
+    #[arg(long, value_name = "DIR")]
+    write: Vec<PathBuf>,
+    /// Let the command use this machine's network
+    #[arg(long)]
+    network: bool,
+    /// How strong the sandbox must be: required, best-effort or off
+    #[arg(long, value_name = "STRENGTH")]
+    strength: Option<String>,
+    /// Seconds until the command is ended
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    timeout: u64,
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl SandboxCommand {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        match self {
+            Self::Status => status(app),
+            Self::Exec(exec) => exec.run(app),
+        }
+    }
+}
+
+fn status(app: &App) -> Result<ExitStatus, CommandError> {
+    let sandbox = app.sandbox();
+    let layers = sandbox.layers();
+    if app.output.is_json() {
+        app.output.json(layers)?;
+        return Ok(ExitStatus::Success);
+    }
+    for layer in &layers.layers {
+        let state = match layer.state {
+            LayerState::Available => "available",
+            LayerState::Missing => "missing",
+        };
+        app.output.line(&format!("{:<12} {state:<10} {}", layer.layer.to_string(), layer.detail));
+    }
+    Ok(ExitStatus::Success)
+}
+
+impl Exec {
+    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let here = app.env.working_directory().to_owned();
+        let flags: Vec<(&str, String)> = self
+            .strength
+            .iter()
+            .map(|value| ("sandbox.strength", value.clone()))
+            .collect();
+        let config = app.config(&here, &flags)?;
+        let Some((program, args)) = self.command.split_first() else {
+            return Err(CommandError::usage("name the command after `--`"));
+        };
+        let mut env = base_env(&app.env);
+        env.extend(toolchain_env(&app.env));
+        env.push(("HOME".into(), CONFINED_HOME.into()));
+        let profile = Profile {
+            strength: strength(&config)?,
+            writable: self.write.iter().map(|path| app.absolute(path)).collect(),
+            masked: Vec::new(),
+            network: if self.network {
+                Network::Host
+            } else {
+                Network::None
+            },
+        };
+        let spawn = Spawn {
+            args: args.to_vec(),
+            env,
+            confinement: Confinement::Confined(profile),
+            ..Spawn::new(program, here, Limits::new(Duration::from_secs(self.timeout)))
+        };
+        let sandbox = app.sandbox();
+        let completed = app.block_on(async { Ok(sandbox.run(spawn).await?) })?;
+        if app.output.is_json() {
+            app.output.json(&serde_json::json!({
+                "schema_version": "crucible-sandbox-exec-v1",
+                "end": completed.end,
+                "stdout": completed.stdout.text(),
+                "stderr": completed.stderr.text(),
+                "isolation": completed.receipt,
+            }))?;
+        } else {
+            let _closed_pipe_is_fine =
+                std::io::Write::write_all(&mut std::io::stdout(), &completed.stdout.bytes);
+            let _closed_pipe_is_fine =
+                std::io::Write::write_all(&mut std::io::stderr(), &completed.stderr.bytes);
+            for missing in &completed.receipt.missing {
+                app.output.remark(&format!("[sandbox] without {}: {}", missing.layer, missing.reason));
+            }
+        }
+        match completed.end {
+            End::Exited(0) => Ok(ExitStatus::Success),
+            End::Exited(code) => Err(CommandError::new(
+                ExitStatus::Refused,
+                format!("the command ended with exit code {code}"),
+            )),
+            End::Signalled(signal) => Err(CommandError::new(
+                ExitStatus::Refused,
+                format!("the command was ended by signal {signal}"),
+            )),
+            End::TimedOut => Err(CommandError::new(
+                ExitStatus::TimedOut,
+                format!("the command was ended after {} seconds", self.timeout),
+            )
+            .hint("Give it more time with --timeout.")),
+            End::OutputLimit => Err(CommandError::new(
+                ExitStatus::OverLimit,
+                "the command was ended because it printed without end",
+            )),
+        }
+    }
+}

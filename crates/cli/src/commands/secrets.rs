@@ -1,0 +1,88 @@
+//! `crucible secrets`: the scanner on its own.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use crucible_host::fs::read_up_to;
+use crucible_model::{ByteLimit, Code, ExitStatus, Finding, Verdict};
+use crucible_secrets::{Scanner, is_secret_file};
+
+use crate::app::App;
+use crate::error::CommandError;
+
+const UNREAD: Code = Code::new("secrets-file-unread");
+const SECRET_FILE: Code = Code::new("secrets-file");
+
+/// A larger file is named, not read.
+const MAX_FILE: ByteLimit = ByteLimit(64 * 1024 * 1024);
+
+/// Look for keys, tokens and passwords
+#[derive(Subcommand)]
+pub(crate) enum Secrets {
+    Scan(Scan),
+}
+
+/// Scan files and directories for secrets; exit 8 when one is found
+///
+/// Directories are walked, .git and what git ignores left out. A secret's value is never printed.
+#[derive(Args)]
+pub(crate) struct Scan {
+    /// Files or directories
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+}
+
+impl Secrets {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let Self::Scan(scan) = self;
+        let mut verdict = Verdict::default();
+        let mut files = 0_u64;
+        for root in &scan.paths {
+            let absolute = app.absolute(root);
+            if !absolute.exists() {
+                return Err(CommandError::usage(format!("{} does not exist", root.display())));
+            }
+            for found in crucible_host::walk::files(&absolute) {
+                files += 1;
+                match found {
+                    Ok(path) => scan_file(&path, &absolute, root, &mut verdict),
+                    Err(problem) => verdict.push(Finding::warning(
+                        UNREAD,
+                        problem,
+                        "Make the file readable, or leave it out.",
+                    )),
+                }
+            }
+        }
+        let passed = format!("no secret in {files} files");
+        let found = verdict.errors().count() > 0;
+        app.output
+            .verdict(&verdict.report("crucible-secrets-scan-v1"), &passed)?;
+        Ok(if found {
+            ExitStatus::SecretDetected
+        } else {
+            ExitStatus::Success
+        })
+    }
+}
+
+fn scan_file(path: &Path, root: &Path, named: &Path, verdict: &mut Verdict) {
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    let shown = if relative.as_os_str().is_empty() {
+        named.to_owned()
+    } else {
+        named.join(relative)
+    };
+    let shown = shown.to_string_lossy();
+    if is_secret_file(&shown) {
+        let hint = "Files of this name hold secrets: keep them out of the repository.";
+        verdict.push(Finding::warning(SECRET_FILE, shown.as_ref(), hint));
+    }
+    match read_up_to(path, MAX_FILE) {
+        Ok(bytes) => verdict.merge(crucible_secrets::findings(
+            &Scanner::builtin().scan(&bytes),
+            &shown,
+        )),
+        Err(error) => verdict.push(Finding::warning(UNREAD, shown.as_ref(), error.to_string())),
+    }
+}

@@ -1,0 +1,202 @@
+//! Budgets hold, whatever runs at once and however it ends.
+
+use std::sync::Arc;
+
+use crucible_llm::{
+    Amount, BudgetLimits, Budgeted, CallBudget, Fault, Limit, LlmBackend, LlmError, Price, Resource, Retried,
+    RetryPolicy,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::support::{NO_LIMITS, Scripted, Shared, answer, ask, outage};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_time()
+        .build()
+        .unwrap()
+}
+
+fn tokens(limit: u64) -> BudgetLimits {
+    BudgetLimits {
+        tokens: Limit::At(limit),
+        ..NO_LIMITS
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Seed 002, property 9: up to the limit everything is sent, beyond it nothing.
+    #[test]
+    fn parallel_calls_never_overshoot_a_limit_of_calls(limit in 0u64..80, failing in 0usize..64) {
+        runtime().block_on(async {
+            let failures = (0..failing).map(|_| Err(outage(400)));
+            let backend = Scripted::new(failures);
+            let budget = CallBudget::new(BudgetLimits::calls(limit));
+            let calls: Vec<_> = (0..64).map(|_| {
+                let budgeted = Budgeted::new(Shared(backend.clone()), Arc::clone(&budget), 100, Price::Unknown);
+                tokio::spawn(async move { budgeted.invoke(ask("x")).await })
+            }).collect();
+            let mut refused = 0;
+            for call in calls {
+                if let Err(LlmError::BudgetExceeded { resource, limit: said, attempted }) = call.await.unwrap() {
+                    assert_eq!((resource, said), (Resource::Calls, limit));
+                    assert!(attempted > limit);
+                    refused += 1;
+                }
+            }
+            assert_eq!(backend.calls(), limit.min(64));
+            assert_eq!(refused, 64 - limit.min(64));
+            assert_eq!(budget.used().calls, limit.min(64));
+        });
+    }
+
+    /// At every moment what is used or reserved stays within the limit, and the answers' real tokens too.
+    #[test]
+    fn parallel_calls_never_overshoot_a_limit_of_tokens(limit in 0u64..20_000, most in 5u64..1000) {
+        runtime().block_on(async {
+            let backend = Scripted::new([]);
+            let budget = CallBudget::new(tokens(limit));
+            let calls: Vec<_> = (0..64).map(|_| {
+                let budgeted = Budgeted::new(Shared(backend.clone()), Arc::clone(&budget), most, Price::Unknown);
+                let budget = Arc::clone(&budget);
+                tokio::spawn(async move {
+                    let _outcome = budgeted.invoke(ask("x")).await;
+                    budget.used().tokens
+                })
+            }).collect();
+            for call in calls {
+                assert!(call.await.unwrap() <= limit);
+            }
+            // Each answer is said to have cost 15 tokens.
+            assert_eq!(budget.used().tokens, 15 * backend.calls());
+        });
+    }
+
+    /// Whatever is reserved, settled or abandoned: the count of slots never goes down, limits hold on each reserve.
+    #[test]
+    fn slots_are_never_given_back(steps in proptest::collection::vec((0u64..50, 0u64..60, any::<bool>()), 1..100)) {
+        let budget = CallBudget::new(BudgetLimits { calls: Limit::At(40), tokens: Limit::At(1000), ..NO_LIMITS });
+        let mut slots = 0;
+        for (held, spent, settles) in steps {
+            let before = budget.used();
+            match budget.reserve(Amount { calls: 1, tokens: held, micro_dollars: 0 }) {
+                Ok(reservation) => {
+                    slots += 1;
+                    prop_assert!(budget.used().tokens <= 1000);
+                    if settles { reservation.settle(Amount { calls: 0, tokens: spent.min(held), micro_dollars: 0 }) }
+                }
+                Err(LlmError::BudgetExceeded { .. }) => prop_assert_eq!(budget.used(), before),
+                Err(other) => prop_assert!(false, "{}", other),
+            }
+            prop_assert_eq!(budget.used().calls, slots);
+            prop_assert!(slots <= 40);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_attempt_takes_a_slot_so_retries_cannot_pass_the_limit() {
+    let backend = Scripted::new((0..10).map(|_| Err(outage(500))));
+    let budget = CallBudget::new(BudgetLimits::calls(2));
+    let budgeted = Budgeted::new(Shared(backend.clone()), Arc::clone(&budget), 100, Price::Unknown);
+    let error = Retried::new(budgeted, RetryPolicy::PHASES)
+        .invoke(ask("x"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error,
+        LlmError::BudgetExceeded {
+            resource: Resource::Calls,
+            limit: 2,
+            attempted: 3
+        }
+    );
+    assert!(error.to_string().starts_with("LLM budget exhausted"), "{error}");
+    assert_eq!((backend.calls(), budget.used().calls), (2, 2));
+}
+
+#[tokio::test]
+async fn failed_calls_keep_their_slot_and_give_tokens_back_only_when_nothing_was_done() {
+    let refused = LlmError::ProviderAuth(Fault::new("p", "m", "w", "n"));
+    for (error, keeps_tokens) in [(refused, false), (outage(500), true)] {
+        let budget = CallBudget::new(NO_LIMITS);
+        let backend = Scripted::new([Err(error)]);
+        let budgeted = Budgeted::new(Shared(backend), Arc::clone(&budget), 100, Price::Unknown);
+        assert!(budgeted.invoke(ask("x")).await.is_err());
+        assert_eq!(budget.used().calls, 1);
+        assert_eq!(budget.used().tokens > 0, keeps_tokens);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_abandoned_stays_reserved() {
+    let budget = CallBudget::new(NO_LIMITS);
+    let backend = Scripted::new([]);
+    let budgeted = Budgeted::new(Shared(backend), Arc::clone(&budget), 100, Price::Unknown);
+    // Polled once, so that it is under way, then dropped as an interrupt would.
+    tokio::select! {
+        biased;
+        _ = budgeted.invoke(ask("x")) => panic!("it must not end at the first poll"),
+        () = std::future::ready(()) => {}
+    }
+    assert_eq!(budget.used().calls, 1);
+    assert!(budget.used().tokens > 100);
+}
+
+#[tokio::test]
+async fn a_resumed_budget_goes_on_where_it_was() {
+    let spent = Amount {
+        calls: 19,
+        tokens: 5,
+        micro_dollars: 0,
+    };
+    let stored = serde_json::to_value(spent).unwrap();
+    let budget = CallBudget::resumed(BudgetLimits::calls(20), serde_json::from_value(stored).unwrap());
+    let budgeted = Budgeted::new(
+        Shared(Scripted::new([])),
+        Arc::clone(&budget),
+        100,
+        Price::Unknown,
+    );
+    assert!(budgeted.invoke(ask("x")).await.is_ok());
+    assert!(matches!(
+        budgeted.invoke(ask("x")).await,
+        Err(LlmError::BudgetExceeded { attempted: 21, .. })
+    ));
+}
+
+#[tokio::test]
+async fn money_is_counted_where_the_price_is_known_and_the_providers_own_cost_wins() {
+    let price = Price::PerMillionTokens {
+        input: 1_000_000,
+        output: 2_000_000,
+    };
+    let limits = BudgetLimits {
+        micro_dollars: Limit::At(100_000),
+        ..NO_LIMITS
+    };
+    let budget = CallBudget::new(limits);
+    let mut reported = answer("ok");
+    reported
+        .extensions
+        .insert("cost_micro_dollars".to_owned(), json!(7));
+    let backend = Scripted::new([Ok(answer("ok")), Ok(reported)]);
+    let budgeted = Budgeted::new(Shared(backend), Arc::clone(&budget), 100, price);
+    budgeted.invoke(ask("x")).await.unwrap();
+    assert_eq!(budget.used().micro_dollars, 10 + 2 * 5);
+    budgeted.invoke(ask("x")).await.unwrap();
+    assert_eq!(budget.used().micro_dollars, 20 + 7);
+
+    let unpriced = Budgeted::new(
+        Shared(Scripted::new([])),
+        CallBudget::new(limits),
+        100,
+        Price::Unknown,
+    );
+    let error = unpriced.invoke(ask("x")).await.unwrap_err();
+    assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");
+}

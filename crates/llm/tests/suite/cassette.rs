@@ -1,0 +1,387 @@
+//! What is recorded is what replays: byte for byte, in order, and never past a change.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_llm::{
+    Attempt, CallError, CallOutcome, Cassette, CassetteError, CassetteHeader, CassetteSource, CassetteWriter,
+    LlmError, LlmInvocation, ModelClient, Origin, ProviderSettings, Recording, RetryPolicy, Reuse, TornTail,
+    construct,
+};
+use crucible_testkit::{FakeOpenAi, Reply};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::support::{CAPABILITIES, Scripted, answer, ask, client, context, gateway, outage};
+
+fn header() -> CassetteHeader {
+    CassetteHeader::new("scripted", "m", CAPABILITIES)
+}
+
+fn writer(path: &Path, reuse: Reuse) -> Arc<CassetteWriter> {
+    Arc::new(CassetteWriter::open(path, &header(), reuse).unwrap())
+}
+
+fn recording(scripted: &Arc<Scripted>, path: &Path, reuse: Reuse) -> ModelClient {
+    client(
+        scripted.backend(),
+        Recording::To(writer(path, reuse)),
+        RetryPolicy::PHASES,
+    )
+}
+
+fn replay_of(settings: &ProviderSettings) -> ModelClient {
+    let backend = construct("replay", settings, &context(&[])).unwrap();
+    client(backend, Recording::Off, RetryPolicy::PHASES)
+}
+
+fn replay(path: &Path) -> ModelClient {
+    replay_of(&ProviderSettings {
+        cassette: Some(path.to_owned().into()),
+        ..ProviderSettings::default()
+    })
+}
+
+fn cassette_in(dir: &TempDir) -> std::path::PathBuf {
+    dir.path().join("calls.jsonl")
+}
+
+fn llm(error: CallError) -> LlmError {
+    match error {
+        CallError::Llm(error) => error,
+        other => panic!("not an error of a backend: {other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_recorded_conversation_replays_without_the_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    let server = FakeOpenAi::start(
+        ["one", "two\n\u{2028}\u{0}\"é", "three"].map(|text| Reply::Answer(text.to_owned())),
+    );
+    let header = CassetteHeader::new("gateway", "test-model", CAPABILITIES);
+    let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
+    let live = client(
+        gateway(&server.base_url(), None),
+        Recording::To(writer),
+        RetryPolicy::PHASES,
+    );
+    let mut spoken = Vec::new();
+    // The last request is the first one again, and gets another answer.
+    for text in ["a", "b", "a"] {
+        spoken.push(live.call(ask(text)).await.unwrap());
+    }
+    drop(server);
+
+    let replayed = replay(&path);
+    assert_eq!(replayed.origin(), Origin::Recording);
+    assert_eq!(
+        (
+            replayed.speaker().provider.as_str(),
+            replayed.speaker().model.as_str()
+        ),
+        ("gateway", "test-model")
+    );
+    assert_eq!(
+        (replayed.default_model(), replayed.capabilities()),
+        ("test-model", CAPABILITIES)
+    );
+    for (text, spoken) in ["a", "b", "a"].into_iter().zip(&spoken) {
+        let result = replayed.call(ask(text)).await.unwrap();
+        assert_eq!(&result, spoken);
+        assert_eq!(result.raw_response.as_bytes(), spoken.raw_response.as_bytes());
+    }
+    let error = llm(replayed.call(ask("a")).await.unwrap_err());
+    assert!(error.to_string().contains("recorded 2 times"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_answer_survives_the_file(answers in proptest::collection::vec((".{1,20}", "(?s).{1,80}"), 1..6)) {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let dir = tempfile::tempdir().unwrap();
+            let path = cassette_in(&dir);
+            let scripted = Scripted::new(answers.iter().map(|(_, text)| Ok(answer(text))));
+            let live = recording(&scripted, &path, Reuse::Nothing);
+            let mut spoken = Vec::new();
+            for (text, _) in &answers {
+                spoken.push(live.call(ask(text)).await.unwrap());
+            }
+            let replayed = replay(&path);
+            for ((text, _), spoken) in answers.iter().zip(spoken) {
+                assert_eq!(replayed.call(ask(text)).await.unwrap(), spoken);
+            }
+        });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_are_in_the_record_and_a_recorded_failure_replays_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    let script = [
+        Err(outage(500)),
+        Ok(answer("late")),
+        Err(outage(500)),
+        Err(outage(502)),
+        Err(outage(503)),
+    ];
+    let scripted = Scripted::new(script);
+    let live = recording(&scripted, &path, Reuse::Nothing);
+    live.call(ask("a")).await.unwrap();
+    live.call(ask("b")).await.unwrap_err();
+
+    let cassette = Cassette::parse(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(
+        cassette.calls[0].attempts,
+        [Attempt::Failed(outage(500)), Attempt::Answered]
+    );
+    assert_eq!(cassette.calls[1].attempts.len(), 3);
+    assert_eq!(cassette.calls[1].outcome, CallOutcome::Failed(outage(503)));
+    assert_eq!(cassette.calls[0].phase_id, "patch");
+
+    let replayed = replay(&path);
+    let begun = tokio::time::Instant::now();
+    assert_eq!(replayed.call(ask("a")).await.unwrap().raw_response, "late");
+    assert_eq!(llm(replayed.call(ask("b")).await.unwrap_err()), outage(503));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn a_changed_request_fails_with_the_nearest_one_as_a_diff() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
+    live.call(ask("something else\nentirely\n")).await.unwrap();
+    live.call(ask("line one\nline two\nline three\n")).await.unwrap();
+
+    let error = llm(replay(&path)
+        .call(ask("line one\nline 2\nline three\n"))
+        .await
+        .unwrap_err());
+    assert!(matches!(error, LlmError::Misconfiguration(_)));
+    let text = error.to_string();
+    assert!(text.contains("\n-line two\n+line 2\n"), "{text}");
+    assert!(!text.contains("entirely"), "{text}");
+}
+
+#[tokio::test]
+async fn a_huge_difference_is_shown_short_and_quickly() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    let lines = |seed: u64| {
+        (0..20_000u64)
+            .map(|n| format!("{}\n", (n * seed) % 7919))
+            .collect::<String>()
+    };
+    recording(&Scripted::new([]), &path, Reuse::Nothing)
+        .call(ask(&lines(3)))
+        .await
+        .unwrap();
+    let begun = std::time::Instant::now();
+    let error = llm(replay(&path).call(ask(&lines(5))).await.unwrap_err());
+    assert!(error.to_string().len() < 20_000);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn the_key_is_of_what_decides_the_answer_and_of_nothing_else() {
+    use crucible_llm::RecordedRequest;
+    let key = |inv: &LlmInvocation| RecordedRequest::of(inv).key().unwrap();
+    let base = ask("a");
+    let elsewhere = LlmInvocation {
+        spec_id: "other".to_owned(),
+        phase_id: "other".to_owned(),
+        timeout: Duration::from_secs(1),
+        ..base.clone()
+    };
+    assert_eq!(key(&base), key(&elsewhere));
+    let mut other_model = base.clone();
+    other_model.model = "n".to_owned();
+    let mut hinted = base.clone();
+    hinted.metadata.insert("seed".to_owned(), 1.into());
+    for other in [other_model, hinted, ask("b")] {
+        assert_ne!(key(&base), key(&other));
+    }
+}
+
+#[tokio::test]
+async fn lines_of_parallel_calls_are_each_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    let live = Arc::new(recording(&Scripted::new([]), &path, Reuse::Nothing));
+    let calls: Vec<_> = (0..64)
+        .map(|n| {
+            let live = Arc::clone(&live);
+            tokio::spawn(async move { live.call(ask(&format!("{n}"))).await })
+        })
+        .collect();
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    assert_eq!(
+        Cassette::parse(&std::fs::read(&path).unwrap())
+            .unwrap()
+            .calls
+            .len(),
+        64
+    );
+}
+
+#[tokio::test]
+async fn an_unfinished_last_line_is_left_out_and_then_taken_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    recording(&Scripted::new([]), &path, Reuse::Nothing)
+        .call(ask("a"))
+        .await
+        .unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    // A cut anywhere in the second line, and anywhere in the first.
+    for cut in [
+        whole.len() - 1,
+        whole.len() - 40,
+        whole.iter().position(|b| *b == b'\n').unwrap() + 5,
+    ] {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        let torn = Cassette::parse(&whole[..cut]).unwrap();
+        assert_eq!((torn.calls.len(), torn.tail), (0, TornTail::LeftOut));
+        recording(&Scripted::new([]), &path, Reuse::Nothing)
+            .call(ask("b"))
+            .await
+            .unwrap();
+        let mended = Cassette::parse(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!((mended.calls.len(), mended.tail), (1, TornTail::No));
+    }
+    std::fs::write(&path, &whole[..10]).unwrap();
+    assert!(matches!(
+        Cassette::parse(&whole[..10]),
+        Err(CassetteError::NotACassette)
+    ));
+    assert_eq!(writer(&path, Reuse::Nothing).calls(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_recorded_but_not_used_is_not_paid_for_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    let scripted = Scripted::new([Ok(answer("used")), Ok(answer("unused"))]);
+    let live = recording(&scripted, &path, Reuse::Nothing);
+    live.call(ask("a")).await.unwrap();
+    live.call(ask("b")).await.unwrap();
+
+    // Killed here: the first answer was used, the second was not.
+    let resumed = recording(&scripted, &path, Reuse::After(1));
+    assert_eq!(resumed.call(ask("b")).await.unwrap().raw_response, "unused");
+    assert_eq!(scripted.calls(), 2);
+    resumed.call(ask("a")).await.unwrap();
+    assert_eq!(scripted.calls(), 3);
+    assert_eq!(
+        Cassette::parse(&std::fs::read(&path).unwrap())
+            .unwrap()
+            .calls
+            .len(),
+        3
+    );
+}
+
+#[tokio::test]
+async fn a_replay_goes_on_where_an_earlier_process_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tape, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
+    let live = recording(
+        &Scripted::new(["1", "2"].map(|text| Ok(answer(text)))),
+        &tape,
+        Reuse::Nothing,
+    );
+    live.call(ask("a")).await.unwrap();
+    live.call(ask("a")).await.unwrap();
+
+    let settings = ProviderSettings {
+        cassette: Some(tape.clone().into()),
+        already_played: Some(own.clone()),
+        ..ProviderSettings::default()
+    };
+    let play = || {
+        let backend = construct("replay", &settings, &context(&[])).unwrap();
+        client(
+            backend,
+            Recording::To(writer(&own, Reuse::Nothing)),
+            RetryPolicy::NEVER,
+        )
+    };
+    assert_eq!(play().call(ask("a")).await.unwrap().raw_response, "1");
+    assert_eq!(play().call(ask("a")).await.unwrap().raw_response, "2");
+    assert!(play().call(ask("a")).await.is_err());
+}
+
+#[tokio::test]
+async fn other_formats_versions_and_edits_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    recording(&Scripted::new([]), &path, Reuse::Nothing)
+        .call(ask("a"))
+        .await
+        .unwrap();
+    let text = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
+
+    let newer = text.replace("crucible-cassette-v1", "crucible-cassette-v2");
+    assert!(matches!(
+        Cassette::parse(newer.as_bytes()),
+        Err(CassetteError::Newer { .. })
+    ));
+    for other in [
+        "",
+        "\n",
+        "{}\n",
+        "no json\n",
+        "{\"schema_version\":\"something-else-v1\"}\n",
+    ] {
+        assert!(
+            matches!(
+                Cassette::parse(other.as_bytes()),
+                Err(CassetteError::NotACassette)
+            ),
+            "{other:?}"
+        );
+    }
+    // What a later version of this format may add is passed over.
+    let added = text.replace("\"redactions\":0", "\"redactions\":0,\"added_later\":{\"x\":1}");
+    assert_ne!(added, text);
+    assert_eq!(Cassette::parse(added.as_bytes()).unwrap().calls.len(), 1);
+
+    let edited = text.replace("Summarise.", "Summarize.");
+    let error = Cassette::parse(edited.as_bytes()).unwrap_err();
+    assert!(matches!(error, CassetteError::BadLine { line: 2, .. }), "{error}");
+    assert!(!error.to_string().contains("Summarize"));
+    let garbage = format!("{text}garbage\n");
+    assert!(matches!(
+        Cassette::parse(garbage.as_bytes()),
+        Err(CassetteError::BadLine { line: 3, .. })
+    ));
+
+    let settings = ProviderSettings {
+        cassette: Some(CassetteSource::Bytes(newer.into_bytes().into())),
+        ..ProviderSettings::default()
+    };
+    let error = construct("replay", &settings, &context(&[])).err().unwrap();
+    assert!(error.to_string().contains("update Crucible"), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_that_cannot_be_recorded_has_no_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("inner/calls.jsonl");
+    std::fs::create_dir(dir.path().join("inner")).unwrap();
+    let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
+    std::fs::remove_dir_all(dir.path().join("inner")).unwrap();
+    let error = live.call(ask("a")).await.unwrap_err();
+    assert!(
+        matches!(error, CallError::Record(CassetteError::File(_))),
+        "{error}"
+    );
+}

@@ -1,0 +1,238 @@
+//! `claude-cli` as a process: what it is given, and what becomes of what it does.
+//!
+//! A shell script stands in for the program here, so that each of its traps can be played on purpose. The
+//! real program against a local server comes with the remaining providers.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crucible_llm::{
+    Backend, LlmBackend, LlmError, LlmInvocation, LlmResult, Login, Message, ProviderSettings, construct,
+};
+use crucible_model::{PromptBuilder, Untrusted};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{ask, context};
+
+/// A program in a directory of its own, where it can leave notes.
+struct Stand {
+    dir: TempDir,
+}
+
+impl Stand {
+    fn new(script: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("claude");
+        let notes = dir.path().display();
+        std::fs::write(&program, format!("#!/bin/sh\nNOTES='{notes}'\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self { dir }
+    }
+
+    fn backend(&self, login: Login) -> Backend {
+        let bin = self.dir.path().display().to_string();
+        let mut context = context(&[
+            ("PATH", &format!("{bin}:/usr/bin:/bin")),
+            ("HOME", "/home/someone"),
+            ("ANTHROPIC_API_KEY", "the-users-key"),
+            ("CLAUDECODE", "1"),
+            ("XDG_CONFIG_HOME", "/home/someone/.config"),
+            ("API_TIMEOUT_MS", "1"),
+        ]);
+        context.temporary = self.dir.path().to_owned();
+        construct(
+            "claude-cli",
+            &ProviderSettings {
+                login,
+                ..ProviderSettings::default()
+            },
+            &context,
+        )
+        .unwrap()
+    }
+
+    fn note(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(name)).unwrap()
+    }
+
+    async fn call(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        self.backend(Login::Isolated).invoke(inv).await
+    }
+}
+
+fn success(text: &str) -> String {
+    json!({
+        "type": "result", "subtype": "success", "is_error": false, "api_error_status": null, "result": text,
+        "stop_reason": "end_turn", "usage": {"input_tokens": 0},
+        "modelUsage": {"claude-x": {"inputTokens": 3, "outputTokens": 4}},
+    })
+    .to_string()
+}
+
+fn variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> {
+    environment
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+}
+
+#[tokio::test]
+async fn gets_its_prompt_on_standard_input_and_nothing_of_the_users_but_the_key() {
+    let script = format!(
+        "cat > $NOTES/stdin; env > $NOTES/env; pwd > $NOTES/pwd; ls -A | wc -l > $NOTES/files\n\
+         for a in \"$@\"; do printf '%s\\n' \"[$a]\"; done > $NOTES/args\n\
+         printf '%s' '{}'",
+        success("hello")
+    );
+    let stand = Stand::new(&script);
+    let mut inv = ask("what it is about");
+    inv.model = "opus".to_owned();
+    inv.metadata.insert("temperature".to_owned(), json!(0));
+    let result = stand.call(inv.clone()).await.unwrap();
+
+    assert_eq!(
+        (result.raw_response.as_str(), result.model_used.as_str()),
+        ("hello", "claude-x")
+    );
+    assert_eq!((result.tokens_input, result.tokens_output), (Some(3), Some(4)));
+    assert_eq!(
+        result.extensions[LlmResult::IGNORED_METADATA],
+        json!(["temperature"])
+    );
+    assert_eq!(stand.note("stdin"), inv.messages[1].content.as_str());
+    assert_eq!(
+        stand.note("args"),
+        "[-p]\n[--output-format]\n[json]\n[--model]\n[opus]\n[--tools]\n[]\n[--system-prompt]\n[You are terse.\n]\n"
+    );
+    let environment = stand.note("env");
+    assert_eq!(variable(&environment, "ANTHROPIC_API_KEY"), Some("the-users-key"));
+    assert_eq!(variable(&environment, "CLAUDE_CODE_MAX_RETRIES"), Some("0"));
+    assert_eq!(
+        variable(&environment, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
+        Some("1")
+    );
+    assert_eq!(variable(&environment, "DISABLE_TELEMETRY"), Some("1"));
+    assert_eq!(variable(&environment, "API_TIMEOUT_MS"), Some("20000"));
+    assert_eq!(variable(&environment, "CLAUDECODE"), None);
+    assert_eq!(variable(&environment, "XDG_CONFIG_HOME"), None);
+    assert!(!environment.contains("/home/someone"), "{environment}");
+    assert_eq!(stand.note("files").trim(), "0");
+    // Its private places are gone afterwards.
+    assert!(!PathBuf::from(stand.note("pwd").trim()).exists());
+}
+
+#[tokio::test]
+async fn the_users_own_login_is_used_only_when_asked_for() {
+    let stand = Stand::new(&format!("env > $NOTES/env; printf '%s' '{}'", success("ok")));
+    stand.backend(Login::User).invoke(ask("x")).await.unwrap();
+    let environment = stand.note("env");
+    assert_eq!(variable(&environment, "HOME"), Some("/home/someone"));
+    assert_eq!(variable(&environment, "CLAUDE_CONFIG_DIR"), None);
+}
+
+#[tokio::test]
+async fn several_turns_are_told_apart() {
+    let stand = Stand::new(&format!("cat > $NOTES/stdin; printf '%s' '{}'", success("ok")));
+    let mut inv = ask("x");
+    inv.messages = vec![
+        Message::user(PromptBuilder::new().ours("First.").build()),
+        Message {
+            role: crucible_llm::Role::Assistant,
+            content: PromptBuilder::new().ours("Said.").build(),
+        },
+        Message::user(PromptBuilder::new().ours("Second.").build()),
+    ];
+    stand.call(inv).await.unwrap();
+    assert_eq!(
+        stand.note("stdin"),
+        "[user]\nFirst.\n\n[assistant]\nSaid.\n\n[user]\nSecond."
+    );
+}
+
+#[tokio::test]
+async fn a_long_prompt_is_read_whole_and_a_longer_one_is_refused_unsent() {
+    let stand = Stand::new(&format!("wc -c > $NOTES/size; printf '%s' '{}'", success("ok")));
+    let mut long = ask(&"x".repeat(2_900_000));
+    stand.call(long.clone()).await.unwrap();
+    assert!(stand.note("size").trim().parse::<usize>().unwrap() > 2_900_000);
+
+    std::fs::remove_file(stand.dir.path().join("size")).unwrap();
+    let more = PromptBuilder::new()
+        .untrusted("f", &Untrusted::new("x".repeat(3_100_000)))
+        .build();
+    long.messages[1] = Message::user(more.clone());
+    assert!(matches!(
+        stand.call(long.clone()).await,
+        Err(LlmError::Unsupported(_))
+    ));
+    long.messages = vec![Message::system(more)];
+    assert!(matches!(stand.call(long).await, Err(LlmError::Unsupported(_))));
+    assert!(!stand.dir.path().join("size").exists());
+}
+
+#[tokio::test]
+async fn its_traps_are_errors_of_the_right_kind() {
+    let api_error = |status: u16| {
+        let text = json!({
+            "type": "result", "subtype": "success", "is_error": true, "api_error_status": status,
+            "result": "API Error: the-users-key",
+        });
+        format!("printf '%s' '{text}'; exit 1")
+    };
+    let cases = [
+        (api_error(401), "provider_auth"),
+        (api_error(429), "provider_quota"),
+        (api_error(500), "provider_outage"),
+        (api_error(400), "unsupported"),
+        ("exit 0".to_owned(), "provider_outage"),
+        ("exit 143".to_owned(), "provider_outage"),
+        ("kill -TERM $$".to_owned(), "provider_outage"),
+        ("echo 'Password:'; exit 1".to_owned(), "provider_outage"),
+    ];
+    for (script, expected) in cases {
+        let stand = Stand::new(&script);
+        let error = stand.call(ask("words of the prompt")).await.unwrap_err();
+        assert_eq!(error.class(), expected, "{script}");
+        let shown = format!("{error} {error:?}");
+        assert!(
+            !shown.contains("the-users-key") && !shown.contains("words of the prompt"),
+            "{shown}"
+        );
+        assert!(shown.contains("claude-cli"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn what_it_complains_about_is_kept_short_and_without_secrets() {
+    let token = ["ghp", "_", "x7Kq2mWv9ZpL4nRt8sYb", "3cHd6fJg1aQe5uT0"].concat();
+    let stand = Stand::new(&format!(
+        "i=0; while [ $i -lt 5000 ]; do echo \"noise $i\" >&2; i=$((i+1)); done\n\
+         echo 'in /home/someone/x with {token}' >&2; exit 3"
+    ));
+    let LlmError::ProviderOutage(fault) = stand.call(ask("x")).await.unwrap_err() else {
+        panic!("an outage")
+    };
+    let words = fault.stderr.unwrap();
+    assert!(
+        words.len() <= 2048 && words.contains("in ~/x with [secret:"),
+        "{words}"
+    );
+    assert!(!words.contains(&token));
+}
+
+#[tokio::test]
+async fn a_program_that_hangs_is_ended_with_what_it_started() {
+    let stand = Stand::new("trap '' TERM; sleep 300 & echo $! > $NOTES/child; sleep 300");
+    let mut inv = ask("x");
+    inv.timeout = Duration::from_millis(700);
+    let begun = Instant::now();
+    let error = stand.call(inv).await.unwrap_err();
+    assert!(matches!(error, LlmError::Timeout { .. }), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    let child = stand.note("child");
+    assert!(
+        !PathBuf::from(format!("/proc/{}", child.trim())).exists(),
+        "the child is still there"
+    );
+}

@@ -1,0 +1,141 @@
+//! Secrets stop a call, leave an answer, and are in no error.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_llm::{
+    CallError, Cassette, CassetteHeader, CassetteWriter, LlmBackend, Message, Recording, RetryPolicy, Reuse,
+    SecretPlace,
+};
+use crucible_model::{PromptBuilder, Untrusted};
+use crucible_testkit::{FakeOpenAi, Reply};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::support::{CAPABILITIES, Scripted, answer, ask, client, gateway};
+
+/// Looks like a GitHub token; put together here so that no scanner takes this file for a leak.
+fn token() -> String {
+    ["ghp", "_", "x7Kq2mWv9ZpL4nRt8sYb", "3cHd6fJg1aQe5uT0"].concat()
+}
+
+#[tokio::test]
+async fn a_secret_anywhere_in_a_request_stops_it_before_anything_is_sent_or_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("calls.jsonl");
+    let header = CassetteHeader::new("gateway", "m", CAPABILITIES);
+    let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
+    let server = FakeOpenAi::start([Reply::Answer("ok".to_owned())]);
+    let client = client(
+        gateway(&server.base_url(), None),
+        Recording::To(writer),
+        RetryPolicy::PHASES,
+    );
+
+    let mut in_message = ask("x");
+    let leak = Untrusted::new(format!("a\nb\ntoken: {}\n", token()));
+    in_message
+        .messages
+        .push(Message::user(PromptBuilder::new().untrusted("f", &leak).build()));
+    let mut in_model = ask("x");
+    in_model.model = token();
+    let mut in_metadata = ask("x");
+    in_metadata.metadata.insert(
+        "response_format".to_owned(),
+        json!({"a": [{"b": format!("key {}", token())}]}),
+    );
+    let places = [SecretPlace::Message(2), SecretPlace::Model, SecretPlace::Metadata];
+    for (inv, expected) in [in_message, in_model, in_metadata].into_iter().zip(places) {
+        let error = client.call(inv).await.unwrap_err();
+        let shown = format!("{error} {error:?}");
+        let CallError::Secret(found) = error else {
+            panic!("not stopped: {shown}")
+        };
+        assert_eq!(found.place, expected);
+        assert!(found.rule.contains("github"), "{shown}");
+        assert!(
+            !shown.contains(&token()) && !shown.contains("x7Kq2mWv"),
+            "{shown}"
+        );
+    }
+    assert_eq!(server.requests().len(), 0);
+    assert_eq!(
+        Cassette::parse(&std::fs::read(&path).unwrap())
+            .unwrap()
+            .calls
+            .len(),
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_secret_in_an_answer_reaches_neither_the_caller_nor_the_file_and_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("calls.jsonl");
+    let header = CassetteHeader::new("scripted", "m", CAPABILITIES);
+    let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
+    let leaking = || {
+        let mut leaking = answer(&format!("use {} here", token()));
+        leaking.extensions =
+            BTreeMap::from([("note".to_owned(), json!([{"k": format!("key {}", token())}]))]);
+        leaking
+    };
+    let recorded = client(
+        Scripted::new([Ok(leaking())]).backend(),
+        Recording::To(writer),
+        RetryPolicy::NEVER,
+    );
+    let unrecorded = client(
+        Scripted::new([Ok(leaking())]).backend(),
+        Recording::Off,
+        RetryPolicy::NEVER,
+    );
+    for client in [&recorded, &unrecorded] {
+        let result = client.call(ask("x")).await.unwrap();
+        assert!(
+            result.raw_response.starts_with("use [secret:"),
+            "{}",
+            result.raw_response
+        );
+        assert!(!serde_json::to_string(&result).unwrap().contains(&token()));
+        assert_eq!(result.extensions["redactions"], 2);
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(!text.contains(&token()));
+    assert_eq!(Cassette::parse(text.as_bytes()).unwrap().calls[0].redactions, 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Seed 002, property 8: whatever the key and however the server fails, no error tells the key or the prompt.
+    #[test]
+    fn no_error_tells_the_key_or_the_prompt(
+        key in "[A-Za-z0-9_-]{12,60}",
+        prompt in "[a-z]{20,40}",
+        mode in 0usize..9,
+        status in prop_oneof![Just(400u16), Just(401), Just(403), Just(404), Just(429), Just(500), Just(503)],
+    ) {
+        let reply = match mode {
+            0 | 1 => Reply::Status(status),
+            2 => Reply::Drop,
+            3 => Reply::BadJson,
+            4 => Reply::Html,
+            5 => Reply::DropHalfway,
+            6 => Reply::Hang,
+            // Servers that quote what they were sent.
+            7 => Reply::Raw(200, format!(r#"{{"error":{{"code":{status},"message":"{key} {prompt}"}}}}"#).into_bytes()),
+            _ => Reply::Raw(200, format!("{key} {prompt}").into_bytes()),
+        };
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let server = FakeOpenAi::start([reply]);
+            let mut inv = ask(&prompt);
+            inv.timeout = Duration::from_millis(200);
+            let error = gateway(&server.base_url(), Some(&key)).invoke(inv).await.unwrap_err();
+            let shown = format!("{error}\n{error:?}\n{error:#?}");
+            assert!(!shown.contains(&key), "{shown}");
+            assert!(!shown.contains(&prompt), "{shown}");
+        });
+    }
+}

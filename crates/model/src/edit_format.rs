@@ -1,0 +1,18 @@
+//! The forms in which a model can hand back a change of files.
+
+use serde::{Deserialize, Serialize};
+
+/// How a model is asked to write its change down; a property of the backend, chosen by evidence (D14).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EditFormat {
+    /// For each changed file a line `FILE: path` and the whole new content in a fenced block below it. Small local
+    /// models get this right most often: of ten tries of a 1.5B coder, seven whole files fixed the bug, one
+    /// search-and-replace edit did, no diff did.
+    WholeFile,
+    /// Below a line with the path, blocks of `<<<<<<< SEARCH`, `=======`, `>>>>>>> REPLACE`. Large models are
+    /// reliable with it, and it costs fewer tokens.
+    SearchReplace,
+    /// One git-format diff and nothing else.
+    UnifiedDiff,
+}

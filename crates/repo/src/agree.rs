@@ -1,0 +1,146 @@
+//! Does the tree that a patch made say the same as the patch's text?
+//!
+//! The text is read by our own parser and applied by our own rules, each hunk exactly where it says it belongs. git is
+//! more generous: it looks for another place, follows settings, and knows forms of a patch that nobody reviews. Where
+//! the two come to different trees, the patch is refused, whichever of them is right.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crucible_model::{Code, Finding, RepoPath, Verdict};
+use crucible_patch::{AnswerError, Change, Content, FileMode, FilePatch, Patch, Proposal, apply};
+
+use crate::oid::Oid;
+use crate::tree::{ProducedTree, TreeChange};
+
+const CODE: Code = Code::new("repo-tree-differs");
+
+/// What a path should be after the patch.
+struct Expected<'a> {
+    /// The mode that the text says it had.
+    old_mode: Option<FileMode>,
+    /// The mode the text states; nothing where it states none.
+    mode: Option<FileMode>,
+    /// The content; nothing where the text does not show it.
+    content: Option<&'a [u8]>,
+}
+
+/// Compares `produced` with what `raw` says. `patch` is `raw` as parsed, and `before` holds the contents, before the patch,
+/// of every file that it reads.
+#[must_use]
+pub fn agrees(
+    raw: &[u8],
+    patch: &Patch,
+    before: &BTreeMap<RepoPath, Vec<u8>>,
+    produced: &ProducedTree,
+) -> Verdict {
+    let mut verdict = Verdict::default();
+    let shows_all = patch.files.iter().all(|file| file.content == Content::Text);
+    let after = match apply(&Proposal::Diff(raw.to_vec()), before) {
+        Ok(after) => after,
+        Err(AnswerError::NotText { .. }) if !shows_all => BTreeMap::new(),
+        Err(error) => {
+            let hint =
+                format!("git applies the patch and its own text does not: {error}; make the patch again");
+            verdict.push(Finding::error(CODE, "the patch", hint));
+            return verdict;
+        }
+    };
+    for file in patch.files.iter().filter(|file| file.content == Content::Binary) {
+        verdict.push(Finding::error(
+            Code::new("repo-tree-unverifiable"),
+            file.path.to_string(),
+            "its content is binary, so the patch's text does not show what it becomes; change text files only",
+        ));
+    }
+
+    let mut expected: BTreeMap<&RepoPath, Option<Expected<'_>>> = BTreeMap::new();
+    for file in &patch.files {
+        if let Change::Rename { from } = &file.change {
+            expected.entry(from).or_insert(None);
+        }
+        let becomes = (file.change != Change::Delete).then(|| Expected {
+            old_mode: file.old_mode,
+            mode: file.new_mode.or_else(|| stated_mode(file)),
+            content: after.get(&file.path).map(Vec::as_slice),
+        });
+        expected.insert(&file.path, becomes);
+    }
+    let found: BTreeMap<PathBuf, &TreeChange> = produced
+        .changes
+        .iter()
+        .map(|change| (change.path.clone(), change))
+        .collect();
+    for (path, becomes) in &expected {
+        let change = found.get(&PathBuf::from(path.as_str())).copied();
+        if let Some(hint) = difference(path, becomes.as_ref(), change, before, produced) {
+            verdict.push(Finding::error(CODE, path.to_string(), hint));
+        }
+    }
+    let named: BTreeSet<&[u8]> = expected.keys().map(|path| path.as_str().as_bytes()).collect();
+    for change in &produced.changes {
+        if !named.contains(change.path.as_os_str().as_bytes()) {
+            let subject = change.path.to_string_lossy().into_owned();
+            verdict.push(Finding::error(
+                CODE,
+                subject,
+                "the tree changes it and the patch's text does not name it",
+            ));
+        }
+    }
+    verdict
+}
+
+/// A file that is made without a mode is a plain one.
+fn stated_mode(file: &FilePatch) -> Option<FileMode> {
+    (file.change == Change::Create).then_some(FileMode::Regular)
+}
+
+/// In which way the tree's change of `path` is not what the text says.
+fn difference(
+    path: &RepoPath,
+    becomes: Option<&Expected<'_>>,
+    change: Option<&TreeChange>,
+    before: &BTreeMap<RepoPath, Vec<u8>>,
+    produced: &ProducedTree,
+) -> Option<String> {
+    let Some(becomes) = becomes else {
+        let is_gone = change.is_some_and(|change| change.new_oid.is_none());
+        return (!is_gone).then(|| "the patch removes it and the tree still has it".to_owned());
+    };
+    let Some(change) = change else {
+        // A patch may write what is there already; the tree then has nothing to show.
+        let has_content = |content| before.get(path).is_some_and(|old| old == content);
+        let keeps_mode = becomes.mode.is_none() || becomes.mode == becomes.old_mode;
+        let is_same = becomes.content.is_some_and(has_content) && keeps_mode;
+        return (!is_same).then(|| "the patch changes it and the tree does not".to_owned());
+    };
+    let Some(new_oid) = &change.new_oid else {
+        return Some("the patch keeps it and the tree does not have it".to_owned());
+    };
+    if let Some(mode) = becomes.mode.filter(|mode| change.new_mode != Some(*mode)) {
+        return Some(format!(
+            "its mode is {:?} in the tree and {mode:?} in the patch's text",
+            change.new_mode
+        ));
+    }
+    if becomes.old_mode.is_some() && change.old_mode.is_some() && becomes.old_mode != change.old_mode {
+        return Some(format!(
+            "its mode was {:?} and not what the patch's text says",
+            change.old_mode
+        ));
+    }
+    if becomes.mode.is_none() && change.old_mode.is_some() && change.old_mode != change.new_mode {
+        return Some("its mode changes in the tree and not in the patch's text".to_owned());
+    }
+    content_differs(becomes, new_oid, produced)
+        .then(|| "its content in the tree is not what the patch's text makes of it".to_owned())
+}
+
+fn content_differs(becomes: &Expected<'_>, new_oid: &Oid, produced: &ProducedTree) -> bool {
+    // Content that the text does not show has its own finding.
+    becomes
+        .content
+        .is_some_and(|content| produced.after.get(new_oid).map(Vec::as_slice) != Some(content))
+}

@@ -1,0 +1,211 @@
+//! Files below a directory, reached without following any link on the way.
+//!
+//! A repository can hold a link where a directory was a moment ago. Every name is therefore resolved by the kernel from an
+//! open directory, with links refused in every part (`openat2`); on a kernel without that call, part by part.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use crate::error::RepoError;
+
+/// A directory below which everything happens.
+#[derive(Debug)]
+pub(crate) struct Root {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl Root {
+    /// Opens the directory itself; links on the way to it are followed.
+    pub(crate) fn open(path: &Path) -> Result<Self, RepoError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())
+            .map_err(|errno| RepoError::io("open", path, errno))?;
+        Ok(Self {
+            fd,
+            path: path.to_owned(),
+        })
+    }
+
+    /// The error of a call on `path` below this directory.
+    pub(crate) fn fail(&self, action: &'static str, path: &Path, errno: Errno) -> RepoError {
+        RepoError::io(action, self.path.join(path), errno)
+    }
+
+    /// Opens `path`. A link in any part of it is [`Errno::LOOP`].
+    pub(crate) fn open_file(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(&self.fd, path, flags, mode, resolve) {
+            Err(Errno::NOSYS | Errno::PERM) => self.open_by_parts(path, flags, mode),
+            other => other,
+        }
+    }
+
+    /// Makes the directory at `path`; its parent is there. One that is there already is fine.
+    pub(crate) fn make_dir(&self, path: &Path) -> Result<(), Errno> {
+        let (parent, name) = self.parent_of(path)?;
+        match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// What stands at `path` itself, a link included.
+    pub(crate) fn stat(&self, path: &Path) -> Result<Stat, Errno> {
+        let (parent, name) = self.parent_of(path)?;
+        rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Where the link at `path` points.
+    pub(crate) fn read_link(&self, path: &Path) -> Result<PathBuf, Errno> {
+        use std::os::unix::ffi::OsStringExt;
+        let (parent, name) = self.parent_of(path)?;
+        let target = rustix::fs::readlinkat(&parent, name, Vec::new())?;
+        Ok(PathBuf::from(std::ffi::OsString::from_vec(target.into_bytes())))
+    }
+
+    /// Makes a link at `path`.
+    pub(crate) fn make_link(&self, path: &Path, target: &Path) -> Result<(), Errno> {
+        let (parent, name) = self.parent_of(path)?;
+        rustix::fs::symlinkat(target, &parent, name)
+    }
+
+    /// Whether `path`, with its links followed, stays below this directory. Nothing where it leads nowhere.
+    pub(crate) fn resolves_inside(&self, path: &Path) -> Option<bool> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(&self.fd, path, flags, Mode::empty(), resolve) {
+            Ok(_) => Some(true),
+            Err(Errno::NOENT) => None,
+            Err(Errno::NOSYS | Errno::PERM) => {
+                let resolved = std::fs::canonicalize(self.path.join(path)).ok()?;
+                Some(std::fs::canonicalize(&self.path).is_ok_and(|root| resolved.starts_with(root)))
+            }
+            Err(_) => Some(false),
+        }
+    }
+
+    /// Whether anything but a directory stands at `path`. Behind a link there is nothing: what is there belongs to
+    /// another place.
+    pub(crate) fn has_file(&self, path: &Path) -> Result<bool, RepoError> {
+        match self.stat(path) {
+            Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) != FileType::Directory),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Err(errno) => Err(self.fail("look at", path, errno)),
+        }
+    }
+
+    /// Whether something keeps a new file from being made at `path`, apart from what `goes` away.
+    pub(crate) fn stands_in_the_way(&self, path: &Path, goes: &BTreeSet<&Path>) -> Result<bool, RepoError> {
+        let mut at = PathBuf::new();
+        let parts = path.components().count();
+        for (index, part) in path.components().enumerate() {
+            at.push(part);
+            let kind = match self.stat(&at) {
+                Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                Err(Errno::NOENT) => return Ok(false),
+                Err(errno) => return Err(self.fail("look at", &at, errno)),
+            };
+            if index + 1 < parts && kind == FileType::Directory {
+                continue;
+            }
+            return Ok(match kind {
+                FileType::Directory => !self.empties(&at, goes)?,
+                _ => !goes.contains(at.as_path()),
+            });
+        }
+        Ok(false)
+    }
+
+    /// Removes a file and the directories that it leaves empty.
+    pub(crate) fn remove(&self, path: &Path) -> Result<(), RepoError> {
+        let unlink = |path: &Path, flags| {
+            let (parent, name) = self.parent_of(path)?;
+            rustix::fs::unlinkat(&parent, name, flags)
+        };
+        match unlink(path, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(self.fail("remove", path, errno)),
+        }
+        let parents = path
+            .ancestors()
+            .skip(1)
+            .take_while(|parent| !parent.as_os_str().is_empty());
+        for parent in parents {
+            if unlink(parent, AtFlags::REMOVEDIR).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all that the directory at `path` holds goes away.
+    fn empties(&self, path: &Path, goes: &BTreeSet<&Path>) -> Result<bool, RepoError> {
+        let read = || -> io::Result<Vec<(PathBuf, bool)>> {
+            let fd = self.open_file(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+            let mut entries = Vec::new();
+            for entry in rustix::fs::Dir::new(fd)? {
+                let entry = entry?;
+                let name = entry.file_name().to_bytes();
+                if !matches!(name, b"." | b"..") {
+                    let below = path.join(crate::git::as_path(name));
+                    entries.push((below, entry.file_type() == FileType::Directory));
+                }
+            }
+            Ok(entries)
+        };
+        for (below, is_dir) in read().map_err(|source| RepoError::io("list", self.path.join(path), source))? {
+            let goes_away = if is_dir {
+                self.empties(&below, goes)?
+            } else {
+                goes.contains(below.as_path())
+            };
+            if !goes_away {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The open parent directory of `path`, and its last name.
+    fn parent_of<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a std::ffi::OsStr), Errno> {
+        let name = path.file_name().ok_or(Errno::INVAL)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let parent = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => self.open_file(parent, flags, Mode::empty())?,
+            _ => rustix::io::fcntl_dupfd_cloexec(&self.fd, 0)?,
+        };
+        Ok((parent, name))
+    }
+
+    fn open_by_parts(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        let mut parts = path.components().peekable();
+        let mut at = rustix::io::fcntl_dupfd_cloexec(&self.fd, 0)?;
+        while let Some(part) = parts.next() {
+            let Component::Normal(name) = part else {
+                return Err(Errno::XDEV);
+            };
+            if parts.peek().is_none() {
+                return rustix::fs::openat(&at, name, flags, mode);
+            }
+            let on_the_way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            at = match rustix::fs::openat(at.as_fd(), name, on_the_way, Mode::empty()) {
+                // A link is no directory when it is not followed; `openat2` tells the two apart.
+                Err(Errno::NOTDIR) if self.is_link(&at, name) => return Err(Errno::LOOP),
+                other => other?,
+            };
+        }
+        Err(Errno::INVAL)
+    }
+
+    fn is_link(&self, at: &OwnedFd, name: &std::ffi::OsStr) -> bool {
+        rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+    }
+}

@@ -1,0 +1,222 @@
+//! Why a repository could not be used as asked, with what the reader can do about it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crucible_host::fs::FsError;
+use crucible_sandbox::SandboxError;
+
+use crate::oid::Oid;
+
+/// Why a repository could not be used as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum RepoError {
+    /// There is no repository here or above.
+    #[error("{} is not in a git repository; run `git init` and commit once, or name another directory", path.display())]
+    NotARepository {
+        /// Where it was looked for, from here upwards.
+        path: PathBuf,
+    },
+    /// The repository has no work tree.
+    #[error("{} is a bare repository; clone it, or add a work tree with `git worktree add`, and use that", path.display())]
+    Bare {
+        /// The repository.
+        path: PathBuf,
+    },
+    /// The repository has no commit yet.
+    #[error("{} has no commit yet; commit once, so that there is something to change", path.display())]
+    Empty {
+        /// The work tree.
+        path: PathBuf,
+    },
+    /// git's own directory lies elsewhere, without that place saying that it belongs here.
+    #[error("the repository {} keeps its git directory elsewhere ({}): {why}; use the work tree that belongs to it", path.display(), target.display())]
+    GitDirElsewhere {
+        /// The work tree.
+        path: PathBuf,
+        /// Where its `.git` points.
+        target: PathBuf,
+        /// What is wrong with that.
+        why: &'static str,
+    },
+    /// The configuration moves the work tree to another directory.
+    #[error("the repository {} sets core.worktree to {}; remove that setting, or work in that directory", path.display(), target.display())]
+    WorkTreeElsewhere {
+        /// The directory that holds `.git`.
+        path: PathBuf,
+        /// Where its configuration points.
+        target: PathBuf,
+    },
+    /// The configuration names more helper programs than any real one does.
+    #[error("the configuration of {} names {count} filters, drivers and hooks; remove what is not used", path.display())]
+    TooManyDrivers {
+        /// The work tree.
+        path: PathBuf,
+        /// How many.
+        count: usize,
+    },
+    /// git is not installed.
+    #[error("git was not found on PATH ({}); install git 2.31 or later", list(searched))]
+    GitMissing {
+        /// The directories that were searched.
+        searched: Vec<PathBuf>,
+    },
+    /// The installed git cannot be told to ignore a repository's own programs.
+    #[error("{found} is too old; install git 2.31 or later")]
+    GitTooOld {
+        /// What it says about itself.
+        found: String,
+    },
+    /// The branch is not where it was when the run began.
+    #[error(
+        "the branch moved from {expected} to {found} since the change was verified; start a new run on the new state"
+    )]
+    Moved {
+        /// The commit the change was made for.
+        expected: Oid,
+        /// The commit the branch is at.
+        found: Oid,
+    },
+    /// Another branch is checked out.
+    #[error("the change belongs to {expected}, and {found} is checked out; switch back and land again")]
+    OtherBranch {
+        /// The branch the change was made for.
+        expected: String,
+        /// What is checked out.
+        found: String,
+    },
+    /// There are changes that landing would lose or mix up.
+    #[error(
+        "these paths have changes of your own: {}; commit or stash them, then land again",
+        display(paths)
+    )]
+    Dirty {
+        /// The paths, as raw as git has them.
+        paths: Vec<PathBuf>,
+    },
+    /// Another git process is at work, or died at work.
+    #[error("git's index is locked by {}; let the other git process finish, or remove that file if there is none", path.display())]
+    IndexLocked {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// Neither the repository nor the user has a name to commit under.
+    #[error(
+        "git knows no user.name and user.email here; set them with `git config user.name` and `git config user.email`"
+    )]
+    NoIdentity,
+    /// A commit that cannot be found again could be made twice.
+    #[error("the commit's message lacks its line {trailer:?}")]
+    NoTrailer {
+        /// The line.
+        trailer: String,
+    },
+    /// git does not take the patch.
+    #[error("git cannot apply the patch: {detail}")]
+    PatchRefused {
+        /// What git said.
+        detail: String,
+    },
+    /// The patch makes another tree than the one that was verified.
+    #[error("the patch makes the tree {found}, verified was {expected}; verify again")]
+    TreeChanged {
+        /// The verified tree.
+        expected: Oid,
+        /// The tree it makes.
+        found: Oid,
+    },
+    /// Something is larger than the caller can take.
+    #[error("{what} is larger than {limit} bytes")]
+    TooLarge {
+        /// What.
+        what: String,
+        /// The most, in bytes.
+        limit: u64,
+    },
+    /// An object that the repository should hold is not there, for example in a partial clone.
+    #[error("the repository does not hold the object {oid}; fetch it with `git fetch --refetch`")]
+    MissingObject {
+        /// The object.
+        oid: String,
+    },
+    /// A copy is made in a directory of its own, and this one holds something.
+    #[error("{} already exists; a copy needs a new directory", path.display())]
+    DestinationTaken {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// git failed in a way nothing above describes.
+    #[error("`git {command}` failed ({code}): {stderr}")]
+    GitFailed {
+        /// The words of the call.
+        command: String,
+        /// The exit code or the signal.
+        code: String,
+        /// What git said, shortened. Not redacted: callers that log it do that.
+        stderr: String,
+    },
+    /// git did not end in time.
+    #[error("`git {command}` did not end within {} s; is the file system answering?", after.as_secs())]
+    TimedOut {
+        /// The words of the call.
+        command: String,
+        /// How long it was given.
+        after: Duration,
+    },
+    /// git printed something that no version of it is known to print.
+    #[error("`git {command}` printed something unexpected; is the git on PATH the real one?")]
+    Unreadable {
+        /// The words of the call.
+        command: String,
+    },
+    /// A file could not be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file could not be read or written.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// git could not be run.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+}
+
+impl RepoError {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
+        Self::Io {
+            action,
+            path: path.into(),
+            source: source.into(),
+        }
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        "it holds no absolute directory".to_owned()
+    } else {
+        display(paths)
+    }
+}
+
+/// The first paths, each escaped so that it stays on its line.
+fn display(paths: &[PathBuf]) -> String {
+    const SHOWN: usize = 10;
+    let mut text = paths
+        .iter()
+        .take(SHOWN)
+        .map(|path| format!("{path:?}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if let Some(more) = paths.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}

@@ -1,0 +1,170 @@
+//! What the repository's configuration says, read once: which programs it names, and where it puts the work tree.
+//!
+//! The listing is git's own, so everything is in it that git would follow: files that are included, by whatever
+//! condition, and the configuration of one work tree. Each driver and hook that it names is then overridden by
+//! name in every later call.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use super::command::{Call, Runner, as_path};
+use super::locate::Place;
+use crate::error::RepoError;
+
+/// Far more drivers than any repository has, and few enough to fit an environment.
+const MAX_DRIVERS: usize = 500;
+
+/// The names of the sections whose entries can start a program, and what makes such an entry harmless. An empty
+/// filter passes its input through; an empty list of events calls no hook.
+const FAMILIES: [(&str, &[(&str, &str)]); 4] = [
+    (
+        "filter",
+        &[
+            ("clean", ""),
+            ("smudge", ""),
+            ("process", ""),
+            ("required", "false"),
+        ],
+    ),
+    (
+        "diff",
+        &[("command", ""), ("textconv", ""), ("cachetextconv", "false")],
+    ),
+    ("merge", &[("driver", "false")]),
+    ("hook", &[("enabled", "false"), ("event", "")]),
+];
+
+/// The settings of a repository that concern us.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listing {
+    /// The last `core.worktree`.
+    pub(crate) work_tree: Option<PathBuf>,
+    /// The last `core.bare`.
+    pub(crate) is_bare: bool,
+    /// Section and subsection of every driver and hook.
+    drivers: BTreeSet<(&'static str, Vec<u8>)>,
+    /// Whether our own settings are among those that git follows.
+    ours_count: bool,
+}
+
+/// Reads the configuration of the repository at `place`.
+pub(crate) async fn list(runner: &Runner, place: &Place) -> Result<Listing, RepoError> {
+    let call = Call::new(["config", "--list", "--show-scope", "-z"]);
+    let output = runner.run(&place.top, Some(place), &[], call).await?;
+    let listing = parse(&output.stdout);
+    match listing {
+        Some(listing) if output.code == 0 && listing.ours_count => Ok(listing),
+        // Before 2.31 git does not read settings from its environment, and before 2.26 it shows no scope.
+        _ if output.code == 0 || output.code == 129 => Err(RepoError::GitTooOld {
+            found: runner.version(&place.top).await?,
+        }),
+        _ => Err(output.failed()),
+    }
+}
+
+impl Listing {
+    /// The settings that switch off every program named here.
+    pub(crate) fn neutral(&self, top: &Path) -> Result<Vec<(OsString, OsString)>, RepoError> {
+        if self.drivers.len() > MAX_DRIVERS {
+            return Err(RepoError::TooManyDrivers {
+                path: top.to_owned(),
+                count: self.drivers.len(),
+            });
+        }
+        let mut settings = Vec::new();
+        for (section, name) in &self.drivers {
+            let entries = FAMILIES
+                .iter()
+                .find(|(family, _)| family == section)
+                .map_or(&[][..], |(_, e)| e);
+            for (entry, value) in entries {
+                let key = [section.as_bytes(), b".", name, b".", entry.as_bytes()].concat();
+                settings.push((OsString::from_vec(key), OsString::from(value)));
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// `scope NUL key [LF value] NUL`, again and again.
+fn parse(bytes: &[u8]) -> Option<Listing> {
+    let mut listing = Listing::default();
+    let mut records = bytes.split(|byte| *byte == 0);
+    while let Some(scope) = records.next() {
+        let Some(entry) = records.next() else {
+            return scope.is_empty().then_some(listing);
+        };
+        let (key, value) = match entry.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (&entry[..at], Some(&entry[at + 1..])),
+            None => (entry, None),
+        };
+        if scope == b"command" {
+            listing.ours_count |= key == b"core.hookspath" && value == Some(b"/dev/null");
+            continue;
+        }
+        match key {
+            b"core.worktree" => listing.work_tree = value.map(as_path),
+            b"core.bare" => {
+                let text = value.map(<[u8]>::to_ascii_lowercase);
+                listing.is_bare = !matches!(text.as_deref(), Some(b"false" | b"no" | b"off" | b"0" | b""));
+            }
+            _ => listing.drivers.extend(driver(key)),
+        }
+    }
+    Some(listing)
+}
+
+fn driver(key: &[u8]) -> Option<(&'static str, Vec<u8>)> {
+    let first = key.iter().position(|byte| *byte == b'.')?;
+    let last = key.iter().rposition(|byte| *byte == b'.')?;
+    let (family, _) = FAMILIES
+        .iter()
+        .find(|(family, _)| family.as_bytes() == &key[..first])?;
+    (first < last).then(|| (*family, key[first + 1..last].to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_driver_is_found_whatever_its_name() {
+        let text = b"command\0core.hookspath\n/dev/null\0local\0filter.a.b=c d.clean\nrun me\0local\0filter.x.required\0\
+                     worktree\0diff.\xff.textconv\nrun\0local\0diff.renames\ntrue\0local\0hook.h.command\nrun\0local\0core.bare\0";
+        let listing = parse(text).unwrap();
+        assert!(listing.ours_count && listing.is_bare);
+        let names: Vec<_> = listing.drivers.iter().map(|(s, n)| (*s, n.as_slice())).collect();
+        let expected: [(&str, &[u8]); 4] = [
+            ("diff", b"\xff"),
+            ("filter", b"a.b=c d"),
+            ("filter", b"x"),
+            ("hook", b"h"),
+        ];
+        assert_eq!(names, expected);
+        let neutral = listing.neutral(Path::new("/r")).unwrap();
+        assert!(neutral.contains(&("filter.a.b=c d.smudge".into(), "".into())));
+        assert!(neutral.contains(&("hook.h.enabled".into(), "false".into())));
+    }
+
+    #[test]
+    fn settings_of_ours_are_not_taken_for_the_repository_s() {
+        let listing = parse(b"command\0core.worktree\n/x\0local\0core.bare\nfalse\0").unwrap();
+        assert_eq!(listing.work_tree, None);
+        assert!(!listing.is_bare && !listing.ours_count);
+        assert_eq!(parse(b"local"), None);
+    }
+
+    #[test]
+    fn more_drivers_than_an_environment_holds_are_refused() {
+        let text: String = (0..501)
+            .map(|n| format!("local\0filter.f{n}.clean\nx\0"))
+            .collect();
+        let listing = parse(text.as_bytes()).unwrap();
+        assert!(matches!(
+            listing.neutral(Path::new("/r")),
+            Err(RepoError::TooManyDrivers { count: 501, .. })
+        ));
+    }
+}

@@ -1,0 +1,220 @@
+//! One repository, opened.
+//!
+//! Opening looks for `.git` itself, judges where it points (`locate`), reads the configuration once to learn which
+//! programs it names (`config`), and from then on hands git its directories explicitly: git never searches, and
+//! never believes the repository about where its work tree is.
+
+mod command;
+mod config;
+mod identity;
+mod locate;
+pub(crate) mod objects;
+mod status;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crucible_host::env::Environment;
+use crucible_sandbox::Sandbox;
+use serde::{Deserialize, Serialize};
+
+use crate::error::RepoError;
+use crate::oid::Oid;
+
+pub(crate) use command::{Call, Flush, Output, Runner, as_path};
+use locate::Place;
+pub use status::{DirtyEntry, DirtyKind, TrackedFile};
+
+/// A git repository with a work tree and at least one commit.
+#[derive(Debug, Clone)]
+pub struct Git {
+    runner: Runner,
+    place: Place,
+    /// Settings that switch off what the repository's own configuration would run.
+    neutral: Vec<(OsString, OsString)>,
+    /// The user's own configuration, from which the identity is read and nothing else.
+    user_config: Vec<(OsString, OsString)>,
+    scratch: PathBuf,
+}
+
+/// What is checked out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Branch {
+    /// A branch, by its short name.
+    Named(String),
+    /// A commit and no branch.
+    Detached,
+}
+
+impl std::fmt::Display for Branch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Named(name) => write!(f, "the branch {name}"),
+            Self::Detached => f.write_str("a commit without a branch"),
+        }
+    }
+}
+
+/// The commit that is checked out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The commit.
+    pub commit: Oid,
+    /// Its tree.
+    pub tree: Oid,
+}
+
+impl Git {
+    /// Opens the repository that `path` lies in: its top, a directory or a file below it, or a linked work tree.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError`] tells apart no repository, a bare one, one without a commit, one whose git directory or work
+    /// tree lies elsewhere, and a git that is missing or too old.
+    pub async fn open(sandbox: Arc<Sandbox>, env: &Environment, path: &Path) -> Result<Self, RepoError> {
+        let runner = Runner::find(sandbox, env)?;
+        let place = locate::locate(&env.working_directory().join(path))?;
+        let listing = config::list(&runner, &place).await?;
+        place.check(&listing)?;
+        let scratch = env.get_os("TMPDIR").filter(|dir| Path::new(dir).is_absolute());
+        let git = Self {
+            runner,
+            neutral: listing.neutral(&place.top)?,
+            place,
+            user_config: identity::user_config(env),
+            scratch: scratch.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
+        };
+        git.head().await?;
+        Ok(git)
+    }
+
+    /// The same repository, with temporary files below `scratch`, which must exist.
+    #[must_use]
+    pub fn with_scratch(mut self, scratch: PathBuf) -> Self {
+        self.scratch = scratch;
+        self
+    }
+
+    /// The top of the work tree, without symbolic links.
+    #[must_use]
+    pub fn top(&self) -> &Path {
+        &self.place.top
+    }
+
+    /// The commit that is checked out, and its tree.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::Empty`] where there is no commit.
+    pub async fn head(&self) -> Result<Head, RepoError> {
+        let call = Call::new([
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            "HEAD^{commit}",
+        ]);
+        let output = self.run(call).await?;
+        let Some(commit) = Oid::from_ascii(output.stdout.trim_ascii()).filter(|_| output.code == 0) else {
+            return match output.code {
+                1 => Err(RepoError::Empty {
+                    path: self.place.top.clone(),
+                }),
+                _ => Err(output.failed()),
+            };
+        };
+        let tree = self.tree_of(&commit).await?;
+        Ok(Head { commit, tree })
+    }
+
+    /// The branch that is checked out.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does, or when the branch has no UTF-8 name.
+    pub async fn branch(&self) -> Result<Branch, RepoError> {
+        let output = self.run(Call::new(["symbolic-ref", "--quiet", "HEAD"])).await?;
+        match output.code {
+            0 => {
+                let name = std::str::from_utf8(output.stdout.trim_ascii_end()).ok();
+                let short = name.and_then(|name| name.strip_prefix("refs/heads/"));
+                short
+                    .map(|name| Branch::Named(name.to_owned()))
+                    .ok_or_else(|| output.unreadable())
+            }
+            1 => Ok(Branch::Detached),
+            _ => Err(output.failed()),
+        }
+    }
+
+    /// The tree of a commit.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::MissingObject`] where there is no such commit.
+    pub async fn tree_of(&self, commit: &Oid) -> Result<Oid, RepoError> {
+        let name = format!("{commit}^{{tree}}");
+        let output = self
+            .run(Call::new([
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &name,
+            ]))
+            .await?;
+        match output.code {
+            0 => Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable()),
+            _ => Err(RepoError::MissingObject {
+                oid: commit.to_string(),
+            }),
+        }
+    }
+
+    pub(crate) fn scratch(&self) -> &Path {
+        &self.scratch
+    }
+
+    pub(crate) fn objects_dir(&self) -> PathBuf {
+        self.place.common_dir.join("objects")
+    }
+
+    pub(crate) fn index_lock(&self) -> PathBuf {
+        self.place.git_dir.join("index.lock")
+    }
+
+    /// Runs git in this repository.
+    pub(crate) async fn run(&self, call: Call) -> Result<Output, RepoError> {
+        self.runner
+            .run(&self.place.top, Some(&self.place), &self.neutral, call)
+            .await
+    }
+
+    /// Runs git in `directory` and not in this repository: the call says where; anything but success is an error.
+    pub(crate) async fn run_bare(&self, directory: &Path, call: Call) -> Result<Output, RepoError> {
+        let output = self.runner.run(directory, None, &[], call).await?;
+        if output.code == 0 {
+            Ok(output)
+        } else {
+            Err(output.failed())
+        }
+    }
+
+    /// Runs git in this repository; anything but success is an error.
+    pub(crate) async fn run_ok(&self, call: Call) -> Result<Output, RepoError> {
+        let output = self.run(call).await?;
+        if output.code == 0 {
+            Ok(output)
+        } else {
+            Err(output.failed())
+        }
+    }
+
+    /// The first line of what a successful call printed, as an object name.
+    pub(crate) async fn run_oid(&self, call: Call) -> Result<Oid, RepoError> {
+        let output = self.run_ok(call).await?;
+        Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable())
+    }
+}

@@ -1,0 +1,264 @@
+//! Landing: the one place where the user's repository is written.
+//!
+//! The steps, in their order: write the objects, write the commit, move the branch from the base to it (a comparison and
+//! an exchange), bring the changed files of the work tree, bring their entries of the index. The commit is the same
+//! object however often it is made, because its dates and names are given. So a landing that was interrupted anywhere
+//! is finished by landing again: a commit that is on the branch already is found by its run and its tree, and a file
+//! that is new already is left alone.
+//!
+//! A file is only ever replaced when it holds exactly what the base holds there; anything else is the user's and is an
+//! error before the branch moves.
+
+mod work_tree;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crucible_model::{RunId, Timestamp};
+
+use crate::error::RepoError;
+use crate::git::{Branch, Call, DirtyKind, Flush, Git};
+use crate::oid::Oid;
+use crate::tree::Aside;
+
+/// How many commits behind the tip are searched for one that landed earlier.
+const SEARCHED: u64 = 200;
+
+/// Who commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The name.
+    pub name: String,
+    /// The mail address, without angle brackets.
+    pub email: String,
+}
+
+/// What to land, where and as what.
+#[derive(Debug, Clone)]
+pub struct LandRequest<'a> {
+    /// The run; the message must hold its `Crucible-Run:` trailer.
+    pub run: &'a RunId,
+    /// The commit the change was verified on.
+    pub base: &'a Oid,
+    /// What was checked out then.
+    pub branch: &'a Branch,
+    /// The verified patch.
+    pub patch: &'a [u8],
+    /// The tree that was verified.
+    pub tree: &'a Oid,
+    /// The message of the commit, trailers included.
+    pub message: &'a str,
+    /// Author and committer.
+    pub identity: &'a Identity,
+    /// The instant of the commit. Landing again after an interruption must give the same one.
+    pub at: Timestamp,
+}
+
+/// A commit that landed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// The commit.
+    pub oid: Oid,
+    /// Whether this call made it.
+    pub landed: Landed,
+}
+
+/// Whether a call of [`Git::land`] made the commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Landed {
+    /// The branch moved now.
+    Now,
+    /// The branch had it before; only what was missing in the work tree was done.
+    Before,
+}
+
+impl Git {
+    /// Commits a verified patch on the branch it was made for, and brings the work tree to it.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::Moved`], [`RepoError::OtherBranch`], [`RepoError::Dirty`] and [`RepoError::IndexLocked`] tell what
+    /// the user has to clear up; until the branch has moved, nothing that anyone can see was changed.
+    pub async fn land(&self, request: &LandRequest<'_>) -> Result<Commit, RepoError> {
+        let trailer = trailer(request);
+        if !request.message.lines().any(|line| line == trailer) {
+            return Err(RepoError::NoTrailer { trailer });
+        }
+        if self.index_lock().exists() {
+            return Err(RepoError::IndexLocked {
+                path: self.index_lock(),
+            });
+        }
+        let found = self.branch().await?;
+        if found != *request.branch {
+            return Err(RepoError::OtherBranch {
+                expected: request.branch.to_string(),
+                found: found.to_string(),
+            });
+        }
+        let head = self.head().await?;
+        if head.commit != *request.base {
+            let Some(commit) = self.find_landed(request).await? else {
+                return Err(RepoError::Moved {
+                    expected: request.base.clone(),
+                    found: head.commit,
+                });
+            };
+            // Behind later commits the work tree is the user's business.
+            if commit == head.commit {
+                self.bring_work_tree(request.base, &commit).await?;
+            }
+            return Ok(Commit {
+                oid: commit,
+                landed: Landed::Before,
+            });
+        }
+
+        self.check_clean(request).await?;
+        let commit = self.write_commit(request).await?;
+        self.move_branch(request, &commit).await?;
+        self.bring_work_tree(request.base, &commit).await?;
+        Ok(Commit {
+            oid: commit,
+            landed: Landed::Now,
+        })
+    }
+
+    /// The commit between the base and the tip that this request made earlier.
+    async fn find_landed(&self, request: &LandRequest<'_>) -> Result<Option<Oid>, RepoError> {
+        let range = format!("{}..HEAD", request.base);
+        let words = [
+            "log".to_owned(),
+            "-z".to_owned(),
+            "--first-parent".to_owned(),
+            format!("--max-count={SEARCHED}"),
+            "--format=%H %T %P%n%B".to_owned(),
+            "--end-of-options".to_owned(),
+            range,
+        ];
+        let output = self.run_ok(Call::new(words)).await?;
+        let trailer = trailer(request);
+        for record in output.records() {
+            let text = String::from_utf8_lossy(record);
+            let (names, message) = text.split_once('\n').unwrap_or((&text, ""));
+            let fields: Vec<&str> = names.split(' ').collect();
+            let [commit, tree, parent] = fields[..] else {
+                continue;
+            };
+            let is_ours = tree == request.tree.as_str()
+                && parent == request.base.as_str()
+                && message.lines().any(|line| line.trim_end() == trailer);
+            if is_ours {
+                return commit.parse().map(Some).map_err(|_| output.unreadable());
+            }
+        }
+        Ok(None)
+    }
+
+    async fn check_clean(&self, request: &LandRequest<'_>) -> Result<(), RepoError> {
+        let status = self.status().await?;
+        let mut dirty: Vec<PathBuf> = status
+            .into_iter()
+            .filter(|entry| entry.kind != DirtyKind::Untracked)
+            .map(|entry| entry.path)
+            .collect();
+        if dirty.is_empty() {
+            // Untracked files are the user's, ignored ones too: a change must not write over one.
+            let aside = Aside::new(self)?;
+            let tree = self
+                .apply_to_index(request.base, request.patch, &aside.env, Flush::No)
+                .await?;
+            self.expect_tree(request, &tree)?;
+            let changes = self.tree_changes(request.base, &tree, &aside.env).await?;
+            dirty = work_tree::occupied(self.top(), &changes)?;
+        }
+        if dirty.is_empty() {
+            Ok(())
+        } else {
+            Err(RepoError::Dirty { paths: dirty })
+        }
+    }
+
+    fn expect_tree(&self, request: &LandRequest<'_>, tree: &Oid) -> Result<(), RepoError> {
+        if tree == request.tree {
+            return Ok(());
+        }
+        Err(RepoError::TreeChanged {
+            expected: request.tree.clone(),
+            found: tree.clone(),
+        })
+    }
+
+    /// Writes the objects into the repository itself. Until a branch names them, nobody sees them.
+    async fn write_commit(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {
+        let aside = Aside::new(self)?;
+        let index: Vec<_> = aside
+            .env
+            .iter()
+            .filter(|(name, _)| name == "GIT_INDEX_FILE")
+            .cloned()
+            .collect();
+        let tree = self
+            .apply_to_index(request.base, request.patch, &index, Flush::Yes)
+            .await?;
+        self.expect_tree(request, &tree)?;
+        let date = format!("@{} +0000", request.at.unix_millis().div_euclid(1000));
+        let words = [
+            "commit-tree",
+            "-p",
+            request.base.as_str(),
+            "-F",
+            "-",
+            tree.as_str(),
+        ];
+        let mut call = Call::new(words)
+            .reading(request.message.as_bytes().to_vec())
+            .flushing(Flush::Yes);
+        for who in ["AUTHOR", "COMMITTER"] {
+            let values: [(&str, OsString); 3] = [
+                ("NAME", request.identity.name.clone().into()),
+                ("EMAIL", request.identity.email.clone().into()),
+                ("DATE", date.clone().into()),
+            ];
+            for (what, value) in values {
+                call = call.with_env(&format!("GIT_{who}_{what}"), value);
+            }
+        }
+        self.run_oid(call).await
+    }
+
+    async fn move_branch(&self, request: &LandRequest<'_>, commit: &Oid) -> Result<(), RepoError> {
+        let name = match request.branch {
+            Branch::Named(name) => format!("refs/heads/{name}"),
+            Branch::Detached => "HEAD".to_owned(),
+        };
+        let note = format!("crucible: land {}", request.run);
+        let words = [
+            "update-ref",
+            "--no-deref",
+            "--create-reflog",
+            "-m",
+            &note,
+            &name,
+            commit.as_str(),
+            request.base.as_str(),
+        ];
+        let output = self.run(Call::new(words).flushing(Flush::Yes)).await?;
+        if output.code == 0 {
+            return Ok(());
+        }
+        let found = self.head().await?.commit;
+        if found == *request.base {
+            return Err(output.failed());
+        }
+        Err(RepoError::Moved {
+            expected: request.base.clone(),
+            found,
+        })
+    }
+}
+
+/// The line by which a commit of this run is known.
+fn trailer(request: &LandRequest<'_>) -> String {
+    format!("Crucible-Run: {}", request.run)
+}

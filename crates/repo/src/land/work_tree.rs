@@ -1,0 +1,215 @@
+//! Bringing the work tree and the index from the base to the landed commit.
+//!
+//! Only the changed paths are looked at. Each must be as the base has it or as the commit has it; git itself compares,
+//! against two small indexes that hold just these paths, so line ends and links mean what they mean to git. Files
+//! come first and the index last: an index that has every new entry says that the work was done.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs;
+use crucible_patch::FileMode;
+
+use crate::beneath::Root;
+use crate::error::RepoError;
+use crate::git::{Call, Flush, Git, as_path};
+use crate::oid::Oid;
+use crate::tree::TreeChange;
+
+/// The paths that a change makes and that something already stands at.
+pub(super) fn occupied(top: &Path, changes: &[TreeChange]) -> Result<Vec<PathBuf>, RepoError> {
+    let root = Root::open(top)?;
+    let goes = going(changes);
+    let mut paths = Vec::new();
+    for change in changes.iter().filter(|change| change.old_oid.is_none()) {
+        if root.stands_in_the_way(&change.path, &goes)? {
+            paths.push(change.path.clone());
+        }
+    }
+    Ok(paths)
+}
+
+impl Git {
+    /// Brings every path that differs between `base` and `commit`, unless the index says that this was done.
+    pub(super) async fn bring_work_tree(&self, base: &Oid, commit: &Oid) -> Result<(), RepoError> {
+        let changes = self.tree_changes(base, commit, &[]).await?;
+        // A submodule's own work tree is the user's; only the index follows.
+        let files: Vec<TreeChange> = changes
+            .iter()
+            .filter(|change| !is_gitlink(change))
+            .cloned()
+            .collect();
+        if self.index_has(&changes).await? {
+            return Ok(());
+        }
+        let dir = fs::temp_dir_in(self.scratch(), "crucible-land-")?;
+        let old_index = vec![(
+            OsString::from("GIT_INDEX_FILE"),
+            dir.path().join("old").into_os_string(),
+        )];
+        let new_index = vec![(
+            OsString::from("GIT_INDEX_FILE"),
+            dir.path().join("new").into_os_string(),
+        )];
+        self.fill_index(&files, Side::Old, &old_index).await?;
+        self.fill_index(&files, Side::New, &new_index).await?;
+        let not_old = self.differing(&old_index).await?;
+        let not_new = self.differing(&new_index).await?;
+
+        let root = Root::open(self.top())?;
+        let goes = going(&files);
+        let mut dirty = Vec::new();
+        let mut remove = Vec::new();
+        for change in &files {
+            let is_old = match change.old_oid {
+                Some(_) => !not_old.contains(&change.path),
+                None => !root.stands_in_the_way(&change.path, &goes)?,
+            };
+            let is_new = match change.new_oid {
+                Some(_) => !not_new.contains(&change.path),
+                None => !root.has_file(&change.path)?,
+            };
+            if !is_old && !is_new {
+                dirty.push(change.path.clone());
+            } else if !is_new && change.new_oid.is_none() {
+                remove.push(change.path.clone());
+            }
+        }
+        if !dirty.is_empty() {
+            return Err(RepoError::Dirty { paths: dirty });
+        }
+        for path in &remove {
+            root.remove(path)?;
+        }
+        let write: Vec<u8> = not_new
+            .iter()
+            .flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat())
+            .collect();
+        if !write.is_empty() {
+            let call = Call::new(["checkout-index", "--force", "--quiet", "-z", "--stdin"]);
+            self.run_ok(call.reading(write).with_envs(&new_index)).await?;
+        }
+        self.fill_index(&changes, Side::New, &[]).await?;
+        // The new entries know nothing of their files yet; a path that still differs is no failure of this.
+        self.run(Call::new(["update-index", "-q", "--refresh"])).await?;
+        Ok(())
+    }
+
+    /// Whether the repository's own index has every changed path as the commit has it.
+    async fn index_has(&self, changes: &[TreeChange]) -> Result<bool, RepoError> {
+        let output = self.run_ok(Call::new(["ls-files", "--stage", "-z"])).await?;
+        let mut entries = std::collections::HashMap::new();
+        for record in output.records() {
+            let at = record
+                .iter()
+                .position(|byte| *byte == b'\t')
+                .ok_or_else(|| output.unreadable())?;
+            entries.insert(&record[at + 1..], &record[..at]);
+        }
+        Ok(changes.iter().all(|change| {
+            let entry = entries.get(change.path.as_os_str().as_bytes());
+            match (&change.new_oid, change.new_mode) {
+                (Some(oid), Some(mode)) => {
+                    entry.is_some_and(|entry| *entry == format!("{} {oid} 0", digits(mode)).as_bytes())
+                }
+                _ => entry.is_none(),
+            }
+        }))
+    }
+
+    /// Puts one side of the changes into an index: the one that `env` names, or the repository's own.
+    async fn fill_index(
+        &self,
+        changes: &[TreeChange],
+        side: Side,
+        env: &[(OsString, OsString)],
+    ) -> Result<(), RepoError> {
+        let mut lines = Vec::new();
+        let mut line = |mode: &str, oid: &Oid, path: &Path| {
+            lines.extend_from_slice(format!("{mode} {oid}\t").as_bytes());
+            lines.extend_from_slice(path.as_os_str().as_bytes());
+            lines.push(0);
+        };
+        // Removals first: a directory may make room for a file of its name.
+        for change in changes {
+            if let (None, Some(oid)) = side.of(change) {
+                line("0", oid, &change.path);
+            }
+        }
+        for change in changes {
+            if let (Some((mode, oid)), _) = side.of(change) {
+                line(digits(mode), oid, &change.path);
+            }
+        }
+        let call = Call::new(["update-index", "-z", "--index-info"])
+            .reading(lines)
+            .with_envs(env)
+            .flushing(Flush::Yes);
+        let output = self.run(call).await?;
+        if output.code != 0 && self.index_lock().exists() {
+            return Err(RepoError::IndexLocked {
+                path: self.index_lock(),
+            });
+        }
+        if output.code == 0 {
+            Ok(())
+        } else {
+            Err(output.failed())
+        }
+    }
+
+    /// The paths of an index whose files are missing or different.
+    async fn differing(&self, index: &[(OsString, OsString)]) -> Result<BTreeSet<PathBuf>, RepoError> {
+        let words = [
+            "diff-files",
+            "-z",
+            "--name-only",
+            "--no-renames",
+            "--no-ext-diff",
+            "--ignore-submodules=all",
+        ];
+        // Entries without what the file system says are compared by content after this.
+        self.run(Call::new(["update-index", "-q", "--refresh"]).with_envs(index))
+            .await?;
+        let output = self.run_ok(Call::new(words).with_envs(index)).await?;
+        Ok(output.records().map(as_path).collect())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Old,
+    New,
+}
+
+impl Side {
+    /// What a path is on this side; and what it is on the other, where it is nothing here.
+    fn of(self, change: &TreeChange) -> (Option<(FileMode, &Oid)>, Option<&Oid>) {
+        let (mode, here, there) = match self {
+            Self::Old => (change.old_mode, &change.old_oid, &change.new_oid),
+            Self::New => (change.new_mode, &change.new_oid, &change.old_oid),
+        };
+        (mode.zip(here.as_ref()), there.as_ref())
+    }
+}
+
+/// The paths that a change removes. A directory makes room for a file when all that it holds is among them.
+fn going(changes: &[TreeChange]) -> BTreeSet<&Path> {
+    let gone = changes.iter().filter(|change| change.new_oid.is_none());
+    gone.map(|change| change.path.as_path()).collect()
+}
+
+fn is_gitlink(change: &TreeChange) -> bool {
+    [change.old_mode, change.new_mode].contains(&Some(FileMode::Gitlink))
+}
+
+fn digits(mode: FileMode) -> &'static str {
+    match mode {
+        FileMode::Regular => "100644",
+        FileMode::Executable => "100755",
+        FileMode::Symlink => "120000",
+        FileMode::Gitlink => "160000",
+    }
+}

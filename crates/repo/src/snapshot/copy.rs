@@ -1,0 +1,234 @@
+//! Copying one file after the other, by several threads.
+//!
+//! A source is opened without following links and without waiting (a pipe would make us wait for ever), and only then
+//! looked at: what was opened is what is copied.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{CopyMethod, Omission, OmitReason};
+use crate::beneath::Root;
+use crate::error::RepoError;
+
+/// The most that one call of the kernel is asked to copy.
+const PIECE: usize = 1 << 30;
+
+/// What the threads did together.
+#[derive(Debug)]
+pub(super) struct Copied {
+    pub(super) method: CopyMethod,
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) omitted: Vec<Omission>,
+}
+
+/// What one path came to.
+enum Outcome {
+    Copied { bytes: u64 },
+    Omitted(OmitReason),
+}
+
+/// What the threads share.
+struct Work<'a> {
+    source: &'a Root,
+    target: &'a Root,
+    paths: &'a [PathBuf],
+    next: AtomicUsize,
+    stop: AtomicBool,
+    /// Whether the file system shares blocks; the first file that shows it does not settles that for all.
+    can_share: AtomicBool,
+}
+
+/// Copies every path. Their directories are there.
+pub(super) fn copy_all(source: &Root, target: &Root, paths: &[PathBuf]) -> Result<Copied, RepoError> {
+    let work = Work {
+        source,
+        target,
+        paths,
+        next: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        can_share: AtomicBool::new(true),
+    };
+    let threads = std::thread::available_parallelism()
+        .map_or(2, usize::from)
+        .clamp(2, 8);
+    let parts: Vec<Result<Copied, RepoError>> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| work.run())).collect();
+        let died = || RepoError::io("copy", "the work tree", io::Error::other("a copying thread died"));
+        handles
+            .into_iter()
+            .map(|handle| handle.join().unwrap_or_else(|_| Err(died())))
+            .collect()
+    });
+    let mut all = Copied {
+        method: CopyMethod::ParallelCopy,
+        files: 0,
+        bytes: 0,
+        omitted: Vec::new(),
+    };
+    for part in parts {
+        let part = part?;
+        all.files += part.files;
+        all.bytes += part.bytes;
+        all.omitted.extend(part.omitted);
+    }
+    if work.can_share.into_inner() && all.files > 0 {
+        all.method = CopyMethod::Reflink;
+    }
+    Ok(all)
+}
+
+impl Work<'_> {
+    fn run(&self) -> Result<Copied, RepoError> {
+        let mut done = Copied {
+            method: CopyMethod::ParallelCopy,
+            files: 0,
+            bytes: 0,
+            omitted: Vec::new(),
+        };
+        while !self.stop.load(Ordering::Relaxed) {
+            let Some(path) = self.paths.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
+            match self.copy(path) {
+                Ok(Outcome::Copied { bytes }) => {
+                    done.files += 1;
+                    done.bytes += bytes;
+                }
+                Ok(Outcome::Omitted(reason)) => done.omitted.push(Omission {
+                    path: path.clone(),
+                    reason,
+                }),
+                Err(error) => {
+                    self.stop.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    fn copy(&self, path: &Path) -> Result<Outcome, RepoError> {
+        let omit = |reason| Ok(Outcome::Omitted(reason));
+        let source = match self.source.open_file(
+            path,
+            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+            Mode::empty(),
+        ) {
+            Ok(source) => source,
+            Err(Errno::LOOP) => return self.copy_link(path),
+            Err(Errno::NOENT | Errno::NOTDIR) => return omit(OmitReason::Missing),
+            // A socket, or a device without a driver.
+            Err(Errno::NXIO | Errno::NODEV) => return omit(OmitReason::Special),
+            Err(Errno::ACCESS | Errno::PERM) => return omit(OmitReason::Unreadable),
+            Err(errno) => return Err(self.source.fail("open", path, errno)),
+        };
+        let stat = rustix::fs::fstat(&source).map_err(|errno| self.source.fail("look at", path, errno))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return omit(OmitReason::Directory),
+            _ => return omit(OmitReason::Special),
+        }
+        // The owner may always write in a copy; no bit that gives another user's rights comes along.
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o777 | 0o600);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let fail = |errno| self.target.fail("write", path, errno);
+        let target = self.target.open_file(path, flags, mode).map_err(fail)?;
+        let bytes = self
+            .copy_bytes(source, target)
+            .map_err(|error| RepoError::io("copy", path, error))?;
+        Ok(Outcome::Copied { bytes })
+    }
+
+    fn copy_bytes(&self, source: OwnedFd, target: OwnedFd) -> io::Result<u64> {
+        if self.can_share.load(Ordering::Relaxed) {
+            match rustix::fs::ioctl_ficlone(&target, &source) {
+                Ok(()) => return Ok(u64::try_from(rustix::fs::fstat(&target)?.st_size).unwrap_or(0)),
+                Err(_) => self.can_share.store(false, Ordering::Relaxed),
+            }
+        }
+        let mut copied = 0;
+        loop {
+            match rustix::fs::copy_file_range(&source, None, &target, None, PIECE) {
+                Ok(0) => return Ok(copied),
+                Ok(count) => copied += count as u64,
+                Err(Errno::INTR) => {}
+                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => break,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        // Both descriptors stand where the kernel left them.
+        Ok(copied + io::copy(&mut File::from(source), &mut File::from(target))?)
+    }
+
+    fn copy_link(&self, path: &Path) -> Result<Outcome, RepoError> {
+        let link = match self.source.read_link(path) {
+            Ok(link) => link,
+            // Not the last part is the link, but one before it.
+            Err(Errno::LOOP | Errno::INVAL) => return Ok(Outcome::Omitted(OmitReason::BehindLink)),
+            Err(Errno::NOENT) => return Ok(Outcome::Omitted(OmitReason::Missing)),
+            Err(errno) => return Err(self.source.fail("read the link", path, errno)),
+        };
+        // By its text it must stay inside, and if it leads anywhere now, that must be inside too.
+        if !stays_inside(path, &link) || self.source.resolves_inside(path) == Some(false) {
+            return Ok(Outcome::Omitted(OmitReason::LeavesTree));
+        }
+        self.target
+            .make_link(path, &link)
+            .map_err(|errno| self.target.fail("make the link", path, errno))?;
+        Ok(Outcome::Copied { bytes: 0 })
+    }
+}
+
+/// Whether a link at `path` that says `link` stays below the top by its text alone.
+fn stays_inside(path: &Path, link: &Path) -> bool {
+    let mut depth = path.components().count().saturating_sub(1);
+    for part in link.components() {
+        match part {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir if depth > 0 => depth -= 1,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_judged_by_every_step_of_its_text() {
+        let inside = [
+            ("a", "b"),
+            ("d/a", "../b"),
+            ("d/e/a", "../../b/c"),
+            ("a", "./b/../c"),
+            ("a", "missing"),
+        ];
+        let outside = [
+            ("a", "/etc/passwd"),
+            ("a", "../x"),
+            ("d/a", "../../x"),
+            ("a", "b/../../top/b"),
+            ("d/a", "../../d/b"),
+        ];
+        assert!(
+            inside
+                .iter()
+                .all(|(path, link)| stays_inside(Path::new(path), Path::new(link)))
+        );
+        assert!(
+            outside
+                .iter()
+                .all(|(path, link)| !stays_inside(Path::new(path), Path::new(link)))
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! A copy of the work tree for the sandbox.
+//!
+//! What is copied is what git tracks, as it stands in the work tree now, and on request what it neither tracks nor
+//! ignores. A file is cloned where the file system can share blocks, else copied, by several threads. The copy never
+//! shares a file with the original: there are no hard links, and a link is kept only if it stays inside.
+//!
+//! Whatever is left out is listed with its reason.
+
+mod copy;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crucible_host::fs;
+use crucible_patch::FileMode;
+
+use crate::beneath::Root;
+use crate::error::RepoError;
+use crate::git::Git;
+
+/// Tells why a path, relative to the top, must not reach the sandbox; nothing where it may.
+pub type SecretCheck = Arc<dyn Fn(&Path) -> Option<String> + Send + Sync>;
+
+/// What goes into a copy.
+#[derive(Clone)]
+pub struct SnapshotOptions {
+    /// Whether files that git does not know are copied too.
+    pub untracked: Untracked,
+    /// Which paths hold secrets.
+    pub secret: SecretCheck,
+}
+
+/// Files that git neither tracks nor ignores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untracked {
+    /// They are copied.
+    Include,
+    /// They stay out.
+    Leave,
+}
+
+/// What was copied, how, and what was not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotReport {
+    /// How.
+    pub method: CopyMethod,
+    /// How many files and links.
+    pub files: u64,
+    /// How many bytes the files hold.
+    pub bytes: u64,
+    /// What was left out, sorted by path.
+    pub omitted: Vec<Omission>,
+}
+
+/// How a copy was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyMethod {
+    /// The file system shares the blocks until one side writes.
+    Reflink,
+    /// The bytes were copied by several threads.
+    ParallelCopy,
+}
+
+/// One path that was left out.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Omission {
+    /// The path from the top, byte for byte.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: OmitReason,
+}
+
+/// Why a path is not in a copy.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OmitReason {
+    /// It holds a secret, as the check says.
+    Secret(String),
+    /// It is a submodule or another repository.
+    Repository,
+    /// It is a socket, a pipe or a device.
+    Special,
+    /// It is a link that leads out of the work tree.
+    LeavesTree,
+    /// A directory on its way is a link.
+    BehindLink,
+    /// git tracks it, and it is not in the work tree.
+    Missing,
+    /// git tracks a file there, and there is a directory.
+    Directory,
+    /// It may not be read.
+    Unreadable,
+}
+
+impl fmt::Display for OmitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Secret(why) => return write!(f, "holds a secret: {why}"),
+            Self::Repository => "is a repository of its own",
+            Self::Special => "is no file, directory or link",
+            Self::LeavesTree => "is a link that leads out of the work tree",
+            Self::BehindLink => "lies behind a link",
+            Self::Missing => "is tracked and not in the work tree",
+            Self::Directory => "is a directory where git tracks a file",
+            Self::Unreadable => "may not be read",
+        })
+    }
+}
+
+/// Copies the work tree of `git` to `dest`, a directory that is not there yet or is empty.
+///
+/// # Errors
+///
+/// Fails when `dest` is taken or cannot be written. What cannot be copied is no error but listed.
+pub async fn snapshot(
+    git: &Git,
+    dest: &Path,
+    options: &SnapshotOptions,
+) -> Result<SnapshotReport, RepoError> {
+    let mut omitted = Vec::new();
+    let mut paths = Vec::new();
+    for (path, mode) in git.tracked_paths().await? {
+        match mode {
+            FileMode::Gitlink => omitted.push(Omission {
+                path,
+                reason: OmitReason::Repository,
+            }),
+            _ => paths.push(path),
+        }
+    }
+    if options.untracked == Untracked::Include {
+        for path in git.untracked_files().await? {
+            // git names a repository inside of this one by its directory.
+            if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+                omitted.push(Omission {
+                    path,
+                    reason: OmitReason::Repository,
+                });
+            } else {
+                paths.push(path);
+            }
+        }
+    }
+    paths.retain(|path| match (options.secret)(path) {
+        Some(why) => {
+            omitted.push(Omission {
+                path: path.clone(),
+                reason: OmitReason::Secret(why),
+            });
+            false
+        }
+        None => true,
+    });
+
+    prepare(dest)?;
+    let source = Root::open(git.top())?;
+    let target = Root::open(dest)?;
+    // The copying waits for disks; it has threads of its own, away from those that wait for the network.
+    let copied = tokio::task::spawn_blocking(move || {
+        make_dirs(&target, &paths)?;
+        copy::copy_all(&source, &target, &paths)
+    });
+    let copied = copied
+        .await
+        .map_err(|error| RepoError::io("copy to", dest, std::io::Error::other(error)))??;
+    omitted.extend(copied.omitted);
+    omitted.sort();
+    Ok(SnapshotReport {
+        method: copied.method,
+        files: copied.files,
+        bytes: copied.bytes,
+        omitted,
+    })
+}
+
+fn prepare(dest: &Path) -> Result<(), RepoError> {
+    fs::create_dir_all(dest)?;
+    let mut entries = std::fs::read_dir(dest).map_err(|source| RepoError::io("list", dest, source))?;
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => Err(RepoError::DestinationTaken {
+            path: dest.to_owned(),
+        }),
+    }
+}
+
+fn make_dirs(target: &Root, paths: &[PathBuf]) -> Result<(), RepoError> {
+    let mut dirs: BTreeSet<&Path> = BTreeSet::new();
+    for path in paths {
+        for dir in path
+            .ancestors()
+            .skip(1)
+            .take_while(|dir| !dir.as_os_str().is_empty())
+        {
+            if !dirs.insert(dir) {
+                break;
+            }
+        }
+    }
+    // A parent sorts before what it holds.
+    for dir in dirs {
+        target
+            .make_dir(dir)
+            .map_err(|errno| target.fail("create", dir, errno))?;
+    }
+    Ok(())
+}

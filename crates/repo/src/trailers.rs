@@ -1,0 +1,31 @@
+//! The trailers of commits: `Key: value` lines at the end of a message, as git itself reads them.
+
+use crate::error::RepoError;
+use crate::git::{Call, Git};
+
+/// How many commits are looked at, from the one that is checked out backwards.
+const SEARCHED: u64 = 100_000;
+
+impl Git {
+    /// The values of a trailer in the history of what is checked out, newest first; `key` is letters and `-` only.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn trailers(&self, key: &'static str) -> Result<Vec<String>, RepoError> {
+        let words = [
+            "log".to_owned(),
+            "-z".to_owned(),
+            format!("--max-count={SEARCHED}"),
+            format!("--grep=^{key}: "),
+            format!("--format=%(trailers:key={key},valueonly)"),
+            "HEAD".to_owned(),
+        ];
+        let output = self.run_ok(Call::new(words)).await?;
+        let values = output
+            .records()
+            .flat_map(|record| record.split(|byte| *byte == b'\n'));
+        let texts = values.map(|value| String::from_utf8_lossy(value.trim_ascii()).into_owned());
+        Ok(texts.filter(|text| !text.is_empty()).collect())
+    }
+}

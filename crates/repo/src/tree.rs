@@ -1,0 +1,260 @@
+//! The tree that a patch really makes.
+//!
+//! The patch is applied to a temporary index by git itself, with a temporary place for the objects it makes: the
+//! repository is only read. What counts afterwards is the difference between two trees, not what the patch says.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs;
+use crucible_model::{ByteLimit, RepoPath};
+use crucible_patch::FileMode;
+
+use crate::error::RepoError;
+use crate::git::objects::split_at;
+use crate::git::{Call, Flush, Git, Output, as_path};
+use crate::oid::Oid;
+
+/// How much the touched files may hold together, before and after.
+const MAX_TOUCHED: ByteLimit = ByteLimit(256 << 20);
+
+/// What happened to one path between two trees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeChange {
+    /// The path from the top, byte for byte.
+    pub path: PathBuf,
+    /// The kind of change.
+    pub status: ChangeStatus,
+    /// What it was; nothing where it is new.
+    pub old_mode: Option<FileMode>,
+    /// What it is; nothing where it is gone.
+    pub new_mode: Option<FileMode>,
+    /// What it held; nothing where it is new.
+    pub old_oid: Option<Oid>,
+    /// What it holds; nothing where it is gone.
+    pub new_oid: Option<Oid>,
+}
+
+/// The kind of change of one path. A rename is a removal and an addition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeStatus {
+    /// It is new.
+    Added,
+    /// Its content or its mode changed.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// It became something else: a file, a link, a submodule.
+    TypeChanged,
+}
+
+/// A tree, and how it differs from the one the patch was applied to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProducedTree {
+    /// The commit it was made from.
+    pub base: Oid,
+    /// The tree.
+    pub tree: Oid,
+    /// Every path that differs, sorted as git sorts.
+    pub changes: Vec<TreeChange>,
+    /// The contents of the changed paths before, by object name.
+    pub before: BTreeMap<Oid, Vec<u8>>,
+    /// The contents of the changed paths afterwards, by object name.
+    pub after: BTreeMap<Oid, Vec<u8>>,
+}
+
+impl ProducedTree {
+    /// The contents of the changed files before, by path. Submodules and paths that are no [`RepoPath`] have no entry.
+    #[must_use]
+    pub fn files_before(&self) -> BTreeMap<RepoPath, Vec<u8>> {
+        self.files(&self.before, |change| change.old_oid.as_ref())
+    }
+
+    /// The contents of the changed files afterwards, by path; as above.
+    #[must_use]
+    pub fn files_after(&self) -> BTreeMap<RepoPath, Vec<u8>> {
+        self.files(&self.after, |change| change.new_oid.as_ref())
+    }
+
+    fn files<'a>(
+        &'a self,
+        contents: &BTreeMap<Oid, Vec<u8>>,
+        side: impl Fn(&'a TreeChange) -> Option<&'a Oid>,
+    ) -> BTreeMap<RepoPath, Vec<u8>> {
+        let file = |change: &'a TreeChange| {
+            let path = RepoPath::from_bytes(change.path.as_os_str().as_bytes()).ok()?;
+            Some((path, contents.get(side(change)?)?.clone()))
+        };
+        self.changes.iter().filter_map(file).collect()
+    }
+}
+
+impl Git {
+    /// Applies `patch` to the tree of `base` beside the repository, and tells what came out.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::PatchRefused`] when git does not take the patch as a whole.
+    pub async fn tree_after_patch(&self, base: &Oid, patch: &[u8]) -> Result<ProducedTree, RepoError> {
+        let aside = Aside::new(self)?;
+        let tree = self.apply_to_index(base, patch, &aside.env, Flush::No).await?;
+        let changes = self.tree_changes(base, &tree, &aside.env).await?;
+        let blobs = |side: fn(&TreeChange) -> (Option<FileMode>, &Option<Oid>)| -> Vec<Oid> {
+            let is_file = |(mode, oid): (Option<FileMode>, &Option<Oid>)| {
+                oid.clone().filter(|_| mode != Some(FileMode::Gitlink))
+            };
+            changes.iter().map(side).filter_map(is_file).collect()
+        };
+        let old = blobs(|change| (change.old_mode, &change.old_oid));
+        let new = blobs(|change| (change.new_mode, &change.new_oid));
+        let before = self.blobs(&old, MAX_TOUCHED, &aside.env).await?;
+        let after = self.blobs(&new, MAX_TOUCHED, &aside.env).await?;
+        Ok(ProducedTree {
+            base: base.clone(),
+            tree,
+            changes,
+            before,
+            after,
+        })
+    }
+
+    /// Fills the index that `env` names from `base`, applies the patch to it and writes its tree.
+    pub(crate) async fn apply_to_index(
+        &self,
+        base: &Oid,
+        patch: &[u8],
+        env: &[(OsString, OsString)],
+        flush: Flush,
+    ) -> Result<Oid, RepoError> {
+        self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(env))
+            .await?;
+        // `git apply` takes a patch as a whole or not at all, so no separate check is needed before it.
+        let words = ["apply", "--cached", "--whitespace=nowarn", "-p1", "-"];
+        let output = self
+            .run(
+                Call::new(words)
+                    .reading(patch.to_vec())
+                    .with_envs(env)
+                    .flushing(flush),
+            )
+            .await?;
+        if output.code != 0 {
+            return Err(RepoError::PatchRefused {
+                detail: output.stderr.chars().take(2000).collect(),
+            });
+        }
+        self.run_oid(Call::new(["write-tree"]).with_envs(env).flushing(flush))
+            .await
+    }
+
+    /// What differs between two trees (or commits).
+    pub(crate) async fn tree_changes(
+        &self,
+        old: &Oid,
+        new: &Oid,
+        env: &[(OsString, OsString)],
+    ) -> Result<Vec<TreeChange>, RepoError> {
+        let words = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-renames",
+            "--no-abbrev",
+            "--no-ext-diff",
+            old.as_str(),
+            new.as_str(),
+        ];
+        let output = self.run_ok(Call::new(words).with_envs(env)).await?;
+        parse_raw(&output)
+    }
+}
+
+/// A private index and a private place for objects, gone when dropped.
+pub(crate) struct Aside {
+    /// Makes git use them.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) _dir: tempfile::TempDir,
+}
+
+impl Aside {
+    pub(crate) fn new(git: &Git) -> Result<Self, RepoError> {
+        let dir = fs::temp_dir_in(git.scratch(), "crucible-git-")?;
+        let objects = dir.path().join("objects");
+        fs::create_dir_all(&objects)?;
+        let env = vec![
+            ("GIT_INDEX_FILE".into(), dir.path().join("index").into()),
+            ("GIT_OBJECT_DIRECTORY".into(), objects.into()),
+            (
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES".into(),
+                quoted(&git.objects_dir()),
+            ),
+        ];
+        Ok(Self { env, _dir: dir })
+    }
+}
+
+/// A path as git's list of alternates takes it: quoted, so that a `:` in it separates nothing.
+fn quoted(path: &Path) -> OsString {
+    let mut text = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'"' | b'\\' => text.extend([b'\\', *byte]),
+            b' '..=b'~' => text.push(*byte),
+            other => text.extend(format!("\\{other:03o}").into_bytes()),
+        }
+    }
+    text.push(b'"');
+    OsString::from_vec(text)
+}
+
+/// Reads a mode as git writes it in six octal digits: nothing for "not there", a failure for a mode no tree has.
+pub(crate) fn read_mode(digits: &[u8]) -> Option<Option<FileMode>> {
+    match digits {
+        b"000000" => Some(None),
+        b"100644" | b"100664" => Some(Some(FileMode::Regular)),
+        b"100755" => Some(Some(FileMode::Executable)),
+        b"120000" => Some(Some(FileMode::Symlink)),
+        b"160000" => Some(Some(FileMode::Gitlink)),
+        _ => None,
+    }
+}
+
+/// `:oldmode SP newmode SP oldoid SP newoid SP status NUL path NUL`, again and again.
+fn parse_raw(output: &Output) -> Result<Vec<TreeChange>, RepoError> {
+    let mut changes = Vec::new();
+    let mut records = output.records();
+    while let Some(head) = records.next() {
+        let path = records.next().ok_or_else(|| output.unreadable())?;
+        changes.push(parse_change(head, path).ok_or_else(|| output.unreadable())?);
+    }
+    Ok(changes)
+}
+
+pub(crate) fn parse_change(head: &[u8], path: &[u8]) -> Option<TreeChange> {
+    let fields: Vec<&[u8]> = split_at(head, b':')
+        .filter(|(before, _)| before.is_empty())?
+        .1
+        .split(|b| *b == b' ')
+        .collect();
+    let [old_mode, new_mode, old_oid, new_oid, status] = fields[..] else {
+        return None;
+    };
+    let oid = |digits| Oid::from_ascii(digits).map(|oid| Some(oid).filter(|oid| !oid.is_null()));
+    Some(TreeChange {
+        path: as_path(path),
+        status: match status {
+            b"A" => ChangeStatus::Added,
+            b"M" => ChangeStatus::Modified,
+            b"D" => ChangeStatus::Deleted,
+            b"T" => ChangeStatus::TypeChanged,
+            _ => return None,
+        },
+        old_mode: read_mode(old_mode)?,
+        new_mode: read_mode(new_mode)?,
+        old_oid: oid(old_oid)?,
+        new_oid: oid(new_oid)?,
+    })
+}

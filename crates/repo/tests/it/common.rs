@@ -1,0 +1,129 @@
+//! A repository in a temporary directory, made with the git on `PATH` and a configuration of its own.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests make repositories, files and processes of their own"
+)]
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use crucible_host::env::Environment;
+use crucible_repo::{Git, Oid, RepoError};
+use crucible_sandbox::Sandbox;
+
+pub(crate) struct Repo {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) top: PathBuf,
+}
+
+/// The environment that the code under test is given: the machine's `PATH`, a home without a configuration.
+pub(crate) fn environment(home: &Path) -> Environment {
+    let path = std::env::var_os("PATH").unwrap();
+    Environment::from_pairs(
+        [("PATH", path), ("HOME", home.into()), ("TMPDIR", home.into())],
+        "/",
+    )
+}
+
+pub(crate) fn sandbox() -> Arc<Sandbox> {
+    Arc::new(Sandbox::new(None, &Environment::default()))
+}
+
+impl Repo {
+    /// A repository without a commit.
+    pub(crate) fn empty() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let dir_path = dir.path().canonicalize().unwrap();
+        let repo = Self {
+            top: dir_path.join("repo"),
+            dir,
+        };
+        std::fs::create_dir(&repo.top).unwrap();
+        std::fs::create_dir(repo.home()).unwrap();
+        repo.git(["init", "-q", "-b", "main", "."]);
+        repo.git(["config", "user.name", "A Person"]);
+        repo.git(["config", "user.email", "person@example.org"]);
+        repo
+    }
+
+    /// A repository with these files in one commit.
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let repo = Self::empty();
+        for (path, content) in files {
+            repo.write(path, content);
+        }
+        repo.commit("first");
+        repo
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join("home")
+    }
+
+    pub(crate) fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        let path = self.top.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.top.join(path)).unwrap()
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        std::fs::remove_file(self.top.join(path)).unwrap();
+    }
+
+    pub(crate) fn commit(&self, message: &str) -> Oid {
+        self.git(["add", "-A"]);
+        self.git(["commit", "-q", "--allow-empty", "-m", message]);
+        self.oid("HEAD")
+    }
+
+    pub(crate) fn oid(&self, name: &str) -> Oid {
+        self.git(["rev-parse", name]).trim().parse().unwrap()
+    }
+
+    pub(crate) fn git<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> String {
+        self.git_in(&self.top, words)
+    }
+
+    pub(crate) fn git_in<S: AsRef<OsStr>>(&self, dir: &Path, words: impl IntoIterator<Item = S>) -> String {
+        let output = Command::new("git")
+            .args(words)
+            .current_dir(dir)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.home())
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("LC_ALL", "C")
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    pub(crate) async fn try_open(&self, path: &Path) -> Result<Git, RepoError> {
+        Git::open(sandbox(), &environment(&self.home()), path).await
+    }
+
+    pub(crate) async fn open(&self) -> Git {
+        self.try_open(&self.top).await.unwrap()
+    }
+
+    /// What changed in the files, as git makes it; the work tree is as before afterwards.
+    pub(crate) fn diff(&self, change: impl FnOnce(&Self)) -> Vec<u8> {
+        change(self);
+        self.git(["add", "-A"]);
+        let patch = self.git(["diff", "--cached", "--no-renames", "--full-index"]);
+        self.git(["reset", "-q", "--hard"]);
+        patch.into_bytes()
+    }
+}

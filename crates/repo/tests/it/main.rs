@@ -1,0 +1,18 @@
+//! The repository as users, models and enemies leave it: one binary, real git, real files.
+
+#[cfg(test)]
+mod agree;
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod land;
+#[cfg(test)]
+mod open;
+#[cfg(test)]
+mod snapshot;
+#[cfg(test)]
+mod status;
+#[cfg(test)]
+mod tree;

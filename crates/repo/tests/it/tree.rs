@@ -1,0 +1,169 @@
+//! The tree that a patch makes, beside the repository.
+
+#![expect(clippy::disallowed_methods, reason = "the tests change files by hand")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crucible_patch::FileMode;
+use crucible_repo::{ChangeStatus, RepoError};
+
+use crate::common::Repo;
+
+/// Every file of the repository, git's own included, with its content.
+fn everything(top: &Path) -> BTreeSet<(PathBuf, Vec<u8>)> {
+    let mut found = BTreeSet::new();
+    let mut todo = vec![top.to_owned()];
+    while let Some(dir) = todo.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.is_symlink() {
+                todo.push(path);
+            } else {
+                found.insert((path.clone(), std::fs::read(&path).unwrap_or_default()));
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn it_is_the_tree_that_git_would_commit_and_the_repository_is_untouched() {
+    let repo = Repo::with(&[("a", "1\n2\n3\n"), ("gone", "x\n"), ("dir/b", "b\n")]);
+    let base = repo.oid("HEAD");
+    let patch = repo.diff(|repo| {
+        repo.write("a", "1\ntwo\n3\n");
+        repo.remove("gone");
+        repo.write("new/c d", "c\n");
+    });
+    let git = repo.open().await;
+    let before = everything(&repo.top);
+    let produced = git.tree_after_patch(&base, &patch).await.unwrap();
+    assert_eq!(everything(&repo.top), before);
+    let changes: Vec<_> = produced
+        .changes
+        .iter()
+        .map(|change| (change.path.to_str().unwrap(), change.status))
+        .collect();
+    use ChangeStatus::{Added, Deleted, Modified};
+    assert_eq!(changes, [("a", Modified), ("gone", Deleted), ("new/c d", Added)]);
+    let after = produced.files_after();
+    assert_eq!(after[&"a".parse().unwrap()], b"1\ntwo\n3\n");
+    assert_eq!(produced.files_before()[&"gone".parse().unwrap()], b"x\n");
+    assert!(!after.contains_key(&"gone".parse().unwrap()));
+
+    repo.write("a", "1\ntwo\n3\n");
+    repo.remove("gone");
+    repo.write("new/c d", "c\n");
+    repo.commit("by hand");
+    assert_eq!(produced.tree, repo.oid("HEAD^{tree}"));
+}
+
+#[tokio::test]
+async fn links_modes_and_submodules_show_what_they_are() {
+    let repo = Repo::with(&[("run.sh", "#!/bin/sh\n"), ("plain", "p\n")]);
+    let base = repo.oid("HEAD");
+    let commit = "1".repeat(40);
+    let patch = format!(
+        "diff --git a/evil b/evil\nnew file mode 120000\n--- /dev/null\n+++ b/evil\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n\
+         diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n\
+         diff --git a/plain b/plain\ndeleted file mode 100644\n--- a/plain\n+++ /dev/null\n@@ -1 +0,0 @@\n-p\n\
+         diff --git a/plain b/plain\nnew file mode 120000\n--- /dev/null\n+++ b/plain\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n\
+         diff --git a/sub b/sub\nnew file mode 160000\n--- /dev/null\n+++ b/sub\n@@ -0,0 +1 @@\n+Subproject commit {commit}\n"
+    );
+    let produced = repo
+        .open()
+        .await
+        .tree_after_patch(&base, patch.as_bytes())
+        .await
+        .unwrap();
+    let found: Vec<_> = produced
+        .changes
+        .iter()
+        .map(|change| {
+            (
+                change.path.to_str().unwrap(),
+                change.status,
+                change.old_mode,
+                change.new_mode,
+            )
+        })
+        .collect();
+    use ChangeStatus::{Added, Modified, TypeChanged};
+    use FileMode::{Executable, Gitlink, Regular, Symlink};
+    assert_eq!(
+        found,
+        [
+            ("evil", Added, None, Some(Symlink)),
+            ("plain", TypeChanged, Some(Regular), Some(Symlink)),
+            ("run.sh", Modified, Some(Regular), Some(Executable)),
+            ("sub", Added, None, Some(Gitlink)),
+        ]
+    );
+    assert_eq!(produced.files_after()[&"evil".parse().unwrap()], b"/etc/passwd");
+}
+
+#[tokio::test]
+async fn what_git_does_not_take_is_refused_with_its_words() {
+    let repo = Repo::with(&[("a", "1\n2\n3\n")]);
+    std::os::unix::fs::symlink("/tmp", repo.top.join("out")).unwrap();
+    let base = repo.commit("a link");
+    let git = repo.open().await;
+    let before = everything(&repo.top);
+    let patches: [&str; 8] = [
+        "",
+        "I would change line two.",
+        "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n 1\n-other\n+x\n 3\n",
+        "diff --git a/missing b/missing\n--- a/missing\n+++ b/missing\n@@ -1 +1 @@\n-a\n+b\n",
+        "diff --git a/../x b/../x\nnew file mode 100644\n--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+x\n",
+        "diff --git a/.git/hooks/post-commit b/.git/hooks/post-commit\nnew file mode 100755\n--- /dev/null\n+++ b/.git/hooks/post-commit\n@@ -0,0 +1 @@\n+x\n",
+        "diff --git a/out/x b/out/x\nnew file mode 100644\n--- /dev/null\n+++ b/out/x\n@@ -0,0 +1 @@\n+x\n",
+        "diff --git a/a b/a\nnew file mode 100644\n--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+x\n",
+    ];
+    for patch in patches {
+        let error = git.tree_after_patch(&base, patch.as_bytes()).await.unwrap_err();
+        assert!(
+            matches!(&error, RepoError::PatchRefused { detail } if !detail.is_empty()),
+            "{patch}: {error}"
+        );
+    }
+    assert_eq!(everything(&repo.top), before);
+}
+
+#[tokio::test]
+async fn a_patch_applies_from_a_subdirectory_and_in_odd_places() {
+    let repo = Repo::with(&[("sub/a", "1\n"), ("top", "t\n")]);
+    let base = repo.oid("HEAD");
+    let patch = repo.diff(|repo| repo.write("top", "T\n"));
+    // From below, `git apply` on its own leaves such a patch out in silence.
+    let git = repo.try_open(&repo.top.join("sub")).await.unwrap();
+    assert_eq!(
+        git.tree_after_patch(&base, &patch).await.unwrap().changes.len(),
+        1
+    );
+
+    // A path that means something in git's list of alternates.
+    let odd = repo.dir.path().join("odd: \"place\"\n\u{e9}");
+    std::fs::rename(&repo.top, &odd).unwrap();
+    let git = repo.try_open(&odd).await.unwrap();
+    assert_eq!(
+        git.tree_after_patch(&base, &patch).await.unwrap().changes.len(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn settings_do_not_change_what_a_patch_says() {
+    let repo = Repo::with(&[("a", "1\n")]);
+    let base = repo.oid("HEAD");
+    for (key, value) in [
+        ("apply.whitespace", "fix"),
+        ("core.whitespace", "trailing-space,space-before-tab"),
+        ("core.autocrlf", "true"),
+    ] {
+        repo.git(["config", key, value]);
+    }
+    let patch = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n 1\n+two  \t\n";
+    let produced = repo.open().await.tree_after_patch(&base, patch).await.unwrap();
+    assert_eq!(produced.files_after()[&"a".parse().unwrap()], b"1\ntwo  \t\n");
+}

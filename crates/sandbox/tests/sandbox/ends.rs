@@ -1,0 +1,221 @@
+//! Programs that do not want to end, and who is left when they do.
+
+use std::time::{Duration, Instant};
+
+use crucible_model::ByteLimit;
+use crucible_sandbox::End;
+
+use crate::support::{Scratch, eventually, launcher, mark, part, play, processes_with, run, runtime};
+
+/// Each test runs trusted and confined.
+const BOTH: [bool; 2] = [false, true];
+
+fn spawn(scratch: &Scratch, confined: bool, script: &str) -> crucible_sandbox::Spawn {
+    if confined {
+        scratch.confined(script)
+    } else {
+        scratch.script(script)
+    }
+}
+
+#[test]
+fn one_that_hangs_is_ended_in_time() {
+    let scratch = Scratch::new();
+    let sandbox = scratch.sandbox();
+    sandbox.layers();
+    for confined in BOTH {
+        let mark = mark();
+        let mut hang = spawn(&scratch, confined, &format!("echo begun; sleep {mark}"));
+        hang.limits.wall = Duration::from_millis(400);
+        let start = Instant::now();
+        let done = run(&sandbox, hang).unwrap();
+        assert_eq!(done.end, End::TimedOut);
+        assert_eq!(done.stdout.text(), "begun\n");
+        assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+        assert!(done.duration >= Duration::from_millis(400));
+        assert_eq!(processes_with(&mark), [""; 0]);
+    }
+}
+
+#[test]
+fn term_comes_first_and_can_be_used_to_clean_up() {
+    let scratch = Scratch::new();
+    for confined in BOTH {
+        let mark = mark();
+        let mut polite = spawn(
+            &scratch,
+            confined,
+            &format!("trap 'echo cleaned; kill $pid; exit 3' TERM; sleep {mark} & pid=$!; echo ready; wait"),
+        );
+        polite.limits.wall = Duration::from_millis(600);
+        polite.limits.grace = Duration::from_secs(10);
+        let start = Instant::now();
+        let done = run(&scratch.sandbox(), polite).unwrap();
+        assert_eq!(done.end, End::TimedOut);
+        assert_eq!(done.stdout.text(), "ready\ncleaned\n", "confined: {confined}");
+        assert!(
+            start.elapsed() < Duration::from_secs(6),
+            "the grace period was waited out"
+        );
+        assert_eq!(processes_with(&mark), [""; 0]);
+    }
+}
+
+#[test]
+fn one_that_ignores_term_is_killed_after_the_grace_period() {
+    let scratch = Scratch::new();
+    for confined in BOTH {
+        let mark = mark();
+        let script = format!("trap '' TERM HUP INT; while :; do sleep {mark}; done");
+        let mut stubborn = spawn(&scratch, confined, &script);
+        stubborn.limits.wall = Duration::from_millis(300);
+        stubborn.limits.grace = Duration::from_millis(500);
+        let done = run(&scratch.sandbox(), stubborn).unwrap();
+        assert_eq!(done.end, End::TimedOut);
+        assert!(done.duration >= Duration::from_millis(800), "{:?}", done.duration);
+        assert!(done.duration < Duration::from_secs(5), "{:?}", done.duration);
+        assert_eq!(processes_with(&mark), [""; 0]);
+    }
+}
+
+#[test]
+fn one_that_prints_without_end_is_ended_and_said_so() {
+    let scratch = Scratch::new();
+    for confined in BOTH {
+        let mut chatty = spawn(
+            &scratch,
+            confined,
+            "trap '' PIPE; while :; do echo yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy; done >&2",
+        );
+        chatty.limits.runaway = ByteLimit(1 << 20);
+        chatty.limits.stderr = ByteLimit(100);
+        let done = run(&scratch.sandbox(), chatty).unwrap();
+        assert_eq!(done.end, End::OutputLimit);
+        assert_eq!(done.stderr.bytes.len(), 100);
+        assert!(done.stderr.total > 1 << 20);
+    }
+}
+
+#[test]
+fn daemons_do_not_outlive_their_run() {
+    let scratch = Scratch::new();
+    for confined in BOTH {
+        // Two that leave their session and lose their parent, one holding the pipes; one that ignores TERM.
+        let mark = mark();
+        let script = format!(
+            "(setsid sh -c '(setsid sleep {mark} &) ; sleep {mark}' &) ; (setsid sleep {mark} >/dev/null 2>&1 </dev/null &); \
+             (setsid sh -c 'trap \"\" TERM; sleep {mark}' &); sleep 0.2; echo leaving"
+        );
+        let start = Instant::now();
+        let done = run(&scratch.sandbox(), spawn(&scratch, confined, &script)).unwrap();
+        assert_eq!(
+            (done.end, done.stdout.text().as_ref()),
+            (End::Exited(0), "leaving\n")
+        );
+        assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+        assert_eq!(processes_with(&mark), [""; 0], "confined: {confined}");
+    }
+}
+
+#[test]
+fn one_that_forks_without_end_is_ended() {
+    let scratch = Scratch::new();
+    for confined in BOTH {
+        let mark = mark();
+        let script =
+            format!("while :; do setsid sleep {mark} & n=$((n+1)); [ $n -lt 300 ] || sleep 0.05; done");
+        let mut bomb = spawn(&scratch, confined, &script);
+        bomb.limits.wall = Duration::from_millis(500);
+        bomb.limits.grace = Duration::from_millis(50);
+        let done = run(&scratch.sandbox(), bomb).unwrap();
+        assert_eq!(done.end, End::TimedOut);
+        assert_eq!(processes_with(&mark), [""; 0], "confined: {confined}");
+    }
+}
+
+#[test]
+fn a_run_that_is_dropped_leaves_nothing() {
+    let scratch = Scratch::new();
+    let sandbox = scratch.sandbox();
+    sandbox.layers();
+    for confined in BOTH {
+        let mark = mark();
+        let script = format!("trap '' TERM; (setsid sleep {mark} &); sleep {mark}");
+        runtime().block_on(async {
+            let run = sandbox.run(spawn(&scratch, confined, &script));
+            let dropped = tokio::time::timeout(Duration::from_millis(700), run).await;
+            assert!(dropped.is_err());
+        });
+        eventually("every process is gone", || processes_with(&mark).is_empty());
+    }
+}
+
+#[test]
+fn a_run_that_is_dropped_while_it_starts_leaves_nothing() {
+    let scratch = Scratch::new();
+    let sandbox = scratch.sandbox();
+    sandbox.layers();
+    let mark = mark();
+    for (turn, confined) in (0..40).flat_map(|turn| BOTH.map(|confined| (turn, confined))) {
+        let script = format!("sleep {mark}");
+        runtime().block_on(async {
+            let run = sandbox.run(spawn(&scratch, confined, &script));
+            let _ = tokio::time::timeout(Duration::from_micros(turn * 300), run).await;
+        });
+    }
+    eventually("every process is gone", || processes_with(&mark).is_empty());
+}
+
+/// The supervising process is killed without a chance to clean up: what is confined dies with it, and so
+/// does a trusted program that heeds TERM.
+#[test]
+fn the_supervisor_is_killed() {
+    if let Some(argument) = part() {
+        let (confined, mark) = argument.split_once(' ').unwrap();
+        let scratch = Scratch::new();
+        let script = match confined {
+            "confined" => format!("trap '' TERM; (setsid sleep {mark} &); sleep {mark}"),
+            _ => format!("exec sleep {mark}"),
+        };
+        drop(run(
+            &scratch.sandbox(),
+            spawn(&scratch, confined == "confined", &script),
+        ));
+        panic!("the run was to be interrupted");
+    }
+    let scratch = Scratch::new();
+    for confined in ["confined", "trusted"] {
+        let mark = mark();
+        let myself = std::env::current_exe().unwrap();
+        let mut supervisor = std::process::Command::new(&myself);
+        play(
+            &mut supervisor,
+            "ends::the_supervisor_is_killed",
+            &format!("{confined} {mark}"),
+        );
+        supervisor
+            .env("CRUCIBLE_TEST_SCRATCH", scratch.dir.path())
+            .env("CRUCIBLE_TEST_LAUNCHER", launcher().program);
+        let mut supervisor = supervisor.spawn().unwrap();
+        eventually("the program runs", || {
+            processes_with(&format!("sleep {mark}")).len() >= if confined == "confined" { 2 } else { 1 }
+        });
+        supervisor.kill().unwrap();
+        supervisor.wait().unwrap();
+        eventually("every process is gone", || processes_with(&mark).is_empty());
+    }
+}
+
+#[test]
+fn children_of_other_parts_of_this_process_are_left_alone() {
+    let scratch = Scratch::new();
+    let mut other = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+    assert!(
+        run(&scratch.sandbox(), scratch.script("(setsid sleep 5 &)"))
+            .unwrap()
+            .succeeded()
+    );
+    assert!(other.try_wait().unwrap().is_none());
+    other.kill().unwrap();
+    other.wait().unwrap();
+}

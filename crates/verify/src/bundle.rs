@@ -1,0 +1,149 @@
+//! `failure_bundle.zip` (seed 003 M): everything a colleague needs to understand a failure, in one file that
+//! opens without Crucible.
+//!
+//! Taken are the trace, the events, `artifacts/`, `reviews/`, `outbox/` and `logs/`. The same run gives the
+//! same bytes: entries are sorted, times and permissions fixed, and `MANIFEST.json` tells of each entry what
+//! it is, its digest, and whether something was cut, replaced or left out.
+//!
+//! What always holds: no link is followed, no device or pipe opened; every entry has passed redaction; what
+//! the seed demands and the run does not have is there as a placeholder that says why.
+
+mod manifest;
+mod read;
+
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+
+use crucible_model::{CanonicalError, Digest, to_canonical_json};
+use crucible_secrets::Scanner;
+use zip::result::ZipError;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
+
+pub use manifest::{BundleCut, BundleEntry, BundleGap, BundleManifest, BundleOrigin, BundleVersion};
+
+/// The entry that describes all others.
+pub const MANIFEST_NAME: &str = "MANIFEST.json";
+
+/// The directories whose content is taken, and where a long file tells more.
+const DIRECTORIES: [(&str, read::Telling); 4] = [
+    ("artifacts", read::Telling::Beginning),
+    ("logs", read::Telling::End),
+    ("outbox", read::Telling::Beginning),
+    ("reviews", read::Telling::Beginning),
+];
+
+/// The files beside them that are taken.
+const FILES: [(&str, read::Telling); 2] = [
+    ("TRACE.md", read::Telling::End),
+    ("events.jsonl", read::Telling::End),
+];
+
+/// What must be there (seed 003 M), and what is said where it is not.
+const REQUIRED: [(&str, &str); 5] = [
+    ("TRACE.md", "this run has no trace"),
+    ("artifacts/PLAN.md", "this run ended before a plan was signed"),
+    (
+        "artifacts/diff.patch",
+        "this run ended before a patch was proposed",
+    ),
+    (
+        "artifacts/verify_report.json",
+        "this run ended before anything was verified",
+    ),
+    ("events.jsonl", "this run has no events"),
+];
+
+/// The directories that have an entry of their own, so that their emptiness shows.
+const SHOWN_DIRECTORIES: [&str; 2] = ["outbox/", "reviews/"];
+
+/// A bundle could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// The run directory is not there or is no directory.
+    #[error("{} is no run directory", path.display())]
+    NoRun {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// The archive could not be put together.
+    #[error("the bundle could not be written: {0}")]
+    Archive(#[from] ZipError),
+    /// An entry could not be written into the archive.
+    #[error("the bundle could not be written: {0}")]
+    Write(#[from] std::io::Error),
+    /// The manifest has no canonical form.
+    #[error("the bundle's manifest: {0}")]
+    Manifest(#[from] CanonicalError),
+}
+
+/// Makes the bundle of a run. Files that cannot be read are named in the manifest; they do not stop it.
+///
+/// # Errors
+///
+/// Fails when `run_dir` is no directory, or when the archive cannot be put together.
+pub fn failure_bundle(run_dir: &Path) -> Result<Vec<u8>, BundleError> {
+    if !run_dir.is_dir() {
+        return Err(BundleError::NoRun {
+            path: run_dir.to_owned(),
+        });
+    }
+    let mut collected = read::collect(run_dir, &FILES, &DIRECTORIES, Scanner::builtin());
+    for (name, why) in REQUIRED {
+        if !collected.has(name) {
+            let text = format!("placeholder: {why}\n");
+            collected.add(
+                name.to_owned(),
+                text.into_bytes(),
+                BundleOrigin::Placeholder,
+                0,
+                None,
+            );
+        }
+    }
+    collected.entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let manifest = to_canonical_json(&collected.manifest())?;
+    collected.add(
+        MANIFEST_NAME.to_owned(),
+        manifest,
+        BundleOrigin::Manifest,
+        0,
+        None,
+    );
+    collected.entries.sort_by(|a, b| a.name.cmp(&b.name));
+    write(&collected.entries)
+}
+
+/// One file of the bundle, ready to be written.
+struct Ready {
+    name: String,
+    bytes: Vec<u8>,
+    digest: Digest,
+    origin: BundleOrigin,
+    redacted: u64,
+    cut: Option<BundleCut>,
+}
+
+fn write(entries: &[Ready]) -> Result<Vec<u8>, BundleError> {
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .compression_level(Some(6))
+        .last_modified_time(DateTime::DEFAULT);
+    let mut names: Vec<(&str, Option<&Ready>)> = SHOWN_DIRECTORIES.iter().map(|name| (*name, None)).collect();
+    names.extend(entries.iter().map(|entry| (entry.name.as_str(), Some(entry))));
+    names.sort_by_key(|(name, _)| *name);
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, entry) in names {
+        match entry {
+            None => archive.add_directory(name, options.unix_permissions(0o755))?,
+            Some(entry) => {
+                archive.start_file(name, options.unix_permissions(0o644))?;
+                archive.write_all(&entry.bytes)?;
+            }
+        }
+    }
+    Ok(archive.finish()?.into_inner())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! Reads what goes into a bundle: regular files only, within limits, redacted.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use crucible_model::Digest;
+use crucible_secrets::{HELD_BACK, Scanner};
+
+use super::manifest::{BundleCut, BundleEntry, BundleGap, BundleManifest, BundleOrigin, BundleVersion};
+use super::{MANIFEST_NAME, Ready};
+
+/// The most bytes of one file.
+const MAX_FILE: u64 = 4 * 1024 * 1024;
+
+/// The most bytes of all files.
+const MAX_TOTAL: u64 = 64 * 1024 * 1024;
+
+/// The most files.
+const MAX_FILES: usize = 5_000;
+
+/// The most rows that tell what was left out.
+const MAX_LEFT_OUT: usize = 1_000;
+
+/// How deep directories are entered.
+const MAX_DEPTH: usize = 8;
+
+/// Which part of a file that is too long tells more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Telling {
+    Beginning,
+    End,
+}
+
+/// What was read so far.
+#[derive(Default)]
+pub(super) struct Collected {
+    pub(super) entries: Vec<Ready>,
+    names: HashSet<String>,
+    left_out: Vec<BundleGap>,
+    total: u64,
+}
+
+/// Reads the named files and everything below the named directories of a run.
+pub(super) fn collect(
+    run_dir: &Path,
+    files: &[(&str, Telling)],
+    directories: &[(&str, Telling)],
+    scanner: &Scanner,
+) -> Collected {
+    let mut collected = Collected::default();
+    for (name, telling) in files {
+        if fs::symlink_metadata(run_dir.join(name)).is_ok() {
+            collected.take(&run_dir.join(name), (*name).to_owned(), *telling, scanner);
+        }
+    }
+    for (name, telling) in directories {
+        let path = run_dir.join(name);
+        match fs::symlink_metadata(&path) {
+            Ok(meta) if meta.is_dir() => collected.walk(&path, name, *telling, scanner, 0),
+            Ok(_) => collected.leave_out(name, "is no directory"),
+            Err(_) => {}
+        }
+    }
+    collected
+}
+
+impl Collected {
+    /// Whether an entry of this name is there.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Adds one entry.
+    pub(super) fn add(
+        &mut self,
+        name: String,
+        bytes: Vec<u8>,
+        origin: BundleOrigin,
+        redacted: u64,
+        cut: Option<BundleCut>,
+    ) {
+        let digest = Digest::of(&bytes);
+        self.total += bytes.len() as u64;
+        self.names.insert(name.clone());
+        self.entries.push(Ready {
+            name,
+            bytes,
+            digest,
+            origin,
+            redacted,
+            cut,
+        });
+    }
+
+    /// Describes every entry.
+    pub(super) fn manifest(&self) -> BundleManifest {
+        let entry = |ready: &Ready| BundleEntry {
+            path: ready.name.clone(),
+            origin: ready.origin,
+            size: ready.bytes.len() as u64,
+            sha256: ready.digest,
+            redacted: ready.redacted,
+            cut: ready.cut.clone(),
+        };
+        BundleManifest {
+            schema_version: BundleVersion::V1,
+            entries: self.entries.iter().map(entry).collect(),
+            left_out: self.left_out.clone(),
+        }
+    }
+
+    fn walk(&mut self, directory: &Path, name: &str, telling: Telling, scanner: &Scanner, depth: usize) {
+        if depth > MAX_DEPTH {
+            self.leave_out(name, "lies too deep");
+            return;
+        }
+        let mut children: Vec<_> = match fs::read_dir(directory) {
+            Ok(children) => children.flatten().map(|child| child.path()).collect(),
+            Err(error) => {
+                self.leave_out(name, &format!("could not be read: {}", error.kind()));
+                return;
+            }
+        };
+        children.sort();
+        for child in children {
+            let file_name = child.file_name().unwrap_or_default().to_string_lossy();
+            let child_name = format!("{name}/{}", normalised(&file_name));
+            match fs::symlink_metadata(&child) {
+                Ok(meta) if meta.is_dir() => self.walk(&child, &child_name, telling, scanner, depth + 1),
+                _ => self.take(&child, child_name, telling, scanner),
+            }
+        }
+    }
+
+    fn take(&mut self, path: &Path, name: String, telling: Telling, scanner: &Scanner) {
+        let is_file = fs::symlink_metadata(path).map(|meta| meta.is_file());
+        let obstacle = match is_file {
+            Ok(true) if name.ends_with("failure_bundle.zip") => Some("is a bundle itself".to_owned()),
+            Ok(true) if self.entries.len() >= MAX_FILES => Some(format!("comes after {MAX_FILES} files")),
+            Ok(true) if self.total >= MAX_TOTAL => Some(format!("comes after {MAX_TOTAL} bytes")),
+            Ok(true) => None,
+            Ok(false) => Some("is a link, a device or a pipe".to_owned()),
+            Err(error) => Some(format!("could not be read: {}", error.kind())),
+        };
+        if let Some(reason) = obstacle {
+            self.leave_out(&name, &reason);
+            return;
+        }
+        match read(path, telling) {
+            Ok((bytes, cut)) => {
+                let (bytes, redacted) = redact(&bytes, cut.is_some(), telling, scanner);
+                let name = self.unused(name);
+                self.add(name, bytes, BundleOrigin::File, redacted, cut);
+            }
+            Err(error) => self.leave_out(&name, &format!("could not be read: {}", error.kind())),
+        }
+    }
+
+    fn leave_out(&mut self, name: &str, reason: &str) {
+        if self.left_out.len() < MAX_LEFT_OUT {
+            self.left_out.push(BundleGap {
+                path: name.to_owned(),
+                reason: reason.to_owned(),
+            });
+        } else if self.left_out.len() == MAX_LEFT_OUT {
+            let reason = format!("more than {MAX_LEFT_OUT} files were left out; the rest is not named");
+            self.left_out.push(BundleGap {
+                path: "…".to_owned(),
+                reason,
+            });
+        }
+    }
+
+    /// The name itself, or with a number where normalising made two names alike.
+    fn unused(&self, name: String) -> String {
+        if !self.has(&name) && name != MANIFEST_NAME {
+            return name;
+        }
+        let numbered = |n: u64| format!("{name}~{n}");
+        (2..)
+            .map(numbered)
+            .find(|candidate| !self.has(candidate))
+            .unwrap_or(name)
+    }
+}
+
+/// A file name that every system can unpack: no control character, separator or character that some reserve.
+fn normalised(name: &str) -> String {
+    let safe = |c: char| {
+        if c.is_control() || matches!(c, '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|') {
+            '_'
+        } else {
+            c
+        }
+    };
+    name.chars().map(safe).collect()
+}
+
+/// The file, or its telling part and some bytes beyond the cut, so that a secret there is still found.
+fn read(path: &Path, telling: Telling) -> io::Result<(Vec<u8>, Option<BundleCut>)> {
+    let mut file = File::open(path)?;
+    let of_bytes = file.metadata()?.len();
+    let reach = MAX_FILE + HELD_BACK as u64;
+    let cut = (of_bytes > MAX_FILE).then(|| BundleCut {
+        kept: match telling {
+            Telling::Beginning => "beginning".to_owned(),
+            Telling::End => "end".to_owned(),
+        },
+        of_bytes,
+    });
+    if cut.is_some() && telling == Telling::End {
+        file.seek(SeekFrom::Start(of_bytes.saturating_sub(reach)))?;
+    }
+    let mut bytes = Vec::new();
+    file.take(reach).read_to_end(&mut bytes)?;
+    Ok((bytes, cut))
+}
+
+/// Replaces secrets. Of a cut file the bytes next to the cut are dropped afterwards: a secret that the cut
+/// divides is not recognised, and its part lies there.
+fn redact(bytes: &[u8], is_cut: bool, telling: Telling, scanner: &Scanner) -> (Vec<u8>, u64) {
+    let (mut redacted, count) = scanner.redact_bytes(bytes);
+    if is_cut {
+        let spare = HELD_BACK.min(redacted.len());
+        match telling {
+            Telling::Beginning => redacted.truncate(redacted.len() - spare),
+            Telling::End => {
+                redacted.drain(..spare);
+            }
+        }
+    }
+    (redacted, count)
+}

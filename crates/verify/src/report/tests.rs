@@ -1,0 +1,163 @@
+use crucible_model::{Finding, Verdict};
+
+use super::*;
+use crate::gate::{GateEnd, GateRun};
+use crate::judge::CommandGate;
+use crate::judge::tests::{receipt, run_of};
+
+fn input<'a>(outcomes: &'a [GateOutcome], declared: &'a [GateId]) -> ReportInput<'a> {
+    ReportInput {
+        gate: GateLevel::Lite,
+        iteration: 1,
+        max_iterations: 3,
+        outcomes,
+        requirements: Requirements {
+            declared,
+            command_gate: CommandGate::Required,
+        },
+        paths: ReportPaths::default(),
+        plan_digest: None,
+        patch_digest: None,
+        tree: None,
+    }
+}
+
+fn passing() -> GateRun {
+    run_of("cargo test", GateEnd::Exited(0), "running 1 test\n", "")
+}
+
+#[test]
+fn the_report_has_the_fields_of_the_seed() {
+    let outcomes = [GateOutcome::Ran(Box::new(passing()))];
+    let report = report(&input(&outcomes, &[]));
+    let value: serde_json::Value = serde_json::from_slice(&report.to_bytes().unwrap()).unwrap();
+    assert_eq!(
+        value,
+        serde_json::json!({
+            "schema_version": "crucible-verify-report-v1",
+            "result": "PASS", "gate": "lite", "iteration": 1, "max_iterations": 3,
+            "commands": [{"cmd": "cargo test", "exit_code": 0}],
+            "failures": [],
+            "paths": {
+                "trace": "TRACE.md", "verify_report": "artifacts/verify_report.json",
+                "stdout_log": "logs/verify.stdout.log", "stderr_log": "logs/verify.stderr.log"
+            },
+            "executed_gates": ["lite", "unit"]
+        })
+    );
+}
+
+#[test]
+fn a_report_of_the_seed_alone_can_be_read() {
+    let text = r#"{"result":"FAIL","gate":"full","iteration":2,"max_iterations":2,"commands":[],
+        "failures":[{"kind":"k","id":"i","message":"m"}],
+        "paths":{"trace":"TRACE.md","verify_report":"v","bundle":"failure_bundle.zip","stdout_log":"o",
+        "stderr_log":"e","plan":"p","patch":"d"}}"#;
+    let report: VerifyReport = serde_json::from_str(text).unwrap();
+    assert_eq!(report.result, VerifyResult::Fail);
+    assert_eq!(report.gate, GateLevel::Full);
+}
+
+#[test]
+fn nothing_checked_is_fail() {
+    let nothing = report(&input(&[], &[]));
+    assert_eq!(nothing.result, VerifyResult::Fail);
+    assert_eq!(nothing.failures[0].kind, "verify-no-gates");
+}
+
+#[test]
+fn every_error_is_a_failure_and_nothing_else_is() {
+    let refusal = Verdict::new(vec![
+        Finding::error(Code::new("patch-path-denied"), "src/a.rs", "remove it"),
+        Finding::warning(Code::new("patch-large"), "src/b.rs", "look"),
+    ]);
+    let failed = run_of("cargo test", GateEnd::Exited(101), "test result: FAILED", "");
+    let outcomes = [
+        GateOutcome::Ran(Box::new(failed)),
+        GateOutcome::Judged {
+            id: "patch_check".parse().unwrap(),
+            verdict: refusal,
+        },
+    ];
+    let report = report(&input(&outcomes, &[]));
+    assert_eq!(report.result, VerifyResult::Fail);
+    let rows: Vec<(&str, &str, &str)> = report
+        .failures
+        .iter()
+        .map(|row| (row.kind.as_str(), row.id.as_str(), row.message.as_str()))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (
+                "verify-gate-failed",
+                "unit",
+                "`cargo test` exited with 101 (test_failure)"
+            ),
+            ("patch-path-denied", "patch_check", "src/a.rs: remove it"),
+        ]
+    );
+    assert_eq!(report.warnings.len(), 1);
+    assert_eq!(report.executed_gates.len(), 3);
+}
+
+#[test]
+fn exit_codes_tell_every_end() {
+    let code = |end| run_of("x", end, "", "").exit_code();
+    assert_eq!(code(GateEnd::Exited(3)), 3);
+    assert_eq!(code(GateEnd::Signalled(9)), 137);
+    assert_eq!(
+        code(GateEnd::TimedOut {
+            after: std::time::Duration::ZERO
+        }),
+        124
+    );
+    assert_eq!(code(GateEnd::OutputLimit), 125);
+}
+
+#[test]
+fn the_same_change_gives_the_same_bytes_whatever_time_it_took() {
+    let mut slow = passing();
+    slow.duration = std::time::Duration::from_secs(99);
+    slow.isolation = Some(receipt("partial"));
+    let mut fast = passing();
+    fast.isolation = Some(receipt("partial"));
+    let bytes = |run: GateRun| {
+        report(&input(&[GateOutcome::Ran(Box::new(run))], &[]))
+            .to_bytes()
+            .unwrap()
+    };
+    assert_eq!(bytes(slow), bytes(fast));
+}
+
+#[test]
+fn an_attempt_beyond_the_limit_fails() {
+    let outcomes = [GateOutcome::Ran(Box::new(passing()))];
+    let fourth = ReportInput {
+        iteration: 4,
+        ..input(&outcomes, &[])
+    };
+    assert_eq!(report(&fourth).failures[0].kind, "verify-iterations-exceeded");
+    let third = ReportInput {
+        iteration: 3,
+        ..input(&outcomes, &[])
+    };
+    assert_eq!(report(&third).result, VerifyResult::Pass);
+}
+
+#[test]
+fn isolation_and_digests_are_kept() {
+    let mut run = passing();
+    run.isolation = Some(receipt("partial"));
+    let outcomes = [GateOutcome::Ran(Box::new(run))];
+    let given = ReportInput {
+        plan_digest: Some(Digest::of(b"plan")),
+        patch_digest: Some(Digest::of(b"patch")),
+        tree: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
+        ..input(&outcomes, &[])
+    };
+    let report = report(&given);
+    assert_eq!(report.isolation[0].missing, [Layer::Landlock]);
+    let again: VerifyReport = serde_json::from_slice(&report.to_bytes().unwrap()).unwrap();
+    assert_eq!(again, report);
+}

@@ -1,0 +1,10 @@
+//! What a gate printed, made fit for a prompt: the same for the same failure, and short.
+
+mod diagnostics;
+mod excerpt;
+mod libtest;
+mod line;
+mod normalise;
+
+pub use excerpt::excerpt;
+pub use normalise::{Normaliser, normalise};

@@ -1,0 +1,152 @@
+//! Rust's test harness and its panics: what threads print in any order is put into one, and the frames of a
+//! backtrace that lie outside the repository are taken out.
+
+/// The lines, with each row of test results sorted, the outputs of failed tests sorted by name, and
+/// backtraces reduced to the repository's own frames.
+pub(super) fn settle(lines: Vec<String>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::with_capacity(lines.len());
+    let mut statuses: Vec<String> = Vec::new();
+    let mut sections: Vec<Vec<String>> = Vec::new();
+    let mut in_sections = false;
+    let mut rest = lines.into_iter().peekable();
+    while let Some(line) = rest.next() {
+        if is_status(&line) {
+            statuses.push(line);
+            continue;
+        }
+        statuses.sort_unstable();
+        out.append(&mut statuses);
+        if is_section_head(&line) {
+            in_sections = true;
+            sections.push(vec![line]);
+            continue;
+        }
+        if in_sections && (line == "failures:" || line.starts_with("test result: ")) {
+            in_sections = false;
+            flush(&mut sections, &mut out);
+        }
+        let into = match sections.last_mut() {
+            Some(section) if in_sections => section,
+            _ => &mut out,
+        };
+        if line == "stack backtrace:" {
+            let mut frames = vec![line];
+            while let Some(name) = rest.next_if(|next| is_frame_name(next)) {
+                let place = rest.next_if(|next| next.trim_start().starts_with("at "));
+                if let Some(place) = place
+                    && is_own(&place)
+                {
+                    frames.push(without_number(&name));
+                    frames.push(place);
+                }
+            }
+            rest.next_if(|next| next.starts_with("note: Some details are omitted"));
+            if frames.len() > 1 {
+                into.append(&mut frames);
+            }
+        } else {
+            into.push(line);
+        }
+    }
+    statuses.sort_unstable();
+    out.append(&mut statuses);
+    flush(&mut sections, &mut out);
+    out
+}
+
+/// Writes the sections in the order of their heads, one empty line after each.
+fn flush(sections: &mut Vec<Vec<String>>, out: &mut Vec<String>) {
+    sections.sort();
+    for mut section in sections.drain(..) {
+        while section.last().is_some_and(String::is_empty) {
+            section.pop();
+        }
+        out.append(&mut section);
+        out.push(String::new());
+    }
+}
+
+/// `test name ... ok`.
+fn is_status(line: &str) -> bool {
+    line.strip_prefix("test ").is_some_and(|rest| {
+        [" ... ok", " ... FAILED", " ... ignored"]
+            .iter()
+            .any(|end| rest.ends_with(end))
+    })
+}
+
+/// `---- name stdout ----`.
+fn is_section_head(line: &str) -> bool {
+    line.starts_with("---- ") && line.ends_with(" ----")
+}
+
+/// `   4: sum::one`.
+fn is_frame_name(line: &str) -> bool {
+    let text = line.trim_start();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    digits > 0 && text[digits..].starts_with(": ")
+}
+
+/// The frame's name without its number, which depends on how many frames the standard library has.
+fn without_number(line: &str) -> String {
+    let name = line.split_once(": ").map_or(line, |(_, name)| name);
+    format!("      {name}")
+}
+
+/// Whether a frame lies in the repository: its place is relative or in the copy.
+fn is_own(place: &str) -> bool {
+    let path = place.trim_start().trim_start_matches("at ");
+    !path.starts_with('/') && !path.starts_with("<home>") && !path.starts_with("<tmp>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settled(text: &str) -> String {
+        settle(text.lines().map(str::to_owned).collect()).join("\n")
+    }
+
+    #[test]
+    fn results_of_threads_are_sorted_where_they_stand() {
+        let text = "running 2 tests\ntest b ... ok\ntest a ... FAILED\n\ntest z ... ok";
+        assert_eq!(
+            settled(text),
+            "running 2 tests\ntest a ... FAILED\ntest b ... ok\n\ntest z ... ok"
+        );
+    }
+
+    #[test]
+    fn outputs_of_failed_tests_are_sorted_by_name() {
+        let one =
+            "failures:\n\n---- b stdout ----\n\nB\n\n---- a stdout ----\nA\n\n\nfailures:\n    a\n    b";
+        let two =
+            "failures:\n\n---- a stdout ----\nA\n\n---- b stdout ----\n\nB\n\n\nfailures:\n    a\n    b";
+        assert_eq!(settled(one), settled(two));
+        assert_eq!(
+            settled(one),
+            "failures:\n\n---- a stdout ----\nA\n\n---- b stdout ----\n\nB\n\nfailures:\n    a\n    b"
+        );
+    }
+
+    #[test]
+    fn sections_without_an_end_are_kept() {
+        assert_eq!(
+            settled("---- b stdout ----\nB\n---- a stdout ----\nA"),
+            "---- a stdout ----\nA\n\n---- b stdout ----\nB\n"
+        );
+    }
+
+    #[test]
+    fn a_backtrace_keeps_the_frames_of_the_repository() {
+        let text = "panicked\nstack backtrace:\n   0: core::panicking::panic\n             at /rustc/abc/library/core/src/panicking.rs:80:14\n   \
+                    1: sum::one\n             at ./src/lib.rs:2:20\n   2: noplace\nnote: Some details are omitted, run with x\nend";
+        assert_eq!(
+            settled(text),
+            "panicked\nstack backtrace:\n      sum::one\n             at ./src/lib.rs:2:20\nend"
+        );
+        let foreign =
+            "stack backtrace:\n   0: core::panicking::panic\n             at /rustc/a.rs:80:14\nend";
+        assert_eq!(settled(foreign), "end");
+    }
+}
