@@ -13,7 +13,7 @@ use crate::store::Ledger;
 
 /// The end of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct ChainHead {
     /// The number of the last event; 0 in an empty ledger.
     pub seq: u64,
     /// Its hash; [`Digest::ZERO`] in an empty ledger.
@@ -86,7 +86,7 @@ impl Ledger {
     /// # Errors
     ///
     /// Fails when the database cannot be read.
-    pub fn head(&self) -> Result<Head, LedgerError> {
+    pub fn head(&self) -> Result<ChainHead, LedgerError> {
         read_head(&self.connection).map_err(self.fail())
     }
 
@@ -134,7 +134,7 @@ impl Ledger {
     }
 }
 
-pub(crate) fn read_head(connection: &Connection) -> Result<Head, rusqlite::Error> {
+pub(crate) fn read_head(connection: &Connection) -> Result<ChainHead, rusqlite::Error> {
     connection
         .prepare_cached("SELECT seq, hash FROM chain_head WHERE id = 1")?
         .query_row([], |row| {
@@ -142,7 +142,7 @@ pub(crate) fn read_head(connection: &Connection) -> Result<Head, rusqlite::Error
             let hash: String = row.get(1)?;
             let seq = u64::try_from(seq).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, seq))?;
             let hash = hash.parse().map_err(|error| unreadable(1, error))?;
-            Ok(Head { seq, hash })
+            Ok(ChainHead { seq, hash })
         })
 }
 

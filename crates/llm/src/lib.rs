@@ -27,7 +27,7 @@ mod strategy;
 
 pub use backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
 pub use budget::{
-    Amount, BudgetLimits, Budgeted, CallBudget, CallBudget as Budget, HeldAmount, Limit, Price,
+    Amount, BudgetLimits, Budgeted, CallBudget, HeldAmount, Limit, Price,
 };
 pub use capability::{Capabilities, StructuredOutput};
 pub use cassette::{

@@ -12,7 +12,7 @@ use crucible_model::RepoPath;
 use crate::denied::denied_directory;
 use crate::error::PackError;
 use crate::mandatory::Mandatory;
-use crate::pack::{ContextPack, OmitReason, Omitted, PackVersion, PackedFile};
+use crate::pack::{ContextPack, OmittedReason, Omitted, PackVersion, PackedFile};
 use crate::request::{FileRequest, LineRange, Mode};
 use crate::snippet::{self, Input, Picked};
 use crate::source::{Entry, Source, SourceError};
@@ -98,18 +98,18 @@ fn fold(request: &FileRequest) -> Vec<Wanted<'_>> {
 
 /// Why one path has no row in `files`, with a word for the summary where the reason alone does not tell.
 struct Refusal {
-    reason: OmitReason,
+    reason: OmittedReason,
     detail: Option<String>,
 }
 
 impl Refusal {
-    fn plain(reason: OmitReason) -> Self {
+    fn plain(reason: OmittedReason) -> Self {
         Self { reason, detail: None }
     }
 
     fn denied(detail: String) -> Self {
         Self {
-            reason: OmitReason::Denied,
+            reason: OmittedReason::Denied,
             detail: Some(detail),
         }
     }
@@ -175,7 +175,7 @@ impl<'a> Packing<'a> {
             }
             match self.judge(path) {
                 Ok(allowed) => present.push((path, allowed.size)),
-                Err(refusal) if refusal.reason == OmitReason::NotFound => {}
+                Err(refusal) if refusal.reason == OmittedReason::NotFound => {}
                 Err(refusal) => {
                     self.omit(path.as_str().to_owned(), refusal);
                     self.placed.insert(path.clone());
@@ -264,9 +264,9 @@ impl<'a> Packing<'a> {
                 })?;
                 Ok(Allowed { size })
             }
-            Entry::Missing => Err(Refusal::plain(OmitReason::NotFound)),
+            Entry::Missing => Err(Refusal::plain(OmittedReason::NotFound)),
             Entry::NotAFile => Err(Refusal {
-                reason: OmitReason::InvalidRequest,
+                reason: OmittedReason::InvalidRequest,
                 detail: Some("is no regular file".to_owned()),
             }),
             Entry::LeavesRepository => Err(Refusal::denied("is a link out of the repository".to_owned())),
@@ -286,13 +286,13 @@ impl<'a> Packing<'a> {
     fn read_full(&self, path: &RepoPath, allowed: &Allowed) -> Result<(String, Decoded), Refusal> {
         let room = self.room()?;
         if room == 0 && allowed.size > 0 {
-            return Err(Refusal::plain(OmitReason::BudgetExceeded));
+            return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
         let bytes = self.source.read(path, room.saturating_add(1 + LOOK_AHEAD))?;
         self.refuse_secrets(path, &bytes)?;
         let decoded = decode(bytes, room);
         if decoded.text.is_empty() && decoded.extent == Extent::Prefix {
-            return Err(Refusal::plain(OmitReason::BudgetExceeded));
+            return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
         Ok((
             with_replacements(self.provenance.clone(), decoded.replaced),
@@ -309,7 +309,7 @@ impl<'a> Packing<'a> {
         let Some(ranges) = snippet::normalise(ranges) else {
             let detail = Some("asks for snippets without lines or with reversed lines".to_owned());
             return Err(Refusal {
-                reason: OmitReason::InvalidRequest,
+                reason: OmittedReason::InvalidRequest,
                 detail,
             });
         };
@@ -327,14 +327,14 @@ impl<'a> Packing<'a> {
                     self.refuse_secrets(path, &bytes)?;
                     break (lines, ranges);
                 }
-                Picked::OverBudget => return Err(Refusal::plain(OmitReason::BudgetExceeded)),
+                Picked::OverBudget => return Err(Refusal::plain(OmittedReason::BudgetExceeded)),
                 Picked::NeedsMore if reach >= DEEPEST_READ => {
                     let detail = format!(
                         "has {} bytes and its lines lie deeper than are looked for",
                         allowed.size
                     );
                     return Err(Refusal {
-                        reason: OmitReason::TooLarge,
+                        reason: OmittedReason::TooLarge,
                         detail: Some(detail),
                     });
                 }
@@ -343,7 +343,7 @@ impl<'a> Packing<'a> {
         };
         let decoded = decode(bytes, room);
         if decoded.extent == Extent::Prefix {
-            return Err(Refusal::plain(OmitReason::BudgetExceeded));
+            return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
         let why = format!("{}; {}", self.provenance, lines_of(&shown));
         Ok((with_replacements(why, decoded.replaced), decoded))
@@ -352,7 +352,7 @@ impl<'a> Packing<'a> {
     /// The bytes that are left, if another file is allowed at all.
     fn room(&self) -> Result<u64, Refusal> {
         if self.files.len() as u64 >= self.max_files {
-            return Err(Refusal::plain(OmitReason::BudgetExceeded));
+            return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
         Ok(self.remaining())
     }
@@ -386,7 +386,7 @@ impl<'a> Packing<'a> {
 fn required_refused(path: &RepoPath, refusal: Refusal) -> PackError {
     match refusal {
         Refusal {
-            reason: OmitReason::NotFound,
+            reason: OmittedReason::NotFound,
             ..
         } => PackError::MandatoryMissing { path: path.clone() },
         Refusal { reason, detail } => PackError::MandatoryRefused {

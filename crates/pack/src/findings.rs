@@ -3,7 +3,7 @@
 
 use crucible_model::{Code, Finding, Verdict};
 
-use crate::pack::{ContextPack, OmitReason};
+use crate::pack::{ContextPack, OmittedReason};
 
 /// One warning for each omission and each cut, in the order of the pack.
 #[must_use]
@@ -23,29 +23,29 @@ pub fn findings(pack: &ContextPack) -> Verdict {
     verdict
 }
 
-fn explain(reason: OmitReason) -> (Code, &'static str) {
+fn explain(reason: OmittedReason) -> (Code, &'static str) {
     match reason {
-        OmitReason::TooLarge => (
+        OmittedReason::TooLarge => (
             Code::new("pack-too-large"),
             "the lines lie too deep in the file; ask for earlier ones",
         ),
-        OmitReason::Denied => (
+        OmittedReason::Denied => (
             Code::new("pack-denied"),
             "this is never shown to a model; the summary says what forbids it",
         ),
-        OmitReason::Irrelevant => (
+        OmittedReason::Irrelevant => (
             Code::new("pack-irrelevant"),
             "name the file in the request if it is needed after all",
         ),
-        OmitReason::NotFound => (
+        OmittedReason::NotFound => (
             Code::new("pack-not-found"),
             "correct the path; it is relative to the repository's root",
         ),
-        OmitReason::InvalidRequest => (
+        OmittedReason::InvalidRequest => (
             Code::new("pack-invalid-request"),
             "ask for a regular file, and for snippets with line ranges [start, end] where start is not after end",
         ),
-        OmitReason::BudgetExceeded => (
+        OmittedReason::BudgetExceeded => (
             Code::new("pack-budget-exceeded"),
             "increase max_files or max_total_bytes, or move the file up in the request",
         ),
@@ -68,12 +68,12 @@ mod tests {
             truncated,
         };
         let reasons = [
-            OmitReason::TooLarge,
-            OmitReason::Denied,
-            OmitReason::Irrelevant,
-            OmitReason::NotFound,
-            OmitReason::InvalidRequest,
-            OmitReason::BudgetExceeded,
+            OmittedReason::TooLarge,
+            OmittedReason::Denied,
+            OmittedReason::Irrelevant,
+            OmittedReason::NotFound,
+            OmittedReason::InvalidRequest,
+            OmittedReason::BudgetExceeded,
         ];
         let pack = ContextPack {
             schema_version: PackVersion::V1,

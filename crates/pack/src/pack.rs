@@ -58,13 +58,13 @@ pub struct Omitted {
     /// The path as requested; where it is no path at all, control characters escaped and cut short.
     pub path: String,
     /// Why it is not there.
-    pub reason: OmitReason,
+    pub reason: OmittedReason,
 }
 
 /// Why a file is not in a pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OmitReason {
+pub enum OmittedReason {
     /// The wanted lines lie too deep in a huge file.
     TooLarge,
     /// The path is off limits, leaves the repository, holds a secret or cannot be read.
@@ -79,7 +79,7 @@ pub enum OmitReason {
     BudgetExceeded,
 }
 
-impl OmitReason {
+impl OmittedReason {
     /// The reason as the pack spells it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

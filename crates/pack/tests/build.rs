@@ -9,7 +9,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use crucible_pack::{ContextPack, Mandatory, OmitReason, PackError, build};
+use crucible_pack::{ContextPack, Mandatory, OmittedReason, PackError, build};
 use proptest::prelude::*;
 use support::{Fake, Node, full, lines, request};
 
@@ -34,7 +34,7 @@ fn paths(pack: &ContextPack) -> Vec<&str> {
     pack.files.iter().map(|file| file.path.as_str()).collect()
 }
 
-fn reasons(pack: &ContextPack) -> Vec<(&str, OmitReason)> {
+fn reasons(pack: &ContextPack) -> Vec<(&str, OmittedReason)> {
     pack.omitted
         .iter()
         .map(|row| (row.path.as_str(), row.reason))
@@ -131,7 +131,7 @@ fn elsewhere_each_contract_document_is_taken_where_present() {
     )
     .unwrap();
     assert_eq!(paths(&pack), ["PATCH_README.md"]);
-    assert_eq!(reasons(&pack), [("AGENTS.md", OmitReason::Denied)]);
+    assert_eq!(reasons(&pack), [("AGENTS.md", OmittedReason::Denied)]);
     assert!(Mandatory::where_present(&["../x"]).is_err());
 }
 
@@ -182,7 +182,7 @@ fn denied_places_missing_files_and_non_paths_each_get_their_row() {
     ];
     let pack = pack(&request(needs.map(full).to_vec(), 99, 999), &source);
     assert_eq!(paths(&pack), ["build", "to-a"]);
-    let denied = OmitReason::Denied;
+    let denied = OmittedReason::Denied;
     assert_eq!(
         reasons(&pack),
         [
@@ -194,11 +194,11 @@ fn denied_places_missing_files_and_non_paths_each_get_their_row() {
             ("", denied),
             ("nul\\0byte", denied),
             ("out", denied),
-            ("dir", OmitReason::InvalidRequest),
+            ("dir", OmittedReason::InvalidRequest),
             ("locked", denied),
             ("to-dist", denied),
             ("to-env", denied),
-            ("gone", OmitReason::NotFound),
+            ("gone", OmittedReason::NotFound),
             (".env", denied),
         ]
     );
@@ -225,7 +225,7 @@ fn secrets_are_left_out_also_where_a_cut_would_divide_them() {
         );
         assert_eq!(
             reasons(&pack),
-            [("a", OmitReason::Denied), ("b", OmitReason::Denied)],
+            [("a", OmittedReason::Denied), ("b", OmittedReason::Denied)],
             "{budget}"
         );
     }
@@ -258,7 +258,7 @@ fn a_huge_file_costs_what_the_budget_allows() {
     let pack = pack(&request(vec![full("huge"), full("more")], 9, 1_000), &source);
     assert_eq!(pack.files[0].content.len(), 1_000);
     assert!(pack.files[0].truncated);
-    assert_eq!(reasons(&pack), [("more", OmitReason::BudgetExceeded)]);
+    assert_eq!(reasons(&pack), [("more", OmittedReason::BudgetExceeded)]);
     assert!(source.bytes_read.get() <= 1_300, "{}", source.bytes_read.get());
 }
 
@@ -266,7 +266,7 @@ fn a_huge_file_costs_what_the_budget_allows() {
 fn lines_of_a_huge_file_are_looked_for_only_so_deep() {
     let source = Fake::default().with("huge", Node::Huge(300_000_000));
     let deep = pack(&request(vec![lines("huge", &[[5, 6]])], 9, 1_000), &source);
-    assert_eq!(reasons(&deep), [("huge", OmitReason::TooLarge)]);
+    assert_eq!(reasons(&deep), [("huge", OmittedReason::TooLarge)]);
     assert!(
         source.bytes_read.get() <= 32 * 1024 * 1024,
         "{}",
@@ -278,7 +278,7 @@ fn lines_of_a_huge_file_are_looked_for_only_so_deep() {
 fn lines_over_the_budget_are_noticed_early() {
     let source = Fake::of(&[("a", &"line\n".repeat(1_000_000))]);
     let pack = pack(&request(vec![lines("a", &[[1, 1_000_000]])], 9, 1_000), &source);
-    assert_eq!(reasons(&pack), [("a", OmitReason::BudgetExceeded)]);
+    assert_eq!(reasons(&pack), [("a", OmittedReason::BudgetExceeded)]);
     assert!(source.bytes_read.get() <= 64 * 1024);
 }
 
@@ -292,10 +292,10 @@ fn snippets_are_clamped_joined_and_said() {
     let bad = [lines("src/b.rs", &[]), lines("src/b.rs", &[[3, 2]])];
     for need in bad {
         let pack = pack(&request(vec![need], 9, 100), &source);
-        assert_eq!(reasons(&pack), [("src/b.rs", OmitReason::InvalidRequest)]);
+        assert_eq!(reasons(&pack), [("src/b.rs", OmittedReason::InvalidRequest)]);
     }
     let pack_two = pack(&request(vec![lines("src/b.rs", &[[1, 2]])], 9, 7), &source);
-    assert_eq!(reasons(&pack_two), [("src/b.rs", OmitReason::BudgetExceeded)]);
+    assert_eq!(reasons(&pack_two), [("src/b.rs", OmittedReason::BudgetExceeded)]);
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn the_budget_is_used_in_order_and_a_later_smaller_file_may_still_fit() {
         full("empty"),
         full("z"),
     ];
-    let over = OmitReason::BudgetExceeded;
+    let over = OmittedReason::BudgetExceeded;
     let pack_one = pack(&request(needs.clone(), 9, 6), &source);
     assert_eq!(paths(&pack_one), ["a", "b", "empty"]);
     assert_eq!(reasons(&pack_one), [("c", over), ("z", over)]);
@@ -350,7 +350,7 @@ fn a_cut_keeps_characters_whole_and_is_marked() {
         ("é", true)
     );
     let nothing = pack(&request(vec![full("a")], 9, 1), &source);
-    assert_eq!(reasons(&nothing), [("a", OmitReason::BudgetExceeded)]);
+    assert_eq!(reasons(&nothing), [("a", OmittedReason::BudgetExceeded)]);
     let text = String::from_utf8(cut.to_bytes().unwrap()).unwrap();
     assert!(text.contains(r#""truncated":true"#));
     let whole = pack(&request(vec![full("a")], 9, 5), &source);

@@ -40,8 +40,8 @@ const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
 const ANSWER_CUT: Code = Code::new("run-answer-cut");
 const SECRET_IN_ANSWER: Code = Code::new("run-secret-in-answer");
 
-/// How much of a refused answer the fixer is shown, in characters.
-const MAX_ANSWER_SHOWN: usize = 6000;
+/// How much of a refused patch the fixer is shown, in characters.
+const MAX_PATCH_SHOWN: usize = 4000;
 
 /// Advances a run until it is verified, blocked or failed, and tells where it stands. A run that already is
 /// changes nothing.
@@ -549,9 +549,7 @@ impl Engine<'_> {
     }
 
     fn brief(&self, outcome: &AttemptOutcome) -> Result<Brief, RunError> {
-        let answer = self
-            .dir
-            .read_text(&attempt_file(outcome.number, attempt::ANSWER))?;
+        let patch = self.dir.read_if_there(&attempt_file(outcome.number, attempt::PATCH))?.unwrap_or_default();
         let reasons = outcome
             .findings
             .iter()
@@ -561,7 +559,7 @@ impl Engine<'_> {
                 .map(|finding| format!("{} {}: {}", finding.code, finding.subject, finding.hint))
                 .collect(),
             output: outcome.output.clone(),
-            answer: answer.chars().take(MAX_ANSWER_SHOWN).collect(),
+            patch: String::from_utf8_lossy(&patch).chars().take(MAX_PATCH_SHOWN).collect(),
         })
     }
 

@@ -26,7 +26,7 @@ use crate::journal::Witness;
 use crate::layout::{self, RunDir};
 use crate::world::World;
 
-const CATALOGUE_UNCHECKED: Code = Code::new("behavior-catalog-unchecked");
+const CATALOGUE_UNCHECKED: Code = Code::new("run-behaviors-unchecked");
 
 /// How much a prompt holds of what one gate printed.
 const MAX_EXCERPT: ByteLimit = ByteLimit(3000);

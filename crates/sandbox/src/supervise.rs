@@ -81,7 +81,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     {
         let mut talk = pin!(async {
             tokio::join!(
-                
+                pump(stdout, &mut out, limits.runaway, &runaway),
                 pump(stderr, &mut err, limits.runaway, &runaway),
                 feed(stdin, watch.stdin),
                 converse(conversation, &mut report),

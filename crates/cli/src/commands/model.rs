@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crucible_host::config::Config;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    Amount, Backend, Budget, BudgetLimits, Cassette, CassetteHeader, CassetteSource, CassetteWriter,
+    Amount, Backend, BudgetLimits, CallBudget, Cassette, CassetteHeader, CassetteSource, CassetteWriter,
     ClientOptions, Context, Limit, ModelClient, Origin, Price, ProviderSettings, Recording, RetryPolicy,
     Reuse, construct,
 };
@@ -121,7 +121,7 @@ pub(crate) fn client(
             scanner: Scanner::builtin(),
             recording: Recording::To(Arc::new(writer)),
             retry,
-            budget: Budget::resumed(limits, used),
+            budget: CallBudget::resumed(limits, used),
             price: Price::Unknown,
         },
     ))
@@ -135,7 +135,7 @@ pub(crate) fn replaying(backend: Backend) -> ModelClient {
             scanner: Scanner::builtin(),
             recording: Recording::Off,
             retry: RetryPolicy::NEVER,
-            budget: Budget::new(BudgetLimits::calls(u64::MAX)),
+            budget: CallBudget::new(BudgetLimits::calls(u64::MAX)),
             price: Price::Unknown,
         },
     )

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::pack::{OmitReason, Omitted, PackedFile};
+use crate::pack::{OmittedReason, Omitted, PackedFile};
 
 use super::Refusal;
 
@@ -42,7 +42,7 @@ impl Tally {
         if omitted.is_empty() {
             text.push_str("Nothing was omitted.");
         } else {
-            let mut counts: BTreeMap<OmitReason, u64> = BTreeMap::new();
+            let mut counts: BTreeMap<OmittedReason, u64> = BTreeMap::new();
             for row in omitted {
                 *counts.entry(row.reason).or_default() += 1;
             }

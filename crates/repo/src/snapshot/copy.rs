@@ -171,7 +171,9 @@ impl Work<'_> {
         let link = match self.source.read_link(path) {
             Ok(link) => link,
             // Not the last part is the link, but one before it.
-            Err(Errno::LOOP | Errno::INVAL) => return Ok(Outcome::Omitted(OmitReason::BehindLink)),
+            Err(Errno::LOOP | Errno::NOTDIR | Errno::INVAL) => {
+                return Ok(Outcome::Omitted(OmitReason::BehindLink));
+            }
             Err(Errno::NOENT) => return Ok(Outcome::Omitted(OmitReason::Missing)),
             Err(errno) => return Err(self.source.fail("read the link", path, errno)),
         };

@@ -74,8 +74,8 @@ async fn every_kind_of_honest_change_agrees() {
 
 #[tokio::test]
 async fn a_hunk_that_git_moves_is_refused() {
-    // It says line 1 and fits at line 4: git moves it, the text does not.
-    let raw = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,4 +1,4 @@\n 4\n-5\n+five\n 6\n 7\n";
+    // It says line 2 and fits at line 4: git moves it, the text does not.
+    let raw = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -2,4 +2,4 @@\n 4\n-5\n+five\n 6\n 7\n";
     assert_eq!(
         case(FILES, raw).await.subjects().await,
         ["repo-tree-differs the patch"]

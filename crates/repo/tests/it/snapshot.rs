@@ -225,17 +225,7 @@ async fn writing_to_the_copy_never_reaches_the_original() {
 
 #[tokio::test]
 async fn the_copy_gets_a_repository_of_its_own() {
-    let repo = Repo::with(&[
-        (
-            "a", "a
-",
-        ),
-        (
-            ".gitignore",
-            "*.log
-",
-        ),
-    ]);
+    let repo = Repo::with(&[("a", "a\r\n"), (".gitignore", "*.log\n")]);
     repo.write("kept.log", "tracked though ignored\n");
     repo.git(["add", "-f", "kept.log"]);
     repo.git(["commit", "-q", "-m", "log"]);

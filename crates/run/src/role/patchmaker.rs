@@ -17,8 +17,9 @@ pub(crate) struct Brief {
     pub(crate) reasons: Vec<String>,
     /// What the gates printed, bounded and normalised; empty where they did not run.
     pub(crate) output: String,
-    /// The answer that was refused, bounded; empty where it is not worth showing.
-    pub(crate) answer: String,
+    /// The change that was refused, as a patch, bounded; empty where there was none. The whole answer is not shown:
+    /// small models copy what they see.
+    pub(crate) patch: String,
 }
 
 /// The conversation that asks for a change.
@@ -101,15 +102,15 @@ fn user(
         );
     }
     if let Some(brief) = brief {
-        prompt = prompt.ours("\nYour previous answer was refused.\n");
-        if !brief.answer.is_empty() {
-            prompt = prompt.untrusted("your previous answer", &Untrusted::new(brief.answer.clone()));
+        prompt = prompt.ours("\nA first answer was refused; the editable files above are unchanged.\n");
+        if !brief.patch.is_empty() {
+            prompt = prompt.untrusted("the refused change", &Untrusted::new(brief.patch.clone()));
         }
         prompt = prompt.untrusted("why it was refused", &Untrusted::new(brief.reasons.join("\n")));
         if !brief.output.is_empty() {
             prompt = prompt.untrusted("what the checks printed", &Untrusted::new(brief.output.clone()));
         }
-        prompt = prompt.ours("\nAnswer again, and mend exactly this.\n");
+        prompt = prompt.ours("\nAnswer again in another way that avoids this.\n");
     }
     match format {
         EditFormat::WholeFile => prompt.ours("\nAnswer with the complete changed file.\n"),

@@ -1,3 +1,5 @@
+//! Tests of the bundle: what it holds, what it never holds, and that its bytes repeat.
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::symlink;

@@ -1,3 +1,5 @@
+//! Tests of the judge of gates: what passes and what never does.
+
 use crucible_model::{Level, Outcome};
 use crucible_sandbox::IsolationReceipt;
 

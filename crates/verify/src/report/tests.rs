@@ -1,3 +1,5 @@
+//! Tests of the verify report: its shape and its result.
+
 use crucible_model::{Finding, Verdict};
 
 use super::*;

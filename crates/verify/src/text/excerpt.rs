@@ -107,56 +107,72 @@ fn weigh(lines: &[&str]) -> Vec<Weight> {
     weights
 }
 
+/// With these a failure begins.
+const KEY_STARTS: &[&str] = &[
+    "error[",
+    "error:",
+    "--- FAIL:",
+    "E  ",
+    "Error:",
+    "not ok ",
+    "FATAL",
+    "fatal:",
+    "✗ ",
+    "✕ ",
+    "● ",
+];
+
+/// These stand in the line that says what failed.
+const KEY_WORDS: &[&str] = &[
+    "panicked at",
+    "): error TS",
+    "SyntaxError:",
+    ": error:",
+    "AssertionError",
+];
+
+/// With these a failure goes on.
+const DETAIL_STARTS: &[&str] = &[
+    "left:",
+    "right:",
+    "assertion ",
+    "> ",
+    "expected",
+    "actual",
+    "+ ",
+    "- ",
+    "-->",
+    "= note:",
+    "= help:",
+];
+
+const DETAIL_WORDS: &[&str] = &["Error: ", "error: ", "Exception"];
+
+/// With these a tool sums up.
+const SUMMARY_STARTS: &[&str] = &[
+    "test result: FAILED",
+    "FAILED ",
+    "ERROR ",
+    "failures:",
+    "FAIL",
+    "ERROR:",
+    "---- ",
+];
+
+const SUMMARY_WORDS: &[&str] = &[" ... FAILED", "could not compile", " failed, ", " failed in "];
+
 fn weight(line: &str) -> Weight {
     let text = line.trim_start();
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| text.starts_with(prefix));
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if starts(&[
-        "error[",
-        "error:",
-        "--- FAIL:",
-        "E  ",
-        "Error:",
-        "not ok ",
-        "FATAL",
-        "fatal:",
-        "✗ ",
-        "✕ ",
-        "● ",
-    ]) || has(&[
-        "panicked at",
-        "): error TS",
-        "SyntaxError:",
-        ": error:",
-        "AssertionError",
-    ]) || is_go_position(text)
-        || is_python_exception(text)
-    {
+    // What tests print follows; that cargo ended because of them tells nothing.
+    if text.starts_with("error: test failed, to rerun") {
+        Weight::Noise
+    } else if starts(KEY_STARTS) || has(KEY_WORDS) || is_go_position(text) || is_python_exception(text) {
         Weight::Key
-    } else if starts(&[
-        "left:",
-        "right:",
-        "assertion ",
-        "> ",
-        "expected",
-        "actual",
-        "+ ",
-        "- ",
-        "-->",
-        "= note:",
-        "= help:",
-    ]) || has(&["Error: ", "error: ", "Exception"])
-    {
+    } else if starts(DETAIL_STARTS) || has(DETAIL_WORDS) {
         Weight::Detail
-    } else if starts(&[
-        "test result: FAILED",
-        "FAILED ",
-        "ERROR ",
-        "failures:",
-        "FAIL",
-        "---- ",
-    ]) || has(&[" ... FAILED", "could not compile", " failed, ", " failed in "])
-    {
+    } else if starts(SUMMARY_STARTS) || has(SUMMARY_WORDS) {
         Weight::Summary
     } else {
         Weight::Noise
