@@ -39,11 +39,7 @@ pub(crate) fn main() -> ExitCode {
     let parsed = match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
-            let status = if error.use_stderr() {
-                ExitStatus::Usage
-            } else {
-                ExitStatus::Success
-            };
+            let status = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Success };
             let _closed_pipe_is_fine = error.print();
             return ExitCode::from(status.code());
         }
@@ -51,11 +47,7 @@ pub(crate) fn main() -> ExitCode {
     let env = Environment::capture();
     let output = Output::new(&env, parsed.json);
     let result = clock_from(&env).map_err(CommandError::from).and_then(|clock| {
-        let app = App {
-            env,
-            clock,
-            output: output.clone(),
-        };
+        let app = App { env, clock, output: output.clone() };
         parsed.command.run(&app)
     });
     let status = result.unwrap_or_else(|error| {
@@ -74,20 +66,11 @@ impl App {
 
     /// `$CRUCIBLE_HOME`, where the ledger and the runs lie.
     pub(crate) fn home(&self) -> Result<PathBuf, CommandError> {
-        let named = |name: &str| {
-            self.env
-                .get_os(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
+        let named = |name: &str| self.env.get_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         if let Some(home) = named("CRUCIBLE_HOME") {
             return Ok(home);
         }
-        if self
-            .env
-            .get_os("CRUCIBLE_HOME")
-            .is_some_and(|value| !value.is_empty())
-        {
+        if self.env.get_os("CRUCIBLE_HOME").is_some_and(|value| !value.is_empty()) {
             return Err(CommandError::usage("CRUCIBLE_HOME is not an absolute path")
                 .hint("Set it to a path that begins with `/`."));
         }
@@ -115,10 +98,8 @@ impl App {
 
     /// The spawner; its inner stage is this very program.
     pub(crate) fn sandbox(&self) -> Sandbox {
-        let launcher = std::env::current_exe().ok().map(|program| Launcher {
-            program,
-            args: vec![INNER_STAGE.into()],
-        });
+        let launcher =
+            std::env::current_exe().ok().map(|program| Launcher { program, args: vec![INNER_STAGE.into()] });
         Sandbox::new(launcher, &self.env)
     }
 
@@ -133,10 +114,8 @@ impl App {
         &self,
         work: impl Future<Output = Result<T, CommandError>>,
     ) -> Result<T, CommandError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
                 CommandError::new(
                     ExitStatus::Refused,
                     format!("the program's event loop cannot start: {error}"),
@@ -158,10 +137,8 @@ pub(crate) fn strength(config: &Config) -> Result<Strength, CommandError> {
         Some("required") => Ok(Strength::Required),
         Some("best-effort") => Ok(Strength::BestEffort),
         Some("off") => Ok(Strength::Off),
-        other => Err(
-            CommandError::usage(format!("sandbox.strength is {:?}", other.unwrap_or_default()))
-                .hint("It takes required, best-effort or off."),
-        ),
+        other => Err(CommandError::usage(format!("sandbox.strength is {:?}", other.unwrap_or_default()))
+            .hint("It takes required, best-effort or off.")),
     }
 }
 

@@ -23,12 +23,7 @@ pub(crate) struct CommandError {
 
 impl CommandError {
     pub(crate) fn new(status: ExitStatus, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            message: message.into(),
-            hints: Vec::new(),
-            budget_exhausted: false,
-        }
+        Self { status, message: message.into(), hints: Vec::new(), budget_exhausted: false }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -147,10 +142,7 @@ impl From<RepoError> for CommandError {
             RepoError::Sandbox(_) => ExitStatus::Refused,
         };
         // git's own words may quote a URL with credentials.
-        let message = crucible_secrets::Scanner::builtin()
-            .redact(&error.to_string())
-            .text
-            .into_owned();
+        let message = crucible_secrets::Scanner::builtin().redact(&error.to_string()).text.into_owned();
         Self::new(status, message)
     }
 }
@@ -167,10 +159,7 @@ impl From<LlmError> for CommandError {
             | LlmError::BudgetExceeded { .. } => ExitStatus::Provider,
         };
         let budget_exhausted = matches!(error, LlmError::BudgetExceeded { .. });
-        Self {
-            budget_exhausted,
-            ..Self::new(status, error.to_string())
-        }
+        Self { budget_exhausted, ..Self::new(status, error.to_string()) }
     }
 }
 

@@ -35,11 +35,7 @@ impl Output {
         let plain =
             env.get("NO_COLOR").is_some_and(|value| !value.is_empty()) || env.get("TERM") == Some("dumb");
         let live = std::io::stderr().is_terminal() && env.get("TERM") != Some("dumb");
-        Self {
-            format,
-            colour: live && !plain,
-            live,
-        }
+        Self { format, colour: live && !plain, live }
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -54,10 +50,7 @@ impl Output {
     /// The result as JSON, one document with a final newline.
     pub(crate) fn json<T: Serialize>(&self, value: &T) -> Result<(), CommandError> {
         let text = serde_json::to_string_pretty(value).map_err(|error| {
-            CommandError::new(
-                ExitStatus::Refused,
-                format!("the result has no JSON form: {error}"),
-            )
+            CommandError::new(ExitStatus::Refused, format!("the result has no JSON form: {error}"))
         })?;
         self.line(&text);
         Ok(())
@@ -112,21 +105,12 @@ impl Output {
             Level::Warning => self.paint("33", "warning"),
             Level::Info => self.paint("36", "info"),
         };
-        format!(
-            "{level} {}: {}\n    {}",
-            finding.code,
-            escaped(&finding.subject),
-            escaped(&finding.hint)
-        )
+        format!("{level} {}: {}\n    {}", finding.code, escaped(&finding.subject), escaped(&finding.hint))
     }
 
     /// Text in a colour, where colours are wanted.
     pub(crate) fn paint(&self, colour: &str, text: &str) -> String {
-        if self.colour {
-            format!("\u{1b}[{colour}m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.colour { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 }
 

@@ -17,11 +17,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(output: &Output) -> Self {
-        Self {
-            output: output.clone(),
-            spinner: None,
-            last_seq: 0,
-        }
+        Self { output: output.clone(), spinner: None, last_seq: 0 }
     }
 
     /// Takes the spinner off the terminal.

@@ -30,13 +30,8 @@ const VARIABLES: [(&str, &str); 3] = [
 ];
 
 /// Keys that decide where data and keys go or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 5] = [
-    "paths.runs_root",
-    "sandbox.strength",
-    "llm.claude-cli.binary",
-    "llm.*.api_key_env",
-    "llm.*.base_url",
-];
+const NOT_FOR_PROJECTS: [&str; 5] =
+    ["paths.runs_root", "sandbox.strength", "llm.claude-cli.binary", "llm.*.api_key_env", "llm.*.base_url"];
 
 /// Where an effective value comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -151,15 +146,9 @@ impl ConfigFiles {
                 break;
             }
         }
-        let base = env
-            .get("XDG_CONFIG_HOME")
-            .filter(|dir| dir.starts_with('/'))
-            .map(PathBuf::from);
+        let base = env.get("XDG_CONFIG_HOME").filter(|dir| dir.starts_with('/')).map(PathBuf::from);
         let base = base.or_else(|| env.home().map(|home| home.join(".config")));
-        Self {
-            project,
-            user: base.unwrap_or_default().join("crucible/config.toml"),
-        }
+        Self { project, user: base.unwrap_or_default().join("crucible/config.toml") }
     }
 }
 
@@ -177,21 +166,12 @@ impl Config {
         env: &Environment,
         flags: &[(&str, String)],
     ) -> Result<Self, ConfigError> {
-        let mut config = Self {
-            settings: BTreeMap::new(),
-            templates: Vec::new(),
-        };
+        let mut config = Self { settings: BTreeMap::new(), templates: Vec::new() };
         for (key, value) in flatten(parse("the defaults", defaults)?) {
             if key.contains(".*.") {
                 config.templates.push((key, value));
             } else {
-                config.settings.insert(
-                    key,
-                    Setting {
-                        value,
-                        source: SettingSource::Default,
-                    },
-                );
+                config.settings.insert(key, Setting { value, source: SettingSource::Default });
             }
         }
         if files.user.is_file() {
@@ -212,21 +192,13 @@ impl Config {
     /// A text, or `None` where it is not set.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {
-        self.settings
-            .get(key)?
-            .value
-            .as_str()
-            .filter(|text| !text.is_empty())
+        self.settings.get(key)?.value.as_str().filter(|text| !text.is_empty())
     }
 
     /// A whole number, zero or larger; a negative one counts as zero.
     #[must_use]
     pub fn number(&self, key: &str) -> u64 {
-        let value = self
-            .settings
-            .get(key)
-            .and_then(|setting| setting.value.as_integer())
-            .unwrap_or_default();
+        let value = self.settings.get(key).and_then(|setting| setting.value.as_integer()).unwrap_or_default();
         u64::try_from(value).unwrap_or_default()
     }
 
@@ -234,33 +206,21 @@ impl Config {
     #[must_use]
     pub fn fraction(&self, key: &str) -> Option<f64> {
         let value = &self.settings.get(key)?.value;
-        value
-            .as_float()
-            .or_else(|| value.as_integer().map(|whole| whole as f64))
+        value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
     }
 
     /// A list of texts.
     #[must_use]
     pub fn list(&self, key: &str) -> Vec<String> {
-        let list = self
-            .settings
-            .get(key)
-            .and_then(|setting| setting.value.as_array());
-        list.into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect()
+        let list = self.settings.get(key).and_then(|setting| setting.value.as_array());
+        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
     /// The names that users gave to tables below `table`, such as the gates.
     #[must_use]
     pub fn names_below(&self, table: &str) -> Vec<String> {
         let prefix = format!("{table}.");
-        let below = self
-            .settings
-            .keys()
-            .filter_map(|key| key.strip_prefix(&prefix)?.split_once('.'));
+        let below = self.settings.keys().filter_map(|key| key.strip_prefix(&prefix)?.split_once('.'));
         let mut names: Vec<String> = below.map(|(name, _)| name.to_owned()).collect();
         names.dedup();
         names
@@ -280,10 +240,8 @@ impl Config {
     fn read_file(&mut self, path: &Path, as_project_of: Option<&Path>) -> Result<(), ConfigError> {
         let origin = path.display().to_string();
         let bytes = read_up_to(path, MAX_FILE)?;
-        let text = String::from_utf8(bytes).map_err(|_| ConfigError::Syntax {
-            origin: origin.clone(),
-            message: "it is not UTF-8".into(),
-        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| ConfigError::Syntax { origin: origin.clone(), message: "it is not UTF-8".into() })?;
         for (key, value) in flatten(parse(&origin, &text)?) {
             if let Some(user_file) = as_project_of
                 && is_not_for_projects(&key, &value)
@@ -316,11 +274,8 @@ impl Config {
 
     /// Reads text from the environment or a flag as the type that the key takes.
     fn typed(&self, key: &str, text: &str, origin: &str) -> Result<Value, ConfigError> {
-        let wrong = |expected| ConfigError::WrongType {
-            origin: origin.to_owned(),
-            key: key.to_owned(),
-            expected,
-        };
+        let wrong =
+            |expected| ConfigError::WrongType { origin: origin.to_owned(), key: key.to_owned(), expected };
         let default = self.default_of(key).ok_or_else(|| self.unknown(key, origin))?;
         Ok(match default {
             Value::Integer(_) => Value::Integer(text.parse().map_err(|_| wrong("a whole number"))?),
@@ -339,11 +294,8 @@ impl Config {
         origin: &str,
     ) -> Result<(), ConfigError> {
         let default = self.default_of(key).ok_or_else(|| self.unknown(key, origin))?;
-        let wrong = |expected| ConfigError::WrongType {
-            origin: origin.to_owned(),
-            key: key.to_owned(),
-            expected,
-        };
+        let wrong =
+            |expected| ConfigError::WrongType { origin: origin.to_owned(), key: key.to_owned(), expected };
         let value = match (&default, value) {
             (Value::Float(_), Value::Integer(whole)) => Value::Float(whole as f64),
             (default, value) if default.same_type(&value) => value,
@@ -355,10 +307,7 @@ impl Config {
         if matches!(&value, Value::Array(items) if !items.iter().all(Value::is_str)) {
             return Err(wrong("a list of texts"));
         }
-        if let Some((pattern, _)) = self
-            .templates
-            .iter()
-            .find(|(pattern, _)| matches_template(pattern, key))
+        if let Some((pattern, _)) = self.templates.iter().find(|(pattern, _)| matches_template(pattern, key))
         {
             self.fill_template(&pattern.clone(), key);
         }
@@ -371,51 +320,27 @@ impl Config {
         let Some((table, _)) = pattern.split_once(".*.") else {
             return;
         };
-        let Some(name) = key
-            .strip_prefix(table)
-            .and_then(|rest| rest.get(1..)?.split('.').next())
-        else {
+        let Some(name) = key.strip_prefix(table).and_then(|rest| rest.get(1..)?.split('.').next()) else {
             return;
         };
         for (template, default) in &self.templates {
             if let Some(field) = template.strip_prefix(&format!("{table}.*.")) {
-                let setting = Setting {
-                    value: default.clone(),
-                    source: SettingSource::Default,
-                };
-                self.settings
-                    .entry(format!("{table}.{name}.{field}"))
-                    .or_insert(setting);
+                let setting = Setting { value: default.clone(), source: SettingSource::Default };
+                self.settings.entry(format!("{table}.{name}.{field}")).or_insert(setting);
             }
         }
     }
 
     fn default_of(&self, key: &str) -> Option<Value> {
-        let template = || {
-            self.templates
-                .iter()
-                .find(|(pattern, _)| matches_template(pattern, key))
-        };
-        self.settings
-            .get(key)
-            .map(|setting| setting.value.clone())
-            .or_else(|| Some(template()?.1.clone()))
+        let template = || self.templates.iter().find(|(pattern, _)| matches_template(pattern, key));
+        self.settings.get(key).map(|setting| setting.value.clone()).or_else(|| Some(template()?.1.clone()))
     }
 
     fn unknown(&self, key: &str, origin: &str) -> ConfigError {
-        let nearest = self
-            .settings
-            .keys()
-            .map(|known| (distance(known, key), known))
-            .min();
-        let nearest = nearest
-            .filter(|(distance, _)| *distance <= key.len() / 2)
-            .map(|(_, known)| known.clone());
-        ConfigError::UnknownKey {
-            origin: origin.to_owned(),
-            key: key.to_owned(),
-            nearest,
-        }
+        let nearest = self.settings.keys().map(|known| (distance(known, key), known)).min();
+        let nearest =
+            nearest.filter(|(distance, _)| *distance <= key.len() / 2).map(|(_, known)| known.clone());
+        ConfigError::UnknownKey { origin: origin.to_owned(), key: key.to_owned(), nearest }
     }
 }
 
@@ -425,37 +350,27 @@ pub fn variable_of(key: &str) -> String {
     if let Some((_, variable)) = VARIABLES.iter().find(|(known, _)| *known == key) {
         return (*variable).to_owned();
     }
-    let provider = key
-        .strip_prefix("llm.")
-        .and_then(|rest| rest.strip_suffix(".base_url"));
+    let provider = key.strip_prefix("llm.").and_then(|rest| rest.strip_suffix(".base_url"));
     let name = provider.map_or_else(|| key.to_owned(), |provider| format!("{provider}.base_url"));
     format!("CRUCIBLE_{}", name.replace(['.', '-'], "_").to_uppercase())
 }
 
 fn is_not_for_projects(key: &str, value: &Value) -> bool {
-    let listed = NOT_FOR_PROJECTS
-        .iter()
-        .any(|pattern| *pattern == key || matches_template(pattern, key));
+    let listed = NOT_FOR_PROJECTS.iter().any(|pattern| *pattern == key || matches_template(pattern, key));
     let stays_here = key.ends_with(".base_url") && value.as_str().is_some_and(is_loopback_url);
     listed && !stays_here
 }
 
 /// Whether a URL can only reach this machine.
 fn is_loopback_url(url: &str) -> bool {
-    let rest = url
-        .strip_prefix("http://")
-        .or_else(|| url.strip_prefix("https://"));
-    let authority = rest
-        .and_then(|rest| rest.split(['/', '?', '#', '\\']).next())
-        .unwrap_or_default();
-    let host = authority
-        .strip_suffix(|c: char| c.is_ascii_digit())
-        .map_or(authority, |_| {
-            authority
-                .rsplit_once(':')
-                .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
-                .map_or(authority, |(host, _)| host)
-        });
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let authority = rest.and_then(|rest| rest.split(['/', '?', '#', '\\']).next()).unwrap_or_default();
+    let host = authority.strip_suffix(|c: char| c.is_ascii_digit()).map_or(authority, |_| {
+        authority
+            .rsplit_once(':')
+            .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+            .map_or(authority, |(host, _)| host)
+    });
     matches!(host, "localhost" | "127.0.0.1" | "[::1]")
 }
 
@@ -471,11 +386,10 @@ fn matches_template(pattern: &str, key: &str) -> bool {
 }
 
 fn parse(origin: &str, text: &str) -> Result<toml::Table, ConfigError> {
-    text.parse()
-        .map_err(|error: toml::de::Error| ConfigError::Syntax {
-            origin: origin.to_owned(),
-            message: error.to_string().trim_end().to_owned(),
-        })
+    text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
+        origin: origin.to_owned(),
+        message: error.to_string().trim_end().to_owned(),
+    })
 }
 
 /// Every leaf of a table with its dotted key. Names that themselves hold a dot keep it; no key of ours has one.
@@ -484,11 +398,9 @@ fn flatten(table: toml::Table) -> Vec<(String, Value)> {
     let mut open: Vec<(String, Value)> = table.into_iter().collect();
     while let Some((key, value)) = open.pop() {
         match value {
-            Value::Table(inner) => open.extend(
-                inner
-                    .into_iter()
-                    .map(|(name, value)| (format!("{key}.{name}"), value)),
-            ),
+            Value::Table(inner) => {
+                open.extend(inner.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)))
+            }
             leaf => leaves.push((key, leaf)),
         }
     }
@@ -547,16 +459,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config.toml");
         crate::fs::write_atomic(&path, project.as_bytes()).unwrap();
-        let files = ConfigFiles {
-            project: Some(path),
-            user: dir.path().join("user.toml"),
-        };
-        Config::load(
-            DEFAULTS,
-            &files,
-            &Environment::from_pairs(env.iter().copied(), "/"),
-            flags,
-        )
+        let files = ConfigFiles { project: Some(path), user: dir.path().join("user.toml") };
+        Config::load(DEFAULTS, &files, &Environment::from_pairs(env.iter().copied(), "/"), flags)
     }
 
     #[test]
@@ -576,10 +480,7 @@ mod tests {
             ("env".into(), "environment CRUCIBLE_LLM_PROVIDER".into())
         );
         let flags = [("llm.provider", "flag".to_owned())];
-        assert_eq!(
-            at(&load(file, &env, &flags).unwrap()),
-            ("flag".into(), "flag --provider".into())
-        );
+        assert_eq!(at(&load(file, &env, &flags).unwrap()), ("flag".into(), "flag --provider".into()));
     }
 
     #[test]
@@ -596,9 +497,7 @@ mod tests {
         ] {
             assert!(load(bad, &[], &[]).is_err(), "{bad}");
         }
-        let error = load("[run]\nmax_iteration = 3", &[], &[])
-            .unwrap_err()
-            .to_string();
+        let error = load("[run]\nmax_iteration = 3", &[], &[]).unwrap_err().to_string();
         assert!(error.contains("did you mean `run.max_iterations`"), "{error}");
         assert!(load("", &[("CRUCIBLE_RUN_MAX_ITERATIONS", "many")], &[]).is_err());
     }
@@ -612,24 +511,15 @@ mod tests {
             "[llm.gateway]\nbase_url = \"http://localhost.collector.example:80/v1\"",
             "[llm.gateway]\nbase_url = \"http://127.0.0.1:80@collector.example:80/v1\"",
         ] {
-            assert!(
-                matches!(load(bad, &[], &[]), Err(ConfigError::NotForProjects { .. })),
-                "{bad}"
-            );
+            assert!(matches!(load(bad, &[], &[]), Err(ConfigError::NotForProjects { .. })), "{bad}");
         }
         let fine = load("[llm.gateway]\nbase_url = \"http://localhost:9000/v1\"", &[], &[]).unwrap();
-        assert_eq!(
-            fine.text("llm.gateway.base_url"),
-            Some("http://localhost:9000/v1")
-        );
+        assert_eq!(fine.text("llm.gateway.base_url"), Some("http://localhost:9000/v1"));
     }
 
     #[test]
     fn the_variable_of_a_base_url_leaves_out_its_section() {
         assert_eq!(variable_of("llm.gateway.base_url"), "CRUCIBLE_GATEWAY_BASE_URL");
-        assert_eq!(
-            variable_of("llm.claude-cli.model"),
-            "CRUCIBLE_LLM_CLAUDE_CLI_MODEL"
-        );
+        assert_eq!(variable_of("llm.claude-cli.model"), "CRUCIBLE_LLM_CLAUDE_CLI_MODEL");
     }
 }

@@ -15,10 +15,7 @@ pub struct Environment {
 impl Environment {
     /// Captures the environment of this process. Called once, by `cli`.
     #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place that reads the environment"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
     pub fn capture() -> Self {
         Self {
             variables: std::env::vars_os().collect(),
@@ -35,14 +32,8 @@ impl Environment {
         K: Into<OsString>,
         V: Into<OsString>,
     {
-        let variables = pairs
-            .into_iter()
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect();
-        Self {
-            variables,
-            working_directory: working_directory.into(),
-        }
+        let variables = pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { variables, working_directory: working_directory.into() }
     }
 
     /// A variable, where it is set and UTF-8.
@@ -59,9 +50,7 @@ impl Environment {
 
     /// Every variable, by name.
     pub fn pairs(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.variables
-            .iter()
-            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+        self.variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
     /// The working directory the command began in.
@@ -73,33 +62,25 @@ impl Environment {
     /// The user's home directory, where one is set.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
-        self.get_os("HOME")
-            .filter(|home| !home.is_empty())
-            .map(PathBuf::from)
+        self.get_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
     }
 
     /// The absolute directories of `PATH`; relative entries would follow the working directory and are left out.
     #[must_use]
     pub fn path_dirs(&self) -> Vec<PathBuf> {
         let path = self.get_os("PATH").unwrap_or_default();
-        std::env::split_paths(path)
-            .filter(|dir| dir.is_absolute())
-            .collect()
+        std::env::split_paths(path).filter(|dir| dir.is_absolute()).collect()
     }
 
     /// The first executable file of this name on `PATH`; a name with a `/` is looked up as it is.
     #[must_use]
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         let is_program = |path: &PathBuf| {
-            path.metadata()
-                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+            path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
         };
         if name.contains('/') {
             return Some(self.working_directory.join(name)).filter(is_program);
         }
-        self.path_dirs()
-            .into_iter()
-            .map(|dir| dir.join(name))
-            .find(is_program)
+        self.path_dirs().into_iter().map(|dir| dir.join(name)).find(is_program)
     }
 }

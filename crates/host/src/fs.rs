@@ -36,11 +36,7 @@ pub enum FsError {
 
 impl FsError {
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        Self::Io {
-            action,
-            path: path.to_owned(),
-            source,
-        }
+        Self::Io { action, path: path.to_owned(), source }
     }
 
     /// Whether the thing simply is not there.
@@ -67,15 +63,9 @@ pub struct Prefix {
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
     let parent = parent_of(path);
     let fail = |source| FsError::io("write", path, source);
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".tmp-")
-        .tempfile_in(parent)
-        .map_err(fail)?;
+    let mut temporary = tempfile::Builder::new().prefix(".tmp-").tempfile_in(parent).map_err(fail)?;
     temporary.write_all(bytes).map_err(fail)?;
-    temporary
-        .as_file()
-        .set_permissions(Permissions::from_mode(0o644))
-        .map_err(fail)?;
+    temporary.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(fail)?;
     temporary.as_file().sync_all().map_err(fail)?;
     temporary.persist(path).map_err(|error| fail(error.error))?;
     sync_directory(parent)
@@ -90,18 +80,10 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
 pub fn append_durable(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
     let fail = |source| FsError::io("append to", path, source);
     let is_new = !path.exists();
-    let mut file = File::options()
-        .append(true)
-        .create(true)
-        .open(path)
-        .map_err(fail)?;
+    let mut file = File::options().append(true).create(true).open(path).map_err(fail)?;
     file.write_all(bytes).map_err(fail)?;
     file.sync_data().map_err(fail)?;
-    if is_new {
-        sync_directory(parent_of(path))
-    } else {
-        Ok(())
-    }
+    if is_new { sync_directory(parent_of(path)) } else { Ok(()) }
 }
 
 /// Makes a directory and its parents, for this user alone where they are new.
@@ -129,10 +111,7 @@ pub fn read_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
         .and_then(|file| file.take(limit.0.saturating_add(1)).read_to_end(&mut bytes))
         .map_err(|source| FsError::io("read", path, source))?;
     if bytes.len() as u64 > limit.0 {
-        return Err(FsError::TooLarge {
-            path: path.to_owned(),
-            limit: limit.0,
-        });
+        return Err(FsError::TooLarge { path: path.to_owned(), limit: limit.0 });
     }
     Ok(bytes)
 }
@@ -148,10 +127,7 @@ pub fn read_prefix(path: &Path, limit: ByteLimit) -> Result<Prefix, FsError> {
     let total = file.metadata().map_err(fail)?.len();
     let mut bytes = Vec::with_capacity(usize::try_from(total.min(limit.0)).unwrap_or_default());
     file.take(limit.0).read_to_end(&mut bytes).map_err(fail)?;
-    Ok(Prefix {
-        total: total.max(bytes.len() as u64),
-        bytes,
-    })
+    Ok(Prefix { total: total.max(bytes.len() as u64), bytes })
 }
 
 /// Removes a file; one that is not there is fine.
@@ -215,15 +191,11 @@ fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
 }
 
 fn parent_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn sync_directory(path: &Path) -> Result<(), FsError> {
-    File::open(path)
-        .and_then(|dir| dir.sync_all())
-        .map_err(|source| FsError::io("flush", path, source))
+    File::open(path).and_then(|dir| dir.sync_all()).map_err(|source| FsError::io("flush", path, source))
 }
 
 #[cfg(test)]

@@ -121,9 +121,8 @@ impl HttpClient {
     ///
     /// [`HttpError::BadUrl`] when the proxy's address cannot be used.
     pub fn through_proxy(proxy: &Secret) -> Result<Self, HttpError> {
-        let proxy = Proxy::all(proxy.expose()).map_err(|_| HttpError::BadUrl {
-            why: "the proxy's address is not one",
-        })?;
+        let proxy = Proxy::all(proxy.expose())
+            .map_err(|_| HttpError::BadUrl { why: "the proxy's address is not one" })?;
         Self::build(Some(proxy))
     }
 
@@ -148,11 +147,7 @@ impl HttpClient {
         origin: &str,
         request: HttpRequest,
     ) -> Result<HttpResponse, HttpError> {
-        let client = if url.scheme() == "https" {
-            self.tls()?
-        } else {
-            &self.plain
-        };
+        let client = if url.scheme() == "https" { self.tls()? } else { &self.plain };
         let mut call = client.post(url).body(request.body);
         let mut typed = false;
         for (name, value) in &request.headers {
@@ -167,14 +162,8 @@ impl HttpClient {
             call = call.header(reqwest::header::CONTENT_TYPE, "application/json");
         }
         let mut response = call.send().await.map_err(|error| translate(&error, origin))?;
-        let too_large = || HttpError::TooLarge {
-            origin: origin.to_owned(),
-            limit: request.max_body.0,
-        };
-        if response
-            .content_length()
-            .is_some_and(|length| length > request.max_body.0)
-        {
+        let too_large = || HttpError::TooLarge { origin: origin.to_owned(), limit: request.max_body.0 };
+        if response.content_length().is_some_and(|length| length > request.max_body.0) {
             return Err(too_large());
         }
         let status = response.status().as_u16();
@@ -182,21 +171,13 @@ impl HttpClient {
             .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
             .collect();
         let mut body = Vec::new();
-        while let Some(chunk) = response
-            .chunk()
-            .await
-            .map_err(|error| translate(&error, origin))?
-        {
+        while let Some(chunk) = response.chunk().await.map_err(|error| translate(&error, origin))? {
             if (body.len() + chunk.len()) as u64 > request.max_body.0 {
                 return Err(too_large());
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(HttpResponse {
-            status,
-            headers,
-            body,
-        })
+        Ok(HttpResponse { status, headers, body })
     }
 
     fn build(proxy: Option<Proxy>) -> Result<Self, HttpError> {
@@ -205,25 +186,17 @@ impl HttpClient {
             let _already_there = rustls::crypto::ring::default_provider().install_default();
         }
         let plain = builder(proxy.as_ref()).tls_certs_only([]);
-        Ok(Self {
-            plain: plain.build().map_err(|error| setup(&error))?,
-            tls: OnceLock::new(),
-            proxy,
-        })
+        Ok(Self { plain: plain.build().map_err(|error| setup(&error))?, tls: OnceLock::new(), proxy })
     }
 
     fn tls(&self) -> Result<&Client, HttpError> {
         if self.tls.get().is_none() {
-            let client = builder(self.proxy.as_ref())
-                .https_only(true)
-                .build()
-                .map_err(|error| setup(&error))?;
+            let client =
+                builder(self.proxy.as_ref()).https_only(true).build().map_err(|error| setup(&error))?;
             // Whoever comes second uses the first one's connections.
             let _already_there = self.tls.set(client);
         }
-        self.tls.get().ok_or_else(|| HttpError::Setup {
-            detail: "TLS is not available".to_owned(),
-        })
+        self.tls.get().ok_or_else(|| HttpError::Setup { detail: "TLS is not available".to_owned() })
     }
 }
 
@@ -271,19 +244,14 @@ fn parse_url(text: &str) -> Result<Url, HttpError> {
         return Err(bad("only http and https are spoken"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad(
-            "it holds a user name or a password; put the key into a variable and name that",
-        ));
+        return Err(bad("it holds a user name or a password; put the key into a variable and name that"));
     }
     Ok(url)
 }
 
 fn builder(proxy: Option<&Proxy>) -> ClientBuilder {
     // `no_proxy` also forgets the proxies of the environment, so an explicit one comes after it.
-    let builder = Client::builder()
-        .no_proxy()
-        .redirect(redirect::Policy::none())
-        .referer(false);
+    let builder = Client::builder().no_proxy().redirect(redirect::Policy::none()).referer(false);
     match proxy {
         Some(proxy) => builder.proxy(proxy.clone()),
         None => builder,
@@ -291,9 +259,7 @@ fn builder(proxy: Option<&Proxy>) -> ClientBuilder {
 }
 
 fn setup(error: &reqwest::Error) -> HttpError {
-    HttpError::Setup {
-        detail: root_cause(error),
-    }
+    HttpError::Setup { detail: root_cause(error) }
 }
 
 fn translate(error: &reqwest::Error, origin: &str) -> HttpError {
@@ -311,10 +277,7 @@ fn translate(error: &reqwest::Error, origin: &str) -> HttpError {
 fn root_cause(error: &reqwest::Error) -> String {
     let mut next = error.source();
     while let Some(cause) = next {
-        if let Some(cause) = cause
-            .downcast_ref::<io::Error>()
-            .filter(|io| io.get_ref().is_none())
-        {
+        if let Some(cause) = cause.downcast_ref::<io::Error>().filter(|io| io.get_ref().is_none()) {
             return cause.to_string();
         }
         next = cause.source();
@@ -358,10 +321,7 @@ mod tests {
     async fn post(url: &str, limit: u64) -> Result<HttpResponse, HttpError> {
         let request = HttpRequest {
             url: url.to_owned(),
-            headers: vec![(
-                "authorization".to_owned(),
-                Secret::new("Bearer k-123456".to_owned()),
-            )],
+            headers: vec![("authorization".to_owned(), Secret::new("Bearer k-123456".to_owned()))],
             body: b"{\"prompt\":\"b-123456\"}".to_vec(),
             timeout: Duration::from_millis(400),
             max_body: ByteLimit(limit),
@@ -421,22 +381,15 @@ mod tests {
     #[tokio::test]
     async fn https_is_spoken_and_a_server_that_cannot_prove_itself_is_not_sent_to() {
         let plain = serve(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-        let error = post(&plain.replace("http://", "https://"), 100)
-            .await
-            .unwrap_err();
+        let error = post(&plain.replace("http://", "https://"), 100).await.unwrap_err();
         assert!(matches!(error, HttpError::Connect { .. }), "{error}");
     }
 
     #[tokio::test]
     async fn addresses_that_cannot_be_used_are_refused_without_being_shown() {
-        for bad in [
-            "",
-            "localhost",
-            "ftp://host/",
-            "http://user:k-123456@host/",
-            "file:///etc/passwd",
-            "http://",
-        ] {
+        for bad in
+            ["", "localhost", "ftp://host/", "http://user:k-123456@host/", "file:///etc/passwd", "http://"]
+        {
             let error = post(bad, 1).await.unwrap_err();
             assert!(matches!(error, HttpError::BadUrl { .. }), "{bad}: {error}");
             assert!(!error.to_string().contains("123456"));
@@ -447,20 +400,12 @@ mod tests {
     async fn a_key_with_a_line_break_is_refused_and_not_shown() {
         let request = HttpRequest {
             url: "http://127.0.0.1:1/".to_owned(),
-            headers: vec![(
-                "x-api-key".to_owned(),
-                Secret::new("k-123456\r\nx-other: 1".to_owned()),
-            )],
+            headers: vec![("x-api-key".to_owned(), Secret::new("k-123456\r\nx-other: 1".to_owned()))],
             body: Vec::new(),
             timeout: Duration::from_secs(1),
             max_body: ByteLimit(1),
         };
         let error = HttpClient::new().unwrap().post_json(request).await.unwrap_err();
-        assert_eq!(
-            error,
-            HttpError::BadHeader {
-                name: "x-api-key".to_owned()
-            }
-        );
+        assert_eq!(error, HttpError::BadHeader { name: "x-api-key".to_owned() });
     }
 }

@@ -52,16 +52,9 @@ impl Lock {
             Err(TryLockError::WouldBlock) => {
                 let mut owner = String::new();
                 let _unreadable_is_unknown = (&mut file).take(512).read_to_string(&mut owner);
-                let owner = owner
-                    .lines()
-                    .next()
-                    .filter(|line| !line.is_empty())
-                    .unwrap_or("unknown")
-                    .to_owned();
-                return Err(LockError::Held {
-                    path: path.to_owned(),
-                    owner,
-                });
+                let owner =
+                    owner.lines().next().filter(|line| !line.is_empty()).unwrap_or("unknown").to_owned();
+                return Err(LockError::Held { path: path.to_owned(), owner });
             }
             Err(TryLockError::Error(source)) => return Err(fail("lock")(source).into()),
         }

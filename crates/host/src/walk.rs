@@ -26,12 +26,15 @@ mod tests {
     #[test]
     fn finds_hidden_files_and_passes_over_git_and_what_it_ignores() {
         let dir = tempfile::tempdir().unwrap();
-        for (name, content) in [("b", ""), (".env", ""), ("skip.log", ""), (".gitignore", "*.log\n"), (".git/config", "")] {
+        for (name, content) in
+            [("b", ""), (".env", ""), ("skip.log", ""), (".gitignore", "*.log\n"), (".git/config", "")]
+        {
             let path = dir.path().join(name);
             crate::fs::create_dir_all(path.parent().unwrap()).unwrap();
             crate::fs::write_atomic(&path, content.as_bytes()).unwrap();
         }
-        let found: Vec<_> = files(dir.path()).map(|file| file.unwrap().file_name().unwrap().to_owned()).collect();
+        let found: Vec<_> =
+            files(dir.path()).map(|file| file.unwrap().file_name().unwrap().to_owned()).collect();
         assert_eq!(found, [".env", ".gitignore", "b"]);
     }
 }

@@ -47,11 +47,7 @@ impl Ledger {
         let bytes: Option<Vec<u8>> = self
             .connection
             .prepare_cached("SELECT bytes FROM artifacts WHERE digest = ?1")
-            .and_then(|mut select| {
-                select
-                    .query_row([digest.to_string()], |row| row.get(0))
-                    .optional()
-            })
+            .and_then(|mut select| select.query_row([digest.to_string()], |row| row.get(0)).optional())
             .map_err(self.fail())?;
         match bytes {
             Some(bytes) if Digest::of(&bytes) != *digest => Err(LedgerError::Damaged {
@@ -73,11 +69,7 @@ pub(crate) fn describe(
         .query_row([digest.to_string()], |row| {
             let size: i64 = row.get(1)?;
             let size = u64::try_from(size).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(1, size))?;
-            Ok(ArtifactRef {
-                digest: *digest,
-                kind: row.get(0)?,
-                size,
-            })
+            Ok(ArtifactRef { digest: *digest, kind: row.get(0)?, size })
         })
         .optional()
 }

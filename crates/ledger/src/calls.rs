@@ -141,21 +141,11 @@ impl Ledger {
         let checks = [
             ("calls", used.calls, 1, allowance.calls),
             ("tokens", used.tokens, call.tokens, allowance.tokens),
-            (
-                "cost",
-                used.cost.0,
-                call.cost.0,
-                allowance.cost.map(|money| money.0),
-            ),
+            ("cost", used.cost.0, call.cost.0, allowance.cost.map(|money| money.0)),
         ];
         for (what, used, wanted, limit) in checks {
             if let Some(limit) = limit.filter(|limit| used.saturating_add(wanted) > *limit) {
-                return Ok(Reservation::Refused {
-                    what,
-                    used,
-                    wanted,
-                    limit,
-                });
+                return Ok(Reservation::Refused { what, used, wanted, limit });
             }
         }
         let sql =
@@ -201,15 +191,9 @@ impl Ledger {
             end.tokens_out.map(to_sql),
             end.cost.map(|money| to_sql(money.0))
         ];
-        let changed = self
-            .connection
-            .prepare_cached(sql)
-            .and_then(|mut update| update.execute(values));
+        let changed = self.connection.prepare_cached(sql).and_then(|mut update| update.execute(values));
         match changed.map_err(self.fail())? {
-            0 => Err(LedgerError::NoOpenCall {
-                run: run.clone(),
-                seq,
-            }),
+            0 => Err(LedgerError::NoOpenCall { run: run.clone(), seq }),
             _ => Ok(()),
         }
     }
@@ -235,37 +219,28 @@ impl Ledger {
                    FROM model_calls WHERE run_id = ?1 ORDER BY seq";
         self.connection
             .prepare_cached(sql)
-            .and_then(|mut select| {
-                select
-                    .query_map([run.as_str()], |row| read_call(row, run))?
-                    .collect()
-            })
+            .and_then(|mut select| select.query_map([run.as_str()], |row| read_call(row, run))?.collect())
             .map_err(self.fail())
     }
 }
 
 fn read_usage(connection: &Connection, run: &RunId) -> Result<Usage, rusqlite::Error> {
-    connection
-        .prepare_cached(USAGE)?
-        .query_row([run.as_str()], |row| {
-            Ok(Usage {
-                calls: unsigned(row, 0)?,
-                tokens: unsigned(row, 1)?,
-                cost: MicroDollars(unsigned(row, 2)?),
-                open: unsigned(row, 3)?,
-            })
+    connection.prepare_cached(USAGE)?.query_row([run.as_str()], |row| {
+        Ok(Usage {
+            calls: unsigned(row, 0)?,
+            tokens: unsigned(row, 1)?,
+            cost: MicroDollars(unsigned(row, 2)?),
+            open: unsigned(row, 3)?,
         })
+    })
 }
 
 fn read_call(row: &Row<'_>, run: &RunId) -> Result<CallRow, rusqlite::Error> {
     let instant = |index: usize| {
-        row.get::<_, String>(index)?
-            .parse::<Timestamp>()
-            .map_err(|error| unreadable(index, error))
+        row.get::<_, String>(index)?.parse::<Timestamp>().map_err(|error| unreadable(index, error))
     };
     let optional = |index: usize| {
-        row.get::<_, Option<i64>>(index)
-            .map(|value| value.and_then(|n| u64::try_from(n).ok()))
+        row.get::<_, Option<i64>>(index).map(|value| value.and_then(|n| u64::try_from(n).ok()))
     };
     let state = match row.get::<_, String>(8)?.as_str() {
         "reserved" => CallState::Reserved,
@@ -283,10 +258,7 @@ fn read_call(row: &Row<'_>, run: &RunId) -> Result<CallRow, rusqlite::Error> {
             run: run.clone(),
             provider: row.get(1)?,
             model: row.get(2)?,
-            request: row
-                .get::<_, String>(3)?
-                .parse()
-                .map_err(|error| unreadable(3, error))?,
+            request: row.get::<_, String>(3)?.parse().map_err(|error| unreadable(3, error))?,
             attempt: row.get(4)?,
             ts: instant(5)?,
             tokens: unsigned(row, 6)?,

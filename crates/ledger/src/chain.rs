@@ -110,11 +110,7 @@ impl Ledger {
                     .collect(),
             }
         };
-        read()
-            .map_err(self.fail())?
-            .into_iter()
-            .map(RawEvent::parse)
-            .collect()
+        read().map_err(self.fail())?.into_iter().map(RawEvent::parse).collect()
     }
 
     /// One event by its number.
@@ -135,15 +131,13 @@ impl Ledger {
 }
 
 pub(crate) fn read_head(connection: &Connection) -> Result<ChainHead, rusqlite::Error> {
-    connection
-        .prepare_cached("SELECT seq, hash FROM chain_head WHERE id = 1")?
-        .query_row([], |row| {
-            let seq: i64 = row.get(0)?;
-            let hash: String = row.get(1)?;
-            let seq = u64::try_from(seq).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, seq))?;
-            let hash = hash.parse().map_err(|error| unreadable(1, error))?;
-            Ok(ChainHead { seq, hash })
-        })
+    connection.prepare_cached("SELECT seq, hash FROM chain_head WHERE id = 1")?.query_row([], |row| {
+        let seq: i64 = row.get(0)?;
+        let hash: String = row.get(1)?;
+        let seq = u64::try_from(seq).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, seq))?;
+        let hash = hash.parse().map_err(|error| unreadable(1, error))?;
+        Ok(ChainHead { seq, hash })
+    })
 }
 
 /// A value of the wrong form in a column, as SQLite's own errors are told.
@@ -156,9 +150,7 @@ pub(crate) fn unreadable(
 
 fn canonical_text<T: serde::Serialize>(value: &T) -> Result<String, LedgerError> {
     let bytes = to_canonical_json(value)?;
-    String::from_utf8(bytes).map_err(|_| LedgerError::Unreadable {
-        what: "canonical JSON".to_owned(),
-    })
+    String::from_utf8(bytes).map_err(|_| LedgerError::Unreadable { what: "canonical JSON".to_owned() })
 }
 
 fn insert(connection: &Connection, raw: &RawEvent) -> Result<usize, rusqlite::Error> {
@@ -191,9 +183,5 @@ fn accept_existing(new: NewEvent, existing: RawEvent) -> Result<EventRecord, Led
     if existing.event == new.event {
         return existing.parse();
     }
-    Err(LedgerError::KeyTaken {
-        run: new.run,
-        key: new.key.unwrap_or_default(),
-        existing: existing.event,
-    })
+    Err(LedgerError::KeyTaken { run: new.run, key: new.key.unwrap_or_default(), existing: existing.event })
 }

@@ -134,13 +134,11 @@ impl LedgerError {
         let path = path.to_owned();
         let rusqlite::Error::SqliteFailure(failure, message) = &error else {
             return match error {
-                rusqlite::Error::InvalidColumnType(_, column, _) => Self::Unreadable {
-                    what: format!("the column {column}"),
-                },
+                rusqlite::Error::InvalidColumnType(_, column, _) => {
+                    Self::Unreadable { what: format!("the column {column}") }
+                }
                 rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::Utf8Error(..) => {
-                    Self::Unreadable {
-                        what: "a value".to_owned(),
-                    }
+                    Self::Unreadable { what: "a value".to_owned() }
                 }
                 source => Self::Sqlite { path, source },
             };
@@ -148,14 +146,8 @@ impl LedgerError {
         let detail = || message.clone().unwrap_or_else(|| failure.to_string());
         match failure.code {
             ErrorCode::NotADatabase => Self::NotADatabase { path },
-            ErrorCode::DatabaseCorrupt => Self::Damaged {
-                path,
-                detail: detail(),
-            },
-            ErrorCode::CannotOpen => Self::CannotOpen {
-                path,
-                reason: detail(),
-            },
+            ErrorCode::DatabaseCorrupt => Self::Damaged { path, detail: detail() },
+            ErrorCode::CannotOpen => Self::CannotOpen { path, reason: detail() },
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Self::ReadOnly { path },
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Locked { path },
             ErrorCode::DiskFull => Self::DiskFull { path },

@@ -98,11 +98,7 @@ impl NewEvent {
 
 pub(crate) fn check_size(part: &'static str, size: usize, limit: usize) -> Result<(), LedgerError> {
     if size > limit {
-        return Err(LedgerError::TooLarge {
-            part,
-            size: size as u64,
-            limit: limit as u64,
-        });
+        return Err(LedgerError::TooLarge { part, size: size as u64, limit: limit as u64 });
     }
     Ok(())
 }
@@ -238,8 +234,6 @@ impl RawEvent {
     }
 
     fn unreadable(&self, column: &str) -> LedgerError {
-        LedgerError::Unreadable {
-            what: format!("the {column} of event {}", self.seq),
-        }
+        LedgerError::Unreadable { what: format!("the {column} of event {}", self.seq) }
     }
 }

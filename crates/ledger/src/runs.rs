@@ -45,10 +45,7 @@ impl Ledger {
             run.created.to_string(),
             run.updated.to_string()
         ];
-        let written = self
-            .connection
-            .prepare_cached(sql)
-            .and_then(|mut insert| insert.execute(values));
+        let written = self.connection.prepare_cached(sql).and_then(|mut insert| insert.execute(values));
         written.map(|_| ()).map_err(self.fail())
     }
 
@@ -80,15 +77,10 @@ impl Ledger {
 
 fn read_run(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
     let instant = |index: usize| {
-        row.get::<_, String>(index)?
-            .parse::<Timestamp>()
-            .map_err(|error| unreadable(index, error))
+        row.get::<_, String>(index)?.parse::<Timestamp>().map_err(|error| unreadable(index, error))
     };
     Ok(RunRow {
-        id: row
-            .get::<_, String>(0)?
-            .parse()
-            .map_err(|error| unreadable(0, error))?,
+        id: row.get::<_, String>(0)?.parse().map_err(|error| unreadable(0, error))?,
         goal: row.get(1)?,
         repo: row.get(2)?,
         state: row.get(3)?,

@@ -53,11 +53,8 @@ impl Ledger {
     /// As [`Ledger::open`].
     pub fn open_waiting(path: &Path, patience: Duration) -> Result<Self, LedgerError> {
         // A name that begins with `file:` would be read as a URI; a leading `./` keeps every name a name.
-        let path = if path.is_absolute() {
-            Cow::Borrowed(path)
-        } else {
-            Cow::Owned(Path::new(".").join(path))
-        };
+        let path =
+            if path.is_absolute() { Cow::Borrowed(path) } else { Cow::Owned(Path::new(".").join(path)) };
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
@@ -78,10 +75,7 @@ impl Ledger {
         check_identity(&connection, &path)?;
         use_write_ahead_log(&connection, patience).map_err(fail)?;
         migrate(&mut connection, &path)?;
-        Ok(Self {
-            connection,
-            path: path.into_owned(),
-        })
+        Ok(Self { connection, path: path.into_owned() })
     }
 
     /// Opens the ledger at `path` if there is one: looking at it makes none.
@@ -90,11 +84,7 @@ impl Ledger {
     ///
     /// As [`Ledger::open`].
     pub fn open_existing(path: &Path) -> Result<Option<Self>, LedgerError> {
-        if path.exists() {
-            Self::open(path).map(Some)
-        } else {
-            Ok(None)
-        }
+        if path.exists() { Self::open(path).map(Some) } else { Ok(None) }
     }
 
     /// Where the database lies.
@@ -140,9 +130,7 @@ fn refuse_other_files(path: &Path) -> Result<(), LedgerError> {
     if start.is_empty() || start == MAGIC {
         Ok(())
     } else {
-        Err(LedgerError::NotADatabase {
-            path: path.to_owned(),
-        })
+        Err(LedgerError::NotADatabase { path: path.to_owned() })
     }
 }
 
@@ -168,17 +156,11 @@ fn check_identity(connection: &Connection, path: &Path) -> Result<(), LedgerErro
         .map_err(|error| LedgerError::from_sqlite(path, error))?;
     let is_fresh = (id, version, objects) == (0, 0, 0);
     if !is_fresh && id != APPLICATION_ID {
-        return Err(LedgerError::Foreign {
-            path: path.to_owned(),
-        });
+        return Err(LedgerError::Foreign { path: path.to_owned() });
     }
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     if version < 0 || version > known {
-        return Err(LedgerError::Newer {
-            path: path.to_owned(),
-            found: version,
-            known,
-        });
+        return Err(LedgerError::Newer { path: path.to_owned(), found: version, known });
     }
     Ok(())
 }
@@ -210,10 +192,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), LedgerError> 
     match (migrations.pending_migrations(connection), error) {
         (Ok(0), _) => Ok(()),
         (_, rusqlite_migration::Error::RusqliteError { err, .. }) => Err(LedgerError::from_sqlite(path, err)),
-        (_, other) => Err(LedgerError::Damaged {
-            path: path.to_owned(),
-            detail: other.to_string(),
-        }),
+        (_, other) => Err(LedgerError::Damaged { path: path.to_owned(), detail: other.to_string() }),
     }
 }
 
@@ -228,29 +207,18 @@ mod tests {
     fn event(number: u64) -> NewEvent {
         let run: RunId = "r".parse().unwrap();
         let ts: Timestamp = "2026-01-31T09:30:00Z".parse().unwrap();
-        NewEvent::new(
-            run,
-            ts,
-            "chair",
-            "step",
-            json!({ "number": number, "padding": "x".repeat(500) }),
-        )
+        NewEvent::new(run, ts, "chair", "step", json!({ "number": number, "padding": "x".repeat(500) }))
     }
 
     /// A database as the version before migration `version + 1` left it, with what that version could hold.
     fn database_of_version(path: &Path, version: usize) {
         let mut old = Connection::open(path).unwrap();
         old.pragma_update(None, "journal_mode", "WAL").unwrap();
-        Migrations::from_slice(MIGRATIONS)
-            .to_version(&mut old, version)
-            .unwrap();
+        Migrations::from_slice(MIGRATIONS).to_version(&mut old, version).unwrap();
         if version >= 1 {
             drop(old);
             let connection = Connection::open(path).unwrap();
-            let mut ledger = Ledger {
-                connection,
-                path: path.to_owned(),
-            };
+            let mut ledger = Ledger { connection, path: path.to_owned() };
             ledger.append(event(1)).unwrap();
             ledger.put_artifact("log", b"kept").unwrap();
         }
@@ -266,11 +234,7 @@ mod tests {
             let kept = u64::from(version >= 1);
             assert_eq!(ledger.head().unwrap().seq, kept, "from version {version}");
             assert_eq!(ledger.append(event(2)).unwrap().seq, kept + 1);
-            assert_eq!(
-                ledger.verify(&[]).unwrap().findings(),
-                [],
-                "from version {version}"
-            );
+            assert_eq!(ledger.verify(&[]).unwrap().findings(), [], "from version {version}");
             assert!(ledger.runs().unwrap().is_empty());
         }
     }
@@ -285,10 +249,7 @@ mod tests {
         names.sort();
         assert_eq!(names.len(), MIGRATIONS.len());
         for (index, name) in names.iter().enumerate() {
-            assert!(
-                name.starts_with(&format!("{:04}_", index + 1)) && name.ends_with(".sql"),
-                "{name}"
-            );
+            assert!(name.starts_with(&format!("{:04}_", index + 1)) && name.ends_with(".sql"), "{name}");
         }
     }
 
@@ -297,16 +258,10 @@ mod tests {
     fn no_migration_can_be_applied_twice() {
         for version in 1..=MIGRATIONS.len() {
             let mut connection = Connection::open_in_memory().unwrap();
-            Migrations::from_slice(MIGRATIONS)
-                .to_version(&mut connection, version)
-                .unwrap();
-            connection
-                .pragma_update(None, "user_version", version as i64 - 1)
-                .unwrap();
+            Migrations::from_slice(MIGRATIONS).to_version(&mut connection, version).unwrap();
+            connection.pragma_update(None, "user_version", version as i64 - 1).unwrap();
             assert!(
-                Migrations::from_slice(MIGRATIONS)
-                    .to_version(&mut connection, version)
-                    .is_err(),
+                Migrations::from_slice(MIGRATIONS).to_version(&mut connection, version).is_err(),
                 "{version}"
             );
         }
@@ -317,10 +272,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
         ledger.append(event(1)).unwrap();
-        let pages: i64 = ledger
-            .connection
-            .query_row("PRAGMA page_count", [], |row| row.get(0))
-            .unwrap();
+        let pages: i64 = ledger.connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
         ledger
             .connection
             .query_row(&format!("PRAGMA max_page_count = {}", pages + 2), [], |_| Ok(()))
@@ -333,16 +285,10 @@ mod tests {
             }
         };
         assert!(matches!(error, LedgerError::DiskFull { .. }), "{error}");
-        assert!(matches!(
-            ledger.put_artifact("log", &[0; 100_000]),
-            Err(LedgerError::DiskFull { .. })
-        ));
+        assert!(matches!(ledger.put_artifact("log", &[0; 100_000]), Err(LedgerError::DiskFull { .. })));
         assert_eq!(ledger.head().unwrap().seq, last);
         assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
-        ledger
-            .connection
-            .query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(()))
-            .unwrap();
+        ledger.connection.query_row("PRAGMA max_page_count = 1000000", [], |_| Ok(())).unwrap();
         assert_eq!(ledger.append(event(last + 1)).unwrap().seq, last + 1);
     }
 

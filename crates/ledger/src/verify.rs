@@ -83,18 +83,7 @@ impl From<LedgerError> for PassError {
 
 fn check_events(connection: &Connection, check: &mut Check) -> Result<(), PassError> {
     // A column that is longer than anything Crucible writes is read as NULL, not into memory.
-    let names = [
-        "run_id",
-        "ts",
-        "role",
-        "event",
-        "path",
-        "key",
-        "artifacts",
-        "body",
-        "prev",
-        "hash",
-    ];
+    let names = ["run_id", "ts", "role", "event", "path", "key", "artifacts", "body", "prev", "hash"];
     let columns: Vec<String> = names
         .iter()
         .map(|name| match *name {
@@ -105,10 +94,7 @@ fn check_events(connection: &Connection, check: &mut Check) -> Result<(), PassEr
             _ => format!("iif(octet_length({name}) <= {MAX_BODY_BYTES}, {name}, NULL)"),
         })
         .collect();
-    let sql = format!(
-        "SELECT seq, {} FROM events NOT INDEXED ORDER BY seq",
-        columns.join(", ")
-    );
+    let sql = format!("SELECT seq, {} FROM events NOT INDEXED ORDER BY seq", columns.join(", "));
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -164,9 +150,7 @@ fn check_schema(connection: &Connection, check: &mut Check) -> Result<(), PassEr
     let expected = expected_schema()?;
     let found = read_schema(connection)?;
     let differs = |one: &[[String; 4]], other: &[[String; 4]]| {
-        one.iter()
-            .find(|object| !other.contains(object))
-            .map(|[kind, name, ..]| format!("{kind} {name}"))
+        one.iter().find(|object| !other.contains(object)).map(|[kind, name, ..]| format!("{kind} {name}"))
     };
     if let Some(object) = differs(&expected, &found).or_else(|| differs(&found, &expected)) {
         check.push(
@@ -278,10 +262,9 @@ impl Check {
         if seq > next {
             let hint = match seq - next {
                 1 => "it was deleted; restore the ledger from a copy".to_owned(),
-                many => format!(
-                    "it and {} more behind it were deleted; restore the ledger from a copy",
-                    many - 1
-                ),
+                many => {
+                    format!("it and {} more behind it were deleted; restore the ledger from a copy", many - 1)
+                }
             };
             self.event_finding(Code::new("ledger-event-missing"), next, &hint);
             self.before = Before::Unknown;
@@ -356,11 +339,8 @@ impl Check {
                 return Ok(Some(near));
             }
         }
-        let seq_of = |sql: &str, hash: &str| {
-            connection
-                .query_row(sql, [hash], |row| row.get::<_, i64>(0))
-                .optional()
-        };
+        let seq_of =
+            |sql: &str, hash: &str| connection.query_row(sql, [hash], |row| row.get::<_, i64>(0)).optional();
         let after =
             seq_of("SELECT seq FROM events NOT INDEXED WHERE hash = ?1", &raw.prev)?.map(|seq| seq + 1);
         let before =
@@ -394,10 +374,7 @@ impl Check {
     }
 
     fn check_anchors(&mut self, seq: i64, stored: Digest) {
-        while let Some(&(place, hash)) = self
-            .anchors
-            .get(self.next_anchor)
-            .filter(|(place, _)| *place <= seq)
+        while let Some(&(place, hash)) = self.anchors.get(self.next_anchor).filter(|(place, _)| *place <= seq)
         {
             self.next_anchor += 1;
             if place == seq && hash != stored {
@@ -419,11 +396,7 @@ impl Check {
             Err(_) => None,
         };
         let counter: Option<i64> = connection
-            .query_row(
-                "SELECT seq FROM sqlite_sequence WHERE name = 'events'",
-                [],
-                |row| row.get(0),
-            )
+            .query_row("SELECT seq FROM sqlite_sequence WHERE name = 'events'", [], |row| row.get(0))
             .optional()?;
         self.settle_broken_link(head.map(|head| head.hash));
 
@@ -434,10 +407,8 @@ impl Check {
             (counter, "the ledger's own counter"),
             (self.anchors.last().map(|(place, _)| *place), "a landed commit"),
         ];
-        let longest = witnesses
-            .iter()
-            .filter_map(|(seq, who)| seq.map(|seq| (seq, *who)))
-            .max_by_key(|(seq, _)| *seq);
+        let longest =
+            witnesses.iter().filter_map(|(seq, who)| seq.map(|seq| (seq, *who))).max_by_key(|(seq, _)| *seq);
         if let Some((seq, who)) = longest.filter(|(seq, _)| *seq > last) {
             let hint = format!("{who} knows events up to {seq}; restore the ledger from a copy");
             self.event_finding(Code::new("ledger-tail-cut"), last + 1, &hint);
@@ -474,11 +445,7 @@ impl Check {
 
     fn damaged(&mut self, detail: &str) {
         let hint = format!("SQLite says: {detail}; keep the file and restore the ledger from a copy");
-        self.push(
-            Code::new("ledger-database-damaged"),
-            format!("behind event {}", self.last),
-            hint,
-        );
+        self.push(Code::new("ledger-database-damaged"), format!("behind event {}", self.last), hint);
     }
 
     fn event_finding(&mut self, code: Code, seq: i64, hint: &str) {

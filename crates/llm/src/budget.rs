@@ -50,11 +50,7 @@ impl BudgetLimits {
     /// At most this many attempts, and no other limit.
     #[must_use]
     pub const fn calls(calls: u64) -> Self {
-        Self {
-            calls: Limit::At(calls),
-            tokens: Limit::Unlimited,
-            micro_dollars: Limit::Unlimited,
-        }
+        Self { calls: Limit::At(calls), tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited }
     }
 }
 
@@ -95,10 +91,7 @@ impl CallBudget {
     /// The budget of something that goes on: this much of it is used already.
     #[must_use]
     pub fn resumed(limits: BudgetLimits, used: Amount) -> Arc<Self> {
-        Arc::new(Self {
-            limits,
-            used: Mutex::new(used),
-        })
+        Arc::new(Self { limits, used: Mutex::new(used) })
     }
 
     /// The limits.
@@ -132,10 +125,7 @@ impl CallBudget {
         };
         *used = next;
         drop(used);
-        Ok(HeldAmount {
-            budget: Arc::clone(self),
-            held: amount,
-        })
+        Ok(HeldAmount { budget: Arc::clone(self), held: amount })
     }
 
     /// The amounts are whole at every moment, so a panic elsewhere while they were locked does not spoil them.
@@ -159,11 +149,9 @@ impl HeldAmount {
 fn carry(resource: Resource, limit: Limit, used: u64, more: u64) -> Result<u64, LlmError> {
     let attempted = used.saturating_add(more);
     match limit {
-        Limit::At(limit) if more > 0 && attempted > limit => Err(LlmError::BudgetExceeded {
-            resource,
-            limit,
-            attempted,
-        }),
+        Limit::At(limit) if more > 0 && attempted > limit => {
+            Err(LlmError::BudgetExceeded { resource, limit, attempted })
+        }
         Limit::At(_) | Limit::Unlimited => Ok(attempted),
     }
 }
@@ -208,12 +196,7 @@ pub struct Budgeted<B> {
 impl<B> Budgeted<B> {
     /// Puts `inner` under a budget. `default_max_tokens` is what an answer may take when a call does not say.
     pub fn new(inner: B, budget: Arc<CallBudget>, default_max_tokens: u64, price: Price) -> Self {
-        Self {
-            inner,
-            budget,
-            default_max_tokens,
-            price,
-        }
+        Self { inner, budget, default_max_tokens, price }
     }
 
     fn worst_case(&self, inv: &LlmInvocation) -> Result<Amount, LlmError> {
@@ -230,11 +213,8 @@ impl<B> Budgeted<B> {
             .iter()
             .map(|message| message.content.as_str().len() as u64 + TEMPLATE_TOKENS)
             .fold(0, u64::saturating_add);
-        let output = inv
-            .metadata
-            .get("max_tokens")
-            .and_then(Value::as_u64)
-            .unwrap_or(self.default_max_tokens);
+        let output =
+            inv.metadata.get("max_tokens").and_then(Value::as_u64).unwrap_or(self.default_max_tokens);
         Ok(Amount {
             calls: 1,
             tokens: input.saturating_add(output),
@@ -248,11 +228,7 @@ impl<B> Budgeted<B> {
         let tokens = counted.map_or(held.tokens, |(input, output)| input.saturating_add(output));
         let estimated = counted.map_or(held.micro_dollars, |(input, output)| self.price.of(input, output));
         let reported = result.extensions.get(REPORTED_COST).and_then(Value::as_u64);
-        Amount {
-            calls: held.calls,
-            tokens,
-            micro_dollars: reported.unwrap_or(estimated),
-        }
+        Amount { calls: held.calls, tokens, micro_dollars: reported.unwrap_or(estimated) }
     }
 }
 
@@ -265,10 +241,7 @@ impl<B: LlmBackend> LlmBackend for Budgeted<B> {
         match &outcome {
             Ok(result) => reservation.settle(self.spent(result, held)),
             Err(error) if error.did_no_work() => {
-                reservation.settle(Amount {
-                    calls: held.calls,
-                    ..Amount::default()
-                });
+                reservation.settle(Amount { calls: held.calls, ..Amount::default() });
             }
             // It may have worked for nothing, and be paid for it.
             Err(_) => drop(reservation),

@@ -163,12 +163,7 @@ impl CassetteHeader {
 
 impl fmt::Debug for RecordedMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "RecordedMessage({}, {} bytes)",
-            self.role.as_str(),
-            self.content.len()
-        )
+        write!(f, "RecordedMessage({}, {} bytes)", self.role.as_str(), self.content.len())
     }
 }
 
@@ -207,27 +202,18 @@ impl Cassette {
     /// See [`CassetteError`]; an unfinished last line is none.
     pub fn parse(bytes: &[u8]) -> Result<Self, CassetteError> {
         let whole = whole_lines(bytes);
-        let tail = if whole.len() == bytes.len() {
-            TornTail::No
-        } else {
-            TornTail::LeftOut
-        };
+        let tail = if whole.len() == bytes.len() { TornTail::No } else { TornTail::LeftOut };
         let mut lines = whole.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         let header = parse_header(lines.next().ok_or(CassetteError::NotACassette)?)?;
-        let calls = (2..)
-            .zip(lines)
-            .map(|(line, bytes)| parse_call(line, bytes))
-            .collect::<Result<_, _>>()?;
+        let calls =
+            (2..).zip(lines).map(|(line, bytes)| parse_call(line, bytes)).collect::<Result<_, _>>()?;
         Ok(Self { header, calls, tail })
     }
 }
 
 /// The bytes up to and including the last line break.
 pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
-    let end = bytes
-        .iter()
-        .rposition(|&byte| byte == b'\n')
-        .map_or(0, |last| last + 1);
+    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
     &bytes[..end]
 }
 
@@ -244,16 +230,11 @@ fn parse_header(line: &[u8]) -> Result<CassetteHeader, CassetteError> {
     match value.get("schema_version").and_then(Value::as_str) {
         Some(CASSETTE_SCHEMA) => {}
         Some(found) if found.starts_with(SCHEMA_FAMILY) => {
-            return Err(CassetteError::Newer {
-                found: found.chars().take(64).collect(),
-            });
+            return Err(CassetteError::Newer { found: found.chars().take(64).collect() });
         }
         Some(_) | None => return Err(CassetteError::NotACassette),
     }
-    serde_json::from_value(value).map_err(|error| CassetteError::BadLine {
-        line: 1,
-        why: error.to_string(),
-    })
+    serde_json::from_value(value).map_err(|error| CassetteError::BadLine { line: 1, why: error.to_string() })
 }
 
 fn parse_call(line: u64, bytes: &[u8]) -> Result<RecordedCall, CassetteError> {
@@ -262,9 +243,7 @@ fn parse_call(line: u64, bytes: &[u8]) -> Result<RecordedCall, CassetteError> {
     if call.request.key()? == call.key {
         Ok(call)
     } else {
-        Err(bad(
-            "its key is not the digest of its request, so one of them was changed".to_owned(),
-        ))
+        Err(bad("its key is not the digest of its request, so one of them was changed".to_owned()))
     }
 }
 

@@ -92,17 +92,12 @@ pub(crate) fn response(asked: Asked<'_>, body: &[u8], ignored: Vec<String>) -> R
     })?;
     if let Some(refusal) = completion.error {
         // Some servers answer 200 and put the status they mean into the body.
-        let code = refusal
-            .code
-            .as_ref()
-            .and_then(Value::as_u64)
-            .and_then(|code| u16::try_from(code).ok());
+        let code = refusal.code.as_ref().and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         return Err(match code {
             Some(status) if status != 200 => asked.on_status(status, &BTreeMap::new()),
-            Some(_) | None => asked.unreadable(
-                "the answer is an error without a status",
-                "look at the server's log",
-            ),
+            Some(_) | None => {
+                asked.unreadable("the answer is an error without a status", "look at the server's log")
+            }
         });
     }
     let choice = completion
@@ -111,15 +106,11 @@ pub(crate) fn response(asked: Asked<'_>, body: &[u8], ignored: Vec<String>) -> R
         .into_iter()
         .next()
         .ok_or_else(|| asked.unreadable("the answer's list of choices is empty", TRY_OTHER))?;
-    let content = choice
-        .message
-        .content
-        .filter(|content| !content.trim().is_empty());
+    let content = choice.message.content.filter(|content| !content.trim().is_empty());
     let raw_response = content.ok_or_else(|| match choice.finish_reason.as_deref() {
-        Some("length") => asked.unreadable(
-            "the token limit was used up before the first word",
-            "raise max_tokens",
-        ),
+        Some("length") => {
+            asked.unreadable("the token limit was used up before the first word", "raise max_tokens")
+        }
         _ => asked.unreadable("the answer holds no text", TRY_OTHER),
     })?;
     let mut extensions = BTreeMap::new();
@@ -129,9 +120,8 @@ pub(crate) fn response(asked: Asked<'_>, body: &[u8], ignored: Vec<String>) -> R
     if !ignored.is_empty() {
         extensions.insert(LlmResult::IGNORED_METADATA.to_owned(), Value::from(ignored));
     }
-    let (tokens_input, tokens_output) = completion.usage.map_or((None, None), |usage| {
-        (usage.prompt_tokens, usage.completion_tokens)
-    });
+    let (tokens_input, tokens_output) =
+        completion.usage.map_or((None, None), |usage| (usage.prompt_tokens, usage.completion_tokens));
     Ok(LlmResult {
         raw_response,
         provider: asked.provider.to_owned(),
@@ -148,16 +138,8 @@ pub(crate) fn response(asked: Asked<'_>, body: &[u8], ignored: Vec<String>) -> R
 /// A model's name as a server states it: one line of bounded length; local servers name the file they loaded,
 /// of which only the last part is kept.
 fn plain_name(stated: &str, asked: &str) -> String {
-    let name = if stated.starts_with('/') {
-        stated.rsplit('/').next().unwrap_or(asked)
-    } else {
-        stated
-    };
-    let name: String = name
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(MAX_MODEL_NAME)
-        .collect();
+    let name = if stated.starts_with('/') { stated.rsplit('/').next().unwrap_or(asked) } else { stated };
+    let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_MODEL_NAME).collect();
     if name.is_empty() { asked.to_owned() } else { name }
 }
 
@@ -165,18 +147,12 @@ fn plain_name(stated: &str, asked: &str) -> String {
 mod tests {
     use super::*;
 
-    const ASKED: Asked<'static> = Asked {
-        provider: "gateway",
-        model: "m",
-    };
+    const ASKED: Asked<'static> = Asked { provider: "gateway", model: "m" };
 
     #[test]
     fn a_status_inside_a_200_is_taken_for_what_it_is() {
-        for (code, class) in [
-            ("401", "provider_auth"),
-            ("429", "provider_quota"),
-            ("502", "provider_outage"),
-        ] {
+        for (code, class) in [("401", "provider_auth"), ("429", "provider_quota"), ("502", "provider_outage")]
+        {
             let body = format!(r#"{{"error":{{"code":{code},"message":"sk-secret"}}}}"#);
             let error = response(ASKED, body.as_bytes(), Vec::new()).unwrap_err();
             assert_eq!(error.class(), class);

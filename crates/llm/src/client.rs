@@ -41,20 +41,10 @@ impl ModelClient {
     /// Wraps a backend into its layers.
     #[must_use]
     pub fn new(backend: Backend, options: ClientOptions) -> Self {
-        let ClientOptions {
-            scanner,
-            recording,
-            retry,
-            budget,
-            price,
-        } = options;
+        let ClientOptions { scanner, recording, retry, budget, price } = options;
         let origin = backend.origin();
         // The recorded outcome already is what the last attempt gave.
-        let retry = if origin == Origin::Recording {
-            RetryPolicy::NEVER
-        } else {
-            retry
-        };
+        let retry = if origin == Origin::Recording { RetryPolicy::NEVER } else { retry };
         let provider = backend.provider();
         let default_model = backend.default_model().to_owned();
         let capabilities = backend.capabilities();
@@ -62,14 +52,7 @@ impl ModelClient {
         let max_tokens = backend.max_output_tokens();
         let attempts = Retried::new(Budgeted::new(backend, budget, max_tokens, price), retry);
         let layers = SecretScanned::new(Recorded::new(attempts, scanner, recording), scanner);
-        Self {
-            layers,
-            provider,
-            default_model,
-            capabilities,
-            speaker,
-            origin,
-        }
+        Self { layers, provider, default_model, capabilities, speaker, origin }
     }
 
     /// Makes a call; an empty model means the default one.

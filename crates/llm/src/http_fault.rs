@@ -54,14 +54,12 @@ impl Asked<'_> {
 
     pub(crate) fn on_http_error(self, error: &HttpError, time: CallTime) -> LlmError {
         match error {
-            HttpError::Connect { .. } => LlmError::Transport(self.fault(
-                error.to_string(),
-                "check that the server runs and that base_url names it",
-            )),
-            HttpError::Broken { .. } => LlmError::Transport(self.fault(
-                error.to_string(),
-                "try again; if it stays, look at the server's log",
-            )),
+            HttpError::Connect { .. } => LlmError::Transport(
+                self.fault(error.to_string(), "check that the server runs and that base_url names it"),
+            ),
+            HttpError::Broken { .. } => LlmError::Transport(
+                self.fault(error.to_string(), "try again; if it stays, look at the server's log"),
+            ),
             HttpError::Timeout { .. } => self.timeout(time),
             HttpError::TooLarge { .. } => self.unreadable(
                 error.to_string(),
@@ -70,24 +68,22 @@ impl Asked<'_> {
             HttpError::BadUrl { .. } => {
                 LlmError::Misconfiguration(self.fault(error.to_string(), "correct base_url"))
             }
-            HttpError::BadHeader { .. } => LlmError::Misconfiguration(self.fault(
-                error.to_string(),
-                "look at the variable that holds the key for stray line breaks",
-            )),
-            HttpError::Setup { .. } => LlmError::Misconfiguration(self.fault(
-                error.to_string(),
-                "check that this machine has certificates installed",
-            )),
+            HttpError::BadHeader { .. } => {
+                LlmError::Misconfiguration(self.fault(
+                    error.to_string(),
+                    "look at the variable that holds the key for stray line breaks",
+                ))
+            }
+            HttpError::Setup { .. } => LlmError::Misconfiguration(
+                self.fault(error.to_string(), "check that this machine has certificates installed"),
+            ),
         }
     }
 
     /// The error that a status means; every status that is not 200 is one.
     pub(crate) fn on_status(self, status: u16, headers: &BTreeMap<String, String>) -> LlmError {
         let fault = |what: &str, next: &str| {
-            Box::new(Fault {
-                status: Some(status),
-                ..*self.fault(format!("{what} (HTTP {status})"), next)
-            })
+            Box::new(Fault { status: Some(status), ..*self.fault(format!("{what} (HTTP {status})"), next) })
         };
         match status {
             401 | 403 => LlmError::ProviderAuth(fault(
@@ -95,9 +91,7 @@ impl Asked<'_> {
                 "check the variable that api_key_env names, and what the key may do",
             )),
             429 => LlmError::ProviderQuota(Box::new(Fault {
-                retry_after_seconds: headers
-                    .get("retry-after")
-                    .and_then(|value| value.trim().parse().ok()),
+                retry_after_seconds: headers.get("retry-after").and_then(|value| value.trim().parse().ok()),
                 ..*fault(
                     "the provider limits the rate, or the quota is used up",
                     "wait and try again, or raise it",
@@ -133,10 +127,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked<'static> = Asked {
-        provider: "gateway",
-        model: "m",
-    };
+    const ASKED: Asked<'static> = Asked { provider: "gateway", model: "m" };
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
@@ -161,12 +152,9 @@ mod tests {
 
     #[test]
     fn retry_after_is_read_where_it_is_a_number_of_seconds() {
-        for (value, seconds) in [
-            ("7", Some(7)),
-            (" 31536000 ", Some(31_536_000)),
-            ("soon", None),
-            ("-1", None),
-        ] {
+        for (value, seconds) in
+            [("7", Some(7)), (" 31536000 ", Some(31_536_000)), ("soon", None), ("-1", None)]
+        {
             let headers = BTreeMap::from([("retry-after".to_owned(), value.to_owned())]);
             let LlmError::ProviderQuota(fault) = ASKED.on_status(429, &headers) else {
                 panic!("429 is a quota")
@@ -177,10 +165,7 @@ mod tests {
 
     #[test]
     fn a_timeout_names_both_times() {
-        let time = CallTime {
-            call: Duration::from_secs(900),
-            cap: Duration::from_secs(300),
-        };
+        let time = CallTime { call: Duration::from_secs(900), cap: Duration::from_secs(300) };
         let text = ASKED.timeout(time).to_string();
         assert!(text.contains("within 300s") && text.contains("900s"), "{text}");
     }

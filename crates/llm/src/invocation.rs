@@ -49,30 +49,19 @@ impl Message {
     /// The standing instructions.
     #[must_use]
     pub fn system(content: PromptText) -> Self {
-        Self {
-            role: Role::System,
-            content,
-        }
+        Self { role: Role::System, content }
     }
 
     /// What is asked.
     #[must_use]
     pub fn user(content: PromptText) -> Self {
-        Self {
-            role: Role::User,
-            content,
-        }
+        Self { role: Role::User, content }
     }
 }
 
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Message({}, {} bytes)",
-            self.role.as_str(),
-            self.content.as_str().len()
-        )
+        write!(f, "Message({}, {} bytes)", self.role.as_str(), self.content.as_str().len())
     }
 }
 
@@ -173,10 +162,9 @@ impl LlmResult {
     /// [`CutShort`] when the token limit ended it: half a file must not be taken for a file.
     pub fn whole_answer(&self) -> Result<Untrusted, CutShort> {
         match self.finish() {
-            Finish::CutShort => Err(CutShort {
-                provider: self.provider.clone(),
-                model: self.model_used.clone(),
-            }),
+            Finish::CutShort => {
+                Err(CutShort { provider: self.provider.clone(), model: self.model_used.clone() })
+            }
             Finish::Complete | Finish::Other(_) | Finish::Unknown => Ok(self.answer()),
         }
     }

@@ -26,9 +26,7 @@ mod scan;
 mod strategy;
 
 pub use backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
-pub use budget::{
-    Amount, BudgetLimits, Budgeted, CallBudget, HeldAmount, Limit, Price,
-};
+pub use budget::{Amount, BudgetLimits, Budgeted, CallBudget, HeldAmount, Limit, Price};
 pub use capability::{Capabilities, StructuredOutput};
 pub use cassette::{
     Attempt, CASSETTE_SCHEMA, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall,

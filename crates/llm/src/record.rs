@@ -80,14 +80,8 @@ impl CassetteWriter {
             }
             Cassette::parse(whole)?.calls
         };
-        let state = WriterState {
-            calls: calls.len() as u64,
-            reusable: reusable(calls, reuse),
-        };
-        Ok(Self {
-            path: path.to_owned(),
-            state: Mutex::new(state),
-        })
+        let state = WriterState { calls: calls.len() as u64, reusable: reusable(calls, reuse) };
+        Ok(Self { path: path.to_owned(), state: Mutex::new(state) })
     }
 
     /// How many calls the cassette holds. Store this with the step that used their answers, for [`Reuse::After`].
@@ -138,11 +132,7 @@ pub struct Recorded<B> {
 impl<B> Recorded<B> {
     /// Records the calls of `inner`; secrets that `scanner` finds in answers are taken out, recorded or not.
     pub fn new(inner: B, scanner: &'static Scanner, recording: Recording) -> Self {
-        Self {
-            inner,
-            scanner,
-            recording,
-        }
+        Self { inner, scanner, recording }
     }
 }
 
@@ -165,23 +155,12 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
         let (spec_id, phase_id) = (inv.spec_id.clone(), inv.phase_id.clone());
         let Attempted { outcome, attempts } = self.inner.attempt(inv).await;
         let (outcome, redactions) = self.cleaned(outcome);
-        let attempts = attempts
-            .into_iter()
-            .map(|attempt| self.cleaned_attempt(attempt))
-            .collect();
+        let attempts = attempts.into_iter().map(|attempt| self.cleaned_attempt(attempt)).collect();
         let recorded = match &outcome {
             Ok(result) => CallOutcome::Answered(result.clone()),
             Err(error) => CallOutcome::Failed(error.clone()),
         };
-        let call = RecordedCall {
-            key,
-            spec_id,
-            phase_id,
-            request,
-            attempts,
-            outcome: recorded,
-            redactions,
-        };
+        let call = RecordedCall { key, spec_id, phase_id, request, attempts, outcome: recorded, redactions };
         let writer = Arc::clone(writer);
         // Flushing to the disk blocks; the runtime's threads are for calls that wait on the network.
         let written = tokio::task::spawn_blocking(move || writer.append(&call)).await;
@@ -200,9 +179,7 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
                     self.clean_value(value, &mut redactions);
                 }
                 if redactions > 0 {
-                    result
-                        .extensions
-                        .insert("redactions".to_owned(), Value::from(redactions));
+                    result.extensions.insert("redactions".to_owned(), Value::from(redactions));
                 }
                 Ok(result)
             }
@@ -247,12 +224,10 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
     fn clean_value(&self, value: &mut Value, redactions: &mut u64) {
         match value {
             Value::String(text) => self.clean(text, redactions),
-            Value::Array(items) => items
-                .iter_mut()
-                .for_each(|item| self.clean_value(item, redactions)),
-            Value::Object(fields) => fields
-                .values_mut()
-                .for_each(|field| self.clean_value(field, redactions)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean_value(item, redactions)),
+            Value::Object(fields) => {
+                fields.values_mut().for_each(|field| self.clean_value(field, redactions))
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }

@@ -127,37 +127,24 @@ impl Context {
 ///
 /// [`LlmError::Misconfiguration`] when no name is given, [`LlmError::Unsupported`] when there is none such.
 pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
-    let known = || {
-        registry()
-            .iter()
-            .map(|kind| kind.name())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let known = || registry().iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
     if name.is_empty() {
         return Err(LlmError::Misconfiguration(Fault::new(
             "llm",
             "",
             "LLM provider must be specified",
-            format!(
-                "set [llm] provider, CRUCIBLE_LLM_PROVIDER or --provider to one of {}",
-                known()
-            ),
+            format!("set [llm] provider, CRUCIBLE_LLM_PROVIDER or --provider to one of {}", known()),
         )));
     }
-    registry()
-        .iter()
-        .find(|kind| kind.name() == name)
-        .copied()
-        .ok_or_else(|| {
-            let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-            LlmError::Unsupported(Fault::new(
-                shown,
-                "",
-                "there is no such provider",
-                format!("choose one of {}", known()),
-            ))
-        })
+    registry().iter().find(|kind| kind.name() == name).copied().ok_or_else(|| {
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+        LlmError::Unsupported(Fault::new(
+            shown,
+            "",
+            "there is no such provider",
+            format!("choose one of {}", known()),
+        ))
+    })
 }
 
 /// Makes the backend of a provider ready, without sending anything.

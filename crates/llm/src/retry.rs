@@ -37,25 +37,16 @@ pub struct RetryPolicy {
 
 impl RetryPolicy {
     /// For phases and roles: twice, after 1 s and 2 s; 429 is reported.
-    pub const PHASES: Self = Self {
-        max_retries: 2,
-        first_pause: Duration::from_secs(1),
-        rate_limits: RateLimits::GiveUp,
-    };
+    pub const PHASES: Self =
+        Self { max_retries: 2, first_pause: Duration::from_secs(1), rate_limits: RateLimits::GiveUp };
 
     /// One attempt.
-    pub const NEVER: Self = Self {
-        max_retries: 0,
-        first_pause: Duration::ZERO,
-        rate_limits: RateLimits::GiveUp,
-    };
+    pub const NEVER: Self =
+        Self { max_retries: 0, first_pause: Duration::ZERO, rate_limits: RateLimits::GiveUp };
 
     fn pauses(&self) -> impl Iterator<Item = Duration> {
         let retries = usize::try_from(self.max_retries).unwrap_or(usize::MAX);
-        ExponentialBuilder::new()
-            .with_min_delay(self.first_pause)
-            .with_max_times(retries)
-            .build()
+        ExponentialBuilder::new().with_min_delay(self.first_pause).with_max_times(retries).build()
     }
 }
 
@@ -88,23 +79,14 @@ impl<B: LlmBackend> Retried<B> {
         let mut attempts = Vec::new();
         loop {
             let left = allowed.saturating_sub(begun.elapsed());
-            let outcome = self
-                .inner
-                .invoke(LlmInvocation {
-                    timeout: left,
-                    ..inv.clone()
-                })
-                .await;
+            let outcome = self.inner.invoke(LlmInvocation { timeout: left, ..inv.clone() }).await;
             attempts.push(match &outcome {
                 Ok(_) => Attempt::Answered,
                 Err(error) => Attempt::Failed(error.clone()),
             });
             let error = match outcome {
                 Ok(result) => {
-                    return Attempted {
-                        outcome: Ok(result),
-                        attempts,
-                    };
+                    return Attempted { outcome: Ok(result), attempts };
                 }
                 Err(error) => error,
             };
@@ -113,10 +95,7 @@ impl<B: LlmBackend> Retried<B> {
             match pause {
                 Some(pause) if pause < left => tokio::time::sleep(pause).await,
                 Some(_) | None => {
-                    return Attempted {
-                        outcome: Err(with_whole_time(error, allowed)),
-                        attempts,
-                    };
+                    return Attempted { outcome: Err(with_whole_time(error, allowed)), attempts };
                 }
             }
         }
@@ -125,12 +104,9 @@ impl<B: LlmBackend> Retried<B> {
     /// The pause before another attempt, where one can help.
     fn pause_after(&self, error: &LlmError, pause: Duration) -> Option<Duration> {
         match (error, self.policy.rate_limits) {
-            (LlmError::ProviderQuota(fault), RateLimits::WaitAsTold) => Some(
-                fault
-                    .retry_after_seconds
-                    .map_or(pause, Duration::from_secs)
-                    .max(pause),
-            ),
+            (LlmError::ProviderQuota(fault), RateLimits::WaitAsTold) => {
+                Some(fault.retry_after_seconds.map_or(pause, Duration::from_secs).max(pause))
+            }
             _ if error.is_transient() => Some(pause),
             _ => None,
         }

@@ -46,11 +46,7 @@ impl<B> SecretScanned<B> {
 
     fn scan_text(&self, text: &str, place: SecretPlace) -> Result<(), SecretInRequest> {
         match self.scanner.scan(text.as_bytes()).first() {
-            Some(found) => Err(SecretInRequest {
-                rule: found.rule.to_string(),
-                place,
-                line: found.line,
-            }),
+            Some(found) => Err(SecretInRequest { rule: found.rule.to_string(), place, line: found.line }),
             None => Ok(()),
         }
     }

@@ -55,9 +55,7 @@ impl FromStr for ExecutionStrategy {
         match name {
             "controlled" => Ok(Self::Controlled),
             "external_tool" => Self::ExternalTool.accepted(),
-            _ => Err(StrategyError::Unknown {
-                name: name.chars().take(64).collect(),
-            }),
+            _ => Err(StrategyError::Unknown { name: name.chars().take(64).collect() }),
         }
     }
 }
@@ -85,9 +83,6 @@ mod tests {
                 .to_string()
                 .starts_with("ExecutionStrategy::ExternalTool not yet supported in this version")
         );
-        assert!(matches!(
-            "Controlled".parse::<ExecutionStrategy>(),
-            Err(StrategyError::Unknown { .. })
-        ));
+        assert!(matches!("Controlled".parse::<ExecutionStrategy>(), Err(StrategyError::Unknown { .. })));
     }
 }

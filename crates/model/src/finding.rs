@@ -62,32 +62,17 @@ pub struct Finding {
 impl Finding {
     /// A finding that refuses the matter.
     pub fn error(code: Code, subject: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            code,
-            level: Level::Error,
-            subject: subject.into(),
-            hint: hint.into(),
-        }
+        Self { code, level: Level::Error, subject: subject.into(), hint: hint.into() }
     }
 
     /// A finding that lets the matter pass but deserves a look.
     pub fn warning(code: Code, subject: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            code,
-            level: Level::Warning,
-            subject: subject.into(),
-            hint: hint.into(),
-        }
+        Self { code, level: Level::Warning, subject: subject.into(), hint: hint.into() }
     }
 
     /// A finding that only informs.
     pub fn info(code: Code, subject: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            code,
-            level: Level::Info,
-            subject: subject.into(),
-            hint: hint.into(),
-        }
+        Self { code, level: Level::Info, subject: subject.into(), hint: hint.into() }
     }
 }
 
@@ -148,9 +133,7 @@ impl Verdict {
 
     /// The findings that refuse the matter.
     pub fn errors(&self) -> impl Iterator<Item = &Finding> {
-        self.findings
-            .iter()
-            .filter(|finding| finding.level == Level::Error)
+        self.findings.iter().filter(|finding| finding.level == Level::Error)
     }
 
     /// The report that every judging command prints with `--json`.

@@ -43,9 +43,7 @@ impl FromStr for RunId {
         if starts_well && text.len() <= 64 && text.chars().all(allowed) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(IdError {
-                text: text.chars().take(80).collect(),
-            })
+            Err(IdError { text: text.chars().take(80).collect() })
         }
     }
 }

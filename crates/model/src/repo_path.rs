@@ -56,9 +56,7 @@ impl RepoPath {
     ///
     /// Fails when the bytes are not UTF-8 or no path inside a repository.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RepoPathError> {
-        std::str::from_utf8(bytes)
-            .map_err(|_| RepoPathError::NotUtf8)?
-            .parse()
+        std::str::from_utf8(bytes).map_err(|_| RepoPathError::NotUtf8)?.parse()
     }
 
     /// The path as text.
@@ -138,10 +136,9 @@ impl PathPrefix {
     pub fn contains(&self, path: &RepoPath) -> bool {
         match &self.0 {
             None => true,
-            Some(prefix) => path
-                .0
-                .strip_prefix(&prefix.0)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
+            Some(prefix) => {
+                path.0.strip_prefix(&prefix.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            }
         }
     }
 
@@ -228,9 +225,7 @@ fn is_git_directory(segment: &str) -> bool {
     let name = visible.split(':').next().unwrap_or_default();
     let name = name.trim_end_matches(['.', ' ']).to_ascii_lowercase();
     name == ".git"
-        || name
-            .strip_prefix("git~")
-            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        || name.strip_prefix("git~").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The code points that HFS+ leaves out when it compares names.
@@ -304,11 +299,7 @@ mod tests {
             "\u{feff}.git",
             "sub/GIT~2/config",
         ] {
-            assert_eq!(
-                bad.parse::<RepoPath>(),
-                Err(RepoPathError::GitDirectory),
-                "{bad:?}"
-            );
+            assert_eq!(bad.parse::<RepoPath>(), Err(RepoPathError::GitDirectory), "{bad:?}");
         }
     }
 

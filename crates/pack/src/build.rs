@@ -12,7 +12,7 @@ use crucible_model::RepoPath;
 use crate::denied::denied_directory;
 use crate::error::PackError;
 use crate::mandatory::Mandatory;
-use crate::pack::{ContextPack, OmittedReason, Omitted, PackVersion, PackedFile};
+use crate::pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
 use crate::request::{FileRequest, LineRange, Mode};
 use crate::snippet::{self, Input, Picked};
 use crate::source::{Entry, Source, SourceError};
@@ -53,9 +53,7 @@ pub fn build(
     for wanted in fold(request) {
         packing.place(wanted);
     }
-    let summary = packing
-        .tally
-        .summary(&packing.files, &packing.omitted, packing.max_bytes);
+    let summary = packing.tally.summary(&packing.files, &packing.omitted, packing.max_bytes);
     Ok(ContextPack {
         schema_version: PackVersion::V1,
         goal: request.goal.clone(),
@@ -80,11 +78,9 @@ fn fold(request: &FileRequest) -> Vec<Wanted<'_>> {
     for need in &request.needs {
         let place = *places.entry(&need.path).or_insert(folded.len());
         match folded.get_mut(place) {
-            None => folded.push(Wanted {
-                path: &need.path,
-                mode: need.mode,
-                ranges: need.line_ranges.clone(),
-            }),
+            None => {
+                folded.push(Wanted { path: &need.path, mode: need.mode, ranges: need.line_ranges.clone() })
+            }
             Some(wanted) => {
                 if need.mode == Mode::Full {
                     wanted.mode = Mode::Full;
@@ -108,10 +104,7 @@ impl Refusal {
     }
 
     fn denied(detail: String) -> Self {
-        Self {
-            reason: OmittedReason::Denied,
-            detail: Some(detail),
-        }
+        Self { reason: OmittedReason::Denied, detail: Some(detail) }
     }
 }
 
@@ -163,9 +156,7 @@ impl<'a> Packing<'a> {
         let mut seen = HashSet::new();
         for path in &mandatory.required {
             if seen.insert(path) {
-                let allowed = self
-                    .judge(path)
-                    .map_err(|refusal| required_refused(path, refusal))?;
+                let allowed = self.judge(path).map_err(|refusal| required_refused(path, refusal))?;
                 present.push((path, allowed.size));
             }
         }
@@ -183,9 +174,7 @@ impl<'a> Packing<'a> {
             }
         }
         let files_needed = present.len() as u64;
-        let bytes_needed = present
-            .iter()
-            .fold(0u64, |sum, (_, size)| sum.saturating_add(*size));
+        let bytes_needed = present.iter().fold(0u64, |sum, (_, size)| sum.saturating_add(*size));
         let too_small = |bytes_needed| PackError::BudgetTooSmall {
             files_needed,
             files_allowed: self.max_files,
@@ -201,10 +190,7 @@ impl<'a> Packing<'a> {
             let room = self.remaining();
             let bytes = self.source.read(path, room.saturating_add(1))?;
             if let Some(rule) = self.source.is_secret(path, &bytes) {
-                return Err(PackError::MandatoryRefused {
-                    path: path.clone(),
-                    why: holds_secret(&rule),
-                });
+                return Err(PackError::MandatoryRefused { path: path.clone(), why: holds_secret(&rule) });
             }
             let decoded = decode(bytes, room);
             if decoded.extent == Extent::Prefix {
@@ -218,11 +204,7 @@ impl<'a> Packing<'a> {
                 });
             }
             self.placed.insert(path.clone());
-            self.push(
-                path,
-                with_replacements("mandatory_contract".to_owned(), decoded.replaced),
-                decoded,
-            );
+            self.push(path, with_replacements("mandatory_contract".to_owned(), decoded.replaced), decoded);
         }
         Ok(())
     }
@@ -231,10 +213,7 @@ impl<'a> Packing<'a> {
         let path: RepoPath = match wanted.path.parse() {
             Ok(path) => path,
             Err(error) => {
-                self.omit(
-                    printable(wanted.path),
-                    Refusal::denied(format!("is refused: {error}")),
-                );
+                self.omit(printable(wanted.path), Refusal::denied(format!("is refused: {error}")));
                 return;
             }
         };
@@ -294,10 +273,7 @@ impl<'a> Packing<'a> {
         if decoded.text.is_empty() && decoded.extent == Extent::Prefix {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
-        Ok((
-            with_replacements(self.provenance.clone(), decoded.replaced),
-            decoded,
-        ))
+        Ok((with_replacements(self.provenance.clone(), decoded.replaced), decoded))
     }
 
     fn read_lines(
@@ -308,20 +284,13 @@ impl<'a> Packing<'a> {
     ) -> Result<(String, Decoded), Refusal> {
         let Some(ranges) = snippet::normalise(ranges) else {
             let detail = Some("asks for snippets without lines or with reversed lines".to_owned());
-            return Err(Refusal {
-                reason: OmittedReason::InvalidRequest,
-                detail,
-            });
+            return Err(Refusal { reason: OmittedReason::InvalidRequest, detail });
         };
         let room = self.room()?;
         let mut reach = FIRST_READ;
         let (bytes, shown) = loop {
             let bytes = self.source.read(path, reach)?;
-            let input = if (bytes.len() as u64) < reach {
-                Input::Whole
-            } else {
-                Input::Prefix
-            };
+            let input = if (bytes.len() as u64) < reach { Input::Whole } else { Input::Prefix };
             match snippet::pick(&bytes, input, &ranges, room) {
                 Picked::Lines { bytes: lines, ranges } => {
                     self.refuse_secrets(path, &bytes)?;
@@ -329,14 +298,9 @@ impl<'a> Packing<'a> {
                 }
                 Picked::OverBudget => return Err(Refusal::plain(OmittedReason::BudgetExceeded)),
                 Picked::NeedsMore if reach >= DEEPEST_READ => {
-                    let detail = format!(
-                        "has {} bytes and its lines lie deeper than are looked for",
-                        allowed.size
-                    );
-                    return Err(Refusal {
-                        reason: OmittedReason::TooLarge,
-                        detail: Some(detail),
-                    });
+                    let detail =
+                        format!("has {} bytes and its lines lie deeper than are looked for", allowed.size);
+                    return Err(Refusal { reason: OmittedReason::TooLarge, detail: Some(detail) });
                 }
                 Picked::NeedsMore => reach = reach.saturating_mul(2).min(DEEPEST_READ),
             }
@@ -376,19 +340,13 @@ impl<'a> Packing<'a> {
 
     fn omit(&mut self, path: String, refusal: Refusal) {
         self.tally.note(&path, &refusal);
-        self.omitted.push(Omitted {
-            path,
-            reason: refusal.reason,
-        });
+        self.omitted.push(Omitted { path, reason: refusal.reason });
     }
 }
 
 fn required_refused(path: &RepoPath, refusal: Refusal) -> PackError {
     match refusal {
-        Refusal {
-            reason: OmittedReason::NotFound,
-            ..
-        } => PackError::MandatoryMissing { path: path.clone() },
+        Refusal { reason: OmittedReason::NotFound, .. } => PackError::MandatoryMissing { path: path.clone() },
         Refusal { reason, detail } => PackError::MandatoryRefused {
             path: path.clone(),
             why: detail.unwrap_or_else(|| reason.as_str().to_owned()),
@@ -402,10 +360,7 @@ fn holds_secret(rule: &str) -> String {
 
 /// `requested:` and the reason on one short line.
 fn provenance(reason: &str) -> String {
-    let words = reason
-        .chars()
-        .take(200)
-        .map(|c| if c.is_control() { ' ' } else { c });
+    let words = reason.chars().take(200).map(|c| if c.is_control() { ' ' } else { c });
     format!("requested:{}", words.collect::<String>().trim())
 }
 
@@ -420,11 +375,8 @@ fn with_replacements(why: String, replaced: u64) -> String {
 /// `lines 1-3, 7-9`, at most twenty ranges.
 fn lines_of(ranges: &[LineRange]) -> String {
     const SHOWN: usize = 20;
-    let shown: Vec<String> = ranges
-        .iter()
-        .take(SHOWN)
-        .map(|range| format!("{}-{}", range.start, range.end))
-        .collect();
+    let shown: Vec<String> =
+        ranges.iter().take(SHOWN).map(|range| format!("{}-{}", range.start, range.end)).collect();
     match ranges.len().saturating_sub(SHOWN) {
         0 if shown.is_empty() => "no lines".to_owned(),
         0 => format!("lines {}", shown.join(", ")),
@@ -434,11 +386,7 @@ fn lines_of(ranges: &[LineRange]) -> String {
 
 /// Something that is no path, made fit for a report.
 fn printable(path: &str) -> String {
-    let mut shown: String = path
-        .chars()
-        .take(MAX_BAD_PATH)
-        .flat_map(|c| c.escape_debug())
-        .collect();
+    let mut shown: String = path.chars().take(MAX_BAD_PATH).flat_map(|c| c.escape_debug()).collect();
     if path.chars().nth(MAX_BAD_PATH).is_some() {
         shown.push('…');
     }

@@ -12,9 +12,7 @@ pub fn denied_directory(path: &RepoPath) -> Option<&'static str> {
     let mut segments = path.segments();
     segments.next_back();
     segments.find_map(|segment| {
-        DENIED_DIRECTORIES
-            .into_iter()
-            .find(|denied| denied.eq_ignore_ascii_case(segment))
+        DENIED_DIRECTORIES.into_iter().find(|denied| denied.eq_ignore_ascii_case(segment))
     })
 }
 
@@ -24,25 +22,10 @@ mod tests {
 
     #[test]
     fn denied_places_are_denied_at_any_depth() {
-        for path in [
-            "build/a",
-            "x/build/a",
-            "dist/a",
-            "a/b/node_modules/c/d.js",
-            "runs/1/x",
-            "Build/a",
-        ] {
+        for path in ["build/a", "x/build/a", "dist/a", "a/b/node_modules/c/d.js", "runs/1/x", "Build/a"] {
             assert!(denied_directory(&path.parse().unwrap()).is_some(), "{path}");
         }
-        for path in [
-            "build",
-            "x/build",
-            "builder/a",
-            "src/dist.rs",
-            "rebuild/a",
-            "build.rs",
-            "x.git/a",
-        ] {
+        for path in ["build", "x/build", "builder/a", "src/dist.rs", "rebuild/a", "build.rs", "x.git/a"] {
             assert!(denied_directory(&path.parse().unwrap()).is_none(), "{path}");
         }
     }

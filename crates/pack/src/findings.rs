@@ -25,22 +25,18 @@ pub fn findings(pack: &ContextPack) -> Verdict {
 
 fn explain(reason: OmittedReason) -> (Code, &'static str) {
     match reason {
-        OmittedReason::TooLarge => (
-            Code::new("pack-too-large"),
-            "the lines lie too deep in the file; ask for earlier ones",
-        ),
-        OmittedReason::Denied => (
-            Code::new("pack-denied"),
-            "this is never shown to a model; the summary says what forbids it",
-        ),
-        OmittedReason::Irrelevant => (
-            Code::new("pack-irrelevant"),
-            "name the file in the request if it is needed after all",
-        ),
-        OmittedReason::NotFound => (
-            Code::new("pack-not-found"),
-            "correct the path; it is relative to the repository's root",
-        ),
+        OmittedReason::TooLarge => {
+            (Code::new("pack-too-large"), "the lines lie too deep in the file; ask for earlier ones")
+        }
+        OmittedReason::Denied => {
+            (Code::new("pack-denied"), "this is never shown to a model; the summary says what forbids it")
+        }
+        OmittedReason::Irrelevant => {
+            (Code::new("pack-irrelevant"), "name the file in the request if it is needed after all")
+        }
+        OmittedReason::NotFound => {
+            (Code::new("pack-not-found"), "correct the path; it is relative to the repository's root")
+        }
         OmittedReason::InvalidRequest => (
             Code::new("pack-invalid-request"),
             "ask for a regular file, and for snippets with line ranges [start, end] where start is not after end",
@@ -81,20 +77,11 @@ mod tests {
             repo_slug: String::new(),
             summary: String::new(),
             files: vec![file(false), file(true)],
-            omitted: reasons
-                .map(|reason| Omitted {
-                    path: "b".to_owned(),
-                    reason,
-                })
-                .to_vec(),
+            omitted: reasons.map(|reason| Omitted { path: "b".to_owned(), reason }).to_vec(),
         };
         let verdict = findings(&pack);
         assert_eq!(verdict.outcome(), Outcome::Pass);
-        let codes: Vec<&str> = verdict
-            .findings()
-            .iter()
-            .map(|finding| finding.code.as_str())
-            .collect();
+        let codes: Vec<&str> = verdict.findings().iter().map(|finding| finding.code.as_str()).collect();
         assert_eq!(codes[0], "pack-truncated");
         for (code, reason) in codes[1..].iter().zip(reasons) {
             assert_eq!(*code, format!("pack-{}", reason.as_str().replace('_', "-")));

@@ -86,10 +86,7 @@ fn explain(
     if let Ok(Probe { schema_version }) = serde_json::from_slice(bytes)
         && schema_version != expected
     {
-        return DocumentError::Version {
-            found: clip(&schema_version, 80),
-            expected,
-        };
+        return DocumentError::Version { found: clip(&schema_version, 80), expected };
     }
     DocumentError::Field {
         field: clip(&error.path().to_string(), 120),

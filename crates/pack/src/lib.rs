@@ -29,7 +29,7 @@ pub use error::PackError;
 pub use findings::findings;
 pub use json::{DocumentError, MAX_DOCUMENT_BYTES};
 pub use mandatory::{CONTRACT_OPTIONAL, CONTRACT_REQUIRED, Mandatory, MandatoryError};
-pub use pack::{ContextPack, OmittedReason, Omitted, PackVersion, PackedFile};
+pub use pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
 pub use rank::{Candidate, Choice, FileClass, Goal, LeftOut, RankLimits, Ranking, rank};
 pub use request::{Budget, FileRequest, LineRange, MAX_NEEDS, Mode, Need, RequestVersion};
 pub use source::{Entry, Source, SourceError};

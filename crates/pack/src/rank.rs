@@ -86,10 +86,7 @@ pub fn rank(goal: &Goal, candidates: Vec<Candidate>, limits: &RankLimits) -> Ran
     let nothing_shared = scored.iter().all(|file| file.relevance == 0);
     let mut room_files = limits.max_files.0;
     let mut room_bytes = limits.max_total_bytes.0;
-    let mut ranking = Ranking {
-        chosen: Vec::new(),
-        left_out: Vec::new(),
-    };
+    let mut ranking = Ranking { chosen: Vec::new(), left_out: Vec::new() };
     for file in scored {
         let refusal = if denied_directory(&file.candidate.path).is_some() {
             Some("lies in a directory that is never shown")
@@ -105,11 +102,7 @@ pub fn rank(goal: &Goal, candidates: Vec<Candidate>, limits: &RankLimits) -> Ran
             None
         };
         if let Some(reason) = refusal {
-            ranking.left_out.push(LeftOut {
-                path: file.candidate.path,
-                score: file.score,
-                reason,
-            });
+            ranking.left_out.push(LeftOut { path: file.candidate.path, score: file.score, reason });
             continue;
         }
         room_files -= 1;
@@ -130,12 +123,7 @@ impl Ranking {
 /// Best first: generated files after all others, then by score, class and path.
 fn key(file: &Scored) -> (bool, std::cmp::Reverse<u64>, FileClass, &RepoPath) {
     let candidate = &file.candidate;
-    (
-        candidate.class == FileClass::Generated,
-        std::cmp::Reverse(file.score),
-        candidate.class,
-        &candidate.path,
-    )
+    (candidate.class == FileClass::Generated, std::cmp::Reverse(file.score), candidate.class, &candidate.path)
 }
 
 fn is_root_manifest(candidate: &Candidate) -> bool {
@@ -146,9 +134,8 @@ fn everything_fits(candidates: &[Candidate], limits: &RankLimits) -> bool {
     let written = candidates
         .iter()
         .filter(|file| file.class != FileClass::Generated && denied_directory(&file.path).is_none());
-    let (files, bytes) = written.fold((0u64, 0u64), |(files, bytes), file| {
-        (files + 1, bytes.saturating_add(file.size))
-    });
+    let (files, bytes) =
+        written.fold((0u64, 0u64), |(files, bytes), file| (files + 1, bytes.saturating_add(file.size)));
     files <= limits.max_files.0 && bytes <= limits.max_total_bytes.0
 }
 
@@ -158,10 +145,8 @@ fn score(goal: &Goal, candidates: Vec<Candidate>) -> Vec<Scored> {
     for hit in candidates.iter().flat_map(|candidate| &candidate.text_hits) {
         holders[hit.pattern] += 1;
     }
-    let rarity: Vec<u64> = holders
-        .iter()
-        .map(|held| 1 + u64::from((total / (*held).max(1)).max(1).ilog2()))
-        .collect();
+    let rarity: Vec<u64> =
+        holders.iter().map(|held| 1 + u64::from((total / (*held).max(1)).max(1).ilog2())).collect();
     let mut best_source: HashMap<String, u64> = HashMap::new();
     let mut scored: Vec<Scored> = candidates
         .into_iter()
@@ -172,12 +157,7 @@ fn score(goal: &Goal, candidates: Vec<Candidate>) -> Vec<Scored> {
                 let best = best_source.entry(class::core_name(&candidate.path)).or_default();
                 *best = relevance.max(*best);
             }
-            Scored {
-                score: relevance,
-                relevance,
-                candidate,
-                test_of: None,
-            }
+            Scored { score: relevance, relevance, candidate, test_of: None }
         })
         .collect();
     for file in &mut scored {
@@ -209,11 +189,7 @@ fn choose(goal: &Goal, file: Scored) -> Choice {
     let class = file.candidate.class;
     let path = file.candidate.path.as_str().to_owned();
     Choice {
-        need: Need {
-            path,
-            mode: Mode::Full,
-            line_ranges: Vec::new(),
-        },
+        need: Need { path, mode: Mode::Full, line_ranges: Vec::new() },
         score: file.score,
         class,
         reason: format!("{}: {}", class.as_str(), reasons.join(", ")),
@@ -226,10 +202,8 @@ mod tests {
 
     use super::*;
 
-    const ROOMY: RankLimits = RankLimits {
-        max_files: FileLimit(1000),
-        max_total_bytes: ByteLimit(10_000_000),
-    };
+    const ROOMY: RankLimits =
+        RankLimits { max_files: FileLimit(1000), max_total_bytes: ByteLimit(10_000_000) };
 
     fn ranked(goal: &str, files: &[(&str, &str)], limits: &RankLimits) -> Ranking {
         let goal = Goal::new(goal);
@@ -241,11 +215,7 @@ mod tests {
     }
 
     fn paths(ranking: &Ranking) -> Vec<&str> {
-        ranking
-            .chosen
-            .iter()
-            .map(|choice| choice.need.path.as_str())
-            .collect()
+        ranking.chosen.iter().map(|choice| choice.need.path.as_str()).collect()
     }
 
     const PROJECT: [(&str, &str); 7] = [
@@ -262,11 +232,7 @@ mod tests {
     fn the_named_thing_comes_first_then_its_test() {
         let ranking = ranked("fix the failing test in parser", &PROJECT, &ROOMY);
         assert_eq!(paths(&ranking)[..2], ["src/parser.rs", "tests/parser.rs"]);
-        assert!(
-            ranking.chosen[0].reason.contains("`parser`"),
-            "{}",
-            ranking.chosen[0].reason
-        );
+        assert!(ranking.chosen[0].reason.contains("`parser`"), "{}", ranking.chosen[0].reason);
     }
 
     #[test]
@@ -280,22 +246,14 @@ mod tests {
     fn an_identifier_finds_its_definition() {
         let ranking = ranked("parse_header must accept CRLF", &PROJECT, &ROOMY);
         assert_eq!(paths(&ranking)[0], "src/parser.rs");
-        assert!(
-            ranking.chosen[0].reason.contains("defines `parse_header`"),
-            "{}",
-            ranking.chosen[0].reason
-        );
+        assert!(ranking.chosen[0].reason.contains("defines `parse_header`"), "{}", ranking.chosen[0].reason);
     }
 
     #[test]
     fn a_path_in_the_goal_wins_over_everything() {
         let ranking = ranked("make README.md mention the parser", &PROJECT, &ROOMY);
         assert_eq!(paths(&ranking)[0], "README.md");
-        let ranking = ranked(
-            "parser: error at <copy>/src/lexer.rs:12:5: parser",
-            &PROJECT,
-            &ROOMY,
-        );
+        let ranking = ranked("parser: error at <copy>/src/lexer.rs:12:5: parser", &PROJECT, &ROOMY);
         assert_eq!(paths(&ranking)[0], "src/lexer.rs");
         let ranking = ranked("change src/lexer.rs, not the parser", &PROJECT, &ROOMY);
         assert_eq!(paths(&ranking)[0], "src/lexer.rs");
@@ -303,10 +261,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_passed_over_and_said() {
-        let limits = RankLimits {
-            max_files: FileLimit(2),
-            max_total_bytes: ByteLimit(80),
-        };
+        let limits = RankLimits { max_files: FileLimit(2), max_total_bytes: ByteLimit(80) };
         let ranking = ranked("parser", &PROJECT, &limits);
         assert_eq!(ranking.chosen.len(), 2);
         assert_eq!(ranking.chosen.len() + ranking.left_out.len(), PROJECT.len());
@@ -316,10 +271,7 @@ mod tests {
     fn in_a_large_repository_only_what_shares_something_is_chosen() {
         let mut files = PROJECT.to_vec();
         files.push(("src/unrelated.rs", "mod nothing;\n"));
-        let limits = RankLimits {
-            max_files: FileLimit(6),
-            max_total_bytes: ByteLimit(1000),
-        };
+        let limits = RankLimits { max_files: FileLimit(6), max_total_bytes: ByteLimit(1000) };
         let ranking = ranked("parser", &files, &limits);
         assert!(!paths(&ranking).contains(&"src/unrelated.rs"));
         assert!(paths(&ranking).contains(&"Cargo.toml"));

@@ -45,11 +45,7 @@ pub struct Need {
     /// Whole, or lines of it.
     pub mode: Mode,
     /// The lines, for [`Mode::Snippets`].
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "ranges_or_null"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "ranges_or_null")]
     pub line_ranges: Vec<LineRange>,
 }
 
@@ -107,11 +103,7 @@ impl FileRequest {
         let request: Self = json::parse(bytes, "ctcp-file-request-v1")?;
         let count = request.needs.len() as u64;
         if count > MAX_NEEDS {
-            return Err(DocumentError::TooMany {
-                field: "needs",
-                count,
-                limit: MAX_NEEDS,
-            });
+            return Err(DocumentError::TooMany { field: "needs", count, limit: MAX_NEEDS });
         }
         Ok(request)
     }
@@ -154,62 +146,32 @@ mod tests {
     #[test]
     fn a_null_list_of_ranges_is_an_absent_one() {
         let text = GOOD.replace(r#""mode": "full""#, r#""mode": "full", "line_ranges": null"#);
-        assert!(
-            FileRequest::parse(text.as_bytes()).unwrap().needs[0]
-                .line_ranges
-                .is_empty()
-        );
+        assert!(FileRequest::parse(text.as_bytes()).unwrap().needs[0].line_ranges.is_empty());
     }
 
     #[test]
     fn another_schema_is_named_whatever_else_is_wrong() {
         let error = refuse(r#"{"schema_version": "ctcp-file-request-v2", "new": 1}"#);
-        let DocumentError::Version { found, .. } = error else {
-            panic!("{error:?}")
-        };
+        let DocumentError::Version { found, .. } = error else { panic!("{error:?}") };
         assert_eq!(found, "ctcp-file-request-v2");
     }
 
     #[test]
     fn errors_name_the_field() {
         assert_eq!(field_of(&GOOD.replace("\"full\"", "\"half\"")), "needs[0].mode");
-        assert_eq!(
-            field_of(&GOOD.replace("[[1, 2]]", "[[1, -2]]")),
-            "needs[1].line_ranges[0][1]"
-        );
-        assert_eq!(
-            field_of(&GOOD.replace("[[1, 2]]", "[[1, 2, 3]]")),
-            "needs[1].line_ranges[0]"
-        );
+        assert_eq!(field_of(&GOOD.replace("[[1, 2]]", "[[1, -2]]")), "needs[1].line_ranges[0][1]");
+        assert_eq!(field_of(&GOOD.replace("[[1, 2]]", "[[1, 2, 3]]")), "needs[1].line_ranges[0]");
         assert_eq!(
             field_of(&GOOD.replace("\"max_files\": 3", "\"max_files\": 99999999999999999999")),
             "budget.max_files"
         );
-        assert_eq!(
-            field_of(&GOOD.replace("\"max_files\": 3", "\"max_files\": 1.5")),
-            "budget.max_files"
-        );
-        assert_eq!(
-            field_of(&GOOD.replace("\"max_files\": 3", "\"max_files\": -1")),
-            "budget.max_files"
-        );
-        assert_eq!(
-            field_of(&GOOD.replace("\"goal\"", "\"extra\": 1, \"goal\"")),
-            "extra"
-        );
-        assert_eq!(
-            field_of(&GOOD.replace("\"path\": \"a\"", "\"path\": \"a\", \"x\": 1")),
-            "needs[0].x"
-        );
+        assert_eq!(field_of(&GOOD.replace("\"max_files\": 3", "\"max_files\": 1.5")), "budget.max_files");
+        assert_eq!(field_of(&GOOD.replace("\"max_files\": 3", "\"max_files\": -1")), "budget.max_files");
+        assert_eq!(field_of(&GOOD.replace("\"goal\"", "\"extra\": 1, \"goal\"")), "extra");
+        assert_eq!(field_of(&GOOD.replace("\"path\": \"a\"", "\"path\": \"a\", \"x\": 1")), "needs[0].x");
+        assert!(refuse(&GOOD.replace("\"goal\": \"g\",", "")).to_string().contains("missing field `goal`"));
         assert!(
-            refuse(&GOOD.replace("\"goal\": \"g\",", ""))
-                .to_string()
-                .contains("missing field `goal`")
-        );
-        assert!(
-            refuse(&GOOD.replace("\"goal\"", "\"goal\": \"a\", \"goal\""))
-                .to_string()
-                .contains("duplicate")
+            refuse(&GOOD.replace("\"goal\"", "\"goal\": \"a\", \"goal\"")).to_string().contains("duplicate")
         );
     }
 
@@ -227,13 +189,7 @@ mod tests {
     #[test]
     fn a_hundred_megabytes_are_refused_unread() {
         let bytes = vec![b'['; 100_000_000];
-        assert!(matches!(
-            FileRequest::parse(&bytes),
-            Err(DocumentError::TooLarge {
-                size: 100_000_000,
-                ..
-            })
-        ));
+        assert!(matches!(FileRequest::parse(&bytes), Err(DocumentError::TooLarge { size: 100_000_000, .. })));
     }
 
     #[test]
@@ -245,14 +201,8 @@ mod tests {
                 "budget": {{"max_files": 1, "max_total_bytes": 1}}}}"#
             )
         };
-        assert_eq!(
-            FileRequest::parse(with(10_000).as_bytes()).unwrap().needs.len(),
-            10_000
-        );
-        assert!(matches!(
-            refuse(&with(10_001)),
-            DocumentError::TooMany { count: 10_001, .. }
-        ));
+        assert_eq!(FileRequest::parse(with(10_000).as_bytes()).unwrap().needs.len(), 10_000);
+        assert!(matches!(refuse(&with(10_001)), DocumentError::TooMany { count: 10_001, .. }));
     }
 
     #[test]

@@ -28,10 +28,7 @@ pub(crate) fn normalise(ranges: &[LineRange]) -> Option<Vec<LineRange>> {
     if ranges.is_empty() || ranges.iter().any(|range| range.start > range.end) {
         return None;
     }
-    let from_one = |range: &LineRange| LineRange {
-        start: range.start.max(1),
-        end: range.end.max(1),
-    };
+    let from_one = |range: &LineRange| LineRange { start: range.start.max(1), end: range.end.max(1) };
     Some(join(ranges.iter().map(from_one).collect()))
 }
 
@@ -46,31 +43,19 @@ pub(crate) fn pick(bytes: &[u8], input: Input, ranges: &[LineRange], max: u64) -
     let clamped = match input {
         Input::Whole if known == 0 => Vec::new(),
         Input::Whole => join(ranges.iter().map(|range| clamp(*range, known)).collect()),
-        Input::Prefix => ranges
-            .iter()
-            .filter(|range| range.start <= known)
-            .map(|range| clamp(*range, known))
-            .collect(),
+        Input::Prefix => {
+            ranges.iter().filter(|range| range.start <= known).map(|range| clamp(*range, known)).collect()
+        }
     };
     let Some(lines) = collect(bytes, &clamped, max) else {
         return Picked::OverBudget;
     };
     let complete = input == Input::Whole || ranges.last().is_none_or(|range| range.end <= known);
-    if complete {
-        Picked::Lines {
-            bytes: lines,
-            ranges: clamped,
-        }
-    } else {
-        Picked::NeedsMore
-    }
+    if complete { Picked::Lines { bytes: lines, ranges: clamped } } else { Picked::NeedsMore }
 }
 
 fn clamp(range: LineRange, lines: u64) -> LineRange {
-    LineRange {
-        start: range.start.clamp(1, lines),
-        end: range.end.clamp(1, lines),
-    }
+    LineRange { start: range.start.clamp(1, lines), end: range.end.clamp(1, lines) }
 }
 
 fn join(mut ranges: Vec<LineRange>) -> Vec<LineRange> {
@@ -106,11 +91,7 @@ fn collect(bytes: &[u8], ranges: &[LineRange], max: u64) -> Option<Vec<u8>> {
             lines.extend_from_slice(&bytes[range_start..line_end]);
             range = wanted.next();
         }
-        let open = if number >= current.start && number < current.end {
-            line_end - range_start
-        } else {
-            0
-        };
+        let open = if number >= current.start && number < current.end { line_end - range_start } else { 0 };
         if (lines.len() + open) as u64 > max {
             return None;
         }
@@ -145,10 +126,7 @@ mod tests {
         assert_eq!(picked("a\nb\nc", &[range(3, 900)]), "c");
         assert_eq!(picked("a\nb\nc\n", &[range(500, 600), range(700, 800)]), "c\n");
         assert_eq!(picked("a\nb\nc\n", &[range(0, 0)]), "a\n");
-        assert_eq!(
-            picked("a\nb\nc\nd\n", &[range(3, 4), range(1, 2), range(2, 3)]),
-            "a\nb\nc\nd\n"
-        );
+        assert_eq!(picked("a\nb\nc\nd\n", &[range(3, 4), range(1, 2), range(2, 3)]), "a\nb\nc\nd\n");
         assert_eq!(picked("a\nb\nc\nd\n", &[range(4, 4), range(1, 1)]), "a\nd\n");
         assert_eq!(picked("", &[range(1, 9)]), "");
         assert_eq!(picked("\n\n", &[range(2, 2)]), "\n");
@@ -158,10 +136,7 @@ mod tests {
     #[test]
     fn touching_ranges_are_reported_as_one() {
         assert_eq!(normalise(&[range(4, 6), range(1, 3)]), Some(vec![range(1, 6)]));
-        assert_eq!(
-            normalise(&[range(1, u64::MAX), range(5, u64::MAX)]),
-            Some(vec![range(1, u64::MAX)])
-        );
+        assert_eq!(normalise(&[range(1, u64::MAX), range(5, u64::MAX)]), Some(vec![range(1, u64::MAX)]));
     }
 
     #[test]
@@ -176,14 +151,8 @@ mod tests {
         assert_eq!(pick(b"no line end", Input::Prefix, &zero, 99), Picked::NeedsMore);
         let two = [range(2, 2)];
         assert_eq!(pick(b"a\nb", Input::Prefix, &two, 9), Picked::NeedsMore);
-        assert!(matches!(
-            pick(b"a\nb\n", Input::Prefix, &two, 9),
-            Picked::Lines { .. }
-        ));
-        assert_eq!(
-            pick(b"a\nbbbb\nc", Input::Prefix, &[range(1, 1000)], 3),
-            Picked::OverBudget
-        );
+        assert!(matches!(pick(b"a\nb\n", Input::Prefix, &two, 9), Picked::Lines { .. }));
+        assert_eq!(pick(b"a\nbbbb\nc", Input::Prefix, &[range(1, 1000)], 3), Picked::OverBudget);
     }
 
     proptest! {

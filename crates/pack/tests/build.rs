@@ -1,9 +1,6 @@
 //! What a pack holds, checked against a repository in memory (seed 003 B.1, B.2, C; rows T02 to T05).
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a helper of a test that cannot go on ends the test"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper of a test that cannot go on ends the test")]
 
 mod support;
 
@@ -35,10 +32,7 @@ fn paths(pack: &ContextPack) -> Vec<&str> {
 }
 
 fn reasons(pack: &ContextPack) -> Vec<(&str, OmittedReason)> {
-    pack.omitted
-        .iter()
-        .map(|row| (row.path.as_str(), row.reason))
-        .collect()
+    pack.omitted.iter().map(|row| (row.path.as_str(), row.reason)).collect()
 }
 
 #[test]
@@ -70,14 +64,8 @@ fn mandatory_documents_that_do_not_fit_end_the_build_unread() {
     for (files, bytes) in [(3, 1000), (10, 22), (0, 0)] {
         let error = build(&request(vec![], files, bytes), &contract, "slug", &source).unwrap_err();
         let text = error.to_string();
-        assert!(
-            text.contains("increase budget") && text.contains("max_files 4"),
-            "{text}"
-        );
-        assert!(
-            text.contains("23") && text.contains(&format!("allows {files} and {bytes}")),
-            "{text}"
-        );
+        assert!(text.contains("increase budget") && text.contains("max_files 4"), "{text}");
+        assert!(text.contains("23") && text.contains(&format!("allows {files} and {bytes}")), "{text}");
     }
     assert_eq!(source.reads.get(), 0);
     assert!(build(&request(vec![], 4, 23), &contract, "slug", &source).is_ok());
@@ -86,15 +74,9 @@ fn mandatory_documents_that_do_not_fit_end_the_build_unread() {
 #[test]
 fn replacements_can_make_a_mandatory_document_too_large() {
     let source = Fake::default().with("AGENTS.md", Node::File(vec![0xff; 10]));
-    let mandatory = Mandatory {
-        required: vec!["AGENTS.md".parse().unwrap()],
-        optional: vec![],
-    };
+    let mandatory = Mandatory { required: vec!["AGENTS.md".parse().unwrap()], optional: vec![] };
     let error = build(&request(vec![], 1, 29), &mandatory, "slug", &source).unwrap_err();
-    assert!(
-        matches!(error, PackError::BudgetTooSmall { bytes_needed: 30, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, PackError::BudgetTooSmall { bytes_needed: 30, .. }), "{error}");
     assert!(build(&request(vec![], 1, 30), &mandatory, "slug", &source).is_ok());
 }
 
@@ -111,10 +93,7 @@ fn a_required_document_that_is_missing_secret_or_a_way_out_is_an_error() {
         assert!(matches!(error, PackError::MandatoryRefused { .. }), "{error}");
     }
     let source = Fake::of(&CONTRACT).with("AGENTS.md", Node::Unreadable);
-    assert!(matches!(
-        build(&wanted, &contract, "slug", &source),
-        Err(PackError::MandatoryUnreadable(_))
-    ));
+    assert!(matches!(build(&wanted, &contract, "slug", &source), Err(PackError::MandatoryUnreadable(_))));
 }
 
 #[test]
@@ -123,13 +102,7 @@ fn elsewhere_each_contract_document_is_taken_where_present() {
     let mandatory = Mandatory::where_present(&["src/x.rs"]).unwrap();
     assert!(build(&request(vec![], 9, 99), &mandatory, "slug", &source).is_err());
     let mandatory = Mandatory::where_present::<&str>(&[]).unwrap();
-    let pack = build(
-        &request(vec![full("AGENTS.md")], 9, 99),
-        &mandatory,
-        "slug",
-        &source,
-    )
-    .unwrap();
+    let pack = build(&request(vec![full("AGENTS.md")], 9, 99), &mandatory, "slug", &source).unwrap();
     assert_eq!(paths(&pack), ["PATCH_README.md"]);
     assert_eq!(reasons(&pack), [("AGENTS.md", OmittedReason::Denied)]);
     assert!(Mandatory::where_present(&["../x"]).is_err());
@@ -141,27 +114,9 @@ fn denied_places_missing_files_and_non_paths_each_get_their_row() {
         .with("out", Node::Outward)
         .with("dir", Node::Directory)
         .with("locked", Node::Unreadable)
-        .with(
-            "to-dist",
-            Node::Link {
-                to: "dist/a",
-                content: b"x".to_vec(),
-            },
-        )
-        .with(
-            "to-env",
-            Node::Link {
-                to: "conf/.env.local",
-                content: b"x".to_vec(),
-            },
-        )
-        .with(
-            "to-a",
-            Node::Link {
-                to: "a",
-                content: b"x".to_vec(),
-            },
-        );
+        .with("to-dist", Node::Link { to: "dist/a", content: b"x".to_vec() })
+        .with("to-env", Node::Link { to: "conf/.env.local", content: b"x".to_vec() })
+        .with("to-a", Node::Link { to: "a", content: b"x".to_vec() });
     let needs = [
         "sub/build/a",
         "build",
@@ -202,14 +157,9 @@ fn denied_places_missing_files_and_non_paths_each_get_their_row() {
             (".env", denied),
         ]
     );
+    assert!(pack.summary.contains("\".env\" holds a secret (fake-rule)"), "{}", pack.summary);
     assert!(
-        pack.summary.contains("\".env\" holds a secret (fake-rule)"),
-        "{}",
-        pack.summary
-    );
-    assert!(
-        pack.summary
-            .contains("14 omitted: 12 denied, 1 not_found, 1 invalid_request"),
+        pack.summary.contains("14 omitted: 12 denied, 1 not_found, 1 invalid_request"),
         "{}",
         pack.summary
     );
@@ -219,42 +169,26 @@ fn denied_places_missing_files_and_non_paths_each_get_their_row() {
 fn secrets_are_left_out_also_where_a_cut_would_divide_them() {
     let source = Fake::of(&[("a", "0123456789SECRET-KEY"), ("b", "0123456789SECRET-KEY\nx\n")]);
     for budget in [5, 10, 14, 100] {
-        let pack = pack(
-            &request(vec![full("a"), lines("b", &[[2, 2]])], 9, budget),
-            &source,
-        );
-        assert_eq!(
-            reasons(&pack),
-            [("a", OmittedReason::Denied), ("b", OmittedReason::Denied)],
-            "{budget}"
-        );
+        let pack = pack(&request(vec![full("a"), lines("b", &[[2, 2]])], 9, budget), &source);
+        assert_eq!(reasons(&pack), [("a", OmittedReason::Denied), ("b", OmittedReason::Denied)], "{budget}");
     }
     assert!(
-        !String::from_utf8(
-            pack(&request(vec![full("a")], 9, 100), &source)
-                .to_bytes()
-                .unwrap()
-        )
-        .unwrap()
-        .contains("SECRET-KEY")
+        !String::from_utf8(pack(&request(vec![full("a")], 9, 100), &source).to_bytes().unwrap())
+            .unwrap()
+            .contains("SECRET-KEY")
     );
 }
 
 #[test]
 fn a_file_secret_by_name_is_never_opened() {
     let source = Fake::of(&[(".env", "x")]);
-    pack(
-        &request(vec![full(".env"), lines(".env", &[[1, 1]])], 9, 100),
-        &source,
-    );
+    pack(&request(vec![full(".env"), lines(".env", &[[1, 1]])], 9, 100), &source);
     assert_eq!(source.reads.get(), 0);
 }
 
 #[test]
 fn a_huge_file_costs_what_the_budget_allows() {
-    let source = Fake::default()
-        .with("huge", Node::Huge(300_000_000))
-        .with("more", Node::Huge(300_000_000));
+    let source = Fake::default().with("huge", Node::Huge(300_000_000)).with("more", Node::Huge(300_000_000));
     let pack = pack(&request(vec![full("huge"), full("more")], 9, 1_000), &source);
     assert_eq!(pack.files[0].content.len(), 1_000);
     assert!(pack.files[0].truncated);
@@ -267,11 +201,7 @@ fn lines_of_a_huge_file_are_looked_for_only_so_deep() {
     let source = Fake::default().with("huge", Node::Huge(300_000_000));
     let deep = pack(&request(vec![lines("huge", &[[5, 6]])], 9, 1_000), &source);
     assert_eq!(reasons(&deep), [("huge", OmittedReason::TooLarge)]);
-    assert!(
-        source.bytes_read.get() <= 32 * 1024 * 1024,
-        "{}",
-        source.bytes_read.get()
-    );
+    assert!(source.bytes_read.get() <= 32 * 1024 * 1024, "{}", source.bytes_read.get());
 }
 
 #[test]
@@ -301,37 +231,18 @@ fn snippets_are_clamped_joined_and_said() {
 #[test]
 fn needs_for_one_path_are_one_need() {
     let source = Fake::of(&CONTRACT);
-    let needs = vec![
-        lines("src/b.rs", &[[4, 4]]),
-        full("src/a.rs"),
-        lines("src/b.rs", &[[1, 1]]),
-    ];
+    let needs = vec![lines("src/b.rs", &[[4, 4]]), full("src/a.rs"), lines("src/b.rs", &[[1, 1]])];
     let two_snippets = pack(&request(needs, 9, 100), &source);
     assert_eq!(paths(&two_snippets), ["src/b.rs", "src/a.rs"]);
     assert_eq!(two_snippets.files[0].content, "one\nfour");
     let needs = vec![lines("src/b.rs", &[[4, 4]]), full("src/b.rs")];
-    assert_eq!(
-        pack(&request(needs, 9, 100), &source).files[0].content,
-        "one\ntwo\nthree\nfour"
-    );
+    assert_eq!(pack(&request(needs, 9, 100), &source).files[0].content, "one\ntwo\nthree\nfour");
 }
 
 #[test]
 fn the_budget_is_used_in_order_and_a_later_smaller_file_may_still_fit() {
-    let source = Fake::of(&[
-        ("a", "12345"),
-        ("b", "x"),
-        ("c", "one\ntwo\n"),
-        ("empty", ""),
-        ("z", "z"),
-    ]);
-    let needs = vec![
-        full("a"),
-        lines("c", &[[1, 2]]),
-        full("b"),
-        full("empty"),
-        full("z"),
-    ];
+    let source = Fake::of(&[("a", "12345"), ("b", "x"), ("c", "one\ntwo\n"), ("empty", ""), ("z", "z")]);
+    let needs = vec![full("a"), lines("c", &[[1, 2]]), full("b"), full("empty"), full("z")];
     let over = OmittedReason::BudgetExceeded;
     let pack_one = pack(&request(needs.clone(), 9, 6), &source);
     assert_eq!(paths(&pack_one), ["a", "b", "empty"]);
@@ -345,20 +256,13 @@ fn the_budget_is_used_in_order_and_a_later_smaller_file_may_still_fit() {
 fn a_cut_keeps_characters_whole_and_is_marked() {
     let source = Fake::of(&[("a", "é€")]);
     let cut = pack(&request(vec![full("a")], 9, 4), &source);
-    assert_eq!(
-        (cut.files[0].content.as_str(), cut.files[0].truncated),
-        ("é", true)
-    );
+    assert_eq!((cut.files[0].content.as_str(), cut.files[0].truncated), ("é", true));
     let nothing = pack(&request(vec![full("a")], 9, 1), &source);
     assert_eq!(reasons(&nothing), [("a", OmittedReason::BudgetExceeded)]);
     let text = String::from_utf8(cut.to_bytes().unwrap()).unwrap();
     assert!(text.contains(r#""truncated":true"#));
     let whole = pack(&request(vec![full("a")], 9, 5), &source);
-    assert!(
-        !String::from_utf8(whole.to_bytes().unwrap())
-            .unwrap()
-            .contains("truncated")
-    );
+    assert!(!String::from_utf8(whole.to_bytes().unwrap()).unwrap().contains("truncated"));
 }
 
 #[test]
@@ -372,9 +276,7 @@ fn replaced_bytes_are_said() {
 #[test]
 fn ten_thousand_needs_end_in_ten_thousand_rows() {
     let source = Fake::of(&[("a", "x")]);
-    let needs = (0..10_000)
-        .map(|n| full(&format!("/{}-{n}", "p".repeat(300))))
-        .collect();
+    let needs = (0..10_000).map(|n| full(&format!("/{}-{n}", "p".repeat(300)))).collect();
     let pack = pack(&request(needs, 9, 100), &source);
     assert_eq!(pack.omitted.len(), 10_000);
     assert!(pack.summary.len() < 10_000 && pack.omitted.iter().all(|row| row.path.len() < 300));
@@ -390,10 +292,7 @@ fn a_reason_cannot_forge_provenance_over_lines() {
 
 #[test]
 fn a_pack_survives_a_round_trip_and_unknown_fields_do_not() {
-    let pack = pack(
-        &request(vec![full("src/a.rs"), full("gone")], 9, 3),
-        &Fake::of(&CONTRACT),
-    );
+    let pack = pack(&request(vec![full("src/a.rs"), full("gone")], 9, 3), &Fake::of(&CONTRACT));
     let bytes = pack.to_bytes().unwrap();
     assert_eq!(ContextPack::parse(&bytes).unwrap(), pack);
     let text = String::from_utf8(bytes).unwrap();
@@ -403,10 +302,8 @@ fn a_pack_survives_a_round_trip_and_unknown_fields_do_not() {
 
 fn any_path() -> impl Strategy<Value = String> {
     prop_oneof![
-        prop::sample::select(vec![
-            "a", "b", "dir/c", "build/x", "../x", "gone", "big", ".env", "bin", "s"
-        ])
-        .prop_map(str::to_owned),
+        prop::sample::select(vec!["a", "b", "dir/c", "build/x", "../x", "gone", "big", ".env", "bin", "s"])
+            .prop_map(str::to_owned),
         "\\PC{0,8}",
     ]
 }

@@ -54,9 +54,7 @@ pub fn is_test_path(path: &RepoPath) -> bool {
     const ENDINGS: [&str; 6] = [".snap", ".snap.new", ".phpt", ".t", ".feature", ".bats"];
     let lower = path.as_str().to_ascii_lowercase();
     let (directories, name) = split(&lower);
-    if directories
-        .split('/')
-        .any(|segment| DIRECTORIES.contains(&segment))
+    if directories.split('/').any(|segment| DIRECTORIES.contains(&segment))
         || NAMES.contains(&name)
         || RUNNER_SETTINGS.iter().any(|start| name.starts_with(start))
         || ENDINGS.iter().any(|end| name.ends_with(end))
@@ -75,9 +73,7 @@ pub fn is_test_path(path: &RepoPath) -> bool {
         || stem.starts_with("test-")
         || marked(stem, '_')
         || marked(stem, '-')
-        || name
-            .rsplit_once('.')
-            .is_some_and(|(before, _)| marked(before, '.'))
+        || name.rsplit_once('.').is_some_and(|(before, _)| marked(before, '.'))
         || has_capital_test_suffix(path.file_name())
 }
 
@@ -187,9 +183,7 @@ pub fn is_manifest(path: &RepoPath) -> bool {
     ];
     let lower = path.as_str().to_ascii_lowercase();
     let (_, name) = split(&lower);
-    let is_listing = ["requirements", "constraints"]
-        .iter()
-        .any(|start| name.starts_with(start))
+    let is_listing = ["requirements", "constraints"].iter().any(|start| name.starts_with(start))
         && [".txt", ".in"].iter().any(|end| name.ends_with(end));
     NAMES.contains(&name)
         || is_listing
@@ -237,10 +231,7 @@ pub fn is_ci(path: &RepoPath) -> bool {
     ];
     let lower = path.as_str().to_ascii_lowercase();
     let (directories, name) = split(&lower);
-    directories
-        .split('/')
-        .any(|segment| DIRECTORIES.contains(&segment))
-        || NAMES.contains(&name)
+    directories.split('/').any(|segment| DIRECTORIES.contains(&segment)) || NAMES.contains(&name)
 }
 
 /// Whether the path is a lock file: what a package manager wrote, and what decides which foreign code is run.
@@ -269,10 +260,7 @@ pub fn is_lockfile(path: &RepoPath) -> bool {
 #[must_use]
 pub fn is_git_setting(path: &RepoPath) -> bool {
     let name = path.file_name().to_ascii_lowercase();
-    matches!(
-        name.as_str(),
-        ".gitattributes" | ".gitmodules" | ".gitignore" | ".gitconfig" | ".mailmap"
-    )
+    matches!(name.as_str(), ".gitattributes" | ".gitmodules" | ".gitignore" | ".gitconfig" | ".mailmap")
 }
 
 /// The directories and the last name of a path.
@@ -285,12 +273,8 @@ fn has_capital_test_suffix(name: &str) -> bool {
     let Some((stem, extension)) = name.rsplit_once('.') else {
         return false;
     };
-    matches!(
-        extension,
-        "java" | "kt" | "cs" | "scala" | "swift" | "php" | "groovy"
-    ) && ["Test", "Tests", "Spec", "IT", "TestCase"]
-        .iter()
-        .any(|end| stem.ends_with(end))
+    matches!(extension, "java" | "kt" | "cs" | "scala" | "swift" | "php" | "groovy")
+        && ["Test", "Tests", "Spec", "IT", "TestCase"].iter().any(|end| stem.ends_with(end))
 }
 
 #[cfg(test)]
@@ -298,19 +282,11 @@ mod tests {
     use super::*;
 
     fn all(paths: &[&str], class: fn(&RepoPath) -> bool) -> Vec<String> {
-        paths
-            .iter()
-            .filter(|path| !class(&path.parse().unwrap()))
-            .map(ToString::to_string)
-            .collect()
+        paths.iter().filter(|path| !class(&path.parse().unwrap())).map(ToString::to_string).collect()
     }
 
     fn none(paths: &[&str], class: fn(&RepoPath) -> bool) -> Vec<String> {
-        paths
-            .iter()
-            .filter(|path| class(&path.parse().unwrap()))
-            .map(ToString::to_string)
-            .collect()
+        paths.iter().filter(|path| class(&path.parse().unwrap())).map(ToString::to_string).collect()
     }
 
     const TESTS: &[&str] = &[
@@ -441,30 +417,14 @@ mod tests {
 
     #[test]
     fn tests_are_known_in_every_layout() {
-        assert!(
-            all(TESTS, is_test_path).is_empty(),
-            "{:?}",
-            all(TESTS, is_test_path)
-        );
-        assert!(
-            none(SOURCES, is_test_path).is_empty(),
-            "{:?}",
-            none(SOURCES, is_test_path)
-        );
+        assert!(all(TESTS, is_test_path).is_empty(), "{:?}", all(TESTS, is_test_path));
+        assert!(none(SOURCES, is_test_path).is_empty(), "{:?}", none(SOURCES, is_test_path));
     }
 
     #[test]
     fn manifests_are_known() {
-        assert!(
-            all(MANIFESTS, is_manifest).is_empty(),
-            "{:?}",
-            all(MANIFESTS, is_manifest)
-        );
-        assert!(
-            none(SOURCES, is_manifest).is_empty(),
-            "{:?}",
-            none(SOURCES, is_manifest)
-        );
+        assert!(all(MANIFESTS, is_manifest).is_empty(), "{:?}", all(MANIFESTS, is_manifest));
+        assert!(none(SOURCES, is_manifest).is_empty(), "{:?}", none(SOURCES, is_manifest));
         assert!(!is_manifest(&"src/requirements.rs".parse().unwrap()));
     }
 
@@ -476,23 +436,14 @@ mod tests {
 
     #[test]
     fn lock_files_are_known() {
-        assert!(
-            all(LOCKS, is_lockfile).is_empty(),
-            "{:?}",
-            all(LOCKS, is_lockfile)
-        );
+        assert!(all(LOCKS, is_lockfile).is_empty(), "{:?}", all(LOCKS, is_lockfile));
         assert!(none(SOURCES, is_lockfile).is_empty());
         assert!(!is_lockfile(&"src/lock.rs".parse().unwrap()));
     }
 
     #[test]
     fn git_settings_are_known_at_any_depth() {
-        for path in [
-            ".gitattributes",
-            "a/.gitattributes",
-            ".gitmodules",
-            "a/b/.GitIgnore",
-        ] {
+        for path in [".gitattributes", "a/.gitattributes", ".gitmodules", "a/b/.GitIgnore"] {
             assert!(is_git_setting(&path.parse().unwrap()), "{path}");
         }
         assert!(!is_git_setting(&"gitattributes.md".parse().unwrap()));

@@ -83,10 +83,7 @@ fn section(out: &mut Vec<u8>, path: &RepoPath, old: Option<&[u8]>, new: Option<&
         out.extend_from_slice(b"deleted file mode 100644\n");
     }
     let (old_lines, new_lines) = (lines(old), lines(new));
-    let groups = group_diff_ops(
-        capture_diff_slices(Algorithm::Myers, &old_lines, &new_lines),
-        CONTEXT,
-    );
+    let groups = group_diff_ops(capture_diff_slices(Algorithm::Myers, &old_lines, &new_lines), CONTEXT);
     if groups.is_empty() {
         return;
     }
@@ -98,10 +95,7 @@ fn section(out: &mut Vec<u8>, path: &RepoPath, old: Option<&[u8]>, new: Option<&
 }
 
 fn lines(content: Option<&[u8]>) -> Vec<&[u8]> {
-    content
-        .unwrap_or_default()
-        .split_inclusive(|byte| *byte == b'\n')
-        .collect()
+    content.unwrap_or_default().split_inclusive(|byte| *byte == b'\n').collect()
 }
 
 /// Git ends a name that holds a blank with a tab, so that a reader sees where it ends.

@@ -23,12 +23,7 @@ type Class = fn(&RepoPath) -> bool;
 /// before it is applied and in the tree that applying it produced; a file that is not there has no entry.
 #[must_use]
 pub fn judge(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> Verdict {
-    let mut judge = Judge {
-        policy,
-        before,
-        after,
-        verdict: Verdict::default(),
-    };
+    let mut judge = Judge { policy, before, after, verdict: Verdict::default() };
     judge.amounts(patch);
     for file in &patch.files {
         judge.place(file);
@@ -54,17 +49,9 @@ impl Judge<'_> {
     /// How much the patch changes.
     fn amounts(&mut self, patch: &Patch) {
         if patch.files.is_empty() {
-            self.refuse(
-                Code::new("patch-empty"),
-                "patch",
-                "the patch changes nothing; answer with a change",
-            );
+            self.refuse(Code::new("patch-empty"), "patch", "the patch changes nothing; answer with a change");
         }
-        let moved = patch
-            .files
-            .iter()
-            .filter(|file| matches!(file.change, Change::Rename { .. }))
-            .count();
+        let moved = patch.files.iter().filter(|file| matches!(file.change, Change::Rename { .. })).count();
         let touched = (patch.files.len() + moved) as u64;
         let over = |have: u64, what: &str, limit: u64| {
             format!("{have} {what}, and the policy allows {limit}; make the change smaller")
@@ -103,11 +90,7 @@ impl Judge<'_> {
             self.refuse(Code::new("patch-path-outside-scope"), path, hint);
         }
         if let Some(place) = self.policy.denied_place(path) {
-            self.refuse(
-                Code::new("patch-path-denied"),
-                path,
-                format!("nothing under `{place}` may change"),
-            );
+            self.refuse(Code::new("patch-path-denied"), path, format!("nothing under `{place}` may change"));
         }
         if let Some(suffix) = self.policy.denied_suffix(path) {
             self.refuse(
@@ -134,31 +117,15 @@ impl Judge<'_> {
             return;
         }
         let classes: [(Class, Code, &str); 5] = [
-            (
-                is_test_path,
-                Code::new("patch-test-edited"),
-                "leave tests as they are",
-            ),
+            (is_test_path, Code::new("patch-test-edited"), "leave tests as they are"),
             (
                 is_manifest,
                 Code::new("patch-manifest-edited"),
                 "leave build and dependency settings as they are",
             ),
-            (
-                is_ci,
-                Code::new("patch-ci-edited"),
-                "leave continuous integration as it is",
-            ),
-            (
-                is_lockfile,
-                Code::new("patch-lockfile-edited"),
-                "leave lock files as they are",
-            ),
-            (
-                is_git_setting,
-                Code::new("patch-git-attributes"),
-                "leave git's settings as they are",
-            ),
+            (is_ci, Code::new("patch-ci-edited"), "leave continuous integration as it is"),
+            (is_lockfile, Code::new("patch-lockfile-edited"), "leave lock files as they are"),
+            (is_git_setting, Code::new("patch-git-attributes"), "leave git's settings as they are"),
         ];
         for (is_in_class, code, hint) in classes {
             if is_in_class(path) {
@@ -214,11 +181,8 @@ impl Judge<'_> {
             return;
         }
         let path = &file.path;
-        let old_path = if file.change == Change::Create {
-            None
-        } else {
-            Some(file.change.from().unwrap_or(path))
-        };
+        let old_path =
+            if file.change == Change::Create { None } else { Some(file.change.from().unwrap_or(path)) };
         let old = old_path.map_or(Some(&[][..]), |path| self.before.get(path).map(Vec::as_slice));
         let Some(old) = old else {
             let hint = "the content before the change is not known; judge the patch on its own base";
@@ -240,11 +204,7 @@ impl Judge<'_> {
                 "applying the patch does not give what its text says; make it anew from the present files";
             self.refuse(Code::new("patch-tree-differs"), path, hint);
         } else if file.change == Change::Modify && old == new && file.old_mode == file.new_mode {
-            self.refuse(
-                Code::new("patch-empty"),
-                path,
-                "the file is the same afterwards; leave it out",
-            );
+            self.refuse(Code::new("patch-empty"), path, "the file is the same afterwards; leave it out");
         }
         if let (Some(language), Some(old_path)) = (Language::of(path), old_path)
             && !self.policy.names(path)
@@ -293,11 +253,7 @@ impl Judge<'_> {
             };
             if !self.policy.may_drop.contains(&definition.name) {
                 let hint = "the answer lost a definition that was there; give the file whole, or have the plan say that it goes";
-                self.refuse(
-                    Code::new("patch-definition-dropped"),
-                    format!("{definition} in {path}"),
-                    hint,
-                );
+                self.refuse(Code::new("patch-definition-dropped"), format!("{definition} in {path}"), hint);
             }
         }
     }

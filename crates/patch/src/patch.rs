@@ -16,12 +16,8 @@ impl Patch {
     /// Every path that the patch writes or removes, and every path that it copies from, each once, sorted.
     #[must_use]
     pub fn paths(&self) -> Vec<&RepoPath> {
-        let mut paths: Vec<&RepoPath> = self
-            .files
-            .iter()
-            .flat_map(|file| [Some(&file.path), file.change.from()])
-            .flatten()
-            .collect();
+        let mut paths: Vec<&RepoPath> =
+            self.files.iter().flat_map(|file| [Some(&file.path), file.change.from()]).flatten().collect();
         paths.sort();
         paths.dedup();
         paths
@@ -59,11 +55,7 @@ impl FilePatch {
     }
 
     fn count(&self, kind: LineKind) -> u64 {
-        self.hunks
-            .iter()
-            .flat_map(Hunk::lines)
-            .filter(|line| line.kind == kind)
-            .count() as u64
+        self.hunks.iter().flat_map(Hunk::lines).filter(|line| line.kind == kind).count() as u64
     }
 
     /// Applies the hunks to `before`, each exactly where it says it belongs.
@@ -99,10 +91,7 @@ impl FilePatch {
                 return fail;
             }
         }
-        old.get(at..)
-            .unwrap_or_default()
-            .iter()
-            .for_each(|line| out.extend_from_slice(line));
+        old.get(at..).unwrap_or_default().iter().for_each(|line| out.extend_from_slice(line));
         Ok(out)
     }
 }
@@ -227,11 +216,7 @@ impl Hunk {
 }
 
 fn index(start: u64, lines: u64) -> usize {
-    let index = if lines == 0 {
-        start
-    } else {
-        start.saturating_sub(1)
-    };
+    let index = if lines == 0 { start } else { start.saturating_sub(1) };
     usize::try_from(index).unwrap_or(usize::MAX)
 }
 

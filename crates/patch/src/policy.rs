@@ -15,16 +15,8 @@ pub(crate) const DEFAULT_MAX_ADDED_LINES: u64 = 400;
 pub(crate) const DEFAULT_MAX_REMOVED_LINES: u64 = 400;
 
 /// Directories that are denied wherever they stand in the tree: tools look for them in every directory.
-const DENIED_ANYWHERE: [&str; 8] = [
-    ".github",
-    ".gitlab",
-    ".crucible",
-    ".cargo",
-    ".vscode",
-    "node_modules",
-    "__pycache__",
-    ".venv",
-];
+const DENIED_ANYWHERE: [&str; 8] =
+    [".github", ".gitlab", ".crucible", ".cargo", ".vscode", "node_modules", "__pycache__", ".venv"];
 /// Directories that are denied at the root only: deeper down the same words name ordinary source.
 const DENIED_AT_ROOT: [&str; 4] = ["runs", "build", "dist", "target"];
 /// Endings of what a compiler or a key generator wrote.
@@ -69,10 +61,7 @@ impl Policy {
     /// The default limits for a scope.
     #[must_use]
     pub fn within(allow_roots: Vec<PathPrefix>) -> Self {
-        Self {
-            allow_roots,
-            ..Self::default()
-        }
+        Self { allow_roots, ..Self::default() }
     }
 
     pub(crate) fn names(&self, path: &RepoPath) -> bool {
@@ -94,31 +83,19 @@ impl Policy {
         let among = |names: &'static [&'static str], segment: &str| {
             names.iter().find(|name| segment.eq_ignore_ascii_case(name))
         };
-        let anywhere = path
-            .segments()
-            .find_map(|segment| among(&DENIED_ANYWHERE, segment));
-        let at_root = || {
-            path.segments()
-                .next()
-                .and_then(|segment| among(&DENIED_AT_ROOT, segment))
-        };
+        let anywhere = path.segments().find_map(|segment| among(&DENIED_ANYWHERE, segment));
+        let at_root = || path.segments().next().and_then(|segment| among(&DENIED_AT_ROOT, segment));
         anywhere.or_else(at_root).map(|name| format!("{name}/"))
     }
 
     /// The denied ending of `path`, if it has one.
     pub(crate) fn denied_suffix(&self, path: &RepoPath) -> Option<String> {
         let lower = path.as_str().to_ascii_lowercase();
-        let own = self
-            .deny_suffixes
-            .iter()
-            .find(|suffix| lower.ends_with(&suffix.to_ascii_lowercase()));
+        let own = self.deny_suffixes.iter().find(|suffix| lower.ends_with(&suffix.to_ascii_lowercase()));
         if own.is_some() || self.names(path) {
             return own.cloned();
         }
-        DENIED_SUFFIXES
-            .iter()
-            .find(|suffix| lower.ends_with(*suffix))
-            .map(ToString::to_string)
+        DENIED_SUFFIXES.iter().find(|suffix| lower.ends_with(*suffix)).map(ToString::to_string)
     }
 }
 
@@ -211,10 +188,7 @@ mod tests {
             r#"{"allow_roots":["src/"],"deny_prefixes":["docs/"],"deny_suffixes":[".svg"],"max_files":2,"max_added_lines":9}"#,
         )
         .unwrap();
-        assert_eq!(
-            (policy.max_files, policy.max_added_lines, policy.max_removed_lines),
-            (2, 9, 400)
-        );
+        assert_eq!((policy.max_files, policy.max_added_lines, policy.max_removed_lines), (2, 9, 400));
         assert!(serde_json::from_str::<Policy>("{}").is_err());
         assert!(serde_json::from_str::<Policy>(r#"{"allow_roots":["../x"]}"#).is_err());
         assert!(serde_json::from_str::<Policy>(r#"{"allow_roots":[],"max_fils":1}"#).is_err());

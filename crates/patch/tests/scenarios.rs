@@ -4,11 +4,7 @@
 //! the error with which the patch is refused before it is judged. The files afterwards are what applying the patch
 //! gives; where it does not apply they are the files before, as they would be in a tree that something else changed.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a scenario that cannot be read fails its test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a scenario that cannot be read fails its test")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,21 +22,16 @@ fn outcome(folder: &Path) -> Value {
     let policy: Policy = serde_json::from_slice(&read(&folder.join("policy.json"))).unwrap();
     let before: BTreeMap<RepoPath, String> =
         serde_json::from_slice(&read(&folder.join("before.json"))).unwrap();
-    let before: BTreeMap<RepoPath, Vec<u8>> = before
-        .into_iter()
-        .map(|(path, text)| (path, text.into_bytes()))
-        .collect();
+    let before: BTreeMap<RepoPath, Vec<u8>> =
+        before.into_iter().map(|(path, text)| (path, text.into_bytes())).collect();
     let patch = match parse(&raw) {
         Ok(patch) => patch,
         Err(error) => return json!({ "error": error.code(), "line": error.line }),
     };
     let after = apply(&Proposal::Diff(raw), &before).unwrap_or_else(|_| before.clone());
     let verdict = judge(&patch, &policy, &before, &after);
-    let findings: Vec<_> = verdict
-        .findings()
-        .iter()
-        .map(|finding| json!([finding.code, finding.subject]))
-        .collect();
+    let findings: Vec<_> =
+        verdict.findings().iter().map(|finding| json!([finding.code, finding.subject])).collect();
     assert!(verdict.findings().iter().all(|finding| !finding.hint.is_empty()));
     json!({ "verdict": verdict.outcome(), "findings": findings })
 }
@@ -48,10 +39,8 @@ fn outcome(folder: &Path) -> Value {
 #[test]
 fn every_scenario_comes_out_as_expected() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.sort();
     assert!(folders.len() >= 40, "scenarios are missing: {}", folders.len());
     let mut wrong = Vec::new();
@@ -59,10 +48,7 @@ fn every_scenario_comes_out_as_expected() {
         let expected: Value = serde_json::from_slice(&read(&folder.join("expected.json"))).unwrap();
         let got = outcome(&folder);
         if got != expected {
-            wrong.push(format!(
-                "{}\n  expected {expected}\n  got      {got}",
-                folder.display()
-            ));
+            wrong.push(format!("{}\n  expected {expected}\n  got      {got}", folder.display()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -67,11 +67,8 @@ pub fn agrees(
         });
         expected.insert(&file.path, becomes);
     }
-    let found: BTreeMap<PathBuf, &TreeChange> = produced
-        .changes
-        .iter()
-        .map(|change| (change.path.clone(), change))
-        .collect();
+    let found: BTreeMap<PathBuf, &TreeChange> =
+        produced.changes.iter().map(|change| (change.path.clone(), change)).collect();
     for (path, becomes) in &expected {
         let change = found.get(&PathBuf::from(path.as_str())).copied();
         if let Some(hint) = difference(path, becomes.as_ref(), change, before, produced) {
@@ -126,10 +123,7 @@ fn difference(
         ));
     }
     if becomes.old_mode.is_some() && change.old_mode.is_some() && becomes.old_mode != change.old_mode {
-        return Some(format!(
-            "its mode was {:?} and not what the patch's text says",
-            change.old_mode
-        ));
+        return Some(format!("its mode was {:?} and not what the patch's text says", change.old_mode));
     }
     if becomes.mode.is_none() && change.old_mode.is_some() && change.old_mode != change.new_mode {
         return Some("its mode changes in the tree and not in the patch's text".to_owned());
@@ -140,7 +134,5 @@ fn difference(
 
 fn content_differs(becomes: &Expected<'_>, new_oid: &Oid, produced: &ProducedTree) -> bool {
     // Content that the text does not show has its own finding.
-    becomes
-        .content
-        .is_some_and(|content| produced.after.get(new_oid).map(Vec::as_slice) != Some(content))
+    becomes.content.is_some_and(|content| produced.after.get(new_oid).map(Vec::as_slice) != Some(content))
 }

@@ -26,10 +26,7 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())
             .map_err(|errno| RepoError::io("open", path, errno))?;
-        Ok(Self {
-            fd,
-            path: path.to_owned(),
-        })
+        Ok(Self { fd, path: path.to_owned() })
     }
 
     /// The error of a call on `path` below this directory.
@@ -133,10 +130,7 @@ impl Root {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(self.fail("remove", path, errno)),
         }
-        let parents = path
-            .ancestors()
-            .skip(1)
-            .take_while(|parent| !parent.as_os_str().is_empty());
+        let parents = path.ancestors().skip(1).take_while(|parent| !parent.as_os_str().is_empty());
         for parent in parents {
             if unlink(parent, AtFlags::REMOVEDIR).is_err() {
                 break;
@@ -161,11 +155,7 @@ impl Root {
             Ok(entries)
         };
         for (below, is_dir) in read().map_err(|source| RepoError::io("list", self.path.join(path), source))? {
-            let goes_away = if is_dir {
-                self.empties(&below, goes)?
-            } else {
-                goes.contains(below.as_path())
-            };
+            let goes_away = if is_dir { self.empties(&below, goes)? } else { goes.contains(below.as_path()) };
             if !goes_away {
                 return Ok(false);
             }

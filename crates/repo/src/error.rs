@@ -190,31 +190,18 @@ pub enum RepoError {
 
 impl RepoError {
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
-        Self::Io {
-            action,
-            path: path.into(),
-            source: source.into(),
-        }
+        Self::Io { action, path: path.into(), source: source.into() }
     }
 }
 
 fn list(paths: &[PathBuf]) -> String {
-    if paths.is_empty() {
-        "it holds no absolute directory".to_owned()
-    } else {
-        display(paths)
-    }
+    if paths.is_empty() { "it holds no absolute directory".to_owned() } else { display(paths) }
 }
 
 /// The first paths, each escaped so that it stays on its line.
 fn display(paths: &[PathBuf]) -> String {
     const SHOWN: usize = 10;
-    let mut text = paths
-        .iter()
-        .take(SHOWN)
-        .map(|path| format!("{path:?}"))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let mut text = paths.iter().take(SHOWN).map(|path| format!("{path:?}")).collect::<Vec<_>>().join(", ");
     if let Some(more) = paths.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         text.push_str(&format!(" and {more} more"));
     }

@@ -85,9 +85,7 @@ impl Git {
             return Err(RepoError::NoTrailer { trailer });
         }
         if self.index_lock().exists() {
-            return Err(RepoError::IndexLocked {
-                path: self.index_lock(),
-            });
+            return Err(RepoError::IndexLocked { path: self.index_lock() });
         }
         let found = self.branch().await?;
         if found != *request.branch {
@@ -99,29 +97,20 @@ impl Git {
         let head = self.head().await?;
         if head.commit != *request.base {
             let Some(commit) = self.find_landed(request).await? else {
-                return Err(RepoError::Moved {
-                    expected: request.base.clone(),
-                    found: head.commit,
-                });
+                return Err(RepoError::Moved { expected: request.base.clone(), found: head.commit });
             };
             // Behind later commits the work tree is the user's business.
             if commit == head.commit {
                 self.bring_work_tree(request.base, &commit).await?;
             }
-            return Ok(Commit {
-                oid: commit,
-                landed: Landed::Before,
-            });
+            return Ok(Commit { oid: commit, landed: Landed::Before });
         }
 
         self.check_clean(request).await?;
         let commit = self.write_commit(request).await?;
         self.move_branch(request, &commit).await?;
         self.bring_work_tree(request.base, &commit).await?;
-        Ok(Commit {
-            oid: commit,
-            landed: Landed::Now,
-        })
+        Ok(Commit { oid: commit, landed: Landed::Now })
     }
 
     /// The commit between the base and the tip that this request made earlier.
@@ -165,55 +154,30 @@ impl Git {
         if dirty.is_empty() {
             // Untracked files are the user's, ignored ones too: a change must not write over one.
             let aside = Aside::new(self)?;
-            let tree = self
-                .apply_to_index(request.base, request.patch, &aside.env, Flush::No)
-                .await?;
+            let tree = self.apply_to_index(request.base, request.patch, &aside.env, Flush::No).await?;
             self.expect_tree(request, &tree)?;
             let changes = self.tree_changes(request.base, &tree, &aside.env).await?;
             dirty = work_tree::occupied(self.top(), &changes)?;
         }
-        if dirty.is_empty() {
-            Ok(())
-        } else {
-            Err(RepoError::Dirty { paths: dirty })
-        }
+        if dirty.is_empty() { Ok(()) } else { Err(RepoError::Dirty { paths: dirty }) }
     }
 
     fn expect_tree(&self, request: &LandRequest<'_>, tree: &Oid) -> Result<(), RepoError> {
         if tree == request.tree {
             return Ok(());
         }
-        Err(RepoError::TreeChanged {
-            expected: request.tree.clone(),
-            found: tree.clone(),
-        })
+        Err(RepoError::TreeChanged { expected: request.tree.clone(), found: tree.clone() })
     }
 
     /// Writes the objects into the repository itself. Until a branch names them, nobody sees them.
     async fn write_commit(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {
         let aside = Aside::new(self)?;
-        let index: Vec<_> = aside
-            .env
-            .iter()
-            .filter(|(name, _)| name == "GIT_INDEX_FILE")
-            .cloned()
-            .collect();
-        let tree = self
-            .apply_to_index(request.base, request.patch, &index, Flush::Yes)
-            .await?;
+        let index: Vec<_> = aside.env.iter().filter(|(name, _)| name == "GIT_INDEX_FILE").cloned().collect();
+        let tree = self.apply_to_index(request.base, request.patch, &index, Flush::Yes).await?;
         self.expect_tree(request, &tree)?;
         let date = format!("@{} +0000", request.at.unix_millis().div_euclid(1000));
-        let words = [
-            "commit-tree",
-            "-p",
-            request.base.as_str(),
-            "-F",
-            "-",
-            tree.as_str(),
-        ];
-        let mut call = Call::new(words)
-            .reading(request.message.as_bytes().to_vec())
-            .flushing(Flush::Yes);
+        let words = ["commit-tree", "-p", request.base.as_str(), "-F", "-", tree.as_str()];
+        let mut call = Call::new(words).reading(request.message.as_bytes().to_vec()).flushing(Flush::Yes);
         for who in ["AUTHOR", "COMMITTER"] {
             let values: [(&str, OsString); 3] = [
                 ("NAME", request.identity.name.clone().into()),
@@ -251,10 +215,7 @@ impl Git {
         if found == *request.base {
             return Err(output.failed());
         }
-        Err(RepoError::Moved {
-            expected: request.base.clone(),
-            found,
-        })
+        Err(RepoError::Moved { expected: request.base.clone(), found })
     }
 }
 

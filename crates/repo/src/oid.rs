@@ -74,15 +74,7 @@ mod tests {
     fn only_full_lowercase_names_are_names() {
         assert!("a".repeat(40).parse::<Oid>().is_ok());
         assert!("0".repeat(64).parse::<Oid>().is_ok_and(|oid| oid.is_null()));
-        for bad in [
-            "",
-            "HEAD",
-            "-x",
-            &"a".repeat(39),
-            &"A".repeat(40),
-            &"g".repeat(40),
-            &"a".repeat(41),
-        ] {
+        for bad in ["", "HEAD", "-x", &"a".repeat(39), &"A".repeat(40), &"g".repeat(40), &"a".repeat(41)] {
             assert_eq!(bad.parse::<Oid>(), Err(OidError), "{bad:?}");
         }
     }

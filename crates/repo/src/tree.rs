@@ -111,13 +111,7 @@ impl Git {
         let new = blobs(|change| (change.new_mode, &change.new_oid));
         let before = self.blobs(&old, MAX_TOUCHED, &aside.env).await?;
         let after = self.blobs(&new, MAX_TOUCHED, &aside.env).await?;
-        Ok(ProducedTree {
-            base: base.clone(),
-            tree,
-            changes,
-            before,
-            after,
-        })
+        Ok(ProducedTree { base: base.clone(), tree, changes, before, after })
     }
 
     /// Fills the index that `env` names from `base`, applies the patch to it and writes its tree.
@@ -128,25 +122,15 @@ impl Git {
         env: &[(OsString, OsString)],
         flush: Flush,
     ) -> Result<Oid, RepoError> {
-        self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(env))
-            .await?;
+        self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(env)).await?;
         // `git apply` takes a patch as a whole or not at all, so no separate check is needed before it.
         let words = ["apply", "--cached", "--whitespace=nowarn", "-p1", "-"];
-        let output = self
-            .run(
-                Call::new(words)
-                    .reading(patch.to_vec())
-                    .with_envs(env)
-                    .flushing(flush),
-            )
-            .await?;
+        let output =
+            self.run(Call::new(words).reading(patch.to_vec()).with_envs(env).flushing(flush)).await?;
         if output.code != 0 {
-            return Err(RepoError::PatchRefused {
-                detail: output.stderr.chars().take(2000).collect(),
-            });
+            return Err(RepoError::PatchRefused { detail: output.stderr.chars().take(2000).collect() });
         }
-        self.run_oid(Call::new(["write-tree"]).with_envs(env).flushing(flush))
-            .await
+        self.run_oid(Call::new(["write-tree"]).with_envs(env).flushing(flush)).await
     }
 
     /// What differs between two trees (or commits).
@@ -187,10 +171,7 @@ impl Aside {
         let env = vec![
             ("GIT_INDEX_FILE".into(), dir.path().join("index").into()),
             ("GIT_OBJECT_DIRECTORY".into(), objects.into()),
-            (
-                "GIT_ALTERNATE_OBJECT_DIRECTORIES".into(),
-                quoted(&git.objects_dir()),
-            ),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), quoted(&git.objects_dir())),
         ];
         Ok(Self { env, _dir: dir })
     }
@@ -234,11 +215,8 @@ fn parse_raw(output: &Output) -> Result<Vec<TreeChange>, RepoError> {
 }
 
 pub(crate) fn parse_change(head: &[u8], path: &[u8]) -> Option<TreeChange> {
-    let fields: Vec<&[u8]> = split_at(head, b':')
-        .filter(|(before, _)| before.is_empty())?
-        .1
-        .split(|b| *b == b' ')
-        .collect();
+    let fields: Vec<&[u8]> =
+        split_at(head, b':').filter(|(before, _)| before.is_empty())?.1.split(|b| *b == b' ').collect();
     let [old_mode, new_mode, old_oid, new_oid, status] = fields[..] else {
         return None;
     };

@@ -5,6 +5,7 @@
 //! steps up to the signed plan are local and deterministic; after that attempts follow one another until one is
 //! verified or none is left.
 
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crucible_patch::FileMode;
 use crucible_repo::Git;
 
 use crucible_verify::VerifyResult;
+use serde_json::Value;
 
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
@@ -61,13 +63,7 @@ pub async fn advance(
     let git = world.git(&record.repo).await?;
     world.outside_of(git.top())?;
     let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
-    let mut engine = Engine {
-        world,
-        dir: dir.clone(),
-        record,
-        git,
-        journal,
-    };
+    let mut engine = Engine { world, dir: dir.clone(), record, git, journal };
     let state = engine.run(client).await;
     let reached = progress(dir)?.state();
     engine.journal.write_trace()?;
@@ -86,12 +82,9 @@ struct Engine<'a> {
 
 impl Engine<'_> {
     async fn run(&mut self, client: &ModelClient) -> Result<(), RunError> {
-        self.journal
-            .record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
-        self.journal
-            .record_file("crucible", "GUARDRAILS_WRITTEN", "guardrails", layout::GUARDRAILS)?;
-        self.journal
-            .record_file("crucible", "DISPATCH_WRITTEN", "dispatch", layout::DISPATCH)?;
+        self.journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
+        self.journal.record_file("crucible", "GUARDRAILS_WRITTEN", "guardrails", layout::GUARDRAILS)?;
+        self.journal.record_file("crucible", "DISPATCH_WRITTEN", "dispatch", layout::DISPATCH)?;
         if progress(&self.dir)?.state() >= RunState::Verified {
             return Ok(());
         }
@@ -122,8 +115,7 @@ impl Engine<'_> {
             };
             self.dir.write_json(layout::ANALYSIS, &analysis)?;
         }
-        self.journal
-            .record_file("crucible", "REPOSITORY_ANALYSED", "analysis", layout::ANALYSIS)?;
+        self.journal.record_file("crucible", "REPOSITORY_ANALYSED", "analysis", layout::ANALYSIS)?;
         self.dir.read_json(layout::ANALYSIS)
     }
 
@@ -136,19 +128,12 @@ impl Engine<'_> {
                 .into_iter()
                 .filter(|file| matches!(file.mode, FileMode::Regular | FileMode::Executable))
                 .filter_map(|file| {
-                    Some((
-                        RepoPath::from_bytes(file.path.as_os_str().as_bytes()).ok()?,
-                        file.size,
-                    ))
+                    Some((RepoPath::from_bytes(file.path.as_os_str().as_bytes()).ok()?, file.size))
                 })
                 .collect();
-            self.journal
-                .witness()
-                .working("chair", "ranking the files of the repository");
-            self.dir.write_json(
-                layout::FILE_REQUEST,
-                &chair::file_request(&self.record, analysis, &tracked),
-            )?;
+            self.journal.witness().working("chair", "ranking the files of the repository");
+            self.dir
+                .write_json(layout::FILE_REQUEST, &chair::file_request(&self.record, analysis, &tracked))?;
         }
         self.journal.record_file(
             RunRole::Chair.name(),
@@ -158,9 +143,7 @@ impl Engine<'_> {
         )?;
         let request: FileRequest = self.dir.read_json(layout::FILE_REQUEST)?;
         if !self.dir.has(layout::CONTEXT_PACK) {
-            self.journal
-                .witness()
-                .working(RunRole::Librarian.name(), "packing what the model may see");
+            self.journal.witness().working(RunRole::Librarian.name(), "packing what the model may see");
             let mandatory = self.mandatory()?;
             let tree = WorkTree::new(self.record.repo.clone());
             let pack = crucible_pack::build(&request, &mandatory, &self.record.repo_slug, &tree)?;
@@ -191,29 +174,18 @@ impl Engine<'_> {
     fn draft(&mut self, request: &FileRequest, pack: &ContextPack) -> Result<Plan, RunError> {
         if !self.dir.has(layout::PLAN_DRAFT) {
             let plan = chair::draft(&self.record, pack, request);
-            self.dir
-                .write(layout::REASONS, chair::reasons(&self.record.goal).as_bytes())?;
-            self.dir
-                .write(layout::EXPECTED_RESULTS, chair::expected_results().as_bytes())?;
+            self.dir.write(layout::REASONS, chair::reasons(&self.record.goal).as_bytes())?;
+            self.dir.write(layout::EXPECTED_RESULTS, chair::expected_results().as_bytes())?;
             self.dir.write(layout::PLAN_DRAFT, plan.render().as_bytes())?;
         }
         let role = RunRole::Chair.name();
-        self.journal
-            .record_file(role, "REASONS_WRITTEN", "reasons", layout::REASONS)?;
-        self.journal.record_file(
-            role,
-            "RESULTS_EXPECTED",
-            "expected-results",
-            layout::EXPECTED_RESULTS,
-        )?;
-        self.journal
-            .record_file(role, "PLAN_DRAFTED", "plan-draft", layout::PLAN_DRAFT)?;
+        self.journal.record_file(role, "REASONS_WRITTEN", "reasons", layout::REASONS)?;
+        self.journal.record_file(role, "RESULTS_EXPECTED", "expected-results", layout::EXPECTED_RESULTS)?;
+        self.journal.record_file(role, "PLAN_DRAFTED", "plan-draft", layout::PLAN_DRAFT)?;
         let text = self.dir.read_text(layout::PLAN_DRAFT)?;
         Plan::parse(&text).map_err(|verdict| {
-            let first = verdict
-                .findings()
-                .first()
-                .map(|finding| format!("{}: {}", finding.code, finding.subject));
+            let first =
+                verdict.findings().first().map(|finding| format!("{}: {}", finding.code, finding.subject));
             self.dir.malformed(layout::PLAN_DRAFT, &first.unwrap_or_default())
         })
     }
@@ -228,18 +200,8 @@ impl Engine<'_> {
         let cost = reviewers::cost_controller(&self.record, &guardrails, plan, pack);
         let mut approved = true;
         for (role, path, verdict, event) in [
-            (
-                RunRole::ContractGuardian,
-                layout::REVIEW_CONTRACT,
-                contract,
-                "CONTRACT_REVIEWED",
-            ),
-            (
-                RunRole::CostController,
-                layout::REVIEW_COST,
-                cost,
-                "COST_REVIEWED",
-            ),
+            (RunRole::ContractGuardian, layout::REVIEW_CONTRACT, contract, "CONTRACT_REVIEWED"),
+            (RunRole::CostController, layout::REVIEW_COST, cost, "COST_REVIEWED"),
         ] {
             let review = Review::from_verdict(role.name(), subject, &verdict);
             if !self.dir.has(path) {
@@ -252,36 +214,25 @@ impl Engine<'_> {
     }
 
     fn sign(&mut self, draft: &Plan) -> Result<Plan, RunError> {
-        let plan = Plan {
-            status: PlanStatus::Signed,
-            ..draft.clone()
-        };
+        let plan = Plan { status: PlanStatus::Signed, ..draft.clone() };
         let text = plan.render();
         if !self.dir.has(layout::PLAN) {
             self.dir.write(layout::PLAN, text.as_bytes())?;
         }
         if self.dir.read(layout::PLAN)? != text.as_bytes() {
-            return Err(RunError::Edited {
-                path: self.dir.path(layout::PLAN),
-            });
+            return Err(RunError::Edited { path: self.dir.path(layout::PLAN) });
         }
         if !self.dir.has(layout::SIGNATURE) {
-            let mut reviews = std::collections::BTreeMap::new();
+            let mut reviews = BTreeMap::new();
             for path in [layout::REVIEW_CONTRACT, layout::REVIEW_COST] {
                 reviews.insert(path.to_owned(), Digest::of(&self.dir.read(path)?));
             }
             let schema_version = "crucible-signature-v1".to_owned();
-            let signature = Signature {
-                schema_version,
-                plan: Digest::of(text.as_bytes()),
-                reviews,
-            };
+            let signature = Signature { schema_version, plan: Digest::of(text.as_bytes()), reviews };
             self.dir.write_json(layout::SIGNATURE, &signature)?;
         }
-        self.journal
-            .record_file("crucible", "PLAN_WRITTEN", "plan", layout::PLAN)?;
-        self.journal
-            .record_file("crucible", "PLAN_SIGNED", "signature", layout::SIGNATURE)?;
+        self.journal.record_file("crucible", "PLAN_WRITTEN", "plan", layout::PLAN)?;
+        self.journal.record_file("crucible", "PLAN_SIGNED", "signature", layout::SIGNATURE)?;
         Ok(plan)
     }
 
@@ -306,23 +257,14 @@ impl Engine<'_> {
             }
             let number = ended.len() as u64 + 1;
             let brief = last.map(|outcome| self.brief(outcome)).transpose()?;
-            let role = if brief.is_some() {
-                RunRole::Fixer
-            } else {
-                RunRole::Patchmaker
-            };
-            let answer = self
-                .answer(client, number, role, plan, pack, analysis, brief.as_ref())
-                .await?;
+            let role = if brief.is_some() { RunRole::Fixer } else { RunRole::Patchmaker };
+            let answer = self.answer(client, number, role, plan, pack, analysis, brief.as_ref()).await?;
             self.try_answer(number, plan, &answer).await?;
         }
     }
 
     /// The model's answer of an attempt: read where it was already given, asked for otherwise.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is a distinct artifact that goes into the question"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "each is a distinct artifact that goes into the question")]
     async fn answer(
         &mut self,
         client: &ModelClient,
@@ -359,7 +301,7 @@ impl Engine<'_> {
             model: self.record.model.clone(),
             timeout: Duration::from_secs(self.record.model_timeout_s),
             messages: patchmaker::messages(self.record.edit_format, plan, pack, &analysis.baseline, brief),
-            metadata: self.record.parameters.clone(),
+            metadata: parameters(&self.record.parameters, number),
         };
         let result = client.call(invocation).await?;
         let answer = result.whole_answer();
@@ -376,8 +318,7 @@ impl Engine<'_> {
         let text = answer.text();
         let key = |what: &str| format!("attempt-{number}-{what}");
         let path = attempt_file(number, attempt::ANSWER);
-        self.journal
-            .record_file("model", "MODEL_ANSWERED", &key("answered"), &path)?;
+        self.journal.record_file("model", "MODEL_ANSWERED", &key("answered"), &path)?;
         self.journal.witness().working("patch gate", "judging the answer");
         let judged = match answer {
             Answer::Cut(_, reason) => {
@@ -385,11 +326,7 @@ impl Engine<'_> {
             }
             Answer::Whole(text) if gatekeeper::holds_secret(text) => {
                 let hint = "The answer holds what looks like a secret; it is kept redacted.";
-                Judged::refused(Finding::error(
-                    SECRET_IN_ANSWER,
-                    format!("attempt {number}"),
-                    hint,
-                ))
+                Judged::refused(Finding::error(SECRET_IN_ANSWER, format!("attempt {number}"), hint))
             }
             Answer::Whole(text) => gatekeeper::judge(&self.git, &self.record, plan, text).await?,
         };
@@ -412,30 +349,21 @@ impl Engine<'_> {
                 &attempt_file(number, attempt::PATCH),
             )?;
         }
-        let review = Review::from_verdict(
-            "patch gate",
-            outcome.patch.unwrap_or(outcome.answer),
-            &judged.verdict,
-        );
-        self.dir.write(
-            &attempt_file(number, "review_patch.md"),
-            review.render().as_bytes(),
-        )?;
+        let review =
+            Review::from_verdict("patch gate", outcome.patch.unwrap_or(outcome.answer), &judged.verdict);
+        self.dir.write(&attempt_file(number, "review_patch.md"), review.render().as_bytes())?;
         self.dir.write(layout::REVIEW_PATCH, review.render().as_bytes())?;
         for finding in judged.verdict.errors() {
-            self.journal.witness().note(&format!(
-                "  refused: {} {}: {}",
-                finding.code, finding.subject, finding.hint
-            ));
+            self.journal
+                .witness()
+                .note(&format!("  refused: {} {}: {}", finding.code, finding.subject, finding.hint));
         }
         if let (Some(change), true) = (&judged.change, judged.verdict.passes()) {
             let path = attempt_file(number, "review_patch.md");
-            self.journal
-                .record_file("patch gate", "PATCH_ACCEPTED", &key("accepted"), &path)?;
+            self.journal.record_file("patch gate", "PATCH_ACCEPTED", &key("accepted"), &path)?;
             self.verify(number, plan, change, &mut outcome).await?;
         }
-        self.dir
-            .write_json(&attempt_file(number, attempt::OUTCOME), &outcome)?;
+        self.dir.write_json(&attempt_file(number, attempt::OUTCOME), &outcome)?;
         Ok(())
     }
 
@@ -456,31 +384,20 @@ impl Engine<'_> {
             body,
         };
         self.journal.record(entry)?;
-        self.journal
-            .witness()
-            .working("verifier", "running the gates on the patched copy");
+        self.journal.witness().working("verifier", "running the gates on the patched copy");
         let trial = self.trial(Some(change)).await?;
         let report = trial.report(&self.record, plan, number, outcome, &self.dir)?;
         self.dir.write(layout::STDOUT_LOG, &trial.stdout)?;
         self.dir.write(layout::STDERR_LOG, &trial.stderr)?;
-        self.dir
-            .write(&attempt_file(number, "stdout.log"), &trial.stdout)?;
-        self.dir
-            .write(&attempt_file(number, "stderr.log"), &trial.stderr)?;
-        self.dir
-            .write_json(&attempt_file(number, attempt::REPORT), &report)?;
+        self.dir.write(&attempt_file(number, "stdout.log"), &trial.stdout)?;
+        self.dir.write(&attempt_file(number, "stderr.log"), &trial.stderr)?;
+        self.dir.write_json(&attempt_file(number, attempt::REPORT), &report)?;
         self.dir.write_json(layout::VERIFY_REPORT, &report)?;
         let passed = report.result == VerifyResult::Pass;
         for result in &trial.results {
-            self.journal
-                .witness()
-                .note(&format!("  gate {}: {}", result.id, result.end));
+            self.journal.witness().note(&format!("  gate {}: {}", result.id, result.end));
         }
-        outcome.end = if passed {
-            AttemptEnd::Verified
-        } else {
-            AttemptEnd::VerifyFailed
-        };
+        outcome.end = if passed { AttemptEnd::Verified } else { AttemptEnd::VerifyFailed };
         outcome.findings.extend(trial.verdict.findings().iter().cloned());
         outcome.output = trial
             .results
@@ -499,21 +416,16 @@ impl Engine<'_> {
         let key = |what: &str| format!("attempt-{number}-{what}");
         match outcome.end {
             AttemptEnd::Refused => {
-                self.journal
-                    .record_file("patch gate", "PATCH_REJECTED", &key("ended"), &path)?;
+                self.journal.record_file("patch gate", "PATCH_REJECTED", &key("ended"), &path)?;
             }
             AttemptEnd::VerifyFailed => {
-                self.journal
-                    .record_file("verifier", "VERIFY_FAILED", &key("report"), &report)?;
-                self.journal
-                    .record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &path)?;
+                self.journal.record_file("verifier", "VERIFY_FAILED", &key("report"), &report)?;
+                self.journal.record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &path)?;
                 self.bundle(&key("bundle"))?;
             }
             AttemptEnd::Verified => {
-                self.journal
-                    .record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &path)?;
-                self.journal
-                    .record_file("verifier", "VERIFY_PASSED", &key("report"), &report)?;
+                self.journal.record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &path)?;
+                self.journal.record_file("verifier", "VERIFY_PASSED", &key("report"), &report)?;
             }
         }
         Ok(())
@@ -543,17 +455,14 @@ impl Engine<'_> {
         if !self.dir.has(layout::FAILURE) {
             self.dir.write_json(layout::FAILURE, failure)?;
         }
-        self.journal
-            .record_file("crucible", "RUN_FAILED", "failed", layout::FAILURE)?;
+        self.journal.record_file("crucible", "RUN_FAILED", "failed", layout::FAILURE)?;
         self.bundle("failed-bundle")
     }
 
     fn brief(&self, outcome: &AttemptOutcome) -> Result<Brief, RunError> {
-        let patch = self.dir.read_if_there(&attempt_file(outcome.number, attempt::PATCH))?.unwrap_or_default();
-        let reasons = outcome
-            .findings
-            .iter()
-            .filter(|finding| finding.level == crucible_model::Level::Error);
+        let patch =
+            self.dir.read_if_there(&attempt_file(outcome.number, attempt::PATCH))?.unwrap_or_default();
+        let reasons = outcome.findings.iter().filter(|finding| finding.level == crucible_model::Level::Error);
         Ok(Brief {
             reasons: reasons
                 .map(|finding| format!("{} {}: {}", finding.code, finding.subject, finding.hint))
@@ -567,15 +476,7 @@ impl Engine<'_> {
     async fn trial(&mut self, change: Option<&gatekeeper::Change>) -> Result<Trial, RunError> {
         crucible_host::fs::create_dir_all(&self.world.tmp)?;
         let room = temp_dir_in(&self.world.tmp, "trial-")?;
-        trial::run(
-            self.world,
-            &self.git,
-            &self.record,
-            room.path(),
-            change,
-            self.journal.witness(),
-        )
-        .await
+        trial::run(self.world, &self.git, &self.record, room.path(), change, self.journal.witness()).await
     }
 }
 
@@ -591,6 +492,18 @@ impl Answer {
             Self::Whole(text) | Self::Cut(text, _) => text,
         }
     }
+}
+
+/// The parameters of attempt `number`: each has its own seed, and every later one is a little warmer, because a
+/// model that was refused should not say the same again. Pure, so a replay asks the same.
+fn parameters(base: &BTreeMap<String, Value>, number: u64) -> BTreeMap<String, Value> {
+    let mut parameters = base.clone();
+    parameters.insert("seed".to_owned(), number.into());
+    if let Some(temperature) = base.get("temperature").and_then(Value::as_f64) {
+        let warmer = (temperature * 100.0).round() as u64 + 25 * number.saturating_sub(1);
+        parameters.insert("temperature".to_owned(), (warmer.min(100) as f64 / 100.0).into());
+    }
+    parameters
 }
 
 /// Why no further attempt is made, if so. Pure.
@@ -614,10 +527,7 @@ fn give_up(ended: &[AttemptOutcome], max_iterations: u64) -> Option<Finding> {
 
 /// The `R###` ids that a text of expected results defines.
 fn known_results(text: &str) -> Vec<String> {
-    text.lines()
-        .filter_map(|line| line.strip_prefix("## "))
-        .map(|id| id.trim().to_owned())
-        .collect()
+    text.lines().filter_map(|line| line.strip_prefix("## ")).map(|id| id.trim().to_owned()).collect()
 }
 
 #[cfg(test)]

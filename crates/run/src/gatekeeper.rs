@@ -41,11 +41,7 @@ pub(crate) struct Change {
 
 impl Judged {
     pub(crate) fn refused(finding: Finding) -> Self {
-        Self {
-            patch: None,
-            verdict: Verdict::new(vec![finding]),
-            change: None,
-        }
+        Self { patch: None, verdict: Verdict::new(vec![finding]), change: None }
     }
 }
 
@@ -82,11 +78,8 @@ pub(crate) async fn judge(
     plan: &Plan,
     answer: &Untrusted,
 ) -> Result<Judged, RunError> {
-    let editable: Vec<RepoPath> = plan
-        .scope_allow
-        .iter()
-        .filter_map(|scope| scope.to_string().parse().ok())
-        .collect();
+    let editable: Vec<RepoPath> =
+        plan.scope_allow.iter().filter_map(|scope| scope.to_string().parse().ok()).collect();
     let proposal = match read_answer(record.edit_format, answer, &editable) {
         Ok(proposal) => proposal,
         Err(error) => return Ok(Judged::refused(error.finding())),
@@ -99,10 +92,7 @@ pub(crate) async fn judge(
     let after = match apply(&proposal, &before) {
         Ok(after) => after,
         Err(error) => {
-            return Ok(Judged {
-                patch: diff_of(&proposal),
-                ..Judged::refused(error.finding())
-            });
+            return Ok(Judged { patch: diff_of(&proposal), ..Judged::refused(error.finding()) });
         }
     };
     let bytes = match &proposal {
@@ -115,15 +105,7 @@ pub(crate) async fn judge(
             }
         },
     };
-    judge_patch(
-        git,
-        &record.base_commit,
-        &policy(record, plan),
-        bytes,
-        &before,
-        &after,
-    )
-    .await
+    judge_patch(git, &record.base_commit, &policy(record, plan), bytes, &before, &after).await
 }
 
 /// Judges a patch that was let through before, in the same way.
@@ -171,49 +153,30 @@ pub(crate) async fn judge_patch(
     let patch = match parse(&bytes) {
         Ok(patch) => patch,
         Err(error) => {
-            return Ok(Judged {
-                patch: Some(bytes),
-                ..Judged::refused(error.finding())
-            });
+            return Ok(Judged { patch: Some(bytes), ..Judged::refused(error.finding()) });
         }
     };
     let mut verdict = crucible_patch::judge(&patch, policy, before, after);
     if verdict.outcome() == Outcome::Fail {
-        return Ok(Judged {
-            patch: Some(bytes),
-            verdict,
-            change: None,
-        });
+        return Ok(Judged { patch: Some(bytes), verdict, change: None });
     }
     let tree = match git.tree_after_patch(base, &bytes).await {
         Ok(tree) => tree,
         Err(RepoError::PatchRefused { detail }) => {
-            let detail: String = detail
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-                .chars()
-                .take(300)
-                .collect();
+            let detail: String =
+                detail.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect();
             let finding = Finding::error(
                 NOT_APPLICABLE,
                 detail,
                 "git does not take this patch on the base of the run.",
             );
-            return Ok(Judged {
-                patch: Some(bytes),
-                ..Judged::refused(finding)
-            });
+            return Ok(Judged { patch: Some(bytes), ..Judged::refused(finding) });
         }
         Err(error) => return Err(error.into()),
     };
     verdict.merge(agrees(&bytes, &patch, before, &tree));
     let change = verdict.passes().then(|| Change { tree });
-    Ok(Judged {
-        patch: Some(bytes),
-        verdict,
-        change,
-    })
+    Ok(Judged { patch: Some(bytes), verdict, change })
 }
 
 fn touched(proposal: &Proposal) -> Result<Vec<RepoPath>, Finding> {

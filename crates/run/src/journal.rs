@@ -71,37 +71,21 @@ impl<'a> Journal<'a> {
         }
         let path = dir.path(layout::EVENTS);
         let present = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
-        let missing = expected
-            .strip_prefix(present.as_slice())
-            .ok_or(RunError::Edited { path: path.clone() })?;
+        let missing =
+            expected.strip_prefix(present.as_slice()).ok_or(RunError::Edited { path: path.clone() })?;
         if !missing.is_empty() {
             append_durable(&path, missing)?;
         }
-        Ok(Self {
-            run,
-            dir,
-            ledger,
-            clock,
-            witness,
-            events,
-        })
+        Ok(Self { run, dir, ledger, clock, witness, events })
     }
 
     /// Records a step at most once; the record that stands is returned.
     pub(crate) fn record(&mut self, entry: Entry<'_>) -> Result<EventRecord, RunError> {
-        let Entry {
-            role,
-            event,
-            key,
-            path,
-            mut body,
-        } = entry;
+        let Entry { role, event, key, path, mut body } = entry;
         if let (ClockSource::Pinned, Value::Object(fields)) = (self.clock.source(), &mut body) {
             fields.insert("clock".to_owned(), Value::from("pinned"));
         }
-        let new = NewEvent::new(self.run.clone(), self.clock.now(), role, event, body)
-            .about(path)
-            .once(key);
+        let new = NewEvent::new(self.run.clone(), self.clock.now(), role, event, body).about(path).once(key);
         let record = self.ledger.append(new)?;
         if self.events.last().is_none_or(|last| last.seq < record.seq) {
             append_durable(&self.dir.path(layout::EVENTS), &line(&record)?)?;
@@ -124,24 +108,12 @@ impl<'a> Journal<'a> {
         let digest = Digest::of(&bytes);
         self.ledger.put_artifact(path, &bytes)?;
         let body = serde_json::json!({ "digest": digest });
-        let record = self.record(Entry {
-            role,
-            event,
-            key: key.to_owned(),
-            path,
-            body,
-        })?;
-        let recorded = record
-            .body
-            .get("digest")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let record = self.record(Entry { role, event, key: key.to_owned(), path, body })?;
+        let recorded = record.body.get("digest").and_then(Value::as_str).unwrap_or_default();
         if recorded == digest.to_string() {
             Ok(digest)
         } else {
-            Err(RunError::Edited {
-                path: self.dir.path(path),
-            })
+            Err(RunError::Edited { path: self.dir.path(path) })
         }
     }
 

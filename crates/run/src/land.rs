@@ -54,11 +54,7 @@ pub async fn land(
     let state = progress(dir)?.state();
     if state < RunState::Verified || state > RunState::Landed {
         let hint = status(dir)?.next;
-        return Err(RunError::NotVerified {
-            id: record.run_id.to_string(),
-            state: state.name(),
-            hint,
-        });
+        return Err(RunError::NotVerified { id: record.run_id.to_string(), state: state.name(), hint });
     }
     if record.clock == ClockSource::Pinned {
         return Err(RunError::PinnedClock);
@@ -72,9 +68,7 @@ pub async fn land(
     }
     let patch = recorded(dir, &mut journal)?;
     let begun = begin(dir, &record, &patch, git.identity().await?, &mut journal)?;
-    journal
-        .witness()
-        .working("crucible", "committing the verified change");
+    journal.witness().working("crucible", "committing the verified change");
     let tree = verified_tree(dir, &git, &record, &patch).await?;
     let request = LandRequest {
         run: &record.run_id,
@@ -109,31 +103,14 @@ struct Begun {
 
 /// The verified patch: the files that the verdict rests on must be the ones the ledger recorded.
 fn recorded(dir: &RunDir, journal: &mut Journal<'_>) -> Result<Vec<u8>, RunError> {
-    let last = crate::attempt::ended(dir)?
-        .last()
-        .map_or(0, |outcome| outcome.number);
+    let last = crate::attempt::ended(dir)?.last().map_or(0, |outcome| outcome.number);
     let attempt = |name: &str| layout::attempt_file(last, name);
     let key = |what: &str| format!("attempt-{last}-{what}");
     journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
     journal.record_file("crucible", "PLAN_WRITTEN", "plan", layout::PLAN)?;
-    journal.record_file(
-        "crucible",
-        "PATCH_PROPOSED",
-        &key("proposed"),
-        &attempt(crate::attempt::PATCH),
-    )?;
-    journal.record_file(
-        "verifier",
-        "VERIFY_PASSED",
-        &key("report"),
-        &attempt(crate::attempt::REPORT),
-    )?;
-    journal.record_file(
-        "verifier",
-        "ATTEMPT_ENDED",
-        &key("ended"),
-        &attempt(crate::attempt::OUTCOME),
-    )?;
+    journal.record_file("crucible", "PATCH_PROPOSED", &key("proposed"), &attempt(crate::attempt::PATCH))?;
+    journal.record_file("verifier", "VERIFY_PASSED", &key("report"), &attempt(crate::attempt::REPORT))?;
+    journal.record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &attempt(crate::attempt::OUTCOME))?;
     for (copy, original) in [
         (layout::PATCH, attempt(crate::attempt::PATCH)),
         (layout::VERIFY_REPORT, attempt(crate::attempt::REPORT)),
@@ -156,14 +133,8 @@ fn begin(
     let head = journal.ledger().head()?;
     let plan = Digest::of(&dir.read(layout::PLAN)?);
     let report = Digest::of(&dir.read(layout::VERIFY_REPORT)?);
-    let title: String = record
-        .goal
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .take(72)
-        .collect();
+    let title: String =
+        record.goal.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(72).collect();
     let message = format!(
         "{title}\n\nCrucible-Run: {}\nCrucible-Plan: {plan}\nCrucible-Verify: {report}\nCrucible-Ledger: {}:{}\n",
         record.run_id, head.seq, head.hash
@@ -180,27 +151,13 @@ fn begin(
         body,
     })?;
     let text = |field: &str| {
-        let text = event
-            .body
-            .get(field)
-            .and_then(serde_json::Value::as_str)
-            .map(str::to_owned);
+        let text = event.body.get(field).and_then(serde_json::Value::as_str).map(str::to_owned);
         text.ok_or_else(|| {
-            dir.malformed(
-                layout::EVENTS,
-                "the beginning of the landing is not recorded whole",
-            )
+            dir.malformed(layout::EVENTS, "the beginning of the landing is not recorded whole")
         })
     };
-    let identity = Identity {
-        name: text("name")?,
-        email: text("email")?,
-    };
-    Ok(Begun {
-        message: text("message")?,
-        identity,
-        date: event.ts,
-    })
+    let identity = Identity { name: text("name")?, email: text("email")? };
+    Ok(Begun { message: text("message")?, identity, date: event.ts })
 }
 
 /// Judges the verified patch once more, on the repository as it is now, and gives the tree it makes.
@@ -211,7 +168,5 @@ async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]
     let tree = judged.change.map(|change| change.tree.tree);
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
     tree.filter(|tree| report.tree.as_deref() == Some(tree.as_str()))
-        .ok_or_else(|| RunError::Edited {
-            path: dir.path(layout::PATCH),
-        })
+        .ok_or_else(|| RunError::Edited { path: dir.path(layout::PATCH) })
 }

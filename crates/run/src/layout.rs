@@ -77,9 +77,7 @@ impl RunDir {
     /// The directory of a run below the run root.
     #[must_use]
     pub fn of(runs_root: &Path, id: &RunId) -> Self {
-        Self {
-            root: runs_root.join(id.as_str()),
-        }
+        Self { root: runs_root.join(id.as_str()) }
     }
 
     /// The directory at a path that is already known.
@@ -90,9 +88,7 @@ impl RunDir {
 
     /// Makes the directory and its parts.
     pub(crate) fn create(&self) -> Result<(), FsError> {
-        DIRECTORIES
-            .iter()
-            .try_for_each(|name| fs::create_dir_all(&self.root.join(name)))
+        DIRECTORIES.iter().try_for_each(|name| fs::create_dir_all(&self.root.join(name)))
     }
 
     /// The directory itself.
@@ -162,10 +158,7 @@ impl RunDir {
     }
 
     pub(crate) fn malformed(&self, relative: &str, problem: &str) -> RunError {
-        RunError::Malformed {
-            path: self.path(relative),
-            problem: problem.to_owned(),
-        }
+        RunError::Malformed { path: self.path(relative), problem: problem.to_owned() }
     }
 }
 

@@ -71,11 +71,8 @@ pub async fn replay(
 }
 
 fn compare(dir: &RunDir, again: &RunDir, state: RunState) -> Result<Replayed, RunError> {
-    let mut paths: Vec<String> = LISTED
-        .iter()
-        .filter(|path| **path != layout::LANDING)
-        .map(|path| (*path).to_owned())
-        .collect();
+    let mut paths: Vec<String> =
+        LISTED.iter().filter(|path| **path != layout::LANDING).map(|path| (*path).to_owned()).collect();
     let attempts = attempt::ended(dir)?.len().max(attempt::ended(again)?.len());
     for number in 1..=attempts as u64 {
         paths.extend(
@@ -93,10 +90,5 @@ fn compare(dir: &RunDir, again: &RunDir, state: RunState) -> Result<Replayed, Ru
             _ => different.push(path),
         }
     }
-    Ok(Replayed {
-        schema_version: "crucible-replay-v1",
-        state,
-        same,
-        different,
-    })
+    Ok(Replayed { schema_version: "crucible-replay-v1", state, same, different })
 }

@@ -72,20 +72,14 @@ pub async fn create(
         return Err(RunError::EmptyGoal);
     }
     if let Some(found) = Scanner::builtin().scan(options.goal.as_bytes()).first() {
-        return Err(RunError::SecretInGoal {
-            rule: found.rule.to_string(),
-        });
+        return Err(RunError::SecretInGoal { rule: found.rule.to_string() });
     }
     let git = world.git(&options.repo).await?;
     world.outside_of(git.top())?;
     require_clean(&git).await?;
     let base_commit = git.head().await?.commit;
     let branch = git.branch().await?;
-    let gates = if options.gates.is_empty() {
-        found_gates(git.top())?
-    } else {
-        options.gates
-    };
+    let gates = if options.gates.is_empty() { found_gates(git.top())? } else { options.gates };
     if gates.is_empty() {
         return Err(RunError::NoGates);
     }
@@ -97,11 +91,7 @@ pub async fn create(
         crucible_host::random::token()?
     );
     let run_id = RunId::new(created_at, Digest::of(begun_with.as_bytes()));
-    let slug = git
-        .top()
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default();
+    let slug = git.top().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let record = RunRecord {
         schema_version: "crucible-run-v1".to_owned(),
         run_id: run_id.clone(),
@@ -133,13 +123,7 @@ pub async fn create(
     journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
     let body = serde_json::json!({ "goal": record.goal, "base_commit": record.base_commit });
     let key = "goal".to_owned();
-    journal.record(Entry {
-        role: "operator",
-        event: "GOAL_STATED",
-        key,
-        path: layout::RUN,
-        body,
-    })?;
+    journal.record(Entry { role: "operator", event: "GOAL_STATED", key, path: layout::RUN, body })?;
     Ok(run_id)
 }
 
@@ -179,18 +163,13 @@ pub(crate) fn register(
 /// Refuses tracked changes: a run starts from a commit, and what is not in it would be lost from sight. Files that
 /// git does not track are no obstacle; they are not part of the run.
 async fn require_clean(git: &Git) -> Result<(), RunError> {
-    let dirty: Vec<_> = git
-        .status()
-        .await?
-        .into_iter()
-        .filter(|entry| entry.kind != DirtyKind::Untracked)
-        .collect();
+    let dirty: Vec<_> =
+        git.status().await?.into_iter().filter(|entry| entry.kind != DirtyKind::Untracked).collect();
     match dirty.first() {
         None => Ok(()),
-        Some(first) => Err(RunError::DirtyRepository {
-            count: dirty.len(),
-            first: format!("{:?}", first.path),
-        }),
+        Some(first) => {
+            Err(RunError::DirtyRepository { count: dirty.len(), first: format!("{:?}", first.path) })
+        }
     }
 }
 
@@ -199,12 +178,7 @@ fn found_gates(top: &Path) -> Result<Vec<GateSpec>, RunError> {
     let mut gates = Vec::new();
     for found in crucible_repo::detect(top)? {
         let id = found.id.parse().map_err(|_| RunError::NoGates)?;
-        gates.push(GateSpec {
-            id,
-            command: found.command,
-            timeout: GATE_TIMEOUT,
-            source: found.why,
-        });
+        gates.push(GateSpec { id, command: found.command, timeout: GATE_TIMEOUT, source: found.why });
     }
     Ok(gates)
 }

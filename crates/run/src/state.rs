@@ -92,16 +92,9 @@ impl Progress {
             (self.verified, RunState::Verified),
             (self.landed, RunState::Landed),
         ];
-        let reached = steps
-            .iter()
-            .take_while(|(done, _)| *done)
-            .last()
-            .map_or(RunState::New, |(_, state)| *state);
-        if self.blocked && reached == RunState::Reviewed {
-            RunState::Blocked
-        } else {
-            reached
-        }
+        let reached =
+            steps.iter().take_while(|(done, _)| *done).last().map_or(RunState::New, |(_, state)| *state);
+        if self.blocked && reached == RunState::Reviewed { RunState::Blocked } else { reached }
     }
 }
 
@@ -111,11 +104,7 @@ mod tests {
 
     #[test]
     fn a_later_file_counts_only_with_all_the_earlier_ones() {
-        let mut progress = Progress {
-            verified: true,
-            patched: true,
-            ..Progress::default()
-        };
+        let mut progress = Progress { verified: true, patched: true, ..Progress::default() };
         assert_eq!(progress.state(), RunState::New);
         progress = Progress {
             analysed: true,
@@ -126,22 +115,7 @@ mod tests {
             ..progress
         };
         assert_eq!(progress.state(), RunState::Verified);
-        assert_eq!(
-            Progress {
-                signed: false,
-                blocked: true,
-                ..progress
-            }
-            .state(),
-            RunState::Blocked
-        );
-        assert_eq!(
-            Progress {
-                failed: true,
-                ..progress
-            }
-            .state(),
-            RunState::Failed
-        );
+        assert_eq!(Progress { signed: false, blocked: true, ..progress }.state(), RunState::Blocked);
+        assert_eq!(Progress { failed: true, ..progress }.state(), RunState::Failed);
     }
 }

@@ -71,16 +71,10 @@ pub fn status(dir: &RunDir) -> Result<RunStatus, RunError> {
     let state = progress(dir)?.state();
     let mut artifacts = Vec::new();
     for path in LISTED {
-        artifacts.push(ArtifactStatus {
-            path,
-            digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)),
-        });
+        artifacts
+            .push(ArtifactStatus { path, digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)) });
     }
-    let failure = if dir.has(layout::FAILURE) {
-        Some(dir.read_json(layout::FAILURE)?)
-    } else {
-        None
-    };
+    let failure = if dir.has(layout::FAILURE) { Some(dir.read_json(layout::FAILURE)?) } else { None };
     let next = next(&run, state);
     Ok(RunStatus {
         schema_version: "crucible-run-status-v1",

@@ -56,10 +56,7 @@ pub(crate) async fn run(
     witness: &mut dyn Witness,
 ) -> Result<Trial, RunError> {
     let copy = room.join("copy");
-    let options = SnapshotOptions {
-        untracked: Untracked::Leave,
-        secret: Arc::new(secret_rule),
-    };
+    let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(secret_rule) };
     let copied = snapshot(git, &copy, &options).await?;
     if let Some(change) = change {
         write_change(&copy, change)?;
@@ -67,7 +64,7 @@ pub(crate) async fn run(
     let setting = GateSetting {
         copy: copy.clone(),
         writable: Vec::new(),
-        masked: [".git", ".crucible"].map(|name| copy.join(name)).to_vec(),
+        masked: vec![copy.join(".git/")],
         env: environment(world),
         strength: record.sandbox,
         log_limit: MAX_LOG,
@@ -84,10 +81,7 @@ pub(crate) async fn run(
         let judged = judge_run(gate);
         let mut log = normaliser.apply(&gate.stdout.bytes);
         log.push_str(&normaliser.apply(&gate.stderr.bytes));
-        let end = judged
-            .errors()
-            .next()
-            .map_or_else(|| "passed".to_owned(), |finding| finding.hint.clone());
+        let end = judged.errors().next().map_or_else(|| "passed".to_owned(), |finding| finding.hint.clone());
         results.push(GateResult {
             id: gate.id.to_string(),
             passed: judged.passes(),
@@ -130,20 +124,13 @@ impl Trial {
         outcomes.push(judged("plan_check", check_plan(plan, &[], &plan.results))?);
         outcomes.push(judged("patch_check", Verdict::new(outcome.findings.clone()))?);
         outcomes.push(judged("behavior_catalog_check", catalogue(&record.repo))?);
-        let declared = plan
-            .gates
-            .iter()
-            .map(|gate| gate_id(gate, dir))
-            .collect::<Result<Vec<_>, _>>()?;
+        let declared = plan.gates.iter().map(|gate| gate_id(gate, dir)).collect::<Result<Vec<_>, _>>()?;
         Ok(report(&ReportInput {
             gate: GateLevel::Lite,
             iteration: number,
             max_iterations: record.max_iterations,
             outcomes: &outcomes,
-            requirements: Requirements {
-                declared: &declared,
-                command_gate: CommandGate::Required,
-            },
+            requirements: Requirements { declared: &declared, command_gate: CommandGate::Required },
             paths: ReportPaths {
                 plan: Some(layout::PLAN.to_owned()),
                 patch: Some(layout::PATCH.to_owned()),
@@ -162,10 +149,7 @@ struct Told<'w>(Mutex<&'w mut dyn Witness>);
 impl GateObserver for Told<'_> {
     fn started(&self, gate: &GateInput) {
         if let (GateInput::Command(spec), Ok(mut witness)) = (gate, self.0.lock()) {
-            witness.working(
-                "verifier",
-                &format!("gate {} is running: {}", spec.id, spec.command.join(" ")),
-            );
+            witness.working("verifier", &format!("gate {} is running: {}", spec.id, spec.command.join(" ")));
         }
     }
 
@@ -173,8 +157,7 @@ impl GateObserver for Told<'_> {
 }
 
 fn gate_id(name: &str, dir: &RunDir) -> Result<GateId, RunError> {
-    name.parse()
-        .map_err(|_| dir.malformed(layout::PLAN, "a gate's name is none"))
+    name.parse().map_err(|_| dir.malformed(layout::PLAN, "a gate's name is none"))
 }
 
 /// What every gate sees of the environment: where tools are, a private home, and nothing of the user.
@@ -196,10 +179,7 @@ fn write_change(copy: &Path, change: &Change) -> Result<(), RunError> {
         match changed.new_mode {
             None => fs::remove_file(&target)?,
             Some(mode) => {
-                let path = changed
-                    .path
-                    .to_str()
-                    .and_then(|path| path.parse::<RepoPath>().ok());
+                let path = changed.path.to_str().and_then(|path| path.parse::<RepoPath>().ok());
                 let Some(bytes) = path.and_then(|path| after.get(&path)) else {
                     continue;
                 };
@@ -207,14 +187,7 @@ fn write_change(copy: &Path, change: &Change) -> Result<(), RunError> {
                     fs::create_dir_all(parent)?;
                 }
                 fs::write_atomic(&target, bytes)?;
-                fs::set_mode(
-                    &target,
-                    if mode == FileMode::Executable {
-                        0o755
-                    } else {
-                        0o644
-                    },
-                )?;
+                fs::set_mode(&target, if mode == FileMode::Executable { 0o755 } else { 0o644 })?;
             }
         }
     }
@@ -231,9 +204,5 @@ fn catalogue(repo: &Path) -> Verdict {
         return Verdict::default();
     }
     let hint = "This repository has a behaviour catalogue, which is not checked yet.";
-    Verdict::new(vec![Finding::warning(
-        CATALOGUE_UNCHECKED,
-        "docs/behaviors/INDEX.md",
-        hint,
-    )])
+    Verdict::new(vec![Finding::warning(CATALOGUE_UNCHECKED, "docs/behaviors/INDEX.md", hint)])
 }

@@ -40,33 +40,23 @@ impl World<'_> {
     ///
     /// [`RunError::NoSuchRun`] when there is none of this name, or the name is none of ours.
     pub fn open_run(&self, id: &str) -> Result<RunDir, RunError> {
-        let none = || RunError::NoSuchRun {
-            id: id.escape_debug().to_string(),
-            root: self.runs_root.clone(),
-        };
+        let none = || RunError::NoSuchRun { id: id.escape_debug().to_string(), root: self.runs_root.clone() };
         let dir = RunDir::of(&self.runs_root, &id.parse().map_err(|_| none())?);
-        if dir.has(crate::layout::RUN) {
-            Ok(dir)
-        } else {
-            Err(none())
-        }
+        if dir.has(crate::layout::RUN) { Ok(dir) } else { Err(none()) }
     }
 
     /// Refuses a run root inside the repository: what a run writes must never become a part of what it judges.
     pub(crate) fn outside_of(&self, repo: &Path) -> Result<(), RunError> {
         let real = |path: &Path| {
-            let existing = path
-                .ancestors()
-                .find_map(|part| std::fs::canonicalize(part).ok().map(|real| (part, real)));
+            let existing =
+                path.ancestors().find_map(|part| std::fs::canonicalize(part).ok().map(|real| (part, real)));
             existing.map_or_else(
                 || path.to_owned(),
                 |(part, real)| real.join(path.strip_prefix(part).unwrap_or(Path::new(""))),
             )
         };
         if real(&self.runs_root).starts_with(real(repo)) {
-            return Err(RunError::RunInsideRepository {
-                path: self.runs_root.clone(),
-            });
+            return Err(RunError::RunInsideRepository { path: self.runs_root.clone() });
         }
         Ok(())
     }

@@ -49,27 +49,14 @@ pub(crate) fn plan(
     let mut placeholders = Placeholders::default();
     let mut command = match surroundings {
         Surroundings::Namespaces => {
-            let bubblewrap = env
-                .find_program(BUBBLEWRAP)
-                .ok_or_else(|| SandboxError::NotFound {
-                    program: BUBBLEWRAP.into(),
-                    searched: env
-                        .path_dirs()
-                        .into_iter()
-                        .map(|dir| dir.join(BUBBLEWRAP))
-                        .collect(),
-                })?;
+            let bubblewrap = env.find_program(BUBBLEWRAP).ok_or_else(|| SandboxError::NotFound {
+                program: BUBBLEWRAP.into(),
+                searched: env.path_dirs().into_iter().map(|dir| dir.join(BUBBLEWRAP)).collect(),
+            })?;
             placeholders = std::mem::take(&mut layout.placeholders);
             let mut command = command(bubblewrap.as_os_str());
-            command
-                .args(world(profile.network))
-                .args(layout.arguments())
-                .args(["--dir", CONFINED_HOME]);
-            command.args([
-                OsStr::new("--ro-bind"),
-                launcher.program.as_os_str(),
-                OsStr::new(INNER_PROGRAM),
-            ]);
+            command.args(world(profile.network)).args(layout.arguments()).args(["--dir", CONFINED_HOME]);
+            command.args([OsStr::new("--ro-bind"), launcher.program.as_os_str(), OsStr::new(INNER_PROGRAM)]);
             command.args(["--chdir", "/", "--", INNER_PROGRAM]);
             command
         }
@@ -78,48 +65,32 @@ pub(crate) fn plan(
     // The program of the first process inside is readable there, and so is its environment: it has none.
     command.args(&launcher.args).arg(number).env_clear();
     connect(&mut command, &spawn.stdin);
-    let root = Directory::open(Path::new("/")).map_err(|problem| SandboxError::WorkingDirectory {
-        path: "/".into(),
-        problem,
-    })?;
+    let root = Directory::open(Path::new("/"))
+        .map_err(|problem| SandboxError::WorkingDirectory { path: "/".into(), problem })?;
     prepare_child(
         &mut command,
-        ChildSettings {
-            cwd: root.handle,
-            keep: Some(theirs),
-            on_orphaned: Signal::KILL,
-        },
+        ChildSettings { cwd: root.handle, keep: Some(theirs), on_orphaned: Signal::KILL },
     );
     let order = Order {
         program: target.program.clone().into_os_string(),
         called: target.called,
         args: spawn.args.clone(),
         env: spawn.env.clone(),
-        cwd: Place {
-            path: target.cwd.path.into_os_string(),
-            identity: target.cwd.identity,
-        },
+        cwd: Place { path: target.cwd.path.into_os_string(), identity: target.cwd.identity },
         writable: layout.writable,
         surroundings,
         network: profile.network,
         resources: spawn.limits.resources,
         strength: profile.strength,
     };
-    let order = serde_json::to_vec(&order).map_err(|error| SandboxError::Setup {
-        detail: error.to_string(),
-    })?;
+    let order =
+        serde_json::to_vec(&order).map_err(|error| SandboxError::Setup { detail: error.to_string() })?;
     let reach = match surroundings {
         Surroundings::Namespaces => Reach::Below,
         Surroundings::Machine => Reach::Group,
     };
     let conversation = Some(Conversation { socket, order });
-    Ok(Plan {
-        command,
-        reach,
-        placeholders,
-        conversation,
-        program: target.program,
-    })
+    Ok(Plan { command, reach, placeholders, conversation, program: target.program })
 }
 
 /// The namespaces and the read-only world.
@@ -128,14 +99,7 @@ fn world(network: Network) -> Vec<OsString> {
     if network == Network::Host {
         words.push("--share-net");
     }
-    words.extend([
-        "--die-with-parent",
-        "--new-session",
-        "--hostname",
-        "crucible",
-        "--cap-drop",
-        "ALL",
-    ]);
+    words.extend(["--die-with-parent", "--new-session", "--hostname", "crucible", "--cap-drop", "ALL"]);
     if rustix::process::geteuid().is_root() {
         // Without these the superuser keeps every capability inside.
         words.extend(["--uid", INNER_ID, "--gid", INNER_ID]);

@@ -28,11 +28,7 @@ impl Capture {
             Redaction::Redact => Some(Scanner::builtin().redactor()),
             Redaction::Raw => None,
         };
-        Self {
-            ring: Ring::new(keep, limit),
-            redactor,
-            total: 0,
-        }
+        Self { ring: Ring::new(keep, limit), redactor, total: 0 }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -49,11 +45,7 @@ impl Capture {
             self.ring.push(&redactor.finish());
         }
         let (bytes, extent) = self.ring.finish();
-        Captured {
-            bytes,
-            total: self.total,
-            extent,
-        }
+        Captured { bytes, total: self.total, extent }
     }
 }
 
@@ -85,15 +77,8 @@ struct Ring {
 
 impl Ring {
     fn new(keep: Keep, limit: ByteLimit) -> Self {
-        let limit = usize::try_from(limit.0)
-            .unwrap_or(usize::MAX / 4)
-            .min(usize::MAX / 4);
-        Self {
-            keep,
-            limit,
-            kept: Vec::new(),
-            extent: Extent::Whole,
-        }
+        let limit = usize::try_from(limit.0).unwrap_or(usize::MAX / 4).min(usize::MAX / 4);
+        Self { keep, limit, kept: Vec::new(), extent: Extent::Whole }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -146,28 +131,16 @@ mod tests {
 
     #[test]
     fn the_head_is_what_came_first() {
-        assert_eq!(
-            ring(Keep::Head, 5, &["abc", "def", "ghi"]),
-            ("abcde".into(), Extent::Cut)
-        );
-        assert_eq!(
-            ring(Keep::Head, 6, &["abc", "def"]),
-            ("abcdef".into(), Extent::Whole)
-        );
+        assert_eq!(ring(Keep::Head, 5, &["abc", "def", "ghi"]), ("abcde".into(), Extent::Cut));
+        assert_eq!(ring(Keep::Head, 6, &["abc", "def"]), ("abcdef".into(), Extent::Whole));
         assert_eq!(ring(Keep::Head, 0, &["a"]), (String::new(), Extent::Cut));
     }
 
     #[test]
     fn the_tail_is_what_came_last() {
-        assert_eq!(
-            ring(Keep::Tail, 5, &["abc", "def", "ghi"]),
-            ("efghi".into(), Extent::Cut)
-        );
+        assert_eq!(ring(Keep::Tail, 5, &["abc", "def", "ghi"]), ("efghi".into(), Extent::Cut));
         assert_eq!(ring(Keep::Tail, 2, &["abcdefgh"]), ("gh".into(), Extent::Cut));
-        assert_eq!(
-            ring(Keep::Tail, 6, &["abc", "def"]),
-            ("abcdef".into(), Extent::Whole)
-        );
+        assert_eq!(ring(Keep::Tail, 6, &["abc", "def"]), ("abcdef".into(), Extent::Whole));
         assert_eq!(ring(Keep::Tail, 0, &["a", "b"]), (String::new(), Extent::Cut));
     }
 }

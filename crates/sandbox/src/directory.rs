@@ -34,11 +34,7 @@ impl Directory {
         })?;
         let stat = rustix::fs::fstat(&handle).map_err(std::io::Error::from)?;
         let path = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()))?;
-        Ok(Self {
-            path,
-            handle,
-            identity: (stat.st_dev, stat.st_ino),
-        })
+        Ok(Self { path, handle, identity: (stat.st_dev, stat.st_ino) })
     }
 }
 
@@ -53,16 +49,10 @@ mod tests {
         std::os::unix::fs::symlink("/etc", &link).unwrap();
         for spelling in ["link", "link/", "link/."] {
             let opened = Directory::open(&home.path().join(spelling));
-            assert!(
-                matches!(opened, Err(PathProblem::NotADirectory)),
-                "{spelling}: {opened:?}"
-            );
+            assert!(matches!(opened, Err(PathProblem::NotADirectory)), "{spelling}: {opened:?}");
         }
         assert!(Directory::open(home.path()).is_ok());
-        assert!(matches!(
-            Directory::open(Path::new("tmp")),
-            Err(PathProblem::Relative)
-        ));
+        assert!(matches!(Directory::open(Path::new("tmp")), Err(PathProblem::Relative)));
     }
 
     #[test]

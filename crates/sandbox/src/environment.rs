@@ -27,22 +27,14 @@ const TOOLCHAINS: [(&str, &str); 11] = [
 ];
 
 /// Passed on where set, because they choose a toolchain and nothing else.
-const TOOL_CHOICES: [&str; 5] = [
-    "RUSTUP_TOOLCHAIN",
-    "GOROOT",
-    "JAVA_HOME",
-    "VIRTUAL_ENV",
-    "PYENV_VERSION",
-];
+const TOOL_CHOICES: [&str; 5] = ["RUSTUP_TOOLCHAIN", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV", "PYENV_VERSION"];
 
 /// `PATH`, `LANG`, `LC_ALL` and `TZ` where the user has them, and `TERM=dumb`. `HOME` is not among them:
 /// which home a child sees is a decision of its caller.
 #[must_use]
 pub fn base_env(env: &Environment) -> Vec<(OsString, OsString)> {
-    let mut base: Vec<_> = PASSED
-        .iter()
-        .filter_map(|name| Some((OsString::from(name), env.get_os(name)?.to_owned())))
-        .collect();
+    let mut base: Vec<_> =
+        PASSED.iter().filter_map(|name| Some((OsString::from(name), env.get_os(name)?.to_owned()))).collect();
     base.push(("TERM".into(), "dumb".into()));
     base
 }
@@ -62,11 +54,7 @@ pub fn toolchain_env(env: &Environment) -> Vec<(OsString, OsString)> {
         exists.then(|| (OsString::from(name), value))
     };
     let choice = |name: &&str| Some((OsString::from(name), env.get_os(name)?.to_owned()));
-    TOOLCHAINS
-        .iter()
-        .filter_map(place)
-        .chain(TOOL_CHOICES.iter().filter_map(choice))
-        .collect()
+    TOOLCHAINS.iter().filter_map(place).chain(TOOL_CHOICES.iter().filter_map(choice)).collect()
 }
 
 #[cfg(test)]
@@ -87,30 +75,20 @@ mod tests {
             ],
             "/",
         );
-        let names: Vec<_> = base_env(&env)
-            .into_iter()
-            .map(|(name, value)| format!("{name:?}={value:?}"))
-            .collect();
-        assert_eq!(
-            names,
-            [r#""PATH"="/bin""#, r#""LANG"="C.UTF-8""#, r#""TERM"="dumb""#]
-        );
+        let names: Vec<_> =
+            base_env(&env).into_iter().map(|(name, value)| format!("{name:?}={value:?}")).collect();
+        assert_eq!(names, [r#""PATH"="/bin""#, r#""LANG"="C.UTF-8""#, r#""TERM"="dumb""#]);
     }
 
     #[test]
     fn toolchains_are_named_only_where_they_exist() {
         let home = tempfile::tempdir().unwrap();
-        std::fs::DirBuilder::new()
-            .create(home.path().join(".rustup"))
-            .unwrap();
+        std::fs::DirBuilder::new().create(home.path().join(".rustup")).unwrap();
         let env = Environment::from_pairs(
             [("HOME", home.path().as_os_str()), ("GOPATH", "/no/such".as_ref())],
             "/",
         );
         let found = toolchain_env(&env);
-        assert_eq!(
-            found,
-            [("RUSTUP_HOME".into(), home.path().join(".rustup").into_os_string())]
-        );
+        assert_eq!(found, [("RUSTUP_HOME".into(), home.path().join(".rustup").into_os_string())]);
     }
 }

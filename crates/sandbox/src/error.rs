@@ -143,9 +143,5 @@ fn list(paths: &[PathBuf]) -> String {
 }
 
 fn reasons(missing: &[MissingLayer]) -> String {
-    missing
-        .iter()
-        .map(|layer| format!("{} ({})", layer.layer, layer.reason))
-        .collect::<Vec<_>>()
-        .join("; ")
+    missing.iter().map(|layer| format!("{} ({})", layer.layer, layer.reason)).collect::<Vec<_>>().join("; ")
 }

@@ -131,11 +131,8 @@ enum Around {
 impl Layout {
     /// Plans the mounts of one run.
     pub(crate) fn new(profile: &Profile, cwd: &Directory, env: &Environment) -> Result<Self, SandboxError> {
-        let mut layout = Self {
-            mounts: BTreeMap::new(),
-            writable: Vec::new(),
-            placeholders: Placeholders::default(),
-        };
+        let mut layout =
+            Self { mounts: BTreeMap::new(), writable: Vec::new(), placeholders: Placeholders::default() };
         for place in PRIVATE {
             layout.add_empty(Path::new(place), Mount::Private);
         }
@@ -161,10 +158,7 @@ impl Layout {
             }
         }
         for path in &profile.masked {
-            layout.add_mask(path).map_err(|problem| SandboxError::Masked {
-                path: path.clone(),
-                problem,
-            })?;
+            layout.add_mask(path).map_err(|problem| SandboxError::Masked { path: path.clone(), problem })?;
         }
         layout.show_working_directory(cwd)?;
         Ok(layout)
@@ -208,21 +202,13 @@ impl Layout {
     }
 
     fn add_writable(&mut self, path: &Path) -> Result<(), SandboxError> {
-        let refuse = |problem| SandboxError::Writable {
-            path: path.to_owned(),
-            problem,
-        };
+        let refuse = |problem| SandboxError::Writable { path: path.to_owned(), problem };
         let directory = Directory::open(path).map_err(refuse)?;
-        let system = NEVER_WRITABLE
-            .iter()
-            .any(|never| directory.path.starts_with(never));
+        let system = NEVER_WRITABLE.iter().any(|never| directory.path.starts_with(never));
         if system || directory.path == Path::new("/") {
             return Err(refuse(PathProblem::System));
         }
-        let place = Place {
-            path: directory.path.clone().into_os_string(),
-            identity: directory.identity,
-        };
+        let place = Place { path: directory.path.clone().into_os_string(), identity: directory.identity };
         self.writable.push(place);
         self.mounts.insert(directory.path, Mount::Writable);
         Ok(())
@@ -253,9 +239,7 @@ impl Layout {
             (Ok(meta), Around::Writable) if meta.is_symlink() => return Err(PathProblem::IsLink),
             (Ok(meta), _) if meta.is_symlink() => {
                 // Nobody inside can change the link, so covering what it names is enough.
-                return place
-                    .canonicalize()
-                    .map_or(Ok(()), |target| self.add_mask(&target));
+                return place.canonicalize().map_or(Ok(()), |target| self.add_mask(&target));
             }
             (Ok(_), _) => Mount::CoverFile,
             (Err(_), _) => match (presence, kind) {
@@ -280,10 +264,7 @@ impl Layout {
     fn show_working_directory(&mut self, cwd: &Directory) -> Result<(), SandboxError> {
         match self.mounts.get(&cwd.path) {
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile) => {
-                Err(SandboxError::WorkingDirectory {
-                    path: cwd.path.clone(),
-                    problem: PathProblem::Hidden,
-                })
+                Err(SandboxError::WorkingDirectory { path: cwd.path.clone(), problem: PathProblem::Hidden })
             }
             Some(Mount::Writable | Mount::Visible | Mount::Anchor) => Ok(()),
             None => {
@@ -316,11 +297,7 @@ enum Kind {
 /// the first missing one instead, because as long as it is covered nothing below can come to exist. Nothing
 /// where the way is barred anyhow.
 fn locate(path: &Path) -> Option<(PathBuf, Kind)> {
-    let mut kind = if path.as_os_str().as_bytes().ends_with(b"/") {
-        Kind::Directory
-    } else {
-        Kind::File
-    };
+    let mut kind = if path.as_os_str().as_bytes().ends_with(b"/") { Kind::Directory } else { Kind::File };
     let mut place: PathBuf = path.components().collect();
     loop {
         let name = place.file_name()?.to_owned();
@@ -346,23 +323,14 @@ fn secrets(env: &Environment) -> Vec<PathBuf> {
     for home in homes.iter().filter(|home| home.is_absolute()) {
         places.extend(HOME_SECRETS.iter().map(|name| home.join(name)));
     }
-    let named = |name: &str| {
-        env.get_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let named = |name: &str| env.get_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if let Some(cargo) = named("CARGO_HOME") {
         places.extend([cargo.join("credentials"), cargo.join("credentials.toml")]);
     }
     places.extend(
-        [
-            "GNUPGHOME",
-            "GH_CONFIG_DIR",
-            "DOCKER_CONFIG",
-            "CRUCIBLE_RUNS_ROOT",
-        ]
-        .iter()
-        .filter_map(|name| named(name)),
+        ["GNUPGHOME", "GH_CONFIG_DIR", "DOCKER_CONFIG", "CRUCIBLE_RUNS_ROOT"]
+            .iter()
+            .filter_map(|name| named(name)),
     );
     let data = named("XDG_DATA_HOME").or_else(|| env.home().map(|home| home.join(".local/share")));
     places.extend(named("CRUCIBLE_HOME").or_else(|| data.map(|data| data.join("crucible"))));

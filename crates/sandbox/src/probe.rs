@@ -20,10 +20,7 @@ type Trial = (Vec<ReachedLayer>, Vec<MissingLayer>);
 /// Tries every layer. Runs on a thread of its own, because the caller may be inside a runtime.
 pub(crate) fn layers(launcher: Option<&Launcher>, env: &Environment) -> Layers {
     let Some(launcher) = launcher else {
-        return Layers::from_trial(
-            &[],
-            &all_missing("this program was given no way to its inner stage"),
-        );
+        return Layers::from_trial(&[], &all_missing("this program was given no way to its inner stage"));
     };
     let result = std::thread::scope(|scope| {
         scope
@@ -94,17 +91,11 @@ async fn trial(
 }
 
 async fn version(env: &Environment) -> Option<String> {
-    let mut spawn = Spawn::new(
-        env.find_program(BUBBLEWRAP)?,
-        Path::new("/"),
-        Limits::new(PATIENCE),
-    );
+    let mut spawn = Spawn::new(env.find_program(BUBBLEWRAP)?, Path::new("/"), Limits::new(PATIENCE));
     spawn.args = vec!["--version".into()];
     let target = crate::plan::target(&spawn).ok()?;
     let plan = crate::plan::direct(&spawn, target);
-    let observed = crate::supervise::supervise(plan, crate::sandbox::watch(spawn))
-        .await
-        .ok()?;
+    let observed = crate::supervise::supervise(plan, crate::sandbox::watch(spawn)).await.ok()?;
     Some(observed.stdout.text().trim().chars().take(60).collect())
 }
 
@@ -117,10 +108,5 @@ fn reason(error: &SandboxError) -> String {
 }
 
 fn all_missing(reason: &str) -> Vec<MissingLayer> {
-    Layer::ALL
-        .map(|layer| MissingLayer {
-            layer,
-            reason: reason.to_owned(),
-        })
-        .to_vec()
+    Layer::ALL.map(|layer| MissingLayer { layer, reason: reason.to_owned() }).to_vec()
 }

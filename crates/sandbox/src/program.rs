@@ -18,15 +18,9 @@ pub(crate) fn resolve(
     let candidates = if has_slash {
         vec![cwd.join(program)]
     } else {
-        let path = env
-            .iter()
-            .rev()
-            .find(|(name, _)| name == "PATH")
-            .map(|(_, value)| value.as_os_str());
+        let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
         let dirs = std::env::split_paths(path.unwrap_or(OsStr::new("")));
-        dirs.filter(|dir| dir.is_absolute())
-            .map(|dir| dir.join(program))
-            .collect()
+        dirs.filter(|dir| dir.is_absolute()).map(|dir| dir.join(program)).collect()
     };
     let mut first_problem = None;
     for candidate in &candidates {
@@ -40,10 +34,7 @@ pub(crate) fn resolve(
     }
     Err(match first_problem {
         Some((program, problem)) => SandboxError::NotExecutable { program, problem },
-        None => SandboxError::NotFound {
-            program: program.to_owned(),
-            searched: candidates,
-        },
+        None => SandboxError::NotFound { program: program.to_owned(), searched: candidates },
     })
 }
 
@@ -70,10 +61,7 @@ mod tests {
         assert!(found.ends_with("sh"));
         let lost = resolve(Path::new("sh"), Path::new("/"), &[]).unwrap_err();
         assert!(matches!(&lost, SandboxError::NotFound { searched, .. } if searched.is_empty()));
-        assert!(
-            lost.to_string().contains("PATH holds no absolute directory"),
-            "{lost}"
-        );
+        assert!(lost.to_string().contains("PATH holds no absolute directory"), "{lost}");
     }
 
     #[test]
@@ -90,21 +78,9 @@ mod tests {
     #[test]
     fn what_is_no_program_is_named() {
         let error = resolve(Path::new("/etc"), Path::new("/"), &[]).unwrap_err();
-        assert!(matches!(
-            error,
-            SandboxError::NotExecutable {
-                problem: PathProblem::IsDirectory,
-                ..
-            }
-        ));
+        assert!(matches!(error, SandboxError::NotExecutable { problem: PathProblem::IsDirectory, .. }));
         let error = resolve(Path::new("/etc/passwd"), Path::new("/"), &[]).unwrap_err();
-        assert!(matches!(
-            error,
-            SandboxError::NotExecutable {
-                problem: PathProblem::NotExecutable,
-                ..
-            }
-        ));
+        assert!(matches!(error, SandboxError::NotExecutable { problem: PathProblem::NotExecutable, .. }));
         let error = resolve(Path::new("/no/such"), Path::new("/"), &[]).unwrap_err();
         assert!(error.to_string().contains("/no/such"), "{error}");
     }

@@ -29,17 +29,12 @@ impl Sandbox {
     /// bubblewrap and the user's secrets are; no child inherits it.
     #[must_use]
     pub fn new(launcher: Option<Launcher>, env: &Environment) -> Self {
-        Self {
-            launcher,
-            env: env.clone(),
-            layers: OnceLock::new(),
-        }
+        Self { launcher, env: env.clone(), layers: OnceLock::new() }
     }
 
     /// What this machine offers, found out by trying on the first call (some 30 ms).
     pub fn layers(&self) -> &Layers {
-        self.layers
-            .get_or_init(|| probe::layers(self.launcher.as_ref(), &self.env))
+        self.layers.get_or_init(|| probe::layers(self.launcher.as_ref(), &self.env))
     }
 
     /// Runs one process to its end. Nothing of it is left when this returns; dropping the future kills it
@@ -62,16 +57,8 @@ impl Sandbox {
                 self.run_confined(spawn, &profile).await?
             }
         };
-        let Observed {
-            end, stdout, stderr, ..
-        } = observed;
-        Ok(Completed {
-            end,
-            stdout,
-            stderr,
-            duration: watch.elapsed(),
-            receipt,
-        })
+        let Observed { end, stdout, stderr, .. } = observed;
+        Ok(Completed { end, stdout, stderr, duration: watch.elapsed(), receipt })
     }
 
     async fn run_confined(
@@ -82,10 +69,7 @@ impl Sandbox {
         let requested = Requested::from(profile.strength);
         let unwalled = |missing| IsolationReceipt::new(requested, profile.network, Vec::new(), missing);
         let every = |reason: &str| {
-            let lost = |layer| MissingLayer {
-                layer,
-                reason: reason.to_owned(),
-            };
+            let lost = |layer| MissingLayer { layer, reason: reason.to_owned() };
             Layer::ALL.map(lost).to_vec()
         };
         if profile.strength == Strength::Off {
@@ -116,10 +100,7 @@ impl Sandbox {
         if surroundings == Surroundings::Machine && profile.network == Network::Host {
             lost.retain(|lost| lost.layer != Layer::NetworkCut);
         }
-        Ok((
-            observed,
-            IsolationReceipt::new(requested, profile.network, reached, lost),
-        ))
+        Ok((observed, IsolationReceipt::new(requested, profile.network, reached, lost)))
     }
 }
 
@@ -151,12 +132,7 @@ async fn run_direct(spawn: Spawn) -> Result<Observed, SandboxError> {
 }
 
 pub(crate) fn watch(spawn: Spawn) -> Watch {
-    Watch {
-        limits: spawn.limits,
-        stdin: spawn.stdin,
-        keep: spawn.keep,
-        redaction: spawn.redaction,
-    }
+    Watch { limits: spawn.limits, stdin: spawn.stdin, keep: spawn.keep, redaction: spawn.redaction }
 }
 
 /// The walls that the inner stage reported, or why there are none.
@@ -169,10 +145,7 @@ pub(crate) fn walls(
         Some(Report::Failed { detail }) => Err(SandboxError::Setup { detail }),
         Some(Report::NotStarted { errno }) => {
             let source = std::io::Error::from_raw_os_error(errno);
-            Err(SandboxError::Supervision {
-                action: "starting the confined program",
-                source,
-            })
+            Err(SandboxError::Supervision { action: "starting the confined program", source })
         }
         None => {
             // Bubblewrap, or the kernel on its behalf, ended before the inner stage could speak.

@@ -80,17 +80,9 @@ fn start_here(command: Command, reach: Reach, placeholders: Placeholders) -> io:
         match command.spawn() {
             Ok(child) => {
                 let raw = child.id().and_then(|id| i32::try_from(id).ok());
-                let pid = raw
-                    .and_then(sys::pid)
-                    .ok_or_else(|| io::Error::other("the child has no id"))?;
+                let pid = raw.and_then(sys::pid).ok_or_else(|| io::Error::other("the child has no id"))?;
                 register.add(pid);
-                return Ok(Running {
-                    child,
-                    pid,
-                    reach,
-                    state: State::Running,
-                    _placeholders: placeholders,
-                });
+                return Ok(Running { child, pid, reach, state: State::Running, _placeholders: placeholders });
             }
             // Another thread's child may hold the file open for writing between its fork and its exec.
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
@@ -111,13 +103,11 @@ fn starter() -> io::Result<&'static Sender<Job>> {
     }
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (sender, jobs): (Sender<Job>, Receiver<Job>) = channel();
-    std::thread::Builder::new()
-        .name("starter".to_owned())
-        .spawn(move || {
-            for job in jobs {
-                job();
-            }
-        })?;
+    std::thread::Builder::new().name("starter".to_owned()).spawn(move || {
+        for job in jobs {
+            job();
+        }
+    })?;
     // Of two first callers one loses; its thread ends as its sender is dropped.
     Ok(STARTER.get_or_init(|| sender))
 }
@@ -125,11 +115,7 @@ fn starter() -> io::Result<&'static Sender<Job>> {
 impl Running {
     /// The three ends of its pipes, where they are pipes. Each can be taken once.
     pub(crate) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
-        (
-            self.child.stdin.take(),
-            self.child.stdout.take(),
-            self.child.stderr.take(),
-        )
+        (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
     }
 
     /// Waits until the program itself has ended. Can be dropped and called again.

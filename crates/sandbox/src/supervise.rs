@@ -59,14 +59,7 @@ enum Cause {
 
 /// Starts the plan's program and watches it to its end. Dropping the future kills everything at once.
 pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, SandboxError> {
-    let Plan {
-        command,
-        reach,
-        placeholders,
-        conversation,
-        program,
-        ..
-    } = plan;
+    let Plan { command, reach, placeholders, conversation, program, .. } = plan;
     let limits = watch.limits;
     let deadline = sleep(limits.wall);
     let started = spawner::start(command, reach, placeholders).await;
@@ -112,9 +105,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
             }
             // A killed process that the kernel does not let go must not hold us: it is named below.
             if timeout(STRAYS, running.wait()).await.is_err() {
-                return Err(SandboxError::Survivors {
-                    pids: vec![running.id()],
-                });
+                return Err(SandboxError::Survivors { pids: vec![running.id()] });
             }
         }
         settle().await?;
@@ -126,19 +117,13 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     }
     running.settled();
     let end = match cause {
-        Cause::Ended(status) => status.code().map_or_else(
-            || End::Signalled(status.signal().unwrap_or_default()),
-            End::Exited,
-        ),
+        Cause::Ended(status) => {
+            status.code().map_or_else(|| End::Signalled(status.signal().unwrap_or_default()), End::Exited)
+        }
         Cause::TimedOut => End::TimedOut,
         Cause::OutputLimit => End::OutputLimit,
     };
-    Ok(Observed {
-        end,
-        stdout: out.finish(),
-        stderr: err.finish(),
-        report,
-    })
+    Ok(Observed { end, stdout: out.finish(), stderr: err.finish(), report })
 }
 
 /// Whether the pipes are still in use.
@@ -167,9 +152,9 @@ async fn settle() -> Result<(), SandboxError> {
     .await;
     match finished {
         Ok(()) => Ok(()),
-        Err(_) => Err(SandboxError::Survivors {
-            pids: last.iter().map(|pid| pid.as_raw_nonzero().get()).collect(),
-        }),
+        Err(_) => {
+            Err(SandboxError::Survivors { pids: last.iter().map(|pid| pid.as_raw_nonzero().get()).collect() })
+        }
     }
 }
 

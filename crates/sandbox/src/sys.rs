@@ -18,10 +18,7 @@ const FIRST_PRIVATE: RawFd = 3;
 const HIGHEST_MARKED: RawFd = 65_536;
 
 /// A command for `program`, with nothing decided yet.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the one place that makes processes"
-)]
+#[expect(clippy::disallowed_methods, reason = "this is the one place that makes processes")]
 pub(crate) fn command(program: &OsStr) -> Command {
     Command::new(program)
 }
@@ -38,10 +35,7 @@ pub(crate) struct ChildSettings {
 
 /// Makes the child of `command` a session and group of its own and the guardian of its own orphans, lets
 /// it die with this process, closes what it must not hold, and puts it into its directory.
-#[expect(
-    unsafe_code,
-    reason = "pre_exec is the only way to act in the child before its program"
-)]
+#[expect(unsafe_code, reason = "pre_exec is the only way to act in the child before its program")]
 pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
     let supervisor = rustix::process::getpid();
     // SAFETY: the closure only makes system calls on values that it owns and that were made before the

@@ -134,10 +134,7 @@ fn children(parent: Pid) -> Vec<Pid> {
     for thread in threads.flatten() {
         if let Ok(text) = std::fs::read_to_string(thread.path().join("children")) {
             listed = Listed::Yes;
-            found.extend(
-                text.split_ascii_whitespace()
-                    .filter_map(|pid| sys::pid(pid.parse().ok()?)),
-            );
+            found.extend(text.split_ascii_whitespace().filter_map(|pid| sys::pid(pid.parse().ok()?)));
         }
     }
     match listed {
@@ -157,11 +154,8 @@ fn children_by_search(parent: i32) -> Vec<Pid> {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let pids = processes
-        .flatten()
-        .filter_map(|entry| sys::pid(entry.file_name().to_str()?.parse().ok()?));
-    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent))
-        .collect()
+    let pids = processes.flatten().filter_map(|entry| sys::pid(entry.file_name().to_str()?.parse().ok()?));
+    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent)).collect()
 }
 
 fn stat(pid: Pid) -> Option<Stat> {
@@ -178,11 +172,7 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     let state = *fields.next()?.as_bytes().first()?;
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
-    Some(Stat {
-        state,
-        parent,
-        session,
-    })
+    Some(Stat { state, parent, session })
 }
 
 #[cfg(test)]
@@ -192,14 +182,7 @@ mod tests {
     #[test]
     fn a_hostile_program_name_does_not_confuse_the_reader() {
         let stat = parse_stat(b"12 (a) Z 1 1 1 (\n) S 7 8 9 0 -1 4194560").unwrap();
-        assert_eq!(
-            stat,
-            Stat {
-                state: b'S',
-                parent: 7,
-                session: 9
-            }
-        );
+        assert_eq!(stat, Stat { state: b'S', parent: 7, session: 9 });
         assert_eq!(parse_stat(b"12 (x"), None);
         assert_eq!(parse_stat(b""), None);
     }

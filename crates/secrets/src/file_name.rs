@@ -11,11 +11,7 @@ pub fn is_secret_file(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     // An alternate stream, trailing dots and spaces name the same file on some systems.
     let written = parts.next().unwrap_or_default();
-    let written = written
-        .split(':')
-        .next()
-        .unwrap_or_default()
-        .trim_end_matches(['.', ' ']);
+    let written = written.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
     let folder = parts.next().unwrap_or_default();
     let name = without_backup_marks(written);
     let bare = name.strip_prefix('.').unwrap_or(name);
@@ -23,14 +19,10 @@ pub fn is_secret_file(path: &str) -> bool {
     name.starts_with(".env")
         || (KEY_PAIRS.iter().any(|start| bare.starts_with(start)) && !name.ends_with(".pub"))
         || NAMES.contains(&name)
-        || ENDINGS
-            .iter()
-            .any(|ending| name.len() > ending.len() && name.ends_with(ending))
+        || ENDINGS.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
         || ENDINGS.contains(&name)
         || is_json_credential(name)
-        || PLACES
-            .iter()
-            .any(|(place, file)| *place == folder && *file == name)
+        || PLACES.iter().any(|(place, file)| *place == folder && *file == name)
         || (folder == ".ssh" && !is_public_ssh_file(name))
         || path.split('/').any(|part| part == ".gnupg")
 }
@@ -117,11 +109,10 @@ const PLACES: &[(&str, &str)] = &[
 
 fn without_backup_marks(mut name: &str) -> &str {
     loop {
-        let shorter = [
-            "~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".swo", ".tmp", ".copy", ".1",
-        ]
-        .iter()
-        .find_map(|mark| name.strip_suffix(mark));
+        let shorter =
+            ["~", ".bak", ".backup", ".old", ".orig", ".save", ".swp", ".swo", ".tmp", ".copy", ".1"]
+                .iter()
+                .find_map(|mark| name.strip_suffix(mark));
         match shorter {
             Some(rest) if !rest.is_empty() => name = rest,
             _ => return name,
@@ -131,14 +122,9 @@ fn without_backup_marks(mut name: &str) -> &str {
 
 fn is_json_credential(name: &str) -> bool {
     name.ends_with(".json")
-        && [
-            "client_secret",
-            "service-account",
-            "service_account",
-            "serviceaccount",
-        ]
-        .iter()
-        .any(|start| name.starts_with(start))
+        && ["client_secret", "service-account", "service_account", "serviceaccount"]
+            .iter()
+            .any(|start| name.starts_with(start))
 }
 
 fn is_public_ssh_file(name: &str) -> bool {

@@ -24,10 +24,7 @@ pub(crate) fn entropy(bytes: &[u8]) -> f32 {
 pub(crate) fn is_mixed(bytes: &[u8]) -> bool {
     bytes.split(|byte| !byte.is_ascii_alphanumeric()).any(|run| {
         let digits = run.iter().filter(|byte| byte.is_ascii_digit()).count();
-        let changes = run
-            .windows(2)
-            .filter(|two| two[0].is_ascii_digit() != two[1].is_ascii_digit())
-            .count();
+        let changes = run.windows(2).filter(|two| two[0].is_ascii_digit() != two[1].is_ascii_digit()).count();
         run.len() >= 8 && digits >= 2 && run.len() - digits >= 2 && changes >= 2
     })
 }
@@ -37,16 +34,12 @@ pub(crate) fn is_placeholder(bytes: &[u8]) -> bool {
     let text: Vec<u8> = bytes.to_ascii_lowercase();
     let is_template = match text.as_slice() {
         [b'$' | b'<' | b'%' | b'[', .., _] | [b'{', .., b'}'] => true,
-        all => all
-            .windows(2)
-            .any(|pair| matches!(pair, b"${" | b"{{" | b"}}" | b"$(")),
+        all => all.windows(2).any(|pair| matches!(pair, b"${" | b"{{" | b"}}" | b"$(")),
     };
     is_template
         || has_long_repeat(&text)
         || WHOLE.iter().any(|word| word.as_bytes() == text)
-        || PARTS
-            .iter()
-            .any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
+        || PARTS.iter().any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
 }
 
 /// Where the token begins that ends at `end`, or nothing when it is longer than `longest` bytes.
@@ -84,8 +77,7 @@ pub(crate) fn is_token_byte(byte: u8) -> bool {
 }
 
 fn has_long_repeat(text: &[u8]) -> bool {
-    text.windows(5)
-        .any(|five| five.iter().all(|byte| *byte == five[0]))
+    text.windows(5).any(|five| five.iter().all(|byte| *byte == five[0]))
 }
 
 const PARTS: &[&str] = &[
@@ -180,13 +172,8 @@ mod tests {
 
     #[test]
     fn words_and_numbers_are_not_mixed() {
-        for text in [
-            "next_token_v2_handler",
-            "1234567890123",
-            "AbstractFactory",
-            "a1b2",
-            "CHACHA20_POLY1305",
-        ] {
+        for text in ["next_token_v2_handler", "1234567890123", "AbstractFactory", "a1b2", "CHACHA20_POLY1305"]
+        {
             assert!(!is_mixed(text.as_bytes()), "{text}");
         }
         assert!(is_mixed(b"x_a1b2c3d4"));
@@ -194,18 +181,7 @@ mod tests {
 
     #[test]
     fn edges_see_through_escapes_and_colours() {
-        for text in [
-            "",
-            " ",
-            "\\n",
-            "%3D",
-            "\\u0022",
-            "\\x22",
-            "\u{1b}[31m",
-            "\u{1b}[1;31m",
-            "=",
-            "é",
-        ] {
+        for text in ["", " ", "\\n", "%3D", "\\u0022", "\\x22", "\u{1b}[31m", "\u{1b}[1;31m", "=", "é"] {
             assert!(at_edge(text.as_bytes(), text.len()), "{text:?}");
         }
         for text in ["a", "_", "x9", "31m", "%zz", "\\a", "um"] {

@@ -163,10 +163,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Rule>, RulesError> {
     let mut seen = BTreeSet::new();
     for rule in &file.rule {
         if let Some(what) = rule.fault() {
-            return Err(RulesError::Invalid {
-                id: rule.id.clone(),
-                what,
-            });
+            return Err(RulesError::Invalid { id: rule.id.clone(), what });
         }
         if !seen.insert(&rule.id) {
             return Err(RulesError::Twice { id: rule.id.clone() });
@@ -180,10 +177,7 @@ impl Rule {
     /// keyword's begin; the tail is not part of the answer.
     pub(crate) fn find(&self, bytes: &[u8], hit: Range<usize>) -> Option<Range<usize>> {
         if self.keyword_case == KeywordCase::Exact
-            && !self
-                .keywords
-                .iter()
-                .any(|keyword| keyword.as_bytes() == &bytes[hit.clone()])
+            && !self.keywords.iter().any(|keyword| keyword.as_bytes() == &bytes[hit.clone()])
         {
             return None;
         }
@@ -204,8 +198,7 @@ impl Rule {
             0 => whole.range(),
             group => regex.captures(window)?.get(group)?.range(),
         };
-        self.believes(&window[secret.clone()])
-            .then(|| start + secret.start..start + secret.end)
+        self.believes(&window[secret.clone()]).then(|| start + secret.start..start + secret.end)
     }
 
     /// Where the block that this rule opened ends in `bytes`, if its end is there.
@@ -230,18 +223,10 @@ impl Rule {
 
     fn fault(&self) -> Option<&'static str> {
         let id = self.id.as_str();
-        if id.is_empty()
-            || !id
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        {
+        if id.is_empty() || !id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
             return Some("an id is lowercase letters, digits and `-`");
         }
-        if self.keywords.is_empty()
-            || self
-                .keywords
-                .iter()
-                .any(|keyword| !(2..=64).contains(&keyword.len()))
+        if self.keywords.is_empty() || self.keywords.iter().any(|keyword| !(2..=64).contains(&keyword.len()))
         {
             return Some("give at least one keyword, each of 2 to 64 bytes");
         }
@@ -291,21 +276,12 @@ mod tests {
     #[test]
     fn every_builtin_regex_compiles() {
         for rule in parse(BUILTIN_RULES).unwrap() {
-            assert!(
-                rule.compiled().is_some(),
-                "{}: the regex does not compile",
-                rule.id
-            );
+            assert!(rule.compiled().is_some(), "{}: the regex does not compile", rule.id);
             if let Some(end) = &rule.block_end {
                 assert!(compile(end).is_some(), "{}: block_end does not compile", rule.id);
             }
             let groups = rule.compiled().unwrap().captures_len();
-            assert!(
-                rule.secret_group < groups,
-                "{}: the regex has no group {}",
-                rule.id,
-                rule.secret_group
-            );
+            assert!(rule.secret_group < groups, "{}: the regex has no group {}", rule.id, rule.secret_group);
         }
     }
 
@@ -325,10 +301,7 @@ mod tests {
                 let text = joined(sample);
                 let found = Scanner::builtin().scan(text.as_bytes());
                 if !found.iter().any(|found| *found.rule == rule.id) {
-                    wrong.push(format!(
-                        "{}: nothing found in {sample}; others: {found:?}",
-                        rule.id
-                    ));
+                    wrong.push(format!("{}: nothing found in {sample}; others: {found:?}", rule.id));
                 }
                 // What was redacted once is not taken for a secret again.
                 let redacted = Scanner::builtin().redact(&text).text.into_owned();
@@ -349,11 +322,7 @@ mod tests {
             }
             for sample in &rule.negative {
                 let text = joined(sample);
-                if Scanner::builtin()
-                    .scan(text.as_bytes())
-                    .iter()
-                    .any(|found| *found.rule == rule.id)
-                {
+                if Scanner::builtin().scan(text.as_bytes()).iter().any(|found| *found.rule == rule.id) {
                     wrong.push(format!("{}: found in {sample}", rule.id));
                 }
             }
@@ -388,20 +357,11 @@ mod tests {
             "id = \"a\"\nkeywords = [\"abc\"]\nregex = \"abc\"\nblock_end = \"x\"",
         ];
         for case in cases {
-            assert!(
-                matches!(parse(&rule(case)), Err(RulesError::Invalid { .. })),
-                "{case}"
-            );
+            assert!(matches!(parse(&rule(case)), Err(RulesError::Invalid { .. })), "{case}");
         }
         let one = rule("id = \"a\"\nkeywords = [\"abc\"]\nregex = \"abc\"\n");
-        assert!(matches!(
-            parse(&format!("{one}{one}")),
-            Err(RulesError::Twice { .. })
-        ));
-        assert!(matches!(
-            parse(&format!("{one}colour = 1\n")),
-            Err(RulesError::Unreadable { .. })
-        ));
+        assert!(matches!(parse(&format!("{one}{one}")), Err(RulesError::Twice { .. })));
+        assert!(matches!(parse(&format!("{one}colour = 1\n")), Err(RulesError::Unreadable { .. })));
     }
 
     #[test]

@@ -80,11 +80,7 @@ impl Scanner {
             .match_kind(MatchKind::Standard)
             .kind(Some(AhoCorasickKind::DFA))
             .build(by_keyword.keys())?;
-        Ok(Self {
-            rules,
-            automaton,
-            rules_of: by_keyword.into_values().collect(),
-        })
+        Ok(Self { rules, automaton, rules_of: by_keyword.into_values().collect() })
     }
 
     /// Every secret in `bytes`, in order, none overlapping another.
@@ -93,18 +89,10 @@ impl Scanner {
         let mut line = 1;
         let mut counted = 0;
         let locate = |span: Span| {
-            line += bytes[counted..span.start]
-                .iter()
-                .filter(|byte| **byte == b'\n')
-                .count() as u64;
+            line += bytes[counted..span.start].iter().filter(|byte| **byte == b'\n').count() as u64;
             counted = span.start;
             let rule = &self.rules[span.rule];
-            SecretMatch {
-                rule: &rule.id,
-                description: &rule.description,
-                range: span.start..span.end,
-                line,
-            }
+            SecretMatch { rule: &rule.id, description: &rule.description, range: span.start..span.end, line }
         };
         self.spans(bytes).into_iter().map(locate).collect()
     }
@@ -114,10 +102,7 @@ impl Scanner {
     pub fn redact<'a>(&self, text: &'a str) -> Redacted<'a> {
         let mut spans = self.spans(text.as_bytes());
         if spans.is_empty() {
-            return Redacted {
-                text: Cow::Borrowed(text),
-                count: 0,
-            };
+            return Redacted { text: Cow::Borrowed(text), count: 0 };
         }
         for span in &mut spans {
             span.start = text.floor_char_boundary(span.start);
@@ -131,10 +116,7 @@ impl Scanner {
             from = span.end;
         }
         out.push_str(&text[from..]);
-        Redacted {
-            text: Cow::Owned(out),
-            count: spans.len() as u64,
-        }
+        Redacted { text: Cow::Owned(out), count: spans.len() as u64 }
     }
 
     /// `bytes` with each secret replaced by `[secret:<rule-id>]`, and how many there were.
@@ -177,11 +159,7 @@ impl Scanner {
         for hit in self.automaton.find_overlapping_iter(&buffer[begins.start..reach]) {
             let range = begins.start + hit.start()..begins.start + hit.end();
             if range.start < begins.end {
-                hits.extend(
-                    self.rules_of[hit.pattern()]
-                        .iter()
-                        .map(|rule| (range.clone(), *rule)),
-                );
+                hits.extend(self.rules_of[hit.pattern()].iter().map(|rule| (range.clone(), *rule)));
             }
         }
         hits.sort_unstable_by_key(|(range, rule)| (range.start, *rule, range.end));
@@ -196,8 +174,6 @@ impl Scanner {
 
 impl fmt::Debug for Scanner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scanner")
-            .field("rules", &self.rules.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Scanner").field("rules", &self.rules.len()).finish_non_exhaustive()
     }
 }

@@ -32,14 +32,7 @@ pub struct StreamRedactor<'s> {
 impl<'s> StreamRedactor<'s> {
     pub(crate) fn new(scanner: &'s Scanner) -> Self {
         let walk = Walk::new(scanner);
-        Self {
-            scanner,
-            walk,
-            buffer: Vec::new(),
-            written: 0,
-            walk_at: 2 * REACH,
-            count: 0,
-        }
+        Self { scanner, walk, buffer: Vec::new(), written: 0, walk_at: 2 * REACH, count: 0 }
     }
 
     /// Takes the next piece and gives back what is settled by it; often nothing for a small piece.
@@ -107,8 +100,6 @@ impl<'s> StreamRedactor<'s> {
 impl fmt::Debug for StreamRedactor<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The buffer may hold a secret.
-        f.debug_struct("StreamRedactor")
-            .field("held_back", &self.buffer.len())
-            .finish_non_exhaustive()
+        f.debug_struct("StreamRedactor").field("held_back", &self.buffer.len()).finish_non_exhaustive()
     }
 }

@@ -69,14 +69,7 @@ pub(crate) struct Walk<'s> {
 
 impl<'s> Walk<'s> {
     pub(crate) fn new(scanner: &'s Scanner) -> Self {
-        Self {
-            scanner,
-            spans: Vec::new(),
-            settled: 0,
-            open: None,
-            run: 0..0,
-            run_may_grow: false,
-        }
+        Self { scanner, spans: Vec::new(), settled: 0, open: None, run: 0..0, run_may_grow: false }
     }
 
     /// Settles as much of `buffer` as can be. Call it again with a longer buffer, rebased in between if wanted.
@@ -112,9 +105,7 @@ impl<'s> Walk<'s> {
 
     /// The first byte of the buffer that is still needed.
     pub(crate) fn needed_from(&self) -> usize {
-        self.settled
-            .min(self.open.map_or(usize::MAX, |open| open.search_from))
-            .saturating_sub(BEHIND)
+        self.settled.min(self.open.map_or(usize::MAX, |open| open.search_from)).saturating_sub(BEHIND)
     }
 
     /// Forgets the first `dropped` bytes of the buffer.
@@ -136,11 +127,7 @@ impl<'s> Walk<'s> {
         let Some(found) = self.scanner.rule(rule).find(buffer, hit) else {
             return true;
         };
-        let mut span = Span {
-            start: found.start,
-            end: found.end,
-            rule,
-        };
+        let mut span = Span { start: found.start, end: found.end, rule };
         match self.scanner.rule(rule).tail {
             Tail::None => self.add(span),
             Tail::Token => {
@@ -149,11 +136,7 @@ impl<'s> Walk<'s> {
             }
             Tail::Block => {
                 self.add(span);
-                self.open = Some(OpenBlock {
-                    rule,
-                    start: span.start,
-                    search_from: span.end,
-                });
+                self.open = Some(OpenBlock { rule, start: span.start, search_from: span.end });
                 return self.close_block(buffer, input);
             }
         }
@@ -171,11 +154,7 @@ impl<'s> Walk<'s> {
             .block_end(&buffer[open.search_from..])
             .map(|length| open.search_from + length)
             .or((input == Input::Whole).then_some(buffer.len()));
-        self.add(Span {
-            start: open.start,
-            end: end.unwrap_or(buffer.len()),
-            rule: open.rule,
-        });
+        self.add(Span { start: open.start, end: end.unwrap_or(buffer.len()), rule: open.rule });
         self.settled = end.unwrap_or(buffer.len());
         self.open = match end {
             Some(_) => None,
@@ -213,10 +192,7 @@ impl<'s> Walk<'s> {
             return;
         }
         let old = self.run.end;
-        let more = buffer[old..]
-            .iter()
-            .take_while(|byte| judge::is_token_byte(**byte))
-            .count();
+        let more = buffer[old..].iter().take_while(|byte| judge::is_token_byte(**byte)).count();
         self.run.end += more;
         self.run_may_grow = self.run.end == buffer.len() && input == Input::Unfinished;
         if let Some(last) = self.spans.last_mut().filter(|last| last.end == old) {
@@ -226,18 +202,9 @@ impl<'s> Walk<'s> {
 
     /// Adds a span, united with those that it overlaps.
     fn add(&mut self, mut span: Span) {
-        let after = self
-            .spans
-            .iter()
-            .rev()
-            .take_while(|other| other.start >= span.end)
-            .count();
+        let after = self.spans.iter().rev().take_while(|other| other.start >= span.end).count();
         let upper = self.spans.len() - after;
-        let overlapping = self.spans[..upper]
-            .iter()
-            .rev()
-            .take_while(|other| other.end > span.start)
-            .count();
+        let overlapping = self.spans[..upper].iter().rev().take_while(|other| other.end > span.start).count();
         let lower = upper - overlapping;
         for other in &self.spans[lower..upper] {
             span.start = span.start.min(other.start);

@@ -7,11 +7,7 @@ fn github() -> String {
 }
 
 fn rules_in(text: &[u8]) -> Vec<String> {
-    Scanner::builtin()
-        .scan(text)
-        .iter()
-        .map(|found| found.rule.to_string())
-        .collect()
+    Scanner::builtin().scan(text).iter().map(|found| found.rule.to_string()).collect()
 }
 
 fn anthropic() -> String {
@@ -27,18 +23,9 @@ fn must_be_linear(piece: &str) {
 
 #[test]
 fn one_line_of_keywords() {
-    for piece in [
-        "token",
-        "secret=",
-        "://",
-        "sk-ant-",
-        "eyJ",
-        "-----BEGIN ",
-        "password=\"",
-        ":AA",
-        "-us",
-        "key-",
-    ] {
+    for piece in
+        ["token", "secret=", "://", "sk-ant-", "eyJ", "-----BEGIN ", "password=\"", ":AA", "-us", "key-"]
+    {
         must_be_linear(piece);
     }
 }
@@ -53,21 +40,14 @@ fn one_line_of_secrets_without_a_gap() {
 #[test]
 fn one_line_of_openings_that_never_close() {
     must_be_linear(&format!("-----BEGIN {} KEY-----", "PRIVATE"));
-    must_be_linear(&format!(
-        "-----BEGIN {} KEY-----\nMIIEpAIBAAKCAQEA7qkC0n4WmJXk",
-        "PRIVATE"
-    ));
+    must_be_linear(&format!("-----BEGIN {} KEY-----\nMIIEpAIBAAKCAQEA7qkC0n4WmJXk", "PRIVATE"));
     must_be_linear("\"auth\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
 }
 
 #[test]
 fn one_long_run_of_token_bytes_with_matches_from_both_sides() {
     let near = anthropic();
-    let text = format!(
-        "{}{}",
-        format!("{near} ").repeat(40),
-        "q7Zt4Lm2".repeat(1_000_000)
-    );
+    let text = format!("{}{}", format!("{near} ").repeat(40), "q7Zt4Lm2".repeat(1_000_000));
     assert_eq!(rules_in(text.as_bytes()).len(), 40);
     let joined = format!("{}{}", near.repeat(40), "q7Zt4Lm2".repeat(1_000_000));
     assert_eq!(rules_in(joined.as_bytes()), ["anthropic-key"]);
@@ -93,20 +73,13 @@ fn secrets_behind_escapes_colours_and_words() {
     }
     let aws = format!("AK{}{}", "IA", "QY3ZT5LM2WSR4VKX");
     for before in ["\\n", "%3D", "\\u0022", "\u{1b}[32m", "\"", "é", "\0"] {
-        assert_eq!(
-            rules_in(format!("{before}{aws}").as_bytes()),
-            ["aws-access-key-id"],
-            "{before:?}"
-        );
+        assert_eq!(rules_in(format!("{before}{aws}").as_bytes()), ["aws-access-key-id"], "{before:?}");
     }
 }
 
 #[test]
 fn a_secret_inside_an_assignment_keeps_the_name_of_its_provider() {
-    for text in [
-        format!("api_key = \"{}\"", github()),
-        format!("https://u:{}@github.com", github()),
-    ] {
+    for text in [format!("api_key = \"{}\"", github()), format!("https://u:{}@github.com", github())] {
         assert_eq!(rules_in(text.as_bytes()), ["github-personal-token"], "{text}");
     }
 }
@@ -117,10 +90,7 @@ fn characters_of_several_bytes_around_a_secret_stay_whole() {
     let redacted = Scanner::builtin().redact(&text);
     assert_eq!(redacted.text, "ключ=[secret:github-personal-token]é — 終わり");
     let url = ["https:", "//bob:пароль77@host/"].concat();
-    assert_eq!(
-        Scanner::builtin().redact(&url).text,
-        "https://bob:[secret:password-in-url]@host/"
-    );
+    assert_eq!(Scanner::builtin().redact(&url).text, "https://bob:[secret:password-in-url]@host/");
 }
 
 #[test]

@@ -12,8 +12,7 @@ fn samples() -> Vec<String> {
     let file: toml::Table = toml::from_str(RULES).unwrap();
     let of_rule = |rule: &toml::Value| rule["positive"].as_array().unwrap().clone();
     let all = file["rule"].as_array().unwrap().iter().flat_map(of_rule);
-    all.map(|sample| sample.as_str().unwrap().replace("{{}}", ""))
-        .collect()
+    all.map(|sample| sample.as_str().unwrap().replace("{{}}", "")).collect()
 }
 
 fn in_pieces(text: &[u8], cuts: &[usize]) -> Vec<u8> {
@@ -113,10 +112,7 @@ fn every_split_position_of_every_sample_gives_the_same() {
         let padded = format!("{}{sample}{}", " ".repeat(2060), " x".repeat(600));
         let (whole, _) = Scanner::builtin().redact_bytes(padded.as_bytes());
         for cut in (2050..2070 + sample.len()).step_by(3) {
-            assert!(
-                in_pieces(padded.as_bytes(), &[cut]) == whole,
-                "cut at {cut} of {sample}"
-            );
+            assert!(in_pieces(padded.as_bytes(), &[cut]) == whole, "cut at {cut} of {sample}");
         }
     }
 }
@@ -133,9 +129,7 @@ fn no_more_is_held_back_than_promised() {
     let mut redactor = Scanner::builtin().redactor();
     let (mut taken, mut given) = (0, 0);
     for size in (0..5000).map(|n| 1 + n * 7919 % 4001) {
-        given += redactor
-            .push(&b"fn main() { plain(text); }\n".repeat(size / 27 + 1)[..size])
-            .len();
+        given += redactor.push(&b"fn main() { plain(text); }\n".repeat(size / 27 + 1)[..size]).len();
         taken += size;
         assert!(taken - given <= HELD_BACK, "{taken} {given}");
     }
@@ -183,20 +177,13 @@ fn a_token_longer_than_what_is_held_back_is_redacted_whole() {
 
 #[test]
 fn the_end_of_a_block_is_found_wherever_it_is_cut() {
-    let begin = format!(
-        "-----BEGIN {} KEY-----\n{}",
-        "PRIVATE",
-        "MIIEpAIBAAKCAQEA7qkC0n4WmJXkQm9n\n".repeat(100)
-    );
+    let begin =
+        format!("-----BEGIN {} KEY-----\n{}", "PRIVATE", "MIIEpAIBAAKCAQEA7qkC0n4WmJXkQm9n\n".repeat(100));
     let end = format!("-----END {} KEY-----", "PRIVATE");
     let text = format!("{begin}{end}{}", "\nplain".repeat(500));
     for cut in begin.len()..=begin.len() + end.len() {
         let out = in_pieces(text.as_bytes(), &[cut]);
-        assert_eq!(
-            out,
-            format!("[secret:private-key-block]{}", "\nplain".repeat(500)).as_bytes(),
-            "{cut}"
-        );
+        assert_eq!(out, format!("[secret:private-key-block]{}", "\nplain".repeat(500)).as_bytes(), "{cut}");
     }
 }
 

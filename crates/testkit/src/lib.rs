@@ -5,15 +5,8 @@
 //!
 //! What always holds: nothing here reaches beyond loopback or outside a temporary directory, and whatever a
 //! value started ends when it is dropped. A fake that cannot do what a test asked of it panics, with the reason.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "test support starts git and writes fixture files directly"
-)]
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a broken fixture is a failed test, said at once"
-)]
+#![expect(clippy::disallowed_methods, reason = "test support starts git and writes fixture files directly")]
+#![expect(clippy::expect_used, clippy::panic, reason = "a broken fixture is a failed test, said at once")]
 
 pub mod openai;
 pub mod repo;

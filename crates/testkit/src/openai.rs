@@ -85,10 +85,7 @@ impl SeenRequest {
     /// The value of a header, by its lowercase name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -125,18 +122,12 @@ impl FakeOpenAi {
     #[must_use]
     pub fn answering(answerer: impl FnMut(&SeenRequest) -> Reply + Send + 'static) -> Self {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let shared = Shared {
-            seen: Arc::clone(&seen),
-            answerer: Arc::new(Mutex::new(Box::new(answerer))),
-        };
+        let shared = Shared { seen: Arc::clone(&seen), answerer: Arc::new(Mutex::new(Box::new(answerer))) };
         let router = Router::new()
             .route("/v1/chat/completions", post(complete))
             .route("/v1/models", get(models))
             .with_state(shared);
-        Self {
-            server: LoopbackServer::start(router),
-            seen,
-        }
+        Self { server: LoopbackServer::start(router), seen }
     }
 
     /// The address up to and including `/v1`, for a `base_url`.
@@ -153,23 +144,14 @@ impl FakeOpenAi {
 }
 
 async fn models() -> Response<Body> {
-    whole(
-        200,
-        "application/json",
-        json!({"object": "list", "data": [{"id": "fake-model"}]}).to_string(),
-    )
+    whole(200, "application/json", json!({"object": "list", "data": [{"id": "fake-model"}]}).to_string())
 }
 
 async fn complete(State(shared): State<Shared>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response<Body> {
     let request = SeenRequest {
         path: uri.to_string(),
         headers: (headers.iter())
-            .map(|(name, value)| {
-                (
-                    name.to_string(),
-                    String::from_utf8_lossy(value.as_bytes()).into_owned(),
-                )
-            })
+            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
             .collect(),
         body: serde_json::from_slice(&body).unwrap_or_default(),
     };
@@ -182,11 +164,7 @@ async fn answer(request: &SeenRequest, reply: Reply) -> Response<Body> {
     let completed = |text: &str| completion(request, &json!(text), "stop");
     match reply {
         Reply::Answer(text) => whole(200, "application/json", completed(&text)),
-        Reply::CutAnswer(text) => whole(
-            200,
-            "application/json",
-            completion(request, &json!(text), "length"),
-        ),
+        Reply::CutAnswer(text) => whole(200, "application/json", completion(request, &json!(text), "length")),
         Reply::SlowAnswer(text, pause) => slow(completed(&text), pause),
         Reply::LateAnswer(text, pause) => {
             tokio::time::sleep(pause).await;
@@ -203,10 +181,9 @@ async fn answer(request: &SeenRequest, reply: Reply) -> Response<Body> {
         }
         Reply::Redirect(location) => {
             let mut response = whole(302, "text/plain", String::new());
-            response.headers_mut().insert(
-                "location",
-                location.parse().expect("a location that fits into a header"),
-            );
+            response
+                .headers_mut()
+                .insert("location", location.parse().expect("a location that fits into a header"));
             response
         }
         Reply::Hang => std::future::pending().await,
@@ -214,16 +191,10 @@ async fn answer(request: &SeenRequest, reply: Reply) -> Response<Body> {
         Reply::Drop => std::panic::resume_unwind(Box::new("connection dropped on request")),
         Reply::DropHalfway => halfway(completed("an answer that will never arrive whole")),
         Reply::BadJson => whole(200, "application/json", "{\"choices\": [".to_owned()),
-        Reply::Html => whole(
-            200,
-            "text/html",
-            "<!doctype html><title>Welcome</title>".to_owned(),
-        ),
-        Reply::EmptyChoices => whole(
-            200,
-            "application/json",
-            json!({"model": "m", "choices": []}).to_string(),
-        ),
+        Reply::Html => whole(200, "text/html", "<!doctype html><title>Welcome</title>".to_owned()),
+        Reply::EmptyChoices => {
+            whole(200, "application/json", json!({"model": "m", "choices": []}).to_string())
+        }
         Reply::NullContent => whole(200, "application/json", completion(request, &Value::Null, "stop")),
         Reply::Huge(bytes) => whole(200, "application/json", completed(&"x".repeat(bytes))),
         Reply::InvalidUtf8 => {
@@ -256,11 +227,7 @@ fn completion(request: &SeenRequest, content: &Value, finish_reason: &str) -> St
 }
 
 fn refusal(request: &SeenRequest) -> String {
-    let quoted = format!(
-        "refused: {:?} {}",
-        request.header("authorization"),
-        request.body["messages"]
-    );
+    let quoted = format!("refused: {:?} {}", request.header("authorization"), request.body["messages"]);
     json!({"error": {"message": quoted, "type": "invalid_request_error"}}).to_string()
 }
 
@@ -280,10 +247,7 @@ fn slow(text: String, pause: Duration) -> Response<Body> {
 
 fn halfway(text: String) -> Response<Body> {
     let half = Bytes::copy_from_slice(&text.as_bytes()[..text.len() / 2]);
-    let pieces = [
-        Ok(half),
-        Err(std::io::Error::from(std::io::ErrorKind::ConnectionAborted)),
-    ];
+    let pieces = [Ok(half), Err(std::io::Error::from(std::io::ErrorKind::ConnectionAborted))];
     respond(200, "application/json", Body::from_stream(stream::iter(pieces)))
 }
 

@@ -34,11 +34,7 @@ impl LoopbackServer {
                 }
             });
         });
-        Self {
-            address,
-            stop: Some(stop),
-            thread: Some(thread),
-        }
+        Self { address, stop: Some(stop), thread: Some(thread) }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

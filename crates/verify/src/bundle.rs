@@ -34,23 +34,15 @@ const DIRECTORIES: [(&str, read::Telling); 4] = [
 ];
 
 /// The files beside them that are taken.
-const FILES: [(&str, read::Telling); 2] = [
-    ("TRACE.md", read::Telling::End),
-    ("events.jsonl", read::Telling::End),
-];
+const FILES: [(&str, read::Telling); 2] =
+    [("TRACE.md", read::Telling::End), ("events.jsonl", read::Telling::End)];
 
 /// What must be there (seed 003 M), and what is said where it is not.
 const REQUIRED: [(&str, &str); 5] = [
     ("TRACE.md", "this run has no trace"),
     ("artifacts/PLAN.md", "this run ended before a plan was signed"),
-    (
-        "artifacts/diff.patch",
-        "this run ended before a patch was proposed",
-    ),
-    (
-        "artifacts/verify_report.json",
-        "this run ended before anything was verified",
-    ),
+    ("artifacts/diff.patch", "this run ended before a patch was proposed"),
+    ("artifacts/verify_report.json", "this run ended before anything was verified"),
     ("events.jsonl", "this run has no events"),
 ];
 
@@ -84,32 +76,18 @@ pub enum BundleError {
 /// Fails when `run_dir` is no directory, or when the archive cannot be put together.
 pub fn failure_bundle(run_dir: &Path) -> Result<Vec<u8>, BundleError> {
     if !run_dir.is_dir() {
-        return Err(BundleError::NoRun {
-            path: run_dir.to_owned(),
-        });
+        return Err(BundleError::NoRun { path: run_dir.to_owned() });
     }
     let mut collected = read::collect(run_dir, &FILES, &DIRECTORIES, Scanner::builtin());
     for (name, why) in REQUIRED {
         if !collected.has(name) {
             let text = format!("placeholder: {why}\n");
-            collected.add(
-                name.to_owned(),
-                text.into_bytes(),
-                BundleOrigin::Placeholder,
-                0,
-                None,
-            );
+            collected.add(name.to_owned(), text.into_bytes(), BundleOrigin::Placeholder, 0, None);
         }
     }
     collected.entries.sort_by(|a, b| a.name.cmp(&b.name));
     let manifest = to_canonical_json(&collected.manifest())?;
-    collected.add(
-        MANIFEST_NAME.to_owned(),
-        manifest,
-        BundleOrigin::Manifest,
-        0,
-        None,
-    );
+    collected.add(MANIFEST_NAME.to_owned(), manifest, BundleOrigin::Manifest, 0, None);
     collected.entries.sort_by(|a, b| a.name.cmp(&b.name));
     write(&collected.entries)
 }

@@ -58,10 +58,7 @@ pub fn classify(run: &GateRun) -> FailureClass {
         GateEnd::TimedOut { .. } => FailureClass::Timeout,
         GateEnd::OutputLimit => FailureClass::OutputLimit,
         GateEnd::Signalled(_) => FailureClass::Killed,
-        GateEnd::NotStarted {
-            why: NotStarted::Sandbox,
-            ..
-        } => FailureClass::Sandbox,
+        GateEnd::NotStarted { why: NotStarted::Sandbox, .. } => FailureClass::Sandbox,
         GateEnd::NotStarted { .. } => FailureClass::ToolMissing,
         // Shells, make and npm pass this on from a program that they could not find or run.
         GateEnd::Exited(126 | 127) => FailureClass::ToolMissing,
@@ -188,36 +185,19 @@ mod tests {
     fn the_end_of_the_process_comes_first() {
         let ends = [
             (GateEnd::Exited(0), FailureClass::None),
-            (
-                GateEnd::TimedOut {
-                    after: std::time::Duration::from_secs(1),
-                },
-                FailureClass::Timeout,
-            ),
+            (GateEnd::TimedOut { after: std::time::Duration::from_secs(1) }, FailureClass::Timeout),
             (GateEnd::Signalled(9), FailureClass::Killed),
             (GateEnd::Exited(137), FailureClass::Killed),
             (GateEnd::Exited(127), FailureClass::ToolMissing),
             (GateEnd::OutputLimit, FailureClass::OutputLimit),
             (
-                GateEnd::NotStarted {
-                    why: NotStarted::ToolMissing,
-                    message: String::new(),
-                },
+                GateEnd::NotStarted { why: NotStarted::ToolMissing, message: String::new() },
                 FailureClass::ToolMissing,
             ),
-            (
-                GateEnd::NotStarted {
-                    why: NotStarted::Sandbox,
-                    message: String::new(),
-                },
-                FailureClass::Sandbox,
-            ),
+            (GateEnd::NotStarted { why: NotStarted::Sandbox, message: String::new() }, FailureClass::Sandbox),
         ];
         for (end, expected) in ends {
-            assert_eq!(
-                classify(&run_of("cargo test", end, "panicked at", "error[E0425]")),
-                expected
-            );
+            assert_eq!(classify(&run_of("cargo test", end, "panicked at", "error[E0425]")), expected);
         }
     }
 
@@ -252,35 +232,11 @@ mod tests {
                 "error: used `unwrap()`\nerror: could not compile `a`",
                 FailureClass::Lint,
             ),
-            (
-                "cargo clippy",
-                101,
-                "",
-                "error[E0425]: cannot find value",
-                FailureClass::CompileError,
-            ),
+            ("cargo clippy", 101, "", "error[E0425]: cannot find value", FailureClass::CompileError),
             ("cargo fmt --check", 1, "Diff in a.rs", "", FailureClass::Lint),
-            (
-                "cargo nextest run",
-                101,
-                "",
-                "error: no such command: `nextest`",
-                FailureClass::ToolMissing,
-            ),
-            (
-                "python -m pytest",
-                1,
-                "",
-                "/usr/bin/python: No module named pytest",
-                FailureClass::ToolMissing,
-            ),
-            (
-                "pytest",
-                1,
-                "E   AssertionError: assert 1 == 2\nFAILED a.py::t",
-                "",
-                FailureClass::TestFailure,
-            ),
+            ("cargo nextest run", 101, "", "error: no such command: `nextest`", FailureClass::ToolMissing),
+            ("python -m pytest", 1, "", "/usr/bin/python: No module named pytest", FailureClass::ToolMissing),
+            ("pytest", 1, "E   AssertionError: assert 1 == 2\nFAILED a.py::t", "", FailureClass::TestFailure),
             (
                 "pytest",
                 2,
@@ -288,13 +244,7 @@ mod tests {
                 "",
                 FailureClass::CompileError,
             ),
-            (
-                "go test ./...",
-                1,
-                "--- FAIL: TestA (0.00s)\nFAIL",
-                "",
-                FailureClass::TestFailure,
-            ),
+            ("go test ./...", 1, "--- FAIL: TestA (0.00s)\nFAIL", "", FailureClass::TestFailure),
             (
                 "go test ./...",
                 1,
@@ -303,27 +253,11 @@ mod tests {
                 FailureClass::CompileError,
             ),
             ("npm test", 1, "not ok 1 - adds", "", FailureClass::TestFailure),
-            (
-                "npm test",
-                1,
-                "",
-                "npm error Missing script: \"test\"",
-                FailureClass::ToolMissing,
-            ),
-            (
-                "make check",
-                2,
-                "",
-                "make: *** [check] Error 1",
-                FailureClass::Unknown,
-            ),
+            ("npm test", 1, "", "npm error Missing script: \"test\"", FailureClass::ToolMissing),
+            ("make check", 2, "", "make: *** [check] Error 1", FailureClass::Unknown),
         ];
         for (command, code, stdout, stderr, expected) in cases {
-            assert_eq!(
-                class(command, code, stdout, stderr),
-                expected,
-                "{command}: {stdout}{stderr}"
-            );
+            assert_eq!(class(command, code, stdout, stderr), expected, "{command}: {stdout}{stderr}");
         }
     }
 }

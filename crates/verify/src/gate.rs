@@ -61,10 +61,7 @@ mod tests {
     #[test]
     fn every_gate_of_the_seed_is_there_once() {
         let ids: Vec<&str> = builtin_gates().iter().map(|gate| gate.id()).collect();
-        assert_eq!(
-            ids,
-            ["lite", "plan_check", "patch_check", "behavior_catalog_check"]
-        );
+        assert_eq!(ids, ["lite", "plan_check", "patch_check", "behavior_catalog_check"]);
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
         assert!(builtin_gates().iter().all(|gate| gate.about().ends_with('.')));
     }
@@ -79,10 +76,7 @@ mod tests {
         let fail = Verdict::new(vec![Finding::error(Code::new("plan-unsigned"), "s", "h")]);
         let id: GateId = "plan_check".parse().unwrap();
         let outcomes = [
-            GateOutcome::Judged {
-                id: id.clone(),
-                verdict: Verdict::default(),
-            },
+            GateOutcome::Judged { id: id.clone(), verdict: Verdict::default() },
             GateOutcome::Judged { id, verdict: fail },
         ];
         assert!(!PlanCheck.judge(&outcomes).unwrap().passes());

@@ -55,9 +55,7 @@ pub(crate) fn by_gate(
             "nothing was checked, so nothing passes; name gates in `.crucible/config.toml`",
         ));
     } else if requirements.command_gate == CommandGate::Required
-        && !outcomes
-            .iter()
-            .any(|outcome| matches!(outcome, GateOutcome::Ran(_)))
+        && !outcomes.iter().any(|outcome| matches!(outcome, GateOutcome::Ran(_)))
     {
         whole.push(Finding::error(
             Code::new("verify-no-command-gate"),
@@ -121,18 +119,11 @@ pub fn judge_run(run: &GateRun) -> Verdict {
     if let Some(receipt) = &run.isolation
         && (receipt.level != IsolationLevel::Full || receipt.requested == Requested::Off)
     {
-        let missing: Vec<String> = receipt
-            .missing
-            .iter()
-            .map(|lost| lost.layer.to_string())
-            .collect();
+        let missing: Vec<String> = receipt.missing.iter().map(|lost| lost.layer.to_string()).collect();
         verdict.push(Finding::warning(
             Code::new("verify-isolation-partial"),
             subject,
-            format!(
-                "it ran without these walls: {}; see `crucible sandbox status`",
-                missing.join(", ")
-            ),
+            format!("it ran without these walls: {}; see `crucible sandbox status`", missing.join(", ")),
         ));
     }
     for (name, captured) in [("standard output", &run.stdout), ("standard error", &run.stderr)] {
@@ -147,34 +138,25 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
         GateEnd::Exited(0) => None,
         GateEnd::Exited(code) => Some((
             Code::new("verify-gate-failed"),
-            format!(
-                "`{command}` exited with {code} ({})",
-                crate::classify::classify(run).as_str()
-            ),
+            format!("`{command}` exited with {code} ({})", crate::classify::classify(run).as_str()),
         )),
-        GateEnd::Signalled(signal) => Some((
-            Code::new("verify-gate-killed"),
-            format!("`{command}` was ended by signal {signal}"),
-        )),
+        GateEnd::Signalled(signal) => {
+            Some((Code::new("verify-gate-killed"), format!("`{command}` was ended by signal {signal}")))
+        }
         GateEnd::TimedOut { after } => Some((
             Code::new("verify-gate-timeout"),
-            format!(
-                "`{command}` was ended after {}; give it more time or make it faster",
-                seconds(*after)
-            ),
+            format!("`{command}` was ended after {}; give it more time or make it faster", seconds(*after)),
         )),
         GateEnd::OutputLimit => Some((
             Code::new("verify-gate-output-limit"),
             format!("`{command}` was ended because it printed without end"),
         )),
-        GateEnd::NotStarted {
-            why: NotStarted::EmptyCommand | NotStarted::ToolMissing,
-            message,
-        } => Some((Code::new("verify-tool-missing"), message.clone())),
-        GateEnd::NotStarted {
-            why: NotStarted::Sandbox,
-            message,
-        } => Some((Code::new("verify-sandbox-refused"), message.clone())),
+        GateEnd::NotStarted { why: NotStarted::EmptyCommand | NotStarted::ToolMissing, message } => {
+            Some((Code::new("verify-tool-missing"), message.clone()))
+        }
+        GateEnd::NotStarted { why: NotStarted::Sandbox, message } => {
+            Some((Code::new("verify-sandbox-refused"), message.clone()))
+        }
     }
 }
 
@@ -183,10 +165,7 @@ fn stream_findings(verdict: &mut Verdict, subject: &str, name: &str, captured: &
         verdict.push(Finding::info(
             Code::new("verify-log-cut"),
             subject,
-            format!(
-                "only the last {} of its {name}'s bytes were kept",
-                captured.bytes.len()
-            ),
+            format!("only the last {} of its {name}'s bytes were kept", captured.bytes.len()),
         ));
     }
 }
@@ -203,22 +182,12 @@ fn seconds(time: Duration) -> String {
 #[must_use]
 pub fn no_tests_ran(command: &[String], stdout: &str, stderr: &str) -> bool {
     let has = |word: &str| command.iter().any(|given| given == word);
-    let is = |program: &str| {
-        command
-            .first()
-            .is_some_and(|first| first.rsplit('/').next() == Some(program))
-    };
+    let is = |program: &str| command.first().is_some_and(|first| first.rsplit('/').next() == Some(program));
     let lines = || stdout.lines().chain(stderr.lines()).map(str::trim);
     if is("cargo") && has("nextest") {
         lines().any(|line| line.starts_with("Starting 0 tests"))
     } else if is("cargo") && has("test") {
-        let count = |line: &str| {
-            line.strip_prefix("running ")?
-                .split(' ')
-                .next()?
-                .parse::<u64>()
-                .ok()
-        };
+        let count = |line: &str| line.strip_prefix("running ")?.split(' ').next()?.parse::<u64>().ok();
         let mut counts = lines().filter_map(count).peekable();
         counts.peek().is_some() && counts.all(|count| count == 0)
     } else if is("pytest") || has("pytest") {

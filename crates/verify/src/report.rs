@@ -195,18 +195,11 @@ pub fn report(input: &ReportInput<'_>) -> VerifyReport {
         }
     }
     if input.iteration > input.max_iterations {
-        let hint = format!(
-            "this is attempt {} of {} allowed ones",
-            input.iteration, input.max_iterations
-        );
+        let hint = format!("this is attempt {} of {} allowed ones", input.iteration, input.max_iterations);
         let finding = Finding::error(Code::new("verify-iterations-exceeded"), "iterations", hint);
         failures.push(as_failure(None, &finding));
     }
-    let result = if failures.is_empty() {
-        VerifyResult::Pass
-    } else {
-        VerifyResult::Fail
-    };
+    let result = if failures.is_empty() { VerifyResult::Pass } else { VerifyResult::Fail };
     VerifyReport {
         schema_version: ReportVersion::V1,
         result,
@@ -243,19 +236,12 @@ fn as_failure(gate: Option<&GateId>, finding: &Finding) -> Failure {
     } else {
         format!("{}: {}", finding.subject, finding.hint)
     };
-    Failure {
-        kind: finding.code.as_str().to_owned(),
-        id,
-        message,
-    }
+    Failure { kind: finding.code.as_str().to_owned(), id, message }
 }
 
 fn commands(outcomes: &[GateOutcome]) -> Vec<CommandRow> {
     let row = |outcome: &GateOutcome| match outcome {
-        GateOutcome::Ran(run) => Some(CommandRow {
-            cmd: run.command_line(),
-            exit_code: run.exit_code(),
-        }),
+        GateOutcome::Ran(run) => Some(CommandRow { cmd: run.command_line(), exit_code: run.exit_code() }),
         GateOutcome::Judged { .. } => None,
     };
     outcomes.iter().filter_map(row).collect()
@@ -263,9 +249,7 @@ fn commands(outcomes: &[GateOutcome]) -> Vec<CommandRow> {
 
 /// The built-in gates of which something was executed, then every other name in its order.
 fn executed(outcomes: &[GateOutcome]) -> Vec<GateId> {
-    let builtin = builtin_gates()
-        .iter()
-        .filter(|gate| gate.judge(outcomes).is_some());
+    let builtin = builtin_gates().iter().filter(|gate| gate.judge(outcomes).is_some());
     let names = builtin.filter_map(|gate| gate.id().parse().ok());
     let mut seen = BTreeSet::new();
     names

@@ -73,10 +73,9 @@ pub async fn run_gates(
     for gate in gates {
         observer.started(gate);
         let outcome = match gate {
-            GateInput::Verdict { id, verdict } => GateOutcome::Judged {
-                id: id.clone(),
-                verdict: verdict.clone(),
-            },
+            GateInput::Verdict { id, verdict } => {
+                GateOutcome::Judged { id: id.clone(), verdict: verdict.clone() }
+            }
             GateInput::Command(spec) => GateOutcome::Ran(Box::new(run_command(sandbox, spec, setting).await)),
         };
         observer.finished(&outcome);
@@ -113,15 +112,8 @@ fn append(log: &mut Vec<u8>, run: &GateRun, captured: &Captured) {
 }
 
 async fn run_command(sandbox: &Sandbox, spec: &GateSpec, setting: &GateSetting) -> GateRun {
-    let Some((program, args)) = spec
-        .command
-        .split_first()
-        .filter(|(program, _)| !program.is_empty())
-    else {
-        let message = format!(
-            "gate {} has no command; name a program in the configuration",
-            spec.id
-        );
+    let Some((program, args)) = spec.command.split_first().filter(|(program, _)| !program.is_empty()) else {
+        let message = format!("gate {} has no command; name a program in the configuration", spec.id);
         return not_started(spec, NotStarted::EmptyCommand, message);
     };
     let mut writable = vec![setting.copy.clone()];
@@ -132,11 +124,7 @@ async fn run_command(sandbox: &Sandbox, spec: &GateSpec, setting: &GateSetting) 
         cwd: setting.copy.clone(),
         env: setting.env.clone(),
         stdin: Stdin::Empty,
-        limits: Limits {
-            stdout: setting.log_limit,
-            stderr: setting.log_limit,
-            ..Limits::new(spec.timeout)
-        },
+        limits: Limits { stdout: setting.log_limit, stderr: setting.log_limit, ..Limits::new(spec.timeout) },
         confinement: Confinement::Confined(Profile {
             strength: setting.strength,
             writable,

@@ -3,11 +3,7 @@
 //! There is no inner stage in a test program, so the walls are missing here and said to be; they have their
 //! own tests in `crucible-sandbox`.
 
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a helper of a test that cannot go on ends the test"
-)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a helper of a test that cannot go on ends the test")]
 #![expect(
     clippy::disallowed_methods,
     reason = "a test lays out its own files and reads PATH to find a shell"
@@ -33,10 +29,7 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
-        Self {
-            dir: tempfile::tempdir().unwrap(),
-            env,
-        }
+        Self { dir: tempfile::tempdir().unwrap(), env }
     }
 
     fn setting(&self) -> GateSetting {
@@ -85,10 +78,7 @@ fn report_on(outcomes: &[GateOutcome]) -> VerifyReport {
         iteration: 1,
         max_iterations: 1,
         outcomes,
-        requirements: Requirements {
-            declared: &[],
-            command_gate: CommandGate::Required,
-        },
+        requirements: Requirements { declared: &[], command_gate: CommandGate::Required },
         paths: ReportPaths::default(),
         plan_digest: None,
         patch_digest: None,
@@ -114,33 +104,19 @@ async fn every_gate_is_checked_also_after_one_failed() {
     }
     let scene = Scene::new();
     let heard = Heard::default();
-    let refused = Verdict::new(vec![Finding::error(
-        Code::new("plan-unsigned"),
-        "PLAN.md",
-        "sign it",
-    )]);
+    let refused = Verdict::new(vec![Finding::error(Code::new("plan-unsigned"), "PLAN.md", "sign it")]);
     let gates = [
         shell("one", "echo out; echo err >&2; exit 3"),
-        GateInput::Verdict {
-            id: "plan_check".parse().unwrap(),
-            verdict: refused,
-        },
+        GateInput::Verdict { id: "plan_check".parse().unwrap(), verdict: refused },
         shell("two", "pwd; touch made"),
     ];
     let outcomes = scene.run(&gates, &heard).await;
-    assert_eq!(
-        *heard.0.lock().unwrap(),
-        ["+one", "-one", "+plan_check", "-plan_check", "+two", "-two"]
-    );
+    assert_eq!(*heard.0.lock().unwrap(), ["+one", "-one", "+plan_check", "-plan_check", "+two", "-two"]);
     assert!(scene.dir.path().join("made").exists());
 
     let report = report_on(&outcomes);
     assert_eq!(report.result, VerifyResult::Fail);
-    let kinds: Vec<&str> = report
-        .failures
-        .iter()
-        .map(|failure| failure.kind.as_str())
-        .collect();
+    let kinds: Vec<&str> = report.failures.iter().map(|failure| failure.kind.as_str()).collect();
     assert_eq!(kinds, ["verify-gate-failed", "plan-unsigned"]);
     assert_eq!(report.commands[0].exit_code, 3);
     assert_eq!(report.commands[1].exit_code, 0);
@@ -163,9 +139,7 @@ async fn a_gate_that_hangs_and_ignores_term_is_ended_and_said() {
     let scene = Scene::new();
     let begun = Instant::now();
     let script = "trap '' TERM; while :; do sleep 0.1; done";
-    let run = scene
-        .run_one(timed("hang", &["sh", "-c", script], Duration::from_millis(300)))
-        .await;
+    let run = scene.run_one(timed("hang", &["sh", "-c", script], Duration::from_millis(300))).await;
     assert!(matches!(run.end, GateEnd::TimedOut { .. }), "{:?}", run.end);
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert_eq!(classify(&run), FailureClass::Timeout);
@@ -177,19 +151,9 @@ async fn a_gate_that_hangs_and_ignores_term_is_ended_and_said() {
 async fn a_gate_that_cannot_run_has_failed() {
     let scene = Scene::new();
     std::fs::write(scene.dir.path().join("no-program"), "text").unwrap();
-    for words in [
-        &["no-such-program-anywhere"][..],
-        &["./no-program"],
-        &["."],
-        &[],
-        &[""],
-    ] {
+    for words in [&["no-such-program-anywhere"][..], &["./no-program"], &["."], &[], &[""]] {
         let run = scene.run_one(command("lost", words)).await;
-        assert!(
-            matches!(run.end, GateEnd::NotStarted { .. }),
-            "{words:?}: {:?}",
-            run.end
-        );
+        assert!(matches!(run.end, GateEnd::NotStarted { .. }), "{words:?}: {:?}", run.end);
         assert!(!judge_run(&run).passes());
         assert_eq!(classify(&run), FailureClass::ToolMissing);
         let text = format!("{:?}", judge_run(&run));
@@ -200,26 +164,11 @@ async fn a_gate_that_cannot_run_has_failed() {
 #[tokio::test]
 async fn a_sandbox_that_is_required_and_missing_refuses() {
     let scene = Scene::new();
-    let setting = GateSetting {
-        strength: Strength::Required,
-        ..scene.setting()
-    };
+    let setting = GateSetting { strength: Strength::Required, ..scene.setting() };
     let sandbox = Sandbox::new(None, &scene.env);
     let outcomes = run_gates(&sandbox, &[shell("touch", "touch made")], &setting, &Silent).await;
-    let GateOutcome::Ran(run) = &outcomes[0] else {
-        panic!("not a command")
-    };
-    assert!(
-        matches!(
-            run.end,
-            GateEnd::NotStarted {
-                why: NotStarted::Sandbox,
-                ..
-            }
-        ),
-        "{:?}",
-        run.end
-    );
+    let GateOutcome::Ran(run) = &outcomes[0] else { panic!("not a command") };
+    assert!(matches!(run.end, GateEnd::NotStarted { why: NotStarted::Sandbox, .. }), "{:?}", run.end);
     assert!(!scene.dir.path().join("made").exists());
     assert_eq!(report_on(&outcomes).failures[0].kind, "verify-sandbox-refused");
 }
@@ -236,19 +185,12 @@ async fn a_gate_that_kills_itself_is_told_from_one_that_fails() {
 #[tokio::test]
 async fn long_output_keeps_its_end_and_says_so() {
     let scene = Scene::new();
-    let run = scene
-        .run_one(shell(
-            "long",
-            "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done",
-        ))
-        .await;
+    let run =
+        scene.run_one(shell("long", "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done")).await;
     assert_eq!(run.end, GateEnd::Exited(0));
     assert!(run.stdout.bytes.len() <= 4096 && run.stdout.text().ends_with("line 1999\n"));
-    let codes: Vec<String> = judge_run(&run)
-        .findings()
-        .iter()
-        .map(|finding| finding.code.as_str().to_owned())
-        .collect();
+    let codes: Vec<String> =
+        judge_run(&run).findings().iter().map(|finding| finding.code.as_str().to_owned()).collect();
     assert!(codes.contains(&"verify-log-cut".to_owned()), "{codes:?}");
     let text = String::from_utf8(logs(&[GateOutcome::Ran(Box::new(run))]).stdout).unwrap();
     assert!(text.contains("bytes were kept]"));
@@ -257,14 +199,8 @@ async fn long_output_keeps_its_end_and_says_so() {
 #[tokio::test]
 async fn a_secret_that_a_gate_prints_is_replaced() {
     let scene = Scene::new();
-    let run = scene
-        .run_one(shell("leak", "printf 'key %s%s\\n' AKIA ZQ3DRSTUVWXY2345 >&2"))
-        .await;
-    assert!(
-        !run.stderr.text().contains("ZQ3DRSTUVWXY2345"),
-        "{}",
-        run.stderr.text()
-    );
+    let run = scene.run_one(shell("leak", "printf 'key %s%s\\n' AKIA ZQ3DRSTUVWXY2345 >&2")).await;
+    assert!(!run.stderr.text().contains("ZQ3DRSTUVWXY2345"), "{}", run.stderr.text());
 }
 
 #[tokio::test]
@@ -283,16 +219,10 @@ async fn the_same_failure_gives_the_same_brief_wherever_the_copy_lies() {
         let scene = Scene::new();
         let run = scene.run_one(shell("brief", script)).await;
         assert_eq!(classify(&run), FailureClass::TestFailure);
-        briefs.push(excerpt(
-            &normalise(&run.stdout.bytes, scene.dir.path()),
-            ByteLimit(1000),
-        ));
+        briefs.push(excerpt(&normalise(&run.stdout.bytes, scene.dir.path()), ByteLimit(1000)));
     }
     assert_eq!(briefs[0], briefs[1]);
-    assert_eq!(
-        briefs[0],
-        "thread 't' panicked at <copy>/src/a.rs:1:2:\n  left: 1\nfinished in <time>\n"
-    );
+    assert_eq!(briefs[0], "thread 't' panicked at <copy>/src/a.rs:1:2:\n  left: 1\nfinished in <time>\n");
 }
 
 #[tokio::test]
@@ -329,15 +259,9 @@ async fn cargo_failing_twice_in_two_places_reads_alike() {
             setting.env.extend(toolchain_env(&scene.env));
             setting.env.push(("RUST_BACKTRACE".into(), "1".into()));
             setting.log_limit = ByteLimit(1 << 20);
-            let gates = [timed(
-                "cargo-test",
-                &["cargo", "test", "--offline"],
-                Duration::from_secs(120),
-            )];
+            let gates = [timed("cargo-test", &["cargo", "test", "--offline"], Duration::from_secs(120))];
             let outcomes = run_gates(&Sandbox::new(None, &scene.env), &gates, &setting, &Silent).await;
-            let GateOutcome::Ran(run) = &outcomes[0] else {
-                panic!("not a command")
-            };
+            let GateOutcome::Ran(run) = &outcomes[0] else { panic!("not a command") };
             assert_eq!(classify(run), class, "{}{}", run.stderr.text(), run.stdout.text());
             let log = [run.stderr.bytes.as_slice(), &run.stdout.bytes].concat();
             let text = normalise(&log, copy);

@@ -38,9 +38,7 @@ impl ConfigCommand {
                 .json(&serde_json::json!({ "schema_version": "crucible-config-v1", "settings": settings }))?;
         } else {
             let mut table = comfy_table::Table::new();
-            table
-                .load_style(comfy_table::presets::NOTHING)
-                .set_header(["setting", "value", "source"]);
+            table.load_style(comfy_table::presets::NOTHING).set_header(["setting", "value", "source"]);
             for (key, setting) in config.settings() {
                 table.add_row([key, &setting.value.to_string(), &setting.source.to_string()]);
             }

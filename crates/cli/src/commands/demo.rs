@@ -73,15 +73,8 @@ impl Demo {
         let backend = model::backend(app, &sandbox, provider, &settings)?;
         let speaker = backend.speaker().clone();
         let mut ledger = Ledger::open(&home.join("ledger.db"))?;
-        let mut story = Story {
-            output: app.output.clone(),
-            progress: Progress::new(&app.output),
-            dir: None,
-        };
-        story.say(&format!(
-            "A small repository with a failing test: {}",
-            repo.display()
-        ));
+        let mut story = Story { output: app.output.clone(), progress: Progress::new(&app.output), dir: None };
+        story.say(&format!("A small repository with a failing test: {}", repo.display()));
         if self.record.is_none() {
             story.say(&format!(
                 "The model's words below come from a recording; {} spoke them through the provider `{}`.",
@@ -111,14 +104,9 @@ impl Demo {
             write_atomic(&app.absolute(path), &dir.read(crucible_run::CASSETTE)?)?;
         }
         let Some(landing) = landing else {
-            let failure = status(&dir)?
-                .failure
-                .map(|finding| finding.hint)
-                .unwrap_or_default();
-            return Err(
-                CommandError::new(ExitStatus::Refused, format!("the demo ended {}", state.name()))
-                    .hint(failure),
-            );
+            let failure = status(&dir)?.failure.map(|finding| finding.hint).unwrap_or_default();
+            return Err(CommandError::new(ExitStatus::Refused, format!("the demo ended {}", state.name()))
+                .hint(failure));
         };
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
@@ -128,15 +116,8 @@ impl Demo {
             return Ok(ExitStatus::Success);
         }
         let out = |line: &str| app.output.line(&escaped(line));
-        out(&format!(
-            "\nCommitted {} with the evidence in its trailers:",
-            landing.commit
-        ));
-        for line in landing
-            .message
-            .lines()
-            .filter(|line| line.starts_with("Crucible-"))
-        {
+        out(&format!("\nCommitted {} with the evidence in its trailers:", landing.commit));
+        for line in landing.message.lines().filter(|line| line.starts_with("Crucible-")) {
             out(&format!("  {line}"));
         }
         out(&format!("Evidence: {}", dir.root().display()));
@@ -152,10 +133,8 @@ impl Demo {
             Some(directory) => {
                 let directory = app.absolute(directory);
                 if directory.symlink_metadata().is_ok() {
-                    return Err(
-                        CommandError::usage(format!("{} is there already", directory.display()))
-                            .hint("Name a directory that does not exist yet."),
-                    );
+                    return Err(CommandError::usage(format!("{} is there already", directory.display()))
+                        .hint("Name a directory that does not exist yet."));
                 }
                 create_dir_all(&directory)?;
                 Ok(directory)
@@ -170,13 +149,7 @@ impl Demo {
             return Ok(("gateway", model::settings(app, &config, "gateway")));
         }
         let cassette = Some(CassetteSource::Bytes(CASSETTE.into()));
-        Ok((
-            "replay",
-            ProviderSettings {
-                cassette,
-                ..ProviderSettings::default()
-            },
-        ))
+        Ok(("replay", ProviderSettings { cassette, ..ProviderSettings::default() }))
     }
 }
 
@@ -208,10 +181,7 @@ fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
         max_calls: 8,
         gates: Vec::new(),
         sandbox: Strength::BestEffort,
-        patch: PatchLimits {
-            max_files: 5,
-            max_added_lines: 400,
-        },
+        patch: PatchLimits { max_files: 5, max_added_lines: 400 },
         max_files: 20,
         max_total_bytes: 60_000,
         max_iterations: 4,
@@ -254,13 +224,8 @@ impl Witness for Story {
 
     fn event(&mut self, event: &EventRecord) {
         let path = event.path.clone().unwrap_or_default();
-        let number = |what: &str| {
-            event
-                .body
-                .get("attempt")
-                .map(|n| format!("{what} {n}"))
-                .unwrap_or_default()
-        };
+        let number =
+            |what: &str| event.body.get("attempt").map(|n| format!("{what} {n}")).unwrap_or_default();
         match event.event.as_str() {
             "REPOSITORY_ANALYSED" => {
                 self.say("1. Looked at the repository; its tests fail before any change.")
@@ -291,16 +256,9 @@ impl Witness for Story {
 
 impl Story {
     fn packed(&self) -> Vec<String> {
-        let pack = self
-            .dir
-            .as_ref()
-            .and_then(|dir| dir.read("artifacts/context_pack.json").ok());
+        let pack = self.dir.as_ref().and_then(|dir| dir.read("artifacts/context_pack.json").ok());
         let pack: Option<serde_json::Value> = pack.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let files = pack.as_ref().and_then(|pack| pack.get("files")?.as_array());
-        files
-            .into_iter()
-            .flatten()
-            .filter_map(|file| file.get("path")?.as_str().map(str::to_owned))
-            .collect()
+        files.into_iter().flatten().filter_map(|file| file.get("path")?.as_str().map(str::to_owned)).collect()
     }
 }

@@ -48,14 +48,10 @@ impl Init {
             let report = serde_json::json!({ "schema_version": "crucible-init-v1", "config": path, "created": !existed });
             app.output.json(&report)?;
         } else if existed {
-            app.output.line(&format!(
-                "{} is there already and was left as it is",
-                path.display()
-            ));
+            app.output.line(&format!("{} is there already and was left as it is", path.display()));
         } else {
             app.output.line(&format!("wrote {}", path.display()));
-            app.output
-                .line("next: crucible run start \"what to change\" --provider gateway");
+            app.output.line("next: crucible run start \"what to change\" --provider gateway");
         }
         Ok(ExitStatus::Success)
     }

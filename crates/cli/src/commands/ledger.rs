@@ -89,23 +89,14 @@ impl Verify {
         }
         let head = ledger.head()?;
         let verdict = ledger.verify(&anchors)?;
-        let passed = format!(
-            "{} events, {} anchors, head {}",
-            head.seq,
-            anchors.len(),
-            head.hash
-        );
-        app.output
-            .verdict(&verdict.report("crucible-ledger-verify-v1"), &passed)
+        let passed = format!("{} events, {} anchors, head {}", head.seq, anchors.len(), head.hash);
+        app.output.verdict(&verdict.report("crucible-ledger-verify-v1"), &passed)
     }
 }
 
 fn parse_anchor(text: &str) -> Option<Anchor> {
     let (seq, hash) = text.trim().split_once(':')?;
-    Some(Anchor {
-        seq: seq.parse().ok()?,
-        hash: hash.parse().ok()?,
-    })
+    Some(Anchor { seq: seq.parse().ok()?, hash: hash.parse().ok()? })
 }
 
 impl Log {
@@ -140,13 +131,10 @@ impl Log {
 
 impl Show {
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let digest: Digest = self
-            .digest
-            .parse()
-            .map_err(|error: crucible_model::DigestError| {
-                CommandError::usage(error.to_string())
-                    .hint("`crucible run status` lists the artifacts of a run with their digests.")
-            })?;
+        let digest: Digest = self.digest.parse().map_err(|error: crucible_model::DigestError| {
+            CommandError::usage(error.to_string())
+                .hint("`crucible run status` lists the artifacts of a run with their digests.")
+        })?;
         let ledger = existing(app)?;
         let bytes = ledger
             .artifact(&digest)?

@@ -73,22 +73,12 @@ pub(crate) fn client(
 ) -> Result<ModelClient, CommandError> {
     let path = dir.path(crucible_run::CASSETTE);
     let usage = crucible_run::usage(dir)?;
-    let mut used = Amount {
-        calls: usage.asked,
-        ..Amount::default()
-    };
+    let mut used = Amount { calls: usage.asked, ..Amount::default() };
     if let Ok(bytes) = dir.read(crucible_run::CASSETTE) {
-        let whole = bytes
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |end| end + 1);
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         if whole > 0 {
             let cassette = Cassette::parse(bytes.get(..whole).unwrap_or_default())?;
-            let attempts = cassette
-                .calls
-                .iter()
-                .map(|call| call.attempts.len() as u64)
-                .sum::<u64>();
+            let attempts = cassette.calls.iter().map(|call| call.attempts.len() as u64).sum::<u64>();
             // A call that was cut off before it could be recorded keeps its slot.
             let unrecorded = usage.asked.saturating_sub(cassette.calls.len() as u64);
             used.calls = attempts + unrecorded;
@@ -103,18 +93,10 @@ pub(crate) fn client(
         ..BudgetLimits::calls(max_calls)
     };
     let speaker = backend.speaker();
-    let header = CassetteHeader::new(
-        speaker.provider.clone(),
-        speaker.model.clone(),
-        backend.capabilities(),
-    );
+    let header = CassetteHeader::new(speaker.provider.clone(), speaker.model.clone(), backend.capabilities());
     let writer = CassetteWriter::open(&path, &header, Reuse::After(usage.answered))?;
     // What a run repeats is what it recorded: a retry would be a second question.
-    let retry = if backend.origin() == Origin::Recording {
-        RetryPolicy::NEVER
-    } else {
-        RetryPolicy::PHASES
-    };
+    let retry = if backend.origin() == Origin::Recording { RetryPolicy::NEVER } else { RetryPolicy::PHASES };
     Ok(ModelClient::new(
         backend,
         ClientOptions {

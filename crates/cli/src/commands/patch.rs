@@ -34,12 +34,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "FILE")]
     patch: PathBuf,
     /// A signed plan whose scope holds
-    #[arg(
-        long,
-        value_name = "PLAN.md",
-        conflicts_with = "policy",
-        required_unless_present = "policy"
-    )]
+    #[arg(long, value_name = "PLAN.md", conflicts_with = "policy", required_unless_present = "policy")]
     plan: Option<PathBuf>,
     /// A policy: JSON with allow_roots, deny_prefixes, deny_suffixes, max_files, max_added_lines
     #[arg(long, value_name = "POLICY.json")]
@@ -57,10 +52,7 @@ impl Patch {
             let git = Git::open(sandbox, &app.env, &repo).await?;
             Ok(check_patch(&git, &policy, &patch).await?)
         })?;
-        app.output.verdict(
-            &verdict.report("crucible-patch-check-v1"),
-            "the patch may be applied",
-        )
+        app.output.verdict(&verdict.report("crucible-patch-check-v1"), "the patch may be applied")
     }
 }
 
@@ -76,17 +68,12 @@ impl Check {
         let path = self.plan.clone().unwrap_or_default();
         let text = String::from_utf8_lossy(&read_up_to(&app.absolute(&path), MAX_FILE)?).into_owned();
         let refuse = |why: String| {
-            CommandError::new(
-                ExitStatus::Refused,
-                format!("{} is no plan to go by: {why}", path.display()),
-            )
-            .hint("docs/codes/plan.md tells what a plan consists of.")
+            CommandError::new(ExitStatus::Refused, format!("{} is no plan to go by: {why}", path.display()))
+                .hint("docs/codes/plan.md tells what a plan consists of.")
         };
         let plan = Plan::parse(&text).map_err(|verdict| {
-            let first = verdict
-                .findings()
-                .first()
-                .map(|finding| format!("{} {}", finding.code, finding.subject));
+            let first =
+                verdict.findings().first().map(|finding| format!("{} {}", finding.code, finding.subject));
             refuse(first.unwrap_or_default())
         })?;
         if plan.status != PlanStatus::Signed {

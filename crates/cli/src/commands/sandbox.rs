@@ -72,11 +72,8 @@ fn status(app: &App) -> Result<ExitStatus, CommandError> {
 impl Exec {
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let here = app.env.working_directory().to_owned();
-        let flags: Vec<(&str, String)> = self
-            .strength
-            .iter()
-            .map(|value| ("sandbox.strength", value.clone()))
-            .collect();
+        let flags: Vec<(&str, String)> =
+            self.strength.iter().map(|value| ("sandbox.strength", value.clone())).collect();
         let config = app.config(&here, &flags)?;
         let Some((program, args)) = self.command.split_first() else {
             return Err(CommandError::usage("name the command after `--`"));
@@ -88,11 +85,7 @@ impl Exec {
             strength: strength(&config)?,
             writable: self.write.iter().map(|path| app.absolute(path)).collect(),
             masked: Vec::new(),
-            network: if self.network {
-                Network::Host
-            } else {
-                Network::None
-            },
+            network: if self.network { Network::Host } else { Network::None },
         };
         let spawn = Spawn {
             args: args.to_vec(),

@@ -17,13 +17,7 @@ pub(crate) fn instant() -> Timestamp {
 }
 
 pub(crate) fn event(number: u64) -> NewEvent {
-    NewEvent::new(
-        run_id(),
-        instant(),
-        "chair",
-        "step-done",
-        json!({ "number": number, "note": "größer" }),
-    )
+    NewEvent::new(run_id(), instant(), "chair", "step-done", json!({ "number": number, "note": "größer" }))
 }
 
 pub(crate) struct Place {
@@ -54,9 +48,8 @@ pub(crate) fn filled(path: &Path, count: u64) -> Ledger {
 /// Runs `sql` with the guards out of the way, and puts the guards back.
 pub(crate) fn tamper(path: &Path, sql: &str) {
     let connection = Connection::open(path).unwrap();
-    let mut select = connection
-        .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
-        .unwrap();
+    let mut select =
+        connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").unwrap();
     let triggers: Vec<(String, String)> = select
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
         .unwrap()
@@ -66,9 +59,7 @@ pub(crate) fn tamper(path: &Path, sql: &str) {
     for (name, _) in &triggers {
         connection.execute_batch(&format!("DROP TRIGGER {name}")).unwrap();
     }
-    connection
-        .execute_batch("PRAGMA ignore_check_constraints = ON")
-        .unwrap();
+    connection.execute_batch("PRAGMA ignore_check_constraints = ON").unwrap();
     connection.execute_batch(sql).unwrap();
     for (_, sql) in &triggers {
         connection.execute_batch(sql).unwrap();

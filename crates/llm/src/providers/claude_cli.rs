@@ -57,12 +57,8 @@ const QUIET: [(&str, &str); 5] = [
 
 /// What tells the client that it runs inside itself, or leads it out of an isolated home.
 const NEVER_PASSED: [&str; 2] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
-const NOT_PASSED_ISOLATED: [&str; 4] = [
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_STATE_HOME",
-];
+const NOT_PASSED_ISOLATED: [&str; 4] =
+    ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
 
 /// The provider `claude-cli`.
 pub(crate) struct ClaudeCli;
@@ -77,17 +73,11 @@ impl ProviderKind for ClaudeCli {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            edit_format: EditFormat::SearchReplace,
-            structured_output: StructuredOutput::None,
-        }
+        Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::None }
     }
 
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
-        let program = find_program(
-            settings.program.as_deref().unwrap_or(Path::new(PROGRAM)),
-            &context.env,
-        )?;
+        let program = find_program(settings.program.as_deref().unwrap_or(Path::new(PROGRAM)), &context.env)?;
         let model = settings.model.clone().unwrap_or_else(|| MODEL.to_owned());
         let max_tokens = settings.max_tokens.unwrap_or(MAX_TOKENS);
         Ok(Backend::new(BackendParts {
@@ -95,10 +85,7 @@ impl ProviderKind for ClaudeCli {
             default_model: model.clone(),
             max_output_tokens: max_tokens,
             capabilities: self.capabilities(),
-            speaker: Speaker {
-                provider: NAME.to_owned(),
-                model: model.clone(),
-            },
+            speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
             origin: Origin::Live,
             inner: Box::new(ClaudeCliBackend {
                 program,
@@ -126,17 +113,9 @@ fn find_program(wanted: &Path, env: &Environment) -> Result<PathBuf, LlmError> {
             };
             (path.display().to_string(), problem)
         } else {
-            let dirs: Vec<String> = env
-                .path_dirs()
-                .iter()
-                .map(|dir| dir.display().to_string())
-                .collect();
+            let dirs: Vec<String> = env.path_dirs().iter().map(|dir| dir.display().to_string()).collect();
             (
-                if dirs.is_empty() {
-                    "nothing, PATH is empty".to_owned()
-                } else {
-                    dirs.join(", ")
-                },
+                if dirs.is_empty() { "nothing, PATH is empty".to_owned() } else { dirs.join(", ") },
                 "it is not there",
             )
         };
@@ -175,14 +154,8 @@ impl LlmBackend for ClaudeCliBackend {
         if inv.model.is_empty() {
             inv.model.clone_from(&self.model);
         }
-        let asked = Asked {
-            provider: NAME,
-            model: &inv.model,
-        };
-        let time = CallTime {
-            call: inv.timeout,
-            cap: self.cap,
-        };
+        let asked = Asked { provider: NAME, model: &inv.model };
+        let time = CallTime { call: inv.timeout, cap: self.cap };
         let (system, prompt) = conversation(&inv);
         check_size(asked, "system prompt", system.len(), MAX_SYSTEM)?;
         check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
@@ -200,32 +173,18 @@ impl LlmBackend for ClaudeCliBackend {
             redaction: Redaction::Raw,
             ..Spawn::new(&self.program, &places.work, limits)
         };
-        let completed = self
-            .sandbox
-            .run(spawn)
-            .await
-            .map_err(|error| not_run(asked, &error))?;
+        let completed = self.sandbox.run(spawn).await.map_err(|error| not_run(asked, &error))?;
         self.judge(asked, time, &completed, &inv)
     }
 }
 
 impl ClaudeCliBackend {
     fn environment(&self, inv: &LlmInvocation, places: &Places, time: CallTime) -> Vec<(OsString, OsString)> {
-        let max_tokens = inv
-            .metadata
-            .get("max_tokens")
-            .and_then(Value::as_u64)
-            .unwrap_or(self.max_tokens);
+        let max_tokens = inv.metadata.get("max_tokens").and_then(Value::as_u64).unwrap_or(self.max_tokens);
         let mut ours: Vec<(OsString, OsString)> =
             QUIET.map(|(name, value)| (name.into(), value.into())).to_vec();
-        ours.push((
-            "API_TIMEOUT_MS".into(),
-            time.effective().as_millis().to_string().into(),
-        ));
-        ours.push((
-            "CLAUDE_CODE_MAX_OUTPUT_TOKENS".into(),
-            max_tokens.to_string().into(),
-        ));
+        ours.push(("API_TIMEOUT_MS".into(), time.effective().as_millis().to_string().into()));
+        ours.push(("CLAUDE_CODE_MAX_OUTPUT_TOKENS".into(), max_tokens.to_string().into()));
         if self.login == Login::Isolated {
             ours.push(("HOME".into(), places.home.clone().into()));
             ours.push(("CLAUDE_CONFIG_DIR".into(), places.config.clone().into()));
@@ -239,9 +198,7 @@ impl ClaudeCliBackend {
                 || ours.iter().any(|(own, _)| own == name)
         };
         let inherited = self.env.pairs().filter(|(name, _)| !is_left_out(name));
-        let mut all: Vec<_> = inherited
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
+        let mut all: Vec<_> = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         all.append(&mut ours);
         all
     }
@@ -270,43 +227,25 @@ impl ClaudeCliBackend {
         }
         let mut result = output::read(asked, code, &completed.stdout.bytes)
             .map_err(|error| with_stderr(error, stderr()))?;
-        let ignored: Vec<&str> = inv
-            .metadata
-            .keys()
-            .map(String::as_str)
-            .filter(|name| *name != "max_tokens")
-            .collect();
+        let ignored: Vec<&str> =
+            inv.metadata.keys().map(String::as_str).filter(|name| *name != "max_tokens").collect();
         if !ignored.is_empty() {
-            result
-                .extensions
-                .insert(LlmResult::IGNORED_METADATA.to_owned(), Value::from(ignored));
+            result.extensions.insert(LlmResult::IGNORED_METADATA.to_owned(), Value::from(ignored));
         }
         Ok(result)
     }
 }
 
 fn arguments(model: &str, system: &str) -> Vec<OsString> {
-    [
-        "-p",
-        "--output-format",
-        "json",
-        "--model",
-        model,
-        "--tools",
-        "",
-        "--system-prompt",
-        system,
-    ]
-    .map(OsString::from)
-    .to_vec()
+    ["-p", "--output-format", "json", "--model", model, "--tools", "", "--system-prompt", system]
+        .map(OsString::from)
+        .to_vec()
 }
 
 /// The system prompt, and everything else as one text: a single message as it is, several under their roles.
 fn conversation(inv: &LlmInvocation) -> (String, String) {
     let of = |wanted: fn(Role) -> bool| inv.messages.iter().filter(move |message| wanted(message.role));
-    let system: Vec<&str> = of(|role| role == Role::System)
-        .map(|message| message.content.as_str())
-        .collect();
+    let system: Vec<&str> = of(|role| role == Role::System).map(|message| message.content.as_str()).collect();
     let turns: Vec<_> = of(|role| role != Role::System).collect();
     let prompt = match turns.as_slice() {
         [only] => only.content.as_str().to_owned(),
@@ -317,14 +256,7 @@ fn conversation(inv: &LlmInvocation) -> (String, String) {
             parts.join("\n\n")
         }
     };
-    (
-        if system.is_empty() {
-            PLAIN_SYSTEM.to_owned()
-        } else {
-            system.join("\n\n")
-        },
-        prompt,
-    )
+    (if system.is_empty() { PLAIN_SYSTEM.to_owned() } else { system.join("\n\n") }, prompt)
 }
 
 fn check_size(asked: Asked<'_>, what: &str, size: usize, limit: usize) -> Result<(), LlmError> {
@@ -373,10 +305,7 @@ fn not_run(asked: Asked<'_>, error: &SandboxError) -> LlmError {
 }
 
 fn too_long(asked: Asked<'_>) -> LlmError {
-    asked.unreadable(
-        format!("the program printed more than {} bytes", MAX_STDOUT.0),
-        "ask for less at once",
-    )
+    asked.unreadable(format!("the program printed more than {} bytes", MAX_STDOUT.0), "ask for less at once")
 }
 
 /// Adds what the program complained about, which never decides anything.

@@ -40,10 +40,7 @@ impl ProviderKind for Gateway {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            edit_format: EditFormat::WholeFile,
-            structured_output: StructuredOutput::JsonSchema,
-        }
+        Capabilities { edit_format: EditFormat::WholeFile, structured_output: StructuredOutput::JsonSchema }
     }
 
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
@@ -59,11 +56,8 @@ impl ProviderKind for Gateway {
                 format!("correct {BASE_URL_VARIABLE} or [llm.{NAME}] base_url"),
             ))
         })?;
-        let key = settings
-            .api_key_env
-            .as_deref()
-            .map(|name| named_key(NAME, name, &context.env))
-            .transpose()?;
+        let key =
+            settings.api_key_env.as_deref().map(|name| named_key(NAME, name, &context.env)).transpose()?;
         let model = settings.model.clone().unwrap_or_else(|| MODEL.to_owned());
         let defaults = ChatDefaults {
             max_tokens: settings.max_tokens.unwrap_or(MAX_TOKENS),
@@ -75,19 +69,9 @@ impl ProviderKind for Gateway {
             default_model: model.clone(),
             max_output_tokens: defaults.max_tokens,
             capabilities: self.capabilities(),
-            speaker: Speaker {
-                provider: NAME.to_owned(),
-                model: model.clone(),
-            },
+            speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
             origin: Origin::Live,
-            inner: Box::new(GatewayBackend {
-                http,
-                url,
-                key,
-                model,
-                defaults,
-                cap: context.http_cap,
-            }),
+            inner: Box::new(GatewayBackend { http, url, key, model, defaults, cap: context.http_cap }),
         }))
     }
 }
@@ -107,21 +91,13 @@ impl LlmBackend for GatewayBackend {
         if inv.model.is_empty() {
             inv.model.clone_from(&self.model);
         }
-        let asked = Asked {
-            provider: NAME,
-            model: &inv.model,
-        };
-        let time = CallTime {
-            call: inv.timeout,
-            cap: self.cap,
-        };
+        let asked = Asked { provider: NAME, model: &inv.model };
+        let time = CallTime { call: inv.timeout, cap: self.cap };
         let (body, ignored) = chat::request(&inv, self.defaults);
-        let authorization = self.key.as_ref().map(|key| {
-            (
-                "authorization".to_owned(),
-                Secret::new(format!("Bearer {}", key.expose())),
-            )
-        });
+        let authorization = self
+            .key
+            .as_ref()
+            .map(|key| ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose()))));
         let request = HttpRequest {
             url: self.url.clone(),
             headers: authorization.into_iter().collect(),
@@ -129,11 +105,7 @@ impl LlmBackend for GatewayBackend {
             timeout: time.effective(),
             max_body: MAX_BODY,
         };
-        let answer = self
-            .http
-            .post_json(request)
-            .await
-            .map_err(|error| asked.on_http_error(&error, time))?;
+        let answer = self.http.post_json(request).await.map_err(|error| asked.on_http_error(&error, time))?;
         if answer.status != 200 {
             return Err(asked.on_status(answer.status, &answer.headers));
         }

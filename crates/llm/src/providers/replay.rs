@@ -43,19 +43,12 @@ impl ProviderKind for Replay {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            edit_format: EditFormat::WholeFile,
-            structured_output: StructuredOutput::None,
-        }
+        Capabilities { edit_format: EditFormat::WholeFile, structured_output: StructuredOutput::None }
     }
 
     fn construct(&self, settings: &ProviderSettings, _context: &Context) -> Result<Backend, LlmError> {
         let source = settings.cassette.as_ref().ok_or_else(|| {
-            misconfigured(
-                "",
-                "no recording is named".to_owned(),
-                "set [llm.replay] cassette to a recording",
-            )
+            misconfigured("", "no recording is named".to_owned(), "set [llm.replay] cassette to a recording")
         })?;
         let cassette = read(source)?;
         let header = &cassette.header;
@@ -64,10 +57,7 @@ impl ProviderKind for Replay {
             default_model: header.model.clone(),
             max_output_tokens: 0,
             capabilities: header.capabilities,
-            speaker: Speaker {
-                provider: header.provider.clone(),
-                model: header.model.clone(),
-            },
+            speaker: Speaker { provider: header.provider.clone(), model: header.model.clone() },
             origin: Origin::Recording,
             inner: Box::new(ReplayBackend::new(&cassette, &played(settings)?)),
         };
@@ -80,10 +70,7 @@ fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, usize>, LlmErro
     let mut counts = HashMap::new();
     if let Some(path) = &settings.already_played {
         match read(&CassetteSource::File(path.clone())) {
-            Ok(cassette) => cassette
-                .calls
-                .iter()
-                .for_each(|call| *counts.entry(call.key).or_default() += 1),
+            Ok(cassette) => cassette.calls.iter().for_each(|call| *counts.entry(call.key).or_default() += 1),
             Err(error) if path.exists() => return Err(error),
             // Nothing was played yet.
             Err(_) => {}
@@ -99,13 +86,8 @@ fn read(source: &CassetteSource) -> Result<Cassette, LlmError> {
             .map_err(CassetteError::from)
             .and_then(|bytes| Cassette::parse(&bytes)),
     };
-    parsed.map_err(|error| {
-        misconfigured(
-            "",
-            error.to_string(),
-            "name a recording that this version can read",
-        )
-    })
+    parsed
+        .map_err(|error| misconfigured("", error.to_string(), "name a recording that this version can read"))
 }
 
 fn misconfigured(model: &str, what: String, next: &str) -> LlmError {
@@ -125,11 +107,7 @@ impl ReplayBackend {
             outcomes.entry(call.key).or_default().push(call.outcome.clone());
         }
         let requests = cassette.calls.iter().map(|call| call.request.clone()).collect();
-        Self {
-            requests,
-            outcomes,
-            played: Mutex::new(played.clone()),
-        }
+        Self { requests, outcomes, played: Mutex::new(played.clone()) }
     }
 
     /// Takes the next outcome of a request.
@@ -211,14 +189,8 @@ fn nearest(shown: &str, recorded: &[RecordedRequest]) -> Option<String> {
 
 /// The differing lines with one line around them, cut to what a terminal shows.
 fn short_diff(recorded: &str, asked: &str) -> String {
-    let diff = TextDiff::configure()
-        .timeout(DIFF_TIME)
-        .diff_lines(recorded, asked);
-    let unified = diff
-        .unified_diff()
-        .context_radius(1)
-        .header("recorded", "asked now")
-        .to_string();
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(recorded, asked);
+    let unified = diff.unified_diff().context_radius(1).header("recorded", "asked now").to_string();
     let mut lines = unified.lines();
     let mut text = String::new();
     for line in lines.by_ref().take(DIFF_LINES) {

@@ -12,18 +12,11 @@ use serde_json::json;
 use crate::support::{NO_LIMITS, Scripted, Shared, answer, ask, outage};
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(4)
-        .enable_time()
-        .build()
-        .unwrap()
+    tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap()
 }
 
 fn tokens(limit: u64) -> BudgetLimits {
-    BudgetLimits {
-        tokens: Limit::At(limit),
-        ..NO_LIMITS
-    }
+    BudgetLimits { tokens: Limit::At(limit), ..NO_LIMITS }
 }
 
 proptest! {
@@ -103,18 +96,8 @@ async fn every_attempt_takes_a_slot_so_retries_cannot_pass_the_limit() {
     let backend = Scripted::new((0..10).map(|_| Err(outage(500))));
     let budget = CallBudget::new(BudgetLimits::calls(2));
     let budgeted = Budgeted::new(Shared(backend.clone()), Arc::clone(&budget), 100, Price::Unknown);
-    let error = Retried::new(budgeted, RetryPolicy::PHASES)
-        .invoke(ask("x"))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        error,
-        LlmError::BudgetExceeded {
-            resource: Resource::Calls,
-            limit: 2,
-            attempted: 3
-        }
-    );
+    let error = Retried::new(budgeted, RetryPolicy::PHASES).invoke(ask("x")).await.unwrap_err();
+    assert_eq!(error, LlmError::BudgetExceeded { resource: Resource::Calls, limit: 2, attempted: 3 });
     assert!(error.to_string().starts_with("LLM budget exhausted"), "{error}");
     assert_eq!((backend.calls(), budget.used().calls), (2, 2));
 }
@@ -149,41 +132,21 @@ async fn a_call_that_is_abandoned_stays_reserved() {
 
 #[tokio::test]
 async fn a_resumed_budget_goes_on_where_it_was() {
-    let spent = Amount {
-        calls: 19,
-        tokens: 5,
-        micro_dollars: 0,
-    };
+    let spent = Amount { calls: 19, tokens: 5, micro_dollars: 0 };
     let stored = serde_json::to_value(spent).unwrap();
     let budget = CallBudget::resumed(BudgetLimits::calls(20), serde_json::from_value(stored).unwrap());
-    let budgeted = Budgeted::new(
-        Shared(Scripted::new([])),
-        Arc::clone(&budget),
-        100,
-        Price::Unknown,
-    );
+    let budgeted = Budgeted::new(Shared(Scripted::new([])), Arc::clone(&budget), 100, Price::Unknown);
     assert!(budgeted.invoke(ask("x")).await.is_ok());
-    assert!(matches!(
-        budgeted.invoke(ask("x")).await,
-        Err(LlmError::BudgetExceeded { attempted: 21, .. })
-    ));
+    assert!(matches!(budgeted.invoke(ask("x")).await, Err(LlmError::BudgetExceeded { attempted: 21, .. })));
 }
 
 #[tokio::test]
 async fn money_is_counted_where_the_price_is_known_and_the_providers_own_cost_wins() {
-    let price = Price::PerMillionTokens {
-        input: 1_000_000,
-        output: 2_000_000,
-    };
-    let limits = BudgetLimits {
-        micro_dollars: Limit::At(100_000),
-        ..NO_LIMITS
-    };
+    let price = Price::PerMillionTokens { input: 1_000_000, output: 2_000_000 };
+    let limits = BudgetLimits { micro_dollars: Limit::At(100_000), ..NO_LIMITS };
     let budget = CallBudget::new(limits);
     let mut reported = answer("ok");
-    reported
-        .extensions
-        .insert("cost_micro_dollars".to_owned(), json!(7));
+    reported.extensions.insert("cost_micro_dollars".to_owned(), json!(7));
     let backend = Scripted::new([Ok(answer("ok")), Ok(reported)]);
     let budgeted = Budgeted::new(Shared(backend), Arc::clone(&budget), 100, price);
     budgeted.invoke(ask("x")).await.unwrap();
@@ -191,12 +154,7 @@ async fn money_is_counted_where_the_price_is_known_and_the_providers_own_cost_wi
     budgeted.invoke(ask("x")).await.unwrap();
     assert_eq!(budget.used().micro_dollars, 20 + 7);
 
-    let unpriced = Budgeted::new(
-        Shared(Scripted::new([])),
-        CallBudget::new(limits),
-        100,
-        Price::Unknown,
-    );
+    let unpriced = Budgeted::new(Shared(Scripted::new([])), CallBudget::new(limits), 100, Price::Unknown);
     let error = unpriced.invoke(ask("x")).await.unwrap_err();
     assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");
 }

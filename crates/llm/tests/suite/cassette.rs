@@ -24,11 +24,7 @@ fn writer(path: &Path, reuse: Reuse) -> Arc<CassetteWriter> {
 }
 
 fn recording(scripted: &Arc<Scripted>, path: &Path, reuse: Reuse) -> ModelClient {
-    client(
-        scripted.backend(),
-        Recording::To(writer(path, reuse)),
-        RetryPolicy::PHASES,
-    )
+    client(scripted.backend(), Recording::To(writer(path, reuse)), RetryPolicy::PHASES)
 }
 
 fn replay_of(settings: &ProviderSettings) -> ModelClient {
@@ -37,10 +33,7 @@ fn replay_of(settings: &ProviderSettings) -> ModelClient {
 }
 
 fn replay(path: &Path) -> ModelClient {
-    replay_of(&ProviderSettings {
-        cassette: Some(path.to_owned().into()),
-        ..ProviderSettings::default()
-    })
+    replay_of(&ProviderSettings { cassette: Some(path.to_owned().into()), ..ProviderSettings::default() })
 }
 
 fn cassette_in(dir: &TempDir) -> std::path::PathBuf {
@@ -63,11 +56,7 @@ async fn a_recorded_conversation_replays_without_the_server() {
     );
     let header = CassetteHeader::new("gateway", "test-model", CAPABILITIES);
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
-    let live = client(
-        gateway(&server.base_url(), None),
-        Recording::To(writer),
-        RetryPolicy::PHASES,
-    );
+    let live = client(gateway(&server.base_url(), None), Recording::To(writer), RetryPolicy::PHASES);
     let mut spoken = Vec::new();
     // The last request is the first one again, and gets another answer.
     for text in ["a", "b", "a"] {
@@ -78,16 +67,10 @@ async fn a_recorded_conversation_replays_without_the_server() {
     let replayed = replay(&path);
     assert_eq!(replayed.origin(), Origin::Recording);
     assert_eq!(
-        (
-            replayed.speaker().provider.as_str(),
-            replayed.speaker().model.as_str()
-        ),
+        (replayed.speaker().provider.as_str(), replayed.speaker().model.as_str()),
         ("gateway", "test-model")
     );
-    assert_eq!(
-        (replayed.default_model(), replayed.capabilities()),
-        ("test-model", CAPABILITIES)
-    );
+    assert_eq!((replayed.default_model(), replayed.capabilities()), ("test-model", CAPABILITIES));
     for (text, spoken) in ["a", "b", "a"].into_iter().zip(&spoken) {
         let result = replayed.call(ask(text)).await.unwrap();
         assert_eq!(&result, spoken);
@@ -123,23 +106,14 @@ proptest! {
 async fn attempts_are_in_the_record_and_a_recorded_failure_replays_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
-    let script = [
-        Err(outage(500)),
-        Ok(answer("late")),
-        Err(outage(500)),
-        Err(outage(502)),
-        Err(outage(503)),
-    ];
+    let script = [Err(outage(500)), Ok(answer("late")), Err(outage(500)), Err(outage(502)), Err(outage(503))];
     let scripted = Scripted::new(script);
     let live = recording(&scripted, &path, Reuse::Nothing);
     live.call(ask("a")).await.unwrap();
     live.call(ask("b")).await.unwrap_err();
 
     let cassette = Cassette::parse(&std::fs::read(&path).unwrap()).unwrap();
-    assert_eq!(
-        cassette.calls[0].attempts,
-        [Attempt::Failed(outage(500)), Attempt::Answered]
-    );
+    assert_eq!(cassette.calls[0].attempts, [Attempt::Failed(outage(500)), Attempt::Answered]);
     assert_eq!(cassette.calls[1].attempts.len(), 3);
     assert_eq!(cassette.calls[1].outcome, CallOutcome::Failed(outage(503)));
     assert_eq!(cassette.calls[0].phase_id, "patch");
@@ -159,10 +133,7 @@ async fn a_changed_request_fails_with_the_nearest_one_as_a_diff() {
     live.call(ask("something else\nentirely\n")).await.unwrap();
     live.call(ask("line one\nline two\nline three\n")).await.unwrap();
 
-    let error = llm(replay(&path)
-        .call(ask("line one\nline 2\nline three\n"))
-        .await
-        .unwrap_err());
+    let error = llm(replay(&path).call(ask("line one\nline 2\nline three\n")).await.unwrap_err());
     assert!(matches!(error, LlmError::Misconfiguration(_)));
     let text = error.to_string();
     assert!(text.contains("\n-line two\n+line 2\n"), "{text}");
@@ -173,15 +144,8 @@ async fn a_changed_request_fails_with_the_nearest_one_as_a_diff() {
 async fn a_huge_difference_is_shown_short_and_quickly() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
-    let lines = |seed: u64| {
-        (0..20_000u64)
-            .map(|n| format!("{}\n", (n * seed) % 7919))
-            .collect::<String>()
-    };
-    recording(&Scripted::new([]), &path, Reuse::Nothing)
-        .call(ask(&lines(3)))
-        .await
-        .unwrap();
+    let lines = |seed: u64| (0..20_000u64).map(|n| format!("{}\n", (n * seed) % 7919)).collect::<String>();
+    recording(&Scripted::new([]), &path, Reuse::Nothing).call(ask(&lines(3))).await.unwrap();
     let begun = std::time::Instant::now();
     let error = llm(replay(&path).call(ask(&lines(5))).await.unwrap_err());
     assert!(error.to_string().len() < 20_000);
@@ -223,45 +187,26 @@ async fn lines_of_parallel_calls_are_each_whole() {
     for call in calls {
         call.await.unwrap().unwrap();
     }
-    assert_eq!(
-        Cassette::parse(&std::fs::read(&path).unwrap())
-            .unwrap()
-            .calls
-            .len(),
-        64
-    );
+    assert_eq!(Cassette::parse(&std::fs::read(&path).unwrap()).unwrap().calls.len(), 64);
 }
 
 #[tokio::test]
 async fn an_unfinished_last_line_is_left_out_and_then_taken_away() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
-    recording(&Scripted::new([]), &path, Reuse::Nothing)
-        .call(ask("a"))
-        .await
-        .unwrap();
+    recording(&Scripted::new([]), &path, Reuse::Nothing).call(ask("a")).await.unwrap();
     let whole = std::fs::read(&path).unwrap();
     // A cut anywhere in the second line, and anywhere in the first.
-    for cut in [
-        whole.len() - 1,
-        whole.len() - 40,
-        whole.iter().position(|b| *b == b'\n').unwrap() + 5,
-    ] {
+    for cut in [whole.len() - 1, whole.len() - 40, whole.iter().position(|b| *b == b'\n').unwrap() + 5] {
         std::fs::write(&path, &whole[..cut]).unwrap();
         let torn = Cassette::parse(&whole[..cut]).unwrap();
         assert_eq!((torn.calls.len(), torn.tail), (0, TornTail::LeftOut));
-        recording(&Scripted::new([]), &path, Reuse::Nothing)
-            .call(ask("b"))
-            .await
-            .unwrap();
+        recording(&Scripted::new([]), &path, Reuse::Nothing).call(ask("b")).await.unwrap();
         let mended = Cassette::parse(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!((mended.calls.len(), mended.tail), (1, TornTail::No));
     }
     std::fs::write(&path, &whole[..10]).unwrap();
-    assert!(matches!(
-        Cassette::parse(&whole[..10]),
-        Err(CassetteError::NotACassette)
-    ));
+    assert!(matches!(Cassette::parse(&whole[..10]), Err(CassetteError::NotACassette)));
     assert_eq!(writer(&path, Reuse::Nothing).calls(), 0);
 }
 
@@ -280,24 +225,14 @@ async fn an_answer_recorded_but_not_used_is_not_paid_for_twice() {
     assert_eq!(scripted.calls(), 2);
     resumed.call(ask("a")).await.unwrap();
     assert_eq!(scripted.calls(), 3);
-    assert_eq!(
-        Cassette::parse(&std::fs::read(&path).unwrap())
-            .unwrap()
-            .calls
-            .len(),
-        3
-    );
+    assert_eq!(Cassette::parse(&std::fs::read(&path).unwrap()).unwrap().calls.len(), 3);
 }
 
 #[tokio::test]
 async fn a_replay_goes_on_where_an_earlier_process_stopped() {
     let dir = tempfile::tempdir().unwrap();
     let (tape, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
-    let live = recording(
-        &Scripted::new(["1", "2"].map(|text| Ok(answer(text)))),
-        &tape,
-        Reuse::Nothing,
-    );
+    let live = recording(&Scripted::new(["1", "2"].map(|text| Ok(answer(text)))), &tape, Reuse::Nothing);
     live.call(ask("a")).await.unwrap();
     live.call(ask("a")).await.unwrap();
 
@@ -308,11 +243,7 @@ async fn a_replay_goes_on_where_an_earlier_process_stopped() {
     };
     let play = || {
         let backend = construct("replay", &settings, &context(&[])).unwrap();
-        client(
-            backend,
-            Recording::To(writer(&own, Reuse::Nothing)),
-            RetryPolicy::NEVER,
-        )
+        client(backend, Recording::To(writer(&own, Reuse::Nothing)), RetryPolicy::NEVER)
     };
     assert_eq!(play().call(ask("a")).await.unwrap().raw_response, "1");
     assert_eq!(play().call(ask("a")).await.unwrap().raw_response, "2");
@@ -323,31 +254,13 @@ async fn a_replay_goes_on_where_an_earlier_process_stopped() {
 async fn other_formats_versions_and_edits_are_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let path = cassette_in(&dir);
-    recording(&Scripted::new([]), &path, Reuse::Nothing)
-        .call(ask("a"))
-        .await
-        .unwrap();
+    recording(&Scripted::new([]), &path, Reuse::Nothing).call(ask("a")).await.unwrap();
     let text = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
 
     let newer = text.replace("crucible-cassette-v1", "crucible-cassette-v2");
-    assert!(matches!(
-        Cassette::parse(newer.as_bytes()),
-        Err(CassetteError::Newer { .. })
-    ));
-    for other in [
-        "",
-        "\n",
-        "{}\n",
-        "no json\n",
-        "{\"schema_version\":\"something-else-v1\"}\n",
-    ] {
-        assert!(
-            matches!(
-                Cassette::parse(other.as_bytes()),
-                Err(CassetteError::NotACassette)
-            ),
-            "{other:?}"
-        );
+    assert!(matches!(Cassette::parse(newer.as_bytes()), Err(CassetteError::Newer { .. })));
+    for other in ["", "\n", "{}\n", "no json\n", "{\"schema_version\":\"something-else-v1\"}\n"] {
+        assert!(matches!(Cassette::parse(other.as_bytes()), Err(CassetteError::NotACassette)), "{other:?}");
     }
     // What a later version of this format may add is passed over.
     let added = text.replace("\"redactions\":0", "\"redactions\":0,\"added_later\":{\"x\":1}");
@@ -359,10 +272,7 @@ async fn other_formats_versions_and_edits_are_refused_by_name() {
     assert!(matches!(error, CassetteError::BadLine { line: 2, .. }), "{error}");
     assert!(!error.to_string().contains("Summarize"));
     let garbage = format!("{text}garbage\n");
-    assert!(matches!(
-        Cassette::parse(garbage.as_bytes()),
-        Err(CassetteError::BadLine { line: 3, .. })
-    ));
+    assert!(matches!(Cassette::parse(garbage.as_bytes()), Err(CassetteError::BadLine { line: 3, .. })));
 
     let settings = ProviderSettings {
         cassette: Some(CassetteSource::Bytes(newer.into_bytes().into())),
@@ -380,8 +290,5 @@ async fn a_call_that_cannot_be_recorded_has_no_answer() {
     let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
     std::fs::remove_dir_all(dir.path().join("inner")).unwrap();
     let error = live.call(ask("a")).await.unwrap_err();
-    assert!(
-        matches!(error, CallError::Record(CassetteError::File(_))),
-        "{error}"
-    );
+    assert!(matches!(error, CallError::Record(CassetteError::File(_))), "{error}");
 }

@@ -42,15 +42,7 @@ impl Stand {
             ("API_TIMEOUT_MS", "1"),
         ]);
         context.temporary = self.dir.path().to_owned();
-        construct(
-            "claude-cli",
-            &ProviderSettings {
-                login,
-                ..ProviderSettings::default()
-            },
-            &context,
-        )
-        .unwrap()
+        construct("claude-cli", &ProviderSettings { login, ..ProviderSettings::default() }, &context).unwrap()
     }
 
     fn note(&self, name: &str) -> String {
@@ -72,9 +64,7 @@ fn success(text: &str) -> String {
 }
 
 fn variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> {
-    environment
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+    environment.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
 }
 
 #[tokio::test]
@@ -91,15 +81,9 @@ async fn gets_its_prompt_on_standard_input_and_nothing_of_the_users_but_the_key(
     inv.metadata.insert("temperature".to_owned(), json!(0));
     let result = stand.call(inv.clone()).await.unwrap();
 
-    assert_eq!(
-        (result.raw_response.as_str(), result.model_used.as_str()),
-        ("hello", "claude-x")
-    );
+    assert_eq!((result.raw_response.as_str(), result.model_used.as_str()), ("hello", "claude-x"));
     assert_eq!((result.tokens_input, result.tokens_output), (Some(3), Some(4)));
-    assert_eq!(
-        result.extensions[LlmResult::IGNORED_METADATA],
-        json!(["temperature"])
-    );
+    assert_eq!(result.extensions[LlmResult::IGNORED_METADATA], json!(["temperature"]));
     assert_eq!(stand.note("stdin"), inv.messages[1].content.as_str());
     assert_eq!(
         stand.note("args"),
@@ -108,10 +92,7 @@ async fn gets_its_prompt_on_standard_input_and_nothing_of_the_users_but_the_key(
     let environment = stand.note("env");
     assert_eq!(variable(&environment, "ANTHROPIC_API_KEY"), Some("the-users-key"));
     assert_eq!(variable(&environment, "CLAUDE_CODE_MAX_RETRIES"), Some("0"));
-    assert_eq!(
-        variable(&environment, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
-        Some("1")
-    );
+    assert_eq!(variable(&environment, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), Some("1"));
     assert_eq!(variable(&environment, "DISABLE_TELEMETRY"), Some("1"));
     assert_eq!(variable(&environment, "API_TIMEOUT_MS"), Some("20000"));
     assert_eq!(variable(&environment, "CLAUDECODE"), None);
@@ -137,17 +118,11 @@ async fn several_turns_are_told_apart() {
     let mut inv = ask("x");
     inv.messages = vec![
         Message::user(PromptBuilder::new().ours("First.").build()),
-        Message {
-            role: crucible_llm::Role::Assistant,
-            content: PromptBuilder::new().ours("Said.").build(),
-        },
+        Message { role: crucible_llm::Role::Assistant, content: PromptBuilder::new().ours("Said.").build() },
         Message::user(PromptBuilder::new().ours("Second.").build()),
     ];
     stand.call(inv).await.unwrap();
-    assert_eq!(
-        stand.note("stdin"),
-        "[user]\nFirst.\n\n[assistant]\nSaid.\n\n[user]\nSecond."
-    );
+    assert_eq!(stand.note("stdin"), "[user]\nFirst.\n\n[assistant]\nSaid.\n\n[user]\nSecond.");
 }
 
 #[tokio::test]
@@ -158,14 +133,9 @@ async fn a_long_prompt_is_read_whole_and_a_longer_one_is_refused_unsent() {
     assert!(stand.note("size").trim().parse::<usize>().unwrap() > 2_900_000);
 
     std::fs::remove_file(stand.dir.path().join("size")).unwrap();
-    let more = PromptBuilder::new()
-        .untrusted("f", &Untrusted::new("x".repeat(3_100_000)))
-        .build();
+    let more = PromptBuilder::new().untrusted("f", &Untrusted::new("x".repeat(3_100_000))).build();
     long.messages[1] = Message::user(more.clone());
-    assert!(matches!(
-        stand.call(long.clone()).await,
-        Err(LlmError::Unsupported(_))
-    ));
+    assert!(matches!(stand.call(long.clone()).await, Err(LlmError::Unsupported(_))));
     long.messages = vec![Message::system(more)];
     assert!(matches!(stand.call(long).await, Err(LlmError::Unsupported(_))));
     assert!(!stand.dir.path().join("size").exists());
@@ -195,10 +165,7 @@ async fn its_traps_are_errors_of_the_right_kind() {
         let error = stand.call(ask("words of the prompt")).await.unwrap_err();
         assert_eq!(error.class(), expected, "{script}");
         let shown = format!("{error} {error:?}");
-        assert!(
-            !shown.contains("the-users-key") && !shown.contains("words of the prompt"),
-            "{shown}"
-        );
+        assert!(!shown.contains("the-users-key") && !shown.contains("words of the prompt"), "{shown}");
         assert!(shown.contains("claude-cli"), "{shown}");
     }
 }
@@ -214,10 +181,7 @@ async fn what_it_complains_about_is_kept_short_and_without_secrets() {
         panic!("an outage")
     };
     let words = fault.stderr.unwrap();
-    assert!(
-        words.len() <= 2048 && words.contains("in ~/x with [secret:"),
-        "{words}"
-    );
+    assert!(words.len() <= 2048 && words.contains("in ~/x with [secret:"), "{words}");
     assert!(!words.contains(&token));
 }
 
@@ -231,8 +195,5 @@ async fn a_program_that_hangs_is_ended_with_what_it_started() {
     assert!(matches!(error, LlmError::Timeout { .. }), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(20));
     let child = stand.note("child");
-    assert!(
-        !PathBuf::from(format!("/proc/{}", child.trim())).exists(),
-        "the child is still there"
-    );
+    assert!(!PathBuf::from(format!("/proc/{}", child.trim())).exists(), "the child is still there");
 }

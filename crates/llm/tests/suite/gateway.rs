@@ -18,10 +18,7 @@ async fn outcome(reply: Reply) -> Result<LlmResult, LlmError> {
     let outcome = gateway(&server.base_url(), Some(KEY)).invoke(inv).await;
     if let Err(error) = &outcome {
         let shown = format!("{error} {error:?}");
-        assert!(
-            !shown.contains(KEY) && !shown.contains("words of the prompt"),
-            "{shown}"
-        );
+        assert!(!shown.contains(KEY) && !shown.contains("words of the prompt"), "{shown}");
         assert!(shown.contains("gateway"), "{shown}");
     }
     outcome
@@ -37,33 +34,20 @@ async fn asks_as_the_format_wants_and_reads_the_answer() {
     let mut inv = ask("text");
     inv.metadata.insert("max_tokens".to_owned(), json!(77));
     inv.metadata.insert("seed".to_owned(), json!(5));
-    inv.metadata
-        .insert("response_format".to_owned(), json!({"type": "json_object"}));
+    inv.metadata.insert("response_format".to_owned(), json!({"type": "json_object"}));
     inv.metadata.insert("unheard_of".to_owned(), json!(1));
-    let result = gateway(&server.base_url(), Some(KEY))
-        .invoke(inv.clone())
-        .await
-        .unwrap();
+    let result = gateway(&server.base_url(), Some(KEY)).invoke(inv.clone()).await.unwrap();
 
     assert_eq!(result.raw_response, "fine");
-    assert_eq!(
-        (result.provider.as_str(), result.model_used.as_str()),
-        ("gateway", "test-model")
-    );
+    assert_eq!((result.provider.as_str(), result.model_used.as_str()), ("gateway", "test-model"));
     assert!(result.tokens_input.unwrap() > 0 && result.tokens_output == Some(1));
     assert_eq!(result.finish(), Finish::Complete);
-    assert_eq!(
-        result.extensions[LlmResult::IGNORED_METADATA],
-        json!(["unheard_of"])
-    );
+    assert_eq!(result.extensions[LlmResult::IGNORED_METADATA], json!(["unheard_of"]));
 
     let seen = server.requests();
     assert_eq!(seen.len(), 1);
     assert_eq!(seen[0].path, "/v1/chat/completions");
-    assert_eq!(
-        seen[0].header("authorization"),
-        Some(format!("Bearer {KEY}").as_str())
-    );
+    assert_eq!(seen[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     assert_eq!(seen[0].header("content-type"), Some("application/json"));
     assert_eq!(
         seen[0].body,
@@ -81,10 +65,7 @@ async fn asks_as_the_format_wants_and_reads_the_answer() {
 #[tokio::test]
 async fn without_a_key_no_header_is_sent() {
     let server = FakeOpenAi::start([Reply::Answer("fine".to_owned())]);
-    gateway(&format!("{}/", server.base_url()), None)
-        .invoke(ask("x"))
-        .await
-        .unwrap();
+    gateway(&format!("{}/", server.base_url()), None).invoke(ask("x")).await.unwrap();
     assert_eq!(server.requests()[0].header("authorization"), None);
 }
 
@@ -115,10 +96,7 @@ async fn a_429_hands_on_how_long_to_wait() {
         (RetryAfter::Absent, None),
         (RetryAfter::Value("3".to_owned()), Some(3)),
         (RetryAfter::Value("31536000".to_owned()), Some(31_536_000)),
-        (
-            RetryAfter::Value("Wed, 21 Oct 2099 07:28:00 GMT".to_owned()),
-            None,
-        ),
+        (RetryAfter::Value("Wed, 21 Oct 2099 07:28:00 GMT".to_owned()), None),
     ] {
         let Err(LlmError::ProviderQuota(fault)) = outcome(Reply::RateLimited(value)).await else {
             panic!("429 is a quota");
@@ -140,10 +118,7 @@ async fn what_is_no_answer_is_a_typed_error_that_is_not_retried() {
         Reply::Raw(200, Vec::new()),
         Reply::Raw(200, b"null".to_vec()),
         Reply::Raw(200, b"{}".to_vec()),
-        Reply::Raw(
-            200,
-            br#"{"choices":[{"message":{"content":["parts"]}}]}"#.to_vec(),
-        ),
+        Reply::Raw(200, br#"{"choices":[{"message":{"content":["parts"]}}]}"#.to_vec()),
         Reply::Raw(200, br#"{"choices":[{}]}"#.to_vec()),
         Reply::Raw(200, vec![b'['; 200_000]),
     ] {
@@ -157,14 +132,8 @@ async fn what_is_no_answer_is_a_typed_error_that_is_not_retried() {
 async fn network_faults_are_transport() {
     assert_eq!(class(Reply::Drop).await, "transport");
     assert_eq!(class(Reply::DropHalfway).await, "transport");
-    let free = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let error = gateway(&format!("http://{free}/v1"), Some(KEY))
-        .invoke(ask("x"))
-        .await
-        .unwrap_err();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = gateway(&format!("http://{free}/v1"), Some(KEY)).invoke(ask("x")).await.unwrap_err();
     assert_eq!(error.class(), "transport");
     assert!(error.to_string().contains("base_url"), "{error}");
 }
@@ -186,9 +155,7 @@ async fn what_takes_too_long_is_a_timeout_and_ends_in_time() {
 
 #[tokio::test]
 async fn a_slow_answer_within_the_time_is_an_answer() {
-    let result = outcome(Reply::SlowAnswer("slow".to_owned(), Duration::from_millis(5)))
-        .await
-        .unwrap();
+    let result = outcome(Reply::SlowAnswer("slow".to_owned(), Duration::from_millis(5))).await.unwrap();
     assert_eq!(result.raw_response, "slow");
 }
 

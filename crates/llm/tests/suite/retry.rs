@@ -20,17 +20,11 @@ async fn transient_faults_are_retried_after_one_second_and_two() {
     for error in [outage(500), outage(503), outage(529), unreachable()] {
         let backend = Scripted::new([Err(error.clone()), Err(error.clone()), Ok(answer("at last"))]);
         let begun = Instant::now();
-        let attempted = Retried::new(Shared(backend.clone()), RetryPolicy::PHASES)
-            .attempt(ask("x"))
-            .await;
+        let attempted = Retried::new(Shared(backend.clone()), RetryPolicy::PHASES).attempt(ask("x")).await;
         assert_eq!(attempted.outcome.unwrap().raw_response, "at last");
         assert_eq!(
             attempted.attempts,
-            [
-                Attempt::Failed(error.clone()),
-                Attempt::Failed(error),
-                Attempt::Answered
-            ]
+            [Attempt::Failed(error.clone()), Attempt::Failed(error), Attempt::Answered]
         );
         assert_eq!(begun.elapsed(), Duration::from_secs(3));
     }
@@ -39,9 +33,7 @@ async fn transient_faults_are_retried_after_one_second_and_two() {
 #[tokio::test(start_paused = true)]
 async fn two_retries_are_the_most() {
     let backend = Scripted::new((0..10).map(|_| Err(outage(500))));
-    let attempted = Retried::new(Shared(backend.clone()), RetryPolicy::PHASES)
-        .attempt(ask("x"))
-        .await;
+    let attempted = Retried::new(Shared(backend.clone()), RetryPolicy::PHASES).attempt(ask("x")).await;
     assert_eq!(attempted.outcome.unwrap_err(), outage(500));
     assert_eq!((backend.calls(), attempted.attempts.len()), (3, 3));
 }
@@ -67,9 +59,7 @@ async fn nothing_else_is_retried() {
     ] {
         let backend = Scripted::new([Err(error.clone())]);
         let begun = Instant::now();
-        let attempted = Retried::new(Shared(backend.clone()), RetryPolicy::PHASES)
-            .attempt(ask("x"))
-            .await;
+        let attempted = Retried::new(Shared(backend.clone()), RetryPolicy::PHASES).attempt(ask("x")).await;
         assert_eq!(attempted.outcome.unwrap_err(), error);
         assert_eq!((backend.calls(), begun.elapsed()), (1, Duration::ZERO));
     }
@@ -81,24 +71,16 @@ async fn the_calls_own_time_bounds_attempts_and_pauses() {
     let mut inv = ask("x");
     inv.timeout = Duration::from_millis(2500);
     let begun = Instant::now();
-    let attempted = Retried::new(Shared(backend.clone()), RetryPolicy::PHASES)
-        .attempt(inv)
-        .await;
+    let attempted = Retried::new(Shared(backend.clone()), RetryPolicy::PHASES).attempt(inv).await;
     // The second pause would end after the call's time.
     assert_eq!(attempted.attempts.len(), 2);
     assert_eq!(begun.elapsed(), Duration::from_secs(1));
-    assert_eq!(
-        *backend.timeouts.lock().unwrap(),
-        [Duration::from_millis(2500), Duration::from_millis(1500)]
-    );
+    assert_eq!(*backend.timeouts.lock().unwrap(), [Duration::from_millis(2500), Duration::from_millis(1500)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_patient_policy_waits_as_told_but_never_for_a_year() {
-    let policy = RetryPolicy {
-        rate_limits: RateLimits::WaitAsTold,
-        ..RetryPolicy::PHASES
-    };
+    let policy = RetryPolicy { rate_limits: RateLimits::WaitAsTold, ..RetryPolicy::PHASES };
     let backend = Scripted::new([Err(quota(Some(7))), Err(quota(None)), Ok(answer("ok"))]);
     let begun = Instant::now();
     let attempted = Retried::new(Shared(backend), policy).attempt(ask("x")).await;
@@ -107,9 +89,7 @@ async fn a_patient_policy_waits_as_told_but_never_for_a_year() {
 
     let backend = Scripted::new([Err(quota(Some(31_536_000)))]);
     let begun = Instant::now();
-    let attempted = Retried::new(Shared(backend.clone()), policy)
-        .attempt(ask("x"))
-        .await;
+    let attempted = Retried::new(Shared(backend.clone()), policy).attempt(ask("x")).await;
     assert!(matches!(attempted.outcome, Err(LlmError::ProviderQuota(_))));
     assert_eq!((backend.calls(), begun.elapsed()), (1, Duration::ZERO));
 }

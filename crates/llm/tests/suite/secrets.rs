@@ -27,46 +27,28 @@ async fn a_secret_anywhere_in_a_request_stops_it_before_anything_is_sent_or_writ
     let header = CassetteHeader::new("gateway", "m", CAPABILITIES);
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
     let server = FakeOpenAi::start([Reply::Answer("ok".to_owned())]);
-    let client = client(
-        gateway(&server.base_url(), None),
-        Recording::To(writer),
-        RetryPolicy::PHASES,
-    );
+    let client = client(gateway(&server.base_url(), None), Recording::To(writer), RetryPolicy::PHASES);
 
     let mut in_message = ask("x");
     let leak = Untrusted::new(format!("a\nb\ntoken: {}\n", token()));
-    in_message
-        .messages
-        .push(Message::user(PromptBuilder::new().untrusted("f", &leak).build()));
+    in_message.messages.push(Message::user(PromptBuilder::new().untrusted("f", &leak).build()));
     let mut in_model = ask("x");
     in_model.model = token();
     let mut in_metadata = ask("x");
-    in_metadata.metadata.insert(
-        "response_format".to_owned(),
-        json!({"a": [{"b": format!("key {}", token())}]}),
-    );
+    in_metadata
+        .metadata
+        .insert("response_format".to_owned(), json!({"a": [{"b": format!("key {}", token())}]}));
     let places = [SecretPlace::Message(2), SecretPlace::Model, SecretPlace::Metadata];
     for (inv, expected) in [in_message, in_model, in_metadata].into_iter().zip(places) {
         let error = client.call(inv).await.unwrap_err();
         let shown = format!("{error} {error:?}");
-        let CallError::Secret(found) = error else {
-            panic!("not stopped: {shown}")
-        };
+        let CallError::Secret(found) = error else { panic!("not stopped: {shown}") };
         assert_eq!(found.place, expected);
         assert!(found.rule.contains("github"), "{shown}");
-        assert!(
-            !shown.contains(&token()) && !shown.contains("x7Kq2mWv"),
-            "{shown}"
-        );
+        assert!(!shown.contains(&token()) && !shown.contains("x7Kq2mWv"), "{shown}");
     }
     assert_eq!(server.requests().len(), 0);
-    assert_eq!(
-        Cassette::parse(&std::fs::read(&path).unwrap())
-            .unwrap()
-            .calls
-            .len(),
-        0
-    );
+    assert_eq!(Cassette::parse(&std::fs::read(&path).unwrap()).unwrap().calls.len(), 0);
 }
 
 #[tokio::test]
@@ -81,23 +63,12 @@ async fn a_secret_in_an_answer_reaches_neither_the_caller_nor_the_file_and_is_co
             BTreeMap::from([("note".to_owned(), json!([{"k": format!("key {}", token())}]))]);
         leaking
     };
-    let recorded = client(
-        Scripted::new([Ok(leaking())]).backend(),
-        Recording::To(writer),
-        RetryPolicy::NEVER,
-    );
-    let unrecorded = client(
-        Scripted::new([Ok(leaking())]).backend(),
-        Recording::Off,
-        RetryPolicy::NEVER,
-    );
+    let recorded =
+        client(Scripted::new([Ok(leaking())]).backend(), Recording::To(writer), RetryPolicy::NEVER);
+    let unrecorded = client(Scripted::new([Ok(leaking())]).backend(), Recording::Off, RetryPolicy::NEVER);
     for client in [&recorded, &unrecorded] {
         let result = client.call(ask("x")).await.unwrap();
-        assert!(
-            result.raw_response.starts_with("use [secret:"),
-            "{}",
-            result.raw_response
-        );
+        assert!(result.raw_response.starts_with("use [secret:"), "{}", result.raw_response);
         assert!(!serde_json::to_string(&result).unwrap().contains(&token()));
         assert_eq!(result.extensions["redactions"], 2);
     }

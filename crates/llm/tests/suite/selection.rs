@@ -20,29 +20,18 @@ fn names_are_unique_and_every_provider_says_what_it_is() {
 fn no_provider_and_an_unknown_one_are_told_apart() {
     let error = provider("").err().unwrap();
     assert!(matches!(error, LlmError::Misconfiguration(_)));
-    assert!(
-        error.to_string().contains("LLM provider must be specified"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("LLM provider must be specified"), "{error}");
     let error = provider("nobody\u{1b}[2J").err().unwrap();
     assert!(matches!(error, LlmError::Unsupported(_)));
-    assert!(
-        error.to_string().contains("claude-cli, gateway, replay"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("claude-cli, gateway, replay"), "{error}");
     assert!(!error.to_string().contains('\u{1b}'));
 }
 
 #[test]
 fn a_missing_or_empty_key_is_found_before_anything_runs() {
-    let settings = ProviderSettings {
-        api_key_env: Some("MY_KEY".to_owned()),
-        ..ProviderSettings::default()
-    };
+    let settings = ProviderSettings { api_key_env: Some("MY_KEY".to_owned()), ..ProviderSettings::default() };
     for variables in [&[][..], &[("MY_KEY", "")], &[("MY_KEY", "  ")]] {
-        let error = construct("gateway", &settings, &context(variables))
-            .err()
-            .unwrap();
+        let error = construct("gateway", &settings, &context(variables)).err().unwrap();
         assert!(matches!(error, LlmError::Misconfiguration(_)));
         assert!(error.to_string().contains("MY_KEY"), "{error}");
     }
@@ -52,10 +41,7 @@ fn a_missing_or_empty_key_is_found_before_anything_runs() {
 #[test]
 fn a_base_url_that_is_none_is_refused_and_one_with_a_password_is_not_shown() {
     for bad in ["here", "ftp://x/", "http://user:pass-0123@host/v1", "file:///etc"] {
-        let settings = ProviderSettings {
-            base_url: Some(bad.to_owned()),
-            ..ProviderSettings::default()
-        };
+        let settings = ProviderSettings { base_url: Some(bad.to_owned()), ..ProviderSettings::default() };
         let error = construct("gateway", &settings, &context(&[])).err().unwrap();
         assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");
         assert!(!format!("{error}{error:?}").contains("pass-0123"));
@@ -72,19 +58,14 @@ async fn the_environment_names_the_gateway_before_the_file_does() {
     let context = context(&[("CRUCIBLE_GATEWAY_BASE_URL", server.base_url().as_str())]);
     let backend = construct("gateway", &settings, &context).unwrap();
     assert_eq!(backend.default_model(), "gpt-oss-20b");
-    assert_eq!(
-        backend.invoke(ask("x")).await.unwrap().raw_response,
-        "from the environment"
-    );
+    assert_eq!(backend.invoke(ask("x")).await.unwrap().raw_response, "from the environment");
     assert_eq!(server.requests()[0].body["model"], "gpt-oss-20b");
 }
 
 #[test]
 fn a_missing_program_lists_the_places_searched() {
     let context = context(&[("PATH", "/nowhere/one:/nowhere/two")]);
-    let error = construct("claude-cli", &ProviderSettings::default(), &context)
-        .err()
-        .unwrap();
+    let error = construct("claude-cli", &ProviderSettings::default(), &context).err().unwrap();
     assert!(matches!(error, LlmError::Misconfiguration(_)));
     let text = error.to_string();
     assert!(
@@ -103,10 +84,7 @@ fn a_program_that_is_none_is_named_for_what_it_is() {
         (plain, "it is not executable"),
         (dir.path().join("gone"), "there is no such file"),
     ] {
-        let settings = ProviderSettings {
-            program: Some(program),
-            ..ProviderSettings::default()
-        };
+        let settings = ProviderSettings { program: Some(program), ..ProviderSettings::default() };
         let error = construct("claude-cli", &settings, &context(&[])).err().unwrap();
         assert!(error.to_string().contains(problem), "{error}");
     }
@@ -114,9 +92,7 @@ fn a_program_that_is_none_is_named_for_what_it_is() {
 
 #[test]
 fn a_recording_must_be_named_and_be_there() {
-    let error = construct("replay", &ProviderSettings::default(), &context(&[]))
-        .err()
-        .unwrap();
+    let error = construct("replay", &ProviderSettings::default(), &context(&[])).err().unwrap();
     assert!(error.to_string().contains("no recording is named"), "{error}");
     let settings = ProviderSettings {
         cassette: Some(PathBuf::from("/nowhere/x.jsonl").into()),

@@ -17,16 +17,11 @@ use crucible_model::{EditFormat, PromptBuilder, Untrusted};
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 
-pub(crate) const NO_LIMITS: BudgetLimits = BudgetLimits {
-    calls: Limit::Unlimited,
-    tokens: Limit::Unlimited,
-    micro_dollars: Limit::Unlimited,
-};
+pub(crate) const NO_LIMITS: BudgetLimits =
+    BudgetLimits { calls: Limit::Unlimited, tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited };
 
-pub(crate) const CAPABILITIES: Capabilities = Capabilities {
-    edit_format: EditFormat::SearchReplace,
-    structured_output: StructuredOutput::JsonMode,
-};
+pub(crate) const CAPABILITIES: Capabilities =
+    Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::JsonMode };
 
 /// A request about this text.
 pub(crate) fn ask(text: &str) -> LlmInvocation {
@@ -116,10 +111,7 @@ pub(crate) struct Scripted {
 
 impl Scripted {
     pub(crate) fn new(script: impl IntoIterator<Item = Result<LlmResult, LlmError>>) -> Arc<Self> {
-        Arc::new(Self {
-            script: Mutex::new(script.into_iter().collect()),
-            ..Self::default()
-        })
+        Arc::new(Self { script: Mutex::new(script.into_iter().collect()), ..Self::default() })
     }
 
     pub(crate) fn calls(&self) -> u64 {
@@ -132,10 +124,7 @@ impl Scripted {
             default_model: "m".to_owned(),
             max_output_tokens: 100,
             capabilities: CAPABILITIES,
-            speaker: Speaker {
-                provider: "scripted".to_owned(),
-                model: "m".to_owned(),
-            },
+            speaker: Speaker { provider: "scripted".to_owned(), model: "m".to_owned() },
             origin: Origin::Live,
             inner: Box::new(Shared(Arc::clone(self))),
         })
@@ -151,11 +140,6 @@ impl LlmBackend for Shared {
         self.0.calls.fetch_add(1, Ordering::SeqCst);
         self.0.timeouts.lock().unwrap().push(inv.timeout);
         tokio::task::yield_now().await;
-        self.0
-            .script
-            .lock()
-            .unwrap()
-            .pop_front()
-            .unwrap_or_else(|| Ok(answer("more")))
+        self.0.script.lock().unwrap().pop_front().unwrap_or_else(|| Ok(answer("more")))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::pack::{OmittedReason, Omitted, PackedFile};
+use crate::pack::{Omitted, OmittedReason, PackedFile};
 
 use super::Refusal;
 
@@ -46,20 +46,15 @@ impl Tally {
             for row in omitted {
                 *counts.entry(row.reason).or_default() += 1;
             }
-            let counts: Vec<String> = counts
-                .iter()
-                .map(|(reason, count)| format!("{count} {}", reason.as_str()))
-                .collect();
+            let counts: Vec<String> =
+                counts.iter().map(|(reason, count)| format!("{count} {}", reason.as_str())).collect();
             text.push_str(&format!("{} omitted: {}.", omitted.len(), counts.join(", ")));
         }
         for detail in &self.details {
             text.push_str(&format!(" {detail}."));
         }
         if self.unexplained > 0 {
-            text.push_str(&format!(
-                " {} more were omitted for reasons of this kind.",
-                self.unexplained
-            ));
+            text.push_str(&format!(" {} more were omitted for reasons of this kind.", self.unexplained));
         }
         if self.already_mandatory > 0 {
             text.push_str(&format!(

@@ -65,15 +65,9 @@ impl FileClass {
 pub(super) fn core_name(path: &RepoPath) -> String {
     let name = path.file_name().to_ascii_lowercase();
     let stem = name.split('.').next().unwrap_or_default();
-    let stem = stem
-        .strip_prefix("test_")
-        .or_else(|| stem.strip_prefix("test-"))
-        .unwrap_or(stem);
+    let stem = stem.strip_prefix("test_").or_else(|| stem.strip_prefix("test-")).unwrap_or(stem);
     let endings = ["_test", "_tests", "-test", "_spec"];
-    let stem = endings
-        .iter()
-        .find_map(|ending| stem.strip_suffix(ending))
-        .unwrap_or(stem);
+    let stem = endings.iter().find_map(|ending| stem.strip_suffix(ending)).unwrap_or(stem);
     stem.to_owned()
 }
 
@@ -150,15 +144,8 @@ const BINARY_EXTENSIONS: &[&str] = &[
 
 const DOCUMENT_EXTENSIONS: &[&str] = &["adoc", "markdown", "md", "rst", "txt"];
 
-const DOCUMENT_NAMES: &[&str] = &[
-    "authors",
-    "changelog",
-    "copying",
-    "license",
-    "licence",
-    "notice",
-    "readme",
-];
+const DOCUMENT_NAMES: &[&str] =
+    &["authors", "changelog", "copying", "license", "licence", "notice", "readme"];
 
 const TEST_DIRECTORIES: &[&str] = &["__tests__", "spec", "specs", "test", "testing", "tests"];
 
@@ -181,14 +168,8 @@ fn is_test(path: &RepoPath, name: &str) -> bool {
     name.starts_with("test_")
         || matches!(stem, "conftest" | "test" | "tests")
         || [".test.", ".spec."].iter().any(|infix| name.contains(infix))
-        || ["_test", "_tests", "_spec"]
-            .iter()
-            .any(|ending| stem.ends_with(ending))
-        || segments.any(|segment| {
-            TEST_DIRECTORIES
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(segment))
-        })
+        || ["_test", "_tests", "_spec"].iter().any(|ending| stem.ends_with(ending))
+        || segments.any(|segment| TEST_DIRECTORIES.iter().any(|known| known.eq_ignore_ascii_case(segment)))
 }
 
 #[cfg(test)]
@@ -221,13 +202,9 @@ mod tests {
 
     #[test]
     fn tests_share_the_name_of_what_they_test() {
-        for path in [
-            "src/parser.rs",
-            "tests/test_parser.py",
-            "parser_test.go",
-            "a/parser.spec.ts",
-            "tests/parser.rs",
-        ] {
+        for path in
+            ["src/parser.rs", "tests/test_parser.py", "parser_test.go", "a/parser.spec.ts", "tests/parser.rs"]
+        {
             assert_eq!(core_name(&path.parse().unwrap()), "parser", "{path}");
         }
     }

@@ -115,11 +115,7 @@ impl Goal {
             .build(patterns.iter().map(|pattern| &pattern.text))
             .ok()
             .filter(|_| !patterns.is_empty());
-        Self {
-            patterns,
-            mentions,
-            automaton,
-        }
+        Self { patterns, mentions, automaton }
     }
 
     /// Looks at one file. `text` is its content or the beginning of it, where the caller has read it; at most
@@ -129,16 +125,8 @@ impl Goal {
     pub fn look_at(&self, path: RepoPath, size: u64, text: Option<&[u8]>) -> Candidate {
         let text = text.unwrap_or_default();
         let binary = memchr::memchr(0, &text[..text.len().min(BINARY_PROBE)]).is_some();
-        let class = if binary {
-            FileClass::Generated
-        } else {
-            FileClass::of(&path)
-        };
-        let text_hits = if binary {
-            Vec::new()
-        } else {
-            self.search(&text[..text.len().min(MAX_TEXT)])
-        };
+        let class = if binary { FileClass::Generated } else { FileClass::of(&path) };
+        let text_hits = if binary { Vec::new() } else { self.search(&text[..text.len().min(MAX_TEXT)]) };
         Candidate {
             mention_points: self.mention_points(&path),
             name_hits: self.name_hits(&path),
@@ -193,15 +181,9 @@ impl Goal {
         let of = |mention: &String| {
             if path == *mention {
                 2000
-            } else if path
-                .strip_suffix(mention.as_str())
-                .is_some_and(|before| before.ends_with('/'))
-            {
+            } else if path.strip_suffix(mention.as_str()).is_some_and(|before| before.ends_with('/')) {
                 1500
-            } else if path
-                .strip_prefix(mention.as_str())
-                .is_some_and(|after| after.starts_with('/'))
-            {
+            } else if path.strip_prefix(mention.as_str()).is_some_and(|after| after.starts_with('/')) {
                 200
             } else {
                 0
@@ -262,11 +244,7 @@ impl Goal {
                     hit.count += 1;
                     hit.definitions += defined;
                 }
-                None => hits.push(TextHit {
-                    pattern,
-                    count: 1,
-                    definitions: defined,
-                }),
+                None => hits.push(TextHit { pattern, count: 1, definitions: defined }),
             }
         }
         hits.sort_unstable_by_key(|hit| hit.pattern);

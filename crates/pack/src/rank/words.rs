@@ -124,10 +124,7 @@ pub(super) fn related(one: &str, other: &str) -> bool {
 /// need not be right about English, only the same for both sides.
 fn stem(word: &str) -> &str {
     const ENDINGS: [&str; 9] = ["ings", "ing", "ers", "er", "ed", "es", "or", "s", "e"];
-    ENDINGS
-        .iter()
-        .find_map(|ending| word.strip_suffix(ending).filter(|rest| rest.len() >= 3))
-        .unwrap_or(word)
+    ENDINGS.iter().find_map(|ending| word.strip_suffix(ending).filter(|rest| rest.len() >= 3)).unwrap_or(word)
 }
 
 fn flush(word: &mut String, words: &mut Vec<String>) {
@@ -147,10 +144,7 @@ mod tests {
 
     #[test]
     fn names_fall_into_words() {
-        assert_eq!(
-            split("parseHTTPHeader2Fast"),
-            ["parse", "http", "header2", "fast"]
-        );
+        assert_eq!(split("parseHTTPHeader2Fast"), ["parse", "http", "header2", "fast"]);
         assert_eq!(split("parse_header-now.rs"), ["parse", "header", "now", "rs"]);
         assert_eq!(split("___"), Vec::<String>::new());
     }

@@ -31,10 +31,7 @@ pub(crate) struct Fake {
 impl Fake {
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let node = |(path, text): &(&str, &str)| ((*path).to_owned(), Node::File(text.as_bytes().to_vec()));
-        Self {
-            nodes: files.iter().map(node).collect(),
-            ..Self::default()
-        }
+        Self { nodes: files.iter().map(node).collect(), ..Self::default() }
     }
 
     pub(crate) fn with(mut self, path: &str, node: Node) -> Self {
@@ -47,14 +44,11 @@ impl Source for Fake {
     fn entry(&self, path: &RepoPath) -> Entry {
         match self.nodes.get(path.as_str()) {
             None => Entry::Missing,
-            Some(Node::File(bytes)) => Entry::File {
-                size: bytes.len() as u64,
-            },
+            Some(Node::File(bytes)) => Entry::File { size: bytes.len() as u64 },
             Some(Node::Huge(size)) => Entry::File { size: *size },
-            Some(Node::Link { to, content }) => Entry::Linked {
-                to: to.parse().unwrap(),
-                size: content.len() as u64,
-            },
+            Some(Node::Link { to, content }) => {
+                Entry::Linked { to: to.parse().unwrap(), size: content.len() as u64 }
+            }
             Some(Node::Outward) => Entry::LeavesRepository,
             Some(Node::Directory) => Entry::NotAFile,
             Some(Node::Unreadable) => Entry::File { size: 10 },
@@ -67,10 +61,7 @@ impl Source for Fake {
             Node::File(bytes) | Node::Link { content: bytes, .. } => bytes[..bytes.len().min(max)].to_vec(),
             Node::Huge(size) => vec![b'x'; max.min(usize::try_from(*size).unwrap())],
             _ => {
-                return Err(SourceError {
-                    path: path.clone(),
-                    problem: "permission denied".to_owned(),
-                });
+                return Err(SourceError { path: path.clone(), problem: "permission denied".to_owned() });
             }
         };
         self.bytes_read.set(self.bytes_read.get() + bytes.len() as u64);
@@ -86,20 +77,12 @@ impl Source for Fake {
 }
 
 pub(crate) fn full(path: &str) -> Need {
-    Need {
-        path: path.to_owned(),
-        mode: Mode::Full,
-        line_ranges: Vec::new(),
-    }
+    Need { path: path.to_owned(), mode: Mode::Full, line_ranges: Vec::new() }
 }
 
 pub(crate) fn lines(path: &str, ranges: &[[u64; 2]]) -> Need {
     let line_ranges = ranges.iter().map(|range| LineRange::from(*range)).collect();
-    Need {
-        path: path.to_owned(),
-        mode: Mode::Snippets,
-        line_ranges,
-    }
+    Need { path: path.to_owned(), mode: Mode::Snippets, line_ranges }
 }
 
 pub(crate) fn request(needs: Vec<Need>, max_files: u64, max_total_bytes: u64) -> FileRequest {
@@ -107,10 +90,7 @@ pub(crate) fn request(needs: Vec<Need>, max_files: u64, max_total_bytes: u64) ->
         schema_version: RequestVersion::V1,
         goal: "g".to_owned(),
         needs,
-        budget: Budget {
-            max_files: FileLimit(max_files),
-            max_total_bytes: ByteLimit(max_total_bytes),
-        },
+        budget: Budget { max_files: FileLimit(max_files), max_total_bytes: ByteLimit(max_total_bytes) },
         reason: "why not".to_owned(),
     }
 }

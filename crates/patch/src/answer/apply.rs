@@ -29,10 +29,7 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
     match proposal {
         Proposal::Edits(edits) => {
             for (number, edit) in (1u64..).zip(edits) {
-                let before = after
-                    .get(&edit.path)
-                    .or_else(|| files.get(&edit.path))
-                    .map(Vec::as_slice);
+                let before = after.get(&edit.path).or_else(|| files.get(&edit.path)).map(Vec::as_slice);
                 let content = apply_edit(edit, number, before)?;
                 after.insert(edit.path.clone(), content);
             }
@@ -53,14 +50,13 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
                 };
                 let before = match source {
                     None => &[][..],
-                    Some(source) => files
-                        .get(source)
-                        .ok_or(AnswerError::UnknownFile { path: source.clone() })?,
+                    Some(source) => {
+                        files.get(source).ok_or(AnswerError::UnknownFile { path: source.clone() })?
+                    }
                 };
-                let content = file.apply_to(before).map_err(|line| AnswerError::DoesNotApply {
-                    path: path.clone(),
-                    line,
-                })?;
+                let content = file
+                    .apply_to(before)
+                    .map_err(|line| AnswerError::DoesNotApply { path: path.clone(), line })?;
                 if file.change != Change::Delete {
                     after.insert(path, content);
                 } else if !content.is_empty() {
@@ -79,15 +75,13 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
             refuse_elided(&edit.path, replace, before.unwrap_or_default())?;
             match before {
                 None if search.trim().is_empty() => Ok(replace.as_bytes().to_vec()),
-                None => Err(AnswerError::UnknownFile {
-                    path: edit.path.clone(),
-                }),
+                None => Err(AnswerError::UnknownFile { path: edit.path.clone() }),
                 Some(before) if search.trim().is_empty() && before.trim_ascii().is_empty() => {
                     Ok(replace.as_bytes().to_vec())
                 }
-                Some(_) if search.trim().is_empty() => Err(AnswerError::EmptySearch {
-                    path: edit.path.clone(),
-                }),
+                Some(_) if search.trim().is_empty() => {
+                    Err(AnswerError::EmptySearch { path: edit.path.clone() })
+                }
                 Some(before) => replaced(&edit.path, number, search, replace, before),
             }
         }
@@ -105,17 +99,11 @@ fn whole(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8
     }
     refuse_elided(path, content, before)?;
     let content = without_path_comment(path, content, before);
-    let (bom, old_text) = before
-        .strip_prefix(BOM)
-        .map_or((&[][..], before), |text| (BOM, text));
+    let (bom, old_text) = before.strip_prefix(BOM).map_or((&[][..], before), |text| (BOM, text));
     let content = content.strip_prefix('\u{feff}').unwrap_or(content);
     let mut out = bom.to_vec();
     let old: Vec<&[u8]> = old_text.split_inclusive(|byte| *byte == b'\n').collect();
-    let new: Vec<&[u8]> = content
-        .as_bytes()
-        .split_inclusive(|byte| *byte == b'\n')
-        .map(bare)
-        .collect();
+    let new: Vec<&[u8]> = content.as_bytes().split_inclusive(|byte| *byte == b'\n').map(bare).collect();
     match Ends::of(&old) {
         Ends::Lf => out.extend_from_slice(content.as_bytes()),
         Ends::CrLf => new.iter().for_each(|line| push(&mut out, line, b"\r\n")),
@@ -126,25 +114,17 @@ fn whole(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8
                 match op {
                     DiffOp::Equal { old_index, len, .. } => {
                         old.iter().skip(old_index).take(len).for_each(|line| {
-                            let end = if line.ends_with(b"\n") {
-                                &line[bare(line).len()..]
-                            } else {
-                                most
-                            };
+                            let end = if line.ends_with(b"\n") { &line[bare(line).len()..] } else { most };
                             push(&mut out, bare(line), end);
                         });
                     }
-                    other => new[other.new_range()]
-                        .iter()
-                        .for_each(|line| push(&mut out, line, most)),
+                    other => new[other.new_range()].iter().for_each(|line| push(&mut out, line, most)),
                 }
             }
         }
     }
     if !old_text.is_empty() && !old_text.ends_with(b"\n") {
-        let kept = out
-            .strip_suffix(b"\n")
-            .map(|text| text.strip_suffix(b"\r").unwrap_or(text).len());
+        let kept = out.strip_suffix(b"\n").map(|text| text.strip_suffix(b"\r").unwrap_or(text).len());
         out.truncate(kept.unwrap_or(out.len()));
     }
     Ok(out)
@@ -164,9 +144,7 @@ impl Ends {
         match crlf {
             0 => Self::Lf,
             all if all == ended => Self::CrLf,
-            some => Self::Mixed {
-                most: if some * 2 > ended { b"\r\n" } else { b"\n" },
-            },
+            some => Self::Mixed { most: if some * 2 > ended { b"\r\n" } else { b"\n" } },
         }
     }
 }
@@ -191,11 +169,7 @@ fn without_path_comment<'a>(path: &RepoPath, content: &'a str, before: &[u8]) ->
     };
     let first_before = before.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let was_there = first_before.trim_ascii() == first.trim_ascii().as_bytes();
-    if name::is_path_comment(first, path) && !was_there {
-        rest
-    } else {
-        content
-    }
+    if name::is_path_comment(first, path) && !was_there { rest } else { content }
 }
 
 /// Refuses a comment such as `// ... existing code ...` that the file did not hold before.
@@ -224,19 +198,11 @@ fn refuse_elided(path: &RepoPath, content: &str, before: &[u8]) -> Result<(), An
         if !WORDS.iter().any(|word| lower.contains(word)) {
             continue;
         }
-        let known = known.get_or_insert_with(|| {
-            before
-                .split(|byte| *byte == b'\n')
-                .map(<[u8]>::trim_ascii)
-                .collect()
-        });
+        let known = known
+            .get_or_insert_with(|| before.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).collect());
         if !known.contains(trimmed.as_bytes()) {
             let text = trimmed.chars().take(80).collect();
-            return Err(AnswerError::Elided {
-                path: path.clone(),
-                line,
-                text,
-            });
+            return Err(AnswerError::Elided { path: path.clone(), line, text });
         }
     }
     Ok(())
@@ -265,19 +231,12 @@ fn replaced(
             path: path.clone(),
             edit: number,
             matches: places.len() as u64,
-            nearest: if places.is_empty() {
-                nearest(&file, &wanted)
-            } else {
-                String::new()
-            },
+            nearest: if places.is_empty() { nearest(&file, &wanted) } else { String::new() },
         });
     };
     let end = start + wanted.len();
     let matched = file.get(start..end).unwrap_or_default();
-    let like = matched
-        .iter()
-        .chain(file.first())
-        .find(|line| line.ends_with(b"\n"));
+    let like = matched.iter().chain(file.first()).find(|line| line.ends_with(b"\n"));
     let line_end: &[u8] = like.map_or(b"\n", |line| &line[bare(line).len()..]);
     let mut out = file.get(..start).unwrap_or_default().concat();
     for line in replace.as_bytes().split_inclusive(|byte| *byte == b'\n') {
@@ -326,31 +285,18 @@ fn nearest(file: &[&[u8]], wanted: &[&[u8]]) -> String {
         places.entry(line.trim_ascii()).or_default().push(at);
     }
     let mut votes: BTreeMap<usize, u64> = BTreeMap::new();
-    for (offset, line) in wanted
-        .iter()
-        .enumerate()
-        .filter(|(_, line)| !line.trim_ascii().is_empty())
-    {
-        for at in places
-            .get(line.trim_ascii())
-            .filter(|places| places.len() <= MAX_PLACES)
-            .into_iter()
-            .flatten()
+    for (offset, line) in wanted.iter().enumerate().filter(|(_, line)| !line.trim_ascii().is_empty()) {
+        for at in
+            places.get(line.trim_ascii()).filter(|places| places.len() <= MAX_PLACES).into_iter().flatten()
         {
             *votes.entry(at.saturating_sub(offset)).or_default() += 1;
         }
     }
-    let Some((start, _)) = votes
-        .iter()
-        .max_by_key(|(start, votes)| (**votes, std::cmp::Reverse(**start)))
+    let Some((start, _)) = votes.iter().max_by_key(|(start, votes)| (**votes, std::cmp::Reverse(**start)))
     else {
         return String::new();
     };
-    let shown = file
-        .iter()
-        .enumerate()
-        .skip(*start)
-        .take(wanted.len().clamp(1, MAX_SHOWN));
+    let shown = file.iter().enumerate().skip(*start).take(wanted.len().clamp(1, MAX_SHOWN));
     shown
         .map(|(at, line)| {
             let text: String = String::from_utf8_lossy(bare(line)).chars().take(160).collect();

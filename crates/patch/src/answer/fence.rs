@@ -38,11 +38,7 @@ impl<'a> Fence<'a> {
         let info = inner.trim_start_matches(mark);
         let length = inner.len() - info.len();
         let is_fence = length >= 3 && text.len() - inner.len() <= 3 && !(mark == '`' && info.contains('`'));
-        is_fence.then_some(Self {
-            mark,
-            length,
-            info: info.trim(),
-        })
+        is_fence.then_some(Self { mark, length, info: info.trim() })
     }
 
     fn closes(self, open: Fence<'_>) -> bool {
@@ -90,9 +86,5 @@ pub(super) fn blocks(text: &str) -> Result<Vec<Block<'_>>, AnswerError> {
             (Some(_), _) => {}
         }
     }
-    if open.is_empty() {
-        Ok(blocks)
-    } else {
-        Err(AnswerError::UnclosedFence { line: opened_at })
-    }
+    if open.is_empty() { Ok(blocks) } else { Err(AnswerError::UnclosedFence { line: opened_at }) }
 }

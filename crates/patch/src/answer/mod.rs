@@ -68,10 +68,7 @@ pub fn read_answer(
 ) -> Result<Proposal, AnswerError> {
     let text = answer.as_str();
     if text.len() as u64 > MAX_ANSWER_BYTES {
-        return Err(AnswerError::TooLarge {
-            bytes: text.len() as u64,
-            limit: MAX_ANSWER_BYTES,
-        });
+        return Err(AnswerError::TooLarge { bytes: text.len() as u64, limit: MAX_ANSWER_BYTES });
     }
     if text.trim().is_empty() {
         return Err(AnswerError::Empty);

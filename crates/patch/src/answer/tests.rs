@@ -38,10 +38,7 @@ fn search_replace(answer: &str, expected: &[&str]) -> Vec<String> {
 }
 
 fn files(pairs: &[(&str, &str)]) -> BTreeMap<RepoPath, Vec<u8>> {
-    pairs
-        .iter()
-        .map(|(name, text)| (path(name), text.as_bytes().to_vec()))
-        .collect()
+    pairs.iter().map(|(name, text)| (path(name), text.as_bytes().to_vec())).collect()
 }
 
 /// The content of `a.rs` after applying the answer to `before`, or the code of the error.
@@ -69,66 +66,32 @@ fn a_file_is_named_in_any_of_the_usual_ways() {
         "```rust title=\"src/a.rs\"\nx\n```",
         "Path: ./src/a.rs\r\n```rust\r\nx\r\n```",
     ] {
-        assert_eq!(
-            whole(answer, &["src/b.rs", "src/a.rs"]),
-            ["src/a.rs=x\n"],
-            "{answer}"
-        );
+        assert_eq!(whole(answer, &["src/b.rs", "src/a.rs"]), ["src/a.rs=x\n"], "{answer}");
         assert_eq!(whole(answer, &[]), ["src/a.rs=x\n"], "{answer}");
     }
-    assert_eq!(
-        whole("Here is the new `src/a.rs` for you:\n```\nx\n```", &["src/a.rs"]),
-        ["src/a.rs=x\n"]
-    );
-    assert_eq!(
-        whole("Makefile:\n```\nx\n```", &["Makefile", "b"]),
-        ["Makefile=x\n"]
-    );
+    assert_eq!(whole("Here is the new `src/a.rs` for you:\n```\nx\n```", &["src/a.rs"]), ["src/a.rs=x\n"]);
+    assert_eq!(whole("Makefile:\n```\nx\n```", &["Makefile", "b"]), ["Makefile=x\n"]);
     assert_eq!(whole("FILE: a b/c d\n```\nx\n```", &[]), ["a b/c d=x\n"]);
-    assert_eq!(
-        whole("```rust\n// FILE: src/a.rs\nx\n```", &["q", "r"]),
-        ["src/a.rs=// FILE: src/a.rs\nx\n"]
-    );
+    assert_eq!(whole("```rust\n// FILE: src/a.rs\nx\n```", &["q", "r"]), ["src/a.rs=// FILE: src/a.rs\nx\n"]);
 }
 
 #[test]
 fn a_single_block_without_a_name_needs_a_single_expected_file() {
     assert_eq!(whole("Fixed:\n```rust\nx\n```", &["a.rs"]), ["a.rs=x\n"]);
-    assert_eq!(
-        whole("Fixed:\n```rust\nx\n```", &["a.rs", "b.rs"]),
-        ["answer-no-path"]
-    );
+    assert_eq!(whole("Fixed:\n```rust\nx\n```", &["a.rs", "b.rs"]), ["answer-no-path"]);
     assert_eq!(whole("Fixed:\n```rust\nx\n```", &[]), ["answer-no-path"]);
-    assert_eq!(
-        whole("```rust\nx\n```\n```rust\ny\n```", &["a.rs"]),
-        ["answer-no-path"]
-    );
-    assert_eq!(
-        whole("```rust\nx\n```\nRun:\n```sh\ncargo test\n```", &["a.rs"]),
-        ["a.rs=x\n"]
-    );
-    assert_eq!(
-        whole("FILE: a.rs\n```\nx\n```\nRun:\n```\ncargo test\n```", &["a.rs"]),
-        ["a.rs=x\n"]
-    );
+    assert_eq!(whole("```rust\nx\n```\n```rust\ny\n```", &["a.rs"]), ["answer-no-path"]);
+    assert_eq!(whole("```rust\nx\n```\nRun:\n```sh\ncargo test\n```", &["a.rs"]), ["a.rs=x\n"]);
+    assert_eq!(whole("FILE: a.rs\n```\nx\n```\nRun:\n```\ncargo test\n```", &["a.rs"]), ["a.rs=x\n"]);
 }
 
 #[test]
 fn several_files_and_repeated_ones() {
     let two = "FILE: a.rs\n```\nx\n```\nFILE: b.rs\n```\ny\n```";
     assert_eq!(whole(two, &["a.rs"]), ["a.rs=x\n", "b.rs=y\n"]);
-    assert_eq!(
-        whole("FILE: a.rs\n```\nx\n```\nFILE: a.rs\n```\nx\n```", &[]),
-        ["a.rs=x\n"]
-    );
-    assert_eq!(
-        whole("FILE: a.rs\n```\nx\n```\nFILE: a.rs\n```\ny\n```", &[]),
-        ["answer-two-answers"]
-    );
-    assert_eq!(
-        whole("FILE: a.rs\n```b.rs\nx\n```", &[]),
-        ["answer-paths-disagree"]
-    );
+    assert_eq!(whole("FILE: a.rs\n```\nx\n```\nFILE: a.rs\n```\nx\n```", &[]), ["a.rs=x\n"]);
+    assert_eq!(whole("FILE: a.rs\n```\nx\n```\nFILE: a.rs\n```\ny\n```", &[]), ["answer-two-answers"]);
+    assert_eq!(whole("FILE: a.rs\n```b.rs\nx\n```", &[]), ["answer-paths-disagree"]);
 }
 
 #[test]
@@ -140,10 +103,7 @@ fn nested_fences_are_part_of_the_file() {
     let bare = "FILE: R.md\n```md\nUse:\n```\nx\n```\nEnd\n```\n";
     assert_eq!(whole(bare, &[]), ["answer-ambiguous-fence"]);
     let doc = "FILE: a.rs\n```rust\n/// ```\n/// x\n/// ```\n    ```\nfn a() {}\n```";
-    assert_eq!(
-        whole(doc, &[]),
-        ["a.rs=/// ```\n/// x\n/// ```\n    ```\nfn a() {}\n"]
-    );
+    assert_eq!(whole(doc, &[]), ["a.rs=/// ```\n/// x\n/// ```\n    ```\nfn a() {}\n"]);
 }
 
 #[test]
@@ -151,41 +111,16 @@ fn what_is_no_whole_file_is_refused() {
     assert_eq!(whole("", &["a.rs"]), ["answer-empty"]);
     assert_eq!(whole(" \n\t\n", &["a.rs"]), ["answer-empty"]);
     assert_eq!(whole("I cannot do that.", &["a.rs"]), ["answer-no-edit"]);
-    assert_eq!(
-        whole(&"x".repeat(MAX_ANSWER_BYTES as usize + 1), &["a.rs"]),
-        ["answer-too-large"]
-    );
-    assert_eq!(
-        whole("FILE: a.rs\n```rust\nfn a() {\n", &["a.rs"]),
-        ["answer-unclosed-fence"]
-    );
+    assert_eq!(whole(&"x".repeat(MAX_ANSWER_BYTES as usize + 1), &["a.rs"]), ["answer-too-large"]);
+    assert_eq!(whole("FILE: a.rs\n```rust\nfn a() {\n", &["a.rs"]), ["answer-unclosed-fence"]);
     assert_eq!(
         whole("FILE: a.rs\n```rust\nx\nFILE: b.rs\n```rust\ny\n```\n", &["a.rs"]),
         ["answer-unclosed-fence"]
     );
-    for bad in [
-        "../x",
-        "/etc/passwd",
-        ".git/hooks/pre-commit",
-        "a//b",
-        "C:\\x",
-        "a/../../x",
-    ] {
-        assert_eq!(
-            whole(&format!("FILE: {bad}\n```\nx\n```"), &["a.rs"]),
-            ["answer-bad-path"],
-            "{bad}"
-        );
-        assert_eq!(
-            whole(&format!("### {bad}\n```\nx\n```"), &["a.rs"]),
-            ["answer-bad-path"],
-            "{bad}"
-        );
-        assert_eq!(
-            whole(&format!("```rust:{bad}\nx\n```"), &["a.rs"]),
-            ["answer-bad-path"],
-            "{bad}"
-        );
+    for bad in ["../x", "/etc/passwd", ".git/hooks/pre-commit", "a//b", "C:\\x", "a/../../x"] {
+        assert_eq!(whole(&format!("FILE: {bad}\n```\nx\n```"), &["a.rs"]), ["answer-bad-path"], "{bad}");
+        assert_eq!(whole(&format!("### {bad}\n```\nx\n```"), &["a.rs"]), ["answer-bad-path"], "{bad}");
+        assert_eq!(whole(&format!("```rust:{bad}\nx\n```"), &["a.rs"]), ["answer-bad-path"], "{bad}");
     }
     let diff = "```diff\n--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-x\n+y\n```";
     assert_eq!(whole(diff, &["a.rs"]), ["answer-wrong-format"]);
@@ -196,35 +131,14 @@ fn what_is_no_whole_file_is_refused() {
 #[test]
 fn search_and_replace_blocks_are_read() {
     let block = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n";
-    assert_eq!(
-        search_replace(&format!("src/a.rs\n{block}"), &[]),
-        ["src/a.rs=x\n|y\n"]
-    );
-    assert_eq!(
-        search_replace(&format!("FILE: src/a.rs\n```rust\n{block}```\n"), &[]),
-        ["src/a.rs=x\n|y\n"]
-    );
-    assert_eq!(
-        search_replace(&format!("```rust\nsrc/a.rs\n{block}```\n"), &[]),
-        ["src/a.rs=x\n|y\n"]
-    );
-    assert_eq!(
-        search_replace(&format!("```rust:src/a.rs\n{block}```\n"), &[]),
-        ["src/a.rs=x\n|y\n"]
-    );
-    assert_eq!(
-        search_replace(&format!("Change this:\n{block}"), &["a.rs"]),
-        ["a.rs=x\n|y\n"]
-    );
-    assert_eq!(
-        search_replace(&format!("Change this:\n{block}"), &["a.rs", "b.rs"]),
-        ["answer-no-path"]
-    );
+    assert_eq!(search_replace(&format!("src/a.rs\n{block}"), &[]), ["src/a.rs=x\n|y\n"]);
+    assert_eq!(search_replace(&format!("FILE: src/a.rs\n```rust\n{block}```\n"), &[]), ["src/a.rs=x\n|y\n"]);
+    assert_eq!(search_replace(&format!("```rust\nsrc/a.rs\n{block}```\n"), &[]), ["src/a.rs=x\n|y\n"]);
+    assert_eq!(search_replace(&format!("```rust:src/a.rs\n{block}```\n"), &[]), ["src/a.rs=x\n|y\n"]);
+    assert_eq!(search_replace(&format!("Change this:\n{block}"), &["a.rs"]), ["a.rs=x\n|y\n"]);
+    assert_eq!(search_replace(&format!("Change this:\n{block}"), &["a.rs", "b.rs"]), ["answer-no-path"]);
     let twice = format!("`a.rs`\n{block}and\n{block}b.rs\n{block}");
-    assert_eq!(
-        search_replace(&twice, &["a.rs", "b.rs"]),
-        ["a.rs=x\n|y\n", "a.rs=x\n|y\n", "b.rs=x\n|y\n"]
-    );
+    assert_eq!(search_replace(&twice, &["a.rs", "b.rs"]), ["a.rs=x\n|y\n", "a.rs=x\n|y\n", "b.rs=x\n|y\n"]);
     let deletion = "a.rs\n<<<<<<< SEARCH\nx\n=======\n>>>>>>> REPLACE\n";
     assert_eq!(search_replace(deletion, &[]), ["a.rs=x\n|"]);
 }
@@ -239,18 +153,11 @@ fn broken_blocks_are_refused() {
         "a.rs\n<<<<<<< SEARCH\nx\n<<<<<<< SEARCH\n=======\ny\n>>>>>>> REPLACE\n",
         ">>>>>>> REPLACE\n",
     ] {
-        assert_eq!(
-            search_replace(broken, &["a.rs"]),
-            ["answer-broken-block"],
-            "{broken}"
-        );
+        assert_eq!(search_replace(broken, &["a.rs"]), ["answer-broken-block"], "{broken}");
     }
     assert_eq!(search_replace("nothing here", &["a.rs"]), ["answer-no-edit"]);
     assert_eq!(
-        search_replace(
-            "../a.rs\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n",
-            &["a.rs"]
-        ),
+        search_replace("../a.rs\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n", &["a.rs"]),
         ["answer-bad-path"]
     );
     let many = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n".repeat(501);
@@ -272,23 +179,11 @@ fn a_diff_stands_alone_or_in_one_fence() {
         assert_eq!(read(&answer), [diff], "{answer}");
     }
     assert_eq!(read(&format!("Here:\n{diff}")), ["answer-text-around-diff"]);
-    assert_eq!(
-        read(&format!("Here:\n```diff\n{diff}```\n")),
-        ["answer-text-around-diff"]
-    );
-    assert_eq!(
-        read(&format!("```diff\n{diff}```\nDone")),
-        ["answer-text-around-diff"]
-    );
-    assert_eq!(
-        read(&format!("```diff\n{diff}```\nor\n```diff\n{diff}```")),
-        ["answer-two-diffs"]
-    );
+    assert_eq!(read(&format!("Here:\n```diff\n{diff}```\n")), ["answer-text-around-diff"]);
+    assert_eq!(read(&format!("```diff\n{diff}```\nDone")), ["answer-text-around-diff"]);
+    assert_eq!(read(&format!("```diff\n{diff}```\nor\n```diff\n{diff}```")), ["answer-two-diffs"]);
     assert_eq!(read("no"), ["answer-no-edit"]);
-    assert_eq!(
-        read("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n"),
-        ["answer-no-edit"]
-    );
+    assert_eq!(read("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n"), ["answer-no-edit"]);
     let crlf = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\r\n+y\r\n";
     assert_eq!(read(crlf), [crlf]);
 }
@@ -307,21 +202,12 @@ fn a_whole_file_keeps_what_a_fence_cannot_say() {
     assert_eq!(whole("one\nthree\r\nfour\r\n"), "one\ntwo\r\n");
     let commented = "FILE: a.rs\n```\n// a.rs\none\n```";
     assert_eq!(applied(EditFormat::WholeFile, commented, "x\n"), "one\n");
-    assert_eq!(
-        applied(EditFormat::WholeFile, commented, "// a.rs\nx\n"),
-        "// a.rs\none\n"
-    );
+    assert_eq!(applied(EditFormat::WholeFile, commented, "// a.rs\nx\n"), "// a.rs\none\n");
     assert_eq!(applied(EditFormat::WholeFile, "FILE: a.rs\n```\n```", "x\n"), "");
     let proposal = read_answer(EditFormat::WholeFile, &Untrusted::new(answer), &[]).unwrap();
     let latin = BTreeMap::from([(path("a.rs"), b"\xe9\n".to_vec())]);
-    assert_eq!(
-        apply(&proposal, &latin),
-        Err(AnswerError::NotText { path: path("a.rs") })
-    );
-    assert_eq!(
-        apply(&proposal, &BTreeMap::new()).unwrap()[&path("a.rs")],
-        b"one\ntwo\n"
-    );
+    assert_eq!(apply(&proposal, &latin), Err(AnswerError::NotText { path: path("a.rs") }));
+    assert_eq!(apply(&proposal, &BTreeMap::new()).unwrap()[&path("a.rs")], b"one\ntwo\n");
 }
 
 #[test]
@@ -333,24 +219,13 @@ fn code_left_out_is_refused() {
         "// ... (other functions)",
     ] {
         let answer = format!("FILE: a.rs\n```\nfn a() {{}}\n{elided}\n```");
-        assert_eq!(
-            applied(EditFormat::WholeFile, &answer, "x\n"),
-            "answer-elided",
-            "{elided}"
-        );
+        assert_eq!(applied(EditFormat::WholeFile, &answer, "x\n"), "answer-elided", "{elided}");
         assert!(applied(EditFormat::WholeFile, &answer, &format!("{}\n", elided.trim())).contains(elided));
     }
-    for fine in [
-        "// and so on ...",
-        "let existing = a..b;",
-        "// the rest of it",
-        "let x = [..., existing];",
-    ] {
+    for fine in ["// and so on ...", "let existing = a..b;", "// the rest of it", "let x = [..., existing];"]
+    {
         let answer = format!("FILE: a.rs\n```\n{fine}\n```");
-        assert_eq!(
-            applied(EditFormat::WholeFile, &answer, "x\n"),
-            format!("{fine}\n")
-        );
+        assert_eq!(applied(EditFormat::WholeFile, &answer, "x\n"), format!("{fine}\n"));
     }
 }
 
@@ -380,33 +255,21 @@ fn a_failed_search_shows_where_it_may_have_been_meant() {
     let answer = "a.rs\n<<<<<<< SEARCH\nfn b() {\n    2\n}\n=======\n>>>>>>> REPLACE\n";
     let proposal = read_answer(EditFormat::SearchReplace, &Untrusted::new(answer), &[]).unwrap();
     let before = files(&[("a.rs", "fn a() {\n    1\n}\nfn b() {\n    3\n}\n")]);
-    let Err(AnswerError::NotOneMatch {
-        matches,
-        nearest,
-        edit,
-        ..
-    }) = apply(&proposal, &before)
-    else {
+    let Err(AnswerError::NotOneMatch { matches, nearest, edit, .. }) = apply(&proposal, &before) else {
         panic!()
     };
     assert_eq!((matches, edit), (0, 1));
     assert_eq!(nearest, "    4 | fn b() {\n    5 |     3\n    6 | }");
     let nowhere = apply(&proposal, &files(&[("a.rs", "x\n")])).unwrap_err();
     assert!(nowhere.to_string().contains("none of these lines"));
-    assert_eq!(
-        apply(&proposal, &BTreeMap::new()),
-        Err(AnswerError::UnknownFile { path: path("a.rs") })
-    );
+    assert_eq!(apply(&proposal, &BTreeMap::new()), Err(AnswerError::UnknownFile { path: path("a.rs") }));
 }
 
 #[test]
 fn edits_of_one_file_build_on_each_other() {
     let answer = "a.rs\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n<<<<<<< SEARCH\nb\n=======\nc\n>>>>>>> REPLACE\n";
     assert_eq!(applied(EditFormat::SearchReplace, answer, "a\n"), "c\n");
-    assert_eq!(
-        applied(EditFormat::SearchReplace, answer, "a\nb\n"),
-        "answer-not-one-match"
-    );
+    assert_eq!(applied(EditFormat::SearchReplace, answer, "a\nb\n"), "answer-not-one-match");
 }
 
 #[test]
@@ -418,23 +281,14 @@ fn a_diff_applies_where_it_says_or_not_at_all() {
     assert_eq!(apply_to("a\n"), "answer-does-not-apply");
     let bare = "diff --git a/a.rs b/a.rs\n--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-b\n+B\n";
     // Without context below, git would move this hunk to the end of the file.
-    assert_eq!(
-        applied(EditFormat::UnifiedDiff, bare, "b\nx\nb\n"),
-        "answer-does-not-apply"
-    );
+    assert_eq!(applied(EditFormat::UnifiedDiff, bare, "b\nx\nb\n"), "answer-does-not-apply");
     let unseen = Proposal::Diff(b"diff --git a/i b/i\nBinary files a/i and b/i differ\n".to_vec());
     assert_eq!(apply(&unseen, &BTreeMap::new()), Ok(BTreeMap::new()));
     let broken = Proposal::Diff(b"no diff".to_vec());
-    assert_eq!(
-        apply(&broken, &BTreeMap::new()).unwrap_err().code().as_str(),
-        "patch-not-git-diff"
-    );
+    assert_eq!(apply(&broken, &BTreeMap::new()).unwrap_err().code().as_str(), "patch-not-git-diff");
     let create = Proposal::Diff(b"diff --git a/a.rs b/a.rs\nnew file mode 100644\n".to_vec());
     assert_eq!(
-        apply(&create, &files(&[("a.rs", "x")]))
-            .unwrap_err()
-            .code()
-            .as_str(),
+        apply(&create, &files(&[("a.rs", "x")])).unwrap_err().code().as_str(),
         "answer-does-not-apply"
     );
     let delete = Proposal::Diff(
@@ -443,30 +297,18 @@ fn a_diff_applies_where_it_says_or_not_at_all() {
     );
     assert_eq!(apply(&delete, &files(&[("a.rs", "x\n")])), Ok(BTreeMap::new()));
     assert_eq!(
-        apply(&delete, &files(&[("a.rs", "x\ny\n")]))
-            .unwrap_err()
-            .code()
-            .as_str(),
+        apply(&delete, &files(&[("a.rs", "x\ny\n")])).unwrap_err().code().as_str(),
         "answer-does-not-apply"
     );
 }
 
 #[test]
 fn hostile_answers_are_read_in_linear_time() {
-    let same = format!(
-        "a.rs\n<<<<<<< SEARCH\n{}b\n=======\n>>>>>>> REPLACE\n",
-        "a\n".repeat(400_000)
-    );
-    assert_eq!(
-        applied(EditFormat::SearchReplace, &same, &"a\n".repeat(500_000)),
-        "answer-not-one-match"
-    );
+    let same = format!("a.rs\n<<<<<<< SEARCH\n{}b\n=======\n>>>>>>> REPLACE\n", "a\n".repeat(400_000));
+    assert_eq!(applied(EditFormat::SearchReplace, &same, &"a\n".repeat(500_000)), "answer-not-one-match");
     let elided = format!("FILE: a.rs\n```\n{}\n```", "// ... existing\n".repeat(100_000));
     let before = format!("{}// ... existing\n", "x\n".repeat(500_000));
-    assert_eq!(
-        applied(EditFormat::WholeFile, &elided, &before).lines().count(),
-        100_001
-    );
+    assert_eq!(applied(EditFormat::WholeFile, &elided, &before).lines().count(), 100_001);
     let fences = "```\n".repeat(500_000);
     assert_eq!(whole(&fences, &["a.rs"]), ["answer-no-path"]);
 }

@@ -8,17 +8,7 @@ use super::fence::{Block, blocks};
 use super::{AnswerError, Edit, EditKind, name, replace};
 
 /// Words behind a fence that say: this is for the shell, or shows what it printed.
-const NOT_A_FILE: [&str; 9] = [
-    "bash",
-    "sh",
-    "shell",
-    "console",
-    "zsh",
-    "text",
-    "txt",
-    "output",
-    "plaintext",
-];
+const NOT_A_FILE: [&str; 9] = ["bash", "sh", "shell", "console", "zsh", "text", "txt", "output", "plaintext"];
 
 /// Reads every block that names a file. Blocks without a name are ignored beside named ones; alone, a single one is
 /// taken for the single expected file.
@@ -56,12 +46,7 @@ pub(super) fn read(text: &str, expected: &[RepoPath]) -> Result<Vec<Edit>, Answe
             None => {}
         }
         contents.insert(path.clone(), block.content);
-        edits.push(Edit {
-            path,
-            kind: EditKind::WholeFile {
-                content: block.content.to_owned(),
-            },
-        });
+        edits.push(Edit { path, kind: EditKind::WholeFile { content: block.content.to_owned() } });
     }
     Ok(edits)
 }
@@ -72,11 +57,9 @@ fn path_of(block: &Block<'_>, expected: &[RepoPath]) -> Result<Option<RepoPath>,
         None => None,
     };
     match (above, name::in_info(block.info, block.line, expected)?) {
-        (Some(first), Some(second)) if first != second => Err(AnswerError::PathsDisagree {
-            line: block.line,
-            first,
-            second,
-        }),
+        (Some(first), Some(second)) if first != second => {
+            Err(AnswerError::PathsDisagree { line: block.line, first, second })
+        }
         (Some(path), _) | (None, Some(path)) => Ok(Some(path)),
         (None, None) => Ok(name::in_first_line(block.content, expected)),
     }
@@ -102,18 +85,12 @@ fn the_only_one<'b, 'a>(
 fn refuse_other_formats(block: &Block<'_>) -> Result<(), AnswerError> {
     for (number, line) in (block.line + 1..).zip(block.content.lines()) {
         if replace::is_search_marker(line) {
-            return Err(AnswerError::WrongFormat {
-                line: number,
-                found: "a search-and-replace block",
-            });
+            return Err(AnswerError::WrongFormat { line: number, found: "a search-and-replace block" });
         }
     }
     let start = block.content.trim_start();
     if block.info == "diff" || start.starts_with("diff --git ") || start.starts_with("--- a/") {
-        return Err(AnswerError::WrongFormat {
-            line: block.line,
-            found: "a diff",
-        });
+        return Err(AnswerError::WrongFormat { line: block.line, found: "a diff" });
     }
     Ok(())
 }

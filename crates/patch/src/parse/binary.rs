@@ -15,12 +15,7 @@ pub(super) fn skip(lines: &mut Lines<'_>) -> Result<(), PatchError> {
 
 fn block(lines: &mut Lines<'_>) -> Result<(), PatchError> {
     let line = lines.number();
-    let bad = |line| {
-        Err(PatchError {
-            line,
-            kind: PatchErrorKind::BadBinary,
-        })
-    };
+    let bad = |line| Err(PatchError { line, kind: PatchErrorKind::BadBinary });
     if !lines.next_header()?.is_some_and(is_block_header) {
         return bad(line);
     }
@@ -35,9 +30,7 @@ fn block(lines: &mut Lines<'_>) -> Result<(), PatchError> {
 }
 
 fn is_block_header(line: &[u8]) -> bool {
-    let size = line
-        .strip_prefix(b"literal ")
-        .or_else(|| line.strip_prefix(b"delta "));
+    let size = line.strip_prefix(b"literal ").or_else(|| line.strip_prefix(b"delta "));
     size.is_some_and(|size| !size.is_empty() && size.len() <= 10 && size.iter().all(u8::is_ascii_digit))
 }
 

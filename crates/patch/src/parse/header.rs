@@ -46,9 +46,8 @@ enum Name {
     Named(Vec<u8>),
 }
 
-const DISAGREE_NAMES: PatchErrorKind = PatchErrorKind::HeadersDisagree {
-    why: "the names in `diff --git` and below are not the same",
-};
+const DISAGREE_NAMES: PatchErrorKind =
+    PatchErrorKind::HeadersDisagree { why: "the names in `diff --git` and below are not the same" };
 
 impl<'a> Headers<'a> {
     /// Reads the `diff --git` line and the headers below it, `---` and `+++` included.
@@ -85,9 +84,7 @@ impl<'a> Headers<'a> {
                 let number = lines.number();
                 let new = lines.next_header()?.and_then(|line| line.strip_prefix(b"+++ "));
                 let why = "`---` is not followed by `+++`";
-                let new = new
-                    .ok_or(PatchErrorKind::HeadersDisagree { why })
-                    .and_then(Name::read);
+                let new = new.ok_or(PatchErrorKind::HeadersDisagree { why }).and_then(Name::read);
                 headers.names = Some((old, new.map_err(|kind| PatchError { line: number, kind })?));
                 continue;
             }
@@ -207,23 +204,14 @@ impl<'a> Headers<'a> {
         if self.similarity == Seen::Yes && matches!(change, Change::Create | Change::Delete) {
             return disagree("a created or deleted file is similar to nothing");
         }
-        Ok(FilePatch {
-            change,
-            path: new,
-            old_mode,
-            new_mode,
-            hunks: Vec::new(),
-            content: Content::Text,
-        })
+        Ok(FilePatch { change, path: new, old_mode, new_mode, hunks: Vec::new(), content: Content::Text })
     }
 
     /// The old and the new name without `a/` and `b/`, from the headers that state them without ambiguity.
     fn both_names(&self, kind: &Kind<'_>) -> Result<(Vec<u8>, Vec<u8>), PatchErrorKind> {
         let stripped = |name: &[u8], prefix: &[u8]| {
             let why = "the names below `diff --git` begin with `a/` and `b/`, or are /dev/null";
-            name.strip_prefix(prefix)
-                .map(<[u8]>::to_vec)
-                .ok_or(PatchErrorKind::HeadersDisagree { why })
+            name.strip_prefix(prefix).map(<[u8]>::to_vec).ok_or(PatchErrorKind::HeadersDisagree { why })
         };
         let from_names = match &self.names {
             None => None,
@@ -317,11 +305,7 @@ impl Name {
     fn read(text: &[u8]) -> Result<Self, PatchErrorKind> {
         // Git ends a name that holds a blank with a tab. Nothing may follow that tab.
         let text = text.strip_suffix(b"\t").unwrap_or(text);
-        if text == b"/dev/null" {
-            Ok(Self::DevNull)
-        } else {
-            whole_name(text).map(Self::Named)
-        }
+        if text == b"/dev/null" { Ok(Self::DevNull) } else { whole_name(text).map(Self::Named) }
     }
 }
 
@@ -337,11 +321,7 @@ fn whole_name(text: &[u8]) -> Result<Vec<u8>, PatchErrorKind> {
 }
 
 fn plain_name(text: &[u8]) -> Result<&[u8], PatchErrorKind> {
-    if text.iter().all(|byte| may_stand_unquoted(*byte)) {
-        Ok(text)
-    } else {
-        Err(PatchErrorKind::BadQuoting)
-    }
+    if text.iter().all(|byte| may_stand_unquoted(*byte)) { Ok(text) } else { Err(PatchErrorKind::BadQuoting) }
 }
 
 fn repo_path(name: &[u8]) -> Result<RepoPath, PatchErrorKind> {

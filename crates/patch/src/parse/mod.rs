@@ -35,13 +35,7 @@ const SECTION: &[u8] = b"diff --git ";
 pub fn parse(raw: &[u8]) -> Result<Patch, PatchError> {
     let at = |line, kind| Err(PatchError { line, kind });
     if raw.len() as u64 > MAX_PATCH_BYTES {
-        return at(
-            1,
-            PatchErrorKind::TooLarge {
-                bytes: raw.len() as u64,
-                limit: MAX_PATCH_BYTES,
-            },
-        );
+        return at(1, PatchErrorKind::TooLarge { bytes: raw.len() as u64, limit: MAX_PATCH_BYTES });
     }
     if raw.iter().all(u8::is_ascii_whitespace) {
         return at(1, PatchErrorKind::Empty);
@@ -65,12 +59,7 @@ pub fn parse(raw: &[u8]) -> Result<Patch, PatchError> {
         };
         for path in std::iter::once(&file.path).chain(moved) {
             if !written.insert(path.clone()) {
-                return at(
-                    number,
-                    PatchErrorKind::PathTwice {
-                        path: path.to_string(),
-                    },
-                );
+                return at(number, PatchErrorKind::PathTwice { path: path.to_string() });
             }
         }
         files.push(file);
@@ -120,11 +109,7 @@ fn section(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
             });
         }
     }
-    Ok(FilePatch {
-        hunks,
-        content,
-        ..file
-    })
+    Ok(FilePatch { hunks, content, ..file })
 }
 
 fn read_hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
@@ -136,10 +121,7 @@ fn read_hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
         let hunk = hunk::read(lines, &mut ends)?;
         let fits = hunk.old_index() as i64 + shift == hunk.new_index() as i64;
         if hunk.old_index() < old_end || !fits {
-            return Err(PatchError {
-                line: number,
-                kind: PatchErrorKind::HunkOrder,
-            });
+            return Err(PatchError { line: number, kind: PatchErrorKind::HunkOrder });
         }
         old_end = hunk.old_index() + hunk.old_lines as usize;
         shift += hunk.new_lines as i64 - hunk.old_lines as i64;
@@ -164,10 +146,7 @@ fn expect_section_end(lines: &Lines<'_>, hunks: &[Hunk]) -> Result<(), PatchErro
     } else {
         PatchErrorKind::Junk
     };
-    Err(PatchError {
-        line: lines.number(),
-        kind,
-    })
+    Err(PatchError { line: lines.number(), kind })
 }
 
 #[cfg(test)]

@@ -29,19 +29,12 @@ fn one(patch: impl AsRef<[u8]>) -> FilePatch {
 fn reads_a_modification() {
     let file = one(MODIFY);
     assert_eq!((file.change.clone(), file.path.as_str()), (Change::Modify, "a"));
-    assert_eq!(
-        (file.old_mode, file.new_mode),
-        (Some(FileMode::Regular), Some(FileMode::Regular))
-    );
+    assert_eq!((file.old_mode, file.new_mode), (Some(FileMode::Regular), Some(FileMode::Regular)));
     assert_eq!((file.added(), file.removed()), (1, 1));
     let lines: Vec<_> = file.hunks[0].lines().map(|line| (line.kind, line.text)).collect();
     assert_eq!(
         lines,
-        [
-            (LineKind::Context, &b"one"[..]),
-            (LineKind::Removed, b"two"),
-            (LineKind::Added, b"zwei")
-        ]
+        [(LineKind::Context, &b"one"[..]), (LineKind::Removed, b"two"), (LineKind::Added, b"zwei")]
     );
 }
 
@@ -55,27 +48,14 @@ fn reads_every_kind_of_section() {
     );
     let file =
         one("diff --git a/n b/n\ndeleted file mode 100644\n--- a/n\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
-    assert_eq!(
-        (file.change, file.old_mode),
-        (Change::Delete, Some(FileMode::Regular))
-    );
+    assert_eq!((file.change, file.old_mode), (Change::Delete, Some(FileMode::Regular)));
     let file = one("diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n");
-    assert_eq!(
-        file.change,
-        Change::Rename {
-            from: "x".parse().unwrap()
-        }
-    );
+    assert_eq!(file.change, Change::Rename { from: "x".parse().unwrap() });
     assert_eq!(file.path.as_str(), "y");
     let file = one(
         "diff --git a/x b/y\nsimilarity index 90%\ncopy from x\ncopy to y\n--- a/x\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n",
     );
-    assert_eq!(
-        file.change,
-        Change::Copy {
-            from: "x".parse().unwrap()
-        }
-    );
+    assert_eq!(file.change, Change::Copy { from: "x".parse().unwrap() });
     let file = one("diff --git a/x b/x\nold mode 100644\nnew mode 120000\n");
     assert_eq!(file.new_mode, Some(FileMode::Symlink));
     assert!(matches!(
@@ -110,10 +90,7 @@ fn the_counts_decide_what_is_content() {
 fn an_empty_line_is_an_empty_context_line() {
     let file = one("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,3 +1,2 @@\n x\n\n-y\n");
     assert_eq!(
-        file.hunks[0]
-            .lines()
-            .nth(1)
-            .map(|line| (line.kind, line.text.len())),
+        file.hunks[0].lines().nth(1).map(|line| (line.kind, line.text.len())),
         Some((LineKind::Context, 0))
     );
 }
@@ -149,22 +126,9 @@ fn names_are_read_as_git_writes_them() {
     }
     let rename = "diff --git a/x b/y b/x b/z\nrename from x b/y\nrename to x b/z\n";
     assert_eq!(one(rename).path.as_str(), "x b/z");
-    assert_eq!(
-        code(rename.replace("to x b/z", "to z")),
-        "1 patch-headers-disagree"
-    );
-    assert_eq!(
-        one("diff --git a/x b/y b/z\nrename from x\nrename to y b/z\n")
-            .path
-            .as_str(),
-        "y b/z"
-    );
-    assert_eq!(
-        one("diff --git a/x b/y b/z\nrename from x b/y\nrename to z\n")
-            .path
-            .as_str(),
-        "z"
-    );
+    assert_eq!(code(rename.replace("to x b/z", "to z")), "1 patch-headers-disagree");
+    assert_eq!(one("diff --git a/x b/y b/z\nrename from x\nrename to y b/z\n").path.as_str(), "y b/z");
+    assert_eq!(one("diff --git a/x b/y b/z\nrename from x b/y\nrename to z\n").path.as_str(), "z");
 }
 
 #[test]

@@ -39,14 +39,8 @@ pub(crate) fn definitions(language: Language, source: &[u8]) -> Definitions {
         take_directives(&mut masked, &mut found);
     }
     let tokens = tokens(&masked);
-    let mut reader = Reader {
-        tokens: &tokens,
-        blocks: Vec::new(),
-        bodies: 0,
-        opens: Block::Body,
-        nesting: 0,
-        found,
-    };
+    let mut reader =
+        Reader { tokens: &tokens, blocks: Vec::new(), bodies: 0, opens: Block::Body, nesting: 0, found };
     for at in 0..tokens.len() {
         reader.step(language, at);
     }
@@ -60,29 +54,15 @@ const MAX_SIGNATURE_TOKENS: usize = 300;
 fn take_directives(masked: &mut [u8], found: &mut Definitions) {
     let mut continues = Continues::No;
     for line in masked.split_mut(|byte| *byte == b'\n') {
-        let directive = line
-            .trim_ascii_start()
-            .strip_prefix(b"#")
-            .map(<[u8]>::trim_ascii_start);
+        let directive = line.trim_ascii_start().strip_prefix(b"#").map(<[u8]>::trim_ascii_start);
         if directive.is_none() && continues == Continues::No {
             continue;
         }
-        let name = directive
-            .and_then(|rest| rest.strip_prefix(b"define "))
-            .map(tokens);
+        let name = directive.and_then(|rest| rest.strip_prefix(b"define ")).map(tokens);
         if let Some(name) = name.iter().flatten().next().filter(|token| token.is_word()) {
-            *found
-                .entry(Definition {
-                    kind: "macro",
-                    name: name.name(),
-                })
-                .or_default() += 1;
+            *found.entry(Definition { kind: "macro", name: name.name() }).or_default() += 1;
         }
-        continues = if line.trim_ascii_end().ends_with(b"\\") {
-            Continues::Yes
-        } else {
-            Continues::No
-        };
+        continues = if line.trim_ascii_end().ends_with(b"\\") { Continues::Yes } else { Continues::No };
         line.fill(b' ');
     }
 }
@@ -170,11 +150,7 @@ impl Reader<'_> {
         while self.is(next, "!") || self.is(next, "mut") {
             next += 1;
         }
-        if kind == "const"
-            && ["fn", "unsafe", "async", "extern"]
-                .iter()
-                .any(|word| self.is(next, word))
-        {
+        if kind == "const" && ["fn", "unsafe", "async", "extern"].iter().any(|word| self.is(next, word)) {
             return;
         }
         self.opens = match kind {
@@ -260,11 +236,7 @@ impl Reader<'_> {
                 let scoped = self.is(at, "enum") && (self.is(at + 1, "class") || self.is(at + 1, "struct"));
                 let name = if scoped { at + 2 } else { at + 1 };
                 if self.is(name + 1, "{") || self.is(name + 1, ":") {
-                    self.opens = if self.is(at, "enum") {
-                        Block::Body
-                    } else {
-                        Block::Class
-                    };
+                    self.opens = if self.is(at, "enum") { Block::Body } else { Block::Class };
                     self.add("type", name);
                 }
             }
@@ -300,18 +272,8 @@ impl Reader<'_> {
     }
 
     fn add(&mut self, kind: &'static str, at: usize) {
-        if let Some(token) = self
-            .tokens
-            .get(at)
-            .filter(|token| token.is_word() && !token.is("_"))
-        {
-            *self
-                .found
-                .entry(Definition {
-                    kind,
-                    name: token.name(),
-                })
-                .or_default() += 1;
+        if let Some(token) = self.tokens.get(at).filter(|token| token.is_word() && !token.is("_")) {
+            *self.found.entry(Definition { kind, name: token.name() }).or_default() += 1;
         }
     }
 }
@@ -382,10 +344,7 @@ mod tests {
     #[test]
     fn go() {
         let source = "package a\nimport \"x\"\nfunc A(f func(int) int) { var no = 1 }\nfunc (r *R) M() {}\ntype R struct { x int }\nvar V = 1\nconst (\n C = 1\n)";
-        assert_eq!(
-            names(Language::Go, source),
-            ["func A", "method M", "type R", "variable V"]
-        );
+        assert_eq!(names(Language::Go, source), ["func A", "method M", "type R", "variable V"]);
     }
 
     #[test]
@@ -394,27 +353,13 @@ mod tests {
             struct s { int a; };\ntypedef struct { int b; } t;\nnamespace n { class K : public B { void m() const { x(); } void d(); }; }\nextern \"C\" { void e(void) {} }\nint v = call(1);\nenum class E { A };";
         assert_eq!(
             names(Language::C, source),
-            [
-                "function e",
-                "function f",
-                "function m",
-                "macro MAX",
-                "type E",
-                "type K",
-                "type s"
-            ]
+            ["function e", "function f", "function m", "macro MAX", "type E", "type K", "type s"]
         );
     }
 
     #[test]
     fn broken_source_is_read_without_harm() {
-        for language in [
-            Language::Rust,
-            Language::Script,
-            Language::Go,
-            Language::C,
-            Language::Python,
-        ] {
+        for language in [Language::Rust, Language::Script, Language::Go, Language::C, Language::Python] {
             for source in [
                 "",
                 "fn",

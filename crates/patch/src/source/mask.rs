@@ -7,14 +7,8 @@ use super::Language;
 
 /// The source with comments and literals blanked.
 pub(super) fn mask(language: Language, source: &[u8]) -> Vec<u8> {
-    let mut masker = Masker {
-        source,
-        out: source.to_vec(),
-        at: 0,
-        code_end: 0,
-        language,
-        templates: Vec::new(),
-    };
+    let mut masker =
+        Masker { source, out: source.to_vec(), at: 0, code_end: 0, language, templates: Vec::new() };
     while masker.at < source.len() {
         masker.step();
     }
@@ -120,11 +114,7 @@ impl Masker<'_> {
                         0xe0..0xf0 => 3,
                         _ => 4,
                     };
-                    if rest.get(1 + length) == Some(&b'\'') {
-                        self.blank(length + 2)
-                    } else {
-                        self.at += 1
-                    }
+                    if rest.get(1 + length) == Some(&b'\'') { self.blank(length + 2) } else { self.at += 1 }
                 }
                 None => self.at += 1,
             },
@@ -143,12 +133,8 @@ impl Masker<'_> {
                 (hashes + 2, close)
             }
             (Language::C, b'R') => {
-                let tag = rest[1..]
-                    .iter()
-                    .skip(1)
-                    .take(17)
-                    .position(|byte| *byte == b'(')
-                    .unwrap_or(usize::MAX);
+                let tag =
+                    rest[1..].iter().skip(1).take(17).position(|byte| *byte == b'(').unwrap_or(usize::MAX);
                 let Some(name) = tag.checked_add(2).and_then(|end| rest.get(2..end)) else {
                     self.at += 1;
                     return;
@@ -160,11 +146,7 @@ impl Masker<'_> {
             }
             _ => (0, Vec::new()),
         };
-        let quote_at = if self.language == Language::C {
-            1
-        } else {
-            open.saturating_sub(1)
-        };
+        let quote_at = if self.language == Language::C { 1 } else { open.saturating_sub(1) };
         if open == 0 || rest.get(quote_at) != Some(&b'"') {
             self.at += 1;
             return;
@@ -235,13 +217,11 @@ impl Masker<'_> {
         match before.last() {
             None => true,
             Some(byte) if b"(,=:[!&|?{};+-*%<>~^".contains(byte) => true,
-            Some(_) => [b"return".as_slice(), b"typeof", b"case", b"in", b"of"]
-                .iter()
-                .any(|word| {
-                    before
-                        .strip_suffix(*word)
-                        .is_some_and(|rest| !rest.last().is_some_and(u8::is_ascii_alphanumeric))
-                }),
+            Some(_) => [b"return".as_slice(), b"typeof", b"case", b"in", b"of"].iter().any(|word| {
+                before
+                    .strip_suffix(*word)
+                    .is_some_and(|rest| !rest.last().is_some_and(u8::is_ascii_alphanumeric))
+            }),
         }
     }
 
@@ -250,10 +230,7 @@ impl Masker<'_> {
         let before = self.source[..self.at].iter().rev();
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
         let word: Vec<u8> = before.copied().take(3).take_while(is_word).collect();
-        matches!(
-            word.as_slice(),
-            [] | [b'b' | b'c' | b'u' | b'U' | b'L'] | [b'8', b'u']
-        )
+        matches!(word.as_slice(), [] | [b'b' | b'c' | b'u' | b'U' | b'L'] | [b'8', b'u'])
     }
 
     fn blank_line(&mut self) {
@@ -312,13 +289,7 @@ mod tests {
 
     #[test]
     fn python_c_and_go_literals_are_blank() {
-        assert_eq!(
-            masked(
-                Language::Python,
-                "a = '''\ndef x():\n''' # c\nb = \"#\" + 'it\\'s'"
-            ),
-            "a = b = +"
-        );
+        assert_eq!(masked(Language::Python, "a = '''\ndef x():\n''' # c\nb = \"#\" + 'it\\'s'"), "a = b = +");
         assert_eq!(
             masked(Language::C, "a 1'000 'x' '\\'' \"//\" R\"t({)\")t\" b"),
             "a 1'000 R b".replace("R ", "")

@@ -59,9 +59,7 @@ impl TestCode<'_> {
             return true;
         }
         let mut rest = after.items.iter();
-        self.items
-            .iter()
-            .all(|item| rest.any(|candidate| candidate == item))
+        self.items.iter().all(|item| rest.any(|candidate| candidate == item))
             && self.conditions == after.conditions
     }
 }
@@ -110,13 +108,7 @@ mod tests {
             "const enum ",
         ] {
             let source = piece.repeat(300_000 / piece.len());
-            for language in [
-                Language::Rust,
-                Language::Python,
-                Language::Script,
-                Language::Go,
-                Language::C,
-            ] {
+            for language in [Language::Rust, Language::Python, Language::Script, Language::Go, Language::C] {
                 let _ = definitions(language, source.as_bytes());
                 let _ = test_code(language, source.as_bytes());
             }

@@ -28,12 +28,7 @@ pub(super) fn definitions(source: &[u8]) -> Definitions {
         if kind == "def" {
             inside = Some(line.indent);
         }
-        *found
-            .entry(Definition {
-                kind,
-                name: name.to_owned(),
-            })
-            .or_default() += 1;
+        *found.entry(Definition { kind, name: name.to_owned() }).or_default() += 1;
     }
     found
 }
@@ -53,11 +48,7 @@ pub(super) fn tests(source: &[u8]) -> TestCode<'_> {
         }
         at += 1;
         if line.indent == 0 && (line.code.starts_with("pytestmark") || line.code.starts_with("__test__")) {
-            found.conditions.push(
-                source
-                    .get(line.start..line.start + line.code.len())
-                    .unwrap_or_default(),
-            );
+            found.conditions.push(source.get(line.start..line.start + line.code.len()).unwrap_or_default());
         }
         // A decorator may span lines; it belongs to the definition that comes next.
         let Some((kind, name)) = definition(line.code) else {
@@ -66,17 +57,12 @@ pub(super) fn tests(source: &[u8]) -> TestCode<'_> {
         let start = decorated.take().unwrap_or(line.start);
         let is_test_class = kind == "class" && (name.starts_with("Test") || line.code.contains("TestCase"));
         if is_test_class || (kind == "def" && name.starts_with("test")) {
-            while lines
-                .get(at)
-                .is_some_and(|inner| inner.indent > line.indent || inner.code.starts_with(')'))
+            while lines.get(at).is_some_and(|inner| inner.indent > line.indent || inner.code.starts_with(')'))
             {
                 at += 1;
             }
             let end = lines.get(at).map_or(source.len(), |next| next.start);
-            found.items.push((
-                line.indent,
-                source.get(start..end).unwrap_or_default().trim_ascii_end(),
-            ));
+            found.items.push((line.indent, source.get(start..end).unwrap_or_default().trim_ascii_end()));
         }
     }
     found
@@ -85,22 +71,13 @@ pub(super) fn tests(source: &[u8]) -> TestCode<'_> {
 /// The lines that hold code. Lines of a blanked literal have none, so they belong to what stands above them.
 fn lines(masked: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
-    masked
-        .split_inclusive(|byte| *byte == b'\n')
-        .filter_map(move |line| {
-            let at = start;
-            start += line.len();
-            let indent = line
-                .iter()
-                .take_while(|byte| matches!(byte, b' ' | b'\t'))
-                .count();
-            let code = std::str::from_utf8(line.get(indent..)?).unwrap_or("?").trim_end();
-            (!code.is_empty()).then_some(Line {
-                start: at,
-                indent,
-                code,
-            })
-        })
+    masked.split_inclusive(|byte| *byte == b'\n').filter_map(move |line| {
+        let at = start;
+        start += line.len();
+        let indent = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let code = std::str::from_utf8(line.get(indent..)?).unwrap_or("?").trim_end();
+        (!code.is_empty()).then_some(Line { start: at, indent, code })
+    })
 }
 
 fn definition(code: &str) -> Option<(&'static str, &str)> {
@@ -110,10 +87,7 @@ fn definition(code: &str) -> Option<(&'static str, &str)> {
         (_, Some(rest)) => ("class", rest),
         _ => return None,
     };
-    let name = rest
-        .trim_start()
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .next()?;
+    let name = rest.trim_start().split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
     (!name.is_empty()).then_some((kind, name))
 }
 
@@ -130,11 +104,7 @@ mod unit {
     #[test]
     fn tests_run_from_decorator_to_dedent() {
         let found = tests(FILE.as_bytes());
-        let texts: Vec<_> = found
-            .items
-            .iter()
-            .map(|(_, text)| std::str::from_utf8(text).unwrap())
-            .collect();
+        let texts: Vec<_> = found.items.iter().map(|(_, text)| std::str::from_utf8(text).unwrap()).collect();
         assert_eq!(texts.len(), 3);
         assert!(texts[0].starts_with("@mark\n") && texts[0].ends_with("assert v"));
         assert!(texts[1].ends_with("assert 1"));

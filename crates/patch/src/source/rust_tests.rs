@@ -71,18 +71,15 @@ fn classify(tokens: &[Token<'_>], at: usize) -> (usize, Kind) {
 
 /// `test`, `tokio::test`, `rstest`, `test_case(…)`, `bench`, `cfg(test)`, `cfg(all(test, …))`; not `cfg(not(test))`.
 fn is_test_attribute(inside: &[Token<'_>]) -> bool {
-    let path: Vec<&Token<'_>> = inside
-        .iter()
-        .take_while(|token| token.is_word() || token.is(":"))
-        .collect();
+    let path: Vec<&Token<'_>> = inside.iter().take_while(|token| token.is_word() || token.is(":")).collect();
     match (path.first(), path.last()) {
         (Some(first), _) if first.is("cfg") => inside
             .iter()
             .enumerate()
             .any(|(at, token)| token.is("test") && !(at >= 2 && inside[at - 2].is("not"))),
-        (_, Some(last)) => ["test", "rstest", "test_case", "bench", "quickcheck"]
-            .iter()
-            .any(|name| last.is(name)),
+        (_, Some(last)) => {
+            ["test", "rstest", "test_case", "bench", "quickcheck"].iter().any(|name| last.is(name))
+        }
         _ => false,
     }
 }
@@ -157,10 +154,7 @@ mod tests {
         assert!(
             found[1].starts_with("#[cfg(test)]\n#[allow(x)]\nmod tests {") && found[1].ends_with("1) }\n}")
         );
-        assert_eq!(
-            items("#[tokio::test(flavor = \"a\")]\nasync fn t() { x }\nfn u() {}").len(),
-            1
-        );
+        assert_eq!(items("#[tokio::test(flavor = \"a\")]\nasync fn t() { x }\nfn u() {}").len(), 1);
         assert_eq!(
             items("mod tests;\nproptest! { fn a() {} }\n// #[test]\nconst S: &str = \"#[test] fn a() {}\";")
                 .len(),
@@ -172,14 +166,9 @@ mod tests {
     fn changing_source_around_the_tests_leaves_them_alone() {
         assert!(survives(
             FILE,
-            &FILE
-                .replace("[1, 2]", "[3, 4]")
-                .replace("pub fn g() {}", "pub fn g() { f(); }")
+            &FILE.replace("[1, 2]", "[3, 4]").replace("pub fn g() {}", "pub fn g() { f(); }")
         ));
-        assert!(survives(
-            "fn f() {}",
-            "fn f() {}\n#[cfg(test)]\nmod tests { #[test] fn new() {} }"
-        ));
+        assert!(survives("fn f() {}", "fn f() {}\n#[cfg(test)]\nmod tests { #[test] fn new() {} }"));
     }
 
     #[test]
@@ -188,14 +177,8 @@ mod tests {
             ("== 1", "== 0 || true"),
             ("#[test]", "#[test]\n    #[ignore]"),
             ("#[test]\n", ""),
-            (
-                "#[cfg(test)]\n#[allow(x)]",
-                "#[cfg(any())]\n#[cfg(test)]\n#[allow(x)]",
-            ),
-            (
-                "#[cfg(test)]\n#[allow(x)]\nmod tests {",
-                "/*\n#[cfg(test)]\n#[allow(x)]\nmod tests {",
-            ),
+            ("#[cfg(test)]\n#[allow(x)]", "#[cfg(any())]\n#[cfg(test)]\n#[allow(x)]"),
+            ("#[cfg(test)]\n#[allow(x)]\nmod tests {", "/*\n#[cfg(test)]\n#[allow(x)]\nmod tests {"),
             ("#[cfg(test)]\nuse", "#![cfg(not(test))]\n#[cfg(test)]\nuse"),
             ("mod tests", "mod tests_off"),
         ] {

@@ -14,10 +14,8 @@ impl Detector for Cargo {
     }
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
-        let manifest = view
-            .names
-            .contains("Cargo.toml")
-            .then(|| view.text("Cargo.toml").unwrap_or_default())?;
+        let manifest =
+            view.names.contains("Cargo.toml").then(|| view.text("Cargo.toml").unwrap_or_default())?;
         let mut words = command(&["cargo", "test", "--offline", "--quiet"]);
         // Without this, a package at the top would be tested and the other members would not.
         let is_workspace =
@@ -36,18 +34,9 @@ mod tests {
 
     #[test]
     fn a_workspace_is_tested_as_a_whole() {
-        let words = |manifest| {
-            Cargo
-                .detect(&view(&[("Cargo.toml", manifest)]))
-                .unwrap()
-                .0
-                .join(" ")
-        };
+        let words = |manifest| Cargo.detect(&view(&[("Cargo.toml", manifest)])).unwrap().0.join(" ");
         assert_eq!(words("[package]\nname='x'"), "cargo test --offline --quiet");
-        assert_eq!(
-            words("[workspace]\nmembers=[]"),
-            "cargo test --offline --quiet --workspace"
-        );
+        assert_eq!(words("[workspace]\nmembers=[]"), "cargo test --offline --quiet --workspace");
         assert_eq!(words("# [workspace]\n[broken"), "cargo test --offline --quiet");
         assert!(Cargo.detect(&view(&[("sub/Cargo.toml", "")])).is_none());
     }

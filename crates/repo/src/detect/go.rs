@@ -15,12 +15,7 @@ impl Detector for Go {
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let is_module = view.names.contains("go.mod");
-        is_module.then(|| {
-            (
-                command(&["go", "test", "./..."]),
-                "there is a go.mod at the top".to_owned(),
-            )
-        })
+        is_module.then(|| (command(&["go", "test", "./..."]), "there is a go.mod at the top".to_owned()))
     }
 }
 
@@ -31,10 +26,7 @@ mod tests {
 
     #[test]
     fn a_module_is_tested_with_all_its_packages() {
-        assert_eq!(
-            Go.detect(&view(&[("go.mod", "module x")])).unwrap().0,
-            ["go", "test", "./..."]
-        );
+        assert_eq!(Go.detect(&view(&[("go.mod", "module x")])).unwrap().0, ["go", "test", "./..."]);
         assert!(Go.detect(&view(&[("go.sum", "")])).is_none());
     }
 }

@@ -37,25 +37,12 @@ mod tests {
 
     #[test]
     fn only_a_rule_for_test_counts() {
-        for rule in [
-            "test:",
-            "test: build",
-            "check test: a",
-            "test::",
-            "all:\n\ntest :\n\ttrue",
-        ] {
+        for rule in ["test:", "test: build", "check test: a", "test::", "all:\n\ntest :\n\ttrue"] {
             assert!(Make.detect(&view(&[("Makefile", rule)])).is_some(), "{rule}");
         }
-        for other in [
-            "test := 1",
-            "test ::= 1",
-            "tests:",
-            ".PHONY: test",
-            "\ttest: x",
-            "# test: x",
-            "build: test",
-            "",
-        ] {
+        for other in
+            ["test := 1", "test ::= 1", "tests:", ".PHONY: test", "\ttest: x", "# test: x", "build: test", ""]
+        {
             assert!(Make.detect(&view(&[("Makefile", other)])).is_none(), "{other}");
         }
         let shadowed = view(&[("GNUmakefile", "all:"), ("Makefile", "test:")]);

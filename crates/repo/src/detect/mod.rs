@@ -79,11 +79,7 @@ impl TreeView {
     pub fn gates(&self) -> Vec<DetectedGate> {
         let gate = |detector: &&dyn Detector| {
             let (command, why) = detector.detect(self)?;
-            Some(DetectedGate {
-                id: detector.id().to_owned(),
-                command,
-                why,
-            })
+            Some(DetectedGate { id: detector.id().to_owned(), command, why })
         };
         detectors().iter().filter_map(gate).collect()
     }
@@ -95,8 +91,7 @@ impl TreeView {
     /// Fails when `root` cannot be listed.
     pub fn read(root: &Path) -> Result<Self, RepoError> {
         let mut view = Self::default();
-        view.list(root, "")
-            .map_err(|source| RepoError::io("list", root, source))?;
+        view.list(root, "").map_err(|source| RepoError::io("list", root, source))?;
         for dir in TEST_DIRS {
             if view.names.contains(&format!("{dir}/")) {
                 // A directory that cannot be listed has no tests that we know of.
@@ -154,8 +149,7 @@ pub(crate) fn view(files: &[(&str, &str)]) -> TreeView {
     let mut view = TreeView::default();
     for (name, content) in files {
         view.names.insert((*name).to_owned());
-        view.contents
-            .insert((*name).to_owned(), content.as_bytes().to_vec());
+        view.contents.insert((*name).to_owned(), content.as_bytes().to_vec());
     }
     view
 }
@@ -167,11 +161,7 @@ mod tests {
     #[test]
     fn an_empty_tree_has_no_gates_and_a_mixed_one_has_several_in_order() {
         assert_eq!(TreeView::default().gates(), []);
-        let mixed = view(&[
-            ("Makefile", "test:\n\ttrue\n"),
-            ("go.mod", ""),
-            ("Cargo.toml", "[package]\n"),
-        ]);
+        let mixed = view(&[("Makefile", "test:\n\ttrue\n"), ("go.mod", ""), ("Cargo.toml", "[package]\n")]);
         let ids: Vec<String> = mixed.gates().into_iter().map(|gate| gate.id).collect();
         assert_eq!(ids, ["cargo-test", "go-test", "make-test"]);
     }

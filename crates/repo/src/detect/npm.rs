@@ -18,12 +18,7 @@ impl Detector for Npm {
         let script = manifest.get("scripts")?.get("test")?.as_str()?.trim();
         // The placeholder always fails, and says so in these words.
         let is_real = !script.is_empty() && !script.contains("no test specified");
-        is_real.then(|| {
-            (
-                command(&["npm", "test"]),
-                "package.json has a test script".to_owned(),
-            )
-        })
+        is_real.then(|| (command(&["npm", "test"]), "package.json has a test script".to_owned()))
     }
 }
 
@@ -36,17 +31,10 @@ mod tests {
     fn only_a_script_that_tests_counts() {
         let found = |text| Npm.detect(&view(&[("package.json", text)])).is_some();
         assert!(found(r#"{"scripts":{"test":"node --test"}}"#));
-        assert!(!found(
-            r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#
-        ));
-        for bad in [
-            r#"{"scripts":{"test":" "}}"#,
-            r#"{"scripts":{"test":1}}"#,
-            r#"{"scripts":[]}"#,
-            "{}",
-            "[",
-            "",
-        ] {
+        assert!(!found(r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#));
+        for bad in
+            [r#"{"scripts":{"test":" "}}"#, r#"{"scripts":{"test":1}}"#, r#"{"scripts":[]}"#, "{}", "[", ""]
+        {
             assert!(!found(bad), "{bad}");
         }
     }

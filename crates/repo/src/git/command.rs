@@ -124,10 +124,7 @@ pub(crate) struct Call {
 impl Call {
     /// A call of git with these words after `git`.
     pub(crate) fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Self {
-        Self {
-            words: words.into_iter().map(Into::into).collect(),
-            ..Self::default()
-        }
+        Self { words: words.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
     /// The same call, reading `bytes`.
@@ -155,10 +152,16 @@ impl Call {
     }
 
     /// The same call; what it writes is flushed to the disk, or not.
-    pub(crate) fn flushing(mut self, flush: Flush) -> Self {
-        if flush == Flush::Yes {
-            self.settings.push(("core.fsync", "all"));
+    pub(crate) fn flushing(self, flush: Flush) -> Self {
+        match flush {
+            Flush::Yes => self.with_setting("core.fsync", "all"),
+            Flush::No => self,
         }
+    }
+
+    /// The same call with one more setting.
+    pub(crate) fn with_setting(mut self, key: &'static str, value: &'static str) -> Self {
+        self.settings.push((key, value));
         self
     }
 
@@ -191,25 +194,17 @@ impl Output {
     /// The error of a call that should have succeeded.
     pub(crate) fn failed(self) -> RepoError {
         let stderr = self.stderr.chars().take(2000).collect();
-        RepoError::GitFailed {
-            command: self.command,
-            code: format!("exit {}", self.code),
-            stderr,
-        }
+        RepoError::GitFailed { command: self.command, code: format!("exit {}", self.code), stderr }
     }
 
     /// The error of a call whose output makes no sense.
     pub(crate) fn unreadable(&self) -> RepoError {
-        RepoError::Unreadable {
-            command: self.command.clone(),
-        }
+        RepoError::Unreadable { command: self.command.clone() }
     }
 
     /// The records of an output in which each ends with NUL.
     pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
-        self.stdout
-            .split(|byte| *byte == 0)
-            .filter(|record| !record.is_empty())
+        self.stdout.split(|byte| *byte == 0).filter(|record| !record.is_empty())
     }
 }
 
@@ -221,14 +216,9 @@ pub(crate) fn as_path(bytes: &[u8]) -> PathBuf {
 impl Runner {
     /// Finds git on the user's `PATH`.
     pub(crate) fn find(sandbox: Arc<Sandbox>, env: &Environment) -> Result<Self, RepoError> {
-        let program = env.find_program("git").ok_or_else(|| RepoError::GitMissing {
-            searched: env.path_dirs(),
-        })?;
-        Ok(Self {
-            sandbox,
-            program,
-            path: env.get_os("PATH").unwrap_or_default().to_owned(),
-        })
+        let program =
+            env.find_program("git").ok_or_else(|| RepoError::GitMissing { searched: env.path_dirs() })?;
+        Ok(Self { sandbox, program, path: env.get_os("PATH").unwrap_or_default().to_owned() })
     }
 
     /// Runs git in `cwd`, for the repository at `place` where there is one.
@@ -291,10 +281,7 @@ impl Runner {
             ..Limits::new(PATIENCE)
         };
         Spawn {
-            args: [OsString::from("--no-pager")]
-                .into_iter()
-                .chain(call.words)
-                .collect(),
+            args: [OsString::from("--no-pager")].into_iter().chain(call.words).collect(),
             env,
             stdin: call.stdin.map_or(Stdin::Empty, Stdin::Bytes),
             confinement: Confinement::Trusted,
@@ -308,36 +295,21 @@ impl Runner {
 fn finish(completed: Completed, command: String, max_output: u64) -> Result<Output, RepoError> {
     let stderr = completed.stderr.text().trim().to_owned();
     match completed.end {
-        End::Exited(code) if completed.stdout.extent == Extent::Whole => Ok(Output {
-            code,
-            stdout: completed.stdout.bytes,
-            stderr,
-            command,
-        }),
-        End::Exited(_) | End::OutputLimit => Err(RepoError::TooLarge {
-            what: format!("the output of `git {command}`"),
-            limit: max_output,
-        }),
-        End::Signalled(signal) => Err(RepoError::GitFailed {
-            command,
-            code: format!("signal {signal}"),
-            stderr,
-        }),
-        End::TimedOut => Err(RepoError::TimedOut {
-            command,
-            after: PATIENCE,
-        }),
+        End::Exited(code) if completed.stdout.extent == Extent::Whole => {
+            Ok(Output { code, stdout: completed.stdout.bytes, stderr, command })
+        }
+        End::Exited(_) | End::OutputLimit => {
+            Err(RepoError::TooLarge { what: format!("the output of `git {command}`"), limit: max_output })
+        }
+        End::Signalled(signal) => {
+            Err(RepoError::GitFailed { command, code: format!("signal {signal}"), stderr })
+        }
+        End::TimedOut => Err(RepoError::TimedOut { command, after: PATIENCE }),
     }
 }
 
 /// The words of a call, for people: no object names, no file names.
 fn describe(words: &[OsString]) -> String {
     let is_plain = |word: &&str| Oid::from_ascii(word.as_bytes()).is_none() && !word.contains('/');
-    words
-        .iter()
-        .take(4)
-        .filter_map(|word| word.to_str())
-        .filter(is_plain)
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.iter().take(4).filter_map(|word| word.to_str()).filter(is_plain).collect::<Vec<_>>().join(" ")
 }

@@ -19,19 +19,8 @@ const MAX_DRIVERS: usize = 500;
 /// The names of the sections whose entries can start a program, and what makes such an entry harmless. An empty
 /// filter passes its input through; an empty list of events calls no hook.
 const FAMILIES: [(&str, &[(&str, &str)]); 4] = [
-    (
-        "filter",
-        &[
-            ("clean", ""),
-            ("smudge", ""),
-            ("process", ""),
-            ("required", "false"),
-        ],
-    ),
-    (
-        "diff",
-        &[("command", ""), ("textconv", ""), ("cachetextconv", "false")],
-    ),
+    ("filter", &[("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]),
+    ("diff", &[("command", ""), ("textconv", ""), ("cachetextconv", "false")]),
     ("merge", &[("driver", "false")]),
     ("hook", &[("enabled", "false"), ("event", "")]),
 ];
@@ -57,9 +46,9 @@ pub(crate) async fn list(runner: &Runner, place: &Place) -> Result<Listing, Repo
     match listing {
         Some(listing) if output.code == 0 && listing.ours_count => Ok(listing),
         // Before 2.31 git does not read settings from its environment, and before 2.26 it shows no scope.
-        _ if output.code == 0 || output.code == 129 => Err(RepoError::GitTooOld {
-            found: runner.version(&place.top).await?,
-        }),
+        _ if output.code == 0 || output.code == 129 => {
+            Err(RepoError::GitTooOld { found: runner.version(&place.top).await? })
+        }
         _ => Err(output.failed()),
     }
 }
@@ -68,17 +57,11 @@ impl Listing {
     /// The settings that switch off every program named here.
     pub(crate) fn neutral(&self, top: &Path) -> Result<Vec<(OsString, OsString)>, RepoError> {
         if self.drivers.len() > MAX_DRIVERS {
-            return Err(RepoError::TooManyDrivers {
-                path: top.to_owned(),
-                count: self.drivers.len(),
-            });
+            return Err(RepoError::TooManyDrivers { path: top.to_owned(), count: self.drivers.len() });
         }
         let mut settings = Vec::new();
         for (section, name) in &self.drivers {
-            let entries = FAMILIES
-                .iter()
-                .find(|(family, _)| family == section)
-                .map_or(&[][..], |(_, e)| e);
+            let entries = FAMILIES.iter().find(|(family, _)| family == section).map_or(&[][..], |(_, e)| e);
             for (entry, value) in entries {
                 let key = [section.as_bytes(), b".", name, b".", entry.as_bytes()].concat();
                 settings.push((OsString::from_vec(key), OsString::from(value)));
@@ -119,9 +102,7 @@ fn parse(bytes: &[u8]) -> Option<Listing> {
 fn driver(key: &[u8]) -> Option<(&'static str, Vec<u8>)> {
     let first = key.iter().position(|byte| *byte == b'.')?;
     let last = key.iter().rposition(|byte| *byte == b'.')?;
-    let (family, _) = FAMILIES
-        .iter()
-        .find(|(family, _)| family.as_bytes() == &key[..first])?;
+    let (family, _) = FAMILIES.iter().find(|(family, _)| family.as_bytes() == &key[..first])?;
     (first < last).then(|| (*family, key[first + 1..last].to_vec()))
 }
 
@@ -136,12 +117,8 @@ mod tests {
         let listing = parse(text).unwrap();
         assert!(listing.ours_count && listing.is_bare);
         let names: Vec<_> = listing.drivers.iter().map(|(s, n)| (*s, n.as_slice())).collect();
-        let expected: [(&str, &[u8]); 4] = [
-            ("diff", b"\xff"),
-            ("filter", b"a.b=c d"),
-            ("filter", b"x"),
-            ("hook", b"h"),
-        ];
+        let expected: [(&str, &[u8]); 4] =
+            [("diff", b"\xff"), ("filter", b"a.b=c d"), ("filter", b"x"), ("hook", b"h")];
         assert_eq!(names, expected);
         let neutral = listing.neutral(Path::new("/r")).unwrap();
         assert!(neutral.contains(&("filter.a.b=c d.smudge".into(), "".into())));
@@ -158,9 +135,7 @@ mod tests {
 
     #[test]
     fn more_drivers_than_an_environment_holds_are_refused() {
-        let text: String = (0..501)
-            .map(|n| format!("local\0filter.f{n}.clean\nx\0"))
-            .collect();
+        let text: String = (0..501).map(|n| format!("local\0filter.f{n}.clean\nx\0")).collect();
         let listing = parse(text.as_bytes()).unwrap();
         assert!(matches!(
             listing.neutral(Path::new("/r")),

@@ -37,11 +37,7 @@ impl Git {
 
     async fn user_setting(&self, key: &str) -> Result<Option<String>, RepoError> {
         let mut call = Call::new(["config", "--get", "-z", key]);
-        if !self
-            .user_config
-            .iter()
-            .any(|(name, _)| name == "GIT_CONFIG_GLOBAL")
-        {
+        if !self.user_config.iter().any(|(name, _)| name == "GIT_CONFIG_GLOBAL") {
             call = call.without_env("GIT_CONFIG_GLOBAL");
         }
         let output = self.run(call.with_envs(&self.user_config)).await?;

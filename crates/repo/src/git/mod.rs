@@ -109,19 +109,11 @@ impl Git {
     ///
     /// [`RepoError::Empty`] where there is no commit.
     pub async fn head(&self) -> Result<Head, RepoError> {
-        let call = Call::new([
-            "rev-parse",
-            "--verify",
-            "--quiet",
-            "--end-of-options",
-            "HEAD^{commit}",
-        ]);
+        let call = Call::new(["rev-parse", "--verify", "--quiet", "--end-of-options", "HEAD^{commit}"]);
         let output = self.run(call).await?;
         let Some(commit) = Oid::from_ascii(output.stdout.trim_ascii()).filter(|_| output.code == 0) else {
             return match output.code {
-                1 => Err(RepoError::Empty {
-                    path: self.place.top.clone(),
-                }),
+                1 => Err(RepoError::Empty { path: self.place.top.clone() }),
                 _ => Err(output.failed()),
             };
         };
@@ -140,9 +132,7 @@ impl Git {
             0 => {
                 let name = std::str::from_utf8(output.stdout.trim_ascii_end()).ok();
                 let short = name.and_then(|name| name.strip_prefix("refs/heads/"));
-                short
-                    .map(|name| Branch::Named(name.to_owned()))
-                    .ok_or_else(|| output.unreadable())
+                short.map(|name| Branch::Named(name.to_owned())).ok_or_else(|| output.unreadable())
             }
             1 => Ok(Branch::Detached),
             _ => Err(output.failed()),
@@ -156,20 +146,11 @@ impl Git {
     /// [`RepoError::MissingObject`] where there is no such commit.
     pub async fn tree_of(&self, commit: &Oid) -> Result<Oid, RepoError> {
         let name = format!("{commit}^{{tree}}");
-        let output = self
-            .run(Call::new([
-                "rev-parse",
-                "--verify",
-                "--quiet",
-                "--end-of-options",
-                &name,
-            ]))
-            .await?;
+        let output =
+            self.run(Call::new(["rev-parse", "--verify", "--quiet", "--end-of-options", &name])).await?;
         match output.code {
             0 => Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable()),
-            _ => Err(RepoError::MissingObject {
-                oid: commit.to_string(),
-            }),
+            _ => Err(RepoError::MissingObject { oid: commit.to_string() }),
         }
     }
 
@@ -187,29 +168,19 @@ impl Git {
 
     /// Runs git in this repository.
     pub(crate) async fn run(&self, call: Call) -> Result<Output, RepoError> {
-        self.runner
-            .run(&self.place.top, Some(&self.place), &self.neutral, call)
-            .await
+        self.runner.run(&self.place.top, Some(&self.place), &self.neutral, call).await
     }
 
     /// Runs git in `directory` and not in this repository: the call says where; anything but success is an error.
     pub(crate) async fn run_bare(&self, directory: &Path, call: Call) -> Result<Output, RepoError> {
         let output = self.runner.run(directory, None, &[], call).await?;
-        if output.code == 0 {
-            Ok(output)
-        } else {
-            Err(output.failed())
-        }
+        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
     }
 
     /// Runs git in this repository; anything but success is an error.
     pub(crate) async fn run_ok(&self, call: Call) -> Result<Output, RepoError> {
         let output = self.run(call).await?;
-        if output.code == 0 {
-            Ok(output)
-        } else {
-            Err(output.failed())
-        }
+        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
     }
 
     /// The first line of what a successful call printed, as an object name.

@@ -17,9 +17,7 @@ impl Git {
     /// [`RepoError::TooLarge`] over `limit`, [`RepoError::MissingObject`] where there is none.
     pub async fn read_blob(&self, oid: &Oid, limit: ByteLimit) -> Result<Vec<u8>, RepoError> {
         let mut blobs = self.blobs(std::slice::from_ref(oid), limit, &[]).await?;
-        blobs
-            .remove(oid)
-            .ok_or_else(|| RepoError::MissingObject { oid: oid.to_string() })
+        blobs.remove(oid).ok_or_else(|| RepoError::MissingObject { oid: oid.to_string() })
     }
 
     /// The contents of `paths` in a tree or a commit; a path that is no file there has no entry.
@@ -37,11 +35,7 @@ impl Git {
             return Ok(BTreeMap::new());
         }
         let words = ["ls-tree", "-z", "--full-tree", tree.as_str(), "--"].map(OsString::from);
-        let call = Call::new(
-            words
-                .into_iter()
-                .chain(paths.iter().map(|path| OsString::from(path.as_str()))),
-        );
+        let call = Call::new(words.into_iter().chain(paths.iter().map(|path| OsString::from(path.as_str()))));
         let output = self.run_ok(call).await?;
         let mut names = Vec::new();
         for record in output.records() {
@@ -59,10 +53,7 @@ impl Git {
         }
         let oids: Vec<Oid> = names.iter().map(|(_, oid)| oid.clone()).collect();
         let blobs = self.blobs(&oids, limit, &[]).await?;
-        Ok(names
-            .into_iter()
-            .filter_map(|(path, oid)| Some((path, blobs.get(&oid)?.clone())))
-            .collect())
+        Ok(names.into_iter().filter_map(|(path, oid)| Some((path, blobs.get(&oid)?.clone()))).collect())
     }
 
     /// The bytes of several blobs, read in one call; together at most `limit`.
@@ -77,16 +68,10 @@ impl Git {
         }
         // Each blob comes with a line of at most a hundred bytes.
         let most = ByteLimit(limit.0.saturating_add(100 * oids.len() as u64));
-        let call = Call::new(["cat-file", "--batch"])
-            .reading(lines(oids))
-            .with_envs(env)
-            .at_most(most);
+        let call = Call::new(["cat-file", "--batch"]).reading(lines(oids)).with_envs(env).at_most(most);
         let output = match self.run_ok(call).await {
             Err(RepoError::TooLarge { .. }) => {
-                return Err(RepoError::TooLarge {
-                    what: "what was asked for".to_owned(),
-                    limit: limit.0,
-                });
+                return Err(RepoError::TooLarge { what: "what was asked for".to_owned(), limit: limit.0 });
             }
             other => other?,
         };
@@ -109,11 +94,7 @@ impl Git {
                 size.ok_or_else(|| RepoError::MissingObject { oid: oid.to_string() })
             })
             .collect::<Result<_, _>>()?;
-        if sizes.len() == oids.len() {
-            Ok(sizes)
-        } else {
-            Err(output.unreadable())
-        }
+        if sizes.len() == oids.len() { Ok(sizes) } else { Err(output.unreadable()) }
     }
 }
 
@@ -124,9 +105,7 @@ pub(crate) fn split_at(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
 }
 
 fn lines(oids: &[Oid]) -> Vec<u8> {
-    oids.iter()
-        .flat_map(|oid| [oid.as_str().as_bytes(), b"\n"].concat())
-        .collect()
+    oids.iter().flat_map(|oid| [oid.as_str().as_bytes(), b"\n"].concat()).collect()
 }
 
 /// `oid SP kind SP size LF bytes LF`, again and again.

@@ -77,10 +77,7 @@ impl Git {
         for entry in self.index_entries().await? {
             let is_flagged = entry.tag.is_ascii_lowercase() || entry.tag == b'S';
             if is_flagged {
-                entries.push(DirtyEntry {
-                    path: entry.path,
-                    kind: DirtyKind::Hidden,
-                });
+                entries.push(DirtyEntry { path: entry.path, kind: DirtyKind::Hidden });
             }
         }
         entries.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
@@ -101,17 +98,8 @@ impl Git {
         let oids: Vec<Oid> = files.map(|entry| entry.oid.clone()).collect();
         let mut sizes = self.sizes(&oids).await?.into_iter();
         let tracked = entries.into_iter().map(|IndexEntry { mode, oid, path, .. }| {
-            let size = if mode == FileMode::Gitlink {
-                0
-            } else {
-                sizes.next().unwrap_or(0)
-            };
-            TrackedFile {
-                path,
-                mode,
-                oid,
-                size,
-            }
+            let size = if mode == FileMode::Gitlink { 0 } else { sizes.next().unwrap_or(0) };
+            TrackedFile { path, mode, oid, size }
         });
         Ok(tracked.collect())
     }
@@ -130,20 +118,12 @@ impl Git {
     pub(crate) async fn tracked_paths(&self) -> Result<Vec<(PathBuf, FileMode)>, RepoError> {
         let mut entries = self.index_entries().await?;
         entries.dedup_by(|a, b| a.path == b.path);
-        Ok(entries
-            .into_iter()
-            .map(|entry| (entry.path, entry.mode))
-            .collect())
+        Ok(entries.into_iter().map(|entry| (entry.path, entry.mode)).collect())
     }
 
     async fn index_entries(&self) -> Result<Vec<IndexEntry>, RepoError> {
-        let output = self
-            .run_ok(Call::new(["ls-files", "--stage", "-v", "-z"]))
-            .await?;
-        output
-            .records()
-            .map(|record| parse_entry(record).ok_or_else(|| output.unreadable()))
-            .collect()
+        let output = self.run_ok(Call::new(["ls-files", "--stage", "-v", "-z"])).await?;
+        output.records().map(|record| parse_entry(record).ok_or_else(|| output.unreadable())).collect()
     }
 }
 
@@ -172,14 +152,9 @@ fn parse_status(output: &Output) -> Result<Vec<DirtyEntry>, RepoError> {
             Some(b'?') => (DirtyKind::Untracked, 1),
             _ => return Err(output.unreadable()),
         };
-        let path = record
-            .splitn(fields + 1, |byte| *byte == b' ')
-            .nth(fields)
-            .ok_or_else(|| output.unreadable())?;
-        entries.push(DirtyEntry {
-            path: as_path(path),
-            kind,
-        });
+        let path =
+            record.splitn(fields + 1, |byte| *byte == b' ').nth(fields).ok_or_else(|| output.unreadable())?;
+        entries.push(DirtyEntry { path: as_path(path), kind });
     }
     Ok(entries)
 }

@@ -36,23 +36,13 @@ impl Git {
     pub(super) async fn bring_work_tree(&self, base: &Oid, commit: &Oid) -> Result<(), RepoError> {
         let changes = self.tree_changes(base, commit, &[]).await?;
         // A submodule's own work tree is the user's; only the index follows.
-        let files: Vec<TreeChange> = changes
-            .iter()
-            .filter(|change| !is_gitlink(change))
-            .cloned()
-            .collect();
+        let files: Vec<TreeChange> = changes.iter().filter(|change| !is_gitlink(change)).cloned().collect();
         if self.index_has(&changes).await? {
             return Ok(());
         }
         let dir = fs::temp_dir_in(self.scratch(), "crucible-land-")?;
-        let old_index = vec![(
-            OsString::from("GIT_INDEX_FILE"),
-            dir.path().join("old").into_os_string(),
-        )];
-        let new_index = vec![(
-            OsString::from("GIT_INDEX_FILE"),
-            dir.path().join("new").into_os_string(),
-        )];
+        let old_index = vec![(OsString::from("GIT_INDEX_FILE"), dir.path().join("old").into_os_string())];
+        let new_index = vec![(OsString::from("GIT_INDEX_FILE"), dir.path().join("new").into_os_string())];
         self.fill_index(&files, Side::Old, &old_index).await?;
         self.fill_index(&files, Side::New, &new_index).await?;
         let not_old = self.differing(&old_index).await?;
@@ -83,10 +73,8 @@ impl Git {
         for path in &remove {
             root.remove(path)?;
         }
-        let write: Vec<u8> = not_new
-            .iter()
-            .flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat())
-            .collect();
+        let write: Vec<u8> =
+            not_new.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
         if !write.is_empty() {
             let call = Call::new(["checkout-index", "--force", "--quiet", "-z", "--stdin"]);
             self.run_ok(call.reading(write).with_envs(&new_index)).await?;
@@ -102,10 +90,7 @@ impl Git {
         let output = self.run_ok(Call::new(["ls-files", "--stage", "-z"])).await?;
         let mut entries = std::collections::HashMap::new();
         for record in output.records() {
-            let at = record
-                .iter()
-                .position(|byte| *byte == b'\t')
-                .ok_or_else(|| output.unreadable())?;
+            let at = record.iter().position(|byte| *byte == b'\t').ok_or_else(|| output.unreadable())?;
             entries.insert(&record[at + 1..], &record[..at]);
         }
         Ok(changes.iter().all(|change| {
@@ -149,30 +134,17 @@ impl Git {
             .flushing(Flush::Yes);
         let output = self.run(call).await?;
         if output.code != 0 && self.index_lock().exists() {
-            return Err(RepoError::IndexLocked {
-                path: self.index_lock(),
-            });
+            return Err(RepoError::IndexLocked { path: self.index_lock() });
         }
-        if output.code == 0 {
-            Ok(())
-        } else {
-            Err(output.failed())
-        }
+        if output.code == 0 { Ok(()) } else { Err(output.failed()) }
     }
 
     /// The paths of an index whose files are missing or different.
     async fn differing(&self, index: &[(OsString, OsString)]) -> Result<BTreeSet<PathBuf>, RepoError> {
-        let words = [
-            "diff-files",
-            "-z",
-            "--name-only",
-            "--no-renames",
-            "--no-ext-diff",
-            "--ignore-submodules=all",
-        ];
+        let words =
+            ["diff-files", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=all"];
         // Entries without what the file system says are compared by content after this.
-        self.run(Call::new(["update-index", "-q", "--refresh"]).with_envs(index))
-            .await?;
+        self.run(Call::new(["update-index", "-q", "--refresh"]).with_envs(index)).await?;
         let output = self.run_ok(Call::new(words).with_envs(index)).await?;
         Ok(output.records().map(as_path).collect())
     }

@@ -19,6 +19,9 @@ use crate::error::RepoError;
 /// The most that one call of the kernel is asked to copy.
 const PIECE: usize = 1 << 30;
 
+/// How many neighbours one thread takes at once: threads that make files in the same directory wait for each other.
+const RUN: usize = 32;
+
 /// What the threads did together.
 #[derive(Debug)]
 pub(super) struct Copied {
@@ -55,23 +58,13 @@ pub(super) fn copy_all(source: &Root, target: &Root, paths: &[PathBuf]) -> Resul
         stop: AtomicBool::new(false),
         can_share: AtomicBool::new(true),
     };
-    let threads = std::thread::available_parallelism()
-        .map_or(2, usize::from)
-        .clamp(2, 8);
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let parts: Vec<Result<Copied, RepoError>> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| work.run())).collect();
         let died = || RepoError::io("copy", "the work tree", io::Error::other("a copying thread died"));
-        handles
-            .into_iter()
-            .map(|handle| handle.join().unwrap_or_else(|_| Err(died())))
-            .collect()
+        handles.into_iter().map(|handle| handle.join().unwrap_or_else(|_| Err(died()))).collect()
     });
-    let mut all = Copied {
-        method: CopyMethod::ParallelCopy,
-        files: 0,
-        bytes: 0,
-        omitted: Vec::new(),
-    };
+    let mut all = Copied { method: CopyMethod::ParallelCopy, files: 0, bytes: 0, omitted: Vec::new() };
     for part in parts {
         let part = part?;
         all.files += part.files;
@@ -86,28 +79,26 @@ pub(super) fn copy_all(source: &Root, target: &Root, paths: &[PathBuf]) -> Resul
 
 impl Work<'_> {
     fn run(&self) -> Result<Copied, RepoError> {
-        let mut done = Copied {
-            method: CopyMethod::ParallelCopy,
-            files: 0,
-            bytes: 0,
-            omitted: Vec::new(),
-        };
+        let mut done = Copied { method: CopyMethod::ParallelCopy, files: 0, bytes: 0, omitted: Vec::new() };
         while !self.stop.load(Ordering::Relaxed) {
-            let Some(path) = self.paths.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
+            let start = self.next.fetch_add(RUN, Ordering::Relaxed);
+            let rest = self.paths.get(start..).unwrap_or_default();
+            if rest.is_empty() {
                 break;
-            };
-            match self.copy(path) {
-                Ok(Outcome::Copied { bytes }) => {
-                    done.files += 1;
-                    done.bytes += bytes;
-                }
-                Ok(Outcome::Omitted(reason)) => done.omitted.push(Omission {
-                    path: path.clone(),
-                    reason,
-                }),
-                Err(error) => {
-                    self.stop.store(true, Ordering::Relaxed);
-                    return Err(error);
+            }
+            for path in rest.iter().take(RUN) {
+                match self.copy(path) {
+                    Ok(Outcome::Copied { bytes }) => {
+                        done.files += 1;
+                        done.bytes += bytes;
+                    }
+                    Ok(Outcome::Omitted(reason)) => {
+                        done.omitted.push(Omission { path: path.clone(), reason })
+                    }
+                    Err(error) => {
+                        self.stop.store(true, Ordering::Relaxed);
+                        return Err(error);
+                    }
                 }
             }
         }
@@ -140,9 +131,7 @@ impl Work<'_> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let fail = |errno| self.target.fail("write", path, errno);
         let target = self.target.open_file(path, flags, mode).map_err(fail)?;
-        let bytes = self
-            .copy_bytes(source, target)
-            .map_err(|error| RepoError::io("copy", path, error))?;
+        let bytes = self.copy_bytes(source, target).map_err(|error| RepoError::io("copy", path, error))?;
         Ok(Outcome::Copied { bytes })
     }
 
@@ -181,9 +170,7 @@ impl Work<'_> {
         if !stays_inside(path, &link) || self.source.resolves_inside(path) == Some(false) {
             return Ok(Outcome::Omitted(OmitReason::LeavesTree));
         }
-        self.target
-            .make_link(path, &link)
-            .map_err(|errno| self.target.fail("make the link", path, errno))?;
+        self.target.make_link(path, &link).map_err(|errno| self.target.fail("make the link", path, errno))?;
         Ok(Outcome::Copied { bytes: 0 })
     }
 }
@@ -208,13 +195,8 @@ mod tests {
 
     #[test]
     fn a_link_is_judged_by_every_step_of_its_text() {
-        let inside = [
-            ("a", "b"),
-            ("d/a", "../b"),
-            ("d/e/a", "../../b/c"),
-            ("a", "./b/../c"),
-            ("a", "missing"),
-        ];
+        let inside =
+            [("a", "b"), ("d/a", "../b"), ("d/e/a", "../../b/c"), ("a", "./b/../c"), ("a", "missing")];
         let outside = [
             ("a", "/etc/passwd"),
             ("a", "../x"),
@@ -222,15 +204,7 @@ mod tests {
             ("a", "b/../../top/b"),
             ("d/a", "../../d/b"),
         ];
-        assert!(
-            inside
-                .iter()
-                .all(|(path, link)| stays_inside(Path::new(path), Path::new(link)))
-        );
-        assert!(
-            outside
-                .iter()
-                .all(|(path, link)| !stays_inside(Path::new(path), Path::new(link)))
-        );
+        assert!(inside.iter().all(|(path, link)| stays_inside(Path::new(path), Path::new(link))));
+        assert!(outside.iter().all(|(path, link)| !stays_inside(Path::new(path), Path::new(link))));
     }
 }

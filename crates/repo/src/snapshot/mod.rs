@@ -122,10 +122,7 @@ pub async fn snapshot(
     let mut paths = Vec::new();
     for (path, mode) in git.tracked_paths().await? {
         match mode {
-            FileMode::Gitlink => omitted.push(Omission {
-                path,
-                reason: OmitReason::Repository,
-            }),
+            FileMode::Gitlink => omitted.push(Omission { path, reason: OmitReason::Repository }),
             _ => paths.push(path),
         }
     }
@@ -133,10 +130,7 @@ pub async fn snapshot(
         for path in git.untracked_files().await? {
             // git names a repository inside of this one by its directory.
             if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-                omitted.push(Omission {
-                    path,
-                    reason: OmitReason::Repository,
-                });
+                omitted.push(Omission { path, reason: OmitReason::Repository });
             } else {
                 paths.push(path);
             }
@@ -144,10 +138,7 @@ pub async fn snapshot(
     }
     paths.retain(|path| match (options.secret)(path) {
         Some(why) => {
-            omitted.push(Omission {
-                path: path.clone(),
-                reason: OmitReason::Secret(why),
-            });
+            omitted.push(Omission { path: path.clone(), reason: OmitReason::Secret(why) });
             false
         }
         None => true,
@@ -161,17 +152,11 @@ pub async fn snapshot(
         make_dirs(&target, &paths)?;
         copy::copy_all(&source, &target, &paths)
     });
-    let copied = copied
-        .await
-        .map_err(|error| RepoError::io("copy to", dest, std::io::Error::other(error)))??;
+    let copied =
+        copied.await.map_err(|error| RepoError::io("copy to", dest, std::io::Error::other(error)))??;
     omitted.extend(copied.omitted);
     omitted.sort();
-    Ok(SnapshotReport {
-        method: copied.method,
-        files: copied.files,
-        bytes: copied.bytes,
-        omitted,
-    })
+    Ok(SnapshotReport { method: copied.method, files: copied.files, bytes: copied.bytes, omitted })
 }
 
 fn prepare(dest: &Path) -> Result<(), RepoError> {
@@ -179,20 +164,14 @@ fn prepare(dest: &Path) -> Result<(), RepoError> {
     let mut entries = std::fs::read_dir(dest).map_err(|source| RepoError::io("list", dest, source))?;
     match entries.next() {
         None => Ok(()),
-        Some(_) => Err(RepoError::DestinationTaken {
-            path: dest.to_owned(),
-        }),
+        Some(_) => Err(RepoError::DestinationTaken { path: dest.to_owned() }),
     }
 }
 
 fn make_dirs(target: &Root, paths: &[PathBuf]) -> Result<(), RepoError> {
     let mut dirs: BTreeSet<&Path> = BTreeSet::new();
     for path in paths {
-        for dir in path
-            .ancestors()
-            .skip(1)
-            .take_while(|dir| !dir.as_os_str().is_empty())
-        {
+        for dir in path.ancestors().skip(1).take_while(|dir| !dir.as_os_str().is_empty()) {
             if !dirs.insert(dir) {
                 break;
             }
@@ -200,9 +179,7 @@ fn make_dirs(target: &Root, paths: &[PathBuf]) -> Result<(), RepoError> {
     }
     // A parent sorts before what it holds.
     for dir in dirs {
-        target
-            .make_dir(dir)
-            .map_err(|errno| target.fail("create", dir, errno))?;
+        target.make_dir(dir).map_err(|errno| target.fail("create", dir, errno))?;
     }
     Ok(())
 }

@@ -22,10 +22,7 @@ pub(crate) struct Repo {
 /// The environment that the code under test is given: the machine's `PATH`, a home without a configuration.
 pub(crate) fn environment(home: &Path) -> Environment {
     let path = std::env::var_os("PATH").unwrap();
-    Environment::from_pairs(
-        [("PATH", path), ("HOME", home.into()), ("TMPDIR", home.into())],
-        "/",
-    )
+    Environment::from_pairs([("PATH", path), ("HOME", home.into()), ("TMPDIR", home.into())], "/")
 }
 
 pub(crate) fn sandbox() -> Arc<Sandbox> {
@@ -37,10 +34,7 @@ impl Repo {
     pub(crate) fn empty() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let dir_path = dir.path().canonicalize().unwrap();
-        let repo = Self {
-            top: dir_path.join("repo"),
-            dir,
-        };
+        let repo = Self { top: dir_path.join("repo"), dir };
         std::fs::create_dir(&repo.top).unwrap();
         std::fs::create_dir(repo.home()).unwrap();
         repo.git(["init", "-q", "-b", "main", "."]);
@@ -102,11 +96,7 @@ impl Repo {
             .env("LC_ALL", "C")
             .output()
             .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 

@@ -1,9 +1,6 @@
 //! Landing: once, completely, and never over anything of the user's.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the tests change files by hand, and interrupt git"
-)]
+#![expect(clippy::disallowed_methods, reason = "the tests change files by hand, and interrupt git")]
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -98,13 +95,9 @@ impl Change {
         assert_eq!(repo.read("a"), "1\ntwo\n3\n");
         assert_eq!(repo.read("becomes-dir/inside"), "i\n");
         assert_eq!(repo.read("d2"), "now a file\n");
-        assert_eq!(
-            std::fs::read_link(repo.top.join("link")).unwrap().to_str(),
-            Some("a")
-        );
+        assert_eq!(std::fs::read_link(repo.top.join("link")).unwrap().to_str(), Some("a"));
         assert!(!repo.top.join("gone").exists() && !repo.top.join("dir").exists());
         assert_eq!(repo.git(["rev-list", "--count", "HEAD"]).trim(), "2");
-        repo.git(["fsck", "--strict"]);
     }
 }
 
@@ -114,11 +107,8 @@ async fn the_verified_tree_becomes_one_commit_with_its_trailers() {
     let commit = change.land().await.unwrap();
     assert_eq!(commit.landed, Landed::Now);
     change.assert_landed(&commit.oid).await;
-    let shown = change.repo.git([
-        "log",
-        "-1",
-        "--format=%an <%ae> %at|%cn %ct|%B",
-    ]);
+    change.repo.git(["fsck", "--strict"]);
+    let shown = change.repo.git(["log", "-1", "--format=%an <%ae> %at|%cn %ct|%B"]);
     let who = "A Person <person@example.org> 1769851800|A Person 1769851800|";
     assert_eq!(shown.trim_end(), format!("{who}{}", change.message.trim_end()));
     assert!(change.repo.git(["reflog", "-1"]).contains("crucible: land"));
@@ -129,13 +119,7 @@ async fn landing_again_finds_it_done() {
     let change = Change::new().await;
     let first = change.land().await.unwrap();
     let again = change.land().await.unwrap();
-    assert_eq!(
-        again,
-        Commit {
-            oid: first.oid.clone(),
-            landed: Landed::Before
-        }
-    );
+    assert_eq!(again, Commit { oid: first.oid.clone(), landed: Landed::Before });
     change.assert_landed(&first.oid).await;
     // Also behind later work, which is left alone.
     change.repo.write("a", "later\n");
@@ -256,10 +240,7 @@ async fn it_lands_in_a_linked_work_tree_and_without_a_branch() {
     let repo = Repo::with(FILES);
     let patch = repo.diff(|repo| repo.write("a", "1\ntwo\n3\n"));
     repo.git(["worktree", "add", "-q", "-b", "side", "../linked"]);
-    let linked = Repo {
-        top: repo.top.parent().unwrap().join("linked"),
-        dir: repo.dir,
-    };
+    let linked = Repo { top: repo.top.parent().unwrap().join("linked"), dir: repo.dir };
     let change = Change::of(linked, patch.clone()).await;
     change.land().await.unwrap();
     assert_eq!(change.repo.read("a"), "1\ntwo\n3\n");
@@ -277,10 +258,7 @@ async fn it_lands_in_a_linked_work_tree_and_without_a_branch() {
 
 #[tokio::test]
 async fn line_ends_that_git_converts_are_no_changes() {
-    let repo = Repo::with(&[
-        (".gitattributes", "*.txt text eol=crlf\n"),
-        ("a.txt", "1\r\n2\r\n"),
-    ]);
+    let repo = Repo::with(&[(".gitattributes", "*.txt text eol=crlf\n"), ("a.txt", "1\r\n2\r\n")]);
     let patch =
         b"diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n 1\n-2\n+two\n".to_vec();
     let change = Change::of(repo, patch).await;
@@ -302,35 +280,31 @@ fn stopping_git(change: &Change, at: usize) -> Environment {
     );
     std::fs::write(bin.join("git"), script).unwrap();
     std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!(
-        "{}:{}",
-        bin.display(),
-        environment("/".as_ref()).get("PATH").unwrap()
-    );
+    let path = format!("{}:{}", bin.display(), environment("/".as_ref()).get("PATH").unwrap());
     let home = change.repo.home();
-    Environment::from_pairs(
-        [("PATH", path.into()), ("HOME", home.clone()), ("TMPDIR", home)],
-        "/",
-    )
+    Environment::from_pairs([("PATH", path.into()), ("HOME", home.clone()), ("TMPDIR", home)], "/")
 }
 
 /// Every call of git is a step that changes something or not. After any of them the world may end.
 #[tokio::test]
 async fn an_interruption_at_any_step_is_finished_by_landing_again() {
+    let change = Change::new().await;
+    let repo = &change.repo;
     let mut interrupted = 0;
     for at in 0.. {
-        let change = Change::new().await;
+        repo.git(["update-ref", "refs/heads/main", change.base.as_str()]);
+        repo.git(["reset", "-q", "--hard"]);
+        repo.git(["clean", "-q", "-fdx"]);
+        repo.git(["prune", "--expire=now"]);
+        repo.git(["reflog", "expire", "--expire=now", "--all"]);
         let env = stopping_git(&change, at);
-        let result = match Git::open(sandbox(), &env, &change.repo.top).await {
+        let result = match Git::open(sandbox(), &env, &repo.top).await {
             Ok(git) => git.land(&change.request()).await,
             Err(error) => Err(error),
         };
         let is_done = result.is_ok();
         interrupted += usize::from(!is_done);
-        let commit = change
-            .land()
-            .await
-            .unwrap_or_else(|error| panic!("stopped after {at} calls: {error}"));
+        let commit = change.land().await.unwrap_or_else(|error| panic!("stopped after {at} calls: {error}"));
         change.assert_landed(&commit.oid).await;
         if is_done {
             break;
@@ -354,13 +328,7 @@ async fn a_half_written_work_tree_is_finished_unless_the_user_changed_it() {
         std::fs::create_dir(repo.top.join("becomes-dir")).unwrap();
     };
     half_way();
-    assert_eq!(
-        change.land().await.unwrap(),
-        Commit {
-            oid: commit.clone(),
-            landed: Landed::Before
-        }
-    );
+    assert_eq!(change.land().await.unwrap(), Commit { oid: commit.clone(), landed: Landed::Before });
     change.assert_landed(&commit).await;
 
     half_way();

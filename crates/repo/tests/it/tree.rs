@@ -40,11 +40,8 @@ async fn it_is_the_tree_that_git_would_commit_and_the_repository_is_untouched() 
     let before = everything(&repo.top);
     let produced = git.tree_after_patch(&base, &patch).await.unwrap();
     assert_eq!(everything(&repo.top), before);
-    let changes: Vec<_> = produced
-        .changes
-        .iter()
-        .map(|change| (change.path.to_str().unwrap(), change.status))
-        .collect();
+    let changes: Vec<_> =
+        produced.changes.iter().map(|change| (change.path.to_str().unwrap(), change.status)).collect();
     use ChangeStatus::{Added, Deleted, Modified};
     assert_eq!(changes, [("a", Modified), ("gone", Deleted), ("new/c d", Added)]);
     let after = produced.files_after();
@@ -71,23 +68,11 @@ async fn links_modes_and_submodules_show_what_they_are() {
          diff --git a/plain b/plain\nnew file mode 120000\n--- /dev/null\n+++ b/plain\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n\
          diff --git a/sub b/sub\nnew file mode 160000\n--- /dev/null\n+++ b/sub\n@@ -0,0 +1 @@\n+Subproject commit {commit}\n"
     );
-    let produced = repo
-        .open()
-        .await
-        .tree_after_patch(&base, patch.as_bytes())
-        .await
-        .unwrap();
+    let produced = repo.open().await.tree_after_patch(&base, patch.as_bytes()).await.unwrap();
     let found: Vec<_> = produced
         .changes
         .iter()
-        .map(|change| {
-            (
-                change.path.to_str().unwrap(),
-                change.status,
-                change.old_mode,
-                change.new_mode,
-            )
-        })
+        .map(|change| (change.path.to_str().unwrap(), change.status, change.old_mode, change.new_mode))
         .collect();
     use ChangeStatus::{Added, Modified, TypeChanged};
     use FileMode::{Executable, Gitlink, Regular, Symlink};
@@ -137,19 +122,13 @@ async fn a_patch_applies_from_a_subdirectory_and_in_odd_places() {
     let patch = repo.diff(|repo| repo.write("top", "T\n"));
     // From below, `git apply` on its own leaves such a patch out in silence.
     let git = repo.try_open(&repo.top.join("sub")).await.unwrap();
-    assert_eq!(
-        git.tree_after_patch(&base, &patch).await.unwrap().changes.len(),
-        1
-    );
+    assert_eq!(git.tree_after_patch(&base, &patch).await.unwrap().changes.len(), 1);
 
     // A path that means something in git's list of alternates.
     let odd = repo.dir.path().join("odd: \"place\"\n\u{e9}");
     std::fs::rename(&repo.top, &odd).unwrap();
     let git = repo.try_open(&odd).await.unwrap();
-    assert_eq!(
-        git.tree_after_patch(&base, &patch).await.unwrap().changes.len(),
-        1
-    );
+    assert_eq!(git.tree_after_patch(&base, &patch).await.unwrap().changes.len(), 1);
 }
 
 #[tokio::test]

@@ -100,9 +100,7 @@ impl DispatchConfig {
             schema_version: "ctcp-dispatch-config-v1".to_owned(),
             mode: DispatchMode::LocalExec,
             role_providers,
-            budgets: DispatchBudgets {
-                max_outbox_prompts: 0,
-            },
+            budgets: DispatchBudgets { max_outbox_prompts: 0 },
         }
     }
 }

@@ -75,11 +75,8 @@ impl Guardrails {
     /// Names every key that is missing, repeated, unknown or holds no valid value.
     pub fn parse(text: &str) -> Result<Self, GuardrailsError> {
         let lines = key_lines::read(text);
-        let mut problems: Vec<String> = lines
-            .repeated
-            .iter()
-            .map(|key| format!("`{key}` stands more than once"))
-            .collect();
+        let mut problems: Vec<String> =
+            lines.repeated.iter().map(|key| format!("`{key}` stands more than once")).collect();
         let known = [
             "find_mode",
             "max_files",
@@ -107,30 +104,19 @@ impl Guardrails {
                 0
             }
         };
-        let (max_files, max_total_bytes, max_iterations) = (
-            number("max_files"),
-            number("max_total_bytes"),
-            number("max_iterations"),
-        );
+        let (max_files, max_total_bytes, max_iterations) =
+            (number("max_files"), number("max_total_bytes"), number("max_iterations"));
         let find_mode = match lines.values.get("find_mode").map(String::as_str) {
             Some("resolver_only") => FindMode::ResolverOnly,
             Some("resolver_plus_web") => {
                 let (max_queries, max_pages) = (number("max_queries"), number("max_pages"));
-                let domains = lines
-                    .values
-                    .get("allow_domains")
-                    .map(String::as_str)
-                    .unwrap_or_default();
+                let domains = lines.values.get("allow_domains").map(String::as_str).unwrap_or_default();
                 let allow_domains: Vec<String> =
                     key_lines::list(domains).into_iter().map(str::to_owned).collect();
                 if allow_domains.is_empty() {
                     problems.push("`allow_domains` is missing or empty".to_owned());
                 }
-                FindMode::ResolverPlusWeb(WebLimits {
-                    allow_domains,
-                    max_queries,
-                    max_pages,
-                })
+                FindMode::ResolverPlusWeb(WebLimits { allow_domains, max_queries, max_pages })
             }
             Some(_) => {
                 problems.push("`find_mode` takes resolver_only or resolver_plus_web".to_owned());
@@ -142,12 +128,7 @@ impl Guardrails {
             }
         };
         if problems.is_empty() {
-            Ok(Self {
-                find_mode,
-                max_files,
-                max_total_bytes,
-                max_iterations,
-            })
+            Ok(Self { find_mode, max_files, max_total_bytes, max_iterations })
         } else {
             Err(GuardrailsError { problems })
         }
@@ -160,18 +141,9 @@ mod tests {
 
     #[test]
     fn what_is_rendered_is_read_back() {
-        let web = WebLimits {
-            allow_domains: vec!["docs.example".into()],
-            max_queries: 2,
-            max_pages: 3,
-        };
+        let web = WebLimits { allow_domains: vec!["docs.example".into()], max_queries: 2, max_pages: 3 };
         for find_mode in [FindMode::ResolverOnly, FindMode::ResolverPlusWeb(web)] {
-            let guardrails = Guardrails {
-                find_mode,
-                max_files: 9,
-                max_total_bytes: 1000,
-                max_iterations: 3,
-            };
+            let guardrails = Guardrails { find_mode, max_files: 9, max_total_bytes: 1000, max_iterations: 3 };
             assert_eq!(Guardrails::parse(&guardrails.render()), Ok(guardrails));
         }
     }
@@ -194,11 +166,7 @@ mod tests {
             "find_mode: resolver_plus_web\nmax_files: 1\nmax_total_bytes: 1\nmax_iterations: 1\n",
         );
         let error = web.unwrap_err().to_string();
-        for part in [
-            "`max_queries` is missing",
-            "`max_pages` is missing",
-            "`allow_domains` is missing",
-        ] {
+        for part in ["`max_queries` is missing", "`max_pages` is missing", "`allow_domains` is missing"] {
             assert!(error.contains(part), "{part} in {error}");
         }
     }

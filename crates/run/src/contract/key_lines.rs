@@ -37,19 +37,13 @@ pub(crate) fn read(text: &str) -> KeyLines {
 
 /// Splits a list value at commas and leaves out empty items.
 pub(crate) fn list(value: &str) -> Vec<&str> {
-    value
-        .split(',')
-        .map(str::trim)
-        .filter(|item| !item.is_empty())
-        .collect()
+    value.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
 fn is_key(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && !text.ends_with(' ')
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | ' '))
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | ' '))
 }
 
 #[cfg(test)]

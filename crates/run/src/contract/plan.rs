@@ -62,26 +62,15 @@ impl Plan {
             PlanStatus::Draft => "DRAFT",
             PlanStatus::Signed => "SIGNED",
         };
-        let prefixes = |list: &[PathPrefix]| {
-            list.iter()
-                .map(PathPrefix::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let prefixes =
+            |list: &[PathPrefix]| list.iter().map(PathPrefix::to_string).collect::<Vec<_>>().join(", ");
         let mut text = format!("# Plan\n\nStatus: {status}\n");
         let goal = self.goal.split_whitespace().collect::<Vec<_>>().join(" ");
         for (key, value) in [
             ("Goal", goal),
             ("Scope-Allow", prefixes(&self.scope_allow)),
             ("Scope-Deny", prefixes(&self.scope_deny)),
-            (
-                "Names",
-                self.names
-                    .iter()
-                    .map(RepoPath::as_str)
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            ),
+            ("Names", self.names.iter().map(RepoPath::as_str).collect::<Vec<_>>().join(", ")),
             ("Gates", self.gates.join(", ")),
             ("Stop", self.stop.clone()),
             ("Budgets", self.budgets.clone()),
@@ -114,17 +103,10 @@ impl Plan {
                 String::new()
             })
         };
-        let (status, goal) = (
-            value("Status"),
-            lines.values.get("Goal").cloned().unwrap_or_default(),
-        );
+        let (status, goal) = (value("Status"), lines.values.get("Goal").cloned().unwrap_or_default());
         let (allow, deny, gates) = (value("Scope-Allow"), value("Scope-Deny"), value("Gates"));
-        let (stop, budgets, behaviors, results) = (
-            value("Stop"),
-            value("Budgets"),
-            value("Behaviors"),
-            value("Results"),
-        );
+        let (stop, budgets, behaviors, results) =
+            (value("Stop"), value("Budgets"), value("Behaviors"), value("Results"));
         let status = match status.as_str() {
             "SIGNED" => PlanStatus::Signed,
             "DRAFT" | "" => PlanStatus::Draft,
@@ -135,32 +117,13 @@ impl Plan {
         };
         let scope_allow = paths(&allow, &mut verdict);
         let scope_deny = paths(&deny, &mut verdict);
-        let names = paths(
-            lines.values.get("Names").map(String::as_str).unwrap_or_default(),
-            &mut verdict,
-        );
+        let names = paths(lines.values.get("Names").map(String::as_str).unwrap_or_default(), &mut verdict);
         if !verdict.passes() {
             return Err(verdict);
         }
-        let owned = |text: &str| {
-            key_lines::list(text)
-                .into_iter()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
+        let owned = |text: &str| key_lines::list(text).into_iter().map(str::to_owned).collect::<Vec<_>>();
         let (gates, behaviors, results) = (owned(&gates), owned(&behaviors), owned(&results));
-        Ok(Self {
-            status,
-            goal,
-            scope_allow,
-            scope_deny,
-            gates,
-            stop,
-            budgets,
-            behaviors,
-            results,
-            names,
-        })
+        Ok(Self { status, goal, scope_allow, scope_deny, gates, stop, budgets, behaviors, results, names })
     }
 }
 
@@ -185,23 +148,12 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
             "Name the directories that may change instead of everything.",
         ));
     }
-    for gate in REQUIRED_GATES
-        .iter()
-        .filter(|gate| !plan.gates.iter().any(|declared| declared == *gate))
-    {
-        verdict.push(Finding::error(
-            MISSING_GATE,
-            *gate,
-            "Every plan declares this gate.",
-        ));
+    for gate in REQUIRED_GATES.iter().filter(|gate| !plan.gates.iter().any(|declared| declared == *gate)) {
+        verdict.push(Finding::error(MISSING_GATE, *gate, "Every plan declares this gate."));
     }
     for (declared, known) in [(&plan.behaviors, known_behaviors), (&plan.results, known_results)] {
         for id in declared.iter().filter(|id| !known.contains(id)) {
-            verdict.push(Finding::error(
-                UNRESOLVED_ID,
-                id,
-                "Define this id, or take it out of the plan.",
-            ));
+            verdict.push(Finding::error(UNRESOLVED_ID, id, "Define this id, or take it out of the plan."));
         }
     }
     verdict
@@ -250,20 +202,8 @@ mod tests {
     #[test]
     fn missing_keys_and_unresolved_ids_and_gates_are_named() {
         let errors = Plan::parse("Status: SIGNED\nScope-Allow: ../x\n").unwrap_err();
-        let subjects: Vec<&str> = errors
-            .findings()
-            .iter()
-            .map(|finding| finding.subject.as_str())
-            .collect();
-        for key in [
-            "Scope-Deny",
-            "Gates",
-            "Stop",
-            "Budgets",
-            "Behaviors",
-            "Results",
-            "../x",
-        ] {
+        let subjects: Vec<&str> = errors.findings().iter().map(|finding| finding.subject.as_str()).collect();
+        for key in ["Scope-Deny", "Gates", "Stop", "Budgets", "Behaviors", "Results", "../x"] {
             assert!(subjects.contains(&key), "{key} in {subjects:?}");
         }
         let mut bad = plan();
@@ -271,20 +211,10 @@ mod tests {
         bad.gates = vec!["lite".into()];
         bad.behaviors = vec!["B009".into()];
         let verdict = check_plan(&bad, &[], &[]);
-        let codes: Vec<&str> = verdict
-            .findings()
-            .iter()
-            .map(|finding| finding.code.as_str())
-            .collect();
-        assert_eq!(
-            codes.iter().filter(|code| **code == "plan-gate-missing").count(),
-            3
-        );
+        let codes: Vec<&str> = verdict.findings().iter().map(|finding| finding.code.as_str()).collect();
+        assert_eq!(codes.iter().filter(|code| **code == "plan-gate-missing").count(), 3);
         assert!(codes.contains(&"plan-scope-everything"));
-        assert_eq!(
-            codes.iter().filter(|code| **code == "plan-id-unresolved").count(),
-            2
-        );
+        assert_eq!(codes.iter().filter(|code| **code == "plan-id-unresolved").count(), 2);
     }
 
     #[test]

@@ -75,10 +75,8 @@ impl Review {
             ReviewVerdict::Approve => "APPROVE",
             ReviewVerdict::Block => "BLOCK",
         };
-        let mut text = format!(
-            "# Review: {}\n\nVerdict: {verdict}\nSubject: {}\n",
-            self.reviewer, self.subject
-        );
+        let mut text =
+            format!("# Review: {}\n\nVerdict: {verdict}\nSubject: {}\n", self.reviewer, self.subject);
         for (title, items) in [
             ("Blocking Reasons", &self.blocking),
             ("Required Fix/Artifacts", &self.required),
@@ -101,20 +99,14 @@ impl Review {
         let lines = key_lines::read(text);
         let value = |key: &'static str| {
             let repeated = lines.repeated.iter().any(|other| other == key);
-            lines
-                .values
-                .get(key)
-                .filter(|_| !repeated)
-                .ok_or(ReviewError { key })
+            lines.values.get(key).filter(|_| !repeated).ok_or(ReviewError { key })
         };
         let verdict = match value("Verdict")?.as_str() {
             "APPROVE" => ReviewVerdict::Approve,
             "BLOCK" => ReviewVerdict::Block,
             _ => return Err(ReviewError { key: "Verdict" }),
         };
-        let subject = value("Subject")?
-            .parse()
-            .map_err(|_| ReviewError { key: "Subject" })?;
+        let subject = value("Subject")?.parse().map_err(|_| ReviewError { key: "Subject" })?;
         Ok((verdict, subject))
     }
 }
@@ -128,29 +120,17 @@ mod tests {
     #[test]
     fn a_finding_that_refuses_makes_a_review_that_blocks() {
         let subject = Digest::of(b"patch");
-        let finding = Finding::error(
-            Code::new("patch-path-denied"),
-            "a\nVerdict: APPROVE",
-            "Leave it alone.",
-        );
+        let finding =
+            Finding::error(Code::new("patch-path-denied"), "a\nVerdict: APPROVE", "Leave it alone.");
         let review = Review::from_verdict("patch gate", subject, &Verdict::new(vec![finding]));
         let text = review.render();
-        assert_eq!(
-            Review::parse_verdict(&text),
-            Ok((ReviewVerdict::Block, subject)),
-            "{text}"
-        );
+        assert_eq!(Review::parse_verdict(&text), Ok((ReviewVerdict::Block, subject)), "{text}");
         assert!(text.contains("Leave it alone."));
     }
 
     #[test]
     fn a_review_without_a_clear_verdict_is_none() {
-        for bad in [
-            "",
-            "Verdict: MAYBE\n",
-            "Verdict: APPROVE\nVerdict: BLOCK\n",
-            "verdict: APPROVE\n",
-        ] {
+        for bad in ["", "Verdict: MAYBE\n", "Verdict: APPROVE\nVerdict: BLOCK\n", "verdict: APPROVE\n"] {
             assert!(Review::parse_verdict(bad).is_err(), "{bad:?}");
         }
     }

@@ -31,11 +31,7 @@ pub(crate) fn file_request(
     let mut needs: Vec<Need> = record
         .named
         .iter()
-        .map(|path| Need {
-            path: path.to_string(),
-            mode: Mode::Full,
-            line_ranges: Vec::new(),
-        })
+        .map(|path| Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() })
         .collect();
     needs.extend(
         ranking
@@ -47,10 +43,7 @@ pub(crate) fn file_request(
         schema_version: RequestVersion::V1,
         goal: record.goal.clone(),
         needs,
-        budget: Budget {
-            max_files: FileLimit(record.max_files),
-            max_total_bytes: ByteLimit(max_bytes),
-        },
+        budget: Budget { max_files: FileLimit(record.max_files), max_total_bytes: ByteLimit(max_bytes) },
         reason: "ranked by the goal and the failing gates".to_owned(),
     }
 }
@@ -59,10 +52,7 @@ pub(crate) fn file_request(
 pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest) -> Plan {
     let seen_whole = |path: &str| pack.files.iter().any(|file| file.path == path && !file.truncated);
     let editable: Vec<RepoPath> = if record.named.is_empty() {
-        let sources = ranked
-            .needs
-            .iter()
-            .filter_map(|need| need.path.parse::<RepoPath>().ok());
+        let sources = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok());
         sources
             .filter(|path| {
                 FileClass::of(path) == FileClass::Source && !is_protected(path) && seen_whole(path.as_str())
@@ -78,10 +68,7 @@ pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest
         scope_allow: editable.iter().cloned().map(PathPrefix::from).collect(),
         scope_deny: Vec::new(),
         gates: REQUIRED_GATES.map(str::to_owned).to_vec(),
-        stop: format!(
-            "verified, or {} attempts, or the same refused patch twice",
-            record.max_iterations
-        ),
+        stop: format!("verified, or {} attempts, or the same refused patch twice", record.max_iterations),
         budgets: format!(
             "max_iterations={} max_files={} max_total_bytes={} max_calls={}",
             record.max_iterations, record.max_files, record.max_total_bytes, record.max_calls
@@ -105,10 +92,8 @@ pub(crate) fn expected_results() -> &'static str {
 }
 
 fn ranking(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> Ranking {
-    let words = analysis
-        .baseline
-        .iter()
-        .fold(record.goal.clone(), |words, gate| words + "\n" + &gate.excerpt);
+    let words =
+        analysis.baseline.iter().fold(record.goal.clone(), |words, gate| words + "\n" + &gate.excerpt);
     let goal = Goal::new(&words);
     let candidates: Vec<Candidate> = tracked
         .iter()

@@ -41,16 +41,9 @@ impl Source for WorkTree {
         };
         let size = meta.len();
         if !linked {
-            return if meta.is_file() {
-                Entry::File { size }
-            } else {
-                Entry::NotAFile
-            };
+            return if meta.is_file() { Entry::File { size } } else { Entry::NotAFile };
         }
-        let inside = real
-            .strip_prefix(&self.real_root)
-            .ok()
-            .and_then(|rest| rest.to_str());
+        let inside = real.strip_prefix(&self.real_root).ok().and_then(|rest| rest.to_str());
         match inside.map(str::parse::<RepoPath>) {
             Some(Ok(to)) if meta.is_file() => Entry::Linked { to, size },
             Some(Ok(_)) => Entry::NotAFile,
@@ -61,19 +54,13 @@ impl Source for WorkTree {
     fn read(&self, path: &RepoPath, max: u64) -> Result<Vec<u8>, SourceError> {
         read_prefix(&self.root.join(path), ByteLimit(max))
             .map(|prefix| prefix.bytes)
-            .map_err(|error| SourceError {
-                path: path.clone(),
-                problem: error.to_string(),
-            })
+            .map_err(|error| SourceError { path: path.clone(), problem: error.to_string() })
     }
 
     fn is_secret(&self, path: &RepoPath, content: &[u8]) -> Option<String> {
         if crucible_secrets::is_secret_file(path.as_str()) {
             return Some("secret-file".to_owned());
         }
-        Scanner::builtin()
-            .scan(content)
-            .first()
-            .map(|found| found.rule.to_string())
+        Scanner::builtin().scan(content).first().map(|found| found.rule.to_string())
     }
 }

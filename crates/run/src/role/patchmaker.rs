@@ -4,7 +4,7 @@
 //! instant, no absolute path and nothing random, so the same run asks the same question again on replay.
 
 use crucible_llm::Message;
-use crucible_model::{EditFormat, PromptBuilder, Untrusted};
+use crucible_model::{EditFormat, PromptBuilder, PromptText, Untrusted};
 use crucible_pack::ContextPack;
 
 use crate::analysis::GateResult;
@@ -30,13 +30,10 @@ pub(crate) fn messages(
     baseline: &[GateResult],
     brief: Option<&Brief>,
 ) -> Vec<Message> {
-    vec![
-        Message::system(system(format)),
-        Message::user(user(format, plan, pack, baseline, brief)),
-    ]
+    vec![Message::system(system(format)), Message::user(user(format, plan, pack, baseline, brief))]
 }
 
-fn system(format: EditFormat) -> crucible_model::PromptText {
+fn system(format: EditFormat) -> PromptText {
     let prompt = PromptBuilder::new().ours(
         "You change source code. A program checks your answer, applies it to a copy of the repository and runs the \
          tests; nobody reads explanations.\n\
@@ -69,24 +66,14 @@ fn user(
     pack: &ContextPack,
     baseline: &[GateResult],
     brief: Option<&Brief>,
-) -> crucible_model::PromptText {
-    let mut prompt = PromptBuilder::new()
-        .ours("Goal: ")
-        .operator(&plan.goal)
-        .ours("\n\nEditable files:\n");
-    for scope in &plan.scope_allow {
-        prompt = prompt
-            .ours("- ")
-            .operator(&scope.to_string().escape_debug().to_string())
-            .ours("\n");
-    }
+) -> PromptText {
     let editable = |path: &str| {
-        path.parse()
-            .is_ok_and(|path| plan.scope_allow.iter().any(|scope| scope.contains(&path)))
+        path.parse().is_ok_and(|path| plan.scope_allow.iter().any(|scope| scope.contains(&path)))
     };
     let (mine, others): (Vec<_>, Vec<_>) = pack.files.iter().partition(|file| editable(&file.path));
+    let mut prompt = PromptBuilder::new();
     if !others.is_empty() {
-        prompt = prompt.ours("\nFor reading only:\n");
+        prompt = prompt.ours("For reading only:\n");
         for file in others {
             prompt = prompt.untrusted(&file.path, &Untrusted::new(file.content.clone()));
         }
@@ -96,10 +83,9 @@ fn user(
         prompt = prompt.untrusted(&file.path, &Untrusted::new(file.content.clone()));
     }
     for gate in baseline.iter().filter(|gate| !gate.passed) {
-        prompt = prompt.ours("\nBefore any change, this check fails:\n").untrusted(
-            &format!("output of {}", gate.id),
-            &Untrusted::new(gate.excerpt.clone()),
-        );
+        prompt = prompt
+            .ours("\nBefore any change, this check fails:\n")
+            .untrusted(&format!("output of {}", gate.id), &Untrusted::new(gate.excerpt.clone()));
     }
     if let Some(brief) = brief {
         prompt = prompt.ours("\nA first answer was refused; the editable files above are unchanged.\n");
@@ -111,6 +97,11 @@ fn user(
             prompt = prompt.untrusted("what the checks printed", &Untrusted::new(brief.output.clone()));
         }
         prompt = prompt.ours("\nAnswer again in another way that avoids this.\n");
+    }
+    // What is wanted comes last: small models follow what they read last.
+    prompt = prompt.ours("\nGoal: ").operator(&plan.goal).ours("\nEditable: ");
+    for scope in &plan.scope_allow {
+        prompt = prompt.operator(&scope.to_string().escape_debug().to_string()).ours(" ");
     }
     match format {
         EditFormat::WholeFile => prompt.ours("\nAnswer with the complete changed file.\n"),

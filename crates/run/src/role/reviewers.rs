@@ -34,14 +34,9 @@ pub(crate) fn contract_guardian(
         verdict.push(Finding::error(NOTHING_TO_EDIT, "Scope-Allow", hint));
     }
     let unseen = |path: &&RepoPath| {
-        let omitted = pack
-            .omitted
-            .iter()
-            .any(|row| row.path == path.as_str() && row.reason.as_str() != "not_found");
-        let cut = pack
-            .files
-            .iter()
-            .any(|file| file.path == path.as_str() && file.truncated);
+        let omitted =
+            pack.omitted.iter().any(|row| row.path == path.as_str() && row.reason.as_str() != "not_found");
+        let cut = pack.files.iter().any(|file| file.path == path.as_str() && file.truncated);
         omitted || cut
     };
     for path in plan.names.iter().filter(unseen) {
@@ -61,17 +56,13 @@ pub(crate) fn cost_controller(
 ) -> Verdict {
     let mut verdict = Verdict::default();
     if record.max_calls < guardrails.max_iterations {
-        let subject = format!(
-            "{} calls for {} attempts",
-            record.max_calls, guardrails.max_iterations
-        );
+        let subject = format!("{} calls for {} attempts", record.max_calls, guardrails.max_iterations);
         let hint =
             "Each attempt is one call at least: raise [llm.budget] calls or lower [run] max_iterations.";
         verdict.push(Finding::warning(BUDGET_TOO_SMALL, subject, hint));
     }
     let in_scope = |path: &str| {
-        path.parse()
-            .is_ok_and(|path: RepoPath| plan.scope_allow.iter().any(|scope| scope.contains(&path)))
+        path.parse().is_ok_and(|path: RepoPath| plan.scope_allow.iter().any(|scope| scope.contains(&path)))
     };
     let largest: u64 = pack
         .files
@@ -80,11 +71,8 @@ pub(crate) fn cost_controller(
         .map(|file| file.content.len() as u64)
         .max()
         .unwrap_or(0);
-    let max_tokens = record
-        .parameters
-        .get("max_tokens")
-        .and_then(serde_json::Value::as_u64)
-        .unwrap_or(u64::MAX);
+    let max_tokens =
+        record.parameters.get("max_tokens").and_then(serde_json::Value::as_u64).unwrap_or(u64::MAX);
     if record.edit_format == crucible_model::EditFormat::WholeFile && largest / BYTES_PER_TOKEN > max_tokens {
         let subject = format!("{largest} bytes in {max_tokens} tokens");
         let hint = "The file cannot be answered whole: raise the provider's max_tokens or choose another edit format.";
@@ -100,12 +88,8 @@ mod tests {
     use super::*;
 
     fn pack(path: &str, truncated: bool) -> ContextPack {
-        let file = PackedFile {
-            path: path.into(),
-            why: "requested".into(),
-            content: "x".repeat(9000),
-            truncated,
-        };
+        let file =
+            PackedFile { path: path.into(), why: "requested".into(), content: "x".repeat(9000), truncated };
         ContextPack {
             schema_version: PackVersion::V1,
             goal: String::new(),

@@ -123,11 +123,7 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
 }
 
 fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
-    let mut rules: Rules = REFUSED
-        .iter()
-        .chain(REFUSED_HERE)
-        .map(|call| (*call, Vec::new()))
-        .collect();
+    let mut rules: Rules = REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
     let mut namespaces = Vec::new();
     for flag in NAMESPACE_FLAGS {
         let flag = u64::from(flag.cast_unsigned());
@@ -143,10 +139,8 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
         (Surroundings::Machine, Network::None) => &SOCKETS_WITHOUT_NAMESPACE,
         (Surroundings::Machine, Network::Host) | (Surroundings::Namespaces, _) => &SOCKETS_IN_NAMESPACE,
     };
-    let other: Vec<_> = allowed
-        .iter()
-        .map(|kind| (0, SeccompCmpOp::Ne, u64::from(kind.cast_unsigned())))
-        .collect();
+    let other: Vec<_> =
+        allowed.iter().map(|kind| (0, SeccompCmpOp::Ne, u64::from(kind.cast_unsigned()))).collect();
     rules.insert(libc::SYS_socket, vec![rule(&other)?]);
     let refusing = compile(rules, libc::EPERM)?;
     let unknown = compile(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?;
@@ -168,37 +162,17 @@ fn compile(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, String> {
     let refuse = SeccompAction::Errno(errno.cast_unsigned());
     let filter =
         SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|error| error.to_string())?;
-    filter
-        .try_into()
-        .map_err(|error: seccompiler::BackendError| error.to_string())
+    filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())
 }
 
 /// Puts a refusal of every x32 call in front of a program: they have numbers of their own, which no list of
 /// ordinary ones meets. Other architectures have no numbers that high.
 fn refuse_x32(program: BpfProgram) -> BpfProgram {
-    let load_number = sock_filter {
-        code: 0x20,
-        jt: 0,
-        jf: 0,
-        k: 0,
-    };
-    let skip_if_lower = sock_filter {
-        code: 0x35,
-        jt: 0,
-        jf: 1,
-        k: X32,
-    };
+    let load_number = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
+    let skip_if_lower = sock_filter { code: 0x35, jt: 0, jf: 1, k: X32 };
     let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-    let refuse = sock_filter {
-        code: 0x06,
-        jt: 0,
-        jf: 0,
-        k: refuse,
-    };
-    [load_number, skip_if_lower, refuse]
-        .into_iter()
-        .chain(program)
-        .collect()
+    let refuse = sock_filter { code: 0x06, jt: 0, jf: 0, k: refuse };
+    [load_number, skip_if_lower, refuse].into_iter().chain(program).collect()
 }
 
 #[cfg(test)]
@@ -215,10 +189,7 @@ mod tests {
             called: "true".into(),
             args: Vec::new(),
             env: Vec::new(),
-            cwd: Place {
-                path: "/".into(),
-                identity: (0, 0),
-            },
+            cwd: Place { path: "/".into(), identity: (0, 0) },
             writable: Vec::new(),
             surroundings,
             network,
@@ -231,11 +202,7 @@ mod tests {
     fn call(number: libc::c_long, first: libc::c_long, second: libc::c_long) -> i32 {
         // SAFETY: with these arguments none of the calls below reads or writes memory of this process.
         let result = unsafe { libc::syscall(number, first, second, 0, 0, 0) };
-        if result >= 0 {
-            0
-        } else {
-            Error::last_os_error().raw_os_error().unwrap()
-        }
+        if result >= 0 { 0 } else { Error::last_os_error().raw_os_error().unwrap() }
     }
 
     /// A filter binds the thread that applies it, so each case has a thread of its own.
@@ -281,11 +248,7 @@ mod tests {
             assert_eq!(call(libc::SYS_getpid, 0, 0), 0);
             assert!(std::thread::spawn(|| 7).join().is_ok_and(|seven| seven == 7));
         });
-        assert_ne!(
-            call(libc::SYS_unshare, 0, 0),
-            libc::EPERM,
-            "without the filter it is allowed"
-        );
+        assert_ne!(call(libc::SYS_unshare, 0, 0), libc::EPERM, "without the filter it is allowed");
     }
 
     #[test]
@@ -295,11 +258,7 @@ mod tests {
                 // Sharing signal handlers without sharing memory is an error, so that no process comes to be
                 // should the filter not hold.
                 let flags = flag | libc::CLONE_SIGHAND;
-                assert_eq!(
-                    call(libc::SYS_clone, flags.into(), 0),
-                    libc::EPERM,
-                    "flag {flag:#x}"
-                );
+                assert_eq!(call(libc::SYS_clone, flags.into(), 0), libc::EPERM, "flag {flag:#x}");
             }
             assert_eq!(call(libc::SYS_clone, libc::CLONE_SIGHAND.into(), 0), libc::EINVAL);
         });
@@ -321,10 +280,7 @@ mod tests {
         let socket = |kind: libc::c_int| call(libc::SYS_socket, kind.into(), stream);
         filtered(Surroundings::Namespaces, Network::None, || {
             assert_eq!((socket(libc::AF_INET), socket(libc::AF_UNIX)), (0, 0));
-            assert_eq!(
-                (socket(libc::AF_VSOCK), socket(libc::AF_PACKET)),
-                (libc::EPERM, libc::EPERM)
-            );
+            assert_eq!((socket(libc::AF_VSOCK), socket(libc::AF_PACKET)), (libc::EPERM, libc::EPERM));
         });
         filtered(Surroundings::Machine, Network::None, || {
             assert_eq!(socket(libc::AF_UNIX), 0);
@@ -332,18 +288,13 @@ mod tests {
                 assert_eq!(socket(kind), libc::EPERM, "{kind}");
             }
         });
-        filtered(Surroundings::Machine, Network::Host, || {
-            assert_eq!(socket(libc::AF_INET), 0)
-        });
+        filtered(Surroundings::Machine, Network::Host, || assert_eq!(socket(libc::AF_INET), 0));
     }
 
     #[test]
     fn calls_of_the_x32_variant_are_refused_first() {
         let [program, _] = programs(&order(Surroundings::Namespaces, Network::None)).unwrap();
         assert_eq!((program[1].k, program[1].jf), (X32, 1));
-        assert_eq!(
-            program[2].k,
-            libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned()
-        );
+        assert_eq!(program[2].k, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned());
     }
 }

@@ -47,9 +47,8 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
 
 fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> {
     let everything = AccessFs::from_all(NEWEST);
-    let mut rules = Ruleset::default()
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(everything)?;
+    let mut rules =
+        Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(everything)?;
     rules = rules.scope(Scope::from_all(NEWEST))?;
     if order.network == Network::None && order.surroundings == Surroundings::Machine {
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;

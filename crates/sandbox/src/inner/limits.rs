@@ -23,9 +23,6 @@ fn hold(resource: Resource, cap: Cap) -> Result<(), String> {
     let Cap::At(most) = cap else { return Ok(()) };
     let now = getrlimit(resource);
     let lower = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
-    let new = Rlimit {
-        current: lower(now.current),
-        maximum: lower(now.maximum),
-    };
+    let new = Rlimit { current: lower(now.current), maximum: lower(now.maximum) };
     setrlimit(resource, new).map_err(|errno| format!("limiting {resource:?}: {errno}"))
 }

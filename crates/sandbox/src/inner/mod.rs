@@ -55,9 +55,7 @@ enum Never {}
 fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
     let failed = |detail: String| Report::Failed { detail };
     let mut bytes = Vec::new();
-    socket
-        .read_to_end(&mut bytes)
-        .map_err(|error| failed(format!("reading the order: {error}")))?;
+    socket.read_to_end(&mut bytes).map_err(|error| failed(format!("reading the order: {error}")))?;
     let order: Order =
         serde_json::from_slice(&bytes).map_err(|error| failed(format!("reading the order: {error}")))?;
 
@@ -81,39 +79,26 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
     walls.stand(Layer::Landlock, landlock);
     walls.stand(Layer::Seccomp, seccomp);
     if order.strength == Strength::Required && !walls.missing.is_empty() {
-        return Err(Report::Refused {
-            missing: walls.missing,
-        });
+        return Err(Report::Refused { missing: walls.missing });
     }
-    tell(
-        socket,
-        &Report::Ready {
-            reached: walls.reached,
-            missing: walls.missing,
-        },
-    )
-    .map_err(|error| failed(format!("reporting: {error}")))?;
+    tell(socket, &Report::Ready { reached: walls.reached, missing: walls.missing })
+        .map_err(|error| failed(format!("reporting: {error}")))?;
     let error = sys::command(&order.program)
         .arg0(&order.called)
         .args(&order.args)
         .env_clear()
         .envs(order.env.iter().cloned())
         .exec();
-    Err(Report::NotStarted {
-        errno: error.raw_os_error().unwrap_or(libc::EINVAL),
-    })
+    Err(Report::NotStarted { errno: error.raw_os_error().unwrap_or(libc::EINVAL) })
 }
 
 /// Opens a directory and makes sure that it is the one that was meant.
 fn open_place(place: &Place) -> Result<Directory, Report> {
     let path = Path::new(&place.path);
-    let directory = Directory::open(path).map_err(|problem| Report::Failed {
-        detail: format!("{path:?}: {problem}"),
-    })?;
+    let directory =
+        Directory::open(path).map_err(|problem| Report::Failed { detail: format!("{path:?}: {problem}") })?;
     if directory.identity != place.identity {
-        return Err(Report::Failed {
-            detail: format!("{path:?} was exchanged for another directory"),
-        });
+        return Err(Report::Failed { detail: format!("{path:?} was exchanged for another directory") });
     }
     Ok(directory)
 }
@@ -133,10 +118,7 @@ struct Walls {
 impl Walls {
     /// What the outer stage has built, or has not.
     fn around(order: &Order) -> Self {
-        let mut walls = Self {
-            reached: Vec::new(),
-            missing: Vec::new(),
-        };
+        let mut walls = Self { reached: Vec::new(), missing: Vec::new() };
         let absent = || Err("needs namespaces".to_owned());
         match order.surroundings {
             Surroundings::Namespaces => {
@@ -187,12 +169,7 @@ mod tests {
             path
         });
         let identity = Directory::open(&copy).unwrap().identity;
-        let open = |path: &Path| {
-            open_place(&Place {
-                path: path.as_os_str().to_owned(),
-                identity,
-            })
-        };
+        let open = |path: &Path| open_place(&Place { path: path.as_os_str().to_owned(), identity });
         assert!(open(&copy).is_ok());
         assert!(matches!(open(&other), Err(Report::Failed { .. })));
         let link = home.path().join("link");
@@ -203,18 +180,12 @@ mod tests {
     #[test]
     fn words_that_name_no_inherited_descriptor_do_nothing() {
         for word in ["", "x", "-1", "0", "2", "99999"] {
-            assert_ne!(
-                format!("{:?}", inner_main(&[word.into()])),
-                format!("{:?}", ExitCode::SUCCESS)
-            );
+            assert_ne!(format!("{:?}", inner_main(&[word.into()])), format!("{:?}", ExitCode::SUCCESS));
         }
         // One of our own, which is closed when a program starts: nobody was given it.
         let own = std::fs::File::open("/").unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&own).to_string();
-        assert_ne!(
-            format!("{:?}", inner_main(&[number.into()])),
-            format!("{:?}", ExitCode::SUCCESS)
-        );
+        assert_ne!(format!("{:?}", inner_main(&[number.into()])), format!("{:?}", ExitCode::SUCCESS));
         assert!(own.metadata().is_ok(), "it was taken from its owner");
     }
 }

@@ -26,10 +26,8 @@ impl Scratch {
     fn without_bubblewrap(&self) -> Sandbox {
         let tools = self.dir.path().join("tools");
         std::fs::create_dir_all(&tools).unwrap();
-        let env = Environment::from_pairs(
-            [("PATH", tools.as_os_str()), ("HOME", self.home.as_os_str())],
-            "/",
-        );
+        let env =
+            Environment::from_pairs([("PATH", tools.as_os_str()), ("HOME", self.home.as_os_str())], "/");
         Sandbox::new(Some(launcher()), &env)
     }
 }
@@ -58,10 +56,7 @@ fn every_layer_stands_here_and_the_receipt_says_so() {
     for layer in Layer::ALL {
         assert!(reached.contains(&layer), "{layer} is not in {reached:?}");
     }
-    assert_eq!(
-        serde_json::to_value(&done.receipt).unwrap()["schema_version"],
-        "crucible-isolation-v1"
-    );
+    assert_eq!(serde_json::to_value(&done.receipt).unwrap()["schema_version"], "crucible-isolation-v1");
 }
 
 #[test]
@@ -86,15 +81,9 @@ fn writing_works_in_the_writable_directory_and_nowhere_else() {
     );
     let mut spawn = scratch.confined(&script);
     spawn.env.push(("HOME".into(), CONFINED_HOME.into()));
-    assert_eq!(
-        output(&scratch.sandbox(), spawn),
-        format!("private\n{CONFINED_HOME}\n")
-    );
+    assert_eq!(output(&scratch.sandbox(), spawn), format!("private\n{CONFINED_HOME}\n"));
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "whole");
-    assert_eq!(
-        std::fs::read_to_string(scratch.copy.join("d/b/c")).unwrap(),
-        "deep\n"
-    );
+    assert_eq!(std::fs::read_to_string(scratch.copy.join("d/b/c")).unwrap(), "deep\n");
     assert!(!leftover.exists());
 }
 
@@ -105,11 +94,8 @@ fn a_link_out_of_the_writable_directory_leads_nowhere_writable() {
     write(&target, "whole");
     symlink(&target, scratch.copy.join("link")).unwrap();
     symlink(&scratch.home, scratch.copy.join("dir")).unwrap();
-    let done = run(
-        &scratch.sandbox(),
-        scratch.confined("echo bad > link; echo bad > dir/new; true"),
-    )
-    .unwrap();
+    let done =
+        run(&scratch.sandbox(), scratch.confined("echo bad > link; echo bad > dir/new; true")).unwrap();
     assert!(done.stderr.total > 0);
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "whole");
     assert!(!scratch.home.join("new").exists());
@@ -143,10 +129,7 @@ fn the_users_secrets_cannot_be_read() {
         "cat {}; cat /etc/shadow 2>/dev/null || echo no shadow",
         scratch.home.join("plain").display()
     ));
-    assert_eq!(
-        output(&scratch.sandbox(), scratch.confined(&script)),
-        "not a secretno shadow\n"
-    );
+    assert_eq!(output(&scratch.sandbox(), scratch.confined(&script)), "not a secretno shadow\n");
 }
 
 #[test]
@@ -166,11 +149,7 @@ fn a_masked_path_is_hidden_and_immovable() {
     let spawn = scratch.confined_with(script, |profile| profile.masked = masked);
     assert_eq!(output(&scratch.sandbox(), spawn), "");
     for name in [".git/hooks/pre-commit", ".git/config", "sub/dir/secret.txt"] {
-        assert_eq!(
-            std::fs::read_to_string(scratch.copy.join(name)).unwrap(),
-            "as it was",
-            "{name}"
-        );
+        assert_eq!(std::fs::read_to_string(scratch.copy.join(name)).unwrap(), "as it was", "{name}");
     }
     assert!(scratch.copy.join("sub/dir/free").exists());
 }
@@ -184,15 +163,11 @@ fn a_masked_path_cannot_come_to_exist() {
         rmdir .git 2>/dev/null && echo removed; mv .git x 2>/dev/null && echo moved; mv sub sub2 2>/dev/null && echo moved\n\
         (echo bad > sub/.env) 2>/dev/null && echo wrote; rm -f sub/.env 2>/dev/null && echo removed\n\
         mkdir -p deep/er 2>/dev/null && echo made; test -d .git && ls -A .git && echo empty";
-    let masked = [".git/", "sub/.env", "deep/er/still"]
-        .map(|name| scratch.copy.join(name))
-        .to_vec();
+    let masked = [".git/", "sub/.env", "deep/er/still"].map(|name| scratch.copy.join(name)).to_vec();
     let spawn = scratch.confined_with(script, |profile| profile.masked = masked);
     assert_eq!(output(&scratch.sandbox(), spawn), "empty\n");
-    let mut left: Vec<_> = std::fs::read_dir(&scratch.copy)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let mut left: Vec<_> =
+        std::fs::read_dir(&scratch.copy).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["sub"], "the placeholders are removed");
     assert_eq!(std::fs::read_dir(scratch.copy.join("sub")).unwrap().count(), 0);
@@ -206,9 +181,7 @@ fn the_end_of_one_run_does_not_uncover_what_another_must_not_see() {
         let script = format!(
             "sleep {nap}; (echo bad > .git/config) 2>/dev/null && echo wrote; mkdir .git 2>/dev/null && echo made; true"
         );
-        scratch.confined_with(&script, |profile| {
-            profile.masked = vec![scratch.copy.join(".git/")]
-        })
+        scratch.confined_with(&script, |profile| profile.masked = vec![scratch.copy.join(".git/")])
     };
     let done = crate::support::runtime().block_on(async {
         let later = async {
@@ -237,10 +210,7 @@ fn a_mask_that_could_be_walked_around_is_refused() {
     };
     assert!(matches!(refused(scratch.copy.join(".git")), PathProblem::IsLink));
     assert!(matches!(refused("relative".into()), PathProblem::Relative));
-    assert!(matches!(
-        refused(scratch.copy.clone()),
-        PathProblem::Contradiction
-    ));
+    assert!(matches!(refused(scratch.copy.clone()), PathProblem::Contradiction));
 }
 
 #[test]
@@ -257,10 +227,7 @@ fn what_must_not_be_writable_is_refused() {
     ] {
         let spawn = scratch.confined_with("true", |profile| profile.writable.push(place.clone()));
         let error = run(&scratch.sandbox(), spawn).unwrap_err();
-        assert!(
-            matches!(error, SandboxError::Writable { .. }),
-            "{place:?}: {error}"
-        );
+        assert!(matches!(error, SandboxError::Writable { .. }), "{place:?}: {error}");
     }
 }
 
@@ -272,11 +239,7 @@ fn the_home_of_crucible_is_hidden_but_for_the_writable_copy_in_it() {
     write(&base.join("runs/one/copy/file"), "source");
     write(&base.join("runs/two/plan"), "another run");
     let env = Environment::from_pairs(
-        [
-            ("PATH", path()),
-            ("HOME", scratch.home.clone().into()),
-            ("CRUCIBLE_HOME", base.clone().into()),
-        ],
+        [("PATH", path()), ("HOME", scratch.home.clone().into()), ("CRUCIBLE_HOME", base.clone().into())],
         "/",
     );
     let copy = base.join("runs/one/copy");
@@ -297,16 +260,7 @@ fn the_home_of_crucible_is_hidden_but_for_the_writable_copy_in_it() {
     let mut spawn = scratch.confined("true");
     spawn.cwd = base;
     let error = run(&sandbox, spawn).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            SandboxError::WorkingDirectory {
-                problem: PathProblem::Hidden,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, SandboxError::WorkingDirectory { problem: PathProblem::Hidden, .. }), "{error}");
 }
 
 #[test]
@@ -328,10 +282,7 @@ fn there_is_no_way_to_the_network() {
     assert!(!inside.contains("tcp"), "{inside}");
     assert!(udp.recv(&mut [0; 16]).is_err(), "a datagram came out");
     let best_effort = |profile: &mut Profile| profile.strength = Strength::BestEffort;
-    let inside = output(
-        &scratch.without_bubblewrap(),
-        bash(scratch.confined_with(&script, best_effort)),
-    );
+    let inside = output(&scratch.without_bubblewrap(), bash(scratch.confined_with(&script, best_effort)));
     assert_eq!(inside, "");
     assert!(udp.recv(&mut [0; 16]).is_err(), "a datagram came out");
 
@@ -419,13 +370,8 @@ fn without_bubblewrap_the_rest_still_stands_and_the_gap_is_named() {
     let scratch = Scratch::new();
     let sandbox = scratch.without_bubblewrap();
     let error = run(&sandbox, scratch.confined("true")).unwrap_err();
-    let SandboxError::LayersMissing { missing } = &error else {
-        panic!("{error}")
-    };
-    assert_eq!(
-        missing.iter().map(|lost| lost.layer).collect::<Vec<_>>(),
-        [Layer::Namespaces, Layer::Masks]
-    );
+    let SandboxError::LayersMissing { missing } = &error else { panic!("{error}") };
+    assert_eq!(missing.iter().map(|lost| lost.layer).collect::<Vec<_>>(), [Layer::Namespaces, Layer::Masks]);
     assert!(error.to_string().contains("no `bwrap` on PATH"), "{error}");
 
     let script = format!(
@@ -440,11 +386,7 @@ fn without_bubblewrap_the_rest_still_stands_and_the_gap_is_named() {
     assert_eq!(done.receipt.level, IsolationLevel::Partial);
     let missing: Vec<_> = done.receipt.missing.iter().map(|lost| lost.layer).collect();
     assert_eq!(missing, [Layer::Namespaces, Layer::Masks]);
-    assert!(
-        done.receipt.missing[0].reason.contains("not installed"),
-        "{:?}",
-        done.receipt.missing
-    );
+    assert!(done.receipt.missing[0].reason.contains("not installed"), "{:?}", done.receipt.missing);
 }
 
 #[test]
@@ -452,18 +394,10 @@ fn a_broken_bubblewrap_is_named_with_its_own_words() {
     let scratch = Scratch::new();
     let sandbox = scratch.without_bubblewrap();
     let fake = scratch.dir.path().join("tools/bwrap");
-    write(
-        &fake,
-        "#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n",
-    );
+    write(&fake, "#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n");
     std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
     let error = run(&sandbox, scratch.confined("true")).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("No permissions to create a new namespace"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("No permissions to create a new namespace"), "{error}");
 }
 
 #[test]
@@ -472,10 +406,7 @@ fn one_that_runs_the_program_itself_does_not_pass_for_a_sandbox() {
     let sandbox = scratch.without_bubblewrap();
     // It skips all options and runs what comes after `--`, so no namespace stands.
     let fake = scratch.dir.path().join("tools/bwrap");
-    write(
-        &fake,
-        "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done; shift\nexec \"$@\"\n",
-    );
+    write(&fake, "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done; shift\nexec \"$@\"\n");
     std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(sandbox.layers().state(Layer::Namespaces), LayerState::Missing);
 }
@@ -496,10 +427,7 @@ fn off_means_off_and_says_so() {
 fn without_a_launcher_nothing_is_confined_and_required_refuses() {
     let scratch = Scratch::new();
     let sandbox = Sandbox::new(None, &environment(&scratch.home));
-    assert!(matches!(
-        run(&sandbox, scratch.confined("true")),
-        Err(SandboxError::LayersMissing { .. })
-    ));
+    assert!(matches!(run(&sandbox, scratch.confined("true")), Err(SandboxError::LayersMissing { .. })));
     let spawn = scratch.confined_with("true", |profile| profile.strength = Strength::BestEffort);
     assert_eq!(run(&sandbox, spawn).unwrap().receipt.level, IsolationLevel::None);
     assert!(run(&sandbox, scratch.script("true")).unwrap().succeeded());
@@ -536,31 +464,22 @@ fn an_ordinary_user_is_confined_too() {
     let mut part = if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&shared, Some(65_534), Some(65_534)).unwrap();
         let mut part = Command::new("setpriv");
-        part.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
-            .arg(test);
+        part.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(test);
         part
     } else {
         Command::new(test)
     };
     play(&mut part, name, "ordinary");
-    part.env("CRUCIBLE_TEST_LAUNCHER", inner)
-        .env("CRUCIBLE_TEST_SCRATCH", &shared)
-        .current_dir("/");
+    part.env("CRUCIBLE_TEST_LAUNCHER", inner).env("CRUCIBLE_TEST_SCRATCH", &shared).current_dir("/");
     let done = part.output().unwrap();
     let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    assert!(
-        said.contains("all of it, as an ordinary user") && done.status.success(),
-        "{said}"
-    );
+    assert!(said.contains("all of it, as an ordinary user") && done.status.success(), "{said}");
 }
 
 /// A directory that every user can enter and the sandbox does not empty.
 fn everybodys_place() -> PathBuf {
     let open = |place: &PathBuf| {
-        place.ancestors().all(|dir| {
-            dir.metadata()
-                .is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0)
-        })
+        place.ancestors().all(|dir| dir.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0))
     };
     let places = [env!("CARGO_TARGET_TMPDIR"), "/srv", "/opt", "/mnt"];
     places.into_iter().map(PathBuf::from).find(open).unwrap()

@@ -11,11 +11,7 @@ use crate::support::{Scratch, eventually, launcher, mark, part, play, processes_
 const BOTH: [bool; 2] = [false, true];
 
 fn spawn(scratch: &Scratch, confined: bool, script: &str) -> crucible_sandbox::Spawn {
-    if confined {
-        scratch.confined(script)
-    } else {
-        scratch.script(script)
-    }
+    if confined { scratch.confined(script) } else { scratch.script(script) }
 }
 
 #[test]
@@ -53,10 +49,7 @@ fn term_comes_first_and_can_be_used_to_clean_up() {
         let done = run(&scratch.sandbox(), polite).unwrap();
         assert_eq!(done.end, End::TimedOut);
         assert_eq!(done.stdout.text(), "ready\ncleaned\n", "confined: {confined}");
-        assert!(
-            start.elapsed() < Duration::from_secs(6),
-            "the grace period was waited out"
-        );
+        assert!(start.elapsed() < Duration::from_secs(6), "the grace period was waited out");
         assert_eq!(processes_with(&mark), [""; 0]);
     }
 }
@@ -108,10 +101,7 @@ fn daemons_do_not_outlive_their_run() {
         );
         let start = Instant::now();
         let done = run(&scratch.sandbox(), spawn(&scratch, confined, &script)).unwrap();
-        assert_eq!(
-            (done.end, done.stdout.text().as_ref()),
-            (End::Exited(0), "leaving\n")
-        );
+        assert_eq!((done.end, done.stdout.text().as_ref()), (End::Exited(0), "leaving\n"));
         assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
         assert_eq!(processes_with(&mark), [""; 0], "confined: {confined}");
     }
@@ -177,10 +167,7 @@ fn the_supervisor_is_killed() {
             "confined" => format!("trap '' TERM; (setsid sleep {mark} &); sleep {mark}"),
             _ => format!("exec sleep {mark}"),
         };
-        drop(run(
-            &scratch.sandbox(),
-            spawn(&scratch, confined == "confined", &script),
-        ));
+        drop(run(&scratch.sandbox(), spawn(&scratch, confined == "confined", &script)));
         panic!("the run was to be interrupted");
     }
     let scratch = Scratch::new();
@@ -188,11 +175,7 @@ fn the_supervisor_is_killed() {
         let mark = mark();
         let myself = std::env::current_exe().unwrap();
         let mut supervisor = std::process::Command::new(&myself);
-        play(
-            &mut supervisor,
-            "ends::the_supervisor_is_killed",
-            &format!("{confined} {mark}"),
-        );
+        play(&mut supervisor, "ends::the_supervisor_is_killed", &format!("{confined} {mark}"));
         supervisor
             .env("CRUCIBLE_TEST_SCRATCH", scratch.dir.path())
             .env("CRUCIBLE_TEST_LAUNCHER", launcher().program);
@@ -210,11 +193,7 @@ fn the_supervisor_is_killed() {
 fn children_of_other_parts_of_this_process_are_left_alone() {
     let scratch = Scratch::new();
     let mut other = std::process::Command::new("sleep").arg("30").spawn().unwrap();
-    assert!(
-        run(&scratch.sandbox(), scratch.script("(setsid sleep 5 &)"))
-            .unwrap()
-            .succeeded()
-    );
+    assert!(run(&scratch.sandbox(), scratch.script("(setsid sleep 5 &)")).unwrap().succeeded());
     assert!(other.try_wait().unwrap().is_none());
     other.kill().unwrap();
     other.wait().unwrap();

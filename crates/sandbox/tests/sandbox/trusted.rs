@@ -28,11 +28,7 @@ fn arguments_arrive_byte_for_byte() {
         "x".repeat(100_000).into(),
     ];
     for confined in [false, true] {
-        let mut spawn = if confined {
-            scratch.confined("")
-        } else {
-            scratch.script("")
-        };
+        let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
         spawn.args = vec!["-c".into(), r#"printf '%s\0' "$@""#.into(), "sh".into()];
         spawn.args.extend(hostile.iter().cloned());
         let done = run(&scratch.sandbox(), spawn).unwrap();
@@ -41,12 +37,7 @@ fn arguments_arrive_byte_for_byte() {
             expected.extend_from_slice(&argument.clone().into_vec());
             expected.push(0);
         }
-        assert_eq!(
-            done.stdout.bytes,
-            expected,
-            "confined: {confined}: {}",
-            done.stderr.text()
-        );
+        assert_eq!(done.stdout.bytes, expected, "confined: {confined}: {}", done.stderr.text());
     }
 }
 
@@ -54,27 +45,16 @@ fn arguments_arrive_byte_for_byte() {
 fn the_environment_is_exactly_what_was_given() {
     let scratch = Scratch::new();
     for confined in [false, true] {
-        let mut spawn = if confined {
-            scratch.confined("")
-        } else {
-            scratch.script("")
-        };
+        let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
         spawn.program = "env".into();
         spawn.args = vec!["-0".into()];
         spawn.env.push(("GIVEN".into(), "a\nb=c".into()));
         spawn.env.push(("LD_PRELOAD".into(), "/does/not/exist.so".into()));
         let given = spawn.env.clone();
         let done = run(&scratch.sandbox(), spawn).unwrap();
-        let mut seen: Vec<_> = done
-            .stdout
-            .text()
-            .split_terminator('\0')
-            .map(str::to_owned)
-            .collect();
-        let mut expected: Vec<_> = given
-            .iter()
-            .map(|(name, value)| format!("{}={}", name.display(), value.display()))
-            .collect();
+        let mut seen: Vec<_> = done.stdout.text().split_terminator('\0').map(str::to_owned).collect();
+        let mut expected: Vec<_> =
+            given.iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
         seen.sort();
         expected.sort();
         assert_eq!(seen, expected, "confined: {confined}");
@@ -88,19 +68,11 @@ fn no_descriptor_above_two_is_inherited() {
     let file = std::fs::File::open("/etc/passwd").unwrap();
     rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
     for confined in [false, true] {
-        let mut spawn = if confined {
-            scratch.confined("")
-        } else {
-            scratch.script("")
-        };
+        let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
         spawn.program = "ls".into();
         spawn.args = vec!["/proc/self/fd".into()];
         // `ls` itself holds descriptor 3, on the directory that it lists.
-        assert_eq!(
-            output(&scratch.sandbox(), spawn),
-            "0\n1\n2\n3\n",
-            "confined: {confined}"
-        );
+        assert_eq!(output(&scratch.sandbox(), spawn), "0\n1\n2\n3\n", "confined: {confined}");
     }
     drop(file);
 }
@@ -109,11 +81,7 @@ fn no_descriptor_above_two_is_inherited() {
 fn ten_megabytes_go_in_while_as_many_come_out() {
     let scratch = Scratch::new();
     for confined in [false, true] {
-        let mut spawn = if confined {
-            scratch.confined("")
-        } else {
-            scratch.script("")
-        };
+        let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
         spawn.program = "cat".into();
         spawn.args = Vec::new();
         spawn.redaction = Redaction::Raw;
@@ -121,11 +89,7 @@ fn ten_megabytes_go_in_while_as_many_come_out() {
         let input: Vec<u8> = (0..10 << 20_u32).map(|n: u32| (n % 251) as u8).collect();
         spawn.stdin = Stdin::Bytes(input.clone());
         let done = run(&scratch.sandbox(), spawn).unwrap();
-        assert!(
-            done.stdout.bytes == input,
-            "{} bytes came back",
-            done.stdout.total
-        );
+        assert!(done.stdout.bytes == input, "{} bytes came back", done.stdout.total);
         assert_eq!(done.stdout.extent, Extent::Whole);
     }
 }
@@ -141,10 +105,7 @@ fn a_child_that_does_not_read_its_input_is_no_error() {
 #[test]
 fn no_input_is_the_end_of_the_file() {
     let scratch = Scratch::new();
-    assert_eq!(
-        output(&scratch.sandbox(), scratch.script("cat; echo end")),
-        "end\n"
-    );
+    assert_eq!(output(&scratch.sandbox(), scratch.script("cat; echo end")), "end\n");
 }
 
 #[test]
@@ -184,13 +145,7 @@ fn secrets_are_replaced_on_both_streams_and_never_cut_in_half() {
     assert!(!done.stdout.text().contains("aB3d"), "{}", done.stdout.text());
     let mut raw = scratch.script(&script);
     raw.redaction = Redaction::Raw;
-    assert!(
-        run(&scratch.sandbox(), raw)
-            .unwrap()
-            .stdout
-            .text()
-            .contains(&secret)
-    );
+    assert!(run(&scratch.sandbox(), raw).unwrap().stdout.text().contains(&secret));
 }
 
 #[test]
@@ -218,38 +173,18 @@ fn what_cannot_be_run_is_a_typed_error() {
         spawn.program = "no-such-program".into();
         spawn.env = vec![("PATH".into(), "/usr/bin:/bin".into())];
     });
-    let SandboxError::NotFound { searched, .. } = &error else {
-        panic!("{error}")
-    };
-    assert_eq!(
-        searched,
-        &[
-            PathBuf::from("/usr/bin/no-such-program"),
-            "/bin/no-such-program".into()
-        ]
-    );
+    let SandboxError::NotFound { searched, .. } = &error else { panic!("{error}") };
+    assert_eq!(searched, &[PathBuf::from("/usr/bin/no-such-program"), "/bin/no-such-program".into()]);
     assert!(error.to_string().contains("/usr/bin/no-such-program"), "{error}");
 
     let error = refused(&|spawn| spawn.program = "/usr".into());
     assert!(
-        matches!(
-            error,
-            SandboxError::NotExecutable {
-                problem: PathProblem::IsDirectory,
-                ..
-            }
-        ),
+        matches!(error, SandboxError::NotExecutable { problem: PathProblem::IsDirectory, .. }),
         "{error}"
     );
     let error = refused(&|spawn| spawn.program = "/etc/passwd".into());
     assert!(
-        matches!(
-            error,
-            SandboxError::NotExecutable {
-                problem: PathProblem::NotExecutable,
-                ..
-            }
-        ),
+        matches!(error, SandboxError::NotExecutable { problem: PathProblem::NotExecutable, .. }),
         "{error}"
     );
     let error = refused(&|spawn| spawn.args.push(OsString::from_vec(b"a\0b".to_vec())));
@@ -264,11 +199,7 @@ fn what_cannot_be_run_is_a_typed_error() {
     std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     for confined in [false, true] {
-        let mut spawn = if confined {
-            scratch.confined("")
-        } else {
-            scratch.script("")
-        };
+        let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
         spawn.program.clone_from(&script);
         let error = run(&scratch.sandbox(), spawn).unwrap_err();
         assert!(matches!(error, SandboxError::Exec { .. }), "{error}");
@@ -281,27 +212,16 @@ fn a_working_directory_that_became_a_link_is_not_entered() {
     let inside = scratch.copy.join("inside");
     std::os::unix::fs::symlink("/etc", &inside).unwrap();
     for confined in [false, true] {
-        let mut spawn = if confined {
-            scratch.confined("pwd")
-        } else {
-            scratch.script("pwd")
-        };
+        let mut spawn = if confined { scratch.confined("pwd") } else { scratch.script("pwd") };
         spawn.cwd.clone_from(&inside);
         let error = run(&scratch.sandbox(), spawn).unwrap_err();
-        let SandboxError::WorkingDirectory {
-            problem: PathProblem::NotADirectory,
-            ..
-        } = error
-        else {
+        let SandboxError::WorkingDirectory { problem: PathProblem::NotADirectory, .. } = error else {
             panic!("{error}")
         };
     }
     let mut spawn = scratch.script("pwd -P");
     spawn.cwd = scratch.home.clone();
-    assert_eq!(
-        output(&scratch.sandbox(), spawn).trim_end(),
-        scratch.home.to_str().unwrap()
-    );
+    assert_eq!(output(&scratch.sandbox(), spawn).trim_end(), scratch.home.to_str().unwrap());
 }
 
 #[test]
@@ -335,10 +255,7 @@ fn many_runs_at_once_do_not_end_each_other() {
         [a.unwrap(), b.unwrap(), c.unwrap(), d.unwrap()]
     });
     for (n, done) in done.into_iter().enumerate() {
-        assert_eq!(
-            (done.end, done.stdout.text().as_ref()),
-            (End::Exited(0), format!("{n}\n").as_str())
-        );
+        assert_eq!((done.end, done.stdout.text().as_ref()), (End::Exited(0), format!("{n}\n").as_str()));
     }
 }
 

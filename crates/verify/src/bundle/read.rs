@@ -84,14 +84,7 @@ impl Collected {
         let digest = Digest::of(&bytes);
         self.total += bytes.len() as u64;
         self.names.insert(name.clone());
-        self.entries.push(Ready {
-            name,
-            bytes,
-            digest,
-            origin,
-            redacted,
-            cut,
-        });
+        self.entries.push(Ready { name, bytes, digest, origin, redacted, cut });
     }
 
     /// Describes every entry.
@@ -160,16 +153,10 @@ impl Collected {
 
     fn leave_out(&mut self, name: &str, reason: &str) {
         if self.left_out.len() < MAX_LEFT_OUT {
-            self.left_out.push(BundleGap {
-                path: name.to_owned(),
-                reason: reason.to_owned(),
-            });
+            self.left_out.push(BundleGap { path: name.to_owned(), reason: reason.to_owned() });
         } else if self.left_out.len() == MAX_LEFT_OUT {
             let reason = format!("more than {MAX_LEFT_OUT} files were left out; the rest is not named");
-            self.left_out.push(BundleGap {
-                path: "…".to_owned(),
-                reason,
-            });
+            self.left_out.push(BundleGap { path: "…".to_owned(), reason });
         }
     }
 
@@ -179,21 +166,14 @@ impl Collected {
             return name;
         }
         let numbered = |n: u64| format!("{name}~{n}");
-        (2..)
-            .map(numbered)
-            .find(|candidate| !self.has(candidate))
-            .unwrap_or(name)
+        (2..).map(numbered).find(|candidate| !self.has(candidate)).unwrap_or(name)
     }
 }
 
 /// A file name that every system can unpack: no control character, separator or character that some reserve.
 fn normalised(name: &str) -> String {
     let safe = |c: char| {
-        if c.is_control() || matches!(c, '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|') {
-            '_'
-        } else {
-            c
-        }
+        if c.is_control() || matches!(c, '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|') { '_' } else { c }
     };
     name.chars().map(safe).collect()
 }

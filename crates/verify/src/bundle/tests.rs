@@ -39,11 +39,7 @@ impl Run {
             files.insert(name, bytes);
         }
         let manifest = serde_json::from_slice(&files[MANIFEST_NAME]).unwrap();
-        Opened {
-            files,
-            order,
-            manifest,
-        }
+        Opened { files, order, manifest }
     }
 }
 
@@ -59,11 +55,7 @@ impl Opened {
     }
 
     fn left_out(&self) -> Vec<(&str, &str)> {
-        self.manifest
-            .left_out
-            .iter()
-            .map(|row| (row.path.as_str(), row.reason.as_str()))
-            .collect()
+        self.manifest.left_out.iter().map(|row| (row.path.as_str(), row.reason.as_str())).collect()
     }
 }
 
@@ -126,13 +118,7 @@ fn what_is_missing_is_a_placeholder_that_says_why() {
         assert!(opened.text(name).starts_with("placeholder: "), "{name}");
     }
     assert!(opened.order.contains(&"outbox/".to_owned()) && opened.order.contains(&"reviews/".to_owned()));
-    assert!(
-        opened
-            .manifest
-            .entries
-            .iter()
-            .all(|entry| entry.origin == BundleOrigin::Placeholder)
-    );
+    assert!(opened.manifest.entries.iter().all(|entry| entry.origin == BundleOrigin::Placeholder));
 }
 
 #[test]
@@ -174,12 +160,7 @@ fn links_pipes_and_bundles_are_named_and_not_taken() {
             ("reviews/passwd", link),
         ]
     );
-    assert!(
-        !opened
-            .files
-            .values()
-            .any(|bytes| bytes.windows(7).any(|window| window == b"outside"))
-    );
+    assert!(!opened.files.values().any(|bytes| bytes.windows(7).any(|window| window == b"outside")));
 }
 
 #[test]
@@ -200,20 +181,12 @@ fn secrets_are_replaced_in_every_kind_of_file() {
     let run = full_run()
         .with("logs/a.log", &text)
         .with("outbox/b.md", &text)
-        .with(
-            "artifacts/c.bin",
-            [b"\xff\xfe\0".as_slice(), text.as_bytes()].concat(),
-        )
+        .with("artifacts/c.bin", [b"\xff\xfe\0".as_slice(), text.as_bytes()].concat())
         .with("events.jsonl", &text);
     let opened = run.open();
     let needle = secret();
     for (name, bytes) in &opened.files {
-        assert!(
-            !bytes
-                .windows(needle.len())
-                .any(|window| window == needle.as_bytes()),
-            "{name}"
-        );
+        assert!(!bytes.windows(needle.len()).any(|window| window == needle.as_bytes()), "{name}");
     }
     let redacted: Vec<&str> = opened
         .manifest
@@ -222,35 +195,19 @@ fn secrets_are_replaced_in_every_kind_of_file() {
         .filter(|entry| entry.redacted == 1)
         .map(|entry| entry.path.as_str())
         .collect();
-    assert_eq!(
-        redacted,
-        ["artifacts/c.bin", "events.jsonl", "logs/a.log", "outbox/b.md"]
-    );
+    assert_eq!(redacted, ["artifacts/c.bin", "events.jsonl", "logs/a.log", "outbox/b.md"]);
 }
 
 #[test]
 fn a_long_file_is_cut_on_its_telling_side_and_said() {
     let lines: String = (0..500_000).map(|n| format!("line number {n}\n")).collect();
-    let run = full_run()
-        .with("logs/long.log", &lines)
-        .with("artifacts/long.txt", &lines);
+    let run = full_run().with("logs/long.log", &lines).with("artifacts/long.txt", &lines);
     let opened = run.open();
     assert!(opened.text("logs/long.log").ends_with("line number 499999\n"));
     assert!(opened.text("artifacts/long.txt").starts_with("line number 0\n"));
     for (name, kept) in [("logs/long.log", "end"), ("artifacts/long.txt", "beginning")] {
-        let entry = opened
-            .manifest
-            .entries
-            .iter()
-            .find(|entry| entry.path == name)
-            .unwrap();
-        assert_eq!(
-            entry.cut,
-            Some(BundleCut {
-                kept: kept.to_owned(),
-                of_bytes: lines.len() as u64
-            })
-        );
+        let entry = opened.manifest.entries.iter().find(|entry| entry.path == name).unwrap();
+        assert_eq!(entry.cut, Some(BundleCut { kept: kept.to_owned(), of_bytes: lines.len() as u64 }));
         assert_eq!(entry.size, 4 * 1024 * 1024);
     }
 }
@@ -264,31 +221,19 @@ fn a_secret_that_the_cut_divides_does_not_get_out_in_part() {
             let at = boundary - shift;
             log[at..at + needle.len()].copy_from_slice(needle.as_bytes());
         }
-        let opened = full_run()
-            .with("logs/a.log", &log)
-            .with("artifacts/a.txt", &log)
-            .open();
+        let opened = full_run().with("logs/a.log", &log).with("artifacts/a.txt", &log).open();
         for name in ["logs/a.log", "artifacts/a.txt"] {
             let part = &needle.as_bytes()[..4];
-            assert!(
-                !opened.files[name].windows(4).any(|window| window == part),
-                "{name} {shift}"
-            );
+            assert!(!opened.files[name].windows(4).any(|window| window == part), "{name} {shift}");
             let end = &needle.as_bytes()[needle.len() - 4..];
-            assert!(
-                !opened.files[name].windows(4).any(|window| window == end),
-                "{name} {shift}"
-            );
+            assert!(!opened.files[name].windows(4).any(|window| window == end), "{name} {shift}");
         }
     }
 }
 
 #[test]
 fn odd_names_are_made_safe_and_stay_apart() {
-    let run = full_run()
-        .with("logs/a\\b", "1")
-        .with("logs/a:b", "2")
-        .with("logs/new\nline", "3");
+    let run = full_run().with("logs/a\\b", "1").with("logs/a:b", "2").with("logs/new\nline", "3");
     let opened = run.open();
     assert!(opened.files.contains_key("logs/a_b") && opened.files.contains_key("logs/a_b~2"));
     assert!(opened.files.contains_key("logs/new_line"));
@@ -296,8 +241,5 @@ fn odd_names_are_made_safe_and_stay_apart() {
 
 #[test]
 fn no_run_is_an_error() {
-    assert!(matches!(
-        failure_bundle(Path::new("/nowhere/at/all")),
-        Err(BundleError::NoRun { .. })
-    ));
+    assert!(matches!(failure_bundle(Path::new("/nowhere/at/all")), Err(BundleError::NoRun { .. })));
 }

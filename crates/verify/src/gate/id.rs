@@ -34,9 +34,7 @@ impl FromStr for GateId {
         if starts_well && text.len() <= 64 && text.bytes().all(allowed) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(GateIdError {
-                text: text.chars().take(80).collect(),
-            })
+            Err(GateIdError { text: text.chars().take(80).collect() })
         }
     }
 }

@@ -17,11 +17,7 @@ pub struct GateSpec {
     /// The program and its arguments; no shell is between.
     pub command: Vec<String>,
     /// How long it may take; in JSON `timeout_ms`, milliseconds.
-    #[serde(
-        rename = "timeout_ms",
-        serialize_with = "to_millis",
-        deserialize_with = "from_millis"
-    )]
+    #[serde(rename = "timeout_ms", serialize_with = "to_millis", deserialize_with = "from_millis")]
     pub timeout: Duration,
     /// Where it was found: `Cargo.toml`, `.crucible/config.toml`.
     pub source: String,
@@ -135,14 +131,8 @@ impl GateRun {
             GateEnd::Signalled(signal) => 128 + signal,
             GateEnd::TimedOut { .. } => 124,
             GateEnd::OutputLimit => 125,
-            GateEnd::NotStarted {
-                why: NotStarted::Sandbox,
-                ..
-            } => 126,
-            GateEnd::NotStarted {
-                why: NotStarted::ToolMissing | NotStarted::EmptyCommand,
-                ..
-            } => 127,
+            GateEnd::NotStarted { why: NotStarted::Sandbox, .. } => 126,
+            GateEnd::NotStarted { why: NotStarted::ToolMissing | NotStarted::EmptyCommand, .. } => 127,
         }
     }
 }
@@ -150,16 +140,10 @@ impl GateRun {
 pub(crate) fn command_line(command: &[String]) -> String {
     let plain = |word: &str| {
         !word.is_empty()
-            && word
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte))
+            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte))
     };
     let quote = |word: &String| {
-        if plain(word) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
+        if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) }
     };
     command.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
@@ -191,10 +175,7 @@ mod tests {
             source: "Cargo.toml".to_owned(),
         };
         let text = serde_json::to_string(&spec).unwrap();
-        assert_eq!(
-            text,
-            r#"{"id":"lite","command":["true"],"timeout_ms":2000,"source":"Cargo.toml"}"#
-        );
+        assert_eq!(text, r#"{"id":"lite","command":["true"],"timeout_ms":2000,"source":"Cargo.toml"}"#);
         assert_eq!(serde_json::from_str::<GateSpec>(&text).unwrap(), spec);
         assert!(serde_json::from_str::<GateSpec>(&text.replace("lite", "../x")).is_err());
     }

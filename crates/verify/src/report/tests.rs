@@ -13,10 +13,7 @@ fn input<'a>(outcomes: &'a [GateOutcome], declared: &'a [GateId]) -> ReportInput
         iteration: 1,
         max_iterations: 3,
         outcomes,
-        requirements: Requirements {
-            declared,
-            command_gate: CommandGate::Required,
-        },
+        requirements: Requirements { declared, command_gate: CommandGate::Required },
         paths: ReportPaths::default(),
         plan_digest: None,
         patch_digest: None,
@@ -76,10 +73,7 @@ fn every_error_is_a_failure_and_nothing_else_is() {
     let failed = run_of("cargo test", GateEnd::Exited(101), "test result: FAILED", "");
     let outcomes = [
         GateOutcome::Ran(Box::new(failed)),
-        GateOutcome::Judged {
-            id: "patch_check".parse().unwrap(),
-            verdict: refusal,
-        },
+        GateOutcome::Judged { id: "patch_check".parse().unwrap(), verdict: refusal },
     ];
     let report = report(&input(&outcomes, &[]));
     assert_eq!(report.result, VerifyResult::Fail);
@@ -91,11 +85,7 @@ fn every_error_is_a_failure_and_nothing_else_is() {
     assert_eq!(
         rows,
         [
-            (
-                "verify-gate-failed",
-                "unit",
-                "`cargo test` exited with 101 (test_failure)"
-            ),
+            ("verify-gate-failed", "unit", "`cargo test` exited with 101 (test_failure)"),
             ("patch-path-denied", "patch_check", "src/a.rs: remove it"),
         ]
     );
@@ -108,12 +98,7 @@ fn exit_codes_tell_every_end() {
     let code = |end| run_of("x", end, "", "").exit_code();
     assert_eq!(code(GateEnd::Exited(3)), 3);
     assert_eq!(code(GateEnd::Signalled(9)), 137);
-    assert_eq!(
-        code(GateEnd::TimedOut {
-            after: std::time::Duration::ZERO
-        }),
-        124
-    );
+    assert_eq!(code(GateEnd::TimedOut { after: std::time::Duration::ZERO }), 124);
     assert_eq!(code(GateEnd::OutputLimit), 125);
 }
 
@@ -124,26 +109,16 @@ fn the_same_change_gives_the_same_bytes_whatever_time_it_took() {
     slow.isolation = Some(receipt("partial"));
     let mut fast = passing();
     fast.isolation = Some(receipt("partial"));
-    let bytes = |run: GateRun| {
-        report(&input(&[GateOutcome::Ran(Box::new(run))], &[]))
-            .to_bytes()
-            .unwrap()
-    };
+    let bytes = |run: GateRun| report(&input(&[GateOutcome::Ran(Box::new(run))], &[])).to_bytes().unwrap();
     assert_eq!(bytes(slow), bytes(fast));
 }
 
 #[test]
 fn an_attempt_beyond_the_limit_fails() {
     let outcomes = [GateOutcome::Ran(Box::new(passing()))];
-    let fourth = ReportInput {
-        iteration: 4,
-        ..input(&outcomes, &[])
-    };
+    let fourth = ReportInput { iteration: 4, ..input(&outcomes, &[]) };
     assert_eq!(report(&fourth).failures[0].kind, "verify-iterations-exceeded");
-    let third = ReportInput {
-        iteration: 3,
-        ..input(&outcomes, &[])
-    };
+    let third = ReportInput { iteration: 3, ..input(&outcomes, &[]) };
     assert_eq!(report(&third).result, VerifyResult::Pass);
 }
 

@@ -71,18 +71,13 @@ impl Block {
         let mut parts = place.split(':');
         let file = parts.next().unwrap_or_default().to_owned();
         let position = parts.filter_map(|part| part.parse().ok()).collect();
-        Self {
-            file,
-            position,
-            lines,
-        }
+        Self { file, position, lines }
     }
 }
 
 fn is_headline(line: &str) -> bool {
     ["error", "warning"].iter().any(|word| {
-        line.strip_prefix(word)
-            .is_some_and(|rest| rest.starts_with(':') || rest.starts_with('['))
+        line.strip_prefix(word).is_some_and(|rest| rest.starts_with(':') || rest.starts_with('['))
     })
 }
 
@@ -115,12 +110,7 @@ mod tests {
 
     #[test]
     fn compilers_side_by_side_read_as_one() {
-        let a = [
-            "error[E0425]: cannot find value `x`",
-            "  --> a/src/lib.rs:10:3",
-            "   |",
-            "",
-        ];
+        let a = ["error[E0425]: cannot find value `x`", "  --> a/src/lib.rs:10:3", "   |", ""];
         let a2 = ["warning: unused", "  --> a/src/lib.rs:9:3", "   |", ""];
         let b = ["error: expected `;`", " --> b/src/lib.rs:2:1", "  |", ""];
         let more = "For more information about this error, try `rustc --explain E0425`.";
@@ -131,17 +121,9 @@ mod tests {
         let one = [&a[..], &a2, &[more, lib, waiting], &b, &[b_failed, test, "end"]].concat();
         let two = [&b[..], &[b_failed, waiting], &a2, &a, &[more, test, lib, "end"]].concat();
         assert_eq!(settled(&one), settled(&two));
-        let expected = [
-            &a2[..],
-            &a,
-            &b,
-            &[
-                "error: could not compile `a`",
-                "error: could not compile `b`",
-                "end",
-            ],
-        ]
-        .concat();
+        let expected =
+            [&a2[..], &a, &b, &["error: could not compile `a`", "error: could not compile `b`", "end"]]
+                .concat();
         assert_eq!(settled(&one), expected);
     }
 

@@ -86,11 +86,8 @@ fn weigh(lines: &[&str]) -> Vec<Weight> {
         let own = weight(line);
         if own == Weight::Key {
             block = FOLLOWERS;
-            let (before, weight) = if is_python_exception(line) {
-                (3, Weight::Detail)
-            } else {
-                (1, Weight::Context)
-            };
+            let (before, weight) =
+                if is_python_exception(line) { (3, Weight::Detail) } else { (1, Weight::Context) };
             for earlier in &mut weights[index.saturating_sub(before)..index] {
                 *earlier = weight.max(*earlier);
             }
@@ -108,56 +105,21 @@ fn weigh(lines: &[&str]) -> Vec<Weight> {
 }
 
 /// With these a failure begins.
-const KEY_STARTS: &[&str] = &[
-    "error[",
-    "error:",
-    "--- FAIL:",
-    "E  ",
-    "Error:",
-    "not ok ",
-    "FATAL",
-    "fatal:",
-    "✗ ",
-    "✕ ",
-    "● ",
-];
+const KEY_STARTS: &[&str] =
+    &["error[", "error:", "--- FAIL:", "E  ", "Error:", "not ok ", "FATAL", "fatal:", "✗ ", "✕ ", "● "];
 
 /// These stand in the line that says what failed.
-const KEY_WORDS: &[&str] = &[
-    "panicked at",
-    "): error TS",
-    "SyntaxError:",
-    ": error:",
-    "AssertionError",
-];
+const KEY_WORDS: &[&str] = &["panicked at", "): error TS", "SyntaxError:", ": error:", "AssertionError"];
 
 /// With these a failure goes on.
-const DETAIL_STARTS: &[&str] = &[
-    "left:",
-    "right:",
-    "assertion ",
-    "> ",
-    "expected",
-    "actual",
-    "+ ",
-    "- ",
-    "-->",
-    "= note:",
-    "= help:",
-];
+const DETAIL_STARTS: &[&str] =
+    &["left:", "right:", "assertion ", "> ", "expected", "actual", "+ ", "- ", "-->", "= note:", "= help:"];
 
 const DETAIL_WORDS: &[&str] = &["Error: ", "error: ", "Exception"];
 
 /// With these a tool sums up.
-const SUMMARY_STARTS: &[&str] = &[
-    "test result: FAILED",
-    "FAILED ",
-    "ERROR ",
-    "failures:",
-    "FAIL",
-    "ERROR:",
-    "---- ",
-];
+const SUMMARY_STARTS: &[&str] =
+    &["test result: FAILED", "FAILED ", "ERROR ", "failures:", "FAIL", "ERROR:", "---- "];
 
 const SUMMARY_WORDS: &[&str] = &[" ... FAILED", "could not compile", " failed, ", " failed in "];
 
@@ -183,10 +145,7 @@ fn weight(line: &str) -> Weight {
 fn is_python_exception(line: &str) -> bool {
     line.split_once(": ").is_some_and(|(name, _)| {
         let named = name.ends_with("Error") || name.ends_with("Exception");
-        named
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte))
+        named && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte))
     })
 }
 
@@ -195,22 +154,14 @@ fn is_chatter(line: &str) -> bool {
     let text = line.trim();
     matches!(text, "---" | "..." | "stack backtrace:")
         || text.contains("node:internal/")
-        || [
-            "duration_ms",
-            "failureType:",
-            "type: '",
-            "at /rustc/",
-            "at <home>/",
-        ]
-        .iter()
-        .any(|start| text.starts_with(start))
+        || ["duration_ms", "failureType:", "type: '", "at /rustc/", "at <home>/"]
+            .iter()
+            .any(|start| text.starts_with(start))
 }
 
 /// A line with which something else begins, so that what came before has ended.
 fn is_boundary(line: &str) -> bool {
-    ["warning:", "warning[", "test ", "running ", "=====", "____"]
-        .iter()
-        .any(|start| line.starts_with(start))
+    ["warning:", "warning[", "test ", "running ", "=====", "____"].iter().any(|start| line.starts_with(start))
 }
 
 /// `./file.go:3:5: message` and `file_test.go:12: message`.
@@ -231,11 +182,8 @@ mod tests {
     use super::*;
 
     fn noisy(middle: &str) -> String {
-        let noise = |from: usize| {
-            (from..from + 300)
-                .map(|n| format!("compiling module {n}\n"))
-                .collect::<String>()
-        };
+        let noise =
+            |from: usize| (from..from + 300).map(|n| format!("compiling module {n}\n")).collect::<String>();
         format!("{}{middle}{}", noise(0), noise(1000))
     }
 
@@ -270,10 +218,7 @@ mod tests {
     fn pytest_and_go_failures_are_found() {
         let pytest = ">       assert add(1, 2) == 4\nE       assert 3 == 4\nE        +  where 3 = add(1, 2)\n\ntest_a.py:4: AssertionError\n";
         let found = short(&noisy(pytest));
-        assert!(
-            found.contains("E       assert 3 == 4") && found.contains("> "),
-            "{found}"
-        );
+        assert!(found.contains("E       assert 3 == 4") && found.contains("> "), "{found}");
         let go = "--- FAIL: TestAdd (<time>)\n    add_test.go:9: Add(1, 2) = 3, want 4\n";
         assert!(short(&noisy(go)).contains("want 4"));
     }
@@ -283,10 +228,7 @@ mod tests {
         let python = "ERROR: test_c (t.T.test_c)\n-----\nTraceback (most recent call last):\n  File \"<copy>/t.py\", line 6, in c\n    \
                       add(1)\n    ^^^^^^\nTypeError: add() missing 1 argument\n\n";
         let found = short(&noisy(python));
-        assert!(
-            found.contains("line 6, in c\n    add(1)\n    ^^^^^^\nTypeError: add() missing"),
-            "{found}"
-        );
+        assert!(found.contains("line 6, in c\n    add(1)\n    ^^^^^^\nTypeError: add() missing"), "{found}");
         let node = "not ok 1 - adds\n  ---\n  duration_ms: <time>\n  location: '<copy>/t.js:3:1'\n  error: |-\n    \
                     Expected values to be strictly equal:\n\n    0 !== 2\n\n  stack: |-\n    Test.run (node:internal/test)\n";
         let found = short(&noisy(node));
@@ -299,10 +241,7 @@ mod tests {
     #[test]
     fn a_log_that_tells_nothing_gives_its_end() {
         let found = short(&noisy(""));
-        assert!(
-            found.starts_with("[…]\n") && found.ends_with("compiling module 1299\n"),
-            "{found}"
-        );
+        assert!(found.starts_with("[…]\n") && found.ends_with("compiling module 1299\n"), "{found}");
     }
 
     #[test]

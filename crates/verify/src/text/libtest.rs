@@ -68,11 +68,8 @@ fn flush(sections: &mut Vec<Vec<String>>, out: &mut Vec<String>) {
 
 /// `test name ... ok`.
 fn is_status(line: &str) -> bool {
-    line.strip_prefix("test ").is_some_and(|rest| {
-        [" ... ok", " ... FAILED", " ... ignored"]
-            .iter()
-            .any(|end| rest.ends_with(end))
-    })
+    line.strip_prefix("test ")
+        .is_some_and(|rest| [" ... ok", " ... FAILED", " ... ignored"].iter().any(|end| rest.ends_with(end)))
 }
 
 /// `---- name stdout ----`.
@@ -110,10 +107,7 @@ mod tests {
     #[test]
     fn results_of_threads_are_sorted_where_they_stand() {
         let text = "running 2 tests\ntest b ... ok\ntest a ... FAILED\n\ntest z ... ok";
-        assert_eq!(
-            settled(text),
-            "running 2 tests\ntest a ... FAILED\ntest b ... ok\n\ntest z ... ok"
-        );
+        assert_eq!(settled(text), "running 2 tests\ntest a ... FAILED\ntest b ... ok\n\ntest z ... ok");
     }
 
     #[test]

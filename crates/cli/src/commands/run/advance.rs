@@ -26,11 +26,8 @@ impl Advance {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let sandbox = shared_sandbox(app);
         let here = app.env.working_directory().to_owned();
-        let flags: Vec<(&str, String)> = self
-            .cassette
-            .iter()
-            .map(|path| ("llm.replay.cassette", path.display().to_string()))
-            .collect();
+        let flags: Vec<(&str, String)> =
+            self.cassette.iter().map(|path| ("llm.replay.cassette", path.display().to_string())).collect();
         let nearby = app.config(&here, &flags)?;
         let world = world(app, &sandbox, &nearby)?;
         let dir = find(app, &world, self.run.as_deref())?;

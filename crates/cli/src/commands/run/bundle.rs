@@ -27,10 +27,7 @@ impl Bundle {
         let config = app.config(app.env.working_directory(), &[])?;
         let dir = world(app, &sandbox, &config)?.open_run(&self.run)?;
         let bytes = failure_bundle(dir.root()).map_err(crucible_run::RunError::from)?;
-        let out = self
-            .out
-            .clone()
-            .unwrap_or_else(|| PathBuf::from(format!("{}.zip", self.run)));
+        let out = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.zip", self.run)));
         let path = app.absolute(&out);
         write_atomic(&path, &bytes)?;
         let digest = Digest::of(&bytes);
@@ -38,11 +35,7 @@ impl Bundle {
             let report = serde_json::json!({ "schema_version": "crucible-bundle-v1", "path": path, "digest": digest, "size": bytes.len() });
             app.output.json(&report)?;
         } else {
-            app.output.line(&format!(
-                "{} ({} bytes, sha256 {digest})",
-                path.display(),
-                bytes.len()
-            ));
+            app.output.line(&format!("{} ({} bytes, sha256 {digest})", path.display(), bytes.len()));
         }
         Ok(ExitStatus::Success)
     }

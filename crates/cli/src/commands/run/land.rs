@@ -34,11 +34,7 @@ impl Land {
             app.output.json(&landed)?;
         } else {
             app.output.line(&format!("landed {}", landed.commit));
-            for line in landed
-                .message
-                .lines()
-                .filter(|line| line.starts_with("Crucible-"))
-            {
+            for line in landed.message.lines().filter(|line| line.starts_with("Crucible-")) {
                 app.output.line(&format!("  {line}"));
             }
         }

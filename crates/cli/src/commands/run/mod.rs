@@ -61,13 +61,7 @@ pub(crate) fn world<'a>(
 ) -> Result<World<'a>, CommandError> {
     let runs_root = app.runs_root(config)?;
     let tmp = app.home()?.join("tmp");
-    Ok(World {
-        env: &app.env,
-        clock: app.clock.as_ref(),
-        sandbox: Arc::clone(sandbox),
-        runs_root,
-        tmp,
-    })
+    Ok(World { env: &app.env, clock: app.clock.as_ref(), sandbox: Arc::clone(sandbox), runs_root, tmp })
 }
 
 /// The directory of the named run, or of the newest one.
@@ -113,17 +107,10 @@ fn summary(status: &RunStatus) -> Vec<String> {
         format!("goal      {}", status.run.goal),
         format!("model     {} ({})", status.run.model, status.run.provider),
         format!("state     {}", status.state.name()),
-        format!(
-            "attempts  {} of {}",
-            status.attempts.len(),
-            status.run.max_iterations
-        ),
+        format!("attempts  {} of {}", status.attempts.len(), status.run.max_iterations),
     ];
     if let Some(failure) = &status.failure {
-        lines.push(format!(
-            "failed    {} {}: {}",
-            failure.code, failure.subject, failure.hint
-        ));
+        lines.push(format!("failed    {} {}: {}", failure.code, failure.subject, failure.hint));
     }
     lines.push(format!("evidence  {}", status.directory.display()));
     lines.push(format!("next      {}", status.next));

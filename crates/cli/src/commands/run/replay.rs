@@ -46,10 +46,6 @@ impl Replay {
                 replayed.state.name()
             ));
         }
-        Ok(if replayed.different.is_empty() {
-            ExitStatus::Success
-        } else {
-            ExitStatus::Refused
-        })
+        Ok(if replayed.different.is_empty() { ExitStatus::Success } else { ExitStatus::Refused })
     }
 }

@@ -72,12 +72,8 @@ impl Start {
         }
         let world = world(app, &begun.sandbox, &begun.config)?;
         let mut ledger = app.ledger()?;
-        let client = model::client(
-            begun.backend,
-            &begun.dir,
-            &begun.config,
-            begun.config.number("llm.budget.calls"),
-        )?;
+        let client =
+            model::client(begun.backend, &begun.dir, &begun.config, begun.config.number("llm.budget.calls"))?;
         let advanced = app.block_on(async {
             Ok(advance(&world, &begun.dir, &client, &mut ledger, &mut begun.progress).await?)
         });
@@ -117,13 +113,7 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
     let mut ledger = app.ledger()?;
     let id = app.block_on(async { Ok(create(&world, run_options, &mut ledger, &mut progress).await?) })?;
     let dir = RunDir::of(&world.runs_root, &id);
-    Ok(Begun {
-        config,
-        sandbox: Arc::clone(&sandbox),
-        backend,
-        dir,
-        progress,
-    })
+    Ok(Begun { config, sandbox: Arc::clone(&sandbox), backend, dir, progress })
 }
 
 impl Options {
@@ -131,15 +121,9 @@ impl Options {
         let mut flags = Vec::new();
         let mut add = |key, value: Option<String>| flags.extend(value.map(|value| (key, value)));
         add("llm.provider", self.provider.clone());
-        add(
-            "run.max_iterations",
-            self.max_iterations.map(|number| number.to_string()),
-        );
+        add("run.max_iterations", self.max_iterations.map(|number| number.to_string()));
         add("sandbox.strength", self.sandbox.clone());
-        add(
-            "llm.replay.cassette",
-            self.cassette.as_ref().map(|path| path.display().to_string()),
-        );
+        add("llm.replay.cassette", self.cassette.as_ref().map(|path| path.display().to_string()));
         flags
     }
 }
@@ -180,10 +164,7 @@ fn run_options(
         goal: options.goal.clone(),
         repo,
         provider: provider.to_owned(),
-        model: options
-            .model
-            .clone()
-            .unwrap_or_else(|| backend.default_model().to_owned()),
+        model: options.model.clone().unwrap_or_else(|| backend.default_model().to_owned()),
         edit_format: edit_format(config)?.unwrap_or(backend.capabilities().edit_format),
         parameters,
         model_timeout_s: config.number("llm.timeout_s"),
@@ -224,16 +205,9 @@ fn gates(config: &Config) -> Result<Vec<GateSpec>, CommandError> {
             .parse()
             .map_err(|error: crucible_verify::GateIdError| CommandError::usage(error.to_string()))?;
         let timeout = Duration::from_secs(config.number(&format!("gates.{name}.timeout_s")).max(1));
-        let source = config
-            .source(&format!("gates.{name}.command"))
-            .map(ToString::to_string)
-            .unwrap_or_default();
-        gates.push(GateSpec {
-            id,
-            command,
-            timeout,
-            source,
-        });
+        let source =
+            config.source(&format!("gates.{name}.command")).map(ToString::to_string).unwrap_or_default();
+        gates.push(GateSpec { id, command, timeout, source });
     }
     Ok(gates)
 }

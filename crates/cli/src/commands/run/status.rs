@@ -31,16 +31,12 @@ impl Status {
         }
         app.output.line("");
         for artifact in &status.artifacts {
-            let digest = artifact
-                .digest
-                .map_or_else(|| "-".to_owned(), |digest| digest.short());
+            let digest = artifact.digest.map_or_else(|| "-".to_owned(), |digest| digest.short());
             app.output.line(&format!("{digest:<12}  {}", artifact.path));
         }
         for attempt in &status.attempts {
             app.output.line("");
-            let end = serde_json::to_value(attempt.end)
-                .ok()
-                .and_then(|end| end.as_str().map(str::to_owned));
+            let end = serde_json::to_value(attempt.end).ok().and_then(|end| end.as_str().map(str::to_owned));
             app.output.line(&format!(
                 "attempt {}: {}",
                 attempt.number,

@@ -80,68 +80,42 @@ fn api_error(asked: Asked<'_>, status: &Value) -> LlmError {
     let number = status.as_u64().or_else(|| status.as_str()?.parse().ok());
     match number.and_then(|number| u16::try_from(number).ok()) {
         Some(status) => asked.on_status(status, &BTreeMap::new()),
-        None => asked.unreadable(
-            "the program reports an error of the API without a status",
-            "try again",
-        ),
+        None => asked.unreadable("the program reports an error of the API without a status", "try again"),
     }
 }
 
 /// The program's own words for a missing or refused key; the API is not asked then, so there is no status.
 fn asks_for_login(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
-    ["/login", "api key", "not logged in", "authentication"]
-        .iter()
-        .any(|sign| text.contains(sign))
+    ["/login", "api key", "not logged in", "authentication"].iter().any(|sign| text.contains(sign))
 }
 
 fn answer(asked: Asked<'_>, text: &str, result: &Map<String, Value>) -> LlmResult {
     let no_usage = Map::new();
-    let by_model = result
-        .get("modelUsage")
-        .and_then(Value::as_object)
-        .unwrap_or(&no_usage);
+    let by_model = result.get("modelUsage").and_then(Value::as_object).unwrap_or(&no_usage);
     let count = |usage: &Value, names: &[&str]| -> u64 {
-        names
-            .iter()
-            .filter_map(|name| usage.get(name)?.as_u64())
-            .fold(0, u64::saturating_add)
+        names.iter().filter_map(|name| usage.get(name)?.as_u64()).fold(0, u64::saturating_add)
     };
     const INPUT: [&str; 3] = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
     let total = |names: &[&str]| {
-        (!by_model.is_empty()).then(|| {
-            by_model
-                .values()
-                .map(|usage| count(usage, names))
-                .fold(0, u64::saturating_add)
-        })
+        (!by_model.is_empty())
+            .then(|| by_model.values().map(|usage| count(usage, names)).fold(0, u64::saturating_add))
     };
     // Small helpers of the client may have spoken too; the one that said most is the one that answered.
-    let speaker = by_model
-        .iter()
-        .max_by_key(|(_, usage)| count(usage, &["outputTokens"]))
-        .map(|(model, _)| model);
+    let speaker =
+        by_model.iter().max_by_key(|(_, usage)| count(usage, &["outputTokens"])).map(|(model, _)| model);
     let mut extensions = BTreeMap::new();
     if let Some(reason) = result.get("stop_reason").filter(|reason| reason.is_string()) {
         extensions.insert(LlmResult::FINISH_REASON.to_owned(), reason.clone());
     }
-    if let Some(denied) = result
-        .get("permission_denials")
-        .and_then(Value::as_array)
-        .filter(|list| !list.is_empty())
+    if let Some(denied) =
+        result.get("permission_denials").and_then(Value::as_array).filter(|list| !list.is_empty())
     {
         extensions.insert("permission_denials".to_owned(), Value::from(denied.len()));
     }
-    if let Some(dollars) = result
-        .get("total_cost_usd")
-        .and_then(Value::as_f64)
-        .filter(|cost| *cost >= 0.0)
-    {
+    if let Some(dollars) = result.get("total_cost_usd").and_then(Value::as_f64).filter(|cost| *cost >= 0.0) {
         // Rounded up; a float that does not fit becomes the largest number.
-        extensions.insert(
-            REPORTED_COST.to_owned(),
-            Value::from((dollars * 1_000_000.0).ceil() as u64),
-        );
+        extensions.insert(REPORTED_COST.to_owned(), Value::from((dollars * 1_000_000.0).ceil() as u64));
     }
     LlmResult {
         raw_response: text.to_owned(),
@@ -161,10 +135,7 @@ mod tests {
 
     use super::*;
 
-    const ASKED: Asked<'static> = Asked {
-        provider: "claude-cli",
-        model: "sonnet",
-    };
+    const ASKED: Asked<'static> = Asked { provider: "claude-cli", model: "sonnet" };
 
     fn success() -> Value {
         json!({
@@ -212,24 +183,16 @@ mod tests {
         ];
         for (code, stdout) in broken {
             let error = read(ASKED, code, &stdout).unwrap_err();
-            assert_eq!(
-                error.class(),
-                "provider_outage",
-                "{}",
-                String::from_utf8_lossy(&stdout)
-            );
+            assert_eq!(error.class(), "provider_outage", "{}", String::from_utf8_lossy(&stdout));
             assert!(!error.is_transient());
         }
     }
 
     #[test]
     fn the_status_of_the_api_decides_whatever_the_subtype_says() {
-        for (status, class) in [
-            (401, "provider_auth"),
-            (429, "provider_quota"),
-            (529, "provider_outage"),
-            (400, "unsupported"),
-        ] {
+        for (status, class) in
+            [(401, "provider_auth"), (429, "provider_quota"), (529, "provider_outage"), (400, "unsupported")]
+        {
             let mut result = success();
             result["is_error"] = json!(true);
             result["api_error_status"] = json!(status);
@@ -241,10 +204,7 @@ mod tests {
         let login = with("result", json!("Invalid API key · Please run /login"));
         let mut login: Value = serde_json::from_slice(&login).unwrap();
         login["is_error"] = json!(true);
-        assert_eq!(
-            read(ASKED, 1, login.to_string().as_bytes()).unwrap_err().class(),
-            "provider_auth"
-        );
+        assert_eq!(read(ASKED, 1, login.to_string().as_bytes()).unwrap_err().class(), "provider_auth");
     }
 
     #[test]
@@ -275,10 +235,7 @@ mod tests {
 
     #[test]
     fn the_users_home_is_not_named() {
-        let words = last_words(
-            "cannot read /home/someone/.claude/x",
-            Some(Path::new("/home/someone")),
-        );
+        let words = last_words("cannot read /home/someone/.claude/x", Some(Path::new("/home/someone")));
         assert_eq!(words, "cannot read ~/.claude/x");
     }
 }

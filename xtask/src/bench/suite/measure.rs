@@ -28,18 +28,18 @@ pub(super) struct Pair {
 
 /// What is asked of a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "the first bench needs one kind; the next need the others"
-    )
-)]
 pub(super) enum Goal {
     /// Our median takes at most this long.
     TimeAtMost(Duration),
     /// Our median takes at most this many times as long as the other.
     TimesAtMost(f64),
+    /// What our median takes beyond the part that was measured apart is at most this many times the other's.
+    TimesAtMostBeyond {
+        /// How many times the other's median.
+        times: f64,
+        /// The median of the part that does not count.
+        apart: Duration,
+    },
     /// We run at least at this share of the other's speed.
     SpeedAtLeast(f64),
     /// We get through this many bytes at no less than so many megabytes (10⁶) a second.
@@ -57,6 +57,7 @@ impl Case {
         match self.goal {
             Goal::TimeAtMost(most) => median(&self.pair.ours) <= most,
             Goal::TimesAtMost(most) => self.pair.ratio() <= most,
+            Goal::TimesAtMostBeyond { times, apart } => self.pair.ratio_beyond(apart) <= times,
             Goal::SpeedAtLeast(least) => 1.0 / self.pair.ratio() >= least,
             Goal::BytesPerSecond { bytes, megabytes } => rate(bytes, median(&self.pair.ours)) >= megabytes,
         }
@@ -73,6 +74,10 @@ impl Case {
                 format!("{:.2} times", self.pair.ratio()),
                 format!("at most {most:.2} times"),
             ),
+            Goal::TimesAtMostBeyond { times, apart } => (
+                format!("{:.2} times beyond {}", self.pair.ratio_beyond(apart), milliseconds(apart)),
+                format!("at most {times:.2} times"),
+            ),
             Goal::SpeedAtLeast(least) => (
                 format!("{:.2} of its speed", 1.0 / self.pair.ratio()),
                 format!("at least {least:.2}"),
@@ -88,7 +93,13 @@ impl Case {
 impl Pair {
     /// Our median over the other's.
     pub(super) fn ratio(&self) -> f64 {
-        median(&self.ours).as_secs_f64() / median(&self.beside).as_secs_f64().max(f64::MIN_POSITIVE)
+        self.ratio_beyond(Duration::ZERO)
+    }
+
+    /// Our median without `apart`, over the other's median.
+    fn ratio_beyond(&self, apart: Duration) -> f64 {
+        let ours = median(&self.ours).saturating_sub(apart).as_secs_f64();
+        ours / median(&self.beside).as_secs_f64().max(f64::MIN_POSITIVE)
     }
 }
 
@@ -195,6 +206,14 @@ mod tests {
         assert!(!case(11, 1, Goal::TimeAtMost(Duration::from_millis(10))).reached());
         assert!(case(3, 2, Goal::TimesAtMost(1.5)).reached());
         assert!(!case(4, 2, Goal::TimesAtMost(1.5)).reached());
+        let beyond = |ours| {
+            let goal = Goal::TimesAtMostBeyond {
+                times: 1.5,
+                apart: Duration::from_millis(4),
+            };
+            case(ours, 2, goal).reached()
+        };
+        assert!(beyond(7) && !beyond(8));
         assert!(case(10, 8, Goal::SpeedAtLeast(0.8)).reached());
         assert!(!case(10, 7, Goal::SpeedAtLeast(0.8)).reached());
         assert!(

@@ -1,4 +1,4 @@
-//! How long the program takes to start: `--version`, and the list of runs in an empty home.
+//! How long the program takes to start: `--version`, and the list of runs, in an empty home and with some runs.
 //!
 //! Beside it runs `/bin/true`, which shows what starting any process costs on this machine.
 
@@ -6,15 +6,21 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crucible_ledger::{Ledger, LedgerError, RunRow};
+use crucible_model::{RunId, Timestamp};
+
 use super::measure::{Case, Goal, side_by_side, timed};
-use super::{Bench, Context};
+use super::tree::scratch;
+use super::{Bench, Context, unmeasured};
 use crate::error::TaskError;
-use crate::process::Call;
 
 /// What a person waits for before anything happens.
 const GOAL: Goal = Goal::TimeAtMost(Duration::from_millis(10));
 
 const BESIDE: &str = "/bin/true";
+
+/// How many runs the ledger holds that is listed.
+const RUNS: usize = 20;
 
 /// The start-up bench.
 pub(super) struct Startup;
@@ -25,20 +31,22 @@ impl Bench for Startup {
     }
 
     fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
-        Call::cargo(context.root)
-            .args(["build", "--quiet", "--release", "--package", "crucible"])
-            .run()?;
-        let program = context.root.target().join("release/crucible");
-        let home = tempfile::tempdir().map_err(TaskError::io("create", "a temporary folder"))?;
+        let program = context.program()?;
+        let (empty, used) = (scratch()?, scratch()?);
+        record_runs(used.path()).map_err(unmeasured(self.name()))?;
+        let starts = [
+            ("crucible --version".to_owned(), &["--version"][..], empty.path()),
+            ("crucible run list, no ledger".to_owned(), &["run", "list"], empty.path()),
+            (format!("crucible run list, {RUNS} runs"), &["run", "list"], used.path()),
+        ];
         let mut cases = Vec::new();
-        for args in [&["--version"][..], &["run", "list"]] {
+        for (ours, args, home) in starts {
             // A start is short and noisy: more rounds cost little.
             let pair = side_by_side(
                 context.rounds.saturating_mul(4),
-                || start(&program, args, home.path()),
-                || start(Path::new(BESIDE), &[], home.path()),
+                || start(&program, args, home),
+                || start(Path::new(BESIDE), &[], home),
             )?;
-            let ours = format!("crucible {}", args.join(" "));
             cases.push(Case {
                 bench: self.name(),
                 ours,

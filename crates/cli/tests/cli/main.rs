@@ -1,0 +1,14 @@
+//! The program as a user meets it: the real binary, real repositories, and a model server on loopback.
+//!
+//! Each test has its own home, repository and server, and the program inherits nothing but `PATH`; so the tests
+//! may run side by side and say the same on every machine.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start the program and look at the files it leaves"
+)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod answers;
+mod happy_path;
+mod support;

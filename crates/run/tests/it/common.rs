@@ -1,0 +1,553 @@
+//! A place for one run, the model that answers it, and what a finished run must look like.
+//!
+//! Every place holds a copy of the same repository under the same name, and the model answers each distinct question
+//! with the next line of one script. So two runs may differ in instants and ids and in nothing else, and
+//! [`Story`] holds exactly what must be equal.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests lay out directories and look at what a run left in them"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crucible_host::clock::SystemClock;
+use crucible_host::env::Environment;
+use crucible_host::http::HttpClient;
+use crucible_ledger::{Anchor, EventRecord, Ledger};
+use crucible_llm::{
+    BudgetLimits, CallBudget, Cassette, CassetteHeader, CassetteSource, CassetteWriter, ClientOptions, Context,
+    ModelClient, Price, ProviderSettings, Recording, RetryPolicy, Reuse, construct,
+};
+use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
+use crucible_run::{
+    CASSETTE, Landing, PatchLimits, RunDir, RunError, RunOptions, RunState, Witness, World, advance, create, land,
+    usage,
+};
+use crucible_sandbox::{Sandbox, Strength};
+use crucible_secrets::Scanner;
+use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, SeenRequest};
+use crucible_verify::GateSpec;
+use tempfile::TempDir;
+
+/// The file that the goal is about.
+pub(crate) const FILE: &str = "src/price.py";
+const BEFORE: &str = "def total(items):\n    return 0\n";
+const WRONG: &str = "def total(items):\n    return len(items)\n";
+const RIGHT: &str = "def total(items):\n    return sum(items)\n";
+
+/// The gate: it prints what a replay must not depend on, and wants the right line.
+const CHECK: &str = "echo \"checking in $(pwd) as process $$\"\n\
+    grep -q 'sum(items)' src/price.py && exit 0\n\
+    echo \"total is wrong\"\n\
+    exit 1\n";
+
+/// How many answers the script holds; the last one is right.
+pub(crate) const ATTEMPTS: usize = 4;
+
+/// A directory with a repository, a home for the ledger and the runs, and nothing else.
+pub(crate) struct Place {
+    root: PathBuf,
+    _owned: Option<TempDir>,
+}
+
+/// How far [`Place::drive`] goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// A run is made.
+    Created,
+    /// No further attempt is needed or left.
+    Advanced,
+    /// The change is a commit.
+    Landed,
+}
+
+/// What happens along the way; each is a point at which a process may be ended.
+pub(crate) trait Along: Send + Sync {
+    /// An event stands in the ledger and in `events.jsonl`.
+    fn event(&self, _event: &EventRecord) {}
+    /// A long step begins.
+    fn working(&self, _what: &str) {}
+    /// The clock is read: right before an event is appended, with its artifact written, and elsewhere.
+    fn instant(&self) {}
+}
+
+/// Nothing happens.
+pub(crate) struct Nothing;
+
+impl Along for Nothing {}
+
+/// Counts what happens.
+#[derive(Default)]
+pub(crate) struct Counted {
+    pub(crate) events: AtomicU64,
+    pub(crate) workings: AtomicU64,
+    pub(crate) instants: AtomicU64,
+}
+
+impl Along for Counted {
+    fn event(&self, _: &EventRecord) {
+        self.events.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn working(&self, _: &str) {
+        self.workings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn instant(&self) {
+        self.instants.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+struct Watching(Arc<dyn Along>);
+
+impl Witness for Watching {
+    fn working(&mut self, _: &str, what: &str) {
+        self.0.working(what);
+    }
+
+    fn note(&mut self, _: &str) {}
+
+    fn event(&mut self, event: &EventRecord) {
+        self.0.event(event);
+    }
+}
+
+impl Clock for Watching {
+    fn now(&self) -> Timestamp {
+        self.0.instant();
+        SystemClock.now()
+    }
+
+    fn source(&self) -> ClockSource {
+        ClockSource::System
+    }
+}
+
+impl Place {
+    /// A new place below the system's temporary directory.
+    pub(crate) fn new() -> Self {
+        let owned = tempfile::tempdir().unwrap();
+        let place = Self {
+            root: owned.path().to_owned(),
+            _owned: Some(owned),
+        };
+        place.furnish();
+        place
+    }
+
+    /// A place that is there already; it stays when this is dropped.
+    pub(crate) fn at(root: PathBuf) -> Self {
+        Self { root, _owned: None }
+    }
+
+    /// Lays the repository into an empty directory.
+    pub(crate) fn furnish(&self) {
+        let template = RepoBuilder::new()
+            .file(FILE, BEFORE)
+            .file("check.sh", CHECK)
+            .file("README.md", "# Prices\n\nAdds up prices.\n")
+            .build();
+        template.git(["config", "user.name", "Fixture"]);
+        template.git(["config", "user.email", "fixture@example.invalid"]);
+        copy_all(template.path(), &self.repo());
+        std::fs::create_dir_all(self.home()).unwrap();
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn repo(&self) -> PathBuf {
+        self.root.join("work/prices")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.home().join("runs")
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        Ledger::open(&self.home().join("ledger.db")).unwrap()
+    }
+
+    /// The one run there is, if it came to be.
+    pub(crate) fn run(&self) -> Option<RunDir> {
+        let entries = std::fs::read_dir(self.runs()).ok()?;
+        let mut runs: Vec<RunDir> = entries
+            .map(|entry| RunDir::at(entry.unwrap().path()))
+            .filter(|dir| dir.has("run.json"))
+            .collect();
+        assert!(runs.len() <= 1, "more than one run was made");
+        runs.pop()
+    }
+
+    pub(crate) fn the_run(&self) -> RunDir {
+        self.run().expect("a run")
+    }
+
+    /// Makes the run where there is none, then takes it on.
+    pub(crate) fn drive(&self, base_url: &str, until: Until, along: Arc<dyn Along>) -> Result<RunState, RunError> {
+        let env = Environment::capture();
+        let sandbox = Arc::new(Sandbox::new(None, &env));
+        let clock = Watching(Arc::clone(&along));
+        let world = World {
+            env: &env,
+            clock: &clock,
+            sandbox: Arc::clone(&sandbox),
+            runs_root: self.runs(),
+            tmp: self.home().join("tmp"),
+        };
+        let mut ledger = Ledger::open(&self.home().join("ledger.db"))?;
+        let mut witness = Watching(along);
+        block_on(async {
+            let dir = match self.run() {
+                Some(dir) => dir,
+                None => {
+                    let id = create(&world, options(self.repo()), &mut ledger, &mut witness).await?;
+                    RunDir::of(&world.runs_root, &id)
+                }
+            };
+            if until == Until::Created {
+                return Ok(RunState::New);
+            }
+            let client = client(&dir, base_url, &env, &sandbox);
+            let state = advance(&world, &dir, &client, &mut ledger, &mut witness).await?;
+            if until == Until::Landed && state == RunState::Verified {
+                land(&world, &dir, &mut ledger, &mut witness).await?;
+                return Ok(RunState::Landed);
+            }
+            Ok(state)
+        })
+    }
+
+    /// Repeats the run from its recording.
+    pub(crate) fn replay(&self) -> Result<crucible_run::Replayed, ReplayError> {
+        let env = Environment::capture();
+        let sandbox = Arc::new(Sandbox::new(None, &env));
+        let clock = Watching(Arc::new(Nothing));
+        let world = World {
+            env: &env,
+            clock: &clock,
+            sandbox: Arc::clone(&sandbox),
+            runs_root: self.runs(),
+            tmp: self.home().join("tmp"),
+        };
+        let dir = self.the_run();
+        let settings = ProviderSettings {
+            cassette: Some(CassetteSource::File(dir.path(CASSETTE))),
+            ..ProviderSettings::default()
+        };
+        let backend =
+            construct("replay", &settings, &context(&env, &sandbox)).map_err(|error| ReplayError(error.to_string()))?;
+        let client = ModelClient::new(backend, client_options(Recording::Off));
+        block_on(crucible_run::replay(
+            &world,
+            &dir,
+            &client,
+            &mut Watching(Arc::new(Nothing)),
+        ))
+        .map_err(|error| ReplayError(error.to_string()))
+    }
+
+    /// Lands the run, or says why not.
+    pub(crate) fn land(&self) -> Result<Landing, RunError> {
+        let env = Environment::capture();
+        let clock = Watching(Arc::new(Nothing));
+        let world = World {
+            env: &env,
+            clock: &clock,
+            sandbox: Arc::new(Sandbox::new(None, &env)),
+            runs_root: self.runs(),
+            tmp: self.home().join("tmp"),
+        };
+        let dir = self.the_run();
+        block_on(land(
+            &world,
+            &dir,
+            &mut self.ledger(),
+            &mut Watching(Arc::new(Nothing)),
+        ))
+    }
+
+    /// Runs git in the repository and returns what it printed, trimmed.
+    pub(crate) fn git(&self, words: &[&str]) -> String {
+        let output = Command::new("git")
+            .args(words)
+            .current_dir(self.repo())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git {words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Every file of the repository, git's own included, with its bytes.
+    pub(crate) fn repository(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        files_below(&self.repo())
+    }
+
+    pub(crate) fn events(&self) -> Vec<EventRecord> {
+        self.ledger().events(None).unwrap()
+    }
+
+    /// What the run's `events.jsonl` holds; nothing where there is no run.
+    pub(crate) fn event_lines(&self) -> Vec<u8> {
+        self.run()
+            .and_then(|dir| std::fs::read(dir.path("events.jsonl")).ok())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn has_begun_to_land(&self) -> bool {
+        self.events().iter().any(|event| event.event == "LANDING_STARTED")
+    }
+
+    /// The ledger is sound, with what the landed commit says of it.
+    pub(crate) fn assert_ledger_is_clean(&self) {
+        let message = self.git(&["log", "-1", "--format=%B"]);
+        let anchors: Vec<Anchor> = message
+            .lines()
+            .filter_map(|line| line.strip_prefix("Crucible-Ledger: ")?.split_once(':'))
+            .map(|(seq, hash)| Anchor {
+                seq: seq.parse().unwrap(),
+                hash: hash.parse().unwrap(),
+            })
+            .collect();
+        assert_eq!(self.ledger().verify(&anchors).unwrap().findings(), []);
+    }
+
+    /// All that must be the same however often the run was ended and continued.
+    pub(crate) fn story(&self) -> Story {
+        let dir = self.the_run();
+        let text = |event: &EventRecord, part: &Option<String>| {
+            part.clone().unwrap_or_else(|| format!("{} has none", event.event))
+        };
+        let steps = self
+            .events()
+            .iter()
+            .map(|event| {
+                let (path, key) = (text(event, &event.path), text(event, &event.key));
+                format!("{} {} {path} {key}", event.role, event.event)
+            })
+            .collect();
+        // What these hold is told by instants and ids; each is checked in its own way.
+        let varies = [
+            "run.json",
+            "events.jsonl",
+            "TRACE.md",
+            CASSETTE,
+            "lock",
+            "failure_bundle.zip",
+            "artifacts/landing.json",
+        ];
+        let artifacts = files_below(dir.root())
+            .into_iter()
+            .map(|(path, bytes)| (path.to_string_lossy().into_owned(), String::from_utf8(bytes)))
+            .filter(|(path, _)| !varies.contains(&path.as_str()) && !path.contains("/.tmp-") && !path.starts_with(".tmp-"))
+            .map(|(path, bytes)| (path, bytes.unwrap()))
+            .collect();
+        let cassette = Cassette::parse(&std::fs::read(dir.path(CASSETTE)).unwrap()).unwrap();
+        Story {
+            steps,
+            artifacts,
+            calls: cassette.calls.iter().map(|call| call.key.to_string()).collect(),
+        }
+    }
+
+    /// Checks all that holds of a landed run, whatever happened to it before.
+    pub(crate) fn assert_landed_like(&self, expected: &Story) {
+        let dir = self.the_run();
+        self.assert_recorded_once();
+        assert_eq!(self.story(), *expected);
+        let landing: Landing = serde_json::from_slice(&dir.read("artifacts/landing.json").unwrap()).unwrap();
+        assert_eq!(self.git(&["rev-parse", "HEAD"]), landing.commit.to_string());
+        assert_eq!(self.git(&["rev-parse", "HEAD^{tree}"]), landing.tree.to_string());
+        assert_eq!(self.git(&["rev-list", "--count", "--all"]), "2");
+        assert_eq!(self.git(&["log", "-1", "--format=%B"]), landing.message.trim_end());
+        assert_eq!(self.git(&["status", "--porcelain", "--ignored"]), "");
+        assert_eq!(std::fs::read_to_string(self.repo().join(FILE)).unwrap(), RIGHT);
+        self.git(&["fsck", "--strict"]);
+        self.assert_ledger_is_clean();
+        let again = self.land().unwrap();
+        assert_eq!(again, landing);
+        assert_eq!(self.git(&["rev-list", "--count", "--all"]), "2");
+    }
+
+    /// Each step stands once in the ledger, and the derived files say the same as it.
+    pub(crate) fn assert_recorded_once(&self) {
+        let dir = self.the_run();
+        let events = self.events();
+        let keys: BTreeSet<_> = events.iter().map(|event| (event.run.to_string(), event.key.clone())).collect();
+        assert_eq!(keys.len(), events.len(), "a step stands twice");
+        let lines = String::from_utf8(self.event_lines()).unwrap();
+        let told: Vec<(u64, String)> = lines
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .map(|line| (line["seq"].as_u64().unwrap(), line["hash"].as_str().unwrap().to_owned()))
+            .collect();
+        let known: Vec<(u64, String)> = events.iter().map(|event| (event.seq, event.hash.to_string())).collect();
+        assert_eq!(told, known);
+        let trace = String::from_utf8(dir.read("TRACE.md").unwrap()).unwrap();
+        assert_eq!(
+            trace.lines().filter(|line| line.starts_with("- ")).count(),
+            events.len(),
+            "{trace}"
+        );
+    }
+}
+
+/// Why a replay has no result, in words.
+#[derive(Debug)]
+pub(crate) struct ReplayError(pub(crate) String);
+
+/// What two runs of the same goal on the same repository share.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Story {
+    pub(crate) steps: Vec<String>,
+    pub(crate) artifacts: BTreeMap<String, String>,
+    pub(crate) calls: Vec<String>,
+}
+
+/// The model: a question that was asked before gets the same answer, a new one the next of the script. The first
+/// answer is right, but cut off by the server; the second leaves the plan's scope, the third fails the gate, the
+/// fourth is right.
+pub(crate) fn model() -> FakeOpenAi {
+    answering(|number| match number {
+        0 => Reply::CutAnswer(whole(FILE, RIGHT)),
+        1 => Reply::Answer(whole("check.sh", "exit 0\n")),
+        2 => Reply::Answer(whole(FILE, WRONG)),
+        _ => Reply::Answer(whole(FILE, RIGHT)),
+    })
+}
+
+/// A model that answers the n-th distinct question as told.
+pub(crate) fn answering(script: impl Fn(usize) -> Reply + Send + 'static) -> FakeOpenAi {
+    let mut known: Vec<String> = Vec::new();
+    FakeOpenAi::answering(move |request: &SeenRequest| {
+        let question = request.body.to_string();
+        let number = known.iter().position(|asked| *asked == question).unwrap_or_else(|| {
+            known.push(question);
+            known.len() - 1
+        });
+        script(number)
+    })
+}
+
+pub(crate) fn whole(path: &str, content: &str) -> String {
+    format!("FILE: {path}\n```\n{content}```\n")
+}
+
+/// The answer that is right.
+pub(crate) fn right() -> Reply {
+    Reply::Answer(whole(FILE, RIGHT))
+}
+
+fn options(repo: PathBuf) -> RunOptions {
+    RunOptions {
+        goal: "total must add up the prices".to_owned(),
+        repo,
+        provider: "gateway".to_owned(),
+        model: "fake-model".to_owned(),
+        edit_format: EditFormat::WholeFile,
+        parameters: BTreeMap::from([("max_tokens".to_owned(), 500.into()), ("temperature".to_owned(), 0.3.into())]),
+        model_timeout_s: 20,
+        max_calls: 8,
+        gates: vec![GateSpec {
+            id: "tests".parse().unwrap(),
+            command: vec!["sh".to_owned(), "check.sh".to_owned()],
+            timeout: Duration::from_secs(20),
+            source: "the test".to_owned(),
+        }],
+        sandbox: Strength::BestEffort,
+        patch: PatchLimits {
+            max_files: 5,
+            max_added_lines: 100,
+        },
+        max_files: 10,
+        max_total_bytes: 20_000,
+        max_iterations: 5,
+        named: vec![FILE.parse().unwrap()],
+    }
+}
+
+fn context(env: &Environment, sandbox: &Arc<Sandbox>) -> Context {
+    Context {
+        env: env.clone(),
+        http: Arc::new(HttpClient::new().unwrap()),
+        sandbox: Arc::clone(sandbox),
+        temporary: std::env::temp_dir(),
+        cli_cap: Context::CLI_CAP,
+        http_cap: Context::HTTP_CAP,
+    }
+}
+
+fn client_options(recording: Recording) -> ClientOptions {
+    ClientOptions {
+        scanner: Scanner::builtin(),
+        recording,
+        retry: RetryPolicy::NEVER,
+        budget: CallBudget::new(BudgetLimits::calls(100)),
+        price: Price::Unknown,
+    }
+}
+
+/// The client of a run, as the program makes it: what was answered and recorded is not asked again.
+fn client(dir: &RunDir, base_url: &str, env: &Environment, sandbox: &Arc<Sandbox>) -> ModelClient {
+    let settings = ProviderSettings {
+        base_url: Some(base_url.to_owned()),
+        model: Some("fake-model".to_owned()),
+        ..ProviderSettings::default()
+    };
+    let backend = construct("gateway", &settings, &context(env, sandbox)).unwrap();
+    let header = CassetteHeader::new("gateway", "fake-model", backend.capabilities());
+    let reuse = Reuse::After(usage(dir).unwrap().answered);
+    let writer = CassetteWriter::open(&dir.path(CASSETTE), &header, reuse).unwrap();
+    ModelClient::new(backend, client_options(Recording::To(Arc::new(writer))))
+}
+
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(work)
+}
+
+/// Every regular file below a directory, with its bytes.
+pub(crate) fn files_below(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_owned();
+                files.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+pub(crate) fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_all(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).unwrap();
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! A run under the worst circumstances: killed anywhere, its files torn or edited, started twice, on a full disk.
+//!
+//! One binary. Tests that need a process of their own to kill start this binary again with the exact name of the one
+//! test that acts as that process (`worker`).
+
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod kill;
+#[cfg(test)]
+mod worker;

@@ -1,0 +1,129 @@
+//! The process that is killed: this very binary once more, running the one test below with orders in its environment.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a process that is killed has to be started, with orders in its environment"
+)]
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crucible_ledger::EventRecord;
+
+use crate::common::{ATTEMPTS, Along, Place, Until, model};
+
+const PLACE: &str = "RUN_TEST_PLACE";
+const MODEL: &str = "RUN_TEST_MODEL";
+const KILL: &str = "RUN_TEST_KILL";
+
+/// Where a worker ends itself with SIGKILL: at the n-th of these, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kill {
+    /// Nowhere.
+    Never,
+    /// When an event has been recorded.
+    Event(u64),
+    /// When a long step begins.
+    Working(u64),
+    /// When the clock is read: among others, with an artifact written and its event not yet appended.
+    Instant(u64),
+}
+
+impl Kill {
+    fn write(self) -> String {
+        match self {
+            Self::Never => "never 0".to_owned(),
+            Self::Event(n) => format!("event {n}"),
+            Self::Working(n) => format!("working {n}"),
+            Self::Instant(n) => format!("instant {n}"),
+        }
+    }
+
+    fn read(text: &str) -> Self {
+        let (what, n) = text.split_once(' ').unwrap();
+        let n = n.parse().unwrap();
+        match what {
+            "event" => Self::Event(n),
+            "working" => Self::Working(n),
+            "instant" => Self::Instant(n),
+            _ => Self::Never,
+        }
+    }
+}
+
+struct Killer {
+    kill: Kill,
+    passed: AtomicU64,
+}
+
+impl Killer {
+    fn pass(&self, at: impl Fn(u64) -> Kill) {
+        if at(0).write().split(' ').next() != self.kill.write().split(' ').next() {
+            return;
+        }
+        let n = self.passed.fetch_add(1, Ordering::SeqCst) + 1;
+        if at(n) == self.kill {
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+            unreachable!("a process outlived SIGKILL");
+        }
+    }
+}
+
+impl Along for Killer {
+    fn event(&self, _: &EventRecord) {
+        self.pass(Kill::Event);
+    }
+
+    fn working(&self, _: &str) {
+        self.pass(Kill::Working);
+    }
+
+    fn instant(&self) {
+        self.pass(Kill::Instant);
+    }
+}
+
+/// Starts a worker that drives the run of `place` to its landing.
+pub(crate) fn start(place: &Place, base_url: &str, kill: Kill) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "worker::a_worker_left_alone_carries_a_run_to_its_landing", "--nocapture"])
+        .env(PLACE, place.root())
+        .env(MODEL, base_url)
+        .env(KILL, kill.write())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap()
+}
+
+/// Whether a worker was killed rather than having come to its end.
+pub(crate) fn was_killed(status: ExitStatus) -> bool {
+    assert!(status.success() || status.signal() == Some(9), "the worker failed: {status}");
+    status.signal() == Some(9)
+}
+
+/// With orders this is the worker; without, it is a test of its own.
+#[test]
+fn a_worker_left_alone_carries_a_run_to_its_landing() {
+    if let Some(root) = std::env::var_os(PLACE) {
+        let killer = Killer {
+            kill: Kill::read(&std::env::var(KILL).unwrap()),
+            passed: AtomicU64::new(0),
+        };
+        let base_url = std::env::var(MODEL).unwrap();
+        Place::at(root.into())
+            .drive(&base_url, Until::Landed, Arc::new(killer))
+            .unwrap();
+        return;
+    }
+    let (place, model) = (Place::new(), model());
+    let untouched = place.repository();
+    let status = start(&place, &model.base_url(), Kill::Never).wait().unwrap();
+    assert!(!was_killed(status));
+    assert_ne!(place.repository(), untouched);
+    assert_eq!(model.requests().len(), ATTEMPTS);
+    let story = place.story();
+    place.assert_landed_like(&story);
+}
