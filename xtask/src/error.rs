@@ -61,6 +61,7 @@ pub(crate) enum TaskError {
         source: Box<TaskError>,
     },
     /// No bench has this name.
+    #[cfg(feature = "bench")]
     #[error("no bench is named `{name}`. There are: {known}")]
     UnknownBench {
         /// What was asked for.
@@ -69,6 +70,7 @@ pub(crate) enum TaskError {
         known: String,
     },
     /// A bench could not be measured.
+    #[cfg(feature = "bench")]
     #[error("bench `{bench}` could not be measured: {reason}")]
     Unmeasured {
         /// The bench.

@@ -101,15 +101,24 @@ impl Git {
             };
             // Behind later commits the work tree is the user's business.
             if commit == head.commit {
-                self.bring_work_tree(request.base, &commit).await?;
+                let changes = self.tree_changes(request.base, &commit, &[]).await?;
+                if !self.index_has(&changes).await? {
+                    self.bring_work_tree(&changes).await?;
+                }
             }
             return Ok(Commit { oid: commit, landed: Landed::Before });
         }
 
-        self.check_clean(request).await?;
+        let status = self.status().await?;
+        let dirty = status.into_iter().filter(|entry| entry.kind != DirtyKind::Untracked);
+        refuse_dirty(dirty.map(|entry| entry.path).collect())?;
+        self.write_tree(request).await?;
+        // Untracked files are the user's, ignored ones too: a change must not write over one.
+        let changes = self.tree_changes(request.base, request.tree, &[]).await?;
+        refuse_dirty(work_tree::occupied(self.top(), &changes)?)?;
         let commit = self.write_commit(request).await?;
         self.move_branch(request, &commit).await?;
-        self.bring_work_tree(request.base, &commit).await?;
+        self.bring_work_tree(&changes).await?;
         Ok(Commit { oid: commit, landed: Landed::Now })
     }
 
@@ -144,39 +153,20 @@ impl Git {
         Ok(None)
     }
 
-    async fn check_clean(&self, request: &LandRequest<'_>) -> Result<(), RepoError> {
-        let status = self.status().await?;
-        let mut dirty: Vec<PathBuf> = status
-            .into_iter()
-            .filter(|entry| entry.kind != DirtyKind::Untracked)
-            .map(|entry| entry.path)
-            .collect();
-        if dirty.is_empty() {
-            // Untracked files are the user's, ignored ones too: a change must not write over one.
-            let aside = Aside::new(self)?;
-            let tree = self.apply_to_index(request.base, request.patch, &aside.env, Flush::No).await?;
-            self.expect_tree(request, &tree)?;
-            let changes = self.tree_changes(request.base, &tree, &aside.env).await?;
-            dirty = work_tree::occupied(self.top(), &changes)?;
-        }
-        if dirty.is_empty() { Ok(()) } else { Err(RepoError::Dirty { paths: dirty }) }
-    }
-
-    fn expect_tree(&self, request: &LandRequest<'_>, tree: &Oid) -> Result<(), RepoError> {
-        if tree == request.tree {
-            return Ok(());
-        }
-        Err(RepoError::TreeChanged { expected: request.tree.clone(), found: tree.clone() })
-    }
-
     /// Writes the objects into the repository itself. Until a branch names them, nobody sees them.
-    async fn write_commit(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {
+    async fn write_tree(&self, request: &LandRequest<'_>) -> Result<(), RepoError> {
         let aside = Aside::new(self)?;
         let index: Vec<_> = aside.env.iter().filter(|(name, _)| name == "GIT_INDEX_FILE").cloned().collect();
-        let tree = self.apply_to_index(request.base, request.patch, &index, Flush::Yes).await?;
-        self.expect_tree(request, &tree)?;
+        let found = self.apply_to_index(request.base, request.patch, &index, Flush::Yes).await?;
+        if found == *request.tree {
+            return Ok(());
+        }
+        Err(RepoError::TreeChanged { expected: request.tree.clone(), found })
+    }
+
+    async fn write_commit(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {
         let date = format!("@{} +0000", request.at.unix_millis().div_euclid(1000));
-        let words = ["commit-tree", "-p", request.base.as_str(), "-F", "-", tree.as_str()];
+        let words = ["commit-tree", "-p", request.base.as_str(), "-F", "-", request.tree.as_str()];
         let mut call = Call::new(words).reading(request.message.as_bytes().to_vec()).flushing(Flush::Yes);
         for who in ["AUTHOR", "COMMITTER"] {
             let values: [(&str, OsString); 3] = [
@@ -217,6 +207,10 @@ impl Git {
         }
         Err(RepoError::Moved { expected: request.base.clone(), found })
     }
+}
+
+fn refuse_dirty(paths: Vec<PathBuf>) -> Result<(), RepoError> {
+    if paths.is_empty() { Ok(()) } else { Err(RepoError::Dirty { paths }) }
 }
 
 /// The line by which a commit of this run is known.

@@ -1,1 +1,349 @@
-//! placeholder
+//! What a model must not get away with: each bad answer is refused with its own code, and nothing outside the run
+//! directory changes.
+
+use std::path::Path;
+
+use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, TestRepo};
+
+use crate::support::{
+    Desk, GOAL, GOOD_DIFF, WRONG, answering, codes, good_answer, right, small, snapshot, whole_file,
+};
+
+/// Asks once for a diff, gets this one, and tells what the patch gate found. The files are the ones the operator
+/// names.
+#[track_caller]
+fn refused(repo: &TestRepo, format: &str, answer: &str, files: &[&str]) -> Vec<String> {
+    refused_reply(repo, format, Reply::Answer(answer.to_owned()), files)
+}
+
+#[track_caller]
+fn refused_reply(repo: &TestRepo, format: &str, reply: Reply, files: &[&str]) -> Vec<String> {
+    let server = FakeOpenAi::start([reply]);
+    let desk = Desk::with(&server);
+    let before = snapshot(repo, &desk);
+    let mut call = desk
+        .start_call(repo.path())
+        .args(["--max-iterations", "1"])
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", format);
+    for file in files {
+        call = call.args(["--file", file]);
+    }
+    let status = call.run().exits(1).json();
+    before.is_still(&snapshot(repo, &desk));
+    assert_eq!(status["state"], "failed");
+    assert_eq!(status["attempts"][0]["end"], "refused");
+    assert_eq!(status["failure"]["code"], "run-out-of-attempts");
+    assert_eq!(server.requests().len(), 1);
+    let land = desk.run(["run", "land", status["run"]["run_id"].as_str().unwrap(), "--json"]);
+    assert!(land.exits(1).message().contains("failed, not verified"));
+    before.is_still(&snapshot(repo, &desk));
+    codes(&status, 1)
+}
+
+/// A diff of the small repository, refused.
+#[track_caller]
+fn refused_diff(diff: &str) -> Vec<String> {
+    refused(&small().build(), "unified-diff", diff, &["src/area.py"])
+}
+
+#[track_caller]
+fn has(codes: &[String], code: &str) {
+    assert!(codes.iter().any(|known| known == code), "{codes:?}");
+}
+
+/// A diff that makes a new file at a path.
+fn new_file(path: &str) -> String {
+    format!(
+        "diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+intruder\n"
+    )
+}
+
+#[test]
+fn prose_is_no_change() {
+    let prose = "Sure! You should multiply instead of adding in `src/area.py`.";
+    assert_eq!(refused_diff(prose), ["answer-no-edit"]);
+    assert_eq!(
+        refused(&small().build(), "whole-file", prose, &[]),
+        ["answer-no-edit"]
+    );
+    assert_eq!(
+        refused(&small().build(), "search-replace", prose, &[]),
+        ["answer-no-edit"]
+    );
+}
+
+#[test]
+fn prose_around_a_diff_is_refused() {
+    assert_eq!(
+        refused_diff(&format!("Here is the patch:\n\n{GOOD_DIFF}")),
+        ["answer-text-around-diff"]
+    );
+}
+
+#[test]
+fn two_diffs_are_refused() {
+    let fenced = format!("```diff\n{GOOD_DIFF}```\n\nor:\n\n```diff\n{GOOD_DIFF}```\n");
+    assert_eq!(refused_diff(&fenced), ["answer-two-diffs"]);
+    assert_eq!(
+        refused_diff(&format!("{GOOD_DIFF}{GOOD_DIFF}")),
+        ["patch-path-twice"]
+    );
+    let both = format!("{}{}", good_answer(), whole_file("src/area.py", WRONG));
+    assert_eq!(
+        refused(&small().build(), "whole-file", &both, &[]),
+        ["answer-two-answers"]
+    );
+}
+
+#[test]
+fn a_diff_to_gits_hooks_is_refused() {
+    for path in [".git/hooks/pre-commit", ".GIT/hooks/pre-commit", "src/.git/config"] {
+        assert_eq!(refused_diff(&new_file(path)), ["patch-bad-path"], "{path}");
+    }
+    assert_eq!(
+        refused(
+            &small().build(),
+            "whole-file",
+            &whole_file(".git/hooks/pre-commit", "exit 0\n"),
+            &[]
+        ),
+        ["answer-bad-path"]
+    );
+}
+
+#[test]
+fn a_diff_above_the_repository_is_refused() {
+    let repo = small().build();
+    let name = format!("crucible-escape-{}", std::process::id());
+    let above = repo.path().parent().unwrap().join(&name);
+    for path in [format!("../{name}"), format!("src/../../{name}")] {
+        assert_eq!(
+            refused(&repo, "unified-diff", &new_file(&path), &["src/area.py"]),
+            ["patch-bad-path"]
+        );
+        assert_eq!(
+            refused(&repo, "whole-file", &whole_file(&path, "intruder\n"), &[]),
+            ["answer-bad-path"]
+        );
+        assert!(!above.exists());
+    }
+}
+
+#[test]
+fn a_diff_to_an_absolute_path_is_refused() {
+    let repo = small().build();
+    let path = format!("/etc/crucible-escape-{}", std::process::id());
+    assert_eq!(
+        refused(&repo, "whole-file", &whole_file(&path, "intruder\n"), &[]),
+        ["answer-bad-path"]
+    );
+    let diff = new_file("x").replace("b/x", &path).replace("a/x", &path);
+    has(
+        &refused(&repo, "unified-diff", &diff, &["src/area.py"]),
+        "patch-headers-disagree",
+    );
+    // With git's prefixes the same path begins with two slashes.
+    assert_eq!(
+        refused(&repo, "unified-diff", &new_file(&path), &["src/area.py"]),
+        ["patch-bad-path"]
+    );
+    assert!(!Path::new(&path).exists());
+}
+
+/// A repository with links in every direction.
+fn linked(outside: &Path) -> RepoBuilder {
+    small()
+        .symlink("src/alias.py", "area.py")
+        .symlink("lib", "src")
+        .symlink("out", outside)
+}
+
+#[test]
+fn a_change_through_a_symbolic_link_is_refused() {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("area.py"), WRONG).unwrap();
+    let repo = linked(outside.path()).build();
+    let through = |path: &str| GOOD_DIFF.replace("src/area.py", path);
+    // A link that stands for the file: its content is the link's target, so the diff does not fit.
+    let alias = refused(&repo, "unified-diff", &through("src/alias.py"), &["src/alias.py"]);
+    assert_eq!(alias, ["answer-does-not-apply"]);
+    // A directory that is a link: git tracks nothing below it.
+    for path in ["lib/area.py", "out/area.py"] {
+        let codes = refused(&repo, "unified-diff", &through(path), &[path]);
+        assert_eq!(codes, ["answer-unknown-file"], "{path}");
+    }
+    let made = refused(&repo, "unified-diff", &new_file("out/new.py"), &["out/new.py"]);
+    assert_eq!(made, ["run-patch-not-applicable"]);
+    for path in ["lib/area.py", "out/area.py", "out/new.py", "src/alias.py"] {
+        let codes = refused(&repo, "whole-file", &whole_file(path, &right()), &[path]);
+        assert_eq!(codes.len(), 1, "{path}: {codes:?}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(outside.path().join("area.py")).unwrap(),
+        WRONG
+    );
+    assert!(!outside.path().join("new.py").exists());
+}
+
+#[test]
+fn a_new_symbolic_link_is_refused() {
+    let link = "diff --git a/src/passwd b/src/passwd\nnew file mode 120000\n--- /dev/null\n+++ b/src/passwd\n\
+                @@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n";
+    let codes = refused(&small().build(), "unified-diff", link, &["src/passwd"]);
+    assert_eq!(codes, ["patch-symlink"]);
+}
+
+#[test]
+fn a_rename_out_of_scope_is_refused() {
+    let rename = "diff --git a/src/area.py b/elsewhere/area.py\nsimilarity index 100%\nrename from src/area.py\nrename to elsewhere/area.py\n";
+    let codes = refused_diff(rename);
+    has(&codes, "patch-path-outside-scope");
+    has(&codes, "patch-new-file-unnamed");
+    let from = "diff --git a/check.sh b/src/area.py\nsimilarity index 100%\nrename from check.sh\nrename to src/area.py\n";
+    has(&refused_diff(from), "patch-rename-source-outside");
+}
+
+#[test]
+fn a_mode_change_is_refused() {
+    let mode = "diff --git a/src/area.py b/src/area.py\nold mode 100644\nnew mode 100755\n";
+    assert_eq!(refused_diff(mode), ["patch-mode-change"]);
+}
+
+#[test]
+fn a_gitlink_is_refused() {
+    let link = "diff --git a/vendor b/vendor\nnew file mode 160000\n--- /dev/null\n+++ b/vendor\n@@ -0,0 +1 @@\n\
+                +Subproject commit 0123456789012345678901234567890123456789\n";
+    let codes = refused(&small().build(), "unified-diff", link, &["vendor"]);
+    assert_eq!(codes, ["patch-gitlink"]);
+}
+
+#[test]
+fn a_binary_change_is_refused() {
+    let literal = "diff --git a/src/area.py b/src/area.py\nindex 0123456..789abcd 100644\nGIT binary patch\nliteral 3\nKcmZQ%00IC201^NI\n\nliteral 0\nHcmV?d00001\n\n";
+    has(&refused_diff(literal), "patch-binary");
+    let differ = "diff --git a/src/area.py b/src/area.py\nindex 0123456..789abcd 100644\nBinary files a/src/area.py and b/src/area.py differ\n";
+    has(&refused_diff(differ), "patch-binary");
+    assert_eq!(
+        refused(
+            &small().build(),
+            "whole-file",
+            &whole_file("src/area.py", "nul \0 byte\n"),
+            &[]
+        ),
+        ["run-answer-not-text"]
+    );
+}
+
+/// A diff that deletes the failing test.
+fn deletion(repo: &TestRepo) -> String {
+    repo.git(["rm", "--quiet", "tests/area_test.sh"]);
+    let diff = repo.git(["diff", "--cached"]) + "\n";
+    repo.git(["reset", "--quiet", "--hard"]);
+    diff
+}
+
+#[test]
+fn a_patch_that_deletes_the_failing_test_is_refused() {
+    let repo = small().build();
+    let codes = refused(&repo, "unified-diff", &deletion(&repo), &["src/area.py"]);
+    for code in ["patch-path-outside-scope", "patch-test-edited", "patch-deletes-file"] {
+        has(&codes, code);
+    }
+}
+
+#[test]
+fn naming_the_failing_test_does_not_let_a_patch_delete_it() {
+    let repo = small().build();
+    let codes = refused(
+        &repo,
+        "unified-diff",
+        &deletion(&repo),
+        &["src/area.py", "tests/area_test.sh"],
+    );
+    assert_eq!(codes, ["run-test-deleted"]);
+}
+
+#[test]
+fn an_answer_of_a_hundred_megabytes_is_refused_and_not_kept() {
+    let repo = small().build();
+    let codes = refused_reply(&repo, "whole-file", Reply::Huge(100_000_000), &[]);
+    assert_eq!(codes, ["answer-too-large"]);
+    let codes = refused_reply(&repo, "whole-file", Reply::Huge(3_000_000), &[]);
+    assert_eq!(codes, ["answer-too-large"]);
+}
+
+#[test]
+fn nothing_is_refused() {
+    for nothing in ["", " \n\n"] {
+        assert_eq!(refused_diff(nothing), ["answer-empty"]);
+        assert_eq!(
+            refused(&small().build(), "whole-file", nothing, &[]),
+            ["answer-empty"]
+        );
+    }
+}
+
+#[test]
+fn an_answer_that_changes_nothing_is_refused() {
+    assert_eq!(
+        refused(
+            &small().build(),
+            "whole-file",
+            &whole_file("src/area.py", WRONG),
+            &[]
+        ),
+        ["patch-empty"]
+    );
+}
+
+#[test]
+fn an_answer_cut_at_its_limit_is_refused() {
+    let reply = Reply::CutAnswer(good_answer());
+    assert_eq!(
+        refused_reply(&small().build(), "whole-file", reply, &[]),
+        ["run-answer-cut"]
+    );
+}
+
+#[test]
+fn an_answer_that_drops_a_function_is_refused() {
+    let half = "def area(width, height):\n    return width * height\n";
+    assert_eq!(
+        refused(&small().build(), "whole-file", &whole_file("src/area.py", half), &[]),
+        ["patch-definition-dropped"]
+    );
+}
+
+#[test]
+fn the_same_refused_patch_again_ends_the_run() {
+    let (repo, server) = (small().build(), answering(new_file("src/extra.py")));
+    let desk = Desk::with(&server);
+    let before = snapshot(&repo, &desk);
+    let call = desk
+        .start_call(repo.path())
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff");
+    let status = call.run().exits(1).json();
+    assert_eq!(status["failure"]["code"], "run-same-patch-twice");
+    assert_eq!(status["attempts"].as_array().unwrap().len(), 2);
+    has(&codes(&status, 1), "patch-path-outside-scope");
+    assert_eq!(codes(&status, 1), codes(&status, 2));
+    assert_eq!(server.requests().len(), 2);
+    before.is_still(&snapshot(&repo, &desk));
+    // The fixer was told why.
+    let asked = server.requests()[1].body["messages"].to_string();
+    assert!(asked.contains("patch-path-outside-scope"), "{asked}");
+}
+
+#[test]
+fn a_refusal_is_a_brief_and_a_good_second_answer_is_verified() {
+    let repo = small().build();
+    let server = FakeOpenAi::start([
+        Reply::Answer("I would rather not.".to_owned()),
+        Reply::Answer(good_answer()),
+    ]);
+    let desk = Desk::with(&server);
+    let status = desk.start(repo.path()).ok().json();
+    assert_eq!(status["state"], "verified");
+    assert_eq!(codes(&status, 1), ["answer-no-edit"]);
+    assert_eq!(status["run"]["goal"], GOAL);
+}

@@ -32,14 +32,10 @@ pub(super) fn occupied(top: &Path, changes: &[TreeChange]) -> Result<Vec<PathBuf
 }
 
 impl Git {
-    /// Brings every path that differs between `base` and `commit`, unless the index says that this was done.
-    pub(super) async fn bring_work_tree(&self, base: &Oid, commit: &Oid) -> Result<(), RepoError> {
-        let changes = self.tree_changes(base, commit, &[]).await?;
+    /// Brings the files of every changed path, then the index.
+    pub(super) async fn bring_work_tree(&self, changes: &[TreeChange]) -> Result<(), RepoError> {
         // A submodule's own work tree is the user's; only the index follows.
         let files: Vec<TreeChange> = changes.iter().filter(|change| !is_gitlink(change)).cloned().collect();
-        if self.index_has(&changes).await? {
-            return Ok(());
-        }
         let dir = fs::temp_dir_in(self.scratch(), "crucible-land-")?;
         let old_index = vec![(OsString::from("GIT_INDEX_FILE"), dir.path().join("old").into_os_string())];
         let new_index = vec![(OsString::from("GIT_INDEX_FILE"), dir.path().join("new").into_os_string())];
@@ -79,14 +75,14 @@ impl Git {
             let call = Call::new(["checkout-index", "--force", "--quiet", "-z", "--stdin"]);
             self.run_ok(call.reading(write).with_envs(&new_index)).await?;
         }
-        self.fill_index(&changes, Side::New, &[]).await?;
+        self.fill_index(changes, Side::New, &[]).await?;
         // The new entries know nothing of their files yet; a path that still differs is no failure of this.
         self.run(Call::new(["update-index", "-q", "--refresh"])).await?;
         Ok(())
     }
 
-    /// Whether the repository's own index has every changed path as the commit has it.
-    async fn index_has(&self, changes: &[TreeChange]) -> Result<bool, RepoError> {
+    /// Whether the repository's own index has every changed path as the commit has it: then all was brought.
+    pub(super) async fn index_has(&self, changes: &[TreeChange]) -> Result<bool, RepoError> {
         let output = self.run_ok(Call::new(["ls-files", "--stage", "-z"])).await?;
         let mut entries = std::collections::HashMap::new();
         for record in output.records() {

@@ -66,22 +66,19 @@ impl Case {
     /// What was measured against the goal, in the goal's own unit, and the goal.
     pub(super) fn verdict(&self) -> (String, String) {
         match self.goal {
-            Goal::TimeAtMost(most) => (
-                milliseconds(median(&self.pair.ours)),
-                format!("at most {}", milliseconds(most)),
-            ),
-            Goal::TimesAtMost(most) => (
-                format!("{:.2} times", self.pair.ratio()),
-                format!("at most {most:.2} times"),
-            ),
+            Goal::TimeAtMost(most) => {
+                (milliseconds(median(&self.pair.ours)), format!("at most {}", milliseconds(most)))
+            }
+            Goal::TimesAtMost(most) => {
+                (format!("{:.2} times", self.pair.ratio()), format!("at most {most:.2} times"))
+            }
             Goal::TimesAtMostBeyond { times, apart } => (
                 format!("{:.2} times beyond {}", self.pair.ratio_beyond(apart), milliseconds(apart)),
                 format!("at most {times:.2} times"),
             ),
-            Goal::SpeedAtLeast(least) => (
-                format!("{:.2} of its speed", 1.0 / self.pair.ratio()),
-                format!("at least {least:.2}"),
-            ),
+            Goal::SpeedAtLeast(least) => {
+                (format!("{:.2} of its speed", 1.0 / self.pair.ratio()), format!("at least {least:.2}"))
+            }
             Goal::BytesPerSecond { bytes, megabytes } => (
                 format!("{:.0} MB/s", rate(bytes, median(&self.pair.ours))),
                 format!("at least {megabytes:.0} MB/s"),
@@ -112,10 +109,7 @@ pub(super) fn side_by_side(
 ) -> Result<Pair, TaskError> {
     ours()?;
     beside()?;
-    let mut pair = Pair {
-        ours: Vec::new(),
-        beside: Vec::new(),
-    };
+    let mut pair = Pair { ours: Vec::new(), beside: Vec::new() };
     for _ in 0..rounds {
         pair.ours.push(ours()?);
         pair.beside.push(beside()?);
@@ -136,11 +130,7 @@ pub(super) fn median(times: &[Duration]) -> Duration {
     sorted.sort_unstable();
     let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
     let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        at(middle)
-    } else {
-        (at(middle.saturating_sub(1)) + at(middle)) / 2
-    }
+    if sorted.len() % 2 == 1 { at(middle) } else { (at(middle.saturating_sub(1)) + at(middle)) / 2 }
 }
 
 /// A time as a person reads it.
@@ -148,10 +138,7 @@ pub(super) fn milliseconds(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a rate for people, far below 2^53 bytes"
-)]
+#[expect(clippy::cast_precision_loss, reason = "a rate for people, far below 2^53 bytes")]
 fn rate(bytes: u64, time: Duration) -> f64 {
     bytes as f64 / 1e6 / time.as_secs_f64().max(f64::MIN_POSITIVE)
 }
@@ -163,17 +150,9 @@ mod tests {
     use super::*;
 
     fn case(ours: u64, beside: u64, goal: Goal) -> Case {
-        let pair = Pair {
-            ours: vec![Duration::from_millis(ours)],
-            beside: vec![Duration::from_millis(beside)],
-        };
-        Case {
-            bench: "b",
-            ours: "ours".to_owned(),
-            beside: "beside".to_owned(),
-            pair,
-            goal,
-        }
+        let pair =
+            Pair { ours: vec![Duration::from_millis(ours)], beside: vec![Duration::from_millis(beside)] };
+        Case { bench: "b", ours: "ours".to_owned(), beside: "beside".to_owned(), pair, goal }
     }
 
     #[test]
@@ -190,11 +169,7 @@ mod tests {
 
     #[test]
     fn the_median_ignores_the_odd_slow_round() {
-        let times = |list: &[u64]| {
-            list.iter()
-                .map(|ms| Duration::from_millis(*ms))
-                .collect::<Vec<_>>()
-        };
+        let times = |list: &[u64]| list.iter().map(|ms| Duration::from_millis(*ms)).collect::<Vec<_>>();
         assert_eq!(median(&times(&[9000, 2, 1, 3, 2])), Duration::from_millis(2));
         assert_eq!(median(&times(&[1, 3])), Duration::from_millis(2));
         assert_eq!(median(&[]), Duration::ZERO);
@@ -207,36 +182,13 @@ mod tests {
         assert!(case(3, 2, Goal::TimesAtMost(1.5)).reached());
         assert!(!case(4, 2, Goal::TimesAtMost(1.5)).reached());
         let beyond = |ours| {
-            let goal = Goal::TimesAtMostBeyond {
-                times: 1.5,
-                apart: Duration::from_millis(4),
-            };
+            let goal = Goal::TimesAtMostBeyond { times: 1.5, apart: Duration::from_millis(4) };
             case(ours, 2, goal).reached()
         };
         assert!(beyond(7) && !beyond(8));
         assert!(case(10, 8, Goal::SpeedAtLeast(0.8)).reached());
         assert!(!case(10, 7, Goal::SpeedAtLeast(0.8)).reached());
-        assert!(
-            case(
-                10,
-                1,
-                Goal::BytesPerSecond {
-                    bytes: 2_000_000,
-                    megabytes: 200.0
-                }
-            )
-            .reached()
-        );
-        assert!(
-            !case(
-                11,
-                1,
-                Goal::BytesPerSecond {
-                    bytes: 2_000_000,
-                    megabytes: 200.0
-                }
-            )
-            .reached()
-        );
+        assert!(case(10, 1, Goal::BytesPerSecond { bytes: 2_000_000, megabytes: 200.0 }).reached());
+        assert!(!case(11, 1, Goal::BytesPerSecond { bytes: 2_000_000, megabytes: 200.0 }).reached());
     }
 }

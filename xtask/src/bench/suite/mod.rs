@@ -29,20 +29,18 @@ struct Context<'a> {
     root: &'a Root,
     rounds: u32,
     /// The source trees that are measured on, found when the first bench asks for them.
-        trees: OnceCell<Trees>,
+    trees: OnceCell<Trees>,
 }
 
 impl Context<'_> {
     /// Builds the program in release and tells where it is.
     fn program(&self) -> Result<PathBuf, TaskError> {
-        Call::cargo(self.root)
-            .args(["build", "--quiet", "--release", "--package", "crucible"])
-            .run()?;
+        Call::cargo(self.root).args(["build", "--quiet", "--release", "--package", "crucible"]).run()?;
         Ok(self.root.target().join("release/crucible"))
     }
 
     /// The source trees that are measured on.
-        fn trees(&self) -> Result<&Trees, TaskError> {
+    fn trees(&self) -> Result<&Trees, TaskError> {
         if let Some(trees) = self.trees.get() {
             return Ok(trees);
         }
@@ -60,22 +58,12 @@ trait Bench {
 }
 
 /// Every bench.
-const BENCHES: &[&dyn Bench] = &[
-    &startup::Startup,
-        &pack::Pack,
-        &snapshot::Snapshot,
-        &patch::PatchCheck,
-        &ledger::Appends,
-        &scan::Scan,
-];
+const BENCHES: &[&dyn Bench] =
+    &[&startup::Startup, &pack::Pack, &snapshot::Snapshot, &patch::PatchCheck, &ledger::Appends, &scan::Scan];
 
 /// Measures, prints a table and writes `target/bench.json`.
-pub(super) fn run(root: &Root, args: &BenchArgs) -> Result<(), TaskError> {
-    let context = Context {
-        root,
-        rounds: args.rounds,
-                trees: OnceCell::new(),
-    };
+pub(crate) fn run(root: &Root, args: &BenchArgs) -> Result<(), TaskError> {
+    let context = Context { root, rounds: args.rounds, trees: OnceCell::new() };
     let chosen = choose(&args.names)?;
     let mut cases = Vec::new();
     for bench in chosen {
@@ -91,10 +79,7 @@ pub(super) fn run(root: &Root, args: &BenchArgs) -> Result<(), TaskError> {
 
 /// Turns what a crate of the product says into the error of a bench.
 fn unmeasured<E: std::fmt::Display>(bench: &'static str) -> impl Fn(E) -> TaskError {
-    move |error| TaskError::Unmeasured {
-        bench,
-        reason: error.to_string(),
-    }
+    move |error| TaskError::Unmeasured { bench, reason: error.to_string() }
 }
 
 fn choose(names: &[String]) -> Result<Vec<&'static dyn Bench>, TaskError> {
@@ -104,18 +89,12 @@ fn choose(names: &[String]) -> Result<Vec<&'static dyn Bench>, TaskError> {
     names
         .iter()
         .map(|name| {
-            BENCHES
-                .iter()
-                .copied()
-                .find(|bench| bench.name() == name)
-                .ok_or_else(|| TaskError::UnknownBench {
+            BENCHES.iter().copied().find(|bench| bench.name() == name).ok_or_else(|| {
+                TaskError::UnknownBench {
                     name: name.clone(),
-                    known: BENCHES
-                        .iter()
-                        .map(|bench| bench.name())
-                        .collect::<Vec<_>>()
-                        .join(", "),
-                })
+                    known: BENCHES.iter().map(|bench| bench.name()).collect::<Vec<_>>().join(", "),
+                }
+            })
         })
         .collect()
 }
@@ -128,9 +107,7 @@ mod tests {
     fn benches_are_chosen_by_name() {
         assert_eq!(choose(&[]).map(|all| all.len()).ok(), Some(BENCHES.len()));
         assert_eq!(choose(&["startup".to_owned()]).map(|one| one.len()).ok(), Some(1));
-        let unknown = choose(&["no-such".to_owned()])
-            .err()
-            .map(|error| error.to_string());
+        let unknown = choose(&["no-such".to_owned()]).err().map(|error| error.to_string());
         assert!(unknown.is_some_and(|text| text.contains("no-such") && text.contains("startup")));
     }
 }

@@ -71,7 +71,9 @@ impl Trees {
             what: "a dependency with sources".to_owned(),
             fix: "Build the workspace first.".to_owned(),
         };
-        let most = |weight: fn(&Candidate) -> u64| candidates.iter().max_by_key(|one| weight(one)).ok_or_else(missing);
+        let most = |weight: fn(&Candidate) -> u64| {
+            candidates.iter().max_by_key(|one| weight(one)).ok_or_else(missing)
+        };
         let trees = Self {
             largest: SourceTree::read(most(|one| one.bytes)?)?,
             branched: SourceTree::read(most(Candidate::rust_files)?)?,
@@ -103,12 +105,7 @@ impl SourceTree {
             }
         }
         files.sort();
-        Ok(Self {
-            name: candidate.name.clone(),
-            folder: candidate.folder.clone(),
-            files,
-            bytes,
-        })
+        Ok(Self { name: candidate.name.clone(), folder: candidate.folder.clone(), files, bytes })
     }
 
     /// The name, how many files, how many bytes.
@@ -123,11 +120,14 @@ impl SourceTree {
         )
     }
 
+    /// What its files hold, in their order.
+    pub(super) fn contents(&self) -> Result<Vec<Vec<u8>>, TaskError> {
+        self.files.iter().map(|path| read(&self.folder.join(path))).collect()
+    }
+
     /// Makes a repository of its files.
     pub(super) fn repository(&self) -> Result<Repository, TaskError> {
-        let repository = Repository {
-            folder: scratch()?,
-        };
+        let repository = Repository { folder: scratch()? };
         for path in &self.files {
             let target = repository.path().join(path);
             if let Some(parent) = target.parent() {
@@ -149,12 +149,7 @@ impl SourceTree {
 
 impl Candidate {
     fn look(name: String, folder: &Path) -> Self {
-        let mut candidate = Self {
-            name,
-            folder: folder.to_owned(),
-            paths: Vec::new(),
-            bytes: 0,
-        };
+        let mut candidate = Self { name, folder: folder.to_owned(), paths: Vec::new(), bytes: 0 };
         for entry in WalkBuilder::new(folder).standard_filters(false).build().flatten() {
             if entry.file_type().is_some_and(|kind| kind.is_file())
                 && let Ok(path) = entry.path().strip_prefix(folder)
@@ -176,6 +171,17 @@ impl Repository {
     /// The top of its work tree.
     pub(super) fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// What lies at the top of its work tree, git's own folder aside.
+    pub(super) fn entries(&self) -> Result<Vec<PathBuf>, TaskError> {
+        let listed = || -> std::io::Result<Vec<PathBuf>> {
+            fs::read_dir(self.path())?.map(|entry| entry.map(|entry| entry.path())).collect()
+        };
+        let mut entries = listed().map_err(TaskError::io("list", self.path()))?;
+        entries.retain(|path| path.file_name() != Some(".git".as_ref()));
+        entries.sort();
+        Ok(entries)
     }
 
     /// A call of git in it, without any configuration but its own.
@@ -207,13 +213,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, TaskError> {
 pub(super) fn succeed(mut command: Command) -> Result<(), TaskError> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(TaskError::Failed {
-            command: format!("{command:?}"),
-            status,
-        }),
-        Err(source) => Err(TaskError::Spawn {
-            command: format!("{command:?}"),
-            source,
-        }),
+        Ok(status) => Err(TaskError::Failed { command: format!("{command:?}"), status }),
+        Err(source) => Err(TaskError::Spawn { command: format!("{command:?}"), source }),
     }
 }
