@@ -163,26 +163,35 @@ fn a_change_through_a_symbolic_link_is_refused() {
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("area.py"), WRONG).unwrap();
     let repo = linked(outside.path()).build();
-    let through = |path: &str| GOOD_DIFF.replace("src/area.py", path);
-    // A link that stands for the file: its content is the link's target, so the diff does not fit.
-    let alias = refused(&repo, "unified-diff", &through("src/alias.py"), &["src/alias.py"]);
-    assert_eq!(alias, ["answer-does-not-apply"]);
-    // A directory that is a link: git tracks nothing below it.
-    for path in ["lib/area.py", "out/area.py"] {
-        let codes = refused(&repo, "unified-diff", &through(path), &[path]);
-        assert_eq!(codes, ["answer-unknown-file"], "{path}");
-    }
-    let made = refused(&repo, "unified-diff", &new_file("out/new.py"), &["out/new.py"]);
+    let diff = |path: &str, files: &[&str]| {
+        refused(&repo, "unified-diff", &GOOD_DIFF.replace("src/area.py", path), files)
+    };
+    // What git tracks of a link is its target, which the diff does not fit; below a linked directory it tracks
+    // nothing.
+    assert_eq!(diff("src/alias.py", &["src/area.py"]), ["answer-does-not-apply"]);
+    assert_eq!(diff("lib/area.py", &["src/area.py"]), ["answer-unknown-file"]);
+    assert_eq!(diff("out/area.py", &["src/area.py"]), ["answer-unknown-file"]);
+    let made = refused(&repo, "unified-diff", &new_file("out/new.py"), &["src/area.py", "out/new.py"]);
     assert_eq!(made, ["run-patch-not-applicable"]);
     for path in ["lib/area.py", "out/area.py", "out/new.py", "src/alias.py"] {
-        let codes = refused(&repo, "whole-file", &whole_file(path, &right()), &[path]);
-        assert_eq!(codes.len(), 1, "{path}: {codes:?}");
+        let codes = refused(&repo, "whole-file", &whole_file(path, &right()), &["src/area.py"]);
+        has(&codes, "patch-path-outside-scope");
     }
-    assert_eq!(
-        std::fs::read_to_string(outside.path().join("area.py")).unwrap(),
-        WRONG
-    );
+    assert_eq!(std::fs::read_to_string(outside.path().join("area.py")).unwrap(), WRONG);
     assert!(!outside.path().join("new.py").exists());
+}
+
+#[test]
+fn a_link_that_the_operator_names_blocks_the_plan_before_any_model_is_asked() {
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("area.py"), WRONG).unwrap();
+    let (repo, desk) = (linked(outside.path()).build(), Desk::new());
+    let before = snapshot(&repo, &desk);
+    for path in ["src/alias.py", "lib/area.py", "out/area.py"] {
+        let status = desk.start_call(repo.path()).args(["--file", path]).run().exits(1).json();
+        assert_eq!(status["state"], "blocked", "{path}");
+    }
+    before.is_still(&snapshot(&repo, &desk));
 }
 
 #[test]
@@ -219,8 +228,11 @@ fn a_gitlink_is_refused() {
 
 #[test]
 fn a_binary_change_is_refused() {
-    let literal = "diff --git a/src/area.py b/src/area.py\nindex 0123456..789abcd 100644\nGIT binary patch\nliteral 3\nKcmZQ%00IC201^NI\n\nliteral 0\nHcmV?d00001\n\n";
-    has(&refused_diff(literal), "patch-binary");
+    let repo = small().build();
+    repo.write("src/area.py", "nul \0 byte\n");
+    let literal = repo.git(["diff", "--binary"]) + "\n\n";
+    repo.git(["reset", "--quiet", "--hard"]);
+    has(&refused_diff(&literal), "patch-binary");
     let differ = "diff --git a/src/area.py b/src/area.py\nindex 0123456..789abcd 100644\nBinary files a/src/area.py and b/src/area.py differ\n";
     has(&refused_diff(differ), "patch-binary");
     assert_eq!(
@@ -264,23 +276,55 @@ fn naming_the_failing_test_does_not_let_a_patch_delete_it() {
 }
 
 #[test]
-fn an_answer_of_a_hundred_megabytes_is_refused_and_not_kept() {
+fn an_answer_of_three_megabytes_is_refused() {
+    let codes = refused_reply(&small().build(), "whole-file", Reply::Huge(3_000_000), &[]);
+    assert_eq!(codes, ["answer-too-large"]);
+}
+
+/// The reply is no answer at all; a better server finishes the run afterwards.
+#[track_caller]
+fn is_the_providers_failure(reply: Reply, says: &str) {
     let repo = small().build();
-    let codes = refused_reply(&repo, "whole-file", Reply::Huge(100_000_000), &[]);
-    assert_eq!(codes, ["answer-too-large"]);
-    let codes = refused_reply(&repo, "whole-file", Reply::Huge(3_000_000), &[]);
-    assert_eq!(codes, ["answer-too-large"]);
+    let server = FakeOpenAi::start([reply, Reply::Answer(good_answer())]);
+    let desk = Desk::with(&server);
+    let before = snapshot(&repo, &desk);
+    let ran = desk.start(repo.path()).exits(70);
+    assert!(ran.message().contains(says), "{}", ran.stderr);
+    before.is_still(&snapshot(&repo, &desk));
+    assert_eq!(desk.status()["state"], "signed");
+    assert_eq!(desk.status()["attempts"].as_array().unwrap().len(), 0);
+    let kept: u64 = desk.runs().iter().map(|run| size_of(run)).sum();
+    assert!(kept < 1_000_000, "{kept} bytes are kept");
+    let advanced = desk.run(["run", "advance", "--json"]).ok().json();
+    assert_eq!(advanced["state"], "verified");
+    before.is_still(&snapshot(&repo, &desk));
+}
+
+fn size_of(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    entries
+        .map(|entry| match entry.metadata().unwrap() {
+            meta if meta.is_dir() => size_of(&entry.path()),
+            meta => meta.len(),
+        })
+        .sum()
+}
+
+#[test]
+fn an_answer_of_a_hundred_megabytes_is_refused_and_not_kept() {
+    is_the_providers_failure(Reply::Huge(100_000_000), "is longer than 16777216 bytes");
 }
 
 #[test]
 fn nothing_is_refused() {
     for nothing in ["", " \n\n"] {
-        assert_eq!(refused_diff(nothing), ["answer-empty"]);
-        assert_eq!(
-            refused(&small().build(), "whole-file", nothing, &[]),
-            ["answer-empty"]
-        );
+        is_the_providers_failure(Reply::Answer(nothing.to_owned()), "the answer holds no text");
     }
+    is_the_providers_failure(Reply::NullContent, "the answer holds no text");
+    is_the_providers_failure(Reply::EmptyChoices, "the answer's list of choices is empty");
+    let block = "FILE: src/area.py\n```\n```\n";
+    let codes = refused(&small().build(), "whole-file", block, &[]);
+    has(&codes, "patch-definition-dropped");
 }
 
 #[test]

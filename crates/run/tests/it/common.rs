@@ -425,7 +425,8 @@ pub(crate) struct Story {
 impl Story {
     /// Part by part: a failure shows what differs and not all that there is.
     pub(crate) fn assert_is(&self, expected: &Self) {
-        assert_eq!(self.steps, expected.steps);
+        let shared = self.steps.iter().zip(&expected.steps).take_while(|(a, b)| a == b).count();
+        assert_eq!(self.steps[shared..], expected.steps[shared..], "after {shared} equal steps");
         let names = |story: &Self| story.artifacts.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(self), names(expected));
         for (path, content) in &self.artifacts {

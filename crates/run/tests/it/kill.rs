@@ -39,6 +39,7 @@ fn kill_and_finish(at: Kill, expected: &Story) {
         .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
         .unwrap_or_else(|error| panic!("not continued after {at:?}: {error}"));
     assert!(place.event_lines().starts_with(&lines), "events.jsonl was rewritten after {at:?}");
+    eprintln!("killed at {at:?}");
     place.assert_landed_like(expected);
     assert_eq!(model.requests().len(), ATTEMPTS, "the model was asked again after {at:?}");
 }
@@ -53,7 +54,25 @@ fn kill_at_each(at: fn(u64) -> Kill, count: fn(&Counted) -> u64, part: u64, part
     }
 }
 
-#[test]
-fn killed_after_an_event_part_0() {
-    kill_at_each(Kill::Event, |counted| counted.events.load(Ordering::Relaxed), 0, 4);
+/// Tests that share the points of one kind among them, so that they run side by side.
+macro_rules! in_parts {
+    ($($name:ident: $at:expr, $count:ident, $part:literal of $parts:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            kill_at_each($at, |counted| counted.$count.load(Ordering::Relaxed), $part, $parts);
+        }
+    )*};
+}
+
+in_parts! {
+    killed_after_an_event_part_0: Kill::Event, events, 0 of 4;
+    killed_after_an_event_part_1: Kill::Event, events, 1 of 4;
+    killed_after_an_event_part_2: Kill::Event, events, 2 of 4;
+    killed_after_an_event_part_3: Kill::Event, events, 3 of 4;
+    killed_before_an_event_part_0: Kill::Instant, instants, 0 of 4;
+    killed_before_an_event_part_1: Kill::Instant, instants, 1 of 4;
+    killed_before_an_event_part_2: Kill::Instant, instants, 2 of 4;
+    killed_before_an_event_part_3: Kill::Instant, instants, 3 of 4;
+    killed_in_a_step_part_0: Kill::Working, workings, 0 of 2;
+    killed_in_a_step_part_1: Kill::Working, workings, 1 of 2;
 }
