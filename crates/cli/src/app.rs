@@ -125,7 +125,7 @@ impl App {
             tokio::select! {
                 result = work => result,
                 () = interrupted() => Err(CommandError::new(ExitStatus::Interrupted, "interrupted; what was done is saved")
-                    .hint("Continue with `crucible run advance`.")),
+                    .hint("A run goes on with `crucible run advance`.")),
             }
         })
     }

@@ -27,11 +27,12 @@ use crate::contract::{Guardrails, Plan, PlanStatus, Review, ReviewVerdict, RunRe
 use crate::error::RunError;
 use crate::gatekeeper::{self, Judged};
 use crate::journal::{Entry, Journal, Witness};
+use crate::land::record_landing;
 use crate::layout::{self, RunDir, attempt_file};
 use crate::role::librarian::WorkTree;
 use crate::role::patchmaker::Brief;
 use crate::role::{chair, patchmaker, reviewers};
-use crate::start::register;
+use crate::start::{record_beginning, register};
 use crate::state::RunState;
 use crate::status::progress;
 use crate::trial::{self, Trial};
@@ -60,7 +61,7 @@ pub async fn advance(
 ) -> Result<RunState, RunError> {
     let _lock = Lock::acquire(&dir.lock(), "advancing the run")?;
     let record: RunRecord = dir.read_json(layout::RUN)?;
-    let git = world.git(&record.repo).await?;
+    let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     world.outside_of(git.top())?;
     let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     let mut engine = Engine { world, dir: dir.clone(), record, git, journal };
@@ -82,12 +83,13 @@ struct Engine<'a> {
 
 impl Engine<'_> {
     async fn run(&mut self, client: &ModelClient) -> Result<(), RunError> {
-        self.journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
+        record_beginning(&mut self.journal, &self.record)?;
         self.journal.record_file("crucible", "GUARDRAILS_WRITTEN", "guardrails", layout::GUARDRAILS)?;
         self.journal.record_file("crucible", "DISPATCH_WRITTEN", "dispatch", layout::DISPATCH)?;
-        if progress(&self.dir)?.state() >= RunState::Verified {
-            return Ok(());
+        if progress(&self.dir)?.state() == RunState::Landed {
+            return record_landing(&mut self.journal, &self.dir);
         }
+        // A run that has ended goes through its steps once more, too: the last ones may not have been recorded.
         let analysis = self.analyse().await?;
         let (request, pack) = self.gather(&analysis).await?;
         let plan = self.draft(&request, &pack)?;
@@ -243,11 +245,11 @@ impl Engine<'_> {
         plan: &Plan,
         pack: &ContextPack,
     ) -> Result<(), RunError> {
+        for outcome in self.ended()? {
+            self.record_attempt(&outcome)?;
+        }
         loop {
-            let ended = attempt::ended(&self.dir)?;
-            for outcome in &ended {
-                self.record_attempt(outcome)?;
-            }
+            let ended = self.ended()?;
             let last = ended.last();
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
                 return Ok(());
@@ -263,7 +265,18 @@ impl Engine<'_> {
         }
     }
 
-    /// The model's answer of an attempt: read where it was already given, asked for otherwise.
+    /// The attempts that have ended. Only the ledger makes an end true: an outcome that is written and not recorded was
+    /// cut off or is somebody else's, and that attempt is judged and tried again.
+    fn ended(&self) -> Result<Vec<AttemptOutcome>, RunError> {
+        let mut ended = attempt::ended(&self.dir)?;
+        let recorded =
+            |outcome: &&AttemptOutcome| self.journal.has(&format!("attempt-{}-ended", outcome.number));
+        let count = ended.iter().take_while(recorded).count();
+        ended.truncate(count);
+        Ok(ended)
+    }
+
+    /// The model's answer of an attempt: from the recording where it was already given, asked for otherwise.
     #[expect(clippy::too_many_arguments, reason = "each is a distinct artifact that goes into the question")]
     async fn answer(
         &mut self,
@@ -275,11 +288,6 @@ impl Engine<'_> {
         analysis: &Analysis,
         brief: Option<&Brief>,
     ) -> Result<Answer, RunError> {
-        let path = attempt_file(number, attempt::ANSWER);
-        if let Some(bytes) = self.dir.read_if_there(&path)? {
-            let text = String::from_utf8(bytes).map_err(|_| self.dir.malformed(&path, "it is not UTF-8"))?;
-            return Ok(Answer::Whole(Untrusted::new(text)));
-        }
         let key = format!("attempt-{number}-asked");
         let body = serde_json::json!({ "attempt": number, "provider": self.record.provider, "model": self.record.model });
         self.journal.record(Entry {
@@ -306,7 +314,7 @@ impl Engine<'_> {
         let result = client.call(invocation).await?;
         let answer = result.whole_answer();
         let text = result.answer();
-        self.dir.write(&path, text.as_str().as_bytes())?;
+        self.dir.write(&attempt_file(number, attempt::ANSWER), text.as_str().as_bytes())?;
         Ok(match answer {
             Ok(answer) => Answer::Whole(answer),
             Err(cut) => Answer::Cut(text, cut.to_string()),
@@ -364,7 +372,7 @@ impl Engine<'_> {
             self.verify(number, plan, change, &mut outcome).await?;
         }
         self.dir.write_json(&attempt_file(number, attempt::OUTCOME), &outcome)?;
-        Ok(())
+        self.record_attempt(&outcome)
     }
 
     async fn verify(
@@ -408,7 +416,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Records how an ended attempt ended; after a failed verification, with its bundle.
+    /// Records how an ended attempt ended; after a failed verification, with its bundle. The end comes first: it is
+    /// what makes the rest true.
     fn record_attempt(&mut self, outcome: &AttemptOutcome) -> Result<(), RunError> {
         let number = outcome.number;
         let path = attempt_file(number, attempt::OUTCOME);
@@ -419,8 +428,8 @@ impl Engine<'_> {
                 self.journal.record_file("patch gate", "PATCH_REJECTED", &key("ended"), &path)?;
             }
             AttemptEnd::VerifyFailed => {
-                self.journal.record_file("verifier", "VERIFY_FAILED", &key("report"), &report)?;
                 self.journal.record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &path)?;
+                self.journal.record_file("verifier", "VERIFY_FAILED", &key("report"), &report)?;
                 self.bundle(&key("bundle"))?;
             }
             AttemptEnd::Verified => {
@@ -474,8 +483,7 @@ impl Engine<'_> {
 
     /// Runs the gates on a copy of the base, with a change where there is one.
     async fn trial(&mut self, change: Option<&gatekeeper::Change>) -> Result<Trial, RunError> {
-        crucible_host::fs::create_dir_all(&self.world.tmp)?;
-        let room = temp_dir_in(&self.world.tmp, "trial-")?;
+        let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         trial::run(self.world, &self.git, &self.record, room.path(), change, self.journal.witness()).await
     }
 }

@@ -43,10 +43,10 @@ pub enum RunError {
     /// The goal says nothing.
     #[error("the goal is empty; say what is to be achieved")]
     EmptyGoal,
-    /// The run root lies inside the repository.
-    #[error("the run directory {} lies inside the repository; set CRUCIBLE_RUNS_ROOT or CRUCIBLE_HOME to a place outside", path.display())]
+    /// A place of ours lies inside the repository.
+    #[error("Crucible's own directory {} lies inside the repository; set CRUCIBLE_RUNS_ROOT or CRUCIBLE_HOME to a place outside", path.display())]
     RunInsideRepository {
-        /// Where the runs would lie.
+        /// Where runs or temporary copies would lie.
         path: PathBuf,
     },
     /// Tracked files differ from the last commit.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crucible_model::{ByteLimit, Code, Finding, Outcome, RepoPath, Untrusted, Verdict};
-use crucible_patch::{Policy, Proposal, apply, make_diff, parse, read_answer};
+use crucible_patch::{FileMode, Policy, Proposal, apply, is_test_path, make_diff, parse, read_answer};
 use crucible_repo::{Git, Oid, ProducedTree, RepoError, agrees};
 use crucible_secrets::Scanner;
 
@@ -18,7 +18,9 @@ use crate::error::RunError;
 pub(crate) type Files = BTreeMap<RepoPath, Vec<u8>>;
 
 const NOT_TEXT: Code = Code::new("run-answer-not-text");
+const UNCHANGED: Code = Code::new("run-answer-unchanged");
 const NOT_APPLICABLE: Code = Code::new("run-patch-not-applicable");
+const TEST_DELETED: Code = Code::new("run-test-deleted");
 
 /// What the touched files may hold together.
 const MAX_TOUCHED: ByteLimit = ByteLimit(256 * 1024 * 1024);
@@ -95,6 +97,12 @@ pub(crate) async fn judge(
             return Ok(Judged { patch: diff_of(&proposal), ..Judged::refused(error.finding()) });
         }
     };
+    if matches!(proposal, Proposal::Edits(_)) && after.iter().all(|(path, bytes)| before.get(path) == Some(bytes)) {
+        let hint = "The answer is the file as it stands: nothing would change. Find the lines that keep the goal from being \
+                    reached, and answer with these lines changed.";
+        let named = paths.iter().map(RepoPath::as_str).collect::<Vec<_>>().join(", ");
+        return Ok(Judged::refused(Finding::error(UNCHANGED, named, hint)));
+    }
     let bytes = match &proposal {
         Proposal::Diff(bytes) => bytes.clone(),
         Proposal::Edits(_) => match make_diff(&before, &after) {
@@ -105,7 +113,9 @@ pub(crate) async fn judge(
             }
         },
     };
-    judge_patch(git, &record.base_commit, &policy(record, plan), bytes, &before, &after).await
+    judge_patch(git, &record.base_commit, &policy(record, plan), bytes, &before, &after)
+        .await
+        .map(keeps_tests)
 }
 
 /// Judges a patch that was let through before, in the same way.
@@ -115,7 +125,7 @@ pub(crate) async fn judge_again(
     plan: &Plan,
     patch: &[u8],
 ) -> Result<Judged, RunError> {
-    judge_diff(git, &record.base_commit, &policy(record, plan), patch).await
+    judge_diff(git, &record.base_commit, &policy(record, plan), patch).await.map(keeps_tests)
 }
 
 /// Judges any patch against a policy, on the commit that is checked out: `crucible patch check`.
@@ -175,8 +185,40 @@ pub(crate) async fn judge_patch(
         Err(error) => return Err(error.into()),
     };
     verdict.merge(agrees(&bytes, &patch, before, &tree));
+    verdict.merge(only_files(&tree));
     let change = verdict.passes().then(|| Change { tree });
     Ok(Judged { patch: Some(bytes), verdict, change })
+}
+
+/// A patch need not state the mode of what it changes: only the tree shows that it turns a link to another place.
+fn only_files(tree: &ProducedTree) -> Verdict {
+    let mut verdict = Verdict::default();
+    for change in &tree.changes {
+        let code = match [change.old_mode, change.new_mode] {
+            modes if modes.contains(&Some(FileMode::Symlink)) => Code::new("patch-symlink"),
+            modes if modes.contains(&Some(FileMode::Gitlink)) => Code::new("patch-gitlink"),
+            _ => continue,
+        };
+        let hint = "a patch changes plain files only; change the file that a link leads to";
+        verdict.push(Finding::error(code, change.path.to_string_lossy(), hint));
+    }
+    verdict
+}
+
+/// Who names a test lets it be changed, not taken away: without it the gates would prove less than before.
+fn keeps_tests(mut judged: Judged) -> Judged {
+    let Some(change) = &judged.change else { return judged };
+    for gone in change.tree.changes.iter().filter(|change| change.new_mode.is_none()) {
+        let path = gone.path.to_string_lossy();
+        if path.parse().is_ok_and(|path: RepoPath| is_test_path(&path)) {
+            let hint = "the change deletes a test or moves it away; keep it where it is";
+            judged.verdict.push(Finding::error(TEST_DELETED, path, hint));
+        }
+    }
+    if !judged.verdict.passes() {
+        judged.change = None;
+    }
+    judged
 }
 
 fn touched(proposal: &Proposal) -> Result<Vec<RepoPath>, Finding> {

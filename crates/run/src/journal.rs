@@ -4,6 +4,8 @@
 //! nothing. `events.jsonl` is only ever added to: what it holds must be the beginning of what the ledger says,
 //! and whatever is missing, half a line included, is added. A file that says something else was edited.
 
+use std::collections::BTreeMap;
+
 use crucible_host::fs::append_durable;
 use crucible_ledger::{EventRecord, Ledger, NewEvent};
 use crucible_model::{Clock, ClockSource, Digest, RunId, to_canonical_json};
@@ -115,6 +117,26 @@ impl<'a> Journal<'a> {
         } else {
             Err(RunError::Edited { path: self.dir.path(path) })
         }
+    }
+
+    /// Makes sure that every recorded file is still what it was when it was last recorded. The failure bundle is left
+    /// out: it is derived from the others and can be made again.
+    pub(crate) fn check_files(&self) -> Result<(), RunError> {
+        let mut recorded = BTreeMap::new();
+        for event in &self.events {
+            let digest = event.body.get("digest").and_then(Value::as_str);
+            if let (Some(path), Some(digest)) = (event.path.as_deref(), digest) {
+                recorded.insert(path, digest);
+            }
+        }
+        recorded.remove(layout::BUNDLE);
+        for (path, digest) in recorded {
+            let present = self.dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes).to_string());
+            if present.as_deref() != Some(digest) {
+                return Err(RunError::Edited { path: self.dir.path(path) });
+            }
+        }
+        Ok(())
     }
 
     /// Whether a step was recorded.

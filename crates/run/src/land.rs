@@ -59,14 +59,15 @@ pub async fn land(
     if record.clock == ClockSource::Pinned {
         return Err(RunError::PinnedClock);
     }
-    let git = world.git(&record.repo).await?;
+    let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     if state == RunState::Landed {
-        journal.record_file("crucible", "LANDED", "landed", layout::LANDING)?;
+        record_landing(&mut journal, dir)?;
+        journal.write_trace()?;
         register(&record, RunState::Landed, journal.ledger(), world)?;
         return dir.read_json(layout::LANDING);
     }
-    let patch = recorded(dir, &mut journal)?;
+    let patch = recorded(dir, &record, &journal)?;
     let begun = begin(dir, &record, &patch, git.identity().await?, &mut journal)?;
     journal.witness().working("crucible", "committing the verified change");
     let tree = verified_tree(dir, &git, &record, &patch).await?;
@@ -89,7 +90,7 @@ pub async fn land(
         message: begun.message,
     };
     dir.write_json(layout::LANDING, &landing)?;
-    journal.record_file("crucible", "LANDED", "landed", layout::LANDING)?;
+    record_landing(&mut journal, dir)?;
     journal.write_trace()?;
     register(&record, RunState::Landed, journal.ledger(), world)?;
     Ok(landing)
@@ -101,16 +102,29 @@ struct Begun {
     date: Timestamp,
 }
 
-/// The verified patch: the files that the verdict rests on must be the ones the ledger recorded.
-fn recorded(dir: &RunDir, journal: &mut Journal<'_>) -> Result<Vec<u8>, RunError> {
+/// Records the commit of a landing that began; a landing that nobody began was written by somebody else.
+pub(crate) fn record_landing(journal: &mut Journal<'_>, dir: &RunDir) -> Result<(), RunError> {
+    if !journal.has("landing") {
+        return Err(RunError::Edited { path: dir.path(layout::LANDING) });
+    }
+    journal.record_file("crucible", "LANDED", "landed", layout::LANDING).map(drop)
+}
+
+/// The verified patch. Landing records nothing about it: the ledger must know already that it was verified, and every
+/// file of the run must be the one that was recorded.
+fn recorded(dir: &RunDir, record: &RunRecord, journal: &Journal<'_>) -> Result<Vec<u8>, RunError> {
+    journal.check_files()?;
     let last = crate::attempt::ended(dir)?.last().map_or(0, |outcome| outcome.number);
     let attempt = |name: &str| layout::attempt_file(last, name);
-    let key = |what: &str| format!("attempt-{last}-{what}");
-    journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
-    journal.record_file("crucible", "PLAN_WRITTEN", "plan", layout::PLAN)?;
-    journal.record_file("crucible", "PATCH_PROPOSED", &key("proposed"), &attempt(crate::attempt::PATCH))?;
-    journal.record_file("verifier", "VERIFY_PASSED", &key("report"), &attempt(crate::attempt::REPORT))?;
-    journal.record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &attempt(crate::attempt::OUTCOME))?;
+    let known = |what: &str| journal.has(&format!("attempt-{last}-{what}"));
+    if !["proposed", "ended", "report"].into_iter().all(known) {
+        let hint = format!("finish it with `crucible run advance {}`", record.run_id);
+        return Err(RunError::NotVerified {
+            id: record.run_id.to_string(),
+            state: "not recorded whole",
+            hint,
+        });
+    }
     for (copy, original) in [
         (layout::PATCH, attempt(crate::attempt::PATCH)),
         (layout::VERIFY_REPORT, attempt(crate::attempt::REPORT)),

@@ -62,6 +62,7 @@ pub(crate) const STDOUT_LOG: &str = "logs/verify.stdout.log";
 pub(crate) const STDERR_LOG: &str = "logs/verify.stderr.log";
 
 const LOCK: &str = "lock";
+const SCRATCH: &str = "tmp";
 const DIRECTORIES: [&str; 5] = ["artifacts", "reviews", "logs", "outbox", "attempts"];
 
 /// No file of ours is larger: a cassette of twenty calls is the largest.
@@ -101,6 +102,19 @@ impl RunDir {
     #[must_use]
     pub fn path(&self, relative: &str) -> PathBuf {
         self.root.join(relative)
+    }
+
+    /// Where temporary files of this run lie, its copies of the repository among them.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.root.join(SCRATCH)
+    }
+
+    /// Empties the scratch directory: what a killed process left there is of no use. Called under the run's lock.
+    pub(crate) fn fresh_scratch(&self) -> Result<PathBuf, FsError> {
+        let scratch = self.scratch();
+        fs::remove_dir_all(&scratch)?;
+        fs::create_dir_all(&scratch)?;
+        Ok(scratch)
     }
 
     pub(crate) fn lock(&self) -> PathBuf {

@@ -52,7 +52,7 @@ pub async fn replay(
     crucible_host::fs::create_dir_all(&world.tmp)?;
     let room = temp_dir_in(&world.tmp, "replay-")?;
     let repo = room.path().join("repo");
-    let git = world.git(&record.repo).await?;
+    let git = world.git(&record.repo, room.path()).await?;
     witness.working("crucible", "checking out the base of the run");
     git.check_out(&record.base_commit, &repo).await?;
     let record = RunRecord { repo, ..record };

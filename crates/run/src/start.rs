@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crucible_host::lock::Lock;
 use crucible_ledger::{Ledger, RunRow};
 use crucible_model::{Digest, EditFormat, RepoPath, RunId};
 use crucible_repo::{DirtyKind, Git};
@@ -74,7 +75,7 @@ pub async fn create(
     if let Some(found) = Scanner::builtin().scan(options.goal.as_bytes()).first() {
         return Err(RunError::SecretInGoal { rule: found.rule.to_string() });
     }
-    let git = world.git(&options.repo).await?;
+    let git = world.git(&options.repo, &world.tmp).await?;
     world.outside_of(git.top())?;
     require_clean(&git).await?;
     let base_commit = git.head().await?.commit;
@@ -117,14 +118,22 @@ pub async fn create(
         named: options.named,
     };
     let dir = RunDir::of(&world.runs_root, &run_id);
+    dir.create()?;
+    let _lock = Lock::acquire(&dir.lock(), "creating the run")?;
     lay_out(&dir, &record)?;
     register(&record, RunState::New, ledger, world)?;
     let mut journal = Journal::open(run_id.clone(), dir, ledger, world.clock, witness)?;
+    record_beginning(&mut journal, &record)?;
+    Ok(run_id)
+}
+
+/// Records that a run was made, and what for.
+pub(crate) fn record_beginning(journal: &mut Journal<'_>, record: &RunRecord) -> Result<(), RunError> {
     journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
     let body = serde_json::json!({ "goal": record.goal, "base_commit": record.base_commit });
     let key = "goal".to_owned();
     journal.record(Entry { role: "operator", event: "GOAL_STATED", key, path: layout::RUN, body })?;
-    Ok(run_id)
+    Ok(())
 }
 
 /// Writes the files a run begins with. `run.json` comes last: without it there is no run.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::contract::{Review, ReviewVerdict, RunRecord, Signature};
 use crate::error::RunError;
-use crate::layout::{self, RunDir, attempt_file};
+use crate::layout::{self, RunDir};
 use crate::state::{Progress, RunState};
 
 /// The artifacts that a status lists, in the order in which they come to be.
@@ -93,7 +93,8 @@ pub fn status(dir: &RunDir) -> Result<RunStatus, RunError> {
 pub struct ModelUsage {
     /// Questions that were put, whether or not an answer came.
     pub asked: u64,
-    /// Answers that were kept.
+    /// Answers that were used up: their attempt has ended. An answer that was recorded later than these is used again
+    /// when a run goes on, instead of asking for it once more.
     pub answered: u64,
 }
 
@@ -104,14 +105,12 @@ pub struct ModelUsage {
 /// Fails when the events cannot be read.
 pub fn usage(dir: &RunDir) -> Result<ModelUsage, RunError> {
     let events = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
-    let asked = String::from_utf8_lossy(&events)
-        .lines()
-        .filter(|line| line.contains("\"event\":\"MODEL_ASKED\""))
-        .count() as u64;
-    let mut answered = 0;
-    while dir.has(&attempt_file(answered + 1, attempt::ANSWER)) {
-        answered += 1;
-    }
+    let events = String::from_utf8_lossy(&events);
+    let count = |names: &[&str]| {
+        let named = |line: &str| names.iter().any(|name| line.contains(&format!("\"event\":\"{name}\"")));
+        events.lines().filter(|line| named(line)).count() as u64
+    };
+    let (asked, answered) = (count(&["MODEL_ASKED"]), count(&["PATCH_REJECTED", "ATTEMPT_ENDED"]));
     Ok(ModelUsage { asked, answered })
 }
 

@@ -22,16 +22,26 @@ pub struct World<'a> {
     pub sandbox: Arc<Sandbox>,
     /// Where run directories lie.
     pub runs_root: PathBuf,
-    /// Where temporary copies are made; on the same file system as the runs.
+    /// Where temporary files lie that belong to no run yet.
     pub tmp: PathBuf,
 }
 
 impl World<'_> {
-    /// Opens the repository at `path`, with temporary files in our own place.
-    pub(crate) async fn git(&self, path: &Path) -> Result<Git, RunError> {
-        create_dir_all(&self.tmp)?;
+    /// Opens the repository at `path`, with temporary files below `scratch`.
+    pub(crate) async fn git(&self, path: &Path, scratch: &Path) -> Result<Git, RunError> {
+        create_dir_all(scratch)?;
         let git = Git::open(Arc::clone(&self.sandbox), self.env, path).await?;
-        Ok(git.with_scratch(self.tmp.clone()))
+        Ok(git.with_scratch(scratch.to_owned()))
+    }
+
+    /// Refuses a repository that holds a place of ours, before anything is written there.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::RunInsideRepository`], or what is wrong with the repository.
+    pub async fn stays_outside(&self, repo: &Path) -> Result<(), RunError> {
+        let git = Git::open(Arc::clone(&self.sandbox), self.env, repo).await?;
+        self.outside_of(git.top())
     }
 
     /// The directory of an existing run.
@@ -45,7 +55,8 @@ impl World<'_> {
         if dir.has(crate::layout::RUN) { Ok(dir) } else { Err(none()) }
     }
 
-    /// Refuses a run root inside the repository: what a run writes must never become a part of what it judges.
+    /// Refuses runs and temporary copies inside the repository: what a run writes must never become a part of what
+    /// it judges.
     pub(crate) fn outside_of(&self, repo: &Path) -> Result<(), RunError> {
         let real = |path: &Path| {
             let existing =
@@ -55,9 +66,10 @@ impl World<'_> {
                 |(part, real)| real.join(path.strip_prefix(part).unwrap_or(Path::new(""))),
             )
         };
-        if real(&self.runs_root).starts_with(real(repo)) {
-            return Err(RunError::RunInsideRepository { path: self.runs_root.clone() });
+        let repo = real(repo);
+        match [&self.runs_root, &self.tmp].into_iter().find(|place| real(place).starts_with(&repo)) {
+            Some(place) => Err(RunError::RunInsideRepository { path: place.clone() }),
+            None => Ok(()),
         }
-        Ok(())
     }
 }

@@ -171,8 +171,8 @@ fn a_change_through_a_symbolic_link_is_refused() {
     assert_eq!(diff("src/alias.py", &["src/area.py"]), ["answer-does-not-apply"]);
     assert_eq!(diff("lib/area.py", &["src/area.py"]), ["answer-unknown-file"]);
     assert_eq!(diff("out/area.py", &["src/area.py"]), ["answer-unknown-file"]);
-    let made = refused(&repo, "unified-diff", &new_file("out/new.py"), &["src/area.py", "out/new.py"]);
-    assert_eq!(made, ["run-patch-not-applicable"]);
+    let made = refused(&repo, "unified-diff", &new_file("out/new.py"), &["src/area.py"]);
+    assert_eq!(made, ["patch-path-outside-scope", "patch-new-file-unnamed"]);
     for path in ["lib/area.py", "out/area.py", "out/new.py", "src/alias.py"] {
         let codes = refused(&repo, "whole-file", &whole_file(path, &right()), &["src/area.py"]);
         has(&codes, "patch-path-outside-scope");
@@ -182,16 +182,23 @@ fn a_change_through_a_symbolic_link_is_refused() {
 }
 
 #[test]
-fn a_link_that_the_operator_names_blocks_the_plan_before_any_model_is_asked() {
+fn a_link_that_the_operator_names_is_not_changed_either() {
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("area.py"), WRONG).unwrap();
-    let (repo, desk) = (linked(outside.path()).build(), Desk::new());
-    let before = snapshot(&repo, &desk);
-    for path in ["src/alias.py", "lib/area.py", "out/area.py"] {
-        let status = desk.start_call(repo.path()).args(["--file", path]).run().exits(1).json();
-        assert_eq!(status["state"], "blocked", "{path}");
-    }
-    before.is_still(&snapshot(&repo, &desk));
+    let repo = linked(outside.path()).build();
+    let whole = |path: &str| refused(&repo, "whole-file", &whole_file(path, &right()), &[path]);
+    assert_eq!(whole("src/alias.py"), ["patch-symlink"]);
+    assert_eq!(whole("lib/area.py"), ["run-patch-not-applicable"]);
+    // The same as a diff that does not say what it changes.
+    let diff = "diff --git a/src/alias.py b/src/alias.py\n--- a/src/alias.py\n+++ b/src/alias.py\n@@ -1 +1 @@\n-area.py\n\
+                \\ No newline at end of file\n+/etc/passwd\n\\ No newline at end of file\n";
+    let turned = refused(&repo, "unified-diff", diff, &["src/alias.py"]);
+    assert_eq!(turned, ["patch-symlink"]);
+    // What lies outside is not shown to a model, so the plan does not pass its review.
+    let desk = Desk::new();
+    let status = desk.start_call(repo.path()).args(["--file", "out/area.py"]).run().exits(1).json();
+    assert_eq!(status["state"], "blocked");
+    assert_eq!(std::fs::read_to_string(outside.path().join("area.py")).unwrap(), WRONG);
 }
 
 #[test]
@@ -230,7 +237,10 @@ fn a_gitlink_is_refused() {
 fn a_binary_change_is_refused() {
     let repo = small().build();
     repo.write("src/area.py", "nul \0 byte\n");
-    let literal = repo.git(["diff", "--binary"]) + "\n\n";
+    repo.write("src/other.py", "x = 1\n");
+    repo.git(["add", "--all"]);
+    let literal = repo.git(["diff", "--cached", "--binary"]) + "\n";
+    assert!(literal.contains("GIT binary patch"));
     repo.git(["reset", "--quiet", "--hard"]);
     has(&refused_diff(&literal), "patch-binary");
     let differ = "diff --git a/src/area.py b/src/area.py\nindex 0123456..789abcd 100644\nBinary files a/src/area.py and b/src/area.py differ\n";

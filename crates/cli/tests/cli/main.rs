@@ -11,4 +11,5 @@
 
 mod answers;
 mod happy_path;
+mod repositories;
 mod support;

@@ -20,13 +20,13 @@ use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_ledger::{Anchor, EventRecord, Ledger};
 use crucible_llm::{
-    BudgetLimits, CallBudget, Cassette, CassetteHeader, CassetteSource, CassetteWriter, ClientOptions, Context,
-    ModelClient, Price, ProviderSettings, Recording, RetryPolicy, Reuse, construct,
+    BudgetLimits, CallBudget, Cassette, CassetteHeader, CassetteSource, CassetteWriter, ClientOptions,
+    Context, ModelClient, Price, ProviderSettings, Recording, RetryPolicy, Reuse, construct,
 };
 use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
 use crucible_run::{
-    CASSETTE, Landing, PatchLimits, RunDir, RunError, RunOptions, RunState, Witness, World, advance, create, land,
-    usage,
+    CASSETTE, Landing, PatchLimits, RunDir, RunError, RunOptions, RunState, Witness, World, advance, create,
+    land, status, usage,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -46,8 +46,8 @@ const CHECK: &str = "echo \"checking in $(pwd) as pid $$\"\n\
     echo \"total is wrong\"\n\
     exit 1\n";
 
-/// How many answers the script holds; the last one is right.
-pub(crate) const ATTEMPTS: usize = 4;
+/// Files by path, with their bytes.
+pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A directory with a repository, a home for the ledger and the runs, and nothing else.
 pub(crate) struct Place {
@@ -134,10 +134,7 @@ impl Place {
         let memory = Path::new("/dev/shm");
         let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let owned = tempfile::tempdir_in(parent).unwrap();
-        let place = Self {
-            root: owned.path().to_owned(),
-            _owned: Some(owned),
-        };
+        let place = Self { root: owned.path().to_owned(), _owned: Some(owned) };
         place.furnish();
         place
     }
@@ -196,7 +193,12 @@ impl Place {
     }
 
     /// Makes the run where there is none, then takes it on.
-    pub(crate) fn drive(&self, base_url: &str, until: Until, along: Arc<dyn Along>) -> Result<RunState, RunError> {
+    pub(crate) fn drive(
+        &self,
+        base_url: &str,
+        until: Until,
+        along: Arc<dyn Along>,
+    ) -> Result<RunState, RunError> {
         let env = Environment::capture();
         let sandbox = Arc::new(Sandbox::new(None, &env));
         let clock = Watching(Arc::clone(&along));
@@ -247,16 +249,11 @@ impl Place {
             cassette: Some(CassetteSource::File(dir.path(CASSETTE))),
             ..ProviderSettings::default()
         };
-        let backend =
-            construct("replay", &settings, &context(&env, &sandbox)).map_err(|error| ReplayError(error.to_string()))?;
+        let backend = construct("replay", &settings, &context(&env, &sandbox))
+            .map_err(|error| ReplayError(error.to_string()))?;
         let client = ModelClient::new(backend, client_options(Recording::Off));
-        block_on(crucible_run::replay(
-            &world,
-            &dir,
-            &client,
-            &mut Watching(Arc::new(Nothing)),
-        ))
-        .map_err(|error| ReplayError(error.to_string()))
+        block_on(crucible_run::replay(&world, &dir, &client, &mut Watching(Arc::new(Nothing))))
+            .map_err(|error| ReplayError(error.to_string()))
     }
 
     /// Lands the run, or says why not.
@@ -271,12 +268,7 @@ impl Place {
             tmp: self.home().join("tmp"),
         };
         let dir = self.the_run();
-        block_on(land(
-            &world,
-            &dir,
-            &mut self.ledger(),
-            &mut Watching(Arc::new(Nothing)),
-        ))
+        block_on(land(&world, &dir, &mut self.ledger(), &mut Watching(Arc::new(Nothing))))
     }
 
     /// Runs git in the repository and returns what it printed, trimmed.
@@ -293,7 +285,7 @@ impl Place {
     }
 
     /// Every file of the repository, git's own included, with its bytes.
-    pub(crate) fn repository(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(crate) fn repository(&self) -> Files {
         files_below(&self.repo())
     }
 
@@ -303,9 +295,7 @@ impl Place {
 
     /// What the run's `events.jsonl` holds; nothing where there is no run.
     pub(crate) fn event_lines(&self) -> Vec<u8> {
-        self.run()
-            .and_then(|dir| std::fs::read(dir.path("events.jsonl")).ok())
-            .unwrap_or_default()
+        self.run().and_then(|dir| std::fs::read(dir.path("events.jsonl")).ok()).unwrap_or_default()
     }
 
     pub(crate) fn has_begun_to_land(&self) -> bool {
@@ -318,10 +308,7 @@ impl Place {
         let anchors: Vec<Anchor> = message
             .lines()
             .filter_map(|line| line.strip_prefix("Crucible-Ledger: ")?.split_once(':'))
-            .map(|(seq, hash)| Anchor {
-                seq: seq.parse().unwrap(),
-                hash: hash.parse().unwrap(),
-            })
+            .map(|(seq, hash)| Anchor { seq: seq.parse().unwrap(), hash: hash.parse().unwrap() })
             .collect();
         assert_eq!(self.ledger().verify(&anchors).unwrap().findings(), []);
     }
@@ -352,7 +339,9 @@ impl Place {
         ];
         // Logs are verbatim, with the place where the gate ran. What a killed write leaves is no part of a run.
         let counts = |path: &str| {
-            !varies.contains(&path) && !path.ends_with(".log") && !path.split('/').any(|name| name.starts_with(".tmp-"))
+            !varies.contains(&path)
+                && !path.ends_with(".log")
+                && !path.split('/').any(|name| name.starts_with(".tmp-"))
         };
         let artifacts = files_below(dir.root())
             .into_iter()
@@ -361,18 +350,23 @@ impl Place {
             .map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap()))
             .collect();
         let cassette = Cassette::parse(&std::fs::read(dir.path(CASSETTE)).unwrap()).unwrap();
-        Story {
-            steps,
-            artifacts,
-            calls: cassette.calls.iter().map(|call| call.key.to_string()).collect(),
+        Story { steps, artifacts, calls: cassette.calls.iter().map(|call| call.key.to_string()).collect() }
+    }
+
+    /// Checks all that holds of a run that has come to its end, whatever happened to it before.
+    pub(crate) fn assert_ended_like(&self, expected: &Story) {
+        self.assert_recorded_once();
+        self.story().assert_is(expected);
+        self.assert_ledger_is_clean();
+        match status(&self.the_run()).unwrap().state {
+            RunState::Landed => self.assert_landed(),
+            state => assert_eq!(state, RunState::Failed),
         }
     }
 
-    /// Checks all that holds of a landed run, whatever happened to it before.
-    pub(crate) fn assert_landed_like(&self, expected: &Story) {
+    /// There is one new commit, it holds the right file, and landing again gives the same.
+    fn assert_landed(&self) {
         let dir = self.the_run();
-        self.assert_recorded_once();
-        self.story().assert_is(expected);
         let landing: Landing = serde_json::from_slice(&dir.read("artifacts/landing.json").unwrap()).unwrap();
         assert_eq!(self.git(&["rev-parse", "HEAD"]), landing.commit.to_string());
         assert_eq!(self.git(&["rev-parse", "HEAD^{tree}"]), landing.tree.to_string());
@@ -381,7 +375,6 @@ impl Place {
         assert_eq!(self.git(&["status", "--porcelain", "--ignored"]), "");
         assert_eq!(std::fs::read_to_string(self.repo().join(FILE)).unwrap(), RIGHT);
         self.git(&["fsck", "--strict"]);
-        self.assert_ledger_is_clean();
         let again = self.land().unwrap();
         assert_eq!(again, landing);
         assert_eq!(self.git(&["rev-list", "--count", "--all"]), "2");
@@ -391,7 +384,8 @@ impl Place {
     pub(crate) fn assert_recorded_once(&self) {
         let dir = self.the_run();
         let events = self.events();
-        let keys: BTreeSet<_> = events.iter().map(|event| (event.run.to_string(), event.key.clone())).collect();
+        let keys: BTreeSet<_> =
+            events.iter().map(|event| (event.run.to_string(), event.key.clone())).collect();
         assert_eq!(keys.len(), events.len(), "a step stands twice");
         let lines = String::from_utf8(self.event_lines()).unwrap();
         let told: Vec<(u64, String)> = lines
@@ -399,14 +393,11 @@ impl Place {
             .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
             .map(|line| (line["seq"].as_u64().unwrap(), line["hash"].as_str().unwrap().to_owned()))
             .collect();
-        let known: Vec<(u64, String)> = events.iter().map(|event| (event.seq, event.hash.to_string())).collect();
+        let known: Vec<(u64, String)> =
+            events.iter().map(|event| (event.seq, event.hash.to_string())).collect();
         assert_eq!(told, known);
         let trace = String::from_utf8(dir.read("TRACE.md").unwrap()).unwrap();
-        assert_eq!(
-            trace.lines().filter(|line| line.starts_with("- ")).count(),
-            events.len(),
-            "{trace}"
-        );
+        assert_eq!(trace.lines().filter(|line| line.starts_with("- ")).count(), events.len(), "{trace}");
     }
 }
 
@@ -436,16 +427,34 @@ impl Story {
     }
 }
 
-/// The model: a question that was asked before gets the same answer, a new one the next of the script. The first
-/// answer is right, but cut off by the server; the second leaves the plan's scope, the third fails the gate, the
-/// fourth is right.
-pub(crate) fn model() -> FakeOpenAi {
-    answering(|number| match number {
-        0 => Reply::CutAnswer(whole(FILE, RIGHT)),
-        1 => Reply::Answer(whole("check.sh", "exit 0\n")),
-        2 => Reply::Answer(whole(FILE, WRONG)),
-        _ => Reply::Answer(whole(FILE, RIGHT)),
-    })
+/// What the model says in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Script {
+    /// The first answer is right, but cut off by the server; the second leaves the plan's scope, the third fails the
+    /// gate, the fourth is right.
+    Lands,
+    /// Every answer fails the gate.
+    Fails,
+}
+
+impl Script {
+    /// A model that speaks so. A question that was asked before gets the same answer, a new one the next.
+    pub(crate) fn model(self) -> FakeOpenAi {
+        answering(move |number| match (self, number) {
+            (Self::Lands, 0) => Reply::CutAnswer(whole(FILE, RIGHT)),
+            (Self::Lands, 1) => Reply::Answer(whole("check.sh", "exit 0\n")),
+            (Self::Lands, 2) | (Self::Fails, _) => Reply::Answer(whole(FILE, WRONG)),
+            (Self::Lands, _) => right(),
+        })
+    }
+
+    /// How many answers a run takes: the same wrong one twice ends it.
+    pub(crate) fn attempts(self) -> usize {
+        match self {
+            Self::Lands => 4,
+            Self::Fails => 2,
+        }
+    }
 }
 
 /// A model that answers the n-th distinct question as told.
@@ -477,7 +486,10 @@ fn options(repo: PathBuf) -> RunOptions {
         provider: "gateway".to_owned(),
         model: "fake-model".to_owned(),
         edit_format: EditFormat::WholeFile,
-        parameters: BTreeMap::from([("max_tokens".to_owned(), 500.into()), ("temperature".to_owned(), 0.3.into())]),
+        parameters: BTreeMap::from([
+            ("max_tokens".to_owned(), 500.into()),
+            ("temperature".to_owned(), 0.3.into()),
+        ]),
         model_timeout_s: 20,
         max_calls: 8,
         gates: vec![GateSpec {
@@ -487,10 +499,7 @@ fn options(repo: PathBuf) -> RunOptions {
             source: "the test".to_owned(),
         }],
         sandbox: Strength::BestEffort,
-        patch: PatchLimits {
-            max_files: 5,
-            max_added_lines: 100,
-        },
+        patch: PatchLimits { max_files: 5, max_added_lines: 100 },
         max_files: 10,
         max_total_bytes: 20_000,
         max_iterations: 5,
@@ -534,15 +543,11 @@ fn client(dir: &RunDir, base_url: &str, env: &Environment, sandbox: &Arc<Sandbox
 }
 
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(work)
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
 /// Every regular file below a directory, with its bytes.
-pub(crate) fn files_below(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn files_below(root: &Path) -> Files {
     let mut files = BTreeMap::new();
     let mut open = vec![root.to_owned()];
     while let Some(directory) = open.pop() {

@@ -1,78 +1,197 @@
 //! A run is killed with SIGKILL and advanced by another process: it ends as if nothing had happened.
+//!
+//! The points are the ones where a difference could arise: right after each event, right before each event with its
+//! artifact written, and at the beginning of each long step. On top of these come kills at arbitrary instants, many to
+//! one run, and kills that come while the user's repository is written.
+#![expect(clippy::disallowed_methods, reason = "kills at arbitrary instants are told by a clock")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use crate::common::{ATTEMPTS, Counted, Nothing, Place, Story, Until, model};
+use crucible_testkit::FakeOpenAi;
+
+use crate::common::{Counted, Nothing, Place, Script, Story, Until};
 use crate::worker::{self, Kill};
 
 struct Reference {
+    script: Script,
     story: Story,
     counted: Arc<Counted>,
 }
 
 /// A run that nothing happens to.
-fn undisturbed() -> Reference {
-    let (place, model) = (Place::new(), model());
+fn undisturbed(script: Script) -> Reference {
+    let (place, model) = (Place::new(), script.model());
     let counted = Arc::new(Counted::default());
-    place
-        .drive(&model.base_url(), Until::Landed, counted.clone())
-        .unwrap();
+    place.drive(&model.base_url(), Until::Landed, counted.clone()).unwrap();
     let story = place.story();
-    place.assert_landed_like(&story);
-    assert_eq!(model.requests().len(), ATTEMPTS);
-    Reference { story, counted }
+    place.assert_ended_like(&story);
+    assert_eq!(model.requests().len(), script.attempts());
+    Reference { script, story, counted }
 }
 
 /// Kills a worker at one point, looks at what is left, lets another process finish, and checks the end.
-fn kill_and_finish(at: Kill, expected: &Story) {
-    let (place, model) = (Place::new(), model());
+fn kill_and_finish(at: Kill, reference: &Reference) {
+    let (place, model) = (Place::new(), reference.script.model());
     let untouched = place.repository();
     let status = worker::start(&place, &model.base_url(), at).wait().unwrap();
     assert!(worker::was_killed(status), "{at:?} was never reached");
-    assert_eq!(place.ledger().verify(&[]).unwrap().findings(), [], "after {at:?}");
-    if !place.has_begun_to_land() {
-        assert_eq!(place.repository(), untouched, "after {at:?}");
+    finish(&place, &model, &untouched, &format!("{at:?}"), reference);
+    let asked = model.requests().len();
+    assert_eq!(asked, reference.script.attempts(), "the model was asked again after {at:?}");
+}
+
+fn finish(
+    place: &Place,
+    model: &FakeOpenAi,
+    untouched: &crate::common::Files,
+    killed_at: &str,
+    reference: &Reference,
+) {
+    println!("killed at {killed_at}");
+    let lines = look_at_what_is_left(place, untouched);
+    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    assert!(place.event_lines().starts_with(&lines), "events.jsonl was rewritten");
+    place.assert_ended_like(&reference.story);
+    if reference.script == Script::Fails {
+        assert_eq!(place.repository(), *untouched);
     }
-    let lines = place.event_lines();
-    place
-        .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
-        .unwrap_or_else(|error| panic!("not continued after {at:?}: {error}"));
-    assert!(place.event_lines().starts_with(&lines), "events.jsonl was rewritten after {at:?}");
-    eprintln!("killed at {at:?}");
-    place.assert_landed_like(expected);
-    assert_eq!(model.requests().len(), ATTEMPTS, "the model was asked again after {at:?}");
+}
+
+/// What holds at any moment: the ledger is whole, and nobody has written to the repository before a landing began.
+fn look_at_what_is_left(place: &Place, untouched: &crate::common::Files) -> Vec<u8> {
+    assert_eq!(place.ledger().verify(&[]).unwrap().findings(), []);
+    if !place.has_begun_to_land() {
+        assert_eq!(place.repository(), *untouched);
+    }
+    place.event_lines()
 }
 
 /// Every `parts`-th point, from `part` on.
-fn kill_at_each(at: fn(u64) -> Kill, count: fn(&Counted) -> u64, part: u64, parts: u64) {
-    let Reference { story, counted } = undisturbed();
-    let points = count(&counted);
-    assert!(points > 20, "{points}");
+fn kill_at_each(at: fn(u64) -> Kill, script: Script, part: u64, parts: u64) {
+    let reference = undisturbed(script);
+    let counted = &reference.counted;
+    let points = match at(0) {
+        Kill::Event(_) => counted.events.load(Ordering::Relaxed),
+        Kill::Instant(_) => counted.instants.load(Ordering::Relaxed),
+        _ => counted.workings.load(Ordering::Relaxed),
+    };
+    assert!(points >= reference.story.steps.len().min(15) as u64, "{points} points");
     for n in (1..=points).filter(|n| n % parts == part) {
-        kill_and_finish(at(n), &story);
+        kill_and_finish(at(n), &reference);
     }
 }
 
 /// Tests that share the points of one kind among them, so that they run side by side.
 macro_rules! in_parts {
-    ($($name:ident: $at:expr, $count:ident, $part:literal of $parts:literal;)*) => {$(
+    ($($name:ident: $at:expr, $script:expr, $part:literal of $parts:literal;)*) => {$(
         #[test]
         fn $name() {
-            kill_at_each($at, |counted| counted.$count.load(Ordering::Relaxed), $part, $parts);
+            kill_at_each($at, $script, $part, $parts);
         }
     )*};
 }
 
 in_parts! {
-    killed_after_an_event_part_0: Kill::Event, events, 0 of 4;
-    killed_after_an_event_part_1: Kill::Event, events, 1 of 4;
-    killed_after_an_event_part_2: Kill::Event, events, 2 of 4;
-    killed_after_an_event_part_3: Kill::Event, events, 3 of 4;
-    killed_before_an_event_part_0: Kill::Instant, instants, 0 of 4;
-    killed_before_an_event_part_1: Kill::Instant, instants, 1 of 4;
-    killed_before_an_event_part_2: Kill::Instant, instants, 2 of 4;
-    killed_before_an_event_part_3: Kill::Instant, instants, 3 of 4;
-    killed_in_a_step_part_0: Kill::Working, workings, 0 of 2;
-    killed_in_a_step_part_1: Kill::Working, workings, 1 of 2;
+    killed_after_each_event_part_1: Kill::Event, Script::Lands, 0 of 4;
+    killed_after_each_event_part_2: Kill::Event, Script::Lands, 1 of 4;
+    killed_after_each_event_part_3: Kill::Event, Script::Lands, 2 of 4;
+    killed_after_each_event_part_4: Kill::Event, Script::Lands, 3 of 4;
+    killed_before_each_event_part_1: Kill::Instant, Script::Lands, 0 of 4;
+    killed_before_each_event_part_2: Kill::Instant, Script::Lands, 1 of 4;
+    killed_before_each_event_part_3: Kill::Instant, Script::Lands, 2 of 4;
+    killed_before_each_event_part_4: Kill::Instant, Script::Lands, 3 of 4;
+    killed_in_each_step_part_1: Kill::Working, Script::Lands, 0 of 2;
+    killed_in_each_step_part_2: Kill::Working, Script::Lands, 1 of 2;
+    a_run_that_fails_killed_after_each_event: Kill::Event, Script::Fails, 0 of 1;
+    a_run_that_fails_killed_before_each_event: Kill::Instant, Script::Fails, 0 of 1;
+}
+
+/// One run, killed right after each event that it makes: no process gets further than the next.
+#[test]
+fn one_run_killed_after_every_event_comes_to_its_end() {
+    let reference = undisturbed(Script::Lands);
+    let (place, model) = (Place::new(), reference.script.model());
+    let untouched = place.repository();
+    let mut lines = Vec::new();
+    let mut kills = 0;
+    while worker::was_killed(worker::start(&place, &model.base_url(), Kill::NewEvent).wait().unwrap()) {
+        kills += 1;
+        let longer = look_at_what_is_left(&place, &untouched);
+        assert!(longer.starts_with(&lines) && longer.len() > lines.len(), "after kill {kills}");
+        lines = longer;
+    }
+    assert_eq!(kills, reference.story.steps.len());
+    finish(&place, &model, &untouched, "every event", &reference);
+    assert_eq!(model.requests().len(), reference.script.attempts());
+}
+
+/// Kills one run again and again, each time a little later than it got before, then lets it end.
+fn kill_at_arbitrary_instants(seed: u64) {
+    let begun = Instant::now();
+    let reference = undisturbed(Script::Lands);
+    let whole = begun.elapsed();
+    let (place, model) = (Place::new(), reference.script.model());
+    let untouched = place.repository();
+    let mut state = seed;
+    let mut kills = 0;
+    for round in 1..=8 {
+        // A linear congruential generator: the instants differ from seed to seed and need no more than that.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let most = whole.as_micros() as u64 / 8 * round;
+        let mut worker = worker::start(&place, &model.base_url(), Kill::Never);
+        std::thread::sleep(Duration::from_micros((state >> 33) % most));
+        worker.kill().unwrap();
+        if worker::was_killed(worker.wait().unwrap()) {
+            kills += 1;
+            look_at_what_is_left(&place, &untouched);
+        }
+    }
+    finish(&place, &model, &untouched, &format!("{kills} instants of seed {seed}"), &reference);
+    let requests = model.requests();
+    let questions: BTreeSet<String> = requests.iter().map(|request| request.body.to_string()).collect();
+    assert_eq!(questions.len(), reference.script.attempts(), "a question was put in two ways");
+    // Only an answer that was on its way when the process died may be lost.
+    assert!(requests.len() <= reference.script.attempts() + kills, "{} requests", requests.len());
+}
+
+#[test]
+fn killed_at_arbitrary_instants_of_seed_1() {
+    kill_at_arbitrary_instants(1);
+}
+
+#[test]
+fn killed_at_arbitrary_instants_of_seed_2() {
+    kill_at_arbitrary_instants(2);
+}
+
+#[test]
+fn killed_at_arbitrary_instants_of_seed_3() {
+    kill_at_arbitrary_instants(3);
+}
+
+/// A landing takes some dozens of milliseconds; each run here is killed a little later in it than the one before.
+#[test]
+fn killed_while_the_repository_is_written() {
+    let reference = undisturbed(Script::Lands);
+    let mut caught = 0;
+    for wait in (0..).map(|step| Duration::from_millis(step * 4)) {
+        let (place, model) = (Place::new(), reference.script.model());
+        let untouched = place.repository();
+        place.drive(&model.base_url(), Until::Advanced, Arc::new(Nothing)).unwrap();
+        let mut worker = worker::start(&place, &model.base_url(), Kill::Never);
+        while !place.has_begun_to_land() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(wait);
+        worker.kill().unwrap();
+        if !worker::was_killed(worker.wait().unwrap()) {
+            break;
+        }
+        caught += 1;
+        finish(&place, &model, &untouched, &format!("{wait:?} of the landing"), &reference);
+    }
+    assert!(caught > 0, "no landing was caught");
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crucible_ledger::EventRecord;
 
-use crate::common::{ATTEMPTS, Along, Place, Until, model};
+use crate::common::{Along, Place, Script, Until};
 
 const PLACE: &str = "RUN_TEST_PLACE";
 const MODEL: &str = "RUN_TEST_MODEL";
@@ -24,6 +24,8 @@ pub(crate) enum Kill {
     Never,
     /// When an event has been recorded.
     Event(u64),
+    /// When an event has been recorded that was not there when the worker began.
+    NewEvent,
     /// When a long step begins.
     Working(u64),
     /// When the clock is read: among others, with an artifact written and its event not yet appended.
@@ -35,6 +37,7 @@ impl Kill {
         match self {
             Self::Never => "never 0".to_owned(),
             Self::Event(n) => format!("event {n}"),
+            Self::NewEvent => "new-event 0".to_owned(),
             Self::Working(n) => format!("working {n}"),
             Self::Instant(n) => format!("instant {n}"),
         }
@@ -44,43 +47,53 @@ impl Kill {
         let (what, n) = text.split_once(' ').unwrap();
         let n = n.parse().unwrap();
         match what {
+            "never" => Self::Never,
             "event" => Self::Event(n),
+            "new-event" => Self::NewEvent,
             "working" => Self::Working(n),
             "instant" => Self::Instant(n),
-            _ => Self::Never,
+            other => panic!("no such point: {other}"),
         }
     }
 }
 
 struct Killer {
     kill: Kill,
-    passed: AtomicU64,
+    /// The last event that was there when the worker began.
+    last: u64,
+    events: AtomicU64,
+    workings: AtomicU64,
+    instants: AtomicU64,
 }
 
 impl Killer {
-    fn pass(&self, at: impl Fn(u64) -> Kill) {
-        if at(0).write().split(' ').next() != self.kill.write().split(' ').next() {
-            return;
-        }
-        let n = self.passed.fetch_add(1, Ordering::SeqCst) + 1;
-        if at(n) == self.kill {
-            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
-            unreachable!("a process outlived SIGKILL");
+    fn pass(&self, counter: &AtomicU64, point: fn(u64) -> Kill) {
+        let n = counter.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.kill == point(n) {
+            end_here();
         }
     }
 }
 
+fn end_here() -> ! {
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+    unreachable!("a process outlived SIGKILL");
+}
+
 impl Along for Killer {
-    fn event(&self, _: &EventRecord) {
-        self.pass(Kill::Event);
+    fn event(&self, event: &EventRecord) {
+        if self.kill == Kill::NewEvent && event.seq > self.last {
+            end_here();
+        }
+        self.pass(&self.events, Kill::Event);
     }
 
     fn working(&self, _: &str) {
-        self.pass(Kill::Working);
+        self.pass(&self.workings, Kill::Working);
     }
 
     fn instant(&self) {
-        self.pass(Kill::Instant);
+        self.pass(&self.instants, Kill::Instant);
     }
 }
 
@@ -108,22 +121,23 @@ pub(crate) fn was_killed(status: ExitStatus) -> bool {
 #[test]
 fn a_worker_left_alone_carries_a_run_to_its_landing() {
     if let Some(root) = std::env::var_os(PLACE) {
+        let place = Place::at(root.into());
         let killer = Killer {
             kill: Kill::read(&std::env::var(KILL).unwrap()),
-            passed: AtomicU64::new(0),
+            last: place.ledger().head().unwrap().seq,
+            events: AtomicU64::new(0),
+            workings: AtomicU64::new(0),
+            instants: AtomicU64::new(0),
         };
         let base_url = std::env::var(MODEL).unwrap();
-        Place::at(root.into())
-            .drive(&base_url, Until::Landed, Arc::new(killer))
-            .unwrap();
+        place.drive(&base_url, Until::Landed, Arc::new(killer)).unwrap();
         return;
     }
-    let (place, model) = (Place::new(), model());
+    let (place, model) = (Place::new(), Script::Lands.model());
     let untouched = place.repository();
     let status = start(&place, &model.base_url(), Kill::Never).wait().unwrap();
     assert!(!was_killed(status));
     assert_ne!(place.repository(), untouched);
-    assert_eq!(model.requests().len(), ATTEMPTS);
-    let story = place.story();
-    place.assert_landed_like(&story);
+    assert_eq!(model.requests().len(), Script::Lands.attempts());
+    place.assert_ended_like(&place.story());
 }

@@ -58,7 +58,7 @@ impl Bench for PatchCheck {
             )?;
             cases.push(Case {
                 bench: "patch",
-                ours: format!("{ours}, {FILES} files in {}", tree.describe()),
+                ours: format!("{ours}: {FILES} files of {}", tree.name),
                 beside: "git apply --check".to_owned(),
                 pair,
                 goal: Goal::TimesAtMostBeyond { times: MOST, apart: median(&apart) },

@@ -33,8 +33,8 @@ impl Bench for Scan {
             };
             cases.push(Case {
                 bench: self.name(),
-                ours: format!("scan of {}", tree.describe()),
-                beside: "reading the files".to_owned(),
+                ours: format!("secret scan: {}", tree.name),
+                beside: "reading".to_owned(),
                 pair: side_by_side(context.rounds, scan, read)?,
                 goal: Goal::BytesPerSecond { bytes: tree.bytes, megabytes: LEAST },
             });

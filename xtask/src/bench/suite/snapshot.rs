@@ -39,7 +39,7 @@ impl Bench for Snapshot {
             let pair = side_by_side(context.rounds, || opened.snapshot(files), || copy(&entries))?;
             cases.push(Case {
                 bench: self.name(),
-                ours: format!("snapshot of {}", tree.describe()),
+                ours: format!("snapshot: {}", tree.name),
                 beside: "cp -a --reflink=auto".to_owned(),
                 pair,
                 goal: Goal::TimesAtMost(MOST),

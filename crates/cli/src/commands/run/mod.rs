@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 use crucible_host::config::Config;
+use crucible_ledger::Ledger;
 use crucible_model::ExitStatus;
 use crucible_run::{RunDir, RunState, RunStatus, World, status as run_status};
 use crucible_sandbox::Sandbox;
@@ -69,7 +70,9 @@ pub(crate) fn find(app: &App, world: &World<'_>, named: Option<&str>) -> Result<
     if let Some(id) = named {
         return Ok(world.open_run(id)?);
     }
-    let newest = app.ledger()?.runs()?.into_iter().max_by_key(|run| run.created);
+    let ledger = Ledger::open_existing(&app.home()?.join("ledger.db"))?;
+    let runs = ledger.map_or_else(|| Ok(Vec::new()), |ledger| ledger.runs())?;
+    let newest = runs.into_iter().max_by_key(|run| run.created);
     let newest = newest.ok_or_else(|| {
         CommandError::usage("there is no run yet")
             .hint("Start one: crucible run start \"what to change\" --provider gateway")

@@ -110,6 +110,7 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
     let run_options = run_options(options, repo, &config, &provider, &backend)?;
     let mut progress = Progress::new(&app.output);
     let world = world(app, &sandbox, &config)?;
+    app.block_on(async { Ok(world.stays_outside(&run_options.repo).await?) })?;
     let mut ledger = app.ledger()?;
     let id = app.block_on(async { Ok(create(&world, run_options, &mut ledger, &mut progress).await?) })?;
     let dir = RunDir::of(&world.runs_root, &id);
