@@ -23,7 +23,10 @@ use serde_json::Value;
 
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
-use crate::contract::{Guardrails, Plan, PlanStatus, Review, ReviewVerdict, RunRecord, RunRole, Signature};
+use crate::contract::{
+    ContextSettings, ContractDocuments, Guardrails, Plan, PlanStatus, Review, ReviewVerdict, RunRecord,
+    RunRole, Signature,
+};
 use crate::error::RunError;
 use crate::gatekeeper::{self, Judged};
 use crate::journal::{Entry, Journal, Witness};
@@ -103,7 +106,7 @@ impl Engine<'_> {
     async fn analyse(&mut self) -> Result<Analysis, RunError> {
         if !self.dir.has(layout::ANALYSIS) {
             let tracked = self.git.tracked_files().await?;
-            let what = format!("running {} gates before any change", self.record.gates.len());
+            let what = format!("running {} gates before any change", self.record.settings.gates.len());
             self.journal.witness().working("verifier", &what);
             let trial = self.trial(None).await?;
             let analysis = Analysis {
@@ -112,7 +115,7 @@ impl Engine<'_> {
                 tracked_files: tracked.len() as u64,
                 tracked_bytes: tracked.iter().map(|file| file.size).sum(),
                 left_out: trial.left_out,
-                gates: self.record.gates.clone(),
+                gates: self.record.settings.gates.clone(),
                 baseline: trial.results,
             };
             self.dir.write_json(layout::ANALYSIS, &analysis)?;
@@ -161,14 +164,16 @@ impl Engine<'_> {
         Ok((request, pack))
     }
 
-    /// The contract's documents are required where the repository lives by the contract, and shown where present
-    /// elsewhere (D7).
+    /// The contract's documents are required where the settings say so or the repository lives by the contract, and shown
+    /// where present elsewhere (D7).
     fn mandatory(&self) -> Result<Mandatory, RunError> {
-        let none: [&str; 0] = [];
-        let documents = if self.record.repo.join("ai_context").is_dir() {
-            Mandatory::contract(&none)
+        let ContextSettings { contract, mandatory } = &self.record.settings.context;
+        let extra: Vec<&str> = mandatory.iter().map(RepoPath::as_str).collect();
+        let lives_by_it = self.record.repo.join("ai_context").is_dir();
+        let documents = if *contract == ContractDocuments::Required || lives_by_it {
+            Mandatory::contract(&extra)
         } else {
-            Mandatory::where_present(&none)
+            Mandatory::where_present(&extra)
         };
         documents.map_err(|error| self.dir.malformed(layout::RUN, &error.to_string()))
     }
@@ -198,7 +203,7 @@ impl Engine<'_> {
         let guardrails = Guardrails::parse(&self.dir.read_text(layout::GUARDRAILS)?)
             .map_err(|error| self.dir.malformed(layout::GUARDRAILS, &error.to_string()))?;
         let results = known_results(&self.dir.read_text(layout::EXPECTED_RESULTS)?);
-        let contract = reviewers::contract_guardian(plan, pack, &results, self.record.gates.len());
+        let contract = reviewers::contract_guardian(plan, pack, &results, self.record.settings.gates.len());
         let cost = reviewers::cost_controller(&self.record, &guardrails, plan, pack);
         let mut approved = true;
         for (role, path, verdict, event) in [
@@ -254,7 +259,7 @@ impl Engine<'_> {
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
                 return Ok(());
             }
-            if let Some(failure) = give_up(&ended, self.record.max_iterations) {
+            if let Some(failure) = give_up(&ended, self.record.settings.max_iterations) {
                 return self.fail(&failure);
             }
             let number = ended.len() as u64 + 1;
@@ -289,7 +294,7 @@ impl Engine<'_> {
         brief: Option<&Brief>,
     ) -> Result<Answer, RunError> {
         let key = format!("attempt-{number}-asked");
-        let body = serde_json::json!({ "attempt": number, "provider": self.record.provider, "model": self.record.model });
+        let body = serde_json::json!({ "attempt": number, "provider": self.record.settings.provider, "model": self.record.settings.model });
         self.journal.record(Entry {
             role: role.name(),
             event: "MODEL_ASKED",
@@ -299,17 +304,23 @@ impl Engine<'_> {
         })?;
         let what = format!(
             "attempt {number} of {}: {} is writing",
-            self.record.max_iterations,
+            self.record.settings.max_iterations,
             client.speaker().model
         );
         self.journal.witness().working(role.name(), &what);
         let invocation = LlmInvocation {
             spec_id: self.record.run_id.to_string(),
             phase_id: role.name().to_owned(),
-            model: self.record.model.clone(),
-            timeout: Duration::from_secs(self.record.model_timeout_s),
-            messages: patchmaker::messages(self.record.edit_format, plan, pack, &analysis.baseline, brief),
-            metadata: parameters(&self.record.parameters, number),
+            model: self.record.settings.model.clone(),
+            timeout: Duration::from_secs(self.record.settings.model_timeout_s),
+            messages: patchmaker::messages(
+                self.record.settings.edit_format,
+                plan,
+                pack,
+                &analysis.baseline,
+                brief,
+            ),
+            metadata: parameters(&self.record.settings.parameters, number),
         };
         let result = client.call(invocation).await?;
         let answer = result.whole_answer();

@@ -54,7 +54,7 @@ pub(crate) fn holds_secret(answer: &Untrusted) -> bool {
 
 /// The policy that a plan and the run's limits amount to.
 pub(crate) fn policy(record: &RunRecord, plan: &Plan) -> Policy {
-    plan_policy(plan, record.patch)
+    plan_policy(plan, record.settings.patch)
 }
 
 /// The policy that a plan amounts to, within limits.
@@ -82,7 +82,7 @@ pub(crate) async fn judge(
 ) -> Result<Judged, RunError> {
     let editable: Vec<RepoPath> =
         plan.scope_allow.iter().filter_map(|scope| scope.to_string().parse().ok()).collect();
-    let proposal = match read_answer(record.edit_format, answer, &editable) {
+    let proposal = match read_answer(record.settings.edit_format, answer, &editable) {
         Ok(proposal) => proposal,
         Err(error) => return Ok(Judged::refused(error.finding())),
     };
@@ -97,9 +97,11 @@ pub(crate) async fn judge(
             return Ok(Judged { patch: diff_of(&proposal), ..Judged::refused(error.finding()) });
         }
     };
-    if matches!(proposal, Proposal::Edits(_)) && after.iter().all(|(path, bytes)| before.get(path) == Some(bytes)) {
+    if matches!(proposal, Proposal::Edits(_))
+        && after.iter().all(|(path, bytes)| before.get(path) == Some(bytes))
+    {
         let hint = "The answer is the file as it stands: nothing would change. Find the lines that keep the goal from being \
-                    reached, and answer with these lines changed.";
+                    reached, and answer with the complete file in which they are changed.";
         let named = paths.iter().map(RepoPath::as_str).collect::<Vec<_>>().join(", ");
         return Ok(Judged::refused(Finding::error(UNCHANGED, named, hint)));
     }

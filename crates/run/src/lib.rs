@@ -27,9 +27,9 @@ mod world;
 pub use analysis::{Analysis, GateResult};
 pub use attempt::{AttemptEnd, AttemptOutcome};
 pub use contract::{
-    DispatchBudgets, DispatchConfig, DispatchMode, FindMode, Guardrails, GuardrailsError, PatchLimits, Plan,
-    PlanStatus, REQUIRED_GATES, Review, ReviewError, ReviewVerdict, RoleProvider, RunRecord, RunRole,
-    Signature, WebLimits, check_plan,
+    ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, FindMode, Guardrails,
+    GuardrailsError, PatchLimits, Plan, PlanStatus, REQUIRED_GATES, Review, ReviewError, ReviewVerdict,
+    RoleProvider, RunRecord, RunRole, RunSettings, Signature, WebLimits, check_plan,
 };
 pub use engine::advance;
 pub use error::RunError;

@@ -1,18 +1,16 @@
 //! A run begins: the repository is fit for it, the goal is fit to be recorded, the limits are written down.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crucible_host::lock::Lock;
 use crucible_ledger::{Ledger, RunRow};
-use crucible_model::{Digest, EditFormat, RepoPath, RunId};
+use crucible_model::{Digest, RunId};
 use crucible_repo::{DirtyKind, Git};
-use crucible_sandbox::Strength;
 use crucible_secrets::Scanner;
 use crucible_verify::GateSpec;
 
-use crate::contract::{DispatchConfig, FindMode, Guardrails, PatchLimits, RunRecord};
+use crate::contract::{DispatchConfig, FindMode, Guardrails, RunRecord, RunSettings};
 use crate::error::RunError;
 use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
@@ -22,39 +20,15 @@ use crate::world::World;
 /// How long a gate that was found may take.
 const GATE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What a run is started with; see [`RunRecord`] for the meaning of each.
+/// What a run is started with.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
     /// What is to be achieved.
     pub goal: String,
     /// A directory in the repository.
     pub repo: PathBuf,
-    /// The model provider.
-    pub provider: String,
-    /// The model.
-    pub model: String,
-    /// How it answers.
-    pub edit_format: EditFormat,
-    /// Parameters of each call.
-    pub parameters: BTreeMap<String, serde_json::Value>,
-    /// Seconds one call may take.
-    pub model_timeout_s: u64,
-    /// Calls at the most.
-    pub max_calls: u64,
-    /// Gates from the configuration; empty: those that are found.
-    pub gates: Vec<GateSpec>,
-    /// How strong the sandbox must be.
-    pub sandbox: Strength,
-    /// How large a patch may be.
-    pub patch: PatchLimits,
-    /// Files in the context pack at the most.
-    pub max_files: u64,
-    /// Bytes in the context pack at the most.
-    pub max_total_bytes: u64,
-    /// Attempts at the most.
-    pub max_iterations: u64,
-    /// Files the operator names as the ones to change.
-    pub named: Vec<RepoPath>,
+    /// How the run works.
+    pub settings: RunSettings,
 }
 
 /// Makes a run: checks goal and repository, writes `run.json`, the guardrails and the dispatch configuration.
@@ -80,7 +54,11 @@ pub async fn create(
     require_clean(&git).await?;
     let base_commit = git.head().await?.commit;
     let branch = git.branch().await?;
-    let gates = if options.gates.is_empty() { found_gates(git.top())? } else { options.gates };
+    let gates = if options.settings.gates.is_empty() {
+        found_gates(git.top())?
+    } else {
+        options.settings.gates.clone()
+    };
     if gates.is_empty() {
         return Err(RunError::NoGates);
     }
@@ -103,19 +81,7 @@ pub async fn create(
         branch,
         created_at,
         clock: world.clock.source(),
-        provider: options.provider,
-        model: options.model,
-        edit_format: options.edit_format,
-        parameters: options.parameters,
-        model_timeout_s: options.model_timeout_s,
-        max_calls: options.max_calls,
-        gates,
-        sandbox: options.sandbox,
-        patch: options.patch,
-        max_files: options.max_files,
-        max_total_bytes: options.max_total_bytes,
-        max_iterations: options.max_iterations,
-        named: options.named,
+        settings: RunSettings { gates, ..options.settings },
     };
     let dir = RunDir::of(&world.runs_root, &run_id);
     dir.create()?;
@@ -141,12 +107,12 @@ pub(crate) fn lay_out(dir: &RunDir, record: &RunRecord) -> Result<(), RunError> 
     dir.create()?;
     let guardrails = Guardrails {
         find_mode: FindMode::ResolverOnly,
-        max_files: record.max_files,
-        max_total_bytes: record.max_total_bytes,
-        max_iterations: record.max_iterations,
+        max_files: record.settings.max_files,
+        max_total_bytes: record.settings.max_total_bytes,
+        max_iterations: record.settings.max_iterations,
     };
     dir.write(layout::GUARDRAILS, guardrails.render().as_bytes())?;
-    dir.write_json(layout::DISPATCH, &DispatchConfig::for_model(&record.provider))?;
+    dir.write_json(layout::DISPATCH, &DispatchConfig::for_model(&record.settings.provider))?;
     dir.write_json(layout::RUN, record)?;
     Ok(())
 }

@@ -66,10 +66,10 @@ pub(crate) async fn run(
         writable: Vec::new(),
         masked: vec![copy.join(".git/")],
         env: environment(world),
-        strength: record.sandbox,
+        strength: record.settings.sandbox,
         log_limit: MAX_LOG,
     };
-    let inputs: Vec<GateInput> = record.gates.iter().cloned().map(GateInput::Command).collect();
+    let inputs: Vec<GateInput> = record.settings.gates.iter().cloned().map(GateInput::Command).collect();
     let observer = Told(Mutex::new(witness));
     let outcomes = run_gates(&world.sandbox, &inputs, &setting, &observer).await;
     drop(observer);
@@ -128,7 +128,7 @@ impl Trial {
         Ok(report(&ReportInput {
             gate: GateLevel::Lite,
             iteration: number,
-            max_iterations: record.max_iterations,
+            max_iterations: record.settings.max_iterations,
             outcomes: &outcomes,
             requirements: Requirements { declared: &declared, command_gate: CommandGate::Required },
             paths: ReportPaths {

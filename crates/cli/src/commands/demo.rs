@@ -9,10 +9,11 @@ use clap::Args;
 use crucible_host::fs::{create_dir_all, read_up_to, temp_dir_in, write_atomic};
 use crucible_ledger::{EventRecord, Ledger};
 use crucible_llm::{CassetteSource, ProviderSettings};
-use crucible_model::{ByteLimit, EditFormat, ExitStatus, RepoPath};
+use crucible_model::{ByteLimit, EditFormat, ExitStatus};
 use crucible_repo::baseline;
 use crucible_run::{
-    PatchLimits, RunDir, RunOptions, RunState, Witness, World, advance, create, land, status,
+    ContextSettings, PatchLimits, RunDir, RunOptions, RunSettings, RunState, Witness, World, advance, create,
+    land, status,
 };
 use crucible_sandbox::Strength;
 
@@ -25,6 +26,9 @@ use crate::progress::Progress;
 
 /// What the model is asked for.
 const GOAL: &str = "shorten must leave a text of exactly `limit` words whole";
+
+/// Calls the demo may make.
+const MAX_CALLS: u64 = 8;
 
 /// The repository: a small library with a failing test.
 const FILES: [(&str, &str); 4] = [
@@ -90,7 +94,7 @@ impl Demo {
             let dir = RunDir::of(&world.runs_root, &id);
             story.dir = Some(dir.clone());
             let config = app.config(&repo, &[])?;
-            let client = model::client(backend, &dir, &config, 8)?;
+            let client = model::client(backend, &dir, &config, MAX_CALLS)?;
             let state = advance(&world, &dir, &client, &mut ledger, &mut story).await?;
             let landing = match state {
                 RunState::Verified => Some(land(&world, &dir, &mut ledger, &mut story).await?),
@@ -162,14 +166,12 @@ fn identify(repo: &Path) -> Result<(), CommandError> {
 }
 
 fn story_model(dir: &RunDir) -> Result<String, CommandError> {
-    Ok(status(dir)?.run.model)
+    Ok(status(dir)?.run.settings.model)
 }
 
 /// The demo's run. Nothing here comes from the user's configuration, so that the questions are those of the recording.
 fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
-    RunOptions {
-        goal: GOAL.to_owned(),
-        repo,
+    let settings = RunSettings {
         provider: provider.to_owned(),
         model,
         edit_format: EditFormat::WholeFile,
@@ -178,15 +180,17 @@ fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
             ("temperature".to_owned(), 0.3.into()),
         ]),
         model_timeout_s: Duration::from_secs(300).as_secs(),
-        max_calls: 8,
+        max_calls: MAX_CALLS,
         gates: Vec::new(),
         sandbox: Strength::BestEffort,
         patch: PatchLimits { max_files: 5, max_added_lines: 400 },
         max_files: 20,
         max_total_bytes: 60_000,
         max_iterations: 4,
-        named: Vec::<RepoPath>::new(),
-    }
+        named: Vec::new(),
+        context: ContextSettings::default(),
+    };
+    RunOptions { goal: GOAL.to_owned(), repo, settings }
 }
 
 /// Tells each stage as it happens, with what is worth seeing of its artifact.

@@ -10,6 +10,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod answers;
+mod gates;
 mod happy_path;
+mod landing;
 mod repositories;
 mod support;

@@ -13,5 +13,5 @@ mod review;
 pub use dispatch::{DispatchBudgets, DispatchConfig, DispatchMode, RoleProvider, RunRole};
 pub use guardrails::{FindMode, Guardrails, GuardrailsError, WebLimits};
 pub use plan::{Plan, PlanStatus, REQUIRED_GATES, check_plan};
-pub use record::{PatchLimits, RunRecord, Signature};
+pub use record::{ContextSettings, ContractDocuments, PatchLimits, RunRecord, RunSettings, Signature};
 pub use review::{Review, ReviewError, ReviewVerdict};

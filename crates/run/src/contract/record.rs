@@ -19,8 +19,63 @@ pub struct PatchLimits {
     pub max_added_lines: u64,
 }
 
-/// Everything a run was started with. It is written once and never again, so a run continues under the
-/// limits it began with, whatever the configuration says later.
+/// Which documents a context pack begins with (D7).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextSettings {
+    /// Whether the contract's documents must be there.
+    pub contract: ContractDocuments,
+    /// Documents on top of the contract's.
+    pub mandatory: Vec<RepoPath>,
+}
+
+/// Whether the three contract documents of seed 003 B.1 must be there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContractDocuments {
+    /// They must be where the repository has `ai_context/`; elsewhere each is taken where it is there.
+    #[default]
+    WherePresent,
+    /// They must be.
+    Required,
+}
+
+/// How a run works: who is asked, what proves a change, and every limit. A run keeps what it began with, whatever the
+/// configuration says later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSettings {
+    /// The model provider.
+    pub provider: String,
+    /// The model that is asked.
+    pub model: String,
+    /// How the model is asked to answer.
+    pub edit_format: EditFormat,
+    /// Parameters of each call, such as `temperature` and `max_tokens`.
+    pub parameters: BTreeMap<String, serde_json::Value>,
+    /// Seconds one call may take.
+    pub model_timeout_s: u64,
+    /// Calls this run may make.
+    pub max_calls: u64,
+    /// The repository's own gates; where none is given, those that are found.
+    pub gates: Vec<GateSpec>,
+    /// How strong the sandbox must be.
+    pub sandbox: Strength,
+    /// How large a patch may be.
+    pub patch: PatchLimits,
+    /// Files in the context pack at the most.
+    pub max_files: u64,
+    /// Bytes in the context pack at the most.
+    pub max_total_bytes: u64,
+    /// Attempts at a patch at the most.
+    pub max_iterations: u64,
+    /// Files that the operator named as the ones to change; empty where the chair is to choose.
+    pub named: Vec<RepoPath>,
+    /// What the context pack begins with.
+    pub context: ContextSettings,
+}
+
+/// What a run is and where it starts. Written once and never again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRecord {
@@ -42,32 +97,8 @@ pub struct RunRecord {
     pub created_at: Timestamp,
     /// Whether that instant is real.
     pub clock: ClockSource,
-    /// The model provider.
-    pub provider: String,
-    /// The model that is asked.
-    pub model: String,
-    /// How the model is asked to answer.
-    pub edit_format: EditFormat,
-    /// Parameters of each call, such as `temperature` and `max_tokens`.
-    pub parameters: BTreeMap<String, serde_json::Value>,
-    /// Seconds one call may take.
-    pub model_timeout_s: u64,
-    /// Calls this run may make.
-    pub max_calls: u64,
-    /// The repository's own gates.
-    pub gates: Vec<GateSpec>,
-    /// How strong the sandbox must be.
-    pub sandbox: Strength,
-    /// How large a patch may be.
-    pub patch: PatchLimits,
-    /// Files in the context pack at the most.
-    pub max_files: u64,
-    /// Bytes in the context pack at the most.
-    pub max_total_bytes: u64,
-    /// Attempts at a patch at the most.
-    pub max_iterations: u64,
-    /// Files that the operator named as the ones to change; empty where the chair is to choose.
-    pub named: Vec<RepoPath>,
+    /// How it works.
+    pub settings: RunSettings,
 }
 
 /// The approval of a plan: the digests of the plan and of the reviews that let it pass. It holds no instant, so

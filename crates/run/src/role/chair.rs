@@ -26,9 +26,10 @@ pub(crate) fn file_request(
     analysis: &Analysis,
     tracked: &[(RepoPath, u64)],
 ) -> FileRequest {
-    let max_bytes = record.max_total_bytes;
+    let max_bytes = record.settings.max_total_bytes;
     let ranking = ranking(record, analysis, tracked);
     let mut needs: Vec<Need> = record
+        .settings
         .named
         .iter()
         .map(|path| Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() })
@@ -37,13 +38,16 @@ pub(crate) fn file_request(
         ranking
             .needs()
             .into_iter()
-            .filter(|need| !record.named.iter().any(|named| named.as_str() == need.path)),
+            .filter(|need| !record.settings.named.iter().any(|named| named.as_str() == need.path)),
     );
     FileRequest {
         schema_version: RequestVersion::V1,
         goal: record.goal.clone(),
         needs,
-        budget: Budget { max_files: FileLimit(record.max_files), max_total_bytes: ByteLimit(max_bytes) },
+        budget: Budget {
+            max_files: FileLimit(record.settings.max_files),
+            max_total_bytes: ByteLimit(max_bytes),
+        },
         reason: "ranked by the goal and the failing gates".to_owned(),
     }
 }
@@ -51,7 +55,7 @@ pub(crate) fn file_request(
 /// The plan for a pack. Only files that the model saw whole are in scope.
 pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest) -> Plan {
     let seen_whole = |path: &str| pack.files.iter().any(|file| file.path == path && !file.truncated);
-    let editable: Vec<RepoPath> = if record.named.is_empty() {
+    let editable: Vec<RepoPath> = if record.settings.named.is_empty() {
         let sources = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok());
         sources
             .filter(|path| {
@@ -60,7 +64,7 @@ pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest
             .take(MAX_EDITABLE)
             .collect()
     } else {
-        record.named.clone()
+        record.settings.named.clone()
     };
     Plan {
         status: PlanStatus::Draft,
@@ -68,14 +72,20 @@ pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest
         scope_allow: editable.iter().cloned().map(PathPrefix::from).collect(),
         scope_deny: Vec::new(),
         gates: REQUIRED_GATES.map(str::to_owned).to_vec(),
-        stop: format!("verified, or {} attempts, or the same refused patch twice", record.max_iterations),
+        stop: format!(
+            "verified, or {} attempts, or the same refused patch twice",
+            record.settings.max_iterations
+        ),
         budgets: format!(
             "max_iterations={} max_files={} max_total_bytes={} max_calls={}",
-            record.max_iterations, record.max_files, record.max_total_bytes, record.max_calls
+            record.settings.max_iterations,
+            record.settings.max_files,
+            record.settings.max_total_bytes,
+            record.settings.max_calls
         ),
         behaviors: Vec::new(),
         results: vec!["R001".to_owned()],
-        names: record.named.clone(),
+        names: record.settings.named.clone(),
     }
 }
 
@@ -103,8 +113,8 @@ fn ranking(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)])
         })
         .collect();
     let limits = RankLimits {
-        max_files: FileLimit(record.max_files),
-        max_total_bytes: ByteLimit(record.max_total_bytes),
+        max_files: FileLimit(record.settings.max_files),
+        max_total_bytes: ByteLimit(record.settings.max_total_bytes),
     };
     rank(&goal, candidates, &limits)
 }

@@ -55,8 +55,9 @@ pub(crate) fn cost_controller(
     pack: &ContextPack,
 ) -> Verdict {
     let mut verdict = Verdict::default();
-    if record.max_calls < guardrails.max_iterations {
-        let subject = format!("{} calls for {} attempts", record.max_calls, guardrails.max_iterations);
+    if record.settings.max_calls < guardrails.max_iterations {
+        let subject =
+            format!("{} calls for {} attempts", record.settings.max_calls, guardrails.max_iterations);
         let hint =
             "Each attempt is one call at least: raise [llm.budget] calls or lower [run] max_iterations.";
         verdict.push(Finding::warning(BUDGET_TOO_SMALL, subject, hint));
@@ -72,8 +73,10 @@ pub(crate) fn cost_controller(
         .max()
         .unwrap_or(0);
     let max_tokens =
-        record.parameters.get("max_tokens").and_then(serde_json::Value::as_u64).unwrap_or(u64::MAX);
-    if record.edit_format == crucible_model::EditFormat::WholeFile && largest / BYTES_PER_TOKEN > max_tokens {
+        record.settings.parameters.get("max_tokens").and_then(serde_json::Value::as_u64).unwrap_or(u64::MAX);
+    if record.settings.edit_format == crucible_model::EditFormat::WholeFile
+        && largest / BYTES_PER_TOKEN > max_tokens
+    {
         let subject = format!("{largest} bytes in {max_tokens} tokens");
         let hint = "The file cannot be answered whole: raise the provider's max_tokens or choose another edit format.";
         verdict.push(Finding::error(ANSWER_TOO_LARGE, subject, hint));

@@ -25,8 +25,8 @@ use crucible_llm::{
 };
 use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
 use crucible_run::{
-    CASSETTE, Landing, PatchLimits, RunDir, RunError, RunOptions, RunState, Witness, World, advance, create,
-    land, status, usage,
+    CASSETTE, ContextSettings, Landing, PatchLimits, RunDir, RunError, RunOptions, RunSettings, RunState,
+    Witness, World, advance, create, land, status, usage,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -133,6 +133,11 @@ impl Place {
     pub(crate) fn new() -> Self {
         let memory = Path::new("/dev/shm");
         let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        Self::new_in(&parent)
+    }
+
+    /// A new place in this directory.
+    pub(crate) fn new_in(parent: &Path) -> Self {
         let owned = tempfile::tempdir_in(parent).unwrap();
         let place = Self { root: owned.path().to_owned(), _owned: Some(owned) };
         place.furnish();
@@ -157,6 +162,33 @@ impl Place {
         std::fs::create_dir_all(self.home()).unwrap();
     }
 
+    /// A copy of everything here.
+    pub(crate) fn keep(&self) -> TempDir {
+        let kept = tempfile::tempdir_in(self.root.parent().unwrap()).unwrap();
+        copy_all(&self.root, kept.path());
+        kept
+    }
+
+    /// Makes everything here as it was kept.
+    pub(crate) fn restore(&self, kept: &TempDir) {
+        self.clear();
+        copy_all(kept.path(), &self.root);
+    }
+
+    /// Removes all that lies here; the directory itself stays, and so does a file system that is mounted on `home`.
+    pub(crate) fn clear(&self) {
+        for directory in [self.root.join("work"), self.home()] {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    std::fs::remove_dir_all(path).unwrap();
+                } else {
+                    std::fs::remove_file(path).unwrap();
+                }
+            }
+        }
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
@@ -173,8 +205,12 @@ impl Place {
         self.home().join("runs")
     }
 
+    fn ledger_path(&self) -> PathBuf {
+        self.home().join("ledger/ledger.db")
+    }
+
     pub(crate) fn ledger(&self) -> Ledger {
-        Ledger::open(&self.home().join("ledger.db")).unwrap()
+        Ledger::open(&self.ledger_path()).unwrap()
     }
 
     /// The one run there is, if it came to be.
@@ -209,7 +245,7 @@ impl Place {
             runs_root: self.runs(),
             tmp: self.home().join("tmp"),
         };
-        let mut ledger = Ledger::open(&self.home().join("ledger.db"))?;
+        let mut ledger = Ledger::open(&self.ledger_path())?;
         let mut witness = Watching(along);
         block_on(async {
             let dir = match self.run() {
@@ -414,6 +450,12 @@ pub(crate) struct Story {
 }
 
 impl Story {
+    /// The place of the first step of this name, counted from 1.
+    pub(crate) fn place_of(&self, event: &str) -> u64 {
+        let named = |step: &String| step.split(' ').any(|word| word == event);
+        self.steps.iter().position(named).expect("such a step") as u64 + 1
+    }
+
     /// Part by part: a failure shows what differs and not all that there is.
     pub(crate) fn assert_is(&self, expected: &Self) {
         let shared = self.steps.iter().zip(&expected.steps).take_while(|(a, b)| a == b).count();
@@ -470,6 +512,11 @@ pub(crate) fn answering(script: impl Fn(usize) -> Reply + Send + 'static) -> Fak
     })
 }
 
+/// A model that gives these answers in order.
+pub(crate) fn answering_in_order<const N: usize>(replies: [Reply; N]) -> FakeOpenAi {
+    FakeOpenAi::start(replies)
+}
+
 pub(crate) fn whole(path: &str, content: &str) -> String {
     format!("FILE: {path}\n```\n{content}```\n")
 }
@@ -480,9 +527,7 @@ pub(crate) fn right() -> Reply {
 }
 
 fn options(repo: PathBuf) -> RunOptions {
-    RunOptions {
-        goal: "total must add up the prices".to_owned(),
-        repo,
+    let settings = RunSettings {
         provider: "gateway".to_owned(),
         model: "fake-model".to_owned(),
         edit_format: EditFormat::WholeFile,
@@ -504,7 +549,9 @@ fn options(repo: PathBuf) -> RunOptions {
         max_total_bytes: 20_000,
         max_iterations: 5,
         named: vec![FILE.parse().unwrap()],
-    }
+        context: ContextSettings::default(),
+    };
+    RunOptions { goal: "total must add up the prices".to_owned(), repo, settings }
 }
 
 fn context(env: &Environment, sandbox: &Arc<Sandbox>) -> Context {

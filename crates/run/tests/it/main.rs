@@ -6,6 +6,14 @@
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod disk;
+#[cfg(test)]
 mod kill;
+#[cfg(test)]
+mod prompts;
+#[cfg(test)]
+mod together;
+#[cfg(test)]
+mod torn;
 #[cfg(test)]
 mod worker;

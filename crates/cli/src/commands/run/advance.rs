@@ -33,10 +33,10 @@ impl Advance {
         let dir = find(app, &world, self.run.as_deref())?;
         let run = status(&dir)?.run;
         let config = app.config(&run.repo, &flags)?;
-        let mut settings = model::settings(app, &config, &run.provider);
+        let mut settings = model::settings(app, &config, &run.settings.provider);
         settings.already_played = Some(dir.path(crucible_run::CASSETTE)).filter(|path| path.exists());
-        let backend = model::backend(app, &sandbox, &run.provider, &settings)?;
-        let client = model::client(backend, &dir, &config, run.max_calls)?;
+        let backend = model::backend(app, &sandbox, &run.settings.provider, &settings)?;
+        let client = model::client(backend, &dir, &config, run.settings.max_calls)?;
         let mut ledger = app.ledger()?;
         let mut progress = Progress::new(&app.output);
         let advanced =

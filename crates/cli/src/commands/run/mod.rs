@@ -108,9 +108,9 @@ fn summary(status: &RunStatus) -> Vec<String> {
     let mut lines = vec![
         format!("run       {}", status.run.run_id),
         format!("goal      {}", status.run.goal),
-        format!("model     {} ({})", status.run.model, status.run.provider),
+        format!("model     {} ({})", status.run.settings.model, status.run.settings.provider),
         format!("state     {}", status.state.name()),
-        format!("attempts  {} of {}", status.attempts.len(), status.run.max_iterations),
+        format!("attempts  {} of {}", status.attempts.len(), status.run.settings.max_iterations),
     ];
     if let Some(failure) = &status.failure {
         lines.push(format!("failed    {} {}: {}", failure.code, failure.subject, failure.hint));

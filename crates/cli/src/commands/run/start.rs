@@ -9,7 +9,9 @@ use clap::Args;
 use crucible_host::config::Config;
 use crucible_llm::Backend;
 use crucible_model::{EditFormat, ExitStatus, RepoPath};
-use crucible_run::{PatchLimits, RunDir, RunOptions, advance, create};
+use crucible_run::{
+    ContextSettings, ContractDocuments, PatchLimits, RunDir, RunOptions, RunSettings, advance, create,
+};
 use crucible_sandbox::Sandbox;
 use crucible_verify::GateSpec;
 
@@ -122,7 +124,7 @@ impl Options {
         let mut flags = Vec::new();
         let mut add = |key, value: Option<String>| flags.extend(value.map(|value| (key, value)));
         add("llm.provider", self.provider.clone());
-        add("run.max_iterations", self.max_iterations.map(|number| number.to_string()));
+        add("run.settings.max_iterations", self.max_iterations.map(|number| number.to_string()));
         add("sandbox.strength", self.sandbox.clone());
         add("llm.replay.cassette", self.cassette.as_ref().map(|path| path.display().to_string()));
         flags
@@ -161,9 +163,7 @@ fn run_options(
     if let Some(temperature) = config.fraction(&format!("llm.{provider}.temperature")) {
         parameters.insert("temperature".to_owned(), temperature.into());
     }
-    Ok(RunOptions {
-        goal: options.goal.clone(),
-        repo,
+    let settings = RunSettings {
         provider: provider.to_owned(),
         model: options.model.clone().unwrap_or_else(|| backend.default_model().to_owned()),
         edit_format: edit_format(config)?.unwrap_or(backend.capabilities().edit_format),
@@ -180,17 +180,38 @@ fn run_options(
         max_total_bytes: config.number("run.max_total_bytes"),
         max_iterations: config.number("run.max_iterations"),
         named,
-    })
+        context: context(config)?,
+    };
+    Ok(RunOptions { goal: options.goal.clone(), repo, settings })
 }
 
 fn edit_format(config: &Config) -> Result<Option<EditFormat>, CommandError> {
-    let Some(name) = config.text("run.edit_format") else {
+    let Some(name) = config.text("run.settings.edit_format") else {
         return Ok(None);
     };
     serde_json::from_value(name.into()).map(Some).map_err(|_| {
-        CommandError::usage(format!("run.edit_format is {name:?}"))
+        CommandError::usage(format!("run.settings.edit_format is {name:?}"))
             .hint("It takes whole-file, search-replace or unified-diff.")
     })
+}
+
+fn context(config: &Config) -> Result<ContextSettings, CommandError> {
+    let contract = match config.text("context.contract") {
+        None => ContractDocuments::WherePresent,
+        Some("ctcp") => ContractDocuments::Required,
+        Some(other) => {
+            return Err(CommandError::usage(format!("context.contract is {other:?}"))
+                .hint("It takes \"ctcp\", or nothing."));
+        }
+    };
+    let mut mandatory = Vec::new();
+    for path in config.list("context.mandatory") {
+        mandatory.push(path.parse::<RepoPath>().map_err(|error| {
+            CommandError::usage(format!("context.mandatory: {path:?}: {error}"))
+                .hint("Name documents relative to the repository's top directory.")
+        })?);
+    }
+    Ok(ContextSettings { contract, mandatory })
 }
 
 /// The gates that the configuration names.

@@ -1,0 +1,187 @@
+//! Gates that misbehave are ended, the run says so, and no process is left.
+//!
+//! Every gate here fails at once on the base and misbehaves on the changed copy only, so each test waits once.
+//! What a gate starts carries a marker in its arguments, by which it is found among the machine's processes.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crucible_testkit::TestRepo;
+
+use crate::support::{Desk, answering, codes, good_answer, snapshot, with_gate};
+
+/// A number of seconds that no other process on this machine sleeps.
+fn marker() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("4{}.{:06}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Whether a process with the marker in its arguments is alive.
+fn is_alive(marker: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    processes
+        .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
+        .any(|arguments| arguments.split(|byte| *byte == 0).any(|argument| argument == marker.as_bytes()))
+}
+
+/// Waits until `holds`, or fails.
+#[track_caller]
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A repository whose gate does this once the change is there.
+fn misbehaving(script: &str, timeout_s: u64) -> TestRepo {
+    let guarded = format!("grep -q 'width \\* height' src/area.py || exit 1\n{script}\n");
+    with_gate(&guarded, timeout_s).build()
+}
+
+/// Runs the change once against the gate and tells what the run says: the codes of the attempt, and how its gate
+/// ended in the report.
+#[track_caller]
+fn tried(repo: &TestRepo, strength: &str, exit: i32) -> Vec<String> {
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let before = snapshot(repo, &desk);
+    let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--sandbox", strength]);
+    let status = call.run().exits(exit).json();
+    before.is_still(&snapshot(repo, &desk));
+    assert_eq!(std::fs::read_dir(desk.data().join("tmp")).unwrap().count(), 0, "copies are left");
+    codes(&status, 1)
+}
+
+#[test]
+fn a_gate_that_hangs_is_ended_and_leaves_no_process() {
+    let marker = marker();
+    let repo = misbehaving(&format!("sleep {marker}"), 1);
+    assert_eq!(tried(&repo, "required", 1), ["verify-gate-timeout"]);
+    assert!(!is_alive(&marker));
+}
+
+#[test]
+fn a_gate_that_ignores_being_asked_to_end_is_killed() {
+    let marker = marker();
+    let repo = misbehaving(&format!("trap '' TERM INT HUP\nwhile :; do sleep {marker}; done"), 1);
+    assert_eq!(tried(&repo, "required", 1), ["verify-gate-timeout"]);
+    assert!(!is_alive(&marker));
+}
+
+#[test]
+fn a_gate_that_leaves_daemons_behind_leaves_none() {
+    let (first, second) = (marker(), marker());
+    let script = format!(
+        "setsid sleep {first} </dev/null >/dev/null 2>&1 &\n(setsid sh -c 'trap \"\" TERM; sleep {second}' &) </dev/null >/dev/null 2>&1\nsleep 0.2\nexit 0"
+    );
+    let repo = misbehaving(&script, 20);
+    assert_eq!(tried(&repo, "required", 0), [""; 0]);
+    assert!(!is_alive(&first) && !is_alive(&second));
+}
+
+#[test]
+fn daemons_are_found_without_isolation_too() {
+    let (first, second) = (marker(), marker());
+    let script = format!(
+        "setsid sleep {first} &\n(setsid sh -c 'trap \"\" TERM; sleep {second}' &)\nsleep 0.2\nexit 0"
+    );
+    let repo = misbehaving(&script, 20);
+    assert!(!tried(&repo, "off", 0).contains(&"verify-gate-timeout".to_owned()));
+    assert!(!is_alive(&first) && !is_alive(&second));
+}
+
+#[test]
+fn a_gate_that_forks_without_end_is_ended() {
+    let marker = marker();
+    // Each generation starts two of the next; the depth keeps the test bounded should nothing else do so.
+    let script = format!(
+        "fork() {{ [ \"$1\" -gt 6 ] || {{ fork $(($1 + 1)) & fork $(($1 + 1)) & }}; sleep {marker}; }}\nfork 0"
+    );
+    let repo = misbehaving(&script, 2);
+    assert_eq!(tried(&repo, "required", 1), ["verify-gate-timeout"]);
+    assert!(!is_alive(&marker));
+}
+
+#[test]
+fn a_gate_that_prints_without_end_is_ended_and_its_output_bounded() {
+    let marker = marker();
+    let repo = misbehaving(&format!("yes {marker}"), 5);
+    let (server, started) = (answering(good_answer()), Instant::now());
+    let desk = Desk::with(&server);
+    let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
+    let status = call.run().exits(1).json();
+    assert!(started.elapsed() < Duration::from_secs(30));
+    let codes = codes(&status, 1);
+    assert!(
+        codes.iter().any(|code| code == "verify-gate-output-limit" || code == "verify-gate-timeout"),
+        "{codes:?}"
+    );
+    assert!(codes.contains(&"verify-log-cut".to_owned()), "{codes:?}");
+    assert!(!is_alive(&marker));
+    let log = desk.runs()[0].join("logs/verify.stdout.log");
+    assert!(std::fs::metadata(log).unwrap().len() < 8 << 20);
+    // Nor does a prompt or a status hold it.
+    assert!(status.to_string().len() < 100_000);
+}
+
+/// A run whose gate is at work now.
+fn at_work(desk: &Desk, repo: &TestRepo, marker: &str) -> Child {
+    let mut command = desk.start_call(repo.path()).command();
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("the gate runs", || is_alive(marker));
+    child
+}
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn an_interrupted_run_leaves_no_process_and_goes_on_later() {
+    for name in ["-INT", "-TERM", "-KILL"] {
+        let marker = marker();
+        let repo = misbehaving(&format!("sleep {marker}"), 60);
+        let server = answering(good_answer());
+        let desk = Desk::with(&server);
+        let before = snapshot(&repo, &desk);
+        let mut child = at_work(&desk, &repo, &marker);
+        signal(&child, name);
+        let end = child.wait().unwrap();
+        if name != "-KILL" {
+            assert_eq!(end.code(), Some(130), "{name}");
+        }
+        wait_until("every process has gone", || !is_alive(&marker));
+        before.is_still(&snapshot(&repo, &desk));
+        assert_eq!(desk.status()["state"], "patched", "{name}");
+        assert_eq!(server.requests().len(), 1);
+        desk.run(["ledger", "verify"]).ok();
+    }
+}
+
+#[test]
+fn a_gate_sees_no_network_no_home_and_cannot_write_elsewhere() {
+    let outside = Desk::new();
+    std::fs::write(outside.path("mine"), "mine").unwrap();
+    let mine = outside.path("mine");
+    let script = format!(
+        "(echo hello > {0}) 2>/dev/null && exit 3\n[ -e \"$HOME/.gitconfig\" ] && exit 4\n\
+         [ -s .git/config ] && exit 5\n(echo x > check.sh) || exit 6\nenv | grep -q CRUCIBLE && exit 7\nexit 0",
+        mine.display()
+    );
+    let repo = misbehaving(&script, 20);
+    assert_eq!(tried(&repo, "required", 0), [""; 0]);
+    assert_eq!(std::fs::read_to_string(mine).unwrap(), "mine");
+}
+
+#[test]
+fn a_gate_whose_program_is_missing_fails() {
+    let repo = crate::support::small()
+        .file(".crucible/config.toml", "[gates.tests]\ncommand = [\"no-such-program-here\"]\n")
+        .build();
+    let codes = tried(&repo, "required", 1);
+    assert_eq!(codes, ["verify-tool-missing"]);
+}

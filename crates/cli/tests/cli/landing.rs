@@ -1,0 +1,234 @@
+//! Landing, replaying and bundling a verified run, and what must stop a landing.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::PathBuf;
+
+use crucible_testkit::{FakeOpenAi, TestRepo};
+
+use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, small, snapshot};
+
+/// A verified run of the small repository.
+struct Verified {
+    repo: TestRepo,
+    server: FakeOpenAi,
+    desk: Desk,
+    id: String,
+}
+
+impl Verified {
+    fn new() -> Self {
+        let (repo, server) = (small().build(), answering(good_answer()));
+        let desk = Desk::with(&server);
+        let id = id_of(&desk.start(repo.path()).ok().json());
+        Self { repo, server, desk, id }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.desk.data().join("runs").join(&self.id).join(name)
+    }
+
+    /// Landing is refused with this code and words, and leaves the repository as it is.
+    #[track_caller]
+    fn stays(&self, code: i32, says: &str) {
+        let before = snapshot(&self.repo, &self.desk);
+        let message = self.desk.run(["run", "land", &self.id, "--json"]).exits(code).message();
+        assert!(message.contains(says), "{message}");
+        before.is_still(&snapshot(&self.repo, &self.desk));
+    }
+}
+
+#[test]
+fn landing_twice_gives_the_same_commit_and_no_second_one() {
+    let run = Verified::new();
+    let first = run.desk.run(["run", "land", &run.id, "--json"]).ok().json();
+    let repo = Snapshot::of([run.repo.path()]);
+    let second = run.desk.run(["run", "land", &run.id, "--json"]).ok().json();
+    assert_eq!(first, second);
+    repo.is_still(&Snapshot::of([run.repo.path()]));
+    assert_eq!(run.repo.git(["rev-list", "--count", "HEAD"]), "2");
+    assert_eq!(run.desk.status()["state"], "landed");
+    run.desk.run(["run", "advance", &run.id]).ok();
+    assert_eq!(run.server.requests().len(), 1);
+}
+
+#[test]
+fn a_branch_that_moved_is_not_landed_on() {
+    let run = Verified::new();
+    run.repo.write("src/other.py", "x = 1\n");
+    run.repo.commit("Somebody was faster");
+    run.stays(1, "start a new run on the new state");
+}
+
+#[test]
+fn another_branch_is_not_landed_on() {
+    let run = Verified::new();
+    run.repo.git(["checkout", "--quiet", "-b", "other"]);
+    run.stays(1, "switch back and land again");
+    run.repo.git(["checkout", "--quiet", "main"]);
+    run.desk.run(["run", "land", &run.id]).ok();
+    assert_eq!(run.repo.git(["rev-list", "--count", "main"]), "2");
+}
+
+#[test]
+fn changes_of_the_users_own_are_not_landed_over() {
+    let run = Verified::new();
+    run.repo.write("src/area.py", "mine\n");
+    run.stays(1, "src/area.py");
+    run.repo.git(["checkout", "--quiet", "src/area.py"]);
+    run.desk.run(["run", "land", &run.id]).ok();
+}
+
+#[test]
+fn what_was_edited_after_it_was_recorded_does_not_land() {
+    let run = Verified::new();
+    let before = snapshot(&run.repo, &run.desk);
+    for name in [
+        "artifacts/diff.patch",
+        "artifacts/PLAN.md",
+        "artifacts/verify_report.json",
+        "attempts/001/diff.patch",
+        "attempts/001/verify_report.json",
+        "attempts/001/outcome.json",
+        "run.json",
+    ] {
+        let text = std::fs::read_to_string(run.file(name)).unwrap();
+        let edited = text.replacen("width * height", "width ** height", 1) + "\n";
+        std::fs::write(run.file(name), edited).unwrap();
+        let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+        let says = ["was changed after it was recorded", "not verified"];
+        assert!(says.iter().any(|says| message.contains(says)), "{name}: {message}");
+        before.is_still(&snapshot(&run.repo, &run.desk));
+        std::fs::write(run.file(name), text).unwrap();
+    }
+    // With every file as it was, the run lands after all.
+    run.desk.run(["run", "land", &run.id]).ok();
+}
+
+#[test]
+fn a_patch_that_was_swapped_everywhere_does_not_land() {
+    let run = Verified::new();
+    for name in ["artifacts/diff.patch", "attempts/001/diff.patch"] {
+        let text = std::fs::read_to_string(run.file(name)).unwrap();
+        std::fs::write(run.file(name), text.replace("width * height", "width ** height")).unwrap();
+    }
+    run.stays(1, "");
+}
+
+#[test]
+fn a_run_under_a_pinned_clock_does_not_land() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let call = desk.start_call(repo.path()).env("CRUCIBLE_CLOCK", "2024-01-02T03:04:05Z");
+    let id = id_of(&call.run().ok().json());
+    let before = snapshot(&repo, &desk);
+    let message = desk.run(["run", "land", &id, "--json"]).exits(1).message();
+    assert!(message.contains("pinned clock"), "{message}");
+    before.is_still(&snapshot(&repo, &desk));
+}
+
+#[test]
+fn a_replay_makes_every_artifact_the_same_and_asks_nobody() {
+    let run = Verified::new();
+    let before = snapshot(&run.repo, &run.desk);
+    let replayed = run.desk.run(["run", "replay", &run.id, "--json"]).ok().json();
+    assert_eq!(replayed["schema_version"], "crucible-replay-v1");
+    assert_eq!(replayed["different"].as_array().unwrap().len(), 0, "{replayed}");
+    assert_eq!(replayed["state"], "verified");
+    let same: BTreeSet<&str> =
+        replayed["same"].as_array().unwrap().iter().map(|path| path.as_str().unwrap()).collect();
+    for path in ["artifacts/PLAN.md", "artifacts/context_pack.json", "artifacts/diff.patch", "artifacts/verify_report.json"] {
+        assert!(same.contains(path), "{path}");
+    }
+    before.is_still(&snapshot(&run.repo, &run.desk));
+    assert_eq!(run.server.requests().len(), 1);
+    assert_eq!(std::fs::read_dir(run.desk.data().join("tmp")).unwrap().count(), 0);
+
+    // It is the same after landing and with later commits, and an edited artifact shows.
+    run.desk.run(["run", "land", &run.id]).ok();
+    run.repo.write("src/area.py", "later = 1\n");
+    run.repo.commit("Later");
+    run.desk.run(["run", "replay", &run.id]).ok();
+    std::fs::write(run.file("artifacts/REASONS.md"), "edited\n").unwrap();
+    let replayed = run.desk.run(["run", "replay", &run.id, "--json"]).exits(1).json();
+    assert_eq!(replayed["different"], serde_json::json!(["artifacts/REASONS.md"]));
+}
+
+fn names(archive: &zip::ZipArchive<std::fs::File>) -> BTreeSet<String> {
+    archive.file_names().map(|name| name.unwrap().into_owned()).collect()
+}
+
+#[test]
+fn a_bundle_holds_what_a_colleague_needs() {
+    let run = Verified::new();
+    let out = run.desk.path("bundle.zip");
+    let call = run.desk.call(["run", "bundle", &run.id, "--json", "--out"]).arg(&out);
+    let report = call.run().ok().json();
+    assert_eq!(report["size"], std::fs::metadata(&out).unwrap().len());
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(&out).unwrap()).unwrap();
+    let names = names(&archive);
+    for name in [
+        "TRACE.md",
+        "artifacts/verify_report.json",
+        "events.jsonl",
+        "artifacts/PLAN.md",
+        "artifacts/diff.patch",
+        "reviews/",
+        "reviews/review_patch.md",
+        "reviews/review_contract.md",
+        "reviews/review_cost.md",
+        "outbox/",
+    ] {
+        assert!(names.contains(name), "{name} is missing in {names:?}");
+    }
+    let mut patch = String::new();
+    archive.by_name("artifacts/diff.patch").unwrap().read_to_string(&mut patch).unwrap();
+    assert_eq!(patch, std::fs::read_to_string(run.file("artifacts/diff.patch")).unwrap());
+}
+
+#[test]
+fn a_failed_run_leaves_its_bundle() {
+    let (repo, server) = (small().build(), answering("no"));
+    let desk = Desk::with(&server);
+    desk.start(repo.path()).exits(1);
+    let bundle = desk.runs()[0].join("failure_bundle.zip");
+    let names = names(&zip::ZipArchive::new(std::fs::File::open(bundle).unwrap()).unwrap());
+    for name in ["TRACE.md", "artifacts/verify_report.json", "events.jsonl", "artifacts/PLAN.md", "artifacts/diff.patch"] {
+        assert!(names.contains(name), "{name} is missing in {names:?}");
+    }
+}
+
+#[test]
+fn the_ledger_is_clean_and_a_cut_tail_shows_in_the_commit() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok().json();
+    assert_eq!(new["state"], "new");
+    let early = ledger_files(&desk);
+    desk.run(["run", "advance"]).ok();
+    desk.run(["run", "land", &id_of(&new)]).ok();
+    let directory = repo.path().to_str().unwrap();
+    let clean = desk.run(["ledger", "verify", "--json", "--repo", directory]).ok().json();
+    assert_eq!(clean["schema_version"], "crucible-ledger-verify-v1");
+    assert_eq!(clean["verdict"], "pass");
+    assert_eq!(clean["findings"], serde_json::json!([]));
+
+    // The ledger as it was in the beginning is a whole chain: only the commit knows that it went on.
+    for (path, _) in ledger_files(&desk) {
+        std::fs::remove_file(path).unwrap();
+    }
+    for (path, bytes) in early {
+        std::fs::write(path, bytes).unwrap();
+    }
+    desk.run(["ledger", "verify"]).ok();
+    let cut = desk.run(["ledger", "verify", "--json", "--repo", directory]).exits(1).json();
+    assert_eq!(cut["verdict"], "fail");
+    assert_eq!(cut["findings"][0]["code"], "ledger-tail-cut", "{cut}");
+}
+
+/// The ledger's database with what SQLite keeps beside it.
+fn ledger_files(desk: &Desk) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(desk.data()).unwrap().map(|entry| entry.unwrap().path());
+    let ours = entries.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("ledger.db"));
+    ours.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+}

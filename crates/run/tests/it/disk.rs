@@ -1,0 +1,177 @@
+//! A full disk: an error that says so, everything that was there is whole, and with space the run goes on.
+//!
+//! The disk is a small file system in memory, mounted where only this test sees it (a mount namespace, with a user
+//! namespace of its own where the test is not root). At each event of a run it is filled to the last byte.
+#![expect(clippy::disallowed_methods, reason = "these tests fill a disk from a process of their own")]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crucible_ledger::EventRecord;
+
+use crate::common::{Along, Nothing, Place, Script, Story, Until, files_below};
+
+const PLACE: &str = "DISK_TEST_PLACE";
+const DISK: &str = "DISK_TEST_DISK";
+const PART: &str = "DISK_TEST_PART";
+
+/// How many tests share the events of a run.
+const PARTS: u64 = 2;
+
+/// Fills the disk at the n-th event.
+struct Filler {
+    at: u64,
+    passed: AtomicU64,
+    disk: PathBuf,
+    /// The files below `home` at that moment.
+    seen: Mutex<BTreeMap<PathBuf, Vec<u8>>>,
+    home: PathBuf,
+}
+
+impl Along for Filler {
+    fn event(&self, _: &EventRecord) {
+        if self.passed.fetch_add(1, Ordering::SeqCst) + 1 == self.at {
+            *self.seen.lock().unwrap() = files_below(&self.home);
+            fill(&self.disk);
+        }
+    }
+}
+
+fn fill(disk: &Path) {
+    let mut filler = File::create(disk.join("filler")).unwrap();
+    for size in [1 << 16, 1 << 12, 1] {
+        let block = vec![0; size];
+        while filler.write_all(&block).is_ok() {}
+    }
+}
+
+fn drain(disk: &Path) {
+    std::fs::remove_file(disk.join("filler")).unwrap();
+}
+
+/// One run on a disk that is full from its n-th event on.
+fn full_at(n: u64, place: &Place, disk: &Path, expected: &Story) {
+    place.clear();
+    std::fs::create_dir_all(disk).unwrap();
+    place.furnish();
+    let model = Script::Lands.model();
+    let filler = Arc::new(Filler {
+        at: n,
+        passed: AtomicU64::new(0),
+        disk: disk.to_owned(),
+        seen: Mutex::default(),
+        home: place.home(),
+    });
+    let outcome = place.drive(&model.base_url(), Until::Landed, filler.clone());
+    let error = match outcome {
+        Err(error) => error.to_string(),
+        // After the last event nothing has to be written any more that could fail the run.
+        Ok(state) => format!("no error, the run is {}", state.name()),
+    };
+    println!("full at event {n}: {error}");
+    let is_last = n as usize == expected.steps.len();
+    assert!(error.to_lowercase().contains("no space left") || is_last, "full at event {n}: {error}");
+    for (path, before) in filler.seen.lock().unwrap().iter() {
+        assert_whole(place, path, before);
+    }
+    drain(disk);
+    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    place.assert_ended_like(expected);
+    // An answer that arrived and could not be written down has to be asked for again.
+    let asked = model.requests().len();
+    assert!(
+        (Script::Lands.attempts()..=Script::Lands.attempts() + 1).contains(&asked),
+        "asked {asked} times"
+    );
+}
+
+/// A file of the run is as it was or was replaced as a whole; what is only added to begins as it did.
+fn assert_whole(place: &Place, path: &Path, before: &[u8]) {
+    let name = path.to_string_lossy();
+    let is_database = name.contains("ledger.db");
+    let is_temporary = name.starts_with("tmp/") || name.contains("/.tmp-") || name.ends_with("filler");
+    if is_database || is_temporary {
+        return;
+    }
+    let now = std::fs::read(place.home().join(path)).unwrap();
+    if name.ends_with(".jsonl") {
+        assert!(now.starts_with(before), "{name} was rewritten");
+    } else if name.ends_with(".json") {
+        serde_json::from_slice::<serde_json::Value>(&now).unwrap_or_else(|error| panic!("{name}: {error}"));
+    } else if now != before {
+        assert!(now.len() > 10 && now.ends_with(b"\n") || name.ends_with(".zip"), "{name} is cut");
+    }
+}
+
+/// In a process that has the small disk to itself.
+fn every_event(place: &Place, disk: &Path, part: u64) {
+    place.furnish();
+    let reference = Script::Lands.model();
+    place.drive(&reference.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    let story = place.story();
+    for n in (1..=story.steps.len() as u64).filter(|n| n % PARTS == part) {
+        full_at(n, place, disk, &story);
+    }
+}
+
+/// Starts this binary again, with the named test, below which `disk` is a file system of its own.
+fn with_small_disk(test: &str, disk: &str, part: u64) {
+    if let Some(root) = std::env::var_os(PLACE) {
+        let place = Place::at(root.into());
+        let disk = place.root().join(std::env::var(DISK).unwrap());
+        every_event(&place, &disk, std::env::var(PART).unwrap().parse().unwrap());
+        return;
+    }
+    let room = tempfile::tempdir().unwrap();
+    for directory in ["work", disk] {
+        std::fs::create_dir_all(room.path().join(directory)).unwrap();
+    }
+    let target = room.path().join(disk);
+    let isolated = |flags: &str| -> Output {
+        Command::new("unshare")
+            .args([flags, "sh", "-c", "mount -t tmpfs -o size=8m tmpfs \"$0\" || exit 99; exec \"$@\""])
+            .arg(&target)
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(PLACE, room.path())
+            .env(DISK, disk)
+            .env(PART, part.to_string())
+            .output()
+            .unwrap()
+    };
+    let mut output = isolated("-m");
+    if matches!(output.status.code(), Some(1 | 99))
+        && !String::from_utf8_lossy(&output.stdout).contains("running 1 test")
+    {
+        output = isolated("-rm");
+    }
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "a mount namespace is needed here\n{said}");
+    assert!(said.contains("full at event"), "nothing was tried\n{said}");
+}
+
+#[test]
+fn a_disk_full_at_each_event_part_1() {
+    with_small_disk("disk::a_disk_full_at_each_event_part_1", "home", 0);
+}
+
+#[test]
+fn a_disk_full_at_each_event_part_2() {
+    with_small_disk("disk::a_disk_full_at_each_event_part_2", "home", 1);
+}
+
+#[test]
+fn a_ledger_on_a_full_disk_at_each_event_part_1() {
+    with_small_disk("disk::a_ledger_on_a_full_disk_at_each_event_part_1", "home/ledger", 0);
+}
+
+#[test]
+fn a_ledger_on_a_full_disk_at_each_event_part_2() {
+    with_small_disk("disk::a_ledger_on_a_full_disk_at_each_event_part_2", "home/ledger", 1);
+}

@@ -1,0 +1,105 @@
+//! What a model is asked depends on the goal and the repository, and on nothing else; so a run can be repeated.
+#![expect(clippy::disallowed_methods, reason = "these tests edit a recording and let time pass")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_llm::{CallOutcome, Cassette};
+use crucible_run::{CASSETTE, RunState};
+use crucible_testkit::FakeOpenAi;
+
+use crate::common::{Nothing, Place, Script, Until};
+
+fn ended(place: &Place, script: Script) -> FakeOpenAi {
+    let model = script.model();
+    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    model
+}
+
+fn bodies(model: &FakeOpenAi) -> Vec<String> {
+    model.requests().iter().map(|request| request.body.to_string()).collect()
+}
+
+#[test]
+fn copies_of_a_repository_elsewhere_and_later_ask_the_same_to_the_byte() {
+    let scratch = tempfile::tempdir().unwrap();
+    let far = scratch.path().join("a directory/with another, longer name");
+    std::fs::create_dir_all(&far).unwrap();
+    for script in [Script::Lands, Script::Fails] {
+        let (here, there) = (Place::new(), Place::new_in(&far));
+        let first = bodies(&ended(&here, script));
+        // The next run has another second in its id and in every event.
+        std::thread::sleep(Duration::from_millis(1100));
+        let second = bodies(&ended(&there, script));
+        assert_eq!(first.len(), script.attempts());
+        assert_eq!(first, second);
+        here.story().assert_is(&there.story());
+        for body in first {
+            for (what, of) in [("place", here.root()), ("place", there.root()), ("home", Path::new("/home/"))]
+            {
+                assert!(!body.contains(&of.display().to_string()), "a question names a {what}: {body}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_replay_makes_every_artifact_again_without_model_or_repository() {
+    for (script, end) in [(Script::Lands, RunState::Verified), (Script::Fails, RunState::Failed)] {
+        let place = Place::new();
+        let model = ended(&place, script);
+        let (asked, events, repository) = (model.requests().len(), place.events(), place.repository());
+        let replayed = place.replay().unwrap();
+        assert_eq!(replayed.different, Vec::<String>::new());
+        assert_eq!(replayed.state, end);
+        let compared = |path: &str| replayed.same.iter().any(|same| same == path);
+        for number in 1..=script.attempts() {
+            assert!(compared(&format!("attempts/00{number}/answer.txt")), "attempt {number}");
+            assert!(compared(&format!("attempts/00{number}/outcome.json")), "attempt {number}");
+        }
+        assert!(compared("artifacts/context_pack.json") && compared("artifacts/verify_report.json"));
+        assert_eq!(model.requests().len(), asked);
+        assert_eq!(place.events(), events);
+        assert_eq!(place.repository(), repository);
+    }
+}
+
+#[test]
+fn an_edited_answer_in_the_recording_makes_a_replay_differ() {
+    let place = Place::new();
+    ended(&place, Script::Lands);
+    let path = place.the_run().path(CASSETTE);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let cassette = Cassette::parse(whole.as_bytes()).unwrap();
+    let CallOutcome::Answered(last) = &cassette.calls[3].outcome else { panic!("no answer") };
+    assert!(last.raw_response.contains("sum(items)"));
+
+    let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
+    let answer = lines[4].rfind("sum(items)").unwrap();
+    lines[4].replace_range(answer..answer + "sum(items)".len(), "sum(items) + 0");
+    std::fs::write(&path, format!("{}\n", lines.join("\n"))).unwrap();
+    let replayed = place.replay().unwrap();
+    for path in ["attempts/004/answer.txt", "attempts/004/diff.patch", "artifacts/diff.patch"] {
+        assert!(replayed.different.iter().any(|different| different == path), "{path}: {replayed:?}");
+    }
+    assert!(replayed.same.iter().any(|same| same == "attempts/003/answer.txt"));
+}
+
+#[test]
+fn an_edited_question_or_a_missing_answer_in_the_recording_is_an_error_that_says_so() {
+    let place = Place::new();
+    ended(&place, Script::Lands);
+    let path = place.the_run().path(CASSETTE);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let edited = whole.replacen("You change source code", "You change nothing", 1);
+    assert_ne!(edited, whole);
+    std::fs::write(&path, edited).unwrap();
+    let refused = place.replay().unwrap_err().0;
+    assert!(refused.contains("line 2 of the recording is damaged"), "{refused}");
+
+    let first_three: Vec<&str> = whole.lines().take(4).collect();
+    std::fs::write(&path, format!("{}\n", first_three.join("\n"))).unwrap();
+    let refused = place.replay().unwrap_err().0;
+    assert!(refused.contains("does not hold this request"), "{refused}");
+}
