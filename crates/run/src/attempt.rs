@@ -7,12 +7,14 @@ use crucible_model::{Digest, Finding};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
-use crate::layout::{RunDir, attempt_file};
+use crate::layout::{self, RunDir, attempt_file};
 
 /// The model's words.
 pub(crate) const ANSWER: &str = "answer.txt";
 /// The patch they amount to.
 pub(crate) const PATCH: &str = "diff.patch";
+/// What the patch gate said of it.
+pub(crate) const REVIEW: &str = "review_patch.md";
 /// How the attempt ended.
 pub(crate) const OUTCOME: &str = "outcome.json";
 /// The gates' report.
@@ -48,6 +50,22 @@ pub struct AttemptOutcome {
     pub findings: Vec<Finding>,
     /// The telling lines of what the failing gates printed.
     pub output: String,
+}
+
+/// Makes sure that what lies outside of `attempts/` is still the copy of the verified attempt's files.
+pub(crate) fn check_copies(dir: &RunDir) -> Result<(), RunError> {
+    let last = ended(dir)?.pop();
+    let Some(last) = last.filter(|last| last.end == AttemptEnd::Verified) else {
+        return Ok(());
+    };
+    for (copy, original) in
+        [(layout::PATCH, PATCH), (layout::REVIEW_PATCH, REVIEW), (layout::VERIFY_REPORT, REPORT)]
+    {
+        if dir.read_if_there(copy)? != dir.read_if_there(&attempt_file(last.number, original))? {
+            return Err(RunError::Edited { path: dir.path(copy) });
+        }
+    }
+    Ok(())
 }
 
 /// The attempts of a run that have ended, in their order.

@@ -68,12 +68,11 @@ pub async fn advance(
     world.outside_of(git.top())?;
     let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     let mut engine = Engine { world, dir: dir.clone(), record, git, journal };
-    let state = engine.run(client).await;
-    let reached = progress(dir)?.state();
-    engine.journal.write_trace()?;
-    let record = engine.record.clone();
-    register(&record, reached, engine.journal.ledger(), world)?;
-    state.map(|()| reached)
+    let done = engine.run(client).await;
+    // What stopped the run is the error to tell, not that the disk is too full to tell it.
+    let noted = engine.note_down();
+    done?;
+    noted
 }
 
 struct Engine<'a> {
@@ -86,6 +85,7 @@ struct Engine<'a> {
 
 impl Engine<'_> {
     async fn run(&mut self, client: &ModelClient) -> Result<(), RunError> {
+        self.journal.check_files()?;
         record_beginning(&mut self.journal, &self.record)?;
         self.journal.record_file("crucible", "GUARDRAILS_WRITTEN", "guardrails", layout::GUARDRAILS)?;
         self.journal.record_file("crucible", "DISPATCH_WRITTEN", "dispatch", layout::DISPATCH)?;
@@ -101,6 +101,14 @@ impl Engine<'_> {
         }
         let plan = self.sign(&plan)?;
         self.attempts(client, &analysis, &plan, &pack).await
+    }
+
+    /// Brings what is derived from files and events up to date, and tells the state.
+    fn note_down(&mut self) -> Result<RunState, RunError> {
+        let reached = progress(&self.dir)?.state();
+        self.journal.write_trace()?;
+        register(&self.record, reached, self.journal.ledger(), self.world)?;
+        Ok(reached)
     }
 
     async fn analyse(&mut self) -> Result<Analysis, RunError> {
@@ -257,7 +265,7 @@ impl Engine<'_> {
             let ended = self.ended()?;
             let last = ended.last();
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
-                return Ok(());
+                return attempt::check_copies(&self.dir);
             }
             if let Some(failure) = give_up(&ended, self.record.settings.max_iterations) {
                 return self.fail(&failure);
@@ -370,7 +378,7 @@ impl Engine<'_> {
         }
         let review =
             Review::from_verdict("patch gate", outcome.patch.unwrap_or(outcome.answer), &judged.verdict);
-        self.dir.write(&attempt_file(number, "review_patch.md"), review.render().as_bytes())?;
+        self.dir.write(&attempt_file(number, attempt::REVIEW), review.render().as_bytes())?;
         self.dir.write(layout::REVIEW_PATCH, review.render().as_bytes())?;
         for finding in judged.verdict.errors() {
             self.journal
@@ -378,7 +386,7 @@ impl Engine<'_> {
                 .note(&format!("  refused: {} {}: {}", finding.code, finding.subject, finding.hint));
         }
         if let (Some(change), true) = (&judged.change, judged.verdict.passes()) {
-            let path = attempt_file(number, "review_patch.md");
+            let path = attempt_file(number, attempt::REVIEW);
             self.journal.record_file("patch gate", "PATCH_ACCEPTED", &key("accepted"), &path)?;
             self.verify(number, plan, change, &mut outcome).await?;
         }

@@ -13,5 +13,7 @@ mod answers;
 mod gates;
 mod happy_path;
 mod landing;
+mod providers;
 mod repositories;
+mod secrets;
 mod support;

@@ -98,15 +98,15 @@ fn user(
         }
         prompt = prompt.ours("\nAnswer again in another way that avoids this.\n");
     }
-    // What is wanted comes last: small models follow what they read last.
-    prompt = prompt.ours("\nGoal: ").operator(&plan.goal).ours("\nEditable: ");
+    // What is wanted comes last, with the names of the files: small models follow what they read last.
+    prompt = prompt.ours("\nGoal: ").operator(&plan.goal).ours("\n\nAnswer ");
+    prompt = match format {
+        EditFormat::WholeFile => prompt.ours("with the complete new content, every function included, of:\n"),
+        EditFormat::SearchReplace => prompt.ours("with blocks that change:\n"),
+        EditFormat::UnifiedDiff => prompt.ours("with one diff that changes:\n"),
+    };
     for scope in &plan.scope_allow {
-        prompt = prompt.operator(&scope.to_string().escape_debug().to_string()).ours(" ");
+        prompt = prompt.ours("FILE: ").operator(&scope.to_string().escape_debug().to_string()).ours("\n");
     }
-    match format {
-        EditFormat::WholeFile => prompt.ours("\nAnswer with the complete changed file.\n"),
-        EditFormat::SearchReplace => prompt.ours("\nAnswer with the blocks only.\n"),
-        EditFormat::UnifiedDiff => prompt.ours("\nAnswer with the diff only.\n"),
-    }
-    .build()
+    prompt.build()
 }

@@ -20,8 +20,8 @@ use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_ledger::{Anchor, EventRecord, Ledger};
 use crucible_llm::{
-    BudgetLimits, CallBudget, Cassette, CassetteHeader, CassetteSource, CassetteWriter, ClientOptions,
-    Context, ModelClient, Price, ProviderSettings, Recording, RetryPolicy, Reuse, construct,
+    BudgetLimits, CallBudget, Cassette, CassetteError, CassetteHeader, CassetteSource, CassetteWriter,
+    ClientOptions, Context, ModelClient, Price, ProviderSettings, Recording, RetryPolicy, Reuse, construct,
 };
 use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
 use crucible_run::{
@@ -84,16 +84,11 @@ impl Along for Nothing {}
 /// Counts what happens.
 #[derive(Default)]
 pub(crate) struct Counted {
-    pub(crate) events: AtomicU64,
     pub(crate) workings: AtomicU64,
     pub(crate) instants: AtomicU64,
 }
 
 impl Along for Counted {
-    fn event(&self, _: &EventRecord) {
-        self.events.fetch_add(1, Ordering::Relaxed);
-    }
-
     fn working(&self, _: &str) {
         self.workings.fetch_add(1, Ordering::Relaxed);
     }
@@ -131,9 +126,7 @@ impl Clock for Watching {
 impl Place {
     /// A new place, in memory where the system offers that: what is tested here is not the speed of a disk.
     pub(crate) fn new() -> Self {
-        let memory = Path::new("/dev/shm");
-        let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        Self::new_in(&parent)
+        Self::new_in(&memory())
     }
 
     /// A new place in this directory.
@@ -175,18 +168,9 @@ impl Place {
         copy_all(kept.path(), &self.root);
     }
 
-    /// Removes all that lies here; the directory itself stays, and so does a file system that is mounted on `home`.
+    /// Removes all that lies here; a directory that something is mounted on is emptied and stays.
     pub(crate) fn clear(&self) {
-        for directory in [self.root.join("work"), self.home()] {
-            for entry in std::fs::read_dir(directory).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    std::fs::remove_dir_all(path).unwrap();
-                } else {
-                    std::fs::remove_file(path).unwrap();
-                }
-            }
-        }
+        empty(&self.root);
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -258,7 +242,7 @@ impl Place {
             if until == Until::Created {
                 return Ok(RunState::New);
             }
-            let client = client(&dir, base_url, &env, &sandbox);
+            let client = client(&dir, base_url, &env, &sandbox)?;
             let state = advance(&world, &dir, &client, &mut ledger, &mut witness).await?;
             if until == Until::Landed && state == RunState::Verified {
                 land(&world, &dir, &mut ledger, &mut witness).await?;
@@ -576,7 +560,12 @@ fn client_options(recording: Recording) -> ClientOptions {
 }
 
 /// The client of a run, as the program makes it: what was answered and recorded is not asked again.
-fn client(dir: &RunDir, base_url: &str, env: &Environment, sandbox: &Arc<Sandbox>) -> ModelClient {
+fn client(
+    dir: &RunDir,
+    base_url: &str,
+    env: &Environment,
+    sandbox: &Arc<Sandbox>,
+) -> Result<ModelClient, RunError> {
     let settings = ProviderSettings {
         base_url: Some(base_url.to_owned()),
         model: Some("fake-model".to_owned()),
@@ -584,13 +573,22 @@ fn client(dir: &RunDir, base_url: &str, env: &Environment, sandbox: &Arc<Sandbox
     };
     let backend = construct("gateway", &settings, &context(env, sandbox)).unwrap();
     let header = CassetteHeader::new("gateway", "fake-model", backend.capabilities());
-    let reuse = Reuse::After(usage(dir).unwrap().answered);
-    let writer = CassetteWriter::open(&dir.path(CASSETTE), &header, reuse).unwrap();
-    ModelClient::new(backend, client_options(Recording::To(Arc::new(writer))))
+    let reuse = Reuse::After(usage(dir)?.answered);
+    match CassetteWriter::open(&dir.path(CASSETTE), &header, reuse) {
+        Ok(writer) => Ok(ModelClient::new(backend, client_options(Recording::To(Arc::new(writer))))),
+        Err(CassetteError::File(error)) => Err(error.into()),
+        Err(error) => panic!("the recording cannot be used: {error}"),
+    }
 }
 
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// A directory in memory where the system has one, and the usual temporary one elsewhere.
+pub(crate) fn memory() -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
 /// Every regular file below a directory, with its bytes.
@@ -609,6 +607,18 @@ pub(crate) fn files_below(root: &Path) -> Files {
         }
     }
     files
+}
+
+fn empty(directory: &Path) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            empty(&path);
+            let _something_is_mounted_here = std::fs::remove_dir(path);
+        } else {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
 }
 
 pub(crate) fn copy_all(from: &Path, to: &Path) {

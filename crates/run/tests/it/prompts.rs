@@ -76,7 +76,7 @@ fn an_edited_answer_in_the_recording_makes_a_replay_differ() {
     assert!(last.raw_response.contains("sum(items)"));
 
     let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
-    let answer = lines[4].rfind("sum(items)").unwrap();
+    let answer = lines[4].find("sum(items)").unwrap();
     lines[4].replace_range(answer..answer + "sum(items)".len(), "sum(items) + 0");
     std::fs::write(&path, format!("{}\n", lines.join("\n"))).unwrap();
     let replayed = place.replay().unwrap();

@@ -126,7 +126,8 @@ fn no_recorded_file_can_be_edited_without_notice() {
     let with_digest = place.events().into_iter().filter(|event| event.body.get("digest").is_some());
     let mut recorded: Vec<String> = with_digest.map(|event| event.path.unwrap()).collect();
     recorded.retain(|path| path != "failure_bundle.zip");
-    recorded.extend(["artifacts/diff.patch", "artifacts/verify_report.json"].map(str::to_owned));
+    let copies = ["artifacts/diff.patch", "artifacts/verify_report.json", "reviews/review_patch.md"];
+    recorded.extend(copies.map(str::to_owned));
     for needed in ["run.json", "artifacts/PLAN.md", "artifacts/context_pack.json"] {
         assert!(recorded.iter().any(|path| path == needed), "{needed} is not recorded");
     }

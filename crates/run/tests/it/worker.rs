@@ -17,18 +17,18 @@ const PLACE: &str = "RUN_TEST_PLACE";
 const MODEL: &str = "RUN_TEST_MODEL";
 const KILL: &str = "RUN_TEST_KILL";
 
-/// Where a worker ends itself with SIGKILL: at the n-th of these, counted from 1.
+/// Where a worker ends itself with SIGKILL; points are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kill {
     /// Nowhere.
     Never,
-    /// When an event has been recorded.
+    /// When the n-th event of the ledger has been recorded.
     Event(u64),
     /// When an event has been recorded that was not there when the worker began.
     NewEvent,
-    /// When a long step begins.
+    /// When the n-th long step begins.
     Working(u64),
-    /// When the clock is read: among others, with an artifact written and its event not yet appended.
+    /// When the clock is read for the n-th time: among others, with an artifact written and its event not yet appended.
     Instant(u64),
 }
 
@@ -61,7 +61,6 @@ struct Killer {
     kill: Kill,
     /// The last event that was there when the worker began.
     last: u64,
-    events: AtomicU64,
     workings: AtomicU64,
     instants: AtomicU64,
 }
@@ -85,7 +84,9 @@ impl Along for Killer {
         if self.kill == Kill::NewEvent && event.seq > self.last {
             end_here();
         }
-        self.pass(&self.events, Kill::Event);
+        if self.kill == Kill::Event(event.seq) {
+            end_here();
+        }
     }
 
     fn working(&self, _: &str) {
@@ -125,7 +126,6 @@ fn a_worker_left_alone_carries_a_run_to_its_landing() {
         let killer = Killer {
             kill: Kill::read(&std::env::var(KILL).unwrap()),
             last: place.ledger().head().unwrap().seq,
-            events: AtomicU64::new(0),
             workings: AtomicU64::new(0),
             instants: AtomicU64::new(0),
         };

@@ -124,7 +124,7 @@ impl Options {
         let mut flags = Vec::new();
         let mut add = |key, value: Option<String>| flags.extend(value.map(|value| (key, value)));
         add("llm.provider", self.provider.clone());
-        add("run.settings.max_iterations", self.max_iterations.map(|number| number.to_string()));
+        add("run.max_iterations", self.max_iterations.map(|number| number.to_string()));
         add("sandbox.strength", self.sandbox.clone());
         add("llm.replay.cassette", self.cassette.as_ref().map(|path| path.display().to_string()));
         flags
@@ -186,11 +186,11 @@ fn run_options(
 }
 
 fn edit_format(config: &Config) -> Result<Option<EditFormat>, CommandError> {
-    let Some(name) = config.text("run.settings.edit_format") else {
+    let Some(name) = config.text("run.edit_format") else {
         return Ok(None);
     };
     serde_json::from_value(name.into()).map(Some).map_err(|_| {
-        CommandError::usage(format!("run.settings.edit_format is {name:?}"))
+        CommandError::usage(format!("run.edit_format is {name:?}"))
             .hint("It takes whole-file, search-replace or unified-diff.")
     })
 }
