@@ -105,7 +105,7 @@ impl App {
 
     /// A path from the command line, made absolute.
     pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
-        self.env.working_directory().join(path)
+        self.env.working_directory().join(path).components().collect()
     }
 
     /// Runs `work` to its end, or until the user interrupts: then it is dropped where it stands, its processes end

@@ -209,12 +209,15 @@ impl From<RunError> for CommandError {
             | RunError::RunInsideRepository { .. }
             | RunError::DirtyRepository { .. }
             | RunError::NoGates
+            | RunError::GateUnusable { .. }
             | RunError::NoSuchRun { .. } => ExitStatus::Usage,
             RunError::SecretInGoal { .. } => ExitStatus::SecretDetected,
             RunError::Malformed { .. } => ExitStatus::Schema,
             RunError::Canonical(_)
             | RunError::Bundle(_)
             | RunError::Edited { .. }
+            | RunError::RepositoryChanged { .. }
+            | RunError::LedgerBroken { .. }
             | RunError::NotVerified { .. }
             | RunError::PinnedClock => ExitStatus::Refused,
         };

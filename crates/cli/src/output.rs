@@ -74,9 +74,9 @@ impl Output {
             self.remark(&body.to_string());
             return;
         }
-        self.remark(&format!("{} {}", self.paint("31;1", "error:"), error.message));
+        self.remark(&format!("{} {}", self.paint("31;1", "error:"), escaped(&error.message)));
         for hint in &error.hints {
-            self.remark(&format!("  {} {hint}", self.paint("36", "hint:")));
+            self.remark(&format!("  {} {}", self.paint("36", "hint:"), escaped(hint)));
         }
     }
 

@@ -33,6 +33,19 @@ const VARIABLES: [(&str, &str); 3] = [
 const NOT_FOR_PROJECTS: [&str; 5] =
     ["paths.runs_root", "sandbox.strength", "llm.claude-cli.binary", "llm.*.api_key_env", "llm.*.base_url"];
 
+/// Limits that a project's file may tighten and not loosen: what they cap is the user's money and machine. Zero stands
+/// for "no limit" where a key allows it.
+const ONLY_LOWER: [&str; 8] = [
+    "llm.budget.calls",
+    "llm.budget.tokens",
+    "llm.*.max_tokens",
+    "run.max_iterations",
+    "run.max_files",
+    "run.max_total_bytes",
+    "patch.max_files",
+    "patch.max_added_lines",
+];
+
 /// Where an effective value comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind", content = "name")]
@@ -244,7 +257,7 @@ impl Config {
             .map_err(|_| ConfigError::Syntax { origin: origin.clone(), message: "it is not UTF-8".into() })?;
         for (key, value) in flatten(parse(&origin, &text)?) {
             if let Some(user_file) = as_project_of
-                && is_not_for_projects(&key, &value)
+                && (is_not_for_projects(&key, &value) || self.loosens(&key, &value))
             {
                 let variable = variable_of(&key);
                 return Err(ConfigError::NotForProjects {
@@ -257,6 +270,18 @@ impl Config {
             self.set(&key, value, SettingSource::File(path.to_owned()), &origin)?;
         }
         Ok(())
+    }
+
+    /// Whether a value is larger than the limit that holds without it.
+    fn loosens(&self, key: &str, value: &Value) -> bool {
+        let listed = ONLY_LOWER.iter().any(|pattern| *pattern == key || matches_template(pattern, key));
+        let limit = |value: &Value| match value.as_integer() {
+            Some(0) if key == "llm.budget.tokens" => i64::MAX,
+            Some(number) => number,
+            None => i64::MIN,
+        };
+        let now = self.settings.get(key).map(|setting| limit(&setting.value));
+        listed && now.is_some_and(|now| limit(value) > now)
     }
 
     fn read_environment(&mut self, env: &Environment) -> Result<(), ConfigError> {
@@ -515,6 +540,15 @@ mod tests {
         }
         let fine = load("[llm.gateway]\nbase_url = \"http://localhost:9000/v1\"", &[], &[]).unwrap();
         assert_eq!(fine.text("llm.gateway.base_url"), Some("http://localhost:9000/v1"));
+    }
+
+    #[test]
+    fn a_projects_file_lowers_limits_and_never_raises_them() {
+        assert_eq!(load("[run]\nmax_iterations = 2", &[], &[]).unwrap().number("run.max_iterations"), 2);
+        let raised = load("[run]\nmax_iterations = 5000", &[], &[]);
+        assert!(matches!(raised, Err(ConfigError::NotForProjects { .. })));
+        let own = [("CRUCIBLE_RUN_MAX_ITERATIONS", "9")];
+        assert_eq!(load("", &own, &[]).unwrap().number("run.max_iterations"), 9);
     }
 
     #[test]

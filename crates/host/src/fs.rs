@@ -147,7 +147,29 @@ pub fn remove_file(path: &Path) -> Result<(), FsError> {
 /// Fails when something below cannot be removed.
 #[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
 pub fn remove_dir_all(path: &Path) -> Result<(), FsError> {
-    ignore_missing(std::fs::remove_dir_all(path)).map_err(|source| FsError::io("remove", path, source))
+    let first = ignore_missing(std::fs::remove_dir_all(path));
+    if matches!(&first, Err(error) if error.kind() == io::ErrorKind::PermissionDenied) {
+        // A program may have taken our right to enter its directories; they are ours, so we take it back.
+        open_up(path);
+        return ignore_missing(std::fs::remove_dir_all(path))
+            .map_err(|source| FsError::io("remove", path, source));
+    }
+    first.map_err(|source| FsError::io("remove", path, source))
+}
+
+/// Lets us into every directory below `root`, links not followed. What cannot be changed stays as it is.
+fn open_up(root: &Path) {
+    let mut open = vec![root.to_owned()];
+    while let Some(dir) = open.pop() {
+        let Ok(meta) = dir.symlink_metadata() else { continue };
+        if !meta.is_dir() {
+            continue;
+        }
+        let _stays_closed =
+            std::fs::set_permissions(&dir, Permissions::from_mode(meta.permissions().mode() | 0o700));
+        let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        open.extend(entries.map(|entry| entry.path()));
+    }
 }
 
 /// Moves a file or directory within one file system, and flushes the directory it came to.
@@ -226,6 +248,20 @@ mod tests {
         let error = read_up_to(endless, ByteLimit(1000)).unwrap_err();
         assert!(matches!(error, FsError::TooLarge { limit: 1000, .. }));
         assert_eq!(read_prefix(endless, ByteLimit(10)).unwrap().bytes, [0; 10]);
+    }
+
+    #[test]
+    fn a_tree_that_was_closed_to_us_is_removed_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("a/b");
+        create_dir_all(&inner).unwrap();
+        write_atomic(&inner.join("c"), b"").unwrap();
+        set_mode(&inner, 0).unwrap();
+        set_mode(&dir.path().join("a"), 0).unwrap();
+        open_up(&dir.path().join("a"));
+        assert_eq!(inner.metadata().unwrap().permissions().mode() & 0o700, 0o700);
+        remove_dir_all(&dir.path().join("a")).unwrap();
+        assert!(!dir.path().join("a").exists());
     }
 
     #[test]

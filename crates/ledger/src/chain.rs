@@ -29,6 +29,12 @@ macro_rules! select_events {
     };
 }
 
+/// An event stands in one of two indexes, by whether it has a key: each half finds its own.
+const EVENTS_OF_RUN: &str = concat!(
+    select_events!("WHERE run_id = ?1 AND key IS NULL UNION ALL "),
+    select_events!("WHERE run_id = ?1 AND key IS NOT NULL ORDER BY seq")
+);
+
 impl Ledger {
     /// Appends one event and returns it as it stands in the chain. It is on the disk when this returns.
     ///
@@ -100,7 +106,7 @@ impl Ledger {
             match run {
                 Some(run) => self
                     .connection
-                    .prepare_cached(select_events!("WHERE run_id = ?1 ORDER BY seq"))?
+                    .prepare_cached(EVENTS_OF_RUN)?
                     .query_map([run.as_str()], RawEvent::read)?
                     .collect(),
                 None => self
@@ -184,4 +190,43 @@ fn accept_existing(new: NewEvent, existing: RawEvent) -> Result<EventRecord, Led
         return existing.parse();
     }
     Err(LedgerError::KeyTaken { run: new.run, key: new.key.unwrap_or_default(), existing: existing.event })
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_model::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_events_of_a_run_are_found_without_reading_those_of_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
+        let ts: Timestamp = "2026-01-31T09:30:00Z".parse().unwrap();
+        let (mine, other): (RunId, RunId) = ("mine".parse().unwrap(), "other".parse().unwrap());
+        // Keys out of order: what comes back is in the order of the chain all the same.
+        for (run, key) in [
+            (&mine, Some("z")),
+            (&other, Some("z")),
+            (&mine, None),
+            (&mine, Some("a")),
+            (&other, None),
+            (&mine, None),
+        ] {
+            let event = NewEvent::new(run.clone(), ts, "chair", "step", json!({}));
+            ledger.append(NewEvent { key: key.map(str::to_owned), ..event }).unwrap();
+        }
+        let found = ledger.events(Some(&mine)).unwrap();
+        let found: Vec<_> = found.iter().map(|event| (event.seq, event.key.as_deref())).collect();
+        assert_eq!(found, [(1, Some("z")), (3, None), (4, Some("a")), (6, None)]);
+
+        let mut plan = ledger.connection.prepare(&format!("EXPLAIN QUERY PLAN {EVENTS_OF_RUN}")).unwrap();
+        let steps: Vec<String> =
+            plan.query_map(["mine"], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+        assert!(steps.iter().all(|step| !step.starts_with("SCAN")), "{steps:?}");
+        for index in ["events_without_key", "events_once_per_key"] {
+            assert!(steps.iter().any(|step| step.contains(index)), "{steps:?}");
+        }
+    }
 }

@@ -27,6 +27,7 @@ pub struct Ledger {
 const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("../migrations/0001_chain.sql")),
     M::up(include_str!("../migrations/0002_runs_and_calls.sql")),
+    M::up(include_str!("../migrations/0003_one_index_per_event.sql")),
 ];
 
 /// The `application_id` in the header of the file: "CRUC".

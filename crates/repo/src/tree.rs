@@ -17,7 +17,7 @@ use crate::git::objects::split_at;
 use crate::git::{Call, Flush, Git, Output, as_path};
 use crate::oid::Oid;
 
-/// How much the touched files may hold together, before and after.
+/// How much the touched files may hold together afterwards.
 const MAX_TOUCHED: ByteLimit = ByteLimit(256 << 20);
 
 /// What happened to one path between two trees.
@@ -59,33 +59,17 @@ pub struct ProducedTree {
     pub tree: Oid,
     /// Every path that differs, sorted as git sorts.
     pub changes: Vec<TreeChange>,
-    /// The contents of the changed paths before, by object name.
-    pub before: BTreeMap<Oid, Vec<u8>>,
     /// The contents of the changed paths afterwards, by object name.
     pub after: BTreeMap<Oid, Vec<u8>>,
 }
 
 impl ProducedTree {
-    /// The contents of the changed files before, by path. Submodules and paths that are no [`RepoPath`] have no entry.
-    #[must_use]
-    pub fn files_before(&self) -> BTreeMap<RepoPath, Vec<u8>> {
-        self.files(&self.before, |change| change.old_oid.as_ref())
-    }
-
-    /// The contents of the changed files afterwards, by path; as above.
+    /// The contents of the changed files afterwards, by path. Submodules and paths that are no [`RepoPath`] have no entry.
     #[must_use]
     pub fn files_after(&self) -> BTreeMap<RepoPath, Vec<u8>> {
-        self.files(&self.after, |change| change.new_oid.as_ref())
-    }
-
-    fn files<'a>(
-        &'a self,
-        contents: &BTreeMap<Oid, Vec<u8>>,
-        side: impl Fn(&'a TreeChange) -> Option<&'a Oid>,
-    ) -> BTreeMap<RepoPath, Vec<u8>> {
-        let file = |change: &'a TreeChange| {
+        let file = |change: &TreeChange| {
             let path = RepoPath::from_bytes(change.path.as_os_str().as_bytes()).ok()?;
-            Some((path, contents.get(side(change)?)?.clone()))
+            Some((path, self.after.get(change.new_oid.as_ref()?)?.clone()))
         };
         self.changes.iter().filter_map(file).collect()
     }
@@ -101,17 +85,10 @@ impl Git {
         let aside = Aside::new(self)?;
         let tree = self.apply_to_index(base, patch, &aside.env, Flush::No).await?;
         let changes = self.tree_changes(base, &tree, &aside.env).await?;
-        let blobs = |side: fn(&TreeChange) -> (Option<FileMode>, &Option<Oid>)| -> Vec<Oid> {
-            let is_file = |(mode, oid): (Option<FileMode>, &Option<Oid>)| {
-                oid.clone().filter(|_| mode != Some(FileMode::Gitlink))
-            };
-            changes.iter().map(side).filter_map(is_file).collect()
-        };
-        let old = blobs(|change| (change.old_mode, &change.old_oid));
-        let new = blobs(|change| (change.new_mode, &change.new_oid));
-        let before = self.blobs(&old, MAX_TOUCHED, &aside.env).await?;
-        let after = self.blobs(&new, MAX_TOUCHED, &aside.env).await?;
-        Ok(ProducedTree { base: base.clone(), tree, changes, before, after })
+        let files = changes.iter().filter(|change| change.new_mode != Some(FileMode::Gitlink));
+        let contents: Vec<Oid> = files.filter_map(|change| change.new_oid.clone()).collect();
+        let after = self.blobs(&contents, MAX_TOUCHED, &aside.env).await?;
+        Ok(ProducedTree { base: base.clone(), tree, changes, after })
     }
 
     /// Fills the index that `env` names from `base`, applies the patch to it and writes its tree.

@@ -12,7 +12,9 @@ use std::time::Duration;
 use crucible_host::fs::temp_dir_in;
 use crucible_host::lock::Lock;
 use crucible_ledger::Ledger;
-use crucible_llm::{LlmInvocation, ModelClient};
+use crucible_llm::{
+    CallError, CallOutcome, Cassette, LlmInvocation, ModelClient, RecordedCall, RecordedRequest,
+};
 use crucible_model::{Code, Digest, Finding, RepoPath, Untrusted};
 use crucible_pack::{ContextPack, FileRequest, Mandatory};
 use crucible_patch::FileMode;
@@ -38,10 +40,11 @@ use crate::role::{chair, patchmaker, reviewers};
 use crate::start::{record_beginning, register};
 use crate::state::RunState;
 use crate::status::progress;
-use crate::trial::{self, Trial};
+use crate::trial::{self, Trial, require_base};
 use crate::world::World;
 
 const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
+const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
 const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
 const ANSWER_CUT: Code = Code::new("run-answer-cut");
 const SECRET_IN_ANSWER: Code = Code::new("run-secret-in-answer");
@@ -63,7 +66,7 @@ pub async fn advance(
     witness: &mut dyn Witness,
 ) -> Result<RunState, RunError> {
     let _lock = Lock::acquire(&dir.lock(), "advancing the run")?;
-    let record: RunRecord = dir.read_json(layout::RUN)?;
+    let record = dir.record()?;
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     world.outside_of(git.top())?;
     let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
@@ -112,11 +115,14 @@ impl Engine<'_> {
     }
 
     async fn analyse(&mut self) -> Result<Analysis, RunError> {
-        if !self.dir.has(layout::ANALYSIS) {
+        if !self.is_made("analysis", layout::ANALYSIS) {
             let tracked = self.git.tracked_files().await?;
             let what = format!("running {} gates before any change", self.record.settings.gates.len());
             self.journal.witness().working("verifier", &what);
             let trial = self.trial(None).await?;
+            if let Some((gate, message)) = trial.unusable() {
+                return Err(RunError::GateUnusable { gate, message });
+            }
             let analysis = Analysis {
                 schema_version: "crucible-analysis-v1".to_owned(),
                 base_commit: self.record.base_commit.clone(),
@@ -133,7 +139,7 @@ impl Engine<'_> {
     }
 
     async fn gather(&mut self, analysis: &Analysis) -> Result<(FileRequest, ContextPack), RunError> {
-        if !self.dir.has(layout::FILE_REQUEST) {
+        if !self.is_made("file-request", layout::FILE_REQUEST) {
             let tracked: Vec<(RepoPath, u64)> = self
                 .git
                 .tracked_files()
@@ -155,11 +161,12 @@ impl Engine<'_> {
             layout::FILE_REQUEST,
         )?;
         let request: FileRequest = self.dir.read_json(layout::FILE_REQUEST)?;
-        if !self.dir.has(layout::CONTEXT_PACK) {
+        if !self.is_made("context-pack", layout::CONTEXT_PACK) {
             self.journal.witness().working(RunRole::Librarian.name(), "packing what the model may see");
             let mandatory = self.mandatory()?;
             let tree = WorkTree::new(self.record.repo.clone());
             let pack = crucible_pack::build(&request, &mandatory, &self.record.repo_slug, &tree)?;
+            require_base(&self.git, &self.record).await?;
             self.dir.write(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
         }
         self.journal.record_file(
@@ -187,8 +194,13 @@ impl Engine<'_> {
     }
 
     fn draft(&mut self, request: &FileRequest, pack: &ContextPack) -> Result<Plan, RunError> {
-        if !self.dir.has(layout::PLAN_DRAFT) {
+        if !self.is_made("plan-draft", layout::PLAN_DRAFT) {
             let plan = chair::draft(&self.record, pack, request);
+            if Plan::parse(&plan.render()).as_ref() != Ok(&plan) {
+                return Err(self
+                    .dir
+                    .malformed(layout::PLAN_DRAFT, "a path in it cannot be written as a plan's line"));
+            }
             self.dir.write(layout::REASONS, chair::reasons(&self.record.goal).as_bytes())?;
             self.dir.write(layout::EXPECTED_RESULTS, chair::expected_results().as_bytes())?;
             self.dir.write(layout::PLAN_DRAFT, plan.render().as_bytes())?;
@@ -205,6 +217,12 @@ impl Engine<'_> {
         })
     }
 
+    /// Whether a step's file is there and recorded. A file that nobody recorded was cut off, or put there by somebody else:
+    /// it is made again, never believed.
+    fn is_made(&self, key: &str, path: &str) -> bool {
+        self.journal.has(key) && self.dir.has(path)
+    }
+
     /// Both local reviewers speak; tells whether both approve.
     fn review(&mut self, plan: &Plan, pack: &ContextPack) -> Result<bool, RunError> {
         let subject = Digest::of(&self.dir.read(layout::PLAN_DRAFT)?);
@@ -219,7 +237,7 @@ impl Engine<'_> {
             (RunRole::CostController, layout::REVIEW_COST, cost, "COST_REVIEWED"),
         ] {
             let review = Review::from_verdict(role.name(), subject, &verdict);
-            if !self.dir.has(path) {
+            if !self.is_made(event, path) {
                 self.dir.write(path, review.render().as_bytes())?;
             }
             self.journal.record_file(role.name(), event, event, path)?;
@@ -231,13 +249,13 @@ impl Engine<'_> {
     fn sign(&mut self, draft: &Plan) -> Result<Plan, RunError> {
         let plan = Plan { status: PlanStatus::Signed, ..draft.clone() };
         let text = plan.render();
-        if !self.dir.has(layout::PLAN) {
+        if !self.is_made("plan", layout::PLAN) {
             self.dir.write(layout::PLAN, text.as_bytes())?;
         }
         if self.dir.read(layout::PLAN)? != text.as_bytes() {
             return Err(RunError::Edited { path: self.dir.path(layout::PLAN) });
         }
-        if !self.dir.has(layout::SIGNATURE) {
+        if !self.is_made("signature", layout::SIGNATURE) {
             let mut reviews = BTreeMap::new();
             for path in [layout::REVIEW_CONTRACT, layout::REVIEW_COST] {
                 reviews.insert(path.to_owned(), Digest::of(&self.dir.read(path)?));
@@ -301,21 +319,6 @@ impl Engine<'_> {
         analysis: &Analysis,
         brief: Option<&Brief>,
     ) -> Result<Answer, RunError> {
-        let key = format!("attempt-{number}-asked");
-        let body = serde_json::json!({ "attempt": number, "provider": self.record.settings.provider, "model": self.record.settings.model });
-        self.journal.record(Entry {
-            role: role.name(),
-            event: "MODEL_ASKED",
-            key,
-            path: layout::CASSETTE,
-            body,
-        })?;
-        let what = format!(
-            "attempt {number} of {}: {} is writing",
-            self.record.settings.max_iterations,
-            client.speaker().model
-        );
-        self.journal.witness().working(role.name(), &what);
         let invocation = LlmInvocation {
             spec_id: self.record.run_id.to_string(),
             phase_id: role.name().to_owned(),
@@ -330,6 +333,13 @@ impl Engine<'_> {
             ),
             metadata: parameters(&self.record.settings.parameters, number),
         };
+        self.record_question(client, number, role, &invocation)?;
+        let what = format!(
+            "attempt {number} of {}: {} is writing",
+            self.record.settings.max_iterations,
+            client.speaker().model
+        );
+        self.journal.witness().working(role.name(), &what);
         let result = client.call(invocation).await?;
         let answer = result.whole_answer();
         let text = result.answer();
@@ -338,6 +348,47 @@ impl Engine<'_> {
             Ok(answer) => Answer::Whole(answer),
             Err(cut) => Answer::Cut(text, cut.to_string()),
         })
+    }
+
+    /// Records that the model is asked, before it is. A question whose answer was not recorded was cut off; putting it
+    /// once more is another call, and is recorded as one, so that no budget is overdrawn by going on again and again.
+    fn record_question(
+        &mut self,
+        client: &ModelClient,
+        number: u64,
+        role: RunRole,
+        invocation: &LlmInvocation,
+    ) -> Result<(), RunError> {
+        let first = format!("attempt-{number}-asked");
+        let mut key = first.clone();
+        if self.journal.has(&first) && !self.is_answered(client, invocation)? {
+            let mut times = 2;
+            while self.journal.has(&key) {
+                key = format!("{first}-{times}");
+                times += 1;
+            }
+        }
+        let settings = &self.record.settings;
+        let body =
+            serde_json::json!({ "attempt": number, "provider": settings.provider, "model": settings.model });
+        let path = layout::CASSETTE;
+        self.journal.record(Entry { role: role.name(), event: "MODEL_ASKED", key, path, body }).map(drop)
+    }
+
+    /// Whether the run's own recording holds the answer, so that the client will not ask.
+    fn is_answered(&self, client: &ModelClient, invocation: &LlmInvocation) -> Result<bool, RunError> {
+        let Some(bytes) = self.dir.read_if_there(layout::CASSETTE)? else {
+            return Ok(false);
+        };
+        let mut request = RecordedRequest::of(invocation);
+        if request.model.is_empty() {
+            client.default_model().clone_into(&mut request.model);
+        }
+        let key = request.key()?;
+        let cassette = Cassette::parse(&bytes).map_err(CallError::from)?;
+        let answers =
+            |call: &RecordedCall| call.key == key && matches!(call.outcome, CallOutcome::Answered(_));
+        Ok(cassette.calls.iter().any(answers))
     }
 
     /// Judges an answer and, where it is let through, tries it behind the gates.
@@ -413,6 +464,12 @@ impl Engine<'_> {
         self.journal.record(entry)?;
         self.journal.witness().working("verifier", "running the gates on the patched copy");
         let trial = self.trial(Some(change)).await?;
+        let analysis: Analysis = self.dir.read_json(layout::ANALYSIS)?;
+        if analysis.baseline.iter().all(|gate| gate.passed) {
+            let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
+            outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
+            self.journal.witness().note(&format!("  warning: {hint}"));
+        }
         let report = trial.report(&self.record, plan, number, outcome, &self.dir)?;
         self.dir.write(layout::STDOUT_LOG, &trial.stdout)?;
         self.dir.write(layout::STDERR_LOG, &trial.stderr)?;
@@ -528,7 +585,8 @@ fn parameters(base: &BTreeMap<String, Value>, number: u64) -> BTreeMap<String, V
     parameters.insert("seed".to_owned(), number.into());
     if let Some(temperature) = base.get("temperature").and_then(Value::as_f64) {
         let warmer = (temperature * 100.0).round() as u64 + 25 * number.saturating_sub(1);
-        parameters.insert("temperature".to_owned(), (warmer.min(100) as f64 / 100.0).into());
+        let warmest = ((temperature * 100.0).round() as u64).max(100);
+        parameters.insert("temperature".to_owned(), (warmer.min(warmest) as f64 / 100.0).into());
     }
     parameters
 }
@@ -537,11 +595,8 @@ fn parameters(base: &BTreeMap<String, Value>, number: u64) -> BTreeMap<String, V
 fn give_up(ended: &[AttemptOutcome], max_iterations: u64) -> Option<Finding> {
     let last = ended.last()?;
     let subject = format!("attempt {}", last.number);
-    let same = |earlier: &AttemptOutcome| match (earlier.patch, last.patch) {
-        (Some(earlier), Some(last)) => earlier == last,
-        (None, None) => earlier.answer == last.answer,
-        _ => false,
-    };
+    // An answer that amounts to no patch may come again: the next one is asked for warmer.
+    let same = |earlier: &AttemptOutcome| last.patch.is_some() && earlier.patch == last.patch;
     if ended.iter().rev().skip(1).any(same) {
         let hint = "The model proposes what was already refused: word the goal differently, name other files, or ask another model.";
         return Some(Finding::error(SAME_PATCH_TWICE, subject, hint));

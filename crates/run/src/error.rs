@@ -59,6 +59,28 @@ pub enum RunError {
         /// The first of them.
         first: String,
     },
+    /// The repository is not where the run started.
+    #[error(
+        "the repository is no longer at {base}, where the run started; go back there (commit or stash what differs), then `crucible run advance`, or start a new run"
+    )]
+    RepositoryChanged {
+        /// The run's base.
+        base: String,
+    },
+    /// A gate cannot run here at all.
+    #[error("gate {gate} cannot run here, so nothing could be proved: {message}")]
+    GateUnusable {
+        /// Which gate.
+        gate: String,
+        /// Why.
+        message: String,
+    },
+    /// The ledger does not hold together.
+    #[error("the ledger does not hold together ({first}); nothing lands on it: see `crucible ledger verify`")]
+    LedgerBroken {
+        /// The first finding.
+        first: String,
+    },
     /// There is no gate to prove a change.
     #[error(
         "no gate was found: Crucible knows cargo, npm, pytest, go and make; name the command in .crucible/config.toml, for example\n\n    [gates.tests]\n    command = [\"./run-tests\"]\n"

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::{ByteLimit, Code, Finding, Outcome, RepoPath, Untrusted, Verdict};
+use crucible_model::{ByteLimit, Code, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict};
 use crucible_patch::{FileMode, Policy, Proposal, apply, is_test_path, make_diff, parse, read_answer};
 use crucible_repo::{Git, Oid, ProducedTree, RepoError, agrees};
 use crucible_secrets::Scanner;
@@ -54,7 +54,18 @@ pub(crate) fn holds_secret(answer: &Untrusted) -> bool {
 
 /// The policy that a plan and the run's limits amount to.
 pub(crate) fn policy(record: &RunRecord, plan: &Plan) -> Policy {
-    plan_policy(plan, record.settings.patch)
+    let mut policy = plan_policy(plan, record.settings.patch);
+    let gates = gate_files(record).into_iter().filter(|path| !plan.names.contains(path));
+    policy.deny_prefixes.extend(gates.map(PathPrefix::from));
+    policy
+}
+
+/// The files of the repository that a gate's command names: with them a patch could grade itself.
+pub(crate) fn gate_files(record: &RunRecord) -> Vec<RepoPath> {
+    let words = record.settings.gates.iter().flat_map(|gate| &gate.command);
+    let words = words.flat_map(|word| word.split(|c: char| c.is_whitespace() || "\"';&|()<>=`$".contains(c)));
+    let paths = words.filter_map(|word| word.trim_start_matches("./").parse::<RepoPath>().ok());
+    paths.filter(|path| record.repo.join(path).is_file()).collect()
 }
 
 /// The policy that a plan amounts to, within limits.
@@ -188,7 +199,7 @@ pub(crate) async fn judge_patch(
     };
     verdict.merge(agrees(&bytes, &patch, before, &tree));
     verdict.merge(only_files(&tree));
-    let change = verdict.passes().then(|| Change { tree });
+    let change = verdict.passes().then_some(Change { tree });
     Ok(Judged { patch: Some(bytes), verdict, change })
 }
 

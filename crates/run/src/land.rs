@@ -51,7 +51,7 @@ pub async fn land(
     witness: &mut dyn Witness,
 ) -> Result<Landing, RunError> {
     let _lock = Lock::acquire(&dir.lock(), "landing the run")?;
-    let record: RunRecord = dir.read_json(layout::RUN)?;
+    let record = dir.record()?;
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     journal.check_files()?;
     attempt::check_copies(dir)?;
@@ -69,6 +69,9 @@ pub async fn land(
         journal.write_trace()?;
         register(&record, RunState::Landed, journal.ledger(), world)?;
         return dir.read_json(layout::LANDING);
+    }
+    if let Some(broken) = journal.ledger().verify(&[])?.errors().next() {
+        return Err(RunError::LedgerBroken { first: format!("{} {}", broken.code, broken.subject) });
     }
     let patch = recorded(dir, &record, &journal)?;
     let begun = begin(dir, &record, &patch, git.identity().await?, &mut journal)?;
@@ -140,8 +143,11 @@ fn begin(
     let head = journal.ledger().head()?;
     let plan = Digest::of(&dir.read(layout::PLAN)?);
     let report = Digest::of(&dir.read(layout::VERIFY_REPORT)?);
-    let title: String =
-        record.goal.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(72).collect();
+    // Whoever reads the history later reads it on a terminal.
+    let printable =
+        |c: &char| !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let words = record.goal.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title: String = words.chars().filter(printable).take(72).collect();
     let message = format!(
         "{title}\n\nCrucible-Run: {}\nCrucible-Plan: {plan}\nCrucible-Verify: {report}\nCrucible-Ledger: {}:{}\n",
         record.run_id, head.seq, head.hash

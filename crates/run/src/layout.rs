@@ -10,6 +10,7 @@ use crucible_model::{ByteLimit, Digest, RunId, to_canonical_json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::contract::RunRecord;
 use crate::error::RunError;
 
 /// What a run was started with.
@@ -85,6 +86,16 @@ impl RunDir {
     #[must_use]
     pub fn at(root: PathBuf) -> Self {
         Self { root }
+    }
+
+    /// What the run was started with. The directory's name must be the run's: a copy is no run of its own.
+    pub(crate) fn record(&self) -> Result<RunRecord, RunError> {
+        let record: RunRecord = self.read_json(RUN)?;
+        if self.root.file_name().and_then(|name| name.to_str()) == Some(record.run_id.as_str()) {
+            Ok(record)
+        } else {
+            Err(self.malformed(RUN, "it belongs to another directory"))
+        }
     }
 
     /// Makes the directory and its parts.

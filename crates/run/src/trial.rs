@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_patch::FileMode;
-use crucible_repo::{Git, SnapshotOptions, Untracked, snapshot};
+use crucible_repo::{DirtyKind, Git, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
-    CommandGate, GateId, GateInput, GateLevel, GateObserver, GateOutcome, GateSetting, Normaliser,
+    CommandGate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome, GateSetting, Normaliser,
     ReportInput, ReportPaths, Requirements, VerifyReport, excerpt, judge_run, logs, report, run_gates,
 };
 
@@ -55,24 +55,31 @@ pub(crate) async fn run(
     change: Option<&Change>,
     witness: &mut dyn Witness,
 ) -> Result<Trial, RunError> {
-    let copy = room.join("copy");
     let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(secret_rule) };
-    let copied = snapshot(git, &copy, &options).await?;
-    if let Some(change) = change {
-        write_change(&copy, change)?;
+    let copy = room.join("copy");
+    let mut outcomes = Vec::new();
+    let mut omitted = Vec::new();
+    // Each gate gets a copy of its own: what one of them runs may be the model's code, which must not prepare the next.
+    for gate in &record.settings.gates {
+        fs::remove_dir_all(&copy)?;
+        require_base(git, record).await?;
+        omitted = snapshot(git, &copy, &options).await?.omitted;
+        require_base(git, record).await?;
+        if let Some(change) = change {
+            write_change(&copy, change)?;
+        }
+        let setting = GateSetting {
+            copy: copy.clone(),
+            writable: Vec::new(),
+            masked: vec![copy.join(".git/")],
+            env: environment(world),
+            strength: record.settings.sandbox,
+            log_limit: MAX_LOG,
+        };
+        let observer = Told(Mutex::new(&mut *witness));
+        let gate = [GateInput::Command(gate.clone())];
+        outcomes.extend(run_gates(&world.sandbox, &gate, &setting, &observer).await);
     }
-    let setting = GateSetting {
-        copy: copy.clone(),
-        writable: Vec::new(),
-        masked: vec![copy.join(".git/")],
-        env: environment(world),
-        strength: record.settings.sandbox,
-        log_limit: MAX_LOG,
-    };
-    let inputs: Vec<GateInput> = record.settings.gates.iter().cloned().map(GateInput::Command).collect();
-    let observer = Told(Mutex::new(witness));
-    let outcomes = run_gates(&world.sandbox, &inputs, &setting, &observer).await;
-    drop(observer);
     let normaliser = Normaliser::new(&copy);
     let mut verdict = Verdict::default();
     let mut results = Vec::new();
@@ -96,8 +103,7 @@ pub(crate) async fn run(
         verdict,
         stdout: printed.stdout,
         stderr: printed.stderr,
-        left_out: copied
-            .omitted
+        left_out: omitted
             .iter()
             .map(|omission| format!("{:?}: {}", omission.path, omission.reason))
             .collect(),
@@ -106,7 +112,31 @@ pub(crate) async fn run(
     })
 }
 
+/// Refuses to go on when the repository is no longer at the run's base: what would be read or tried now is not what the
+/// run speaks of.
+pub(crate) async fn require_base(git: &Git, record: &RunRecord) -> Result<(), RunError> {
+    let moved = git.head().await?.commit != record.base_commit;
+    let dirty = || async {
+        Ok::<_, RunError>(git.status().await?.iter().any(|entry| entry.kind != DirtyKind::Untracked))
+    };
+    if moved || dirty().await? {
+        return Err(RunError::RepositoryChanged { base: record.base_commit.to_string() });
+    }
+    Ok(())
+}
+
 impl Trial {
+    /// A gate that could not be started at all, with the reason.
+    pub(crate) fn unusable(&self) -> Option<(String, String)> {
+        self.outcomes.iter().find_map(|outcome| match outcome {
+            GateOutcome::Ran(run) => match &run.end {
+                GateEnd::NotStarted { message, .. } => Some((run.id.to_string(), message.clone())),
+                _ => None,
+            },
+            GateOutcome::Judged { .. } => None,
+        })
+    }
+
     /// The verify report of an attempt: the repository's commands, and the gates that Crucible judges itself.
     pub(crate) fn report(
         &self,

@@ -25,7 +25,7 @@ use crate::output::{Output, escaped};
 use crate::progress::Progress;
 
 /// What the model is asked for.
-const GOAL: &str = "shorten must leave a text of exactly `limit` words whole";
+const GOAL: &str = "count(1, \"file\") must return \"1 file\"";
 
 /// Calls the demo may make.
 const MAX_CALLS: u64 = 8;
@@ -35,7 +35,7 @@ const FILES: [(&str, &str); 4] = [
     ("Cargo.toml", include_str!("../../demo/Cargo.toml.txt")),
     ("Cargo.lock", include_str!("../../demo/Cargo.lock.txt")),
     ("src/lib.rs", include_str!("../../demo/lib.rs.txt")),
-    ("tests/shorten.rs", include_str!("../../demo/shorten_test.rs.txt")),
+    ("tests/count.rs", include_str!("../../demo/count_test.rs.txt")),
 ];
 
 /// What a real model answered when it was asked; made by `crucible demo --record`.

@@ -21,10 +21,8 @@ fn refused_reply(repo: &TestRepo, format: &str, reply: Reply, files: &[&str]) ->
     let server = FakeOpenAi::start([reply]);
     let desk = Desk::with(&server);
     let before = snapshot(repo, &desk);
-    let mut call = desk
-        .start_call(repo.path())
-        .args(["--max-iterations", "1"])
-        .env("CRUCIBLE_RUN_EDIT_FORMAT", format);
+    let mut call =
+        desk.start_call(repo.path()).args(["--max-iterations", "1"]).env("CRUCIBLE_RUN_EDIT_FORMAT", format);
     for file in files {
         call = call.args(["--file", file]);
     }
@@ -62,37 +60,22 @@ fn new_file(path: &str) -> String {
 fn prose_is_no_change() {
     let prose = "Sure! You should multiply instead of adding in `src/area.py`.";
     assert_eq!(refused_diff(prose), ["answer-no-edit"]);
-    assert_eq!(
-        refused(&small().build(), "whole-file", prose, &[]),
-        ["answer-no-edit"]
-    );
-    assert_eq!(
-        refused(&small().build(), "search-replace", prose, &[]),
-        ["answer-no-edit"]
-    );
+    assert_eq!(refused(&small().build(), "whole-file", prose, &[]), ["answer-no-edit"]);
+    assert_eq!(refused(&small().build(), "search-replace", prose, &[]), ["answer-no-edit"]);
 }
 
 #[test]
 fn prose_around_a_diff_is_refused() {
-    assert_eq!(
-        refused_diff(&format!("Here is the patch:\n\n{GOOD_DIFF}")),
-        ["answer-text-around-diff"]
-    );
+    assert_eq!(refused_diff(&format!("Here is the patch:\n\n{GOOD_DIFF}")), ["answer-text-around-diff"]);
 }
 
 #[test]
 fn two_diffs_are_refused() {
     let fenced = format!("```diff\n{GOOD_DIFF}```\n\nor:\n\n```diff\n{GOOD_DIFF}```\n");
     assert_eq!(refused_diff(&fenced), ["answer-two-diffs"]);
-    assert_eq!(
-        refused_diff(&format!("{GOOD_DIFF}{GOOD_DIFF}")),
-        ["patch-path-twice"]
-    );
+    assert_eq!(refused_diff(&format!("{GOOD_DIFF}{GOOD_DIFF}")), ["patch-path-twice"]);
     let both = format!("{}{}", good_answer(), whole_file("src/area.py", WRONG));
-    assert_eq!(
-        refused(&small().build(), "whole-file", &both, &[]),
-        ["answer-two-answers"]
-    );
+    assert_eq!(refused(&small().build(), "whole-file", &both, &[]), ["answer-two-answers"]);
 }
 
 #[test]
@@ -101,12 +84,7 @@ fn a_diff_to_gits_hooks_is_refused() {
         assert_eq!(refused_diff(&new_file(path)), ["patch-bad-path"], "{path}");
     }
     assert_eq!(
-        refused(
-            &small().build(),
-            "whole-file",
-            &whole_file(".git/hooks/pre-commit", "exit 0\n"),
-            &[]
-        ),
+        refused(&small().build(), "whole-file", &whole_file(".git/hooks/pre-commit", "exit 0\n"), &[]),
         ["answer-bad-path"]
     );
 }
@@ -117,14 +95,8 @@ fn a_diff_above_the_repository_is_refused() {
     let name = format!("crucible-escape-{}", std::process::id());
     let above = repo.path().parent().unwrap().join(&name);
     for path in [format!("../{name}"), format!("src/../../{name}")] {
-        assert_eq!(
-            refused(&repo, "unified-diff", &new_file(&path), &["src/area.py"]),
-            ["patch-bad-path"]
-        );
-        assert_eq!(
-            refused(&repo, "whole-file", &whole_file(&path, "intruder\n"), &[]),
-            ["answer-bad-path"]
-        );
+        assert_eq!(refused(&repo, "unified-diff", &new_file(&path), &["src/area.py"]), ["patch-bad-path"]);
+        assert_eq!(refused(&repo, "whole-file", &whole_file(&path, "intruder\n"), &[]), ["answer-bad-path"]);
         assert!(!above.exists());
     }
 }
@@ -133,29 +105,17 @@ fn a_diff_above_the_repository_is_refused() {
 fn a_diff_to_an_absolute_path_is_refused() {
     let repo = small().build();
     let path = format!("/etc/crucible-escape-{}", std::process::id());
-    assert_eq!(
-        refused(&repo, "whole-file", &whole_file(&path, "intruder\n"), &[]),
-        ["answer-bad-path"]
-    );
+    assert_eq!(refused(&repo, "whole-file", &whole_file(&path, "intruder\n"), &[]), ["answer-bad-path"]);
     let diff = new_file("x").replace("b/x", &path).replace("a/x", &path);
-    has(
-        &refused(&repo, "unified-diff", &diff, &["src/area.py"]),
-        "patch-headers-disagree",
-    );
+    has(&refused(&repo, "unified-diff", &diff, &["src/area.py"]), "patch-headers-disagree");
     // With git's prefixes the same path begins with two slashes.
-    assert_eq!(
-        refused(&repo, "unified-diff", &new_file(&path), &["src/area.py"]),
-        ["patch-bad-path"]
-    );
+    assert_eq!(refused(&repo, "unified-diff", &new_file(&path), &["src/area.py"]), ["patch-bad-path"]);
     assert!(!Path::new(&path).exists());
 }
 
 /// A repository with links in every direction.
 fn linked(outside: &Path) -> RepoBuilder {
-    small()
-        .symlink("src/alias.py", "area.py")
-        .symlink("lib", "src")
-        .symlink("out", outside)
+    small().symlink("src/alias.py", "area.py").symlink("lib", "src").symlink("out", outside)
 }
 
 #[test]
@@ -246,12 +206,7 @@ fn a_binary_change_is_refused() {
     let differ = "diff --git a/src/area.py b/src/area.py\nindex 0123456..789abcd 100644\nBinary files a/src/area.py and b/src/area.py differ\n";
     has(&refused_diff(differ), "patch-binary");
     assert_eq!(
-        refused(
-            &small().build(),
-            "whole-file",
-            &whole_file("src/area.py", "nul \0 byte\n"),
-            &[]
-        ),
+        refused(&small().build(), "whole-file", &whole_file("src/area.py", "nul \0 byte\n"), &[]),
         ["run-answer-not-text"]
     );
 }
@@ -276,12 +231,7 @@ fn a_patch_that_deletes_the_failing_test_is_refused() {
 #[test]
 fn naming_the_failing_test_does_not_let_a_patch_delete_it() {
     let repo = small().build();
-    let codes = refused(
-        &repo,
-        "unified-diff",
-        &deletion(&repo),
-        &["src/area.py", "tests/area_test.sh"],
-    );
+    let codes = refused(&repo, "unified-diff", &deletion(&repo), &["src/area.py", "tests/area_test.sh"]);
     assert_eq!(codes, ["run-test-deleted"]);
 }
 
@@ -340,23 +290,15 @@ fn nothing_is_refused() {
 #[test]
 fn an_answer_that_changes_nothing_is_refused() {
     assert_eq!(
-        refused(
-            &small().build(),
-            "whole-file",
-            &whole_file("src/area.py", WRONG),
-            &[]
-        ),
-        ["patch-empty"]
+        refused(&small().build(), "whole-file", &whole_file("src/area.py", WRONG), &[]),
+        ["run-answer-unchanged"]
     );
 }
 
 #[test]
 fn an_answer_cut_at_its_limit_is_refused() {
     let reply = Reply::CutAnswer(good_answer());
-    assert_eq!(
-        refused_reply(&small().build(), "whole-file", reply, &[]),
-        ["run-answer-cut"]
-    );
+    assert_eq!(refused_reply(&small().build(), "whole-file", reply, &[]), ["run-answer-cut"]);
 }
 
 #[test]
@@ -373,9 +315,7 @@ fn the_same_refused_patch_again_ends_the_run() {
     let (repo, server) = (small().build(), answering(new_file("src/extra.py")));
     let desk = Desk::with(&server);
     let before = snapshot(&repo, &desk);
-    let call = desk
-        .start_call(repo.path())
-        .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff");
+    let call = desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff");
     let status = call.run().exits(1).json();
     assert_eq!(status["failure"]["code"], "run-same-patch-twice");
     assert_eq!(status["attempts"].as_array().unwrap().len(), 2);
@@ -391,10 +331,8 @@ fn the_same_refused_patch_again_ends_the_run() {
 #[test]
 fn a_refusal_is_a_brief_and_a_good_second_answer_is_verified() {
     let repo = small().build();
-    let server = FakeOpenAi::start([
-        Reply::Answer("I would rather not.".to_owned()),
-        Reply::Answer(good_answer()),
-    ]);
+    let server =
+        FakeOpenAi::start([Reply::Answer("I would rather not.".to_owned()), Reply::Answer(good_answer())]);
     let desk = Desk::with(&server);
     let status = desk.start(repo.path()).ok().json();
     assert_eq!(status["state"], "verified");

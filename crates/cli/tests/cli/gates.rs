@@ -51,7 +51,7 @@ fn tried(repo: &TestRepo, strength: &str, exit: i32) -> Vec<String> {
     let call = desk.start_call(repo.path()).args(["--max-iterations", "1", "--sandbox", strength]);
     let status = call.run().exits(exit).json();
     before.is_still(&snapshot(repo, &desk));
-    assert_eq!(std::fs::read_dir(desk.data().join("tmp")).unwrap().count(), 0, "copies are left");
+    assert_eq!(leftovers(&desk), 0, "copies are left");
     codes(&status, 1)
 }
 
@@ -108,18 +108,15 @@ fn a_gate_that_forks_without_end_is_ended() {
 #[test]
 fn a_gate_that_prints_without_end_is_ended_and_its_output_bounded() {
     let marker = marker();
-    let repo = misbehaving(&format!("yes {marker}"), 5);
-    let (server, started) = (answering(good_answer()), Instant::now());
+    let repo = misbehaving(&format!("yes {marker}"), 40);
+    let server = answering(good_answer());
     let desk = Desk::with(&server);
     let call = desk.start_call(repo.path()).args(["--max-iterations", "1"]);
     let status = call.run().exits(1).json();
-    assert!(started.elapsed() < Duration::from_secs(30));
     let codes = codes(&status, 1);
-    assert!(
-        codes.iter().any(|code| code == "verify-gate-output-limit" || code == "verify-gate-timeout"),
-        "{codes:?}"
-    );
-    assert!(codes.contains(&"verify-log-cut".to_owned()), "{codes:?}");
+    for code in ["verify-gate-output-limit", "verify-log-cut"] {
+        assert!(codes.iter().any(|found| found == code), "{codes:?}");
+    }
     assert!(!is_alive(&marker));
     let log = desk.runs()[0].join("logs/verify.stdout.log");
     assert!(std::fs::metadata(log).unwrap().len() < 8 << 20);
@@ -143,23 +140,34 @@ fn signal(child: &Child, name: &str) {
 #[test]
 fn an_interrupted_run_leaves_no_process_and_goes_on_later() {
     for name in ["-INT", "-TERM", "-KILL"] {
-        let marker = marker();
-        let repo = misbehaving(&format!("sleep {marker}"), 60);
-        let server = answering(good_answer());
+        let (marker, server) = (marker(), answering(good_answer()));
         let desk = Desk::with(&server);
+        let go_on = desk.path("go-on");
+        let repo = misbehaving(&format!("[ -e '{}' ] || sleep {marker}", go_on.display()), 60);
         let before = snapshot(&repo, &desk);
         let mut child = at_work(&desk, &repo, &marker);
         signal(&child, name);
         let end = child.wait().unwrap();
-        if name != "-KILL" {
-            assert_eq!(end.code(), Some(130), "{name}");
-        }
+        assert_eq!(end.code(), (name != "-KILL").then_some(130), "{name}");
         wait_until("every process has gone", || !is_alive(&marker));
         before.is_still(&snapshot(&repo, &desk));
         assert_eq!(desk.status()["state"], "patched", "{name}");
-        assert_eq!(server.requests().len(), 1);
+        desk.run(["ledger", "verify"]).ok();
+
+        std::fs::write(&go_on, "").unwrap();
+        let advanced = desk.run(["run", "advance", "--json"]).ok().json();
+        assert_eq!(advanced["state"], "verified", "{name}");
+        assert_eq!(server.requests().len(), 1, "the model was asked again");
+        assert_eq!(codes(&advanced, 1), [""; 0]);
+        assert_eq!(leftovers(&desk), 0, "copies are left");
         desk.run(["ledger", "verify"]).ok();
     }
+}
+
+/// How many temporary things lie about.
+fn leftovers(desk: &Desk) -> usize {
+    let tmp = desk.runs().into_iter().map(|run| run.join("tmp")).chain([desk.data().join("tmp")]);
+    tmp.filter_map(|tmp| std::fs::read_dir(tmp).ok()).map(Iterator::count).sum()
 }
 
 #[test]

@@ -137,7 +137,12 @@ fn a_replay_makes_every_artifact_the_same_and_asks_nobody() {
     assert_eq!(replayed["state"], "verified");
     let same: BTreeSet<&str> =
         replayed["same"].as_array().unwrap().iter().map(|path| path.as_str().unwrap()).collect();
-    for path in ["artifacts/PLAN.md", "artifacts/context_pack.json", "artifacts/diff.patch", "artifacts/verify_report.json"] {
+    for path in [
+        "artifacts/PLAN.md",
+        "artifacts/context_pack.json",
+        "artifacts/diff.patch",
+        "artifacts/verify_report.json",
+    ] {
         assert!(same.contains(path), "{path}");
     }
     before.is_still(&snapshot(&run.repo, &run.desk));
@@ -193,7 +198,13 @@ fn a_failed_run_leaves_its_bundle() {
     desk.start(repo.path()).exits(1);
     let bundle = desk.runs()[0].join("failure_bundle.zip");
     let names = names(&zip::ZipArchive::new(std::fs::File::open(bundle).unwrap()).unwrap());
-    for name in ["TRACE.md", "artifacts/verify_report.json", "events.jsonl", "artifacts/PLAN.md", "artifacts/diff.patch"] {
+    for name in [
+        "TRACE.md",
+        "artifacts/verify_report.json",
+        "events.jsonl",
+        "artifacts/PLAN.md",
+        "artifacts/diff.patch",
+    ] {
         assert!(names.contains(name), "{name} is missing in {names:?}");
     }
 }

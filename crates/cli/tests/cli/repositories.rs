@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crucible_testkit::{RepoBuilder, TestRepo};
 
-use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, right, small, snapshot, whole_file};
+use crate::support::{
+    Desk, GOAL, Snapshot, answering, good_answer, id_of, right, small, snapshot, whole_file,
+};
 
 /// The run is refused before it begins, with this code and words; nothing is asked, nothing is left.
 #[track_caller]
@@ -186,7 +188,9 @@ fn a_detached_head_is_moved_and_no_branch_is() {
 fn runs_and_ledger_inside_the_repository_are_refused() {
     let (repo, desk) = (small().build(), Desk::new());
     let before = snapshot(&repo, &desk);
-    for (variable, place) in [("CRUCIBLE_RUNS_ROOT", "runs"), ("CRUCIBLE_HOME", "data"), ("CRUCIBLE_HOME", ".git/data")] {
+    for (variable, place) in
+        [("CRUCIBLE_RUNS_ROOT", "runs"), ("CRUCIBLE_HOME", "data"), ("CRUCIBLE_HOME", ".git/data")]
+    {
         let call = desk.start_call(repo.path()).env(variable, repo.path().join(place));
         let message = call.run().exits(2).message();
         assert!(message.contains("inside the repository"), "{variable}: {message}");

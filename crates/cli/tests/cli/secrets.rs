@@ -4,7 +4,9 @@ use std::path::Path;
 
 use crucible_testkit::{FakeOpenAi, Reply};
 
-use crate::support::{Desk, Snapshot, WRONG, answering, codes, good_answer, small, snapshot, whole_file, with_gate};
+use crate::support::{
+    Desk, Snapshot, WRONG, answering, codes, good_answer, small, snapshot, whole_file, with_gate,
+};
 
 /// A made-up token in the format of a real provider; put together here so that this file holds none.
 fn token() -> String {
@@ -54,7 +56,8 @@ fn a_goal_with_a_secret_makes_no_run() {
 #[test]
 fn a_file_with_a_secret_is_not_sent() {
     let settings = format!("# area of width and height\nTOKEN = \"{}\"\n", token());
-    let key = format!("-----BEGIN {}PRIVATE KEY-----\nMIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi\n-----END", "RSA ");
+    let key =
+        format!("-----BEGIN {}PRIVATE KEY-----\nMIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi\n-----END", "RSA ");
     let repo = small()
         .file("src/area_settings.py", settings)
         .file(".env", "AREA_WIDTH_PASSWORD=hunter2-hunter2\n")
@@ -79,7 +82,9 @@ fn a_gate_that_prints_a_secret_prints_it_for_nobody() {
     let token = token();
     let (left, right) = token.split_at(20);
     // In two halves, so that it is in no file, and across two writes.
-    let script = format!("printf '%s' 'token {left}'; sleep 0.1; printf '%s\\n' '{right} area in src/area.py'; exit 1\n");
+    let script = format!(
+        "printf '%s' 'token {left}'; sleep 0.1; printf '%s\\n' '{right} area in src/area.py'; exit 1\n"
+    );
     let repo = with_gate(&script, 20).build();
     let server = answering(good_answer());
     let desk = Desk::with(&server);
@@ -110,10 +115,8 @@ fn a_key_that_the_server_quotes_in_its_error_is_not_shown() {
     let server = FakeOpenAi::start([Reply::Status(401)]);
     let desk = Desk::with(&server);
     let key = "a-key-of-no-known-format-1234";
-    let call = desk
-        .start_call(repo.path())
-        .env("CRUCIBLE_LLM_GATEWAY_API_KEY_ENV", "AREA_KEY")
-        .env("AREA_KEY", key);
+    let call =
+        desk.start_call(repo.path()).env("CRUCIBLE_LLM_GATEWAY_API_KEY_ENV", "AREA_KEY").env("AREA_KEY", key);
     let ran = call.run().exits(70);
     assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {key}").as_str()));
     assert!(!ran.stderr.contains(key) && ran.stdout.is_empty());

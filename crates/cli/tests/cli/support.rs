@@ -103,14 +103,9 @@ pub(crate) struct Desk {
 impl Desk {
     /// A desk whose model is out of reach: a test that asks it anyway fails.
     pub(crate) fn new() -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("desk")
-            .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
-            .unwrap();
-        let desk = Self {
-            directory,
-            base_url: "http://127.0.0.1:9/v1".to_owned(),
-        };
+        let directory =
+            tempfile::Builder::new().prefix("desk").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let desk = Self { directory, base_url: "http://127.0.0.1:9/v1".to_owned() };
         std::fs::create_dir(desk.home()).unwrap();
         let identity = "[user]\n\tname = Operator\n\temail = operator@example.invalid\n";
         std::fs::write(desk.home().join(".gitconfig"), identity).unwrap();
@@ -119,10 +114,7 @@ impl Desk {
 
     /// A desk with this server as the gateway.
     pub(crate) fn with(server: &FakeOpenAi) -> Self {
-        Self {
-            base_url: server.base_url(),
-            ..Self::new()
-        }
+        Self { base_url: server.base_url(), ..Self::new() }
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -242,13 +234,7 @@ impl Ran {
     /// The same, having ended with this code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
-        assert_eq!(
-            self.code,
-            Some(code),
-            "stdout:\n{}\nstderr:\n{}",
-            self.stdout,
-            self.stderr
-        );
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
@@ -291,10 +277,7 @@ pub(crate) fn id_of(status: &Value) -> String {
 /// The codes of an attempt's findings, counted from 1.
 pub(crate) fn codes(status: &Value, attempt: usize) -> Vec<String> {
     let findings = status["attempts"][attempt - 1]["findings"].as_array().unwrap();
-    findings
-        .iter()
-        .map(|finding| finding["code"].as_str().unwrap().to_owned())
-        .collect()
+    findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
 }
 
 /// A repository together with its server, or just the repository: everything below a directory, `.git`
@@ -334,12 +317,8 @@ fn look_at(path: &Path, entries: &mut BTreeMap<Vec<u8>, String>) {
     } else {
         String::new()
     };
-    let entry = format!(
-        "{:o} {}.{:09} {content}",
-        meta.permissions().mode(),
-        meta.mtime(),
-        meta.mtime_nsec()
-    );
+    let entry =
+        format!("{:o} {}.{:09} {content}", meta.permissions().mode(), meta.mtime(), meta.mtime_nsec());
     entries.insert(path.as_os_str().as_bytes().to_vec(), entry);
     if kind.is_dir() {
         for entry in std::fs::read_dir(path).unwrap() {

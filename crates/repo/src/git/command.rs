@@ -151,11 +151,12 @@ impl Call {
         self
     }
 
-    /// The same call; what it writes is flushed to the disk, or not.
+    /// The same call; what it writes is made to last, or cheap to make.
     pub(crate) fn flushing(self, flush: Flush) -> Self {
         match flush {
             Flush::Yes => self.with_setting("core.fsync", "all"),
-            Flush::No => self,
+            // Squeezing objects that do not live long costs more than it saves.
+            Flush::No => self.with_setting("core.looseCompression", "0"),
         }
     }
 

@@ -13,6 +13,7 @@ use crucible_pack::{
 
 use crate::analysis::Analysis;
 use crate::contract::{Plan, PlanStatus, REQUIRED_GATES, RunRecord};
+use crate::gatekeeper::gate_files;
 
 /// The most files that the chair puts into scope by itself; who wants more names them.
 const MAX_EDITABLE: usize = 3;
@@ -54,12 +55,17 @@ pub(crate) fn file_request(
 
 /// The plan for a pack. Only files that the model saw whole are in scope.
 pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest) -> Plan {
+    let gates = gate_files(record);
     let seen_whole = |path: &str| pack.files.iter().any(|file| file.path == path && !file.truncated);
     let editable: Vec<RepoPath> = if record.settings.named.is_empty() {
         let sources = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok());
         sources
             .filter(|path| {
-                FileClass::of(path) == FileClass::Source && !is_protected(path) && seen_whole(path.as_str())
+                FileClass::of(path) == FileClass::Source
+                    && !is_protected(path)
+                    && !gates.contains(path)
+                    && is_plain(path)
+                    && seen_whole(path.as_str())
             })
             .take(MAX_EDITABLE)
             .collect()
@@ -117,6 +123,12 @@ fn ranking(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)])
         max_total_bytes: ByteLimit(record.settings.max_total_bytes),
     };
     rank(&goal, candidates, &limits)
+}
+
+/// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
+/// change when the operator names them.
+fn is_plain(path: &RepoPath) -> bool {
+    path.as_str().chars().all(|c| c.is_alphanumeric() || "/._-+@~".contains(c))
 }
 
 fn is_protected(path: &RepoPath) -> bool {

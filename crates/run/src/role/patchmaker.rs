@@ -78,17 +78,13 @@ fn user(
             prompt = prompt.untrusted(&file.path, &Untrusted::new(file.content.clone()));
         }
     }
-    prompt = prompt.ours("\nThe editable files as they are now:\n");
-    for file in mine {
-        prompt = prompt.untrusted(&file.path, &Untrusted::new(file.content.clone()));
-    }
     for gate in baseline.iter().filter(|gate| !gate.passed) {
         prompt = prompt
             .ours("\nBefore any change, this check fails:\n")
             .untrusted(&format!("output of {}", gate.id), &Untrusted::new(gate.excerpt.clone()));
     }
     if let Some(brief) = brief {
-        prompt = prompt.ours("\nA first answer was refused; the editable files above are unchanged.\n");
+        prompt = prompt.ours("\nA first answer was refused; the editable files below are as they were.\n");
         if !brief.patch.is_empty() {
             prompt = prompt.untrusted("the refused change", &Untrusted::new(brief.patch.clone()));
         }
@@ -98,7 +94,12 @@ fn user(
         }
         prompt = prompt.ours("\nAnswer again in another way that avoids this.\n");
     }
-    // What is wanted comes last, with the names of the files: small models follow what they read last.
+    // The files to change stand right before the question: small models copy what they read last.
+    prompt = prompt.ours("\nThe editable files as they are now:\n");
+    for file in mine {
+        prompt = prompt.untrusted(&file.path, &Untrusted::new(file.content.clone()));
+    }
+    // What is wanted comes last of all, with the names of the files.
     prompt = prompt.ours("\nGoal: ").operator(&plan.goal).ours("\n\nAnswer ");
     prompt = match format {
         EditFormat::WholeFile => prompt.ours("with the complete new content, every function included, of:\n"),

@@ -339,9 +339,12 @@ impl Place {
         let text = |event: &EventRecord, part: &Option<String>| {
             part.clone().unwrap_or_else(|| format!("{} has none", event.event))
         };
+        // A question that was cut off is put again, and that is recorded; how often is told by the requests.
+        let put_again = |event: &&EventRecord| event.key.as_ref().is_some_and(|key| key.contains("-asked-"));
         let steps = self
             .events()
             .iter()
+            .filter(|event| !put_again(event))
             .map(|event| {
                 let (path, key) = (text(event, &event.path), text(event, &event.key));
                 format!("{} {} {path} {key}", event.role, event.event)

@@ -118,6 +118,7 @@ fn one_run_killed_after_every_event_comes_to_its_end() {
     let mut kills = 0;
     while worker::was_killed(worker::start(&place, &model.base_url(), Kill::NewEvent).wait().unwrap()) {
         kills += 1;
+        assert!(kills <= reference.story.steps.len(), "the run comes to no end");
         let longer = look_at_what_is_left(&place, &untouched);
         assert!(longer.starts_with(&lines) && longer.len() > lines.len(), "after kill {kills}");
         lines = longer;
@@ -181,7 +182,7 @@ fn killed_while_the_repository_is_written() {
     place.drive(&model.base_url(), Until::Advanced, Arc::new(Nothing)).unwrap();
     let verified = place.keep();
     let mut caught = 0;
-    for wait in (0..).map(|step| Duration::from_millis(step * 4)) {
+    for wait in (0..).map(|step| Duration::from_millis(step * 6)) {
         place.restore(&verified);
         let mut worker = worker::start(&place, &model.base_url(), Kill::Never);
         while !place.has_begun_to_land() {

@@ -81,7 +81,9 @@ fn end_here() -> ! {
 
 impl Along for Killer {
     fn event(&self, event: &EventRecord) {
-        if self.kill == Kill::NewEvent && event.seq > self.last {
+        // A question that is put again is an event of its own; ending there each time would never end.
+        let put_again = event.key.as_ref().is_some_and(|key| key.contains("-asked-"));
+        if self.kill == Kill::NewEvent && event.seq > self.last && !put_again {
             end_here();
         }
         if self.kill == Kill::Event(event.seq) {

@@ -10,7 +10,8 @@ use crucible_host::config::Config;
 use crucible_llm::Backend;
 use crucible_model::{EditFormat, ExitStatus, RepoPath};
 use crucible_run::{
-    ContextSettings, ContractDocuments, PatchLimits, RunDir, RunOptions, RunSettings, advance, create,
+    ContextSettings, ContractDocuments, PatchLimits, REQUIRED_GATES, RunDir, RunOptions, RunSettings,
+    advance, create,
 };
 use crucible_sandbox::Sandbox;
 use crucible_verify::GateSpec;
@@ -155,6 +156,11 @@ fn run_options(
                 .hint("Name the file relative to the repository's top directory.")
         })?);
     }
+    for key in ["run.max_iterations", "run.max_files", "run.max_total_bytes", "llm.timeout_s"] {
+        if config.number(key) == 0 {
+            return Err(CommandError::usage(format!("{key} is 0")).hint("It takes a whole number from 1."));
+        }
+    }
     let max_tokens = config.number(&format!("llm.{provider}.max_tokens"));
     let mut parameters = BTreeMap::new();
     if max_tokens > 0 {
@@ -176,13 +182,23 @@ fn run_options(
             max_files: config.number("patch.max_files"),
             max_added_lines: config.number("patch.max_added_lines"),
         },
-        max_files: config.number("run.max_files"),
-        max_total_bytes: config.number("run.max_total_bytes"),
-        max_iterations: config.number("run.max_iterations"),
+        max_files: limit(config, "run.max_files")?,
+        max_total_bytes: limit(config, "run.max_total_bytes")?,
+        max_iterations: limit(config, "run.max_iterations")?,
         named,
         context: context(config)?,
     };
     Ok(RunOptions { goal: options.goal.clone(), repo, settings })
+}
+
+/// A limit that a run writes into its guardrails.
+fn limit(config: &Config, key: &str) -> Result<u64, CommandError> {
+    let number = config.number(key);
+    if u32::try_from(number).is_ok_and(|number| number > 0) {
+        return Ok(number);
+    }
+    Err(CommandError::usage(format!("{key} is no limit"))
+        .hint("It takes a whole number from 1 to 4294967295."))
 }
 
 fn edit_format(config: &Config) -> Result<Option<EditFormat>, CommandError> {
@@ -222,6 +238,12 @@ fn gates(config: &Config) -> Result<Vec<GateSpec>, CommandError> {
         if command.is_empty() {
             return Err(CommandError::usage(format!("gates.{name} has no command"))
                 .hint("Write it as a list, one text for each argument: command = [\"make\", \"test\"]"));
+        }
+        if REQUIRED_GATES.contains(&name.as_str()) {
+            return Err(CommandError::usage(format!(
+                "gates.{name}: this name is one of Crucible's own gates"
+            ))
+            .hint("Give the gate another name, such as `tests`."));
         }
         let id = name
             .parse()

@@ -1,0 +1,142 @@
+//! `--json`: one document on standard output with its version, errors as one document on standard error.
+
+use serde_json::{Value, json};
+
+use crate::support::{Desk, GOAL, GOOD_DIFF, Ran, answering, good_answer, id_of, small};
+
+/// The document of a call that ended well.
+#[track_caller]
+fn document(ran: Ran, version: &str) -> Value {
+    let ran = ran.ok();
+    assert!(ran.stdout.ends_with("}\n"), "{}", ran.stdout);
+    let value = ran.json();
+    assert_eq!(value["schema_version"], version);
+    value
+}
+
+/// The document of a judgement begins with the same four fields everywhere.
+#[track_caller]
+fn judgement(ran: Ran, version: &str, code: i32, verdict: &str) -> Value {
+    let ran = ran.exits(code);
+    let value = ran.json();
+    let fields: Vec<&str> =
+        ran.stdout.lines().filter_map(|line| line.strip_prefix("  \"")?.split('"').next()).collect();
+    assert_eq!(fields[..3], ["schema_version", "verdict", "findings"]);
+    assert_eq!(value["schema_version"], version);
+    assert_eq!(value["verdict"], verdict);
+    value
+}
+
+#[test]
+fn every_command_on_a_run_gives_one_document() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let on_repo = |args: &[&str]| desk.call(args).arg(repo.path()).run();
+    let new = document(on_repo(&["run", "new", GOAL, "--json", "--repo"]), "crucible-run-status-v1");
+    assert_eq!(new["state"], "new");
+    let id = id_of(&new);
+    let advanced = document(desk.run(["run", "advance", &id, "--json"]), "crucible-run-status-v1");
+    assert_eq!(advanced["state"], "verified");
+    document(desk.run(["run", "status", "--json"]), "crucible-run-status-v1");
+    document(desk.run(["run", "list", "--json"]), "crucible-run-list-v1");
+    document(desk.run(["run", "replay", &id, "--json"]), "crucible-replay-v1");
+    document(desk.run(["run", "bundle", &id, "--json"]), "crucible-bundle-v1");
+    assert!(desk.home().join(format!("{id}.zip")).is_file());
+    document(desk.run(["run", "land", &id, "--json"]), "crucible-landing-v1");
+    document(desk.start(small().build().path()), "crucible-run-status-v1");
+
+    let log = document(desk.run(["ledger", "log", "--json", "--run", &id]), "crucible-ledger-log-v1");
+    let events = log["events"].as_array().unwrap();
+    assert!(events.iter().all(|event| event["run"] == id.as_str()));
+    let plan = &advanced["artifacts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["path"] == "artifacts/PLAN.md")
+        .unwrap()["digest"];
+    let shown =
+        document(desk.run(["ledger", "show", plan.as_str().unwrap(), "--json"]), "crucible-artifact-v1");
+    assert!(shown["text"].as_str().unwrap().contains("Status: SIGNED"), "{shown}");
+    judgement(desk.run(["ledger", "verify", "--json"]), "crucible-ledger-verify-v1", 0, "pass");
+}
+
+#[test]
+fn every_other_command_gives_one_document() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let init = document(desk.run(["init", "--json"]), "crucible-init-v1");
+    assert_eq!(init["created"], true);
+    assert_eq!(document(desk.run(["init", "--json"]), "crucible-init-v1")["created"], false);
+    let config = document(desk.run(["config", "show", "--json"]), "crucible-config-v1");
+    let settings = config["settings"].as_array().unwrap();
+    let provider = settings.iter().find(|row| row["key"] == "llm.provider").unwrap();
+    assert_eq!(provider["value"], "gateway");
+    assert_eq!(provider["variable"], "CRUCIBLE_LLM_PROVIDER");
+    document(desk.run(["sandbox", "status", "--json"]), "crucible-sandbox-status-v1");
+    let exec =
+        document(desk.run(["sandbox", "exec", "--json", "--", "echo", "hello"]), "crucible-sandbox-exec-v1");
+    assert_eq!(exec["stdout"], "hello\n");
+    document(desk.run(["run", "list", "--json"]), "crucible-run-list-v1");
+
+    std::fs::write(desk.path("policy.json"), r#"{"allow_roots": ["src/"]}"#).unwrap();
+    let check = |patch: &str| {
+        std::fs::write(desk.path("change.patch"), patch).unwrap();
+        let call =
+            desk.call(["patch", "check", "--json", "--policy"]).arg(desk.path("policy.json")).arg("--patch");
+        call.arg(desk.path("change.patch")).arg("--repo").arg(repo.path()).run()
+    };
+    judgement(check(GOOD_DIFF), "crucible-patch-check-v1", 0, "pass");
+    let outside = GOOD_DIFF.replace("src/area.py", "check.sh");
+    judgement(check(&outside), "crucible-patch-check-v1", 1, "fail");
+
+    std::fs::write(desk.path("clean.txt"), "nothing\n").unwrap();
+    let scan = desk.call(["secrets", "scan", "--json"]).arg(desk.path("clean.txt")).run();
+    judgement(scan, "crucible-secrets-scan-v1", 0, "pass");
+}
+
+#[test]
+fn an_error_is_one_document_too() {
+    let desk = Desk::new();
+    let repo = small().build();
+    let on_repo = |args: &[&str]| desk.call(args).arg(repo.path()).run();
+    let calls = [
+        (desk.run(["run", "status", "--json"]), 2),
+        (desk.run(["run", "land", "no-such-run", "--json"]), 2),
+        (desk.run(["run", "land", "../../etc", "--json"]), 2),
+        (desk.run(["ledger", "verify", "--json"]), 2),
+        (desk.run(["ledger", "show", "no-digest", "--json"]), 2),
+        (desk.run(["secrets", "scan", "missing", "--json"]), 2),
+        (on_repo(&["run", "start", " ", "--json", "--repo"]), 2),
+        (on_repo(&["run", "start", GOAL, "--file", "../x", "--json", "--repo"]), 2),
+        (on_repo(&["run", "start", GOAL, "--sandbox", "weak", "--json", "--repo"]), 2),
+        (on_repo(&["run", "start", GOAL, "--max-iterations", "0", "--json", "--repo"]), 2),
+    ];
+    for (ran, code) in calls {
+        let ran = ran.exits(code);
+        let error = ran.error();
+        assert_eq!(error["schema_version"], "crucible-error-v1");
+        assert_eq!(error["exit_code"], code);
+        assert_eq!(error["budget_exhausted"], false);
+        assert!(error["hints"].is_array() && error["error"].as_str().unwrap().len() > 5, "{error}");
+    }
+    assert!(desk.runs().is_empty());
+}
+
+#[test]
+fn a_command_in_the_sandbox_that_fails_gives_its_document_and_its_code() {
+    let desk = Desk::new();
+    let ran = desk.run(["sandbox", "exec", "--json", "--", "sh", "-c", "echo out; exit 3"]).exits(1);
+    assert_eq!(ran.json()["end"], json!({ "exited": 3 }), "{}", ran.stdout);
+    let slow = desk.run(["sandbox", "exec", "--json", "--timeout", "1", "--", "sleep", "30"]).exits(10);
+    assert_eq!(slow.json()["end"], "timed_out", "{}", slow.stdout);
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_error() {
+    let desk = Desk::new();
+    let mut command = desk.call(["completions", "bash"]).command();
+    let mut child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

@@ -1,0 +1,109 @@
+//! Text from goals, file names, gates and models never reaches the terminal as anything but text.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::support::{CHECK, Desk, GATE, Ran, WRONG, answering, good_answer, id_of, small, whole_file};
+
+/// Moves the cursor, sets the title, hides, turns the direction of text.
+const ESCAPES: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\r\u{8}\u{202e}";
+
+/// No character that a terminal acts upon, newlines and tabs aside.
+#[track_caller]
+fn is_plain(ran: &Ran) {
+    for text in [&ran.stdout, &ran.stderr] {
+        let bad = text.chars().find(|c| {
+            (c.is_control() && !matches!(c, '\n' | '\t'))
+                || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        });
+        assert_eq!(bad, None, "{text:?}");
+    }
+}
+
+#[test]
+fn a_goal_with_escapes_is_shown_escaped_everywhere() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let goal = format!("make area in src/area.py multiply {ESCAPES} width");
+    let started = desk.call(["run", "start", goal.as_str(), "--repo"]).arg(repo.path()).run().ok();
+    is_plain(&started);
+    assert!(started.stdout.contains("\\u{1b}[2J"), "{}", started.stdout);
+    let id = id_of(&desk.status());
+    for args in [
+        &["run", "status"][..],
+        &["run", "list"],
+        &["run", "replay", &id],
+        &["ledger", "log"],
+        &["run", "land", &id],
+    ] {
+        is_plain(&desk.call(args).run().ok());
+    }
+    // The commit's title is text as well.
+    let title = repo.git(["log", "-1", "--format=%s"]);
+    assert!(!title.contains(char::is_control), "{title:?}");
+}
+
+#[test]
+fn file_names_with_escapes_are_shown_escaped() {
+    let desk = Desk::new();
+    let name = PathBuf::from(OsStr::from_bytes(b"src/\x1b[2J\x1b]0;owned\x07\xff.py"));
+    let repo = small().file(&name, "x = 1\n").build();
+    repo.write(&name, "x = 2\n");
+    is_plain(&desk.call(["run", "start", "change x", "--repo"]).arg(repo.path()).run().exits(2));
+    let directory = desk.path("\u{1b}[2J none");
+    is_plain(&desk.call(["run", "start", "change x", "--repo"]).arg(&directory).run().exits(2));
+    is_plain(&desk.call(["secrets", "scan"]).arg(&directory).run().exits(2));
+    is_plain(&desk.call(["run", "status", "\u{1b}[2J"]).run().exits(2));
+    is_plain(
+        &desk
+            .call(["run", "start", "x", "--file", "\u{1b}[2J/../..", "--repo"])
+            .arg(repo.path())
+            .run()
+            .exits(2),
+    );
+    is_plain(
+        &desk
+            .call(["run", "start", "x", "--provider", "\u{1b}[2J", "--repo"])
+            .arg(repo.path())
+            .run()
+            .exits(2),
+    );
+}
+
+#[test]
+fn what_gates_and_models_print_is_shown_escaped() {
+    let script = format!("printf '%s\\n' '{ESCAPES}src/area.py:1'\n{CHECK}");
+    let repo = small().file("check.sh", script).build();
+    let server =
+        answering(format!("{ESCAPES}{}", whole_file("src/area.py", &WRONG.replace("width + height", "0"))));
+    let desk = Desk::with(&server);
+    let started =
+        desk.call(["run", "start", "make area in src/area.py multiply", "--repo"]).arg(repo.path()).run();
+    is_plain(&started.exits(1));
+    is_plain(&desk.run(["run", "status"]).ok());
+    is_plain(&desk.run(["ledger", "log"]).ok());
+    let server = answering(whole_file(&format!("src/{ESCAPES}.py"), "x = 1\n"));
+    let desk = Desk::with(&server);
+    let started =
+        desk.call(["run", "start", "make area in src/area.py multiply", "--repo"]).arg(repo.path()).run();
+    is_plain(&started.exits(1));
+    is_plain(&desk.run(["run", "status"]).ok());
+}
+
+#[test]
+fn a_gate_with_escapes_in_its_command_is_shown_escaped() {
+    let config = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\", \"\\u001b[2J\"]\n";
+    assert_ne!(config, GATE);
+    let repo = small().file(".crucible/config.toml", config).build();
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    is_plain(
+        &desk
+            .call(["run", "start", "make area in src/area.py multiply", "--repo"])
+            .arg(repo.path())
+            .run()
+            .ok(),
+    );
+    is_plain(&desk.call(["config", "show", "--repo"]).arg(repo.path()).run().ok());
+}

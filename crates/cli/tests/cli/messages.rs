@@ -1,0 +1,170 @@
+//! What people read: the exact words of short results and of errors.
+
+use crucible_testkit::{FakeOpenAi, Reply};
+
+use crate::support::{Desk, GATE, Ran, answering, good_answer, id_of, small};
+
+/// What a call printed, with the test's own paths replaced.
+fn text(desk: &Desk, ran: &Ran) -> String {
+    let home = desk.home();
+    let printed = format!("{}{}", ran.stdout, ran.stderr);
+    let printed =
+        printed.replace(home.to_str().unwrap(), "~").replace(desk.data().to_str().unwrap(), "$CRUCIBLE_HOME");
+    format!("{printed}exit {}", ran.code.unwrap())
+}
+
+#[test]
+fn a_project_begins_with_a_file_of_comments() {
+    let desk = Desk::new();
+    insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r#"
+    wrote ~/.crucible/config.toml
+    next: crucible run start "what to change" --provider gateway
+    exit 0
+    "#);
+    insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r"
+    ~/.crucible/config.toml is there already and was left as it is
+    exit 0
+    ");
+    let written = std::fs::read_to_string(desk.home().join(".crucible/config.toml")).unwrap();
+    assert!(written.lines().all(|line| line.is_empty() || line.starts_with(['#', '['])), "{written}");
+    desk.run(["config", "show"]).ok();
+    assert!(!desk.data().exists(), "a project is no reason for a ledger");
+}
+
+#[test]
+fn an_empty_place_says_how_to_begin() {
+    let desk = Desk::new();
+    insta::assert_snapshot!(text(&desk, &desk.run(["run", "list"])), @r#"
+    no run yet; start one: crucible run start "what to change" --provider gateway
+    exit 0
+    "#);
+    insta::assert_snapshot!(text(&desk, &desk.run(["run", "status"])), @r#"
+    error: there is no run yet
+      hint: Start one: crucible run start "what to change" --provider gateway
+    exit 2
+    "#);
+    insta::assert_snapshot!(text(&desk, &desk.run(["ledger", "verify"])), @r"
+    error: there is no ledger at $CRUCIBLE_HOME/ledger.db yet
+      hint: It is made by the first `crucible run start`.
+    exit 2
+    ");
+}
+
+#[test]
+fn usage_errors_name_the_way() {
+    let desk = Desk::new();
+    insta::assert_snapshot!(text(&desk, &desk.run(["nonsense"])), @r"
+    error: unrecognized subcommand 'nonsense'
+
+    Usage: crucible [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    exit 2
+    ");
+    insta::assert_snapshot!(text(&desk, &desk.run(["run", "start"])), @r"
+    error: the following required arguments were not provided:
+      <GOAL>
+
+    Usage: crucible run start <GOAL>
+
+    For more information, try '--help'.
+    exit 2
+    ");
+    insta::assert_snapshot!(text(&desk, &desk.run(["run", "start", "x", "--provdier", "y"])), @r"
+    error: unexpected argument '--provdier' found
+
+      tip: a similar argument exists: '--provider'
+
+    Usage: crucible run start --provider <NAME> <GOAL>
+
+    For more information, try '--help'.
+    exit 2
+    ");
+    insta::assert_snapshot!(text(&desk, &desk.run(["run", "land", "../../x"])), @r#"
+    error: there is no run ../../x in $CRUCIBLE_HOME/runs; `crucible run list` shows the ones there are
+    exit 2
+    "#);
+}
+
+#[test]
+fn the_configuration_in_force_names_its_sources() {
+    let desk = Desk::new();
+    let repo = small().file(".crucible/config.toml", format!("[run]\nmax_iterations = 2\n\n{GATE}")).build();
+    let call = desk.call(["config", "show", "--repo"]).arg(repo.path()).env("CRUCIBLE_RUN_MAX_FILES", "7");
+    let printed = call.run().ok().stdout.replace(repo.path().to_str().unwrap(), "R");
+    let rows: Vec<String> = printed
+        .lines()
+        .filter(|line| {
+            ["setting", "run.", "gates.", "llm.provider", "sandbox"]
+                .iter()
+                .any(|key| line.trim().starts_with(key))
+        })
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    insta::assert_snapshot!(rows.join("\n"), @r#"
+    setting value source
+    gates.tests.command ["sh", "./check.sh"] R/.crucible/config.toml
+    gates.tests.timeout_s 600 default
+    llm.provider "gateway" environment CRUCIBLE_LLM_PROVIDER
+    run.edit_format "" default
+    run.max_files 7 environment CRUCIBLE_RUN_MAX_FILES
+    run.max_iterations 2 R/.crucible/config.toml
+    run.max_total_bytes 60000 default
+    sandbox.strength "required" default
+    "#);
+}
+
+#[test]
+fn a_project_file_cannot_reach_beyond_the_project() {
+    let desk = Desk::new();
+    for (settings, key) in [
+        ("[llm.gateway]\nbase_url = \"http://models.example.invalid/v1\"\n", "llm.gateway.base_url"),
+        ("[llm.gateway]\napi_key_env = \"HOME\"\n", "llm.gateway.api_key_env"),
+        ("[llm.claude-cli]\nbinary = \"./evil\"\n", "llm.claude-cli.binary"),
+        ("[sandbox]\nstrength = \"off\"\n", "sandbox.strength"),
+        ("[paths]\nruns_root = \"/tmp\"\n", "paths.runs_root"),
+        ("[run]\nmax_iteration = 2\n", "run.max_iteration"),
+    ] {
+        let repo = small().file(".crucible/config.toml", format!("{settings}\n{GATE}")).build();
+        let message = desk.start(repo.path()).exits(2).message();
+        assert!(message.contains(key), "{message}");
+    }
+    assert!(desk.runs().is_empty());
+}
+
+#[test]
+fn a_run_tells_where_it_stands_and_what_is_next() {
+    let repo = small().build();
+    let server = FakeOpenAi::start([Reply::Answer("no".to_owned()), Reply::Answer(good_answer())]);
+    let desk = Desk::with(&server);
+    let started = desk
+        .call(["run", "start", "make area in src/area.py multiply", "--repo"])
+        .arg(repo.path())
+        .run()
+        .ok();
+    let id = id_of(&desk.status());
+    let printed = started.stdout.replace(&id, "RUN").replace(desk.data().to_str().unwrap(), "$CRUCIBLE_HOME");
+    insta::assert_snapshot!(printed, @r"
+    run       RUN
+    goal      make area in src/area.py multiply
+    model     gpt-oss-20b (gateway)
+    state     verified
+    attempts  2 of 4
+    evidence  $CRUCIBLE_HOME/runs/RUN
+    next      Commit the change with `crucible run land RUN`.
+    ");
+    assert!(started.stderr.contains("refused: answer-no-edit"), "{}", started.stderr);
+    let landed = desk.run(["run", "land", &id]).ok().stdout;
+    assert!(landed.starts_with("landed ") && landed.contains("  Crucible-Run: "), "{landed}");
+    let shown = desk.run(["run", "status", &id]).ok().stdout;
+    assert!(shown.contains("state     landed") && shown.contains("Nothing is left to do."), "{shown}");
+}
+
+#[test]
+fn help_and_version_are_results() {
+    let desk = Desk::with(&answering(""));
+    for args in [&["--help"][..], &["help"], &["run", "start", "--help"], &["--version"]] {
+        let ran = desk.call(args).run().ok();
+        assert!(!ran.stdout.is_empty() && ran.stderr.is_empty());
+    }
+}
