@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crucible_testkit::TestRepo;
 
-use crate::support::{Desk, answering, codes, good_answer, snapshot, with_gate};
+use crate::support::{Desk, answering, codes, good_answer, small, snapshot, with_gate};
 
 /// A number of seconds that no other process on this machine sleeps.
 fn marker() -> String {
@@ -186,10 +186,13 @@ fn a_gate_sees_no_network_no_home_and_cannot_write_elsewhere() {
 }
 
 #[test]
-fn a_gate_whose_program_is_missing_fails() {
-    let repo = crate::support::small()
+fn a_gate_whose_program_is_missing_is_said_before_a_model_is_asked() {
+    let repo = small()
         .file(".crucible/config.toml", "[gates.tests]\ncommand = [\"no-such-program-here\"]\n")
         .build();
-    let codes = tried(&repo, "required", 1);
-    assert_eq!(codes, ["verify-tool-missing"]);
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let message = desk.start(repo.path()).exits(2).message();
+    assert!(message.contains("\"no-such-program-here\" was not found on PATH"), "{message}");
+    assert!(server.requests().is_empty());
 }

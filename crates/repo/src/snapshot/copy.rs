@@ -19,8 +19,11 @@ use crate::error::RepoError;
 /// The most that one call of the kernel is asked to copy.
 const PIECE: usize = 1 << 30;
 
-/// How many neighbours one thread takes at once: threads that make files in the same directory wait for each other.
+/// How many neighbours one thread takes at most: threads that make files in the same directory wait for each other.
 const RUN: usize = 32;
+
+/// How often each thread comes back for more where there are few files, so that one of them does not copy all.
+const TURNS: usize = 4;
 
 /// What the threads did together.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ struct Work<'a> {
     source: &'a Root,
     target: &'a Root,
     paths: &'a [PathBuf],
+    /// How many neighbours one thread takes at once.
+    run: usize,
     next: AtomicUsize,
     stop: AtomicBool,
     /// Whether the file system shares blocks; the first file that shows it does not settles that for all.
@@ -50,15 +55,16 @@ struct Work<'a> {
 
 /// Copies every path. Their directories are there.
 pub(super) fn copy_all(source: &Root, target: &Root, paths: &[PathBuf]) -> Result<Copied, RepoError> {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let work = Work {
         source,
         target,
         paths,
+        run: (paths.len() / (threads * TURNS)).clamp(1, RUN),
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         can_share: AtomicBool::new(true),
     };
-    let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let parts: Vec<Result<Copied, RepoError>> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| work.run())).collect();
         let died = || RepoError::io("copy", "the work tree", io::Error::other("a copying thread died"));
@@ -81,12 +87,12 @@ impl Work<'_> {
     fn run(&self) -> Result<Copied, RepoError> {
         let mut done = Copied { method: CopyMethod::ParallelCopy, files: 0, bytes: 0, omitted: Vec::new() };
         while !self.stop.load(Ordering::Relaxed) {
-            let start = self.next.fetch_add(RUN, Ordering::Relaxed);
+            let start = self.next.fetch_add(self.run, Ordering::Relaxed);
             let rest = self.paths.get(start..).unwrap_or_default();
             if rest.is_empty() {
                 break;
             }
-            for path in rest.iter().take(RUN) {
+            for path in rest.iter().take(self.run) {
                 match self.copy(path) {
                     Ok(Outcome::Copied { bytes }) => {
                         done.files += 1;

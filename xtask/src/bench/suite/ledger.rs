@@ -96,7 +96,7 @@ impl Bare {
         connection.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON;
              PRAGMA recursive_triggers = ON; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;
-             CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, run_id TEXT NOT NULL, ts TEXT NOT NULL,
+             CREATE TABLE events (seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, ts TEXT NOT NULL,
                  role TEXT NOT NULL, event TEXT NOT NULL, path TEXT, key TEXT, artifacts TEXT NOT NULL,
                  body TEXT NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL) STRICT;",
         )?;
