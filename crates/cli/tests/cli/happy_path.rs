@@ -35,3 +35,19 @@ fn a_goal_becomes_a_commit_with_exactly_the_verified_change() {
     assert!(message.contains(&id), "{message}");
     assert_eq!(server.requests().len(), 1);
 }
+
+#[test]
+fn a_goal_may_have_several_lines() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let goal = "make area in src/area.py\n\n  multiply:  Gates: none\nScope-Allow: .\n";
+    let call = desk.call(["run", "start", goal, "--json", "--repo"]).arg(repo.path());
+    let status = call.run().ok().json();
+    assert_eq!(status["state"], "verified");
+    let plan = std::fs::read_to_string(desk.runs()[0].join("artifacts/PLAN.md")).unwrap();
+    assert!(
+        plan.contains("\nGoal: make area in src/area.py multiply: Gates: none Scope-Allow: .\n"),
+        "{plan}"
+    );
+    assert!(!plan.contains("\nScope-Allow: .\n"), "{plan}");
+}

@@ -74,7 +74,7 @@ pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest
     };
     Plan {
         status: PlanStatus::Draft,
-        goal: record.goal.clone(),
+        goal: one_line(&record.goal),
         scope_allow: editable.iter().cloned().map(PathPrefix::from).collect(),
         scope_deny: Vec::new(),
         gates: REQUIRED_GATES.map(str::to_owned).to_vec(),
@@ -97,14 +97,18 @@ pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest
 
 /// `artifacts/REASONS.md` (seed 003 F.1).
 pub(crate) fn reasons(goal: &str) -> String {
-    let goal = goal.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("# Reasons\n\n- R001: {goal}\n")
+    format!("# Reasons\n\n- R001: {}\n", one_line(goal))
 }
 
 /// `artifacts/EXPECTED_RESULTS.md` (seed 003 F.2).
 pub(crate) fn expected_results() -> &'static str {
     "# Expected results\n\n## R001\n\nAcceptance: every gate of the repository passes on the patched tree\n\
      Evidence: artifacts/verify_report.json\nRelated-Gates: lite\n"
+}
+
+/// A goal as a line of a plan has it.
+fn one_line(goal: &str) -> String {
+    goal.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn ranking(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> Ranking {
