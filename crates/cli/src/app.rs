@@ -61,7 +61,11 @@ impl App {
     /// The configuration for work on the project at `start`, with these flags on top.
     pub(crate) fn config(&self, start: &Path, flags: &[(&str, String)]) -> Result<Config, CommandError> {
         let files = ConfigFiles::discover(&self.env, start);
-        Ok(Config::load(DEFAULTS, &files, &self.env, flags)?)
+        let config = Config::load(DEFAULTS, &files, &self.env, flags)?;
+        for name in config.unread_variables(&self.env) {
+            self.output.remark(&format!("warning: {name} is set and sets nothing; `crucible config show --json` names the variable of each setting"));
+        }
+        Ok(config)
     }
 
     /// `$CRUCIBLE_HOME`, where the ledger and the runs lie.

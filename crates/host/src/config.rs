@@ -8,7 +8,7 @@
 //! cloned repository, can neither weaken the sandbox nor send a key or a prompt to another machine
 //! ([`ConfigError::NotForProjects`]); those settings come from the user's file, the environment or a flag.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +28,10 @@ const VARIABLES: [(&str, &str); 3] = [
     ("llm.budget.calls", "CRUCIBLE_OPENROUTER_BUDGET"),
     ("sandbox.strength", "CRUCIBLE_SANDBOX"),
 ];
+
+/// Variables that are read elsewhere and set no key.
+const OTHER_VARIABLES: [&str; 4] =
+    ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK", "CRUCIBLE_SKIP_LLM_TESTS", "CRUCIBLE_REAL_LLM_TESTS"];
 
 /// Keys that decide where data and keys go or how strong the walls are.
 const NOT_FOR_PROJECTS: [&str; 5] =
@@ -243,6 +247,17 @@ impl Config {
     #[must_use]
     pub fn source(&self, key: &str) -> Option<&SettingSource> {
         self.settings.get(key).map(|setting| &setting.source)
+    }
+
+    /// The variables that begin with `CRUCIBLE_` and set nothing: a limit that somebody believes in and that does not hold.
+    #[must_use]
+    pub fn unread_variables(&self, env: &Environment) -> Vec<String> {
+        let known: BTreeSet<String> = self.settings.keys().map(|key| variable_of(key)).collect();
+        let ours =
+            env.pairs().filter_map(|(name, _)| name.to_str()).filter(|name| name.starts_with("CRUCIBLE_"));
+        ours.filter(|name| !known.contains(*name) && !OTHER_VARIABLES.contains(name))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Every effective value, by key.
@@ -549,6 +564,19 @@ mod tests {
         assert!(matches!(raised, Err(ConfigError::NotForProjects { .. })));
         let own = [("CRUCIBLE_RUN_MAX_ITERATIONS", "9")];
         assert_eq!(load("", &own, &[]).unwrap().number("run.max_iterations"), 9);
+    }
+
+    #[test]
+    fn a_variable_that_sets_nothing_is_named() {
+        let env = [
+            ("CRUCIBLE_RUN_MAX_ITERATIONS", "2"),
+            ("CRUCIBLE_RUN_ITERATIONS", "2"),
+            ("CRUCIBLE_HOME", "/x"),
+            ("HOME", "/"),
+        ];
+        let config = load("", &env, &[]).unwrap();
+        let env = Environment::from_pairs(env.iter().copied(), "/");
+        assert_eq!(config.unread_variables(&env), ["CRUCIBLE_RUN_ITERATIONS"]);
     }
 
     #[test]
