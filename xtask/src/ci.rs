@@ -25,30 +25,12 @@ struct Step {
 }
 
 const STEPS: [Step; 6] = [
-    Step {
-        name: "fmt",
-        run: fmt,
-    },
-    Step {
-        name: "tidy",
-        run: |root| tidy::run(root, &tidy::TidyArgs::default()),
-    },
-    Step {
-        name: "deny",
-        run: deny,
-    },
-    Step {
-        name: "clippy",
-        run: clippy,
-    },
-    Step {
-        name: "test",
-        run: |root| test::run(root, &test::TestArgs::default()),
-    },
-    Step {
-        name: "demo",
-        run: demo,
-    },
+    Step { name: "fmt", run: fmt },
+    Step { name: "tidy", run: |root| tidy::run(root, &tidy::TidyArgs::default()) },
+    Step { name: "deny", run: deny },
+    Step { name: "clippy", run: clippy },
+    Step { name: "test", run: |root| test::run(root, &test::TestArgs::default()) },
+    Step { name: "demo", run: demo },
 ];
 
 /// Runs the steps, stops at the first that fails.
@@ -65,10 +47,7 @@ pub(crate) fn run(root: &Root, args: &CiArgs) -> Result<(), TaskError> {
         if let Err(source) = outcome {
             println!("== ci: {} FAILED after {}", step.name, seconds(took));
             println!("{}", summary(&done, start.elapsed(), "FAILED"));
-            return Err(TaskError::Step {
-                step: step.name,
-                source: Box::new(source),
-            });
+            return Err(TaskError::Step { step: step.name, source: Box::new(source) });
         }
         println!("== ci: {} ok in {}", step.name, seconds(took));
     }
@@ -82,14 +61,7 @@ fn fmt(root: &Root) -> Result<(), TaskError> {
 
 fn clippy(root: &Root) -> Result<(), TaskError> {
     Call::cargo(root)
-        .args([
-            "clippy",
-            "--locked",
-            "--workspace",
-            "--all-targets",
-            "--features",
-            "xtask/bench",
-        ])
+        .args(["clippy", "--locked", "--workspace", "--all-targets", "--features", "xtask/bench"])
         .args(["--", "-D", "warnings"])
         .run()
 }
@@ -97,22 +69,15 @@ fn clippy(root: &Root) -> Result<(), TaskError> {
 /// The advisory database has to be fetched from outside, so that check is not part of this step.
 fn deny(root: &Root) -> Result<(), TaskError> {
     let program = tools::deny(root)?;
-    Call::new(root, program)
-        .args(["deny", "--locked", "check", "bans", "licenses", "sources"])
-        .run()
+    Call::new(root, program).args(["deny", "--locked", "check", "bans", "licenses", "sources"]).run()
 }
 
 fn demo(root: &Root) -> Result<(), TaskError> {
-    Call::cargo(root)
-        .args(["run", "--locked", "--release", "--", "demo"])
-        .run()
+    Call::cargo(root).args(["run", "--locked", "--release", "--", "demo"]).run()
 }
 
 fn summary(done: &[(&str, Duration)], total: Duration, outcome: &str) -> String {
-    let steps: Vec<String> = done
-        .iter()
-        .map(|(name, took)| format!("{name} {}", seconds(*took)))
-        .collect();
+    let steps: Vec<String> = done.iter().map(|(name, took)| format!("{name} {}", seconds(*took))).collect();
     format!("ci {outcome} in {}: {}", seconds(total), steps.join(", "))
 }
 
@@ -126,10 +91,7 @@ mod tests {
 
     #[test]
     fn the_summary_names_each_step_with_its_seconds() {
-        let done = [
-            ("fmt", Duration::from_millis(1200)),
-            ("clippy", Duration::from_secs(61)),
-        ];
+        let done = [("fmt", Duration::from_millis(1200)), ("clippy", Duration::from_secs(61))];
         let line = summary(&done, Duration::from_secs(63), "ok");
         assert_eq!(line, "ci ok in 63.0 s: fmt 1.2 s, clippy 61.0 s");
     }

@@ -21,9 +21,7 @@ impl Root {
             && let Some(parent) = Path::new(&package).parent()
             && is_workspace(parent)
         {
-            return Ok(Self {
-                path: parent.to_owned(),
-            });
+            return Ok(Self { path: parent.to_owned() });
         }
         let start = env::current_dir().map_err(TaskError::io("read the working directory", "."))?;
         start.ancestors().find(|folder| is_workspace(folder)).map_or_else(
@@ -33,11 +31,7 @@ impl Root {
                     fix: "Run this from inside a checkout.".to_owned(),
                 })
             },
-            |folder| {
-                Ok(Self {
-                    path: folder.to_owned(),
-                })
-            },
+            |folder| Ok(Self { path: folder.to_owned() }),
         )
     }
 

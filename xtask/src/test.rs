@@ -22,11 +22,7 @@ pub(crate) struct TestArgs {
     #[arg(long)]
     live: bool,
     /// Handed to `cargo nextest run`: `-p crucible-patch`, a name filter. Narrows the run to what it selects.
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "NEXTEST ARGS"
-    )]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NEXTEST ARGS")]
     nextest: Vec<String>,
 }
 
@@ -40,9 +36,7 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     let report = root.target().join("nextest/default/junit.xml");
     remove_old(&report)?;
     let outcome = Call::new(root, nextest).args(nextest_args(args)).run();
-    let counts = fs::read_to_string(&report)
-        .ok()
-        .and_then(|xml| Counts::read(&xml));
+    let counts = fs::read_to_string(&report).ok().and_then(|xml| Counts::read(&xml));
     if let Err(error) = outcome {
         if let Some(counts) = counts {
             println!("{counts}");
@@ -54,11 +48,7 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
         fix: "Check `[profile.default.junit]` in .config/nextest.toml.".to_owned(),
     })?;
 
-    let examples = if args.nextest.is_empty() {
-        run_examples(root)?
-    } else {
-        "not run: narrowed".to_owned()
-    };
+    let examples = if args.nextest.is_empty() { run_examples(root)? } else { "not run: narrowed".to_owned() };
     println!(
         "all tests passed in {:.1} s (documentation examples: {examples}; live tests: {})",
         start.elapsed().as_secs_f64(),
@@ -101,9 +91,7 @@ fn run_examples(root: &Root) -> Result<String, TaskError> {
     if packages.is_empty() {
         return Ok("none".to_owned());
     }
-    let selection = packages
-        .iter()
-        .flat_map(|package| ["--package", package.as_str()]);
+    let selection = packages.iter().flat_map(|package| ["--package", package.as_str()]);
     Call::cargo(root).args(["test", "--doc"]).args(selection).run()?;
     Ok(packages.join(", "))
 }
@@ -111,10 +99,7 @@ fn run_examples(root: &Root) -> Result<String, TaskError> {
 fn packages_with_examples(workspace: &Workspace) -> Vec<String> {
     let mut names = Vec::new();
     for package in workspace.packages() {
-        let has_library = package
-            .targets
-            .iter()
-            .any(|target| target.path.ends_with("src/lib.rs"));
+        let has_library = package.targets.iter().any(|target| target.path.ends_with("src/lib.rs"));
         let has_example = workspace
             .rust_files()
             .filter(|file| workspace.reach(file) == Some(Reach::Product) && package.holds_source(&file.path))
@@ -146,12 +131,8 @@ fn has_example(text: &str) -> bool {
 }
 
 fn is_rust(info: &str) -> bool {
-    info.split(',').all(|word| {
-        matches!(
-            word.trim(),
-            "" | "rust" | "no_run" | "should_panic" | "compile_fail"
-        )
-    })
+    info.split(',')
+        .all(|word| matches!(word.trim(), "" | "rust" | "no_run" | "should_panic" | "compile_fail"))
 }
 
 /// How many tests passed and failed, in the form that other programs look for.
@@ -171,10 +152,7 @@ impl Counts {
         };
         let failed = number(" failures")? + number(" errors")?;
         let total = number("tests")?;
-        Some(Self {
-            passed: total.checked_sub(failed)?,
-            failed,
-        })
+        Some(Self { passed: total.checked_sub(failed)?, failed })
     }
 }
 
@@ -193,10 +171,7 @@ mod tests {
         let xml = r#"<?xml version="1.0"?><testsuites name="nextest-run" tests="12" failures="2" errors="1" time="1">"#;
         let counts = Counts::read(xml);
         assert_eq!(counts, Some(Counts { passed: 9, failed: 3 }));
-        assert_eq!(
-            Counts { passed: 9, failed: 3 }.to_string(),
-            "tests: 9 passed, 3 failed"
-        );
+        assert_eq!(Counts { passed: 9, failed: 3 }.to_string(), "tests: 9 passed, 3 failed");
         assert_eq!(Counts::read("<html>"), None);
     }
 
@@ -213,10 +188,7 @@ mod tests {
     fn a_chosen_package_replaces_the_whole_workspace() {
         let all = nextest_args(&TestArgs::default());
         assert!(all.contains(&"--workspace".to_owned()));
-        let one = TestArgs {
-            live: true,
-            nextest: vec!["-p".to_owned(), "crucible-patch".to_owned()],
-        };
+        let one = TestArgs { live: true, nextest: vec!["-p".to_owned(), "crucible-patch".to_owned()] };
         let words = nextest_args(&one);
         assert!(!words.contains(&"--workspace".to_owned()));
         assert!(words.contains(&"--ignore-default-filter".to_owned()));

@@ -56,13 +56,7 @@ pub(crate) fn bubblewrap(root: &Root) -> Result<(), TaskError> {
         (true, true) => {
             Call::new(root, "apt-get").args(["update", "--quiet"]).run()?;
             Call::new(root, "apt-get")
-                .args([
-                    "install",
-                    "--yes",
-                    "--quiet",
-                    "--no-install-recommends",
-                    "bubblewrap",
-                ])
+                .args(["install", "--yes", "--quiet", "--no-install-recommends", "bubblewrap"])
                 .env("DEBIAN_FRONTEND", "noninteractive")
                 .run()
         }
@@ -102,10 +96,7 @@ impl CargoTool {
         if let Some(found) = find() {
             return Ok(found);
         }
-        eprintln!(
-            "{} is missing: installing {} into .tools/",
-            self.program, self.version
-        );
+        eprintln!("{} is missing: installing {} into .tools/", self.program, self.version);
         if let Err(error) = self.install_prebuilt(root, &venv) {
             eprintln!("no prebuilt {}: {error}; building it from source", self.program);
             Call::cargo(root)
@@ -121,17 +112,12 @@ impl CargoTool {
     }
 
     fn answers(&self, root: &Root, place: &PathBuf) -> bool {
-        Call::new(root, place)
-            .args([self.subcommand, "--version"])
-            .succeeds()
+        Call::new(root, place).args([self.subcommand, "--version"]).succeeds()
     }
 
     /// A folder left half-made by an interrupted run is cleared, not trusted.
     fn install_prebuilt(&self, root: &Root, venv: &PathBuf) -> Result<(), TaskError> {
-        Call::new(root, "python3")
-            .args(["-m", "venv", "--clear"])
-            .args([venv])
-            .run()?;
+        Call::new(root, "python3").args(["-m", "venv", "--clear"]).args([venv]).run()?;
         Call::new(root, venv.join("bin/python"))
             .args(["-m", "pip", "install", "--quiet", "--only-binary", ":all:"])
             .args([format!("{}=={}", self.prebuilt, self.version)])

@@ -43,18 +43,11 @@ impl Rule for Edges {
     fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
         let text = workspace.file(TABLE).map_or("", |file| file.text.as_str());
         let table = read_table(text, report);
-        let crates: BTreeMap<&str, &Package> = workspace
-            .packages()
-            .iter()
-            .map(|package| (package.short_name(), package))
-            .collect();
+        let crates: BTreeMap<&str, &Package> =
+            workspace.packages().iter().map(|package| (package.short_name(), package)).collect();
         for (name, row) in &table {
             if !crates.contains_key(name) {
-                report(
-                    TABLE,
-                    row.line,
-                    format!("`{name}` has a row and is no crate of the workspace"),
-                );
+                report(TABLE, row.line, format!("`{name}` has a row and is no crate of the workspace"));
             }
         }
         for (name, package) in &crates {
@@ -92,10 +85,7 @@ fn read_table<'a>(text: &'a str, report: &mut Report<'_>) -> BTreeMap<&'a str, R
                 report(TABLE, at + 1, format!("`{line}` is no `crate: dep dep`"));
                 continue;
             };
-            let row = Row {
-                line: at + 1,
-                edges: edges.split_whitespace().collect(),
-            };
+            let row = Row { line: at + 1, edges: edges.split_whitespace().collect() };
             if table.insert(name.trim(), row).is_some() {
                 report(TABLE, at + 1, format!("`{}` has two rows", name.trim()));
             }
@@ -116,28 +106,16 @@ fn edges_of<'a>(package: &'a Package, need: Need, crates: &BTreeMap<&str, &Packa
 
 fn compare(name: &str, row: &Row<'_>, declared: &BTreeSet<&str>, report: &mut Report<'_>) {
     for edge in declared.difference(&row.edges) {
-        report(
-            TABLE,
-            row.line,
-            format!("`{name}` depends on `{edge}`, and the row does not allow it"),
-        );
+        report(TABLE, row.line, format!("`{name}` depends on `{edge}`, and the row does not allow it"));
     }
     for edge in row.edges.difference(declared) {
-        report(
-            TABLE,
-            row.line,
-            format!("the row says `{name}` depends on `{edge}`, and cargo does not"),
-        );
+        report(TABLE, row.line, format!("the row says `{name}` depends on `{edge}`, and cargo does not"));
     }
 }
 
 fn check_direction(name: &str, package: &Package, declared: &BTreeSet<&str>, report: &mut Report<'_>) {
     let Some(own) = layer(name) else {
-        report(
-            &package.manifest(),
-            1,
-            format!("`{name}` has no layer: give it one in the edges rule"),
-        );
+        report(&package.manifest(), 1, format!("`{name}` has no layer: give it one in the edges rule"));
         return;
     };
     for edge in declared {
@@ -149,10 +127,7 @@ fn check_direction(name: &str, package: &Package, declared: &BTreeSet<&str>, rep
 }
 
 fn layer(name: &str) -> Option<u8> {
-    LAYERS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, layer)| *layer)
+    LAYERS.iter().find(|(known, _)| *known == name).map(|(_, layer)| *layer)
 }
 
 #[cfg(test)]
@@ -168,9 +143,7 @@ mod tests {
     fn sample() -> Vec<Package> {
         vec![
             Package::sample("crucible-model").needs("serde"),
-            Package::sample("crucible-host")
-                .needs("crucible-model")
-                .tests_need("crucible-testkit"),
+            Package::sample("crucible-host").needs("crucible-model").tests_need("crucible-testkit"),
             Package::sample("crucible-testkit"),
             Package::sample("crucible").needs("crucible-host"),
         ]
@@ -178,10 +151,7 @@ mod tests {
 
     #[test]
     fn a_table_that_equals_cargo_is_fine() {
-        assert_eq!(
-            said_of("model:\nhost: model\ntestkit:\ncli: host", sample()),
-            [""; 0]
-        );
+        assert_eq!(said_of("model:\nhost: model\ntestkit:\ncli: host", sample()), [""; 0]);
     }
 
     #[test]

@@ -15,11 +15,8 @@ impl Rule for FileLength {
 
     fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
         for file in workspace.rust_files() {
-            let lines = file
-                .text
-                .lines()
-                .take_while(|line| !line.trim_start().starts_with("#[cfg(test)]"))
-                .count();
+            let lines =
+                file.text.lines().take_while(|line| !line.trim_start().starts_with("#[cfg(test)]")).count();
             if lines > MOST_LINES {
                 let message = format!("{lines} lines without the tests; split it below {MOST_LINES}");
                 report(&file.path, MOST_LINES + 1, message);
@@ -37,20 +34,11 @@ mod tests {
     #[test]
     fn only_lines_before_the_tests_count() {
         let long = "//! a\n".repeat(MOST_LINES + 1);
-        let tested = format!(
-            "{}#[cfg(test)]\nmod tests {{}}\n{}",
-            "//! a\n".repeat(MOST_LINES),
-            "\n".repeat(500)
-        );
-        let files = [
-            ("crates/a/src/lib.rs", long.as_str()),
-            ("crates/b/src/lib.rs", tested.as_str()),
-        ];
+        let tested =
+            format!("{}#[cfg(test)]\nmod tests {{}}\n{}", "//! a\n".repeat(MOST_LINES), "\n".repeat(500));
+        let files = [("crates/a/src/lib.rs", long.as_str()), ("crates/b/src/lib.rs", tested.as_str())];
         let packages = vec![Package::sample("crucible-a"), Package::sample("crucible-b")];
         let said = said(&FileLength, &Workspace::of(&files, packages));
-        assert_eq!(
-            said,
-            ["crates/a/src/lib.rs:801: 801 lines without the tests; split it below 800"]
-        );
+        assert_eq!(said, ["crates/a/src/lib.rs:801: 801 lines without the tests; split it below 800"]);
     }
 }

@@ -23,11 +23,7 @@ impl Rule for Lints {
             let manifest = package.manifest();
             let text = workspace.file(&manifest).map_or("", |file| file.text.as_str());
             if !text.contains("[lints]\nworkspace = true\n") {
-                report(
-                    &manifest,
-                    1,
-                    "takes its own lints: add `[lints]` with `workspace = true`".to_owned(),
-                );
+                report(&manifest, 1, "takes its own lints: add `[lints]` with `workspace = true`".to_owned());
             }
         }
         if let Some(file) = workspace.file("Cargo.toml") {
@@ -47,20 +43,9 @@ impl Rule for Lints {
 fn check_source(file: &SourceFile, report: &mut Report<'_>) {
     for (at, line) in file.text.lines().enumerate() {
         let line = line.trim_start();
-        let doc = line
-            .strip_prefix("///")
-            .or_else(|| line.strip_prefix("//!"))
-            .unwrap_or_default();
-        if doc
-            .trim_start()
-            .strip_prefix("```")
-            .is_some_and(|info| info.contains("ignore"))
-        {
-            report(
-                &file.path,
-                at + 1,
-                "an example that never runs: make it run, or `text`".to_owned(),
-            );
+        let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).unwrap_or_default();
+        if doc.trim_start().strip_prefix("```").is_some_and(|info| info.contains("ignore")) {
+            report(&file.path, at + 1, "an example that never runs: make it run, or `text`".to_owned());
         }
     }
     let Ok(parsed) = file.parsed() else { return };
@@ -74,11 +59,7 @@ fn check_source(file: &SourceFile, report: &mut Report<'_>) {
             report(&file.path, line, "`expect` without `reason = \"…\"`".to_owned());
         }
         if has_word(&attribute, "ignore") {
-            report(
-                &file.path,
-                line,
-                "an ignored test proves nothing: make it run or delete it".to_owned(),
-            );
+            report(&file.path, line, "an ignored test proves nothing: make it run or delete it".to_owned());
         }
     }
 }
@@ -92,13 +73,7 @@ fn calls(attribute: &Attribute, name: &str) -> Option<bool> {
             && tokens.get(at + 1).is_some_and(|token| token.is("("))
     })?;
     let end = source::closing(tokens, start + 1);
-    Some(
-        tokens
-            .get(start..end)
-            .unwrap_or_default()
-            .iter()
-            .any(|token| token.is("reason")),
-    )
+    Some(tokens.get(start..end).unwrap_or_default().iter().any(|token| token.is("reason")))
 }
 
 fn has_word(attribute: &Attribute, word: &str) -> bool {
@@ -124,10 +99,7 @@ mod tests {
 
     fn said_of(code: &str) -> Vec<String> {
         let files = [("crates/a/src/lib.rs", code), MANIFEST];
-        said(
-            &Lints,
-            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
-        )
+        said(&Lints, &Workspace::of(&files, vec![Package::sample("crucible-a")]))
     }
 
     #[test]
@@ -165,10 +137,7 @@ mod tests {
             ("crates/a/Cargo.toml", "[package]\n"),
             ("Cargo.toml", "[workspace.lints.rust]\ndead_code = \"allow\"\n"),
         ];
-        let said = said(
-            &Lints,
-            &Workspace::of(&files, vec![Package::sample("crucible-a")]),
-        );
+        let said = said(&Lints, &Workspace::of(&files, vec![Package::sample("crucible-a")]));
         assert_eq!(said.len(), 2);
         assert!(said[0].starts_with("Cargo.toml:2: "));
         assert!(said[1].starts_with("crates/a/Cargo.toml:1: "));

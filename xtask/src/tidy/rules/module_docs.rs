@@ -12,13 +12,10 @@ impl Rule for ModuleDocs {
 
     fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
         for file in workspace.rust_files() {
-            let in_source = workspace
-                .package_of(file)
-                .is_some_and(|package| package.holds_source(&file.path));
+            let in_source =
+                workspace.package_of(file).is_some_and(|package| package.holds_source(&file.path));
             let opening = file.text.lines().next().unwrap_or_default();
-            let says_something = opening
-                .strip_prefix("//!")
-                .is_some_and(|words| !words.trim().is_empty());
+            let says_something = opening.strip_prefix("//!").is_some_and(|words| !words.trim().is_empty());
             if in_source && !says_something {
                 report(
                     &file.path,

@@ -22,10 +22,7 @@ impl Rule for TypeNames {
                 continue;
             }
             for_each_public_type(&parsed.syntax.items, &mut |ident| {
-                places
-                    .entry(ident.to_string())
-                    .or_default()
-                    .push((&file.path, ident.span().start().line));
+                places.entry(ident.to_string()).or_default().push((&file.path, ident.span().start().line));
             });
         }
         for (name, places) in places {
@@ -40,10 +37,7 @@ impl Rule for TypeNames {
                     report(
                         path,
                         *line,
-                        format!(
-                            "public type `{name}` is also at {}: rename one",
-                            others.join(", ")
-                        ),
+                        format!("public type `{name}` is also at {}: rename one", others.join(", ")),
                     );
                 }
             }
