@@ -1,7 +1,7 @@
 //! One attempt at a patch: what the model answered, what the patch gate said, how the gates ended.
 //!
 //! Each attempt has its own directory, `attempts/NNN/`; what `artifacts/`, `reviews/` and `logs/` hold is a copy of
-//! the last one. An attempt is over when its `outcome.json` is written, which is the last thing that happens to it.
+//! the last one. An attempt is over when the ledger has recorded its `outcome.json`.
 
 use crucible_model::{Digest, Finding};
 use serde::{Deserialize, Serialize};

@@ -67,7 +67,7 @@ pub struct Progress {
     pub signed: bool,
     /// The patch gate approved `diff.patch` as it is.
     pub patched: bool,
-    /// The verify report says PASS for this patch and this plan.
+    /// The last attempt ended verified, for this very patch.
     pub verified: bool,
     /// The commit is recorded.
     pub landed: bool,

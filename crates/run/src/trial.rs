@@ -2,7 +2,7 @@
 //!
 //! The copy is made from the work tree without secrets and special files, the change is written into it byte for
 //! byte as git's temporary tree has it, and the copy is gone when the trial is over. The gates can write to it and to
-//! nothing else, see no network, and find git's and Crucible's own places masked.
+//! nothing else, see no network, and find no git directory in it.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
