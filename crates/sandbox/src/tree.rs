@@ -83,7 +83,9 @@ pub(crate) fn terminate_descendants(root: Pid) {
 pub(crate) fn sweep() -> Vec<Pid> {
     let register = Register::lock();
     let myself = rustix::process::getpid();
-    let session = rustix::process::getsid(None).map_or(0, |pid| pid.as_raw_nonzero().get());
+    // Read from `/proc` as the others' sessions are: in a container whose init stands outside of its process
+    // namespace our session has no number there, and zero is what `/proc` says of us and of our own children.
+    let Some(Stat { session, .. }) = stat(myself) else { return Vec::new() };
     let mut left = Vec::new();
     for child in children(myself) {
         if register.0.contains(&child.as_raw_nonzero().get()) {
