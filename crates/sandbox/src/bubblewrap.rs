@@ -14,15 +14,19 @@ use crate::layers::{Layer, LayerState, Layers};
 use crate::layout::Layout;
 use crate::masks::Placeholders;
 use crate::plan::{Conversation, Plan, Target, connect, socket_pair};
-use crate::spawn::{Launcher, Network, Profile, Spawn};
+use crate::spawn::{Cap, Launcher, Network, Profile, Spawn};
 use crate::spawner::Reach;
 use crate::sys::{ChildSettings, command, prepare_child};
-use crate::wire::{Order, Place, Surroundings};
+use crate::wire::{Order, Place, PrivateBound, Surroundings};
 
 /// The name of the outer stage's program.
 pub(crate) const BUBBLEWRAP: &str = "bwrap";
 /// Where the inner stage's own program is found inside, wherever it lies outside.
 const INNER_PROGRAM: &str = "/dev/.crucible-sandbox-exec";
+/// Memory that processes share by name.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// The size that a private place has at least; zero would mean without end.
+const LEAST: u64 = 64 << 10;
 /// The user and group that the superuser becomes inside.
 const INNER_ID: &str = "1000";
 
@@ -41,10 +45,11 @@ pub(crate) fn plan(
     target: Target,
     launcher: &Launcher,
     surroundings: Surroundings,
+    private: PrivateBound,
     env: &Environment,
 ) -> Result<Plan, SandboxError> {
     let (socket, theirs) = socket_pair()?;
-    let mut layout = Layout::new(profile, &target.cwd, env)?;
+    let mut layout = Layout::new(profile, &target, &spawn.env, env)?;
     let number = theirs.as_raw_fd().to_string();
     let mut placeholders = Placeholders::default();
     let mut command = match surroundings {
@@ -55,8 +60,12 @@ pub(crate) fn plan(
             })?;
             placeholders = std::mem::take(&mut layout.placeholders);
             let mut command = command(bubblewrap.as_os_str());
-            command.args(world(profile.network)).args(layout.arguments()).args(["--dir", CONFINED_HOME]);
+            let size = |place: &Path| size(place, private, spawn.limits.resources.disk);
+            command.args(world(profile.network));
+            command.args(size(Path::new(SHARED_MEMORY))).args(["--tmpfs", SHARED_MEMORY]);
+            command.args(layout.arguments(size)).args(["--dir", CONFINED_HOME]);
             command.args([OsStr::new("--ro-bind"), launcher.program.as_os_str(), OsStr::new(INNER_PROGRAM)]);
+            command.args(["--remount-ro", "/dev"]);
             command.args(["--chdir", "/", "--", INNER_PROGRAM]);
             command
         }
@@ -71,6 +80,15 @@ pub(crate) fn plan(
         &mut command,
         ChildSettings { cwd: root.handle, keep: Some(theirs), on_orphaned: Signal::KILL },
     );
+    let readable = match surroundings {
+        Surroundings::Namespaces => vec!["/".into()],
+        Surroundings::Machine => {
+            let mut readable = layout.readable();
+            // The trial starts it once more from within.
+            readable.push(launcher.program.clone().into_os_string());
+            readable
+        }
+    };
     let order = Order {
         program: target.program.clone().into_os_string(),
         called: target.called,
@@ -78,7 +96,9 @@ pub(crate) fn plan(
         env: spawn.env.clone(),
         cwd: Place { path: target.cwd.path.into_os_string(), identity: target.cwd.identity },
         writable: layout.writable,
+        readable,
         surroundings,
+        private,
         network: profile.network,
         resources: spawn.limits.resources,
         strength: profile.strength,
@@ -91,6 +111,18 @@ pub(crate) fn plan(
     };
     let conversation = Some(Conversation { socket, order });
     Ok(Plan { command, reach, placeholders, conversation, program: target.program })
+}
+
+/// The option that gives the private place mounted next its size: together they hold what the program may
+/// write to the disk.
+fn size(place: &Path, private: PrivateBound, disk: Cap) -> Vec<OsString> {
+    match (private, disk) {
+        (PrivateBound::Sized, Cap::At(most)) => {
+            let part = if place == Path::new("/tmp") { 2 } else { 4 };
+            vec!["--size".into(), (most / part).max(LEAST).to_string().into()]
+        }
+        (PrivateBound::Unsized, _) | (_, Cap::Unlimited) => Vec::new(),
+    }
 }
 
 /// The namespaces and the read-only world.

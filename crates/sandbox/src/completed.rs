@@ -41,6 +41,8 @@ pub enum End {
     TimedOut,
     /// By us, because it printed more than [`crate::Limits::runaway`] on one stream.
     OutputLimit,
+    /// By us, because it wrote more than [`crate::Resources::disk`] into the writable directories.
+    DiskLimit,
 }
 
 /// What was kept of a stream.

@@ -39,6 +39,7 @@ impl Directory {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
 mod tests {
     use super::*;
 

@@ -4,30 +4,13 @@ use std::ffi::{OsStr, OsString};
 
 use crucible_host::env::Environment;
 
+use crate::tools::{CHOICES, TOOLCHAINS, Tool};
+
 /// A private, empty home directory that every namespaced sandbox has; give it as `HOME`.
 pub const CONFINED_HOME: &str = "/tmp/home";
 
 /// Passed on as they are.
 const PASSED: [&str; 4] = ["PATH", "LANG", "LC_ALL", "TZ"];
-
-/// Where language tools keep their installations: the variable, and the directory under the user's home
-/// that it stands for when it is not set. None holds a secret that the sandbox does not mask.
-const TOOLCHAINS: [(&str, &str); 11] = [
-    ("CARGO_HOME", ".cargo"),
-    ("RUSTUP_HOME", ".rustup"),
-    ("PYENV_ROOT", ".pyenv"),
-    ("NVM_DIR", ".nvm"),
-    ("VOLTA_HOME", ".volta"),
-    ("GOPATH", "go"),
-    ("SDKMAN_DIR", ".sdkman"),
-    ("RBENV_ROOT", ".rbenv"),
-    ("ASDF_DATA_DIR", ".asdf"),
-    ("GRADLE_USER_HOME", ".gradle"),
-    ("MISE_DATA_DIR", ".local/share/mise"),
-];
-
-/// Passed on where set, because they choose a toolchain and nothing else.
-const TOOL_CHOICES: [&str; 5] = ["RUSTUP_TOOLCHAIN", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV", "PYENV_VERSION"];
 
 /// `PATH`, `LANG`, `LC_ALL` and `TZ` where the user has them, and `TERM=dumb`. `HOME` is not among them:
 /// which home a child sees is a decision of its caller.
@@ -45,19 +28,20 @@ pub fn base_env(env: &Environment) -> Vec<(OsString, OsString)> {
 #[must_use]
 pub fn toolchain_env(env: &Environment) -> Vec<(OsString, OsString)> {
     let home = env.home();
-    let place = |(name, default): &(&str, &str)| {
-        let value = match env.get_os(name) {
+    let place = |tool: &Tool| {
+        let value = match env.get_os(tool.variable) {
             Some(set) => set.to_owned(),
-            None => home.as_ref()?.join(default).into_os_string(),
+            None => home.as_ref()?.join(tool.default).into_os_string(),
         };
         let exists = OsStr::new(&value).len() > 1 && std::path::Path::new(&value).is_dir();
-        exists.then(|| (OsString::from(name), value))
+        exists.then(|| (OsString::from(tool.variable), value))
     };
     let choice = |name: &&str| Some((OsString::from(name), env.get_os(name)?.to_owned()));
-    TOOLCHAINS.iter().filter_map(place).chain(TOOL_CHOICES.iter().filter_map(choice)).collect()
+    TOOLCHAINS.iter().filter_map(place).chain(CHOICES.iter().filter_map(choice)).collect()
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
 mod tests {
     use super::*;
 

@@ -1,24 +1,29 @@
-//! What a confined program sees of the file system: which places are private, writable or hidden.
+//! What a confined program sees of the file system: which places are private, writable, shown or hidden.
 //!
 //! How it works: the world is mounted read-only; over it come, parents before their children, empty private
-//! places, the writable directories, and covers over what must not be seen. A cover below a writable
+//! places, the writable directories, covers over every home directory and all else that must not be seen,
+//! and in them the places of tools, read-only. Without mounts the same plan is a list of what may be read. A cover below a writable
 //! directory would be useless if the program could rename the directory around it, so each directory
 //! between the two is mounted onto itself, which makes it immovable.
 //!
 //! What always holds: a path that does not exist is covered too where it could come to exist, that is below
-//! a writable directory. The mounting leaves an empty placeholder there; it is removed after the run.
+//! a writable directory. The mounting leaves an empty placeholder there; it is removed after the run. No link
+//! in a writable directory, where its author may be hostile, decides about what is shown.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crucible_host::env::Environment;
 
 use crate::directory::Directory;
 use crate::error::{PathProblem, SandboxError};
+use crate::hidden;
 use crate::masks::{Placeholders, Presence};
+use crate::plan::Target;
 use crate::spawn::{Network, Profile};
+use crate::tools;
 use crate::wire::Place;
 
 /// Empty, writable, gone after the run.
@@ -33,65 +38,13 @@ const RESOLVER: [&str; 3] = [
 ];
 /// Where some systems keep their programs.
 const SYSTEM_PROGRAMS: [&str; 2] = ["/run/current-system", "/run/opengl-driver"];
+/// Devices are allowed one by one where nothing is mounted over them.
+const DEVICES: &str = "/dev";
 /// Never handed out as writable, nor anything below them.
 const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Secrets below a home directory.
-const HOME_SECRETS: [&str; 38] = [
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".netrc",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".git-credentials",
-    ".docker",
-    ".kube",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".config/gh",
-    ".config/hub",
-    ".config/glab-cli",
-    ".config/git/credentials",
-    ".config/gcloud",
-    ".config/op",
-    ".config/rclone",
-    ".config/containers",
-    ".config/doctl",
-    ".config/configstore",
-    ".local/share/keyrings",
-    ".password-store",
-    ".terraform.d",
-    ".vault-token",
-    ".gem/credentials",
-    ".m2/settings-security.xml",
-    ".pgpass",
-    ".my.cnf",
-    ".claude",
-    ".claude.json",
-    ".codex",
-    ".gemini",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-];
-/// Secrets of the machine, which the superuser could read.
-const MACHINE_SECRETS: [&str; 9] = [
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/ssl/private",
-    "/etc/ssh",
-    "/etc/sudoers",
-    "/etc/sudoers.d",
-    "/var/lib/docker",
-];
-
 /// One mount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Mount {
     /// An empty private directory that may be written to.
     Private,
@@ -103,8 +56,17 @@ enum Mount {
     Writable,
     /// The place itself, read-only.
     Visible,
+    /// A symbolic link in an empty place to where it leads in the end.
+    Link(PathBuf),
     /// The place itself as it is around it, so that it cannot be moved.
     Anchor,
+}
+
+impl Mount {
+    /// Whether something of the machine is out of sight because of it.
+    fn hides(&self) -> bool {
+        matches!(self, Self::Private | Self::CoverDirectory | Self::CoverFile)
+    }
 }
 
 /// Every mount over the read-only world, by its path.
@@ -129,8 +91,13 @@ enum Around {
 }
 
 impl Layout {
-    /// Plans the mounts of one run.
-    pub(crate) fn new(profile: &Profile, cwd: &Directory, env: &Environment) -> Result<Self, SandboxError> {
+    /// Plans the mounts of one run of `target`, which is given the variables `given`.
+    pub(crate) fn new(
+        profile: &Profile,
+        target: &Target,
+        given: &[(OsString, OsString)],
+        env: &Environment,
+    ) -> Result<Self, SandboxError> {
         let mut layout =
             Self { mounts: BTreeMap::new(), writable: Vec::new(), placeholders: Placeholders::default() };
         for place in PRIVATE {
@@ -150,30 +117,35 @@ impl Layout {
         for path in &profile.writable {
             layout.add_writable(path)?;
         }
-        for path in secrets(env) {
-            match layout.add_mask(&path) {
-                // What the caller hands out as writable is meant to be seen.
-                Ok(()) | Err(PathProblem::Contradiction) => {}
-                Err(problem) => return Err(SandboxError::Masked { path, problem }),
-            }
+        layout.add_own_masks(hidden::homes(env))?;
+        for place in tools::places(env, given, &target.program) {
+            layout.show(&place);
         }
+        // Before the secrets, so that those in a working directory are covered.
+        layout.show(&target.cwd.path);
+        layout.add_own_masks(hidden::secrets(env))?;
         for path in &profile.masked {
             layout.add_mask(path).map_err(|problem| SandboxError::Masked { path: path.clone(), problem })?;
         }
-        layout.show_working_directory(cwd)?;
+        layout.show_working_directory(&target.cwd)?;
         Ok(layout)
     }
 
     /// The options of bubblewrap that build this, after those that mount the world.
-    pub(crate) fn arguments(&self) -> Vec<OsString> {
+    /// `bounds` gives the private places among them a size.
+    pub(crate) fn arguments(&self, bounds: impl Fn(&Path) -> Vec<OsString>) -> Vec<OsString> {
         let mut words: Vec<OsString> = Vec::new();
         for (path, mount) in &self.mounts {
             let (option, source): (&str, Option<&Path>) = match mount {
                 Mount::Private | Mount::CoverDirectory => ("--tmpfs", None),
+                Mount::Link(to) => ("--symlink", Some(to)),
                 Mount::CoverFile => ("--ro-bind", Some(Path::new("/dev/null"))),
                 Mount::Writable | Mount::Anchor => ("--bind", Some(path)),
                 Mount::Visible => ("--ro-bind", Some(path)),
             };
+            if *mount == Mount::Private {
+                words.extend(bounds(path));
+            }
             words.push(option.into());
             words.extend(source.map(OsString::from));
             words.push(path.into());
@@ -185,6 +157,81 @@ impl Layout {
             }
         }
         words
+    }
+
+    /// What may be read where nothing can be mounted: the world without what is hidden. A directory that
+    /// holds something hidden is not in the list, but all else in it is.
+    pub(crate) fn readable(&self) -> Vec<OsString> {
+        let mut places = Vec::new();
+        self.collect_readable(Path::new("/"), &mut places);
+        let shown = self.mounts.iter().filter(|(_, mount)| matches!(mount, Mount::Visible | Mount::Anchor));
+        places.extend(shown.map(|(path, _)| path.clone().into_os_string()));
+        places
+    }
+
+    fn collect_readable(&self, directory: &Path, places: &mut Vec<OsString>) {
+        let below = self.mounts.range(directory.to_owned()..);
+        let mut below = below.take_while(|(path, _)| path.starts_with(directory));
+        if !below.any(|(_, mount)| mount.hides()) {
+            places.push(directory.into());
+            return;
+        }
+        if self.mounts.contains_key(directory) {
+            return;
+        }
+        // What cannot be listed cannot be read either.
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && path != Path::new(DEVICES) => {
+                    self.collect_readable(&path, places);
+                }
+                Ok(kind) if kind.is_file() && !self.mounts.contains_key(&path) => places.push(path.into()),
+                // A link shows nothing by itself: what it leads to is decided where that lies.
+                _ => {}
+            }
+        }
+    }
+
+    /// Masks places of our own list.
+    fn add_own_masks(&mut self, places: Vec<PathBuf>) -> Result<(), SandboxError> {
+        for path in places {
+            match self.add_mask(&path) {
+                // What the caller hands out as writable is meant to be seen.
+                Ok(()) | Err(PathProblem::Contradiction) => {}
+                Err(problem) => return Err(SandboxError::Masked { path, problem }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows `path` read-only where it would be hidden, with the links that lead to it. What is not there is
+    /// not shown, and neither is what a link in a writable directory leads to.
+    fn show(&mut self, path: &Path) {
+        let mut at = PathBuf::new();
+        for part in path.components() {
+            if part == Component::ParentDir {
+                return;
+            }
+            let next = at.join(part);
+            let Ok(meta) = next.symlink_metadata() else { return };
+            if !meta.is_symlink() {
+                at = next;
+                continue;
+            }
+            let Ok(real) = next.canonicalize() else { return };
+            match self.around(&next) {
+                Around::Writable => return,
+                Around::Empty => {
+                    self.mounts.entry(next).or_insert(Mount::Link(real.clone()));
+                }
+                Around::World => {}
+            }
+            at = real;
+        }
+        if self.around(&at) == Around::Empty {
+            self.mounts.entry(at).or_insert(Mount::Visible);
+        }
     }
 
     fn add_empty(&mut self, place: &Path, mount: Mount) {
@@ -223,11 +270,15 @@ impl Layout {
         };
         match self.mounts.get(&place) {
             Some(Mount::Writable) => return Err(PathProblem::Contradiction),
-            Some(Mount::Visible | Mount::Anchor) | None => {}
+            Some(Mount::Visible | Mount::Anchor | Mount::Link(_)) | None => {}
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile) => return Ok(()),
         }
         let around = self.around(&place);
-        if around == Around::Empty {
+        if around != Around::Writable && place.is_symlink() {
+            // Nobody inside can change the link, so covering what it names is enough.
+            return place.canonicalize().map_or(Ok(()), |target| self.add_mask(&target));
+        }
+        if around == Around::Empty && !self.mounts.contains_key(&place) {
             return Ok(());
         }
         let presence = match around {
@@ -237,10 +288,6 @@ impl Layout {
         let cover = match (place.symlink_metadata(), around) {
             (Ok(meta), _) if meta.is_dir() => Mount::CoverDirectory,
             (Ok(meta), Around::Writable) if meta.is_symlink() => return Err(PathProblem::IsLink),
-            (Ok(meta), _) if meta.is_symlink() => {
-                // Nobody inside can change the link, so covering what it names is enough.
-                return place.canonicalize().map_or(Ok(()), |target| self.add_mask(&target));
-            }
             (Ok(_), _) => Mount::CoverFile,
             (Err(_), _) => match (presence, kind) {
                 // Nobody inside can create it.
@@ -263,7 +310,7 @@ impl Layout {
     /// empty place cannot be shown.
     fn show_working_directory(&mut self, cwd: &Directory) -> Result<(), SandboxError> {
         match self.mounts.get(&cwd.path) {
-            Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile) => {
+            Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => {
                 Err(SandboxError::WorkingDirectory { path: cwd.path.clone(), problem: PathProblem::Hidden })
             }
             Some(Mount::Writable | Mount::Visible | Mount::Anchor) => Ok(()),
@@ -281,7 +328,7 @@ impl Layout {
         match path.ancestors().skip(1).find_map(|above| self.mounts.get(above)) {
             None | Some(Mount::Visible) => Around::World,
             Some(Mount::Writable | Mount::Anchor) => Around::Writable,
-            Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile) => Around::Empty,
+            Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => Around::Empty,
         }
     }
 }
@@ -311,31 +358,4 @@ fn locate(path: &Path) -> Option<(PathBuf, Kind)> {
             Err(_) => return None,
         }
     }
-}
-
-/// The places that are always hidden.
-fn secrets(env: &Environment) -> Vec<PathBuf> {
-    let mut homes: Vec<PathBuf> = env.home().into_iter().collect();
-    if rustix::process::geteuid().is_root() {
-        homes.push(PathBuf::from("/root"));
-    }
-    let mut places: Vec<PathBuf> = MACHINE_SECRETS.iter().map(PathBuf::from).collect();
-    for home in homes.iter().filter(|home| home.is_absolute()) {
-        places.extend(HOME_SECRETS.iter().map(|name| home.join(name)));
-    }
-    let named = |name: &str| env.get_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    if let Some(cargo) = named("CARGO_HOME") {
-        places.extend([cargo.join("credentials"), cargo.join("credentials.toml")]);
-    }
-    places.extend(
-        ["GNUPGHOME", "GH_CONFIG_DIR", "DOCKER_CONFIG", "CRUCIBLE_RUNS_ROOT"]
-            .iter()
-            .filter_map(|name| named(name)),
-    );
-    let data = named("XDG_DATA_HOME").or_else(|| env.home().map(|home| home.join(".local/share")));
-    places.extend(named("CRUCIBLE_HOME").or_else(|| data.map(|data| data.join("crucible"))));
-    // Links among them must not hide one behind another: the shortest first.
-    places.sort();
-    places.dedup();
-    places
 }

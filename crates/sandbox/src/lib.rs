@@ -19,8 +19,10 @@ mod bubblewrap;
 mod capture;
 mod completed;
 mod directory;
+mod disk;
 mod environment;
 mod error;
+mod hidden;
 mod inner;
 mod layers;
 mod layout;
@@ -33,6 +35,7 @@ mod spawn;
 mod spawner;
 mod supervise;
 mod sys;
+mod tools;
 mod tree;
 mod wire;
 

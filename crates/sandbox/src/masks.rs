@@ -62,6 +62,7 @@ impl Drop for Placeholders {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
 mod tests {
     use super::*;
 

@@ -10,17 +10,31 @@ use crate::error::SandboxError;
 use crate::layers::{Layer, Layers, MissingLayer, ReachedLayer};
 use crate::sandbox::{run_walled, walls};
 use crate::spawn::{Confinement, Launcher, Limits, Network, Profile, Spawn, Strength};
-use crate::wire::Surroundings;
+use crate::wire::{PrivateBound, Surroundings};
 
 /// How long one trial may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The option that bubblewrap has had since 0.8.
+const SIZE_OPTION: &str = "--size";
+
 type Trial = (Vec<ReachedLayer>, Vec<MissingLayer>);
 
+/// What this machine offers.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) layers: Layers,
+    pub(crate) private: PrivateBound,
+}
+
 /// Tries every layer. Runs on a thread of its own, because the caller may be inside a runtime.
-pub(crate) fn layers(launcher: Option<&Launcher>, env: &Environment) -> Layers {
+pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
+    let nothing = |reason: &str| Offer {
+        layers: Layers::from_trial(&[], &all_missing(reason)),
+        private: PrivateBound::Unsized,
+    };
     let Some(launcher) = launcher else {
-        return Layers::from_trial(&[], &all_missing("this program was given no way to its inner stage"));
+        return nothing("this program was given no way to its inner stage");
     };
     let result = std::thread::scope(|scope| {
         scope
@@ -31,51 +45,54 @@ pub(crate) fn layers(launcher: Option<&Launcher>, env: &Environment) -> Layers {
             .join()
     });
     match result {
-        Ok(Ok((reached, missing))) => Layers::from_trial(&reached, &missing),
-        Ok(Err(error)) => Layers::from_trial(&[], &all_missing(&error.to_string())),
-        Err(_) => Layers::from_trial(&[], &all_missing("the trial ended abnormally")),
+        Ok(Ok(((reached, missing), private))) => {
+            Offer { layers: Layers::from_trial(&reached, &missing), private }
+        }
+        Ok(Err(error)) => nothing(&error.to_string()),
+        Err(_) => nothing("the trial ended abnormally"),
     }
 }
 
-async fn attempt(launcher: &Launcher, env: &Environment) -> Trial {
-    let why = match trial(launcher, Surroundings::Namespaces, env).await {
+async fn attempt(launcher: &Launcher, env: &Environment) -> (Trial, PrivateBound) {
+    let mut private = PrivateBound::Sized;
+    let mut tried = trial(launcher, Surroundings::Namespaces, private, env).await;
+    if tried.as_ref().is_err_and(|error| reason(error).contains(SIZE_OPTION)) {
+        private = PrivateBound::Unsized;
+        tried = trial(launcher, Surroundings::Namespaces, private, env).await;
+    }
+    match tried {
         Ok((mut reached, missing)) => {
             if let Some(version) = version(env).await
                 && let Some(found) = reached.iter_mut().find(|found| found.layer == Layer::Namespaces)
             {
                 found.detail = format!("{version}: {}", found.detail);
             }
-            return (reached, missing);
+            ((reached, missing), private)
         }
-        Err(error) => reason(&error),
-    };
-    // What works without namespaces? Landlock, seccomp and limits may.
-    match trial(launcher, Surroundings::Machine, env).await {
-        Ok((reached, mut missing)) => {
-            for lost in &mut missing {
-                if matches!(lost.layer, Layer::Namespaces | Layer::Masks) {
-                    lost.reason.clone_from(&why);
-                }
-            }
-            (reached, missing)
-        }
-        Err(error) => {
-            let reason = reason(&error);
-            let mut missing = all_missing(&reason);
-            for lost in &mut missing {
-                if lost.layer == Layer::Namespaces {
-                    lost.reason.clone_from(&why);
-                }
-            }
-            (Vec::new(), missing)
+        Err(error) => (attempt_without(&reason(&error), launcher, env).await, PrivateBound::Unsized),
+    }
+}
+
+/// What works without namespaces, which are missing for the reason `why`? Landlock, seccomp and limits may.
+async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> Trial {
+    let (reached, mut missing) =
+        match trial(launcher, Surroundings::Machine, PrivateBound::Unsized, env).await {
+            Ok(trial) => trial,
+            Err(error) => (Vec::new(), all_missing(&reason(&error))),
+        };
+    for lost in &mut missing {
+        if lost.layer == Layer::Namespaces {
+            why.clone_into(&mut lost.reason);
         }
     }
+    (reached, missing)
 }
 
 /// Starts the inner stage behind its walls, to become itself once more and do nothing.
 async fn trial(
     launcher: &Launcher,
     surroundings: Surroundings,
+    private: PrivateBound,
     env: &Environment,
 ) -> Result<Trial, SandboxError> {
     let profile = Profile {
@@ -87,7 +104,7 @@ async fn trial(
     let mut spawn = Spawn::new("/proc/self/exe", "/", Limits::new(PATIENCE));
     spawn.args = launcher.args.iter().cloned().chain(["nothing".into()]).collect();
     spawn.confinement = Confinement::Confined(profile.clone());
-    walls(&run_walled(spawn, &profile, launcher, surroundings, env).await?)
+    walls(&run_walled(spawn, &profile, launcher, surroundings, private, env).await?)
 }
 
 async fn version(env: &Environment) -> Option<String> {

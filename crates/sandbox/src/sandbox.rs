@@ -10,17 +10,17 @@ use crate::completed::Completed;
 use crate::error::SandboxError;
 use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, Requested};
 use crate::plan;
-use crate::probe;
+use crate::probe::{self, Offer};
 use crate::spawn::{Confinement, Launcher, Network, Profile, Spawn, Strength};
 use crate::supervise::{Observed, Watch, supervise};
-use crate::wire::{Report, Surroundings, read_report};
+use crate::wire::{PrivateBound, Report, Surroundings, read_report};
 
 /// Starts processes and watches them. One for a whole command; cheap until it first confines something.
 #[derive(Debug)]
 pub struct Sandbox {
     launcher: Option<Launcher>,
     env: Environment,
-    layers: OnceLock<Layers>,
+    offer: OnceLock<Offer>,
 }
 
 impl Sandbox {
@@ -29,12 +29,16 @@ impl Sandbox {
     /// bubblewrap and the user's secrets are; no child inherits it.
     #[must_use]
     pub fn new(launcher: Option<Launcher>, env: &Environment) -> Self {
-        Self { launcher, env: env.clone(), layers: OnceLock::new() }
+        Self { launcher, env: env.clone(), offer: OnceLock::new() }
     }
 
     /// What this machine offers, found out by trying on the first call (some 30 ms).
     pub fn layers(&self) -> &Layers {
-        self.layers.get_or_init(|| probe::layers(self.launcher.as_ref(), &self.env))
+        &self.offer().layers
+    }
+
+    fn offer(&self) -> &Offer {
+        self.offer.get_or_init(|| probe::offer(self.launcher.as_ref(), &self.env))
     }
 
     /// Runs one process to its end. Nothing of it is left when this returns; dropping the future kills it
@@ -89,7 +93,8 @@ impl Sandbox {
             return Ok((run_direct(spawn).await?, receipt));
         };
         let surroundings = bubblewrap::surroundings(layers);
-        let observed = run_walled(spawn, profile, launcher, surroundings, &self.env).await?;
+        let observed =
+            run_walled(spawn, profile, launcher, surroundings, self.offer().private, &self.env).await?;
         let (reached, mut lost) = walls(&observed)?;
         // The inner stage knows what it reached; why the namespaces are missing only the trial knows.
         for known in missing {
@@ -110,11 +115,12 @@ pub(crate) async fn run_walled(
     profile: &Profile,
     launcher: &Launcher,
     surroundings: Surroundings,
+    private: PrivateBound,
     env: &Environment,
 ) -> Result<Observed, SandboxError> {
     let target = plan::target(&spawn)?;
     let program = target.program.clone();
-    let plan = bubblewrap::plan(&spawn, profile, target, launcher, surroundings, env)?;
+    let plan = bubblewrap::plan(&spawn, profile, target, launcher, surroundings, private, env)?;
     let observed = supervise(plan, watch(spawn)).await?;
     match read_report(&observed.report).pop() {
         Some(Report::NotStarted { errno }) => {
@@ -132,7 +138,11 @@ async fn run_direct(spawn: Spawn) -> Result<Observed, SandboxError> {
 }
 
 pub(crate) fn watch(spawn: Spawn) -> Watch {
-    Watch { limits: spawn.limits, stdin: spawn.stdin, keep: spawn.keep, redaction: spawn.redaction }
+    let writable = match spawn.confinement {
+        Confinement::Trusted => Vec::new(),
+        Confinement::Confined(profile) => profile.writable,
+    };
+    Watch { limits: spawn.limits, stdin: spawn.stdin, keep: spawn.keep, redaction: spawn.redaction, writable }
 }
 
 /// The walls that the inner stage reported, or why there are none.

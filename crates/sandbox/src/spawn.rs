@@ -93,7 +93,7 @@ pub struct Limits {
     pub runaway: ByteLimit,
     /// Time between TERM and KILL.
     pub grace: Duration,
-    /// Limits that the kernel keeps, for confined programs.
+    /// Limits of confined programs.
     pub resources: Resources,
 }
 
@@ -122,7 +122,7 @@ pub enum Cap {
     At(u64),
 }
 
-/// Resource limits of a confined program, inherited by everything it starts. Core dumps are always off.
+/// Resource limits of a confined program and of everything it starts. Core dumps are always off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resources {
@@ -135,16 +135,21 @@ pub struct Resources {
     pub processes: Cap,
     /// Open descriptors of one process.
     pub open_files: Cap,
+    /// Bytes on the disk: what the program and all it starts may add to the writable directories together.
+    /// One that takes more is ended as one is whose time is over ([`crate::End::DiskLimit`]). The private
+    /// places of a namespaced sandbox, which are in memory, hold as much again and no more.
+    pub disk: Cap,
 }
 
 impl Resources {
-    /// 8 GiB a file, 8192 processes, 65536 descriptors; address space is free because runtimes reserve
+    /// 8 GiB a file, 4 GiB in all, 8192 processes, 65536 descriptors; address space is free because runtimes reserve
     /// far more of it than they use.
     pub const DEFAULT: Self = Self {
         address_space: Cap::Unlimited,
         file_size: Cap::At(8 << 30),
         processes: Cap::At(8192),
         open_files: Cap::At(65_536),
+        disk: Cap::At(4 << 30),
     };
 }
 

@@ -128,6 +128,11 @@ impl Running {
         Ok(status)
     }
 
+    /// The program itself.
+    pub(crate) fn root(&self) -> Pid {
+        self.pid
+    }
+
     /// The program's process id.
     pub(crate) fn id(&self) -> i32 {
         self.pid.as_raw_nonzero().get()

@@ -2,11 +2,12 @@
 //!
 //! How it works: reading both outputs, writing the input and talking to the inner stage go on side by side
 //! while the program runs, so none can block another. The program ends by itself, or is asked to end
-//! (TERM) when its time is over or it prints without end, and is killed after the grace period. Then what
+//! (TERM) when its time is over or it prints or writes without end, and is killed after the grace period. Then what
 //! it left behind is killed too, and the pipes are read to their end.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::capture::{Capture, pump};
 use crate::completed::{Captured, End};
+use crate::disk::Disk;
 use crate::error::SandboxError;
 use crate::plan::{Conversation, Plan};
 use crate::spawn::{Keep, Limits, Redaction, Stdin};
@@ -48,6 +50,8 @@ pub(crate) struct Watch {
     pub(crate) stdin: Stdin,
     pub(crate) keep: Keep,
     pub(crate) redaction: Redaction,
+    /// The directories that it may write to, which are watched.
+    pub(crate) writable: Vec<PathBuf>,
 }
 
 /// Why the waiting was over.
@@ -55,6 +59,7 @@ enum Cause {
     Ended(ExitStatus),
     TimedOut,
     OutputLimit,
+    DiskLimit,
 }
 
 /// Starts the plan's program and watches it to its end. Dropping the future kills everything at once.
@@ -62,6 +67,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     let Plan { command, reach, placeholders, conversation, program, .. } = plan;
     let limits = watch.limits;
     let deadline = sleep(limits.wall);
+    let disk = Disk::before(watch.writable, limits.resources.disk).await;
     let started = spawner::start(command, reach, placeholders).await;
     let mut running = started.map_err(|source| SandboxError::Exec { program, source })?;
     let (stdin, stdout, stderr) = running.pipes();
@@ -81,12 +87,14 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
             );
         });
         let mut deadline = pin!(deadline);
+        let mut full = pin!(watch_disk(disk, running.root()));
         let mut talking = Talking::Yes;
         cause = loop {
             tokio::select! {
                 status = running.wait() => break Cause::Ended(status.map_err(supervision("waiting for a process"))?),
                 () = &mut deadline => break Cause::TimedOut,
                 () = runaway.notified() => break Cause::OutputLimit,
+                () = &mut full => break Cause::DiskLimit,
                 () = &mut talk, if talking == Talking::Yes => talking = Talking::No,
             }
         };
@@ -122,8 +130,17 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
         }
         Cause::TimedOut => End::TimedOut,
         Cause::OutputLimit => End::OutputLimit,
+        Cause::DiskLimit => End::DiskLimit,
     };
     Ok(Observed { end, stdout: out.finish(), stderr: err.finish(), report })
+}
+
+/// Returns when the program has written more than it may; never where that is not bounded.
+async fn watch_disk(disk: Option<Disk>, root: Pid) {
+    match disk {
+        Some(disk) => disk.exceeded(root).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Whether the pipes are still in use.

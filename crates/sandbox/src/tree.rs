@@ -108,6 +108,13 @@ pub(crate) fn sweep() -> Vec<Pid> {
     left
 }
 
+/// `root` and every process below it that is not dead yet.
+pub(crate) fn living(root: Pid) -> Vec<Pid> {
+    let mut all = living_descendants(root);
+    all.push(root);
+    all
+}
+
 /// Every process below `root` that is not dead yet, parents before their children.
 fn living_descendants(root: Pid) -> Vec<Pid> {
     let mut found = children(root);
@@ -191,9 +198,13 @@ mod tests {
 
     #[test]
     fn both_ways_of_finding_children_agree_about_this_process() {
-        let parent = rustix::process::getppid().unwrap();
+        // Our own child and not ourselves: as the first process of a container we have no parent.
+        let mut child = sys::command("sleep".as_ref()).arg("30").spawn().unwrap();
+        let pid = sys::pid(i32::try_from(child.id()).unwrap()).unwrap();
         let me = rustix::process::getpid();
-        assert!(children(parent).contains(&me));
-        assert!(children_by_search(parent.as_raw_nonzero().get()).contains(&me));
+        let found = [children(me), children_by_search(me.as_raw_nonzero().get())];
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.iter().all(|children| children.contains(&pid)), "{pid:?} is not in {found:?}");
     }
 }

@@ -28,6 +28,16 @@ pub(crate) enum Surroundings {
     Machine,
 }
 
+/// Whether the private places, which are in memory, are bounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PrivateBound {
+    /// Each has a size.
+    Sized,
+    /// Bubblewrap is too old to give them one (before 0.8), or there are none.
+    Unsized,
+}
+
 /// What the inner stage is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {
@@ -38,7 +48,10 @@ pub(crate) struct Order {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: Place,
     pub(crate) writable: Vec<Place>,
+    /// What may be read, each with all below it.
+    pub(crate) readable: Vec<OsString>,
     pub(crate) surroundings: Surroundings,
+    pub(crate) private: PrivateBound,
     pub(crate) network: Network,
     pub(crate) resources: Resources,
     pub(crate) strength: Strength,

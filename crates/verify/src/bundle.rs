@@ -1,8 +1,8 @@
 //! `failure_bundle.zip` (seed 003 M): everything a colleague needs to understand a failure, in one file that
 //! opens without Crucible.
 //!
-//! Taken are the trace, the events, `artifacts/`, `reviews/`, `outbox/` and `logs/`. The same run gives the
-//! same bytes: entries are sorted, times and permissions fixed, and `MANIFEST.json` tells of each entry what
+//! Taken are what the run began with, the trace, the events, the model calls, `artifacts/`, `attempts/`, `reviews/`,
+//! `outbox/` and `logs/`. The same run gives the same bytes: entries are sorted, times and permissions fixed, and `MANIFEST.json` tells of each entry what
 //! it is, its digest, and whether something was cut, replaced or left out.
 //!
 //! What always holds: no link is followed, no device or pipe opened; every entry has passed redaction; what
@@ -26,16 +26,21 @@ pub use manifest::{BundleCut, BundleEntry, BundleGap, BundleManifest, BundleOrig
 pub const MANIFEST_NAME: &str = "MANIFEST.json";
 
 /// The directories whose content is taken, and where a long file tells more.
-const DIRECTORIES: [(&str, read::Telling); 4] = [
+const DIRECTORIES: [(&str, read::Telling); 5] = [
     ("artifacts", read::Telling::Beginning),
+    ("attempts", read::Telling::Beginning),
     ("logs", read::Telling::End),
     ("outbox", read::Telling::Beginning),
     ("reviews", read::Telling::Beginning),
 ];
 
 /// The files beside them that are taken.
-const FILES: [(&str, read::Telling); 2] =
-    [("TRACE.md", read::Telling::End), ("events.jsonl", read::Telling::End)];
+const FILES: [(&str, read::Telling); 4] = [
+    ("TRACE.md", read::Telling::End),
+    ("cassette.jsonl", read::Telling::End),
+    ("events.jsonl", read::Telling::End),
+    ("run.json", read::Telling::Beginning),
+];
 
 /// What must be there (seed 003 M), and what is said where it is not.
 const REQUIRED: [(&str, &str); 5] = [

@@ -15,6 +15,8 @@ pub enum FailureClass {
     Timeout,
     /// It printed without end.
     OutputLimit,
+    /// It wrote to the disk without end.
+    DiskLimit,
     /// A signal ended it, or one of its processes.
     Killed,
     /// A program or module that it needs is not installed.
@@ -39,6 +41,7 @@ impl FailureClass {
             Self::None => "none",
             Self::Timeout => "timeout",
             Self::OutputLimit => "output_limit",
+            Self::DiskLimit => "disk_limit",
             Self::Killed => "killed",
             Self::ToolMissing => "tool_missing",
             Self::Sandbox => "sandbox",
@@ -57,6 +60,7 @@ pub fn classify(run: &GateRun) -> FailureClass {
         GateEnd::Exited(0) => FailureClass::None,
         GateEnd::TimedOut { .. } => FailureClass::Timeout,
         GateEnd::OutputLimit => FailureClass::OutputLimit,
+        GateEnd::DiskLimit { .. } => FailureClass::DiskLimit,
         GateEnd::Signalled(_) => FailureClass::Killed,
         GateEnd::NotStarted { why: NotStarted::Sandbox, .. } => FailureClass::Sandbox,
         GateEnd::NotStarted { .. } => FailureClass::ToolMissing,
@@ -190,6 +194,7 @@ mod tests {
             (GateEnd::Exited(137), FailureClass::Killed),
             (GateEnd::Exited(127), FailureClass::ToolMissing),
             (GateEnd::OutputLimit, FailureClass::OutputLimit),
+            (GateEnd::DiskLimit { most: crucible_model::ByteLimit(1) }, FailureClass::DiskLimit),
             (
                 GateEnd::NotStarted { why: NotStarted::ToolMissing, message: String::new() },
                 FailureClass::ToolMissing,

@@ -151,6 +151,13 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
             Code::new("verify-gate-output-limit"),
             format!("`{command}` was ended because it printed without end"),
         )),
+        GateEnd::DiskLimit { most } => Some((
+            Code::new("verify-gate-disk-limit"),
+            format!(
+                "`{command}` was ended because it wrote more than {} to the disk; make it write less",
+                size(most.0)
+            ),
+        )),
         GateEnd::NotStarted { why: NotStarted::EmptyCommand | NotStarted::ToolMissing, message } => {
             Some((Code::new("verify-tool-missing"), message.clone()))
         }
@@ -168,6 +175,12 @@ fn stream_findings(verdict: &mut Verdict, subject: &str, name: &str, captured: &
             format!("only the last {} of its {name}'s bytes were kept", captured.bytes.len()),
         ));
     }
+}
+
+fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let unit = UNITS.into_iter().find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit));
+    unit.map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
 }
 
 fn seconds(time: Duration) -> String {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    Captured, Completed, Confinement, End, Keep, Limits, Network, Profile, Redaction, Sandbox, SandboxError,
-    Spawn, Stdin, Strength,
+    Cap, Captured, Completed, Confinement, End, Keep, Limits, Network, Profile, Redaction, Resources,
+    Sandbox, SandboxError, Spawn, Stdin, Strength,
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
@@ -76,7 +76,10 @@ pub async fn run_gates(
             GateInput::Verdict { id, verdict } => {
                 GateOutcome::Judged { id: id.clone(), verdict: verdict.clone() }
             }
-            GateInput::Command(spec) => GateOutcome::Ran(Box::new(run_command(sandbox, spec, setting).await)),
+            GateInput::Command(spec) => {
+                let run = run_command(sandbox, spec, setting, Resources::DEFAULT).await;
+                GateOutcome::Ran(Box::new(run))
+            }
         };
         observer.finished(&outcome);
         outcomes.push(outcome);
@@ -111,7 +114,12 @@ fn append(log: &mut Vec<u8>, run: &GateRun, captured: &Captured) {
     }
 }
 
-async fn run_command(sandbox: &Sandbox, spec: &GateSpec, setting: &GateSetting) -> GateRun {
+async fn run_command(
+    sandbox: &Sandbox,
+    spec: &GateSpec,
+    setting: &GateSetting,
+    resources: Resources,
+) -> GateRun {
     let Some((program, args)) = spec.command.split_first().filter(|(program, _)| !program.is_empty()) else {
         let message = format!("gate {} has no command; name a program in the configuration", spec.id);
         return not_started(spec, NotStarted::EmptyCommand, message);
@@ -124,7 +132,12 @@ async fn run_command(sandbox: &Sandbox, spec: &GateSpec, setting: &GateSetting) 
         cwd: setting.copy.clone(),
         env: setting.env.clone(),
         stdin: Stdin::Empty,
-        limits: Limits { stdout: setting.log_limit, stderr: setting.log_limit, ..Limits::new(spec.timeout) },
+        limits: Limits {
+            stdout: setting.log_limit,
+            stderr: setting.log_limit,
+            resources,
+            ..Limits::new(spec.timeout)
+        },
         confinement: Confinement::Confined(Profile {
             strength: setting.strength,
             writable,
@@ -135,7 +148,7 @@ async fn run_command(sandbox: &Sandbox, spec: &GateSpec, setting: &GateSetting) 
         redaction: Redaction::Redact,
     };
     match sandbox.run(spawn).await {
-        Ok(completed) => finished(spec, completed),
+        Ok(completed) => finished(spec, resources.disk, completed),
         Err(error) => {
             let message = normalise(explain(program, &error).as_bytes(), &setting.copy);
             not_started(spec, obstacle(&error), message)
@@ -143,12 +156,18 @@ async fn run_command(sandbox: &Sandbox, spec: &GateSpec, setting: &GateSetting) 
     }
 }
 
-fn finished(spec: &GateSpec, completed: Completed) -> GateRun {
+fn finished(spec: &GateSpec, disk: Cap, completed: Completed) -> GateRun {
     let end = match completed.end {
         End::Exited(code) => GateEnd::Exited(code),
         End::Signalled(signal) => GateEnd::Signalled(signal),
         End::TimedOut => GateEnd::TimedOut { after: spec.timeout },
         End::OutputLimit => GateEnd::OutputLimit,
+        End::DiskLimit => GateEnd::DiskLimit {
+            most: match disk {
+                Cap::At(most) => ByteLimit(most),
+                Cap::Unlimited => ByteLimit(u64::MAX),
+            },
+        },
     };
     GateRun {
         id: spec.id.clone(),
@@ -196,5 +215,45 @@ fn explain(program: &str, error: &SandboxError) -> String {
         SandboxError::NotExecutable { problem, .. } => format!("{program:?} cannot be run: {problem}"),
         SandboxError::Exec { source, .. } => format!("{program:?} could not be started: {source}"),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test reads PATH to find a shell")]
+mod tests {
+    use crucible_host::env::Environment;
+    use crucible_sandbox::base_env;
+
+    use super::*;
+    use crate::classify::{FailureClass, classify};
+    use crate::judge::judge_run;
+
+    #[tokio::test]
+    async fn a_gate_that_writes_without_end_is_ended_and_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
+        let setting = GateSetting {
+            copy: dir.path().to_owned(),
+            writable: Vec::new(),
+            masked: Vec::new(),
+            env: base_env(&env),
+            strength: Strength::BestEffort,
+            log_limit: ByteLimit(4096),
+        };
+        let script = "while :; do head -c 4000000 /dev/zero >> big; sleep 0.02; done";
+        let spec = GateSpec {
+            id: "fill".parse().unwrap(),
+            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            timeout: Duration::from_secs(30),
+            source: "test".to_owned(),
+        };
+        let resources = Resources { disk: Cap::At(20 << 20), ..Resources::DEFAULT };
+        let run = run_command(&Sandbox::new(None, &env), &spec, &setting, resources).await;
+        assert_eq!(run.end, GateEnd::DiskLimit { most: ByteLimit(20 << 20) });
+        assert_eq!((classify(&run), run.exit_code()), (FailureClass::DiskLimit, 125));
+        let verdict = judge_run(&run);
+        let finding = verdict.errors().next().unwrap();
+        assert_eq!(finding.code.as_str(), "verify-gate-disk-limit");
+        assert!(finding.hint.contains("more than 20 MiB to the disk"), "{}", finding.hint);
     }
 }

@@ -106,8 +106,6 @@ const TERMINAL_REQUESTS: [u64; 2] = [0x5412, 0x541c];
 /// to raw devices, are not bound to the namespace.
 const SOCKETS_IN_NAMESPACE: [libc::c_int; 4] =
     [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-/// Kinds of sockets where the network must be cut without a namespace.
-const SOCKETS_WITHOUT_NAMESPACE: [libc::c_int; 1] = [libc::AF_UNIX];
 
 /// The first number of the x32 variant of x86-64.
 const X32: u32 = 0x4000_0000;
@@ -135,13 +133,18 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
         terminal.push(rule(&[(1, SeccompCmpOp::Eq, request)])?);
     }
     rules.insert(libc::SYS_ioctl, terminal);
-    let allowed: &[libc::c_int] = match (order.surroundings, order.network) {
-        (Surroundings::Machine, Network::None) => &SOCKETS_WITHOUT_NAMESPACE,
-        (Surroundings::Machine, Network::Host) | (Surroundings::Namespaces, _) => &SOCKETS_IN_NAMESPACE,
+    let refused = match (order.surroundings, order.network) {
+        // Any: a local one leads to the machine's services, whose sockets nothing covers, and some of them
+        // start programs for whoever asks. Pairs of sockets are made by another call.
+        (Surroundings::Machine, Network::None) => Vec::new(),
+        (Surroundings::Machine, Network::Host) | (Surroundings::Namespaces, _) => {
+            let kinds = SOCKETS_IN_NAMESPACE.iter();
+            let other: Vec<_> =
+                kinds.map(|kind| (0, SeccompCmpOp::Ne, u64::from(kind.cast_unsigned()))).collect();
+            vec![rule(&other)?]
+        }
     };
-    let other: Vec<_> =
-        allowed.iter().map(|kind| (0, SeccompCmpOp::Ne, u64::from(kind.cast_unsigned()))).collect();
-    rules.insert(libc::SYS_socket, vec![rule(&other)?]);
+    rules.insert(libc::SYS_socket, refused);
     let refusing = compile(rules, libc::EPERM)?;
     let unknown = compile(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?;
     Ok([refuse_x32(refusing), unknown])
@@ -181,7 +184,7 @@ mod tests {
 
     use super::*;
     use crate::spawn::{Resources, Strength};
-    use crate::wire::Place;
+    use crate::wire::{Place, PrivateBound};
 
     fn order(surroundings: Surroundings, network: Network) -> Order {
         Order {
@@ -191,7 +194,9 @@ mod tests {
             env: Vec::new(),
             cwd: Place { path: "/".into(), identity: (0, 0) },
             writable: Vec::new(),
+            readable: Vec::new(),
             surroundings,
+            private: PrivateBound::Sized,
             network,
             resources: Resources::DEFAULT,
             strength: Strength::Required,
@@ -283,8 +288,8 @@ mod tests {
             assert_eq!((socket(libc::AF_VSOCK), socket(libc::AF_PACKET)), (libc::EPERM, libc::EPERM));
         });
         filtered(Surroundings::Machine, Network::None, || {
-            assert_eq!(socket(libc::AF_UNIX), 0);
-            for kind in [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_VSOCK] {
+            assert!(std::os::unix::net::UnixStream::pair().is_ok());
+            for kind in [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_VSOCK] {
                 assert_eq!(socket(kind), libc::EPERM, "{kind}");
             }
         });

@@ -1,6 +1,7 @@
 //! Landlock: writing only where it was granted, enforced by the kernel beside and below the mounts.
 //!
-//! Reading and running are allowed everywhere; what must not be read is covered by mounts. Writing is
+//! Where mounts cover what must not be read, reading and running are allowed everywhere. Where nothing can be
+//! mounted they are allowed in a list of places, which holds no home directory and no secret. Writing is
 //! allowed in the writable directories, the private places, and the harmless devices. Where no network
 //! namespace stands and the network is cut, TCP is refused as well; with the namespace it is left alone, so
 //! that tests can use their own loopback.
@@ -41,7 +42,12 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
     };
     match status.ruleset {
         RulesetStatus::NotEnforced => Err("the kernel did not enforce the rules".to_owned()),
-        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(format!("abi {version}")),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(match order.surroundings {
+            Surroundings::Namespaces => format!("abi {version}"),
+            Surroundings::Machine => {
+                format!("abi {version}, reading only what is listed: no home directory but its tools")
+            }
+        }),
     }
 }
 
@@ -54,7 +60,9 @@ fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> 
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
     }
     let mut rules = rules.create()?;
-    rules = allow(rules, "/", AccessFs::from_read(NEWEST))?;
+    for place in &order.readable {
+        rules = allow(rules, place, AccessFs::from_read(NEWEST))?;
+    }
     // Devices cannot be made without privileges anyway; the rule says so a second time.
     let change = everything & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     for place in PRIVATE {

@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::spawn::Cap;
-use crate::wire::{Order, Surroundings};
+use crate::wire::{Order, PrivateBound, Surroundings};
 
 /// Applies the order's limits to this process, and so to everything it becomes or starts.
 pub(crate) fn apply(order: &Order) -> Result<String, String> {
@@ -15,7 +15,12 @@ pub(crate) fn apply(order: &Order) -> Result<String, String> {
     if order.surroundings == Surroundings::Namespaces {
         hold(Resource::Nproc, wanted.processes)?;
     }
-    Ok("core files, file size, address space, descriptors, processes".to_owned())
+    let writing = match (order.surroundings, order.private) {
+        (Surroundings::Namespaces, PrivateBound::Sized) => "",
+        (Surroundings::Namespaces, PrivateBound::Unsized) => ", but not of the private places",
+        (Surroundings::Machine, _) => ", but not of the machine's temporary directories",
+    };
+    Ok(format!("core files, file size, address space, descriptors, processes, disk space{writing}"))
 }
 
 /// Lowers both limits to the cap; one that is lower already stays.

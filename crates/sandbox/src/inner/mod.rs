@@ -17,6 +17,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities};
+
 use crate::directory::Directory;
 use crate::layers::{Layer, MissingLayer, ReachedLayer};
 use crate::spawn::{Network, Strength};
@@ -71,6 +73,7 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
     walls.stand(Layer::ResourceLimits, limits::apply(&order));
     rustix::thread::set_no_new_privs(true)
         .map_err(|errno| failed(format!("giving up privileges: {errno}")))?;
+    give_up_capabilities().map_err(|errno| failed(format!("giving up capabilities: {errno}")))?;
     let landlock = landlock::apply(&order);
     let seccomp = filter::apply(&order);
     if order.surroundings == Surroundings::Machine && order.network == Network::None {
@@ -90,6 +93,17 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
         .envs(order.env.iter().cloned())
         .exec();
     Err(Report::NotStarted { errno: error.raw_os_error().unwrap_or(libc::EINVAL) })
+}
+
+/// Leaves the superuser, where it is the user, no more than any owner of files: what it could read of the
+/// machine's memory and disks is not in the file system that the other walls are about.
+fn give_up_capabilities() -> rustix::io::Result<()> {
+    for capability in CapabilitySet::all().iter() {
+        // Only who may change it has anything in it that counts; others fail here, and have none below.
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
 }
 
 /// Opens a directory and makes sure that it is the one that was meant.
@@ -119,7 +133,6 @@ impl Walls {
     /// What the outer stage has built, or has not.
     fn around(order: &Order) -> Self {
         let mut walls = Self { reached: Vec::new(), missing: Vec::new() };
-        let absent = || Err("needs namespaces".to_owned());
         match order.surroundings {
             Surroundings::Namespaces => {
                 let kinds = "user mount pid ipc uts, cgroup where the kernel has it";
@@ -130,11 +143,15 @@ impl Walls {
                         Ok("a network namespace with a loopback of its own".to_owned()),
                     );
                 }
-                walls.stand(Layer::Masks, Ok("mounts over each place".to_owned()));
+                walls.stand(
+                    Layer::Masks,
+                    Ok("mounts over the home directories, but their tools, and each other place".to_owned()),
+                );
             }
             Surroundings::Machine => {
                 walls.stand(Layer::Namespaces, Err("bubblewrap does not work here".to_owned()));
-                walls.stand(Layer::Masks, absent());
+                let reason = "needs namespaces: what is to be hidden inside the writable directories is not";
+                walls.stand(Layer::Masks, Err(reason.to_owned()));
             }
         }
         walls
@@ -148,15 +165,16 @@ impl Walls {
     }
 }
 
-/// Without a network namespace the filter refuses to make any socket but a local one.
+/// Without a network namespace the filter refuses to make any socket.
 fn cut_without_namespaces(seccomp: &Result<String, String>) -> Result<String, String> {
     match seccomp {
-        Ok(_) => Ok("no socket but local ones can be made, not even for the loopback".to_owned()),
+        Ok(_) => Ok("no socket can be made, not even for the loopback".to_owned()),
         Err(reason) => Err(format!("needs a network namespace or seccomp: {reason}")),
     }
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
 mod tests {
     use super::*;
 

@@ -198,3 +198,30 @@ fn children_of_other_parts_of_this_process_are_left_alone() {
     other.kill().unwrap();
     other.wait().unwrap();
 }
+
+/// In a container the leader of our session may stand outside of our process namespace, where it has no
+/// number. What a program leaves behind must be told from our own children all the same.
+#[test]
+fn a_session_that_has_no_number_here_is_no_obstacle() {
+    if part().is_some() {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let session = stat.rsplit(')').next().unwrap().split_ascii_whitespace().nth(3).unwrap();
+        assert_eq!(session, "0", "the session's leader is inside");
+        assert_eq!(std::process::id(), 1, "there is a process around us");
+        daemons_do_not_outlive_their_run();
+        one_that_hangs_is_ended_in_time();
+        children_of_other_parts_of_this_process_are_left_alone();
+        println!("all of it, without a session");
+        return;
+    }
+    let mut part = std::process::Command::new("unshare");
+    part.args(["--pid", "--fork", "--mount-proc"]);
+    if !rustix::process::geteuid().is_root() {
+        part.args(["--user", "--map-root-user"]);
+    }
+    part.arg(std::env::current_exe().unwrap());
+    play(&mut part, "ends::a_session_that_has_no_number_here_is_no_obstacle", "inside");
+    let done = part.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("all of it, without a session") && done.status.success(), "{said}");
+}

@@ -4,6 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod confined;
+mod disk;
 mod ends;
+mod escapes;
+mod home;
 mod support;
 mod trusted;

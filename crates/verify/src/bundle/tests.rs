@@ -1,5 +1,7 @@
 //! Tests of the bundle: what it holds, what it never holds, and that its bytes repeat.
 
+#![expect(clippy::disallowed_methods, reason = "the tests plant links by hand")]
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::symlink;
@@ -74,8 +76,10 @@ fn full_run() -> Run {
         .with("reviews/review_patch.md", "Verdict: BLOCK\n")
         .with("outbox/001_patch.md", "write to: x\n")
         .with("logs/verify.stdout.log", "out\n")
-        .with("attempts/1/diff.patch", "not taken\n")
-        .with("cassette.jsonl", "not taken\n")
+        .with("attempts/001/answer.txt", "use this\n")
+        .with("cassette.jsonl", "{}\n")
+        .with("run.json", "{}\n")
+        .with("lock", "not taken\n")
 }
 
 #[test]
@@ -89,12 +93,15 @@ fn a_bundle_holds_what_the_seed_lists() {
             "artifacts/PLAN.md",
             "artifacts/diff.patch",
             "artifacts/verify_report.json",
+            "attempts/001/answer.txt",
+            "cassette.jsonl",
             "events.jsonl",
             "logs/verify.stdout.log",
             "outbox/",
             "outbox/001_patch.md",
             "reviews/",
             "reviews/review_patch.md",
+            "run.json",
         ]
     );
     assert_eq!(opened.text("artifacts/diff.patch"), "diff --git a/a b/a\n");
@@ -133,6 +140,9 @@ fn the_same_run_gives_the_same_bytes_wherever_and_whenever() {
         .with("artifacts/diff.patch", "diff --git a/a b/a\n")
         .with("artifacts/PLAN.md", "Status: SIGNED\n")
         .with("events.jsonl", "{}\n")
+        .with("run.json", "{}\n")
+        .with("cassette.jsonl", "{}\n")
+        .with("attempts/001/answer.txt", "use this\n")
         .with("TRACE.md", "# trace\n");
     host::set_mode(&other.0.path().join("TRACE.md"), 0o600).unwrap();
     assert_eq!(one.bundle(), other.bundle());

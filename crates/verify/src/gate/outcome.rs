@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crucible_model::Verdict;
+use crucible_model::{ByteLimit, Verdict};
 use crucible_sandbox::{Captured, IsolationReceipt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -84,6 +84,11 @@ pub enum GateEnd {
     },
     /// By us, because it printed without end.
     OutputLimit,
+    /// By us, because it wrote more to the disk than it may.
+    DiskLimit {
+        /// What it may write, in bytes.
+        most: ByteLimit,
+    },
     /// It never started.
     NotStarted {
         /// What stood in the way.
@@ -122,15 +127,15 @@ impl GateRun {
         command_line(&self.command)
     }
 
-    /// The exit code as shells spell it: the command's own; 128 and the signal; 124 for time, 125 for output,
-    /// 126 for a sandbox that refused, 127 for a program that is not there.
+    /// The exit code as shells spell it: the command's own; 128 and the signal; 124 for time, 125 for output
+    /// or disk, 126 for a sandbox that refused, 127 for a program that is not there.
     #[must_use]
     pub fn exit_code(&self) -> i32 {
         match &self.end {
             GateEnd::Exited(code) => *code,
             GateEnd::Signalled(signal) => 128 + signal,
             GateEnd::TimedOut { .. } => 124,
-            GateEnd::OutputLimit => 125,
+            GateEnd::OutputLimit | GateEnd::DiskLimit { .. } => 125,
             GateEnd::NotStarted { why: NotStarted::Sandbox, .. } => 126,
             GateEnd::NotStarted { why: NotStarted::ToolMissing | NotStarted::EmptyCommand, .. } => 127,
         }

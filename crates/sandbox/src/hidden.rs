@@ -1,0 +1,175 @@
+//! The places that no confined program may look into: every home directory, whole, and the machine's secrets.
+//!
+//! What always holds: a home is hidden whatever it is called and whoever runs; what of it is needed again is
+//! in the table of `tools`, and of that the secrets named here are hidden once more.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crucible_host::env::Environment;
+
+/// Secrets below a home directory: hidden also where the home is shown or writable.
+const HOME_SECRETS: [&str; 38] = [
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".netrc",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".git-credentials",
+    ".docker",
+    ".kube",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/gh",
+    ".config/hub",
+    ".config/glab-cli",
+    ".config/git/credentials",
+    ".config/gcloud",
+    ".config/op",
+    ".config/rclone",
+    ".config/containers",
+    ".config/doctl",
+    ".config/configstore",
+    ".local/share/keyrings",
+    ".password-store",
+    ".terraform.d",
+    ".vault-token",
+    ".gem/credentials",
+    ".m2/settings-security.xml",
+    ".pgpass",
+    ".my.cnf",
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".gemini",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+];
+/// Secrets of the machine, which the superuser could read.
+const MACHINE_SECRETS: [&str; 21] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
+    "/etc/ssh",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/krb5.keytab",
+    "/etc/letsencrypt",
+    "/etc/NetworkManager/system-connections",
+    "/etc/openvpn",
+    "/etc/wireguard",
+    "/var/backups",
+    "/var/lib/containerd",
+    "/var/lib/containers",
+    "/var/lib/docker",
+    "/var/lib/kubelet",
+    "/var/log",
+    "/var/mail",
+    "/var/spool",
+];
+
+/// Where people live, whoever runs.
+const HOMES: [&str; 2] = ["/home", "/root"];
+/// What `HOME` may say although nobody lives there: hiding it would hide the system.
+const SYSTEM: [&str; 18] = [
+    "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/mnt", "/nix", "/opt", "/proc",
+    "/run", "/sbin", "/srv", "/sys", "/usr", "/var",
+];
+/// Variables that name a file or directory of secrets, or a socket to one who keeps them.
+const NAMED_SECRETS: [&str; 15] = [
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "CLOUDSDK_CONFIG",
+    "CRUCIBLE_RUNS_ROOT",
+    "DOCKER_CONFIG",
+    "GH_CONFIG_DIR",
+    "GNUPGHOME",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "KUBECONFIG",
+    "NETRC",
+    "NPM_CONFIG_USERCONFIG",
+    "PIP_CONFIG_FILE",
+    "SSH_AUTH_SOCK",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+];
+/// Variables that name a socket by its address.
+const NAMED_SOCKETS: [&str; 3] = ["DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "CONTAINER_HOST"];
+
+/// The home directories. A `HOME` that is a part of the system is not among them.
+pub(crate) fn homes(env: &Environment) -> Vec<PathBuf> {
+    let mut homes: Vec<PathBuf> = HOMES.iter().map(PathBuf::from).collect();
+    let system = |home: &PathBuf| {
+        let real = home.canonicalize();
+        let real = real.as_ref().unwrap_or(home);
+        SYSTEM.iter().any(|place| real == Path::new(place))
+    };
+    homes.extend(env.home().filter(|home| home.is_absolute() && !system(home)));
+    // An outer one first: a link to an inner one lies in it.
+    homes.sort();
+    homes
+}
+
+/// The places of secrets, in homes and elsewhere.
+pub(crate) fn secrets(env: &Environment) -> Vec<PathBuf> {
+    let mut homes: Vec<PathBuf> = env.home().into_iter().collect();
+    if rustix::process::geteuid().is_root() {
+        homes.push(PathBuf::from("/root"));
+    }
+    let mut places: Vec<PathBuf> = MACHINE_SECRETS.iter().map(PathBuf::from).collect();
+    for home in homes.iter().filter(|home| home.is_absolute()) {
+        places.extend(HOME_SECRETS.iter().map(|name| home.join(name)));
+    }
+    let set = |name: &str| env.get_os(name).unwrap_or_default();
+    let named = |name: &str| Some(PathBuf::from(set(name))).filter(|path| path.is_absolute());
+    if let Some(cargo) = named("CARGO_HOME") {
+        places.extend([cargo.join("credentials"), cargo.join("credentials.toml")]);
+    }
+    places.extend(NAMED_SECRETS.iter().flat_map(|name| std::env::split_paths(set(name))));
+    places.extend(NAMED_SOCKETS.iter().filter_map(|name| socket(set(name))));
+    let data = named("XDG_DATA_HOME").or_else(|| env.home().map(|home| home.join(".local/share")));
+    places.extend(named("CRUCIBLE_HOME").or_else(|| data.map(|data| data.join("crucible"))));
+    places.retain(|place| place.is_absolute());
+    // Links among them must not hide one behind another: the shortest first.
+    places.sort();
+    places.dedup();
+    places
+}
+
+/// The path in an address such as `unix:///run/docker.sock` or `unix:path=/run/bus,guid=1`.
+fn socket(address: &OsStr) -> Option<PathBuf> {
+    let path = address.to_str()?.strip_prefix("unix:")?;
+    let path = path.strip_prefix("path=").unwrap_or(path);
+    let path = path.split([',', ';']).next()?.trim_start_matches('/');
+    (!path.is_empty()).then(|| Path::new("/").join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_that_is_the_system_is_not_hidden() {
+        let homes = |home: &str| homes(&Environment::from_pairs([("HOME", home)], "/"));
+        for home in ["/", "/usr", "/etc/", "/usr/../usr", "", "relative"] {
+            assert_eq!(homes(home), [PathBuf::from("/home"), "/root".into()], "{home}");
+        }
+        assert!(homes("/var/www").contains(&PathBuf::from("/var/www")));
+    }
+
+    #[test]
+    fn sockets_are_found_in_their_addresses() {
+        let found = |text: &str| socket(OsStr::new(text));
+        assert_eq!(found("unix:///x/docker.sock"), Some("/x/docker.sock".into()));
+        assert_eq!(found("unix:path=/x/bus,guid=1"), Some("/x/bus".into()));
+        assert_eq!(found("tcp://127.0.0.1:2375"), None);
+        assert_eq!(found("unix:abstract=/tmp/x"), Some("/abstract=/tmp/x".into()));
+        assert_eq!(found("unix://"), None);
+    }
+}

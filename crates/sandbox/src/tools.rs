@@ -1,0 +1,219 @@
+//! Where tools are installed below a home directory: the only parts of it that a confined program sees.
+//!
+//! How it works: home directories are covered whole, and this one table names what is uncovered again,
+//! read-only: places that hold programs, libraries and caches of downloads. Settings are shown only where
+//! nothing in them looks like a secret. What the user's `PATH` and the variables of toolchains name is shown
+//! besides, because the program was told to look there.
+//!
+//! What always holds: a place is in this table because a build needs it, never because it is harmless; what
+//! nobody named stays hidden.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crucible_host::env::Environment;
+use crucible_host::fs::read_up_to;
+use crucible_model::ByteLimit;
+use crucible_secrets::Scanner;
+
+/// One kind of installation.
+pub(crate) struct Tool {
+    /// The variable that names where it is; empty where there is none.
+    pub(crate) variable: &'static str,
+    /// Where it is below the home directory when the variable is not set.
+    pub(crate) default: &'static str,
+    /// What of it is shown; nothing named means all of it.
+    parts: &'static [&'static str],
+    /// Files of settings that are shown only where they hold no secret.
+    settings: &'static [&'static str],
+}
+
+const fn tool(variable: &'static str, default: &'static str, parts: &'static [&'static str]) -> Tool {
+    Tool { variable, default, parts, settings: &[] }
+}
+
+/// Installations that a variable names. Their order is that of [`crate::toolchain_env`].
+pub(crate) const TOOLCHAINS: [Tool; 11] = [
+    Tool {
+        variable: "CARGO_HOME",
+        default: ".cargo",
+        parts: &["bin", "registry", "git", "env"],
+        settings: &["config.toml", "config"],
+    },
+    tool("RUSTUP_HOME", ".rustup", &[]),
+    tool("PYENV_ROOT", ".pyenv", &[]),
+    tool("NVM_DIR", ".nvm", &[]),
+    tool("VOLTA_HOME", ".volta", &[]),
+    tool("GOPATH", "go", &["bin", "pkg"]),
+    tool("SDKMAN_DIR", ".sdkman", &[]),
+    tool("RBENV_ROOT", ".rbenv", &[]),
+    tool("ASDF_DATA_DIR", ".asdf", &["bin", "installs", "lib", "plugins", "shims", "asdf.sh"]),
+    Tool {
+        variable: "GRADLE_USER_HOME",
+        default: ".gradle",
+        parts: &["caches", "jdks", "native", "wrapper"],
+        settings: &["gradle.properties"],
+    },
+    tool("MISE_DATA_DIR", ".local/share/mise", &["installs", "plugins", "shims"]),
+];
+
+/// Installations that no passed variable names.
+const OTHERS: [Tool; 32] = [
+    tool("", ".local/bin", &[]),
+    tool("", ".local/lib", &[]),
+    tool("", ".local/pipx", &["venvs"]),
+    tool("", ".local/share/pipx", &["venvs"]),
+    tool("", ".local/share/uv", &["python", "tools"]),
+    tool("", ".local/share/fnm", &[]),
+    tool("", ".local/share/pnpm", &[]),
+    tool("", ".local/share/gem/ruby", &[]),
+    tool("", ".local/state/nix/profile", &[]),
+    tool("", ".nix-profile", &[]),
+    tool("", ".fnm", &[]),
+    tool("", ".npm-global", &["bin", "lib"]),
+    tool("", ".yarn", &["berry/cache", "bin", "releases"]),
+    tool("", ".deno", &["bin"]),
+    tool("", ".bun", &["bin", "install"]),
+    tool("", ".m2", &["repository", "wrapper"]),
+    tool("", ".gem/ruby", &[]),
+    tool("", ".dotnet", &["dotnet", "host", "packs", "sdk", "shared", "templates", "tools"]),
+    tool("", ".nuget/packages", &[]),
+    tool("", ".ghcup", &["bin", "ghc"]),
+    tool("", ".cabal", &["bin", "packages", "store"]),
+    tool("", ".stack", &["pantry", "programs", "snapshots"]),
+    tool("", ".opam", &[]),
+    tool("", ".elan", &["bin", "toolchains"]),
+    tool("", ".juliaup", &["bin"]),
+    tool("", ".julia", &["artifacts", "compiled", "packages", "registries"]),
+    tool("", ".mix/archives", &[]),
+    tool("", ".hex/packages", &[]),
+    tool("", ".pub-cache", &["bin", "hosted"]),
+    tool("", "miniconda3", &[]),
+    tool("", "miniforge3", &[]),
+    tool("", "anaconda3", &[]),
+];
+
+/// Variables that choose a toolchain and nothing else; what is a directory among their values is shown.
+pub(crate) const CHOICES: [&str; 5] =
+    ["RUSTUP_TOOLCHAIN", "GOROOT", "JAVA_HOME", "VIRTUAL_ENV", "PYENV_VERSION"];
+
+/// Where a package manager puts its tools below `/home` although nobody lives there.
+const MANAGERS: [&str; 1] = ["/home/linuxbrew/.linuxbrew"];
+
+/// What a directory named `bin` needs beside it.
+const BESIDE_PROGRAMS: [&str; 5] = ["include", "lib", "lib64", "libexec", "pyvenv.cfg"];
+
+/// The longest file of settings that is read to see whether it holds a secret.
+const MAX_SETTINGS: ByteLimit = ByteLimit(256 << 10);
+/// Words in the name of a setting whose value is a secret.
+const SECRET_KEYS: [&str; 4] = ["token", "password", "secret", "passphrase"];
+
+/// Every place of tools: by the table below the user's home, and by the variables that the child is given.
+/// They need not exist.
+pub(crate) fn places(env: &Environment, given: &[(OsString, OsString)], program: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = MANAGERS.iter().map(PathBuf::from).collect();
+    let home = env.home();
+    let value = |name: &str| {
+        let set = given.iter().rev().find(|(given, _)| given == name);
+        set.map(|(_, value)| value.as_os_str()).filter(|_| !name.is_empty())
+    };
+    for tool in TOOLCHAINS.iter().chain(&OTHERS) {
+        if let Some(home) = &home {
+            tool.shown(&home.join(tool.default), &mut found);
+        }
+        for named in value(tool.variable).iter().flat_map(std::env::split_paths) {
+            tool.shown(&named, &mut found);
+        }
+    }
+    found.extend(CHOICES.iter().filter_map(|name| value(name)).map(PathBuf::from));
+    for programs in std::env::split_paths(value("PATH").unwrap_or(OsStr::new(""))) {
+        beside(&programs, &mut found);
+        found.push(programs);
+    }
+    if let Some(programs) = program.parent() {
+        beside(programs, &mut found);
+    }
+    found.push(program.to_owned());
+    found.retain(|place| place.is_absolute());
+    found
+}
+
+/// Libraries lie beside the programs that need them; a `bin` in the home directory itself has none.
+fn beside(programs: &Path, found: &mut Vec<PathBuf>) {
+    if programs.file_name() == Some(OsStr::new("bin"))
+        && let Some(above) = programs.parent()
+    {
+        found.extend(BESIDE_PROGRAMS.iter().map(|name| above.join(name)));
+    }
+}
+
+impl Tool {
+    fn shown(&self, place: &Path, found: &mut Vec<PathBuf>) {
+        if self.parts.is_empty() {
+            found.push(place.to_owned());
+        }
+        found.extend(self.parts.iter().map(|part| place.join(part)));
+        let settings = self.settings.iter().map(|name| place.join(name));
+        found.extend(settings.filter(|file| !holds_secret(file)));
+    }
+}
+
+/// Whether a file of settings could hold a secret: one that cannot be read could.
+fn holds_secret(file: &Path) -> bool {
+    let Ok(bytes) = read_up_to(file, MAX_SETTINGS) else {
+        return true;
+    };
+    let text = String::from_utf8_lossy(&bytes).to_lowercase();
+    let keys = text.lines().filter_map(|line| line.split_once(['=', ':'])).map(|(key, _)| key);
+    let mut keys = keys.filter(|key| !key.trim_start().starts_with('#'));
+    keys.any(|key| SECRET_KEYS.iter().any(|word| key.contains(word)))
+        || !Scanner::builtin().scan(&bytes).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(text: &str) -> bool {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        crucible_host::fs::write_atomic(&file, text.as_bytes()).unwrap();
+        holds_secret(&file)
+    }
+
+    #[test]
+    fn settings_with_a_secret_are_told_from_others() {
+        assert!(holds("[registries.own]\ntoken = \"abc\"\n"));
+        assert!(holds("registries.own.token = 'abc'"));
+        assert!(holds("signing.password=abc"));
+        assert!(holds(&format!("[env]\nX = \"{}{}\"", "AKIA", "ZQ3DRSTUVWXY2345")));
+        assert!(!holds("[registry]\nglobal-credential-providers = [\"cargo:token\"]\n"));
+        assert!(!holds("[build]\njobs = 2 # token\n# token = 1\n"));
+        assert!(holds_secret(Path::new("/no/such/file")));
+    }
+
+    #[test]
+    fn the_table_holds_no_place_of_secrets_and_nothing_twice() {
+        let all: Vec<&str> = TOOLCHAINS.iter().chain(&OTHERS).map(|tool| tool.default).collect();
+        for (index, place) in all.iter().enumerate() {
+            assert!(!place.starts_with('/') && !place.is_empty() && !place.contains(".."));
+            let doubled = all.iter().skip(index + 1).any(|other| Path::new(other).starts_with(place));
+            assert!(!doubled, "{place} is listed twice");
+        }
+    }
+
+    #[test]
+    fn what_is_given_is_looked_at_and_what_is_not_given_is_not() {
+        let env =
+            Environment::from_pairs([("HOME", "/h"), ("JAVA_HOME", "/h/java"), ("PATH", "/h/own")], "/");
+        let given = [("PATH".into(), "/h/opt/x/bin:relative".into()), ("GOPATH".into(), "/h/a:/h/b".into())];
+        let found = places(&env, &given, Path::new("/h/venv/bin/pytest"));
+        let has = |place: &str| found.contains(&PathBuf::from(place));
+        for place in ["/h/opt/x/bin", "/h/opt/x/lib", "/h/a/pkg", "/h/b/bin", "/h/go/pkg", "/h/venv/lib"] {
+            assert!(has(place), "{place} is not in {found:?}");
+        }
+        for place in ["/h/java", "/h/own", "relative", "/h/a", "/h/.cargo", "/h/venv", "/h"] {
+            assert!(!has(place), "{place} is in {found:?}");
+        }
+    }
+}

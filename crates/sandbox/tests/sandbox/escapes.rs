@@ -1,0 +1,122 @@
+//! What a hostile gate would try to reach outside: other processes, their secrets, sockets, devices.
+
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::process::{Child, Command};
+
+use crucible_sandbox::{Confinement, Sandbox, Strength};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::support::{Scratch, output, part, play, run};
+
+/// Ends with the test.
+struct Decoy(Child);
+
+impl Drop for Decoy {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+fn levels(scratch: &Scratch) -> [(Sandbox, Strength); 2] {
+    [(scratch.sandbox(), Strength::Required), (scratch.without_bubblewrap(), Strength::BestEffort)]
+}
+
+/// Plays the gate: tries everything, and tells what it reached.
+fn attack(argument: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut words = argument.split(' ');
+    let pids: Vec<i32> = words.next().unwrap().split(',').map(|pid| pid.parse().unwrap()).collect();
+    let (name, socket) = (words.next().unwrap(), words.next().unwrap());
+    for pid in pids {
+        for file in ["environ", "mem", "maps", "root/etc/passwd", "cwd/.", "fd/0", "exe"] {
+            // A link is followed, a file is read: both need the right to look into the process.
+            let path = format!("/proc/{pid}/{file}");
+            let mut byte = [0];
+            let read =
+                |mut file: std::fs::File| std::io::Read::read(&mut file, &mut byte).is_ok_and(|n| n > 0);
+            if std::fs::File::open(&path).is_ok_and(read) || std::fs::read_dir(&path).is_ok() {
+                found.push(path.clone());
+            }
+        }
+        let target = Pid::from_raw(pid).unwrap();
+        if kill_process(target, Signal::WINCH).is_ok() || kill_process_group(target, Signal::WINCH).is_ok() {
+            found.push(format!("{pid} with a signal"));
+        }
+    }
+    let address = SocketAddr::from_abstract_name(name).unwrap();
+    if UnixStream::connect_addr(&address).is_ok() {
+        found.push("the abstract socket".to_owned());
+    }
+    if UnixStream::connect(socket).is_ok() {
+        found.push("the socket in the home".to_owned());
+    }
+    for entry in std::fs::read_dir("/proc/self/fd").unwrap().flatten() {
+        let leads = std::fs::read_link(entry.path());
+        if entry.file_name().to_str().unwrap().parse::<u32>().unwrap() > 2
+            && leads.is_ok_and(|to| !to.starts_with("/proc/"))
+        {
+            found.push(format!("descriptor {:?}", entry.file_name()));
+        }
+    }
+    for device in ["mem", "kmsg", "port", "vda", "sda", "nvme0n1", "kvm", "fuse", "loop-control", "net/tun"] {
+        if std::fs::File::open(format!("/dev/{device}")).is_ok() {
+            found.push(format!("device {device}"));
+        }
+    }
+    for file in ["/proc/kcore", "/proc/kmsg", "/proc/sysrq-trigger", "/sys/kernel/uevent_helper"] {
+        let open = |write: bool| std::fs::OpenOptions::new().read(!write).write(write).open(file).is_ok();
+        if open(true) || (file.starts_with("/proc/k") && open(false)) {
+            found.push(file.to_owned());
+        }
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    for line in status.lines().filter(|line| line.starts_with("CapEff") || line.starts_with("CapPrm")) {
+        if !line.ends_with("0000000000000000") {
+            found.push(line.to_owned());
+        }
+    }
+    found
+}
+
+/// Called for an ordinary user as well: the superuser could be kept out for lack of capabilities alone.
+#[test]
+pub(crate) fn nothing_outside_can_be_reached() {
+    if let Some(argument) = part().filter(|argument| argument.contains(' ')) {
+        for found in attack(&argument) {
+            println!("\nREACHED {found}");
+        }
+        println!("\ntried everything");
+        return;
+    }
+    let scratch = Scratch::new();
+    let decoy = Decoy(Command::new("sleep").arg("60").env("SECRET", "of another process").spawn().unwrap());
+    let name = format!("crucible-test-{}", std::process::id());
+    let _listening = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    // A short name: an address has room for no more than 107 bytes.
+    let socket = scratch.home.join("s");
+    let _listening_too = UnixListener::bind(&socket).unwrap();
+    let argument = format!("{},{} {name} {}", std::process::id(), decoy.0.id(), socket.display());
+    for (sandbox, strength) in levels(&scratch) {
+        let mut spawn = scratch.confined_with("", |profile| profile.strength = strength);
+        spawn.program = std::env::current_exe().unwrap();
+        let mut command = Command::new("unused");
+        play(&mut command, "escapes::nothing_outside_can_be_reached", &argument);
+        spawn.args = command.get_args().map(Into::into).collect();
+        let vars = command.get_envs().filter_map(|(name, value)| Some((name.into(), value?.into())));
+        spawn.env.extend(vars);
+        let said = output(&sandbox, spawn.clone());
+        let reached: Vec<_> = said.lines().filter(|line| line.contains("REACHED")).collect();
+        assert!(said.contains("tried everything"), "{said}");
+        assert_eq!(reached, [""; 0], "{strength:?}");
+
+        // Without walls it reaches a lot, so the test can fail.
+        let Confinement::Confined(profile) = &mut spawn.confinement else { panic!("it is confined") };
+        profile.strength = Strength::Off;
+        let said = run(&sandbox, spawn).unwrap().stdout.text().into_owned();
+        for what in ["environ", "with a signal", "the abstract socket", "the socket in the home"] {
+            assert!(said.contains(what), "{what}: {said}");
+        }
+    }
+}
