@@ -219,6 +219,14 @@ impl Config {
         u64::try_from(value).unwrap_or_default()
     }
 
+    /// What a whole number is in a table that nobody has named yet, such as `gates.*.timeout_s`.
+    #[must_use]
+    pub fn template_number(&self, pattern: &str) -> u64 {
+        let template = self.templates.iter().find(|(known, _)| known == pattern);
+        let value = template.and_then(|(_, value)| value.as_integer()).unwrap_or_default();
+        u64::try_from(value).unwrap_or_default()
+    }
+
     /// A fraction.
     #[must_use]
     pub fn fraction(&self, key: &str) -> Option<f64> {

@@ -65,6 +65,13 @@ impl Environment {
         self.get_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
     }
 
+    /// Where temporary files go: `TMPDIR` where it is an absolute path, else `/tmp`.
+    #[must_use]
+    pub fn temporary_directory(&self) -> PathBuf {
+        let named = self.get_os("TMPDIR").map(PathBuf::from).filter(|directory| directory.is_absolute());
+        named.unwrap_or_else(|| PathBuf::from("/tmp"))
+    }
+
     /// The absolute directories of `PATH`; relative entries would follow the working directory and are left out.
     #[must_use]
     pub fn path_dirs(&self) -> Vec<PathBuf> {
@@ -82,5 +89,19 @@ impl Environment {
             return Some(self.working_directory.join(name)).filter(is_program);
         }
         self.path_dirs().into_iter().map(|dir| dir.join(name)).find(is_program)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temporary_directory_is_absolute() {
+        for (named, used) in [("/var/tmp", "/var/tmp"), ("relative", "/tmp"), ("", "/tmp")] {
+            let env = Environment::from_pairs([("TMPDIR", named)], "/");
+            assert_eq!(env.temporary_directory(), Path::new(used));
+        }
+        assert_eq!(Environment::default().temporary_directory(), Path::new("/tmp"));
     }
 }

@@ -6,6 +6,7 @@
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,9 @@ pub struct Prefix {
     pub total: u64,
 }
 
+/// What the names of temporary files of [`write_atomic`] begin with.
+const TEMPORARY: &str = ".tmp-";
+
 /// Writes a file whole: either the new bytes are there after this, or the old file is as it was.
 ///
 /// # Errors
@@ -63,7 +67,7 @@ pub struct Prefix {
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
     let parent = parent_of(path);
     let fail = |source| FsError::io("write", path, source);
-    let mut temporary = tempfile::Builder::new().prefix(".tmp-").tempfile_in(parent).map_err(fail)?;
+    let mut temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent).map_err(fail)?;
     temporary.write_all(bytes).map_err(fail)?;
     temporary.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(fail)?;
     temporary.as_file().sync_all().map_err(fail)?;
@@ -91,6 +95,7 @@ pub fn append_durable(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
 /// # Errors
 ///
 /// Fails when something else stands there or the parent is not writable.
+#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
 pub fn create_dir_all(path: &Path) -> Result<(), FsError> {
     DirBuilder::new()
         .recursive(true)
@@ -140,6 +145,29 @@ pub fn remove_file(path: &Path) -> Result<(), FsError> {
     ignore_missing(std::fs::remove_file(path)).map_err(|source| FsError::io("remove", path, source))
 }
 
+/// Removes the temporary files that killed writers left directly in `directory`; links and directories stay, and a
+/// directory that is not there has none. Only for a directory that nobody writes to at the same time.
+///
+/// # Errors
+///
+/// Fails when the directory cannot be read or one of them cannot be removed.
+pub fn remove_stale_temporaries(directory: &Path) -> Result<(), FsError> {
+    let fail = |source| FsError::io("read", directory, source);
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(fail(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(fail)?;
+        let ours = entry.file_name().as_bytes().starts_with(TEMPORARY.as_bytes());
+        if ours && entry.file_type().map_err(fail)?.is_file() {
+            remove_file(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes a directory and all below it, never following a link; one that is not there is fine.
 ///
 /// # Errors
@@ -158,6 +186,7 @@ pub fn remove_dir_all(path: &Path) -> Result<(), FsError> {
 }
 
 /// Lets us into every directory below `root`, links not followed. What cannot be changed stays as it is.
+#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
 fn open_up(root: &Path) {
     let mut open = vec![root.to_owned()];
     while let Some(dir) = open.pop() {
@@ -188,6 +217,7 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), FsError> {
 /// # Errors
 ///
 /// Fails when the file is not there or not ours.
+#[expect(clippy::disallowed_methods, reason = "host owns changes of the file system")]
 pub fn set_mode(path: &Path, mode: u32) -> Result<(), FsError> {
     std::fs::set_permissions(path, Permissions::from_mode(mode))
         .map_err(|source| FsError::io("set the mode of", path, source))
@@ -221,6 +251,7 @@ fn sync_directory(path: &Path) -> Result<(), FsError> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests plant links by hand")]
 mod tests {
     use super::*;
 
@@ -232,6 +263,22 @@ mod tests {
         write_atomic(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn only_temporary_files_of_ours_are_stale() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [".tmp-aB3dE6", ".tmp", "tmp-x", "a.json"] {
+            write_atomic(&dir.path().join(name), b"x").unwrap();
+        }
+        create_dir_all(&dir.path().join(".tmp-directory")).unwrap();
+        std::os::unix::fs::symlink("a.json", dir.path().join(".tmp-link")).unwrap();
+        remove_stale_temporaries(dir.path()).unwrap();
+        remove_stale_temporaries(&dir.path().join("missing")).unwrap();
+        let mut left: Vec<_> =
+            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".tmp", ".tmp-directory", ".tmp-link", "a.json", "tmp-x"]);
     }
 
     #[test]

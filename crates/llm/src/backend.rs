@@ -1,6 +1,9 @@
 //! The one trait through which every model is asked, and a backend with what is known about it.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
+use serde_json::Value;
 
 use crate::capability::Capabilities;
 use crate::error::LlmError;
@@ -49,6 +52,8 @@ pub struct BackendParts {
     pub speaker: Speaker,
     /// Where they come from.
     pub origin: Origin,
+    /// The hints that a recording's first call was made with; none for a model that answers now.
+    pub parameters: BTreeMap<String, Value>,
     /// What makes the calls.
     pub inner: Box<dyn LlmBackend>,
 }
@@ -97,6 +102,13 @@ impl Backend {
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.0.origin
+    }
+
+    /// The hints that a recording's first call was made with: whoever wants its answers asks with these. Empty for a model
+    /// that answers now.
+    #[must_use]
+    pub fn parameters(&self) -> &BTreeMap<String, Value> {
+        &self.0.parameters
     }
 }
 

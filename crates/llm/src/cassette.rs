@@ -105,7 +105,8 @@ pub enum Attempt {
 pub enum CallOutcome {
     /// With an answer.
     Answered(LlmResult),
-    /// With an error, after the last attempt.
+    /// With an error, after the last attempt. An answer that could not be taken is one, too, and says so
+    /// ([`LlmError::answer_fault`]).
     Failed(LlmError),
 }
 
@@ -144,6 +145,8 @@ pub struct Cassette {
     pub header: CassetteHeader,
     /// Its calls, in the order in which they ended.
     pub calls: Vec<RecordedCall>,
+    /// The digest of each call's line, without its line break.
+    pub lines: Vec<Digest>,
     /// Whether something was left out at its end.
     pub tail: TornTail,
 }
@@ -205,9 +208,35 @@ impl Cassette {
         let tail = if whole.len() == bytes.len() { TornTail::No } else { TornTail::LeftOut };
         let mut lines = whole.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         let header = parse_header(lines.next().ok_or(CassetteError::NotACassette)?)?;
-        let calls =
-            (2..).zip(lines).map(|(line, bytes)| parse_call(line, bytes)).collect::<Result<_, _>>()?;
-        Ok(Self { header, calls, tail })
+        let (mut calls, mut digests) = (Vec::new(), Vec::new());
+        for (line, bytes) in (2..).zip(lines) {
+            calls.push(parse_call(line, bytes)?);
+            digests.push(Digest::of(bytes));
+        }
+        Ok(Self { header, calls, lines: digests, tail })
+    }
+}
+
+impl CallOutcome {
+    /// Whether the model spoke, be it in an answer that could not be taken. Asking again would be a second question.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        match self {
+            Self::Answered(_) => true,
+            Self::Failed(error) => error.answer_fault().is_some(),
+        }
+    }
+
+    /// The outcome as the call gave it.
+    ///
+    /// # Errors
+    ///
+    /// The recorded error.
+    pub fn into_result(self) -> Result<LlmResult, LlmError> {
+        match self {
+            Self::Answered(result) => Ok(result),
+            Self::Failed(error) => Err(error),
+        }
     }
 }
 

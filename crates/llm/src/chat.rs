@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::LlmError;
+use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::Asked;
 use crate::invocation::{LlmInvocation, LlmResult};
 
@@ -105,13 +105,17 @@ pub(crate) fn response(asked: Asked<'_>, body: &[u8], ignored: Vec<String>) -> R
         .ok_or_else(|| asked.unreadable("the answer has no list of choices", WRONG_SERVER))?
         .into_iter()
         .next()
-        .ok_or_else(|| asked.unreadable("the answer's list of choices is empty", TRY_OTHER))?;
+        .ok_or_else(|| {
+            asked.unusable(AnswerFault::Empty, "the answer's list of choices is empty", TRY_OTHER)
+        })?;
     let content = choice.message.content.filter(|content| !content.trim().is_empty());
     let raw_response = content.ok_or_else(|| match choice.finish_reason.as_deref() {
-        Some("length") => {
-            asked.unreadable("the token limit was used up before the first word", "raise max_tokens")
-        }
-        _ => asked.unreadable("the answer holds no text", TRY_OTHER),
+        Some("length") => asked.unusable(
+            AnswerFault::Empty,
+            "the token limit was used up before the first word",
+            "raise max_tokens",
+        ),
+        _ => asked.unusable(AnswerFault::Empty, "the answer holds no text", TRY_OTHER),
     })?;
     let mut extensions = BTreeMap::new();
     if let Some(reason) = choice.finish_reason {

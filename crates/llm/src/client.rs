@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use crucible_model::{CanonicalError, Digest};
 use crucible_secrets::Scanner;
 
 use crate::backend::{Backend, Origin, Speaker};
 use crate::budget::{Budgeted, CallBudget, Price};
 use crate::capability::Capabilities;
+use crate::cassette::RecordedRequest;
 use crate::error::CallError;
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::record::{Recorded, Recording};
@@ -65,6 +67,33 @@ impl ModelClient {
             inv.model.clone_from(&self.default_model);
         }
         self.layers.call(inv).await
+    }
+
+    /// The key under which a request is recorded; an empty model means the default one.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the metadata have no canonical form.
+    pub fn key(&self, inv: &LlmInvocation) -> Result<Digest, CanonicalError> {
+        let mut request = RecordedRequest::of(inv);
+        if request.model.is_empty() {
+            request.model.clone_from(&self.default_model);
+        }
+        request.key()
+    }
+
+    /// The digest of the line, without its line break, that holds the last answer to the request of this key. Nothing
+    /// where calls are not recorded.
+    #[must_use]
+    pub fn recorded_line(&self, key: &Digest) -> Option<Digest> {
+        self.layers.inner().writer()?.line_of(key)
+    }
+
+    /// Whether the recording holds an answer to the request of this key that was not handed out yet: then the next such
+    /// call asks nobody. Never where calls are not recorded.
+    #[must_use]
+    pub fn holds_answer(&self, key: &Digest) -> bool {
+        self.layers.inner().writer().is_some_and(|writer| writer.holds_answer(key))
     }
 
     /// The provider's name in the registry.

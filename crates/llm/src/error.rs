@@ -12,6 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::cassette::CassetteError;
 
+/// What is wrong with an answer that came and cannot be taken: the model spoke, and said nothing or far too much. Nothing of it
+/// is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerFault {
+    /// It holds no text.
+    Empty,
+    /// It is longer than what is read of an answer; the rest was never read.
+    TooLarge,
+}
+
 /// What happened at a provider, in our own words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
@@ -32,6 +43,9 @@ pub struct Fault {
     /// The end of what a client program wrote to its standard error: redacted, at most 2 KiB.
     #[serde(default)]
     pub stderr: Option<String>,
+    /// What is wrong with the answer, where one came that cannot be taken; absent where the provider itself failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<AnswerFault>,
 }
 
 impl Fault {
@@ -50,6 +64,7 @@ impl Fault {
             status: None,
             retry_after_seconds: None,
             stderr: None,
+            answer: None,
         })
     }
 }
@@ -157,6 +172,22 @@ impl LlmError {
             | Self::BudgetExceeded { .. }
             | Self::Misconfiguration(_)
             | Self::Unsupported(_) => false,
+        }
+    }
+
+    /// What is wrong with the answer, where the provider did its work and the model's answer cannot be taken. Who asked may
+    /// refuse such an answer like any other bad one.
+    #[must_use]
+    pub fn answer_fault(&self) -> Option<AnswerFault> {
+        match self {
+            Self::ProviderOutage(fault) => fault.answer,
+            Self::Transport(_)
+            | Self::ProviderAuth(_)
+            | Self::ProviderQuota(_)
+            | Self::Timeout { .. }
+            | Self::BudgetExceeded { .. }
+            | Self::Misconfiguration(_)
+            | Self::Unsupported(_) => None,
         }
     }
 

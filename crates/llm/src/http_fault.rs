@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crucible_host::http::HttpError;
 
-use crate::error::{Fault, LlmError};
+use crate::error::{AnswerFault, Fault, LlmError};
 
 /// Who was asked, for the text of an error.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +52,16 @@ impl Asked<'_> {
         LlmError::ProviderOutage(self.fault(what, next))
     }
 
+    /// An answer that came and cannot be taken: the model's doing, not the provider's.
+    pub(crate) fn unusable(
+        self,
+        answer: AnswerFault,
+        what: impl Into<String>,
+        next: &'static str,
+    ) -> LlmError {
+        LlmError::ProviderOutage(Box::new(Fault { answer: Some(answer), ..*self.fault(what, next) }))
+    }
+
     pub(crate) fn on_http_error(self, error: &HttpError, time: CallTime) -> LlmError {
         match error {
             HttpError::Connect { .. } => LlmError::Transport(
@@ -61,7 +71,8 @@ impl Asked<'_> {
                 self.fault(error.to_string(), "try again; if it stays, look at the server's log"),
             ),
             HttpError::Timeout { .. } => self.timeout(time),
-            HttpError::TooLarge { .. } => self.unreadable(
+            HttpError::TooLarge { .. } => self.unusable(
+                AnswerFault::TooLarge,
                 error.to_string(),
                 "lower max_tokens, or check that base_url names a model server",
             ),

@@ -33,7 +33,7 @@ pub use cassette::{
     RecordedMessage, RecordedRequest, TornTail,
 };
 pub use client::{ClientOptions, ModelClient};
-pub use error::{CallError, Fault, LlmError, Resource, SecretInRequest, SecretPlace};
+pub use error::{AnswerFault, CallError, Fault, LlmError, Resource, SecretInRequest, SecretPlace};
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
 pub use record::{CassetteWriter, Recorded, Recording, Reuse};
 pub use registry::{

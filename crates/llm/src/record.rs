@@ -17,6 +17,7 @@ use crucible_secrets::Scanner;
 use serde_json::Value;
 
 use crate::backend::LlmBackend;
+use crate::budget::Amount;
 use crate::cassette::{
     Attempt, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall, RecordedRequest, to_line,
     whole_lines,
@@ -42,7 +43,8 @@ pub enum Recording {
 pub enum Reuse {
     /// None: every call is made.
     Nothing,
-    /// The answers of the calls after the first so many: the caller knows it used those, and not these.
+    /// The answers after the first so many: the caller knows it used those, and not these. Calls that failed are not
+    /// counted, for nothing was there to be used; an answer that could not be taken is.
     After(u64),
 }
 
@@ -54,7 +56,11 @@ pub struct CassetteWriter {
 
 struct WriterState {
     calls: u64,
-    reusable: HashMap<Digest, VecDeque<LlmResult>>,
+    used: Amount,
+    /// Outcomes in which the model spoke, each with the digest of its line.
+    reusable: HashMap<Digest, VecDeque<(CallOutcome, Digest)>>,
+    /// The digest of the line from which each request was answered last.
+    lines: HashMap<Digest, Digest>,
 }
 
 impl CassetteWriter {
@@ -71,35 +77,70 @@ impl CassetteWriter {
             Err(error) => return Err(error.into()),
         };
         let whole = whole_lines(&bytes);
-        let calls = if whole.is_empty() {
+        let (calls, lines) = if whole.is_empty() {
             fs::write_atomic(path, &to_line(header)?)?;
-            Vec::new()
+            (Vec::new(), Vec::new())
         } else {
             if whole.len() < bytes.len() {
                 fs::write_atomic(path, whole)?;
             }
-            Cassette::parse(whole)?.calls
+            let cassette = Cassette::parse(whole)?;
+            (cassette.calls, cassette.lines)
         };
-        let state = WriterState { calls: calls.len() as u64, reusable: reusable(calls, reuse) };
+        let number = calls.len() as u64;
+        let mut used = Amount::default();
+        for call in &calls {
+            // What the budget itself refused was never asked.
+            let refused =
+                |attempt: &&Attempt| matches!(attempt, Attempt::Failed(LlmError::BudgetExceeded { .. }));
+            used.calls += call.attempts.iter().filter(|attempt| !refused(attempt)).count() as u64;
+            used.tokens = used.tokens.saturating_add(tokens_of(call));
+        }
+        let reusable = reusable(calls.into_iter().zip(lines), reuse);
+        let state = WriterState { calls: number, used, reusable, lines: HashMap::new() };
         Ok(Self { path: path.to_owned(), state: Mutex::new(state) })
     }
 
-    /// How many calls the cassette holds. Store this with the step that used their answers, for [`Reuse::After`].
+    /// How many calls the cassette holds.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.lock().calls
     }
 
-    fn take_reusable(&self, key: &Digest) -> Option<LlmResult> {
-        self.lock().reusable.get_mut(key)?.pop_front()
+    /// What the calls cost that the cassette held when it was opened: every attempt, and the tokens that the providers
+    /// counted. What the budget refused is none of them. For a [`crate::CallBudget`] that goes on.
+    #[must_use]
+    pub fn used_before(&self) -> Amount {
+        self.lock().used
+    }
+
+    /// Whether an answer to this request lies here that was not handed out yet, so that nobody will be asked for it.
+    #[must_use]
+    pub fn holds_answer(&self, key: &Digest) -> bool {
+        self.lock().reusable.get(key).is_some_and(|answers| !answers.is_empty())
+    }
+
+    /// The digest of the line, without its line break, from which a request was answered last.
+    #[must_use]
+    pub fn line_of(&self, key: &Digest) -> Option<Digest> {
+        self.lock().lines.get(key).copied()
+    }
+
+    fn take_reusable(&self, key: &Digest) -> Option<CallOutcome> {
+        let mut state = self.lock();
+        let (outcome, line) = state.reusable.get_mut(key)?.pop_front()?;
+        state.lines.insert(*key, line);
+        Some(outcome)
     }
 
     fn append(&self, call: &RecordedCall) -> Result<(), CassetteError> {
         let line = to_line(call)?;
+        let digest = Digest::of(line.trim_ascii_end());
         // Held while writing: lines of parallel calls come one after the other, each of them whole.
         let mut state = self.lock();
         fs::append_durable(&self.path, &line)?;
         state.calls += 1;
+        state.lines.insert(call.key, digest);
         Ok(())
     }
 
@@ -108,16 +149,27 @@ impl CassetteWriter {
     }
 }
 
-fn reusable(calls: Vec<RecordedCall>, reuse: Reuse) -> HashMap<Digest, VecDeque<LlmResult>> {
+fn tokens_of(call: &RecordedCall) -> u64 {
+    match &call.outcome {
+        CallOutcome::Answered(result) => {
+            let count = |tokens: Option<u64>| tokens.unwrap_or_default();
+            count(result.tokens_input).saturating_add(count(result.tokens_output))
+        }
+        CallOutcome::Failed(_) => 0,
+    }
+}
+
+fn reusable(
+    calls: impl Iterator<Item = (RecordedCall, Digest)>,
+    reuse: Reuse,
+) -> HashMap<Digest, VecDeque<(CallOutcome, Digest)>> {
     let used = match reuse {
         Reuse::Nothing => return HashMap::new(),
         Reuse::After(used) => usize::try_from(used).unwrap_or(usize::MAX),
     };
-    let mut answers: HashMap<Digest, VecDeque<LlmResult>> = HashMap::new();
-    for call in calls.into_iter().skip(used) {
-        if let CallOutcome::Answered(result) = call.outcome {
-            answers.entry(call.key).or_default().push_back(result);
-        }
+    let mut answers: HashMap<Digest, VecDeque<(CallOutcome, Digest)>> = HashMap::new();
+    for (call, line) in calls.filter(|(call, _)| call.outcome.is_answer()).skip(used) {
+        answers.entry(call.key).or_default().push_back((call.outcome, line));
     }
     answers
 }
@@ -136,6 +188,16 @@ impl<B> Recorded<B> {
     }
 }
 
+impl<B> Recorded<B> {
+    /// Where calls are written down, if they are.
+    pub(crate) fn writer(&self) -> Option<&CassetteWriter> {
+        match &self.recording {
+            Recording::To(writer) => Some(writer),
+            Recording::Off => None,
+        }
+    }
+}
+
 impl<B: LlmBackend> Recorded<Retried<B>> {
     /// Makes a call and writes it down.
     ///
@@ -149,8 +211,8 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
         };
         let request = RecordedRequest::of(&inv);
         let key = request.key().map_err(CassetteError::from)?;
-        if let Some(result) = writer.take_reusable(&key) {
-            return Ok(result);
+        if let Some(outcome) = writer.take_reusable(&key) {
+            return Ok(outcome.into_result()?);
         }
         let (spec_id, phase_id) = (inv.spec_id.clone(), inv.phase_id.clone());
         let Attempted { outcome, attempts } = self.inner.attempt(inv).await;

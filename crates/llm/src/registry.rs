@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_host::env::Environment;
+use crucible_host::fs;
 use crucible_host::http::HttpClient;
 use crucible_model::Secret;
 use crucible_sandbox::Sandbox;
@@ -16,8 +17,14 @@ use serde::Deserialize;
 
 use crate::backend::Backend;
 use crate::capability::Capabilities;
+use crate::cassette::CassetteError;
 use crate::error::{Fault, LlmError};
-use crate::providers::{claude_cli::ClaudeCli, gateway::Gateway, replay::Replay};
+use crate::providers::{
+    claude_cli::ClaudeCli,
+    gateway::Gateway,
+    replay::{Replay, unusable_recording},
+};
+use crate::record::MAX_CASSETTE;
 
 /// A kind of backend: what it is called, what it can do, and how it is made ready.
 pub trait ProviderKind: Sync {
@@ -88,6 +95,22 @@ pub enum CassetteSource {
     File(PathBuf),
     /// Here.
     Bytes(Arc<[u8]>),
+}
+
+impl CassetteSource {
+    /// The recording's bytes, so that whoever needs them more than once reads them once.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Misconfiguration`] when the file cannot be read, or is larger than any recording.
+    pub fn bytes(&self) -> Result<Arc<[u8]>, LlmError> {
+        match self {
+            Self::Bytes(bytes) => Ok(Arc::clone(bytes)),
+            Self::File(path) => fs::read_up_to(path, MAX_CASSETTE)
+                .map(Arc::from)
+                .map_err(|error| unusable_recording(&CassetteError::from(error))),
+        }
+    }
 }
 
 impl From<PathBuf> for CassetteSource {

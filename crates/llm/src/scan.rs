@@ -21,6 +21,11 @@ impl<B> SecretScanned<B> {
         Self { inner, scanner }
     }
 
+    /// What lies within.
+    pub(crate) fn inner(&self) -> &B {
+        &self.inner
+    }
+
     fn scan(&self, inv: &LlmInvocation) -> Result<(), SecretInRequest> {
         for (index, message) in inv.messages.iter().enumerate() {
             self.scan_text(message.content.as_str(), SecretPlace::Message(index))?;

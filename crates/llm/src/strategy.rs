@@ -54,7 +54,8 @@ impl FromStr for ExecutionStrategy {
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         match name {
             "controlled" => Ok(Self::Controlled),
-            "external_tool" => Self::ExternalTool.accepted(),
+            // The name as the format spells it, and as the command line spells its other values.
+            "external_tool" | "external-tool" => Self::ExternalTool.accepted(),
             _ => Err(StrategyError::Unknown { name: name.chars().take(64).collect() }),
         }
     }
@@ -77,12 +78,15 @@ mod tests {
     fn only_the_controlled_strategy_is_accepted() {
         assert_eq!("controlled".parse(), Ok(ExecutionStrategy::Controlled));
         assert_eq!(ExecutionStrategy::default(), ExecutionStrategy::Controlled);
-        let refused = "external_tool".parse::<ExecutionStrategy>().unwrap_err();
-        assert!(
-            refused
-                .to_string()
-                .starts_with("ExecutionStrategy::ExternalTool not yet supported in this version")
-        );
+        for spelling in ["external_tool", "external-tool"] {
+            let refused = spelling.parse::<ExecutionStrategy>().unwrap_err();
+            assert_eq!(refused, StrategyError::NotSupported);
+            assert!(
+                refused
+                    .to_string()
+                    .starts_with("ExecutionStrategy::ExternalTool not yet supported in this version")
+            );
+        }
         assert!(matches!("Controlled".parse::<ExecutionStrategy>(), Err(StrategyError::Unknown { .. })));
     }
 }

@@ -3,11 +3,14 @@
 //! Each attempt has its own directory, `attempts/NNN/`; what `artifacts/`, `reviews/` and `logs/` hold is a copy of
 //! the last one. An attempt is over when the ledger has recorded its `outcome.json`.
 
-use crucible_model::{Digest, Finding};
+use crucible_ledger::EventRecord;
+use crucible_llm::AnswerFault;
+use crucible_model::{Code, Digest, Finding};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RunError;
 use crate::layout::{self, RunDir, attempt_file};
+use crate::status::is_recorded;
 
 /// The model's words.
 pub(crate) const ANSWER: &str = "answer.txt";
@@ -19,6 +22,20 @@ pub(crate) const REVIEW: &str = "review_patch.md";
 pub(crate) const OUTCOME: &str = "outcome.json";
 /// The gates' report.
 pub(crate) const REPORT: &str = "verify_report.json";
+
+/// The finding about an answer that came and cannot be taken.
+pub(crate) fn unusable(fault: AnswerFault) -> Finding {
+    let (code, hint) = match fault {
+        AnswerFault::Empty => {
+            (Code::new("answer-empty"), "the answer holds no text; answer in the form that was asked for")
+        }
+        AnswerFault::TooLarge => (
+            Code::new("answer-too-large"),
+            "the answer was so long that it was not read to its end; answer with the changed files only",
+        ),
+    };
+    Finding::error(code, "answer", hint)
+}
 
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,4 +95,31 @@ pub(crate) fn ended(dir: &RunDir) -> Result<Vec<AttemptOutcome>, RunError> {
         }
         outcomes.push(dir.read_json(&path)?);
     }
+}
+
+/// Those of them whose end the ledger has recorded. Only that makes an end true: an outcome that is written and not
+/// recorded was cut off or is somebody else's, and that attempt is judged and tried again.
+pub(crate) fn recorded(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<AttemptOutcome>, RunError> {
+    let mut ended = ended(dir)?;
+    let mut count = 0;
+    for outcome in &ended {
+        let number = outcome.number;
+        let path = attempt_file(number, OUTCOME);
+        if !is_recorded(dir, events, &format!("attempt-{number}-ended"), &path)? {
+            break;
+        }
+        count += 1;
+    }
+    ended.truncate(count);
+    Ok(ended)
+}
+
+/// Whether the ledger has recorded an attempt's patch, its end and its report, and each is still what it was.
+pub(crate) fn is_recorded_whole(dir: &RunDir, events: &[EventRecord], number: u64) -> Result<bool, RunError> {
+    for (what, name) in [("proposed", PATCH), ("ended", OUTCOME), ("report", REPORT)] {
+        if !is_recorded(dir, events, &format!("attempt-{number}-{what}"), &attempt_file(number, name))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -5,17 +5,15 @@
 //! steps up to the signed plan are local and deterministic; after that attempts follow one another until one is
 //! verified or none is left.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use crucible_host::fs::temp_dir_in;
-use crucible_host::lock::Lock;
 use crucible_ledger::Ledger;
-use crucible_llm::{
-    CallError, CallOutcome, Cassette, LlmInvocation, ModelClient, RecordedCall, RecordedRequest,
-};
-use crucible_model::{Code, Digest, Finding, RepoPath, Untrusted};
+use crucible_llm::{CallError, LlmInvocation, ModelClient};
+use crucible_model::{Code, Digest, Finding, RepoPath, Untrusted, counted};
 use crucible_pack::{ContextPack, FileRequest, Mandatory};
 use crucible_patch::FileMode;
 use crucible_repo::Git;
@@ -25,6 +23,7 @@ use serde_json::Value;
 
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
+use crate::budget::allowed;
 use crate::contract::{
     ContextSettings, ContractDocuments, Guardrails, Plan, PlanStatus, Review, ReviewVerdict, RunRecord,
     RunRole, Signature,
@@ -32,14 +31,15 @@ use crate::contract::{
 use crate::error::RunError;
 use crate::gatekeeper::{self, Judged};
 use crate::journal::{Entry, Journal, Witness};
-use crate::land::record_landing;
 use crate::layout::{self, RunDir, attempt_file};
+use crate::recording::{LINE, Opening, SEED};
+use crate::role::chair::NotAsked;
 use crate::role::librarian::WorkTree;
 use crate::role::patchmaker::Brief;
 use crate::role::{chair, patchmaker, reviewers};
 use crate::start::{record_beginning, register};
 use crate::state::RunState;
-use crate::status::progress;
+use crate::status::{progress, usage};
 use crate::trial::{self, Trial, require_base};
 use crate::world::World;
 
@@ -53,25 +53,32 @@ const SECRET_IN_ANSWER: Code = Code::new("run-secret-in-answer");
 const MAX_PATCH_SHOWN: usize = 4000;
 
 /// Advances a run until it is verified, blocked or failed, and tells where it stands. A run that already is
-/// changes nothing.
+/// changes nothing. The model is opened by `open` once the run's lock is held and its events are complete, so nobody else
+/// writes the recording that it reads.
 ///
 /// # Errors
 ///
 /// An error leaves the run as far as it came; advancing again continues from there.
-pub async fn advance(
+pub async fn advance<C: Borrow<ModelClient>>(
     world: &World<'_>,
     dir: &RunDir,
-    client: &ModelClient,
+    open: impl FnOnce(&Opening<'_>) -> Result<C, RunError>,
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
 ) -> Result<RunState, RunError> {
-    let _lock = Lock::acquire(&dir.lock(), "advancing the run")?;
+    let _lock = dir.take("advancing the run")?;
     let record = dir.record()?;
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     world.outside_of(git.top())?;
     let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     let mut engine = Engine { world, dir: dir.clone(), record, git, journal };
-    let done = engine.run(client).await;
+    let calls = allowed(&engine.record, engine.journal.events());
+    let opened =
+        usage(dir).and_then(|usage| open(&Opening { settings: &engine.record.settings, usage, calls }));
+    let done = match opened {
+        Ok(client) => engine.run(client.borrow()).await,
+        Err(error) => Err(error),
+    };
     // What stopped the run is the error to tell, not that the disk is too full to tell it.
     let noted = engine.note_down();
     done?;
@@ -92,8 +99,8 @@ impl Engine<'_> {
         record_beginning(&mut self.journal, &self.record)?;
         self.journal.record_file("crucible", "GUARDRAILS_WRITTEN", "guardrails", layout::GUARDRAILS)?;
         self.journal.record_file("crucible", "DISPATCH_WRITTEN", "dispatch", layout::DISPATCH)?;
-        if progress(&self.dir)?.state() == RunState::Landed {
-            return record_landing(&mut self.journal, &self.dir);
+        if progress(&self.dir, self.journal.events())?.state() == RunState::Landed {
+            return Ok(());
         }
         // A run that has ended goes through its steps once more, too: the last ones may not have been recorded.
         let analysis = self.analyse().await?;
@@ -108,7 +115,7 @@ impl Engine<'_> {
 
     /// Brings what is derived from files and events up to date, and tells the state.
     fn note_down(&mut self) -> Result<RunState, RunError> {
-        let reached = progress(&self.dir)?.state();
+        let reached = progress(&self.dir, self.journal.events())?.state();
         self.journal.write_trace()?;
         register(&self.record, reached, self.journal.ledger(), self.world)?;
         Ok(reached)
@@ -117,7 +124,8 @@ impl Engine<'_> {
     async fn analyse(&mut self) -> Result<Analysis, RunError> {
         if !self.is_made("analysis", layout::ANALYSIS) {
             let tracked = self.git.tracked_files().await?;
-            let what = format!("running {} gates before any change", self.record.settings.gates.len());
+            let gates = counted(self.record.settings.gates.len() as u64, "gate");
+            let what = format!("running {gates} before any change");
             self.journal.witness().working("verifier", &what);
             let trial = self.trial(None).await?;
             if let Some((gate, message)) = trial.unusable() {
@@ -133,6 +141,13 @@ impl Engine<'_> {
                 baseline: trial.results,
             };
             self.dir.write_json(layout::ANALYSIS, &analysis)?;
+            if !analysis.left_out.is_empty() {
+                let count = analysis.left_out.len();
+                self.journal.witness().note(&format!(
+                    "  left out of the gates' copies: {count} tracked files; see {}",
+                    layout::ANALYSIS
+                ));
+            }
         }
         self.journal.record_file("crucible", "REPOSITORY_ANALYSED", "analysis", layout::ANALYSIS)?;
         self.dir.read_json(layout::ANALYSIS)
@@ -151,8 +166,11 @@ impl Engine<'_> {
                 })
                 .collect();
             self.journal.witness().working("chair", "ranking the files of the repository");
-            self.dir
-                .write_json(layout::FILE_REQUEST, &chair::file_request(&self.record, analysis, &tracked))?;
+            let (request, not_asked) = chair::file_request(&self.record, analysis, &tracked);
+            self.dir.write_json(layout::LEFT_OUT, &not_asked)?;
+            let role = RunRole::Chair.name();
+            self.journal.record_file(role, "FILES_LEFT_OUT", "left-out", layout::LEFT_OUT)?;
+            self.dir.write_json(layout::FILE_REQUEST, &request)?;
         }
         self.journal.record_file(
             RunRole::Chair.name(),
@@ -168,6 +186,11 @@ impl Engine<'_> {
             let pack = crucible_pack::build(&request, &mandatory, &self.record.repo_slug, &tree)?;
             require_base(&self.git, &self.record).await?;
             self.dir.write(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
+            let not_asked: Option<NotAsked> =
+                self.dir.has(layout::LEFT_OUT).then(|| self.dir.read_json(layout::LEFT_OUT)).transpose()?;
+            if let Some(told) = not_asked.and_then(|not_asked| chair::told_of(&pack, &not_asked)) {
+                self.journal.witness().note(&told);
+            }
         }
         self.journal.record_file(
             RunRole::Librarian.name(),
@@ -276,11 +299,11 @@ impl Engine<'_> {
         plan: &Plan,
         pack: &ContextPack,
     ) -> Result<(), RunError> {
-        for outcome in self.ended()? {
+        for outcome in attempt::recorded(&self.dir, self.journal.events())? {
             self.record_attempt(&outcome)?;
         }
         loop {
-            let ended = self.ended()?;
+            let ended = attempt::recorded(&self.dir, self.journal.events())?;
             let last = ended.last();
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
                 return attempt::check_copies(&self.dir);
@@ -294,17 +317,6 @@ impl Engine<'_> {
             let answer = self.answer(client, number, role, plan, pack, analysis, brief.as_ref()).await?;
             self.try_answer(number, plan, &answer).await?;
         }
-    }
-
-    /// The attempts that have ended. Only the ledger makes an end true: an outcome that is written and not recorded was
-    /// cut off or is somebody else's, and that attempt is judged and tried again.
-    fn ended(&self) -> Result<Vec<AttemptOutcome>, RunError> {
-        let mut ended = attempt::ended(&self.dir)?;
-        let recorded =
-            |outcome: &&AttemptOutcome| self.journal.has(&format!("attempt-{}-ended", outcome.number));
-        let count = ended.iter().take_while(recorded).count();
-        ended.truncate(count);
-        Ok(ended)
     }
 
     /// The model's answer of an attempt: from the recording where it was already given, asked for otherwise.
@@ -333,21 +345,32 @@ impl Engine<'_> {
             ),
             metadata: parameters(&self.record.settings.parameters, number),
         };
-        self.record_question(client, number, role, &invocation)?;
+        let key = client.key(&invocation)?;
+        self.record_question(client, number, role, &key)?;
         let what = format!(
             "attempt {number} of {}: {} is writing",
-            self.record.settings.max_iterations,
-            client.speaker().model
+            self.record.settings.max_iterations, self.record.settings.model
         );
         self.journal.witness().working(role.name(), &what);
-        let result = client.call(invocation).await?;
-        let answer = result.whole_answer();
-        let text = result.answer();
+        let (text, unread) = match client.call(invocation).await {
+            Ok(result) => {
+                let cut = result
+                    .whole_answer()
+                    .err()
+                    .map(|cut| Finding::error(ANSWER_CUT, format!("attempt {number}"), cut.to_string()));
+                (result.answer(), cut)
+            }
+            Err(CallError::Llm(error)) => match error.answer_fault() {
+                Some(fault) => {
+                    self.journal.witness().note(&format!("  {error}"));
+                    (Untrusted::new(""), Some(attempt::unusable(fault)))
+                }
+                None => return Err(CallError::Llm(error).into()),
+            },
+            Err(error) => return Err(error.into()),
+        };
         self.dir.write(&attempt_file(number, attempt::ANSWER), text.as_str().as_bytes())?;
-        Ok(match answer {
-            Ok(answer) => Answer::Whole(answer),
-            Err(cut) => Answer::Cut(text, cut.to_string()),
-        })
+        Ok(Answer { text, unread, line: client.recorded_line(&key) })
     }
 
     /// Records that the model is asked, before it is. A question whose answer was not recorded was cut off; putting it
@@ -357,11 +380,11 @@ impl Engine<'_> {
         client: &ModelClient,
         number: u64,
         role: RunRole,
-        invocation: &LlmInvocation,
+        request: &Digest,
     ) -> Result<(), RunError> {
         let first = format!("attempt-{number}-asked");
         let mut key = first.clone();
-        if self.journal.has(&first) && !self.is_answered(client, invocation)? {
+        if self.journal.has(&first) && !client.holds_answer(request) {
             let mut times = 2;
             while self.journal.has(&key) {
                 key = format!("{first}-{times}");
@@ -375,38 +398,23 @@ impl Engine<'_> {
         self.journal.record(Entry { role: role.name(), event: "MODEL_ASKED", key, path, body }).map(drop)
     }
 
-    /// Whether the run's own recording holds the answer, so that the client will not ask.
-    fn is_answered(&self, client: &ModelClient, invocation: &LlmInvocation) -> Result<bool, RunError> {
-        let Some(bytes) = self.dir.read_if_there(layout::CASSETTE)? else {
-            return Ok(false);
-        };
-        let mut request = RecordedRequest::of(invocation);
-        if request.model.is_empty() {
-            client.default_model().clone_into(&mut request.model);
-        }
-        let key = request.key()?;
-        let cassette = Cassette::parse(&bytes).map_err(CallError::from)?;
-        let answers =
-            |call: &RecordedCall| call.key == key && matches!(call.outcome, CallOutcome::Answered(_));
-        Ok(cassette.calls.iter().any(answers))
-    }
-
     /// Judges an answer and, where it is let through, tries it behind the gates.
     async fn try_answer(&mut self, number: u64, plan: &Plan, answer: &Answer) -> Result<(), RunError> {
-        let text = answer.text();
+        let text = &answer.text;
         let key = |what: &str| format!("attempt-{number}-{what}");
         let path = attempt_file(number, attempt::ANSWER);
-        self.journal.record_file("model", "MODEL_ANSWERED", &key("answered"), &path)?;
+        let body =
+            answer.line.map_or_else(|| serde_json::json!({}), |line| serde_json::json!({ LINE: line }));
+        let (role, event) = ("model", "MODEL_ANSWERED");
+        self.journal.record_file_with(Entry { role, event, key: key("answered"), path: &path, body })?;
         self.journal.witness().working("patch gate", "judging the answer");
-        let judged = match answer {
-            Answer::Cut(_, reason) => {
-                Judged::refused(Finding::error(ANSWER_CUT, format!("attempt {number}"), reason))
-            }
-            Answer::Whole(text) if gatekeeper::holds_secret(text) => {
+        let judged = match &answer.unread {
+            Some(finding) => Judged::refused(finding.clone()),
+            None if gatekeeper::holds_secret(text) => {
                 let hint = "The answer holds what looks like a secret; it is kept redacted.";
                 Judged::refused(Finding::error(SECRET_IN_ANSWER, format!("attempt {number}"), hint))
             }
-            Answer::Whole(text) => gatekeeper::judge(&self.git, &self.record, plan, text).await?,
+            None => gatekeeper::judge(&self.git, &self.record, plan, text).await?,
         };
         let mut outcome = AttemptOutcome {
             schema_version: "crucible-attempt-v1".to_owned(),
@@ -537,7 +545,7 @@ impl Engine<'_> {
     }
 
     fn fail(&mut self, failure: &Finding) -> Result<(), RunError> {
-        if !self.dir.has(layout::FAILURE) {
+        if !self.is_made("failed", layout::FAILURE) {
             self.dir.write_json(layout::FAILURE, failure)?;
         }
         self.journal.record_file("crucible", "RUN_FAILED", "failed", layout::FAILURE)?;
@@ -564,25 +572,21 @@ impl Engine<'_> {
     }
 }
 
-/// An answer, and whether it is whole.
-enum Answer {
-    Whole(Untrusted),
-    Cut(Untrusted, String),
-}
-
-impl Answer {
-    fn text(&self) -> &Untrusted {
-        match self {
-            Self::Whole(text) | Self::Cut(text, _) => text,
-        }
-    }
+/// What came of a question.
+struct Answer {
+    /// The model's words; empty where nothing came that could be taken.
+    text: Untrusted,
+    /// Why it is refused before it is read, where it is.
+    unread: Option<Finding>,
+    /// The digest of the call's line in the recording, where there is one.
+    line: Option<Digest>,
 }
 
 /// The parameters of attempt `number`: each has its own seed, and every later one is a little warmer, because a
 /// model that was refused should not say the same again. Pure, so a replay asks the same.
 fn parameters(base: &BTreeMap<String, Value>, number: u64) -> BTreeMap<String, Value> {
     let mut parameters = base.clone();
-    parameters.insert("seed".to_owned(), number.into());
+    parameters.insert(SEED.to_owned(), number.into());
     if let Some(temperature) = base.get("temperature").and_then(Value::as_f64) {
         let warmer = (temperature * 100.0).round() as u64 + 25 * number.saturating_sub(1);
         let warmest = ((temperature * 100.0).round() as u64).max(100);

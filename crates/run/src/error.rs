@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crucible_model::CanonicalError;
+use crucible_model::{CanonicalError, counted};
 
 /// Why a command on a run ended early. The run itself stays as it is, and can be advanced again.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,8 @@ pub enum RunError {
     },
     /// Tracked files differ from the last commit.
     #[error(
-        "{count} tracked files differ from the last commit, {first} among them; commit or stash them, so that the run has a base"
+        "{} changed since the last commit, {first} among them; commit or stash them, so that the run has a base",
+        counted(*count as u64, "tracked file")
     )]
     DirtyRepository {
         /// How many.

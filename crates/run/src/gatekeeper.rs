@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crucible_model::{ByteLimit, Code, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict};
-use crucible_patch::{FileMode, Policy, Proposal, apply, is_test_path, make_diff, parse, read_answer};
+use crucible_patch::{FileMode, Policy, Proposal, apply, make_diff, parse, read_answer};
 use crucible_repo::{Git, Oid, ProducedTree, RepoError, agrees};
 use crucible_secrets::Scanner;
 
@@ -20,7 +20,6 @@ pub(crate) type Files = BTreeMap<RepoPath, Vec<u8>>;
 const NOT_TEXT: Code = Code::new("run-answer-not-text");
 const UNCHANGED: Code = Code::new("run-answer-unchanged");
 const NOT_APPLICABLE: Code = Code::new("run-patch-not-applicable");
-const TEST_DELETED: Code = Code::new("run-test-deleted");
 
 /// What the touched files may hold together.
 const MAX_TOUCHED: ByteLimit = ByteLimit(256 * 1024 * 1024);
@@ -126,9 +125,7 @@ pub(crate) async fn judge(
             }
         },
     };
-    judge_patch(git, &record.base_commit, &policy(record, plan), bytes, &before, &after)
-        .await
-        .map(keeps_tests)
+    judge_patch(git, &record.base_commit, &policy(record, plan), bytes, &before, &after).await
 }
 
 /// Judges a patch that was let through before, in the same way.
@@ -138,17 +135,16 @@ pub(crate) async fn judge_again(
     plan: &Plan,
     patch: &[u8],
 ) -> Result<Judged, RunError> {
-    judge_diff(git, &record.base_commit, &policy(record, plan), patch).await.map(keeps_tests)
+    judge_diff(git, &record.base_commit, &policy(record, plan), patch).await
 }
 
-/// Judges any patch against a policy, on the commit that is checked out: `crucible patch check`.
+/// Judges any patch against a policy, on the commit that was checked out when `git` was opened: `crucible patch check`.
 ///
 /// # Errors
 ///
 /// Fails when the repository cannot be read; what is wrong with the patch is in the verdict.
 pub async fn check_patch(git: &Git, policy: &Policy, patch: &[u8]) -> Result<Verdict, RunError> {
-    let base = git.head().await?.commit;
-    Ok(judge_diff(git, &base, policy, patch).await?.verdict)
+    Ok(judge_diff(git, &git.opened_at().commit, policy, patch).await?.verdict)
 }
 
 async fn judge_diff(git: &Git, base: &Oid, policy: &Policy, patch: &[u8]) -> Result<Judged, RunError> {
@@ -218,22 +214,6 @@ fn only_files(tree: &ProducedTree) -> Verdict {
     verdict
 }
 
-/// Who names a test lets it be changed, not taken away: without it the gates would prove less than before.
-fn keeps_tests(mut judged: Judged) -> Judged {
-    let Some(change) = &judged.change else { return judged };
-    for gone in change.tree.changes.iter().filter(|change| change.new_mode.is_none()) {
-        let path = gone.path.to_string_lossy();
-        if path.parse().is_ok_and(|path: RepoPath| is_test_path(&path)) {
-            let hint = "the change deletes a test or moves it away; keep it where it is";
-            judged.verdict.push(Finding::error(TEST_DELETED, path, hint));
-        }
-    }
-    if !judged.verdict.passes() {
-        judged.change = None;
-    }
-    judged
-}
-
 fn touched(proposal: &Proposal) -> Result<Vec<RepoPath>, Finding> {
     let mut paths = match proposal {
         Proposal::Edits(edits) => edits.iter().map(|edit| edit.path.clone()).collect(),
@@ -251,5 +231,62 @@ fn diff_of(proposal: &Proposal) -> Option<Vec<u8>> {
     match proposal {
         Proposal::Diff(bytes) => Some(bytes.clone()),
         Proposal::Edits(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_host::fs::{create_dir_all, write_atomic};
+
+    use super::*;
+
+    /// A run on `repo` with these gates.
+    fn record(repo: &std::path::Path, gates: &[&[&str]]) -> RunRecord {
+        let gate = |command: &&[&str]| {
+            serde_json::json!({
+                "id": "tests", "command": command, "timeout_ms": 1000, "source": "the test"
+            })
+        };
+        let settings = serde_json::json!({
+            "provider": "p", "model": "m", "edit_format": "whole-file", "parameters": {}, "model_timeout_s": 1,
+            "max_calls": 1, "gates": gates.iter().map(gate).collect::<Vec<_>>(), "sandbox": "off",
+            "patch": { "max_files": 5, "max_added_lines": 100 }, "max_files": 1, "max_total_bytes": 1,
+            "max_iterations": 1, "named": [], "context": { "contract": "where-present", "mandatory": [] },
+        });
+        serde_json::from_value(serde_json::json!({
+            "schema_version": "crucible-run-v1", "run_id": "r", "goal": "g", "repo": repo, "repo_slug": "r",
+            "base_commit": "0".repeat(40), "branch": "detached", "created_at": "2026-01-31T09:30:00Z",
+            "clock": "system", "settings": settings,
+        }))
+        .unwrap()
+    }
+
+    fn plan(allow: &str, names: &str) -> Plan {
+        let text = format!(
+            "Status: SIGNED\nScope-Allow: {allow}\nScope-Deny:\nNames: {names}\nGates: lite\nStop: x\nBudgets: x\n\
+             Behaviors:\nResults:\n"
+        );
+        Plan::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn a_gates_files_are_denied_unless_the_operator_names_them() {
+        let repo = tempfile::tempdir().unwrap();
+        for path in ["ci/check.sh", "src/self_test.py", "src/a.py", "make.mk"] {
+            let path = repo.path().join(path);
+            create_dir_all(path.parent().unwrap()).unwrap();
+            write_atomic(&path, b"x").unwrap();
+        }
+        let gates: [&[&str]; 3] = [
+            &["./ci/check.sh", "--all"],
+            &["sh", "-c", "X=1 python3 'src/self_test.py';make -f make.mk"],
+            &["true"],
+        ];
+        let record = record(repo.path(), &gates);
+        let denied = |plan: &Plan| -> Vec<String> {
+            policy(&record, plan).deny_prefixes.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(denied(&plan("src", "")), ["ci/check.sh", "src/self_test.py", "make.mk"]);
+        assert_eq!(denied(&plan("src", "src/self_test.py")), ["ci/check.sh", "make.mk"]);
     }
 }

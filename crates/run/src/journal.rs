@@ -106,17 +106,38 @@ impl<'a> Journal<'a> {
         key: &str,
         path: &str,
     ) -> Result<Digest, RunError> {
+        let body = serde_json::json!({});
+        self.record_file_with(Entry { role, event, key: key.to_owned(), path, body })
+    }
+
+    /// The same with more to tell of the file: the digest is added to the body.
+    pub(crate) fn record_file_with(&mut self, mut entry: Entry<'_>) -> Result<Digest, RunError> {
+        let path = entry.path;
         let bytes = self.dir.read(path)?;
         let digest = Digest::of(&bytes);
         self.ledger.put_artifact(path, &bytes)?;
-        let body = serde_json::json!({ "digest": digest });
-        let record = self.record(Entry { role, event, key: key.to_owned(), path, body })?;
+        if let Value::Object(fields) = &mut entry.body {
+            fields.insert("digest".to_owned(), digest.to_string().into());
+        }
+        let record = self.record(entry)?;
         let recorded = record.body.get("digest").and_then(Value::as_str).unwrap_or_default();
         if recorded == digest.to_string() {
             Ok(digest)
         } else {
             Err(RunError::Edited { path: self.dir.path(path) })
         }
+    }
+
+    /// Records the recording that answers the run, where the run keeps one. Its bytes are not put into the ledger, too: it is
+    /// large, and a copy of what lies elsewhere.
+    pub(crate) fn record_source(&mut self) -> Result<(), RunError> {
+        let path = layout::SOURCE;
+        if self.has("source") || !self.dir.has(path) {
+            return Ok(());
+        }
+        let body = serde_json::json!({ "digest": Digest::of(&self.dir.read(path)?) });
+        let key = "source".to_owned();
+        self.record(Entry { role: "operator", event: "RECORDING_TAKEN", key, path, body }).map(drop)
     }
 
     /// Makes sure that every recorded file is still what it was when it was last recorded. The failure bundle is left
@@ -142,6 +163,11 @@ impl<'a> Journal<'a> {
     /// Whether a step was recorded.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.events.iter().any(|event| event.key.as_deref() == Some(key))
+    }
+
+    /// Every event of the run so far, in order.
+    pub(crate) fn events(&self) -> &[EventRecord] {
+        &self.events
     }
 
     pub(crate) fn ledger(&mut self) -> &mut Ledger {

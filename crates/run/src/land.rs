@@ -4,7 +4,6 @@
 //! side effect, so a landing that was cut off is finished with the very same commit, and never made twice. The
 //! trailers tie the commit to the run: its id, the digests of plan and verify report, and the head of the ledger.
 
-use crucible_host::lock::Lock;
 use crucible_ledger::Ledger;
 use crucible_model::{ClockSource, Digest, Timestamp};
 use crucible_repo::{Git, Identity, LandRequest, Oid};
@@ -19,7 +18,7 @@ use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
 use crate::start::register;
 use crate::state::RunState;
-use crate::status::{progress, status};
+use crate::status::{progress, status_of};
 use crate::world::World;
 
 /// `artifacts/landing.json`: the commit.
@@ -50,14 +49,14 @@ pub async fn land(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
 ) -> Result<Landing, RunError> {
-    let _lock = Lock::acquire(&dir.lock(), "landing the run")?;
+    let _lock = dir.take("landing the run")?;
     let record = dir.record()?;
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     journal.check_files()?;
     attempt::check_copies(dir)?;
-    let state = progress(dir)?.state();
+    let state = progress(dir, journal.events())?.state();
     if state < RunState::Verified || state > RunState::Landed {
-        let hint = status(dir)?.next;
+        let hint = status_of(dir, record.clone(), journal.events())?.next;
         return Err(RunError::NotVerified { id: record.run_id.to_string(), state: state.name(), hint });
     }
     if record.clock == ClockSource::Pinned {
@@ -65,7 +64,6 @@ pub async fn land(
     }
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     if state == RunState::Landed {
-        record_landing(&mut journal, dir)?;
         journal.write_trace()?;
         register(&record, RunState::Landed, journal.ledger(), world)?;
         return dir.read_json(layout::LANDING);
@@ -73,7 +71,8 @@ pub async fn land(
     if let Some(broken) = journal.ledger().verify(&[])?.errors().next() {
         return Err(RunError::LedgerBroken { first: format!("{} {}", broken.code, broken.subject) });
     }
-    let patch = recorded(dir, &record, &journal)?;
+    // Landing records nothing about the patch: only what the ledger already knows as verified comes this far.
+    let patch = dir.read(layout::PATCH)?;
     let begun = begin(dir, &record, &patch, git.identity().await?, &mut journal)?;
     journal.witness().working("crucible", "committing the verified change");
     let tree = verified_tree(dir, &git, &record, &patch).await?;
@@ -96,7 +95,7 @@ pub async fn land(
         message: begun.message,
     };
     dir.write_json(layout::LANDING, &landing)?;
-    record_landing(&mut journal, dir)?;
+    journal.record_file("crucible", "LANDED", "landed", layout::LANDING)?;
     journal.write_trace()?;
     register(&record, RunState::Landed, journal.ledger(), world)?;
     Ok(landing)
@@ -106,30 +105,6 @@ struct Begun {
     message: String,
     identity: Identity,
     date: Timestamp,
-}
-
-/// Records the commit of a landing that began; a landing that nobody began was written by somebody else.
-pub(crate) fn record_landing(journal: &mut Journal<'_>, dir: &RunDir) -> Result<(), RunError> {
-    if !journal.has("landing") {
-        return Err(RunError::Edited { path: dir.path(layout::LANDING) });
-    }
-    journal.record_file("crucible", "LANDED", "landed", layout::LANDING).map(drop)
-}
-
-/// The verified patch. Landing records nothing about it: the ledger must know already that it was verified, and every
-/// file of the run must be the one that was recorded.
-fn recorded(dir: &RunDir, record: &RunRecord, journal: &Journal<'_>) -> Result<Vec<u8>, RunError> {
-    let last = attempt::ended(dir)?.last().map_or(0, |outcome| outcome.number);
-    let known = |what: &str| journal.has(&format!("attempt-{last}-{what}"));
-    if !["proposed", "ended", "report"].into_iter().all(known) {
-        let hint = format!("finish it with `crucible run advance {}`", record.run_id);
-        return Err(RunError::NotVerified {
-            id: record.run_id.to_string(),
-            state: "not recorded whole",
-            hint,
-        });
-    }
-    Ok(dir.read(layout::PATCH)?)
 }
 
 /// Fixes the commit's message and date, once: what a first try wrote down, a second one uses.

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crucible_host::fs::{self, FsError};
+use crucible_host::lock::Lock;
 use crucible_model::{ByteLimit, Digest, RunId, to_canonical_json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +22,8 @@ pub(crate) const EVENTS: &str = "events.jsonl";
 pub(crate) const TRACE: &str = "TRACE.md";
 /// Every model call with its answer.
 pub const CASSETTE: &str = "cassette.jsonl";
+/// The recording that answers, in a run of the provider `replay`: a copy of the one it was started with.
+pub const SOURCE: &str = "source.jsonl";
 /// How far the run may go.
 pub(crate) const GUARDRAILS: &str = "artifacts/guardrails.md";
 /// Who serves which role.
@@ -29,6 +32,8 @@ pub(crate) const DISPATCH: &str = "artifacts/dispatch_config.json";
 pub(crate) const ANALYSIS: &str = "artifacts/analysis.json";
 /// What the chair asks the librarian for.
 pub(crate) const FILE_REQUEST: &str = "artifacts/file_request.json";
+/// What the chair did not ask for, and why.
+pub(crate) const LEFT_OUT: &str = "artifacts/left_out.json";
 /// What the model may see.
 pub(crate) const CONTEXT_PACK: &str = "artifacts/context_pack.json";
 /// The plan as proposed.
@@ -128,7 +133,26 @@ impl RunDir {
         Ok(scratch)
     }
 
-    pub(crate) fn lock(&self) -> PathBuf {
+    /// Takes the run for one process, and removes what a killed one left half written.
+    ///
+    /// # Errors
+    ///
+    /// Fails when another process holds the run, or the directory does not let us.
+    pub(crate) fn take(&self, what_for: &str) -> Result<Lock, RunError> {
+        let lock = Lock::acquire(&self.lock(), what_for)?;
+        fs::remove_stale_temporaries(&self.root)?;
+        for part in DIRECTORIES {
+            fs::remove_stale_temporaries(&self.root.join(part))?;
+        }
+        let mut number = 1;
+        while self.path(&attempt_file(number, "")).is_dir() {
+            fs::remove_stale_temporaries(&self.path(&attempt_file(number, "")))?;
+            number += 1;
+        }
+        Ok(lock)
+    }
+
+    fn lock(&self) -> PathBuf {
         self.root.join(LOCK)
     }
 

@@ -9,13 +9,16 @@
 
 mod analysis;
 mod attempt;
+mod budget;
 mod contract;
 mod engine;
 mod error;
 mod gatekeeper;
+mod hidden;
 mod journal;
 mod land;
 mod layout;
+mod recording;
 mod replay;
 mod role;
 mod start;
@@ -26,6 +29,7 @@ mod world;
 
 pub use analysis::{Analysis, GateResult};
 pub use attempt::{AttemptEnd, AttemptOutcome};
+pub use budget::raise_budget;
 pub use contract::{
     ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, FindMode, Guardrails,
     GuardrailsError, PatchLimits, Plan, PlanStatus, REQUIRED_GATES, Review, ReviewError, ReviewVerdict,
@@ -36,7 +40,8 @@ pub use error::RunError;
 pub use gatekeeper::{check_patch, plan_policy};
 pub use journal::Witness;
 pub use land::{Landing, land};
-pub use layout::{CASSETTE, RunDir};
+pub use layout::{CASSETTE, RunDir, SOURCE};
+pub use recording::{AnswersFrom, Opening, check_recording, parameters_of_recording};
 pub use replay::{Replayed, replay};
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};

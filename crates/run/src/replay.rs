@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crucible_host::fs::temp_dir_in;
 use crucible_ledger::Ledger;
 use crucible_llm::ModelClient;
-use crucible_model::Digest;
+use crucible_model::{Digest, Finding, Verdict};
 use serde::Serialize;
 
 use crate::attempt;
@@ -18,6 +18,7 @@ use crate::engine::advance;
 use crate::error::RunError;
 use crate::journal::Witness;
 use crate::layout::{self, RunDir, attempt_file};
+use crate::recording::check_recording;
 use crate::start::lay_out;
 use crate::state::RunState;
 use crate::status::LISTED;
@@ -34,9 +35,12 @@ pub struct Replayed {
     pub same: Vec<String>,
     /// The artifacts that did not, or that only one of the two has.
     pub different: Vec<String>,
+    /// Where the recording is not the one that the ledger knows.
+    pub findings: Vec<Finding>,
 }
 
-/// Repeats a run with the answers of `client`, which reads the run's cassette.
+/// Repeats a run with the answers of `client`, which reads the run's cassette. `ledger` tells whether that is still the
+/// one that the run recorded.
 ///
 /// # Errors
 ///
@@ -46,9 +50,11 @@ pub async fn replay(
     world: &World<'_>,
     dir: &RunDir,
     client: &ModelClient,
+    ledger: &Ledger,
     witness: &mut dyn Witness,
 ) -> Result<Replayed, RunError> {
     let record: RunRecord = dir.read_json(layout::RUN)?;
+    let recording = check_recording(dir, &record.run_id, ledger)?;
     crucible_host::fs::create_dir_all(&world.tmp)?;
     let room = temp_dir_in(&world.tmp, "replay-")?;
     let repo = room.path().join("repo");
@@ -65,12 +71,12 @@ pub async fn replay(
     };
     let again = RunDir::of(&inner.runs_root, &record.run_id);
     lay_out(&again, &record)?;
-    let mut ledger = Ledger::open(&room.path().join("ledger.db"))?;
-    let state = advance(&inner, &again, client, &mut ledger, witness).await?;
-    compare(dir, &again, state)
+    let mut anew = Ledger::open(&room.path().join("ledger.db"))?;
+    let state = advance(&inner, &again, |_| Ok(client), &mut anew, witness).await?;
+    compare(dir, &again, state, &recording)
 }
 
-fn compare(dir: &RunDir, again: &RunDir, state: RunState) -> Result<Replayed, RunError> {
+fn compare(dir: &RunDir, again: &RunDir, state: RunState, recording: &Verdict) -> Result<Replayed, RunError> {
     let mut paths: Vec<String> =
         LISTED.iter().filter(|path| **path != layout::LANDING).map(|path| (*path).to_owned()).collect();
     let attempts = attempt::ended(dir)?.len().max(attempt::ended(again)?.len());
@@ -81,6 +87,8 @@ fn compare(dir: &RunDir, again: &RunDir, state: RunState) -> Result<Replayed, Ru
         );
     }
     let (mut same, mut different) = (Vec::new(), Vec::new());
+    let as_recorded = if recording.passes() { &mut same } else { &mut different };
+    as_recorded.push(layout::CASSETTE.to_owned());
     for path in paths {
         let digest =
             |dir: &RunDir| Ok::<_, RunError>(dir.read_if_there(&path)?.map(|bytes| Digest::of(&bytes)));
@@ -90,5 +98,6 @@ fn compare(dir: &RunDir, again: &RunDir, state: RunState) -> Result<Replayed, Ru
             _ => different.push(path),
         }
     }
-    Ok(Replayed { schema_version: "crucible-replay-v1", state, same, different })
+    let findings = recording.findings().to_vec();
+    Ok(Replayed { schema_version: "crucible-replay-v1", state, same, different, findings })
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crucible_host::lock::Lock;
 use crucible_ledger::{Ledger, RunRow};
 use crucible_model::{Digest, RunId};
 use crucible_repo::{DirtyKind, Git};
@@ -14,11 +13,9 @@ use crate::contract::{DispatchConfig, FindMode, Guardrails, RunRecord, RunSettin
 use crate::error::RunError;
 use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
+use crate::recording::AnswersFrom;
 use crate::state::RunState;
 use crate::world::World;
-
-/// How long a gate that was found may take.
-const GATE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What a run is started with.
 #[derive(Debug, Clone)]
@@ -29,6 +26,10 @@ pub struct RunOptions {
     pub repo: PathBuf,
     /// How the run works.
     pub settings: RunSettings,
+    /// How long a gate may take that Crucible finds by itself.
+    pub found_gate_timeout: Duration,
+    /// Who answers.
+    pub answers: AnswersFrom,
 }
 
 /// Makes a run: checks goal and repository, writes `run.json`, the guardrails and the dispatch configuration.
@@ -55,7 +56,7 @@ pub async fn create(
     let base_commit = git.head().await?.commit;
     let branch = git.branch().await?;
     let gates = if options.settings.gates.is_empty() {
-        found_gates(git.top())?
+        found_gates(git.top(), options.found_gate_timeout)?
     } else {
         options.settings.gates.clone()
     };
@@ -85,7 +86,10 @@ pub async fn create(
     };
     let dir = RunDir::of(&world.runs_root, &run_id);
     dir.create()?;
-    let _lock = Lock::acquire(&dir.lock(), "creating the run")?;
+    let _lock = dir.take("creating the run")?;
+    if let AnswersFrom::Recording(bytes) = &options.answers {
+        dir.write(layout::SOURCE, bytes)?;
+    }
     lay_out(&dir, &record)?;
     register(&record, RunState::New, ledger, world)?;
     let mut journal = Journal::open(run_id.clone(), dir, ledger, world.clock, witness)?;
@@ -99,7 +103,7 @@ pub(crate) fn record_beginning(journal: &mut Journal<'_>, record: &RunRecord) ->
     let body = serde_json::json!({ "goal": record.goal, "base_commit": record.base_commit });
     let key = "goal".to_owned();
     journal.record(Entry { role: "operator", event: "GOAL_STATED", key, path: layout::RUN, body })?;
-    Ok(())
+    journal.record_source()
 }
 
 /// Writes the files a run begins with. `run.json` comes last: without it there is no run.
@@ -149,11 +153,11 @@ async fn require_clean(git: &Git) -> Result<(), RunError> {
 }
 
 /// The gates that the repository's own build files name.
-fn found_gates(top: &Path) -> Result<Vec<GateSpec>, RunError> {
+fn found_gates(top: &Path, timeout: Duration) -> Result<Vec<GateSpec>, RunError> {
     let mut gates = Vec::new();
     for found in crucible_repo::detect(top)? {
         let id = found.id.parse().map_err(|_| RunError::NoGates)?;
-        gates.push(GateSpec { id, command: found.command, timeout: GATE_TIMEOUT, source: found.why });
+        gates.push(GateSpec { id, command: found.command, timeout, source: found.why });
     }
     Ok(gates)
 }

@@ -1,4 +1,4 @@
-//! Where a run stands: derived from what lies in its directory, never stored.
+//! Where a run stands: derived from what lies in its directory and what the ledger recorded of it, never stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,21 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// Whether nothing is left that a further call of a model could change.
+    #[must_use]
+    pub const fn is_end(self) -> bool {
+        match self {
+            Self::New
+            | Self::Analysed
+            | Self::Context
+            | Self::Planned
+            | Self::Reviewed
+            | Self::Signed
+            | Self::Patched => false,
+            Self::Verified | Self::Landed | Self::Blocked | Self::Failed => true,
+        }
+    }
+
     /// The state's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -67,11 +82,11 @@ pub struct Progress {
     pub signed: bool,
     /// The patch gate approved `diff.patch` as it is.
     pub patched: bool,
-    /// The last attempt ended verified, for this very patch.
+    /// The last attempt ended verified, for this very patch, and the ledger has recorded all of it.
     pub verified: bool,
-    /// The commit is recorded.
+    /// The ledger has recorded the commit.
     pub landed: bool,
-    /// The failure is recorded.
+    /// The ledger has recorded the failure.
     pub failed: bool,
 }
 

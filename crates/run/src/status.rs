@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crucible_ledger::{EventRecord, Ledger};
 use crucible_model::{Digest, Finding};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::contract::{Review, ReviewVerdict, RunRecord, Signature};
@@ -12,10 +14,11 @@ use crate::layout::{self, RunDir};
 use crate::state::{Progress, RunState};
 
 /// The artifacts that a status lists, in the order in which they come to be.
-pub(crate) const LISTED: [&str; 16] = [
+pub(crate) const LISTED: [&str; 17] = [
     layout::GUARDRAILS,
     layout::DISPATCH,
     layout::ANALYSIS,
+    layout::LEFT_OUT,
     layout::FILE_REQUEST,
     layout::CONTEXT_PACK,
     layout::PLAN_DRAFT,
@@ -61,27 +64,34 @@ pub struct RunStatus {
     pub next: String,
 }
 
-/// Reads where a run stands.
+/// Reads where a run stands. What only the ledger makes true (the end of an attempt, a verification, a landing, a
+/// failure) is taken from it, and a file that says so alone counts for nothing.
 ///
 /// # Errors
 ///
-/// Fails when a file of the run cannot be read or understood.
-pub fn status(dir: &RunDir) -> Result<RunStatus, RunError> {
-    let run: RunRecord = dir.read_json(layout::RUN)?;
-    let state = progress(dir)?.state();
+/// Fails when a file of the run cannot be read or understood, or the ledger cannot be read.
+pub fn status(dir: &RunDir, ledger: &Ledger) -> Result<RunStatus, RunError> {
+    let run = dir.record()?;
+    let events = ledger.events(Some(&run.run_id))?;
+    status_of(dir, run, &events)
+}
+
+/// Where a run of these events stands.
+pub(crate) fn status_of(dir: &RunDir, run: RunRecord, events: &[EventRecord]) -> Result<RunStatus, RunError> {
+    let state = progress(dir, events)?.state();
     let mut artifacts = Vec::new();
     for path in LISTED {
         artifacts
             .push(ArtifactStatus { path, digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)) });
     }
-    let failure = if dir.has(layout::FAILURE) { Some(dir.read_json(layout::FAILURE)?) } else { None };
+    let failure = if state == RunState::Failed { Some(dir.read_json(layout::FAILURE)?) } else { None };
     let next = next(&run, state);
     Ok(RunStatus {
         schema_version: "crucible-run-status-v1",
         directory: dir.root().to_owned(),
         state,
         artifacts,
-        attempts: attempt::ended(dir)?,
+        attempts: attempt::recorded(dir, events)?,
         failure,
         next,
         run,
@@ -104,18 +114,25 @@ pub struct ModelUsage {
 ///
 /// Fails when the events cannot be read.
 pub fn usage(dir: &RunDir) -> Result<ModelUsage, RunError> {
+    /// What is counted of a line; a line that was cut off, or that is none, tells of no event.
+    #[derive(Deserialize)]
+    struct Line {
+        event: String,
+    }
     let events = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
-    let events = String::from_utf8_lossy(&events);
-    let count = |names: &[&str]| {
-        let named = |line: &str| names.iter().any(|name| line.contains(&format!("\"event\":\"{name}\"")));
-        events.lines().filter(|line| named(line)).count() as u64
-    };
-    let (asked, answered) = (count(&["MODEL_ASKED"]), count(&["PATCH_REJECTED", "ATTEMPT_ENDED"]));
-    Ok(ModelUsage { asked, answered })
+    let mut usage = ModelUsage { asked: 0, answered: 0 };
+    for line in events.split(|byte| *byte == b'\n') {
+        match serde_json::from_slice::<Line>(line).as_ref().map(|line| line.event.as_str()) {
+            Ok("MODEL_ASKED") => usage.asked += 1,
+            Ok("PATCH_REJECTED" | "ATTEMPT_ENDED") => usage.answered += 1,
+            _ => {}
+        }
+    }
+    Ok(usage)
 }
 
-/// What a run's files say of its progress.
-pub(crate) fn progress(dir: &RunDir) -> Result<Progress, RunError> {
+/// What a run's files and the ledger's events say of its progress.
+pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress, RunError> {
     let digest = |path: &str| Ok::<_, RunError>(dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)));
     let review = |path: &str| -> Result<Option<(ReviewVerdict, Digest)>, RunError> {
         let Some(bytes) = dir.read_if_there(path)? else {
@@ -138,9 +155,12 @@ pub(crate) fn progress(dir: &RunDir) -> Result<Progress, RunError> {
         (Some((ReviewVerdict::Approve, subject)), Some(patch)) => subject == patch,
         _ => false,
     };
-    let verified = attempt::ended(dir)?
-        .last()
-        .is_some_and(|last| last.end == AttemptEnd::Verified && last.patch.is_some() && last.patch == patch);
+    let verified = match attempt::ended(dir)?.last() {
+        Some(last) if last.end == AttemptEnd::Verified && last.patch.is_some() && last.patch == patch => {
+            attempt::is_recorded_whole(dir, events, last.number)?
+        }
+        _ => false,
+    };
     Ok(Progress {
         analysed: dir.has(layout::ANALYSIS),
         context: dir.has(layout::CONTEXT_PACK),
@@ -150,9 +170,24 @@ pub(crate) fn progress(dir: &RunDir) -> Result<Progress, RunError> {
         signed,
         patched,
         verified,
-        landed: dir.has(layout::LANDING),
-        failed: dir.has(layout::FAILURE),
+        landed: is_recorded(dir, events, "landed", layout::LANDING)?,
+        failed: is_recorded(dir, events, "failed", layout::FAILURE)?,
     })
+}
+
+/// Whether the file that a step made is there and is the one that the ledger has recorded.
+pub(crate) fn is_recorded(
+    dir: &RunDir,
+    events: &[EventRecord],
+    key: &str,
+    path: &str,
+) -> Result<bool, RunError> {
+    let Some(event) = events.iter().find(|event| event.key.as_deref() == Some(key)) else {
+        return Ok(false);
+    };
+    let recorded = event.body.get("digest").and_then(Value::as_str);
+    let present = dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes).to_string());
+    Ok(recorded.is_some() && recorded == present.as_deref())
 }
 
 /// Whether the signature covers the plan and the reviews as they are.
@@ -187,5 +222,29 @@ fn next(run: &RunRecord, state: RunState) -> String {
             "A reviewer blocks the plan: read reviews/, mend the cause, and start a new run.".to_owned()
         }
         RunState::Failed => format!("Look into it with `crucible run bundle {id}`, then start a new run."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_and_answers_are_counted_by_what_an_event_is() {
+        let room = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(room.path().to_owned());
+        let zero = ModelUsage { asked: 0, answered: 0 };
+        assert_eq!(usage(&dir).unwrap(), zero);
+        let lines = [
+            r#"{"event":"MODEL_ASKED","path":"cassette.jsonl","seq":1}"#,
+            r#"{ "seq": 2, "event": "MODEL_ASKED" }"#,
+            r#"{"event":"PATCH_REJECTED"}"#,
+            r#"{"event":"ATTEMPT_ENDED"}"#,
+            r#"{"event":"NOTED","about":{"event":"MODEL_ASKED"}}"#,
+            r#"{"event":"NOTED","path":"\"event\":\"MODEL_ASKED\""}"#,
+            r#"{"event":"MODEL_ASKED","pa"#,
+        ];
+        dir.write(layout::EVENTS, lines.join("\n").as_bytes()).unwrap();
+        assert_eq!(usage(&dir).unwrap(), ModelUsage { asked: 2, answered: 2 });
     }
 }

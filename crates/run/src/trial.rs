@@ -1,8 +1,8 @@
 //! A trial: the gates on a private copy of the base, with a change where there is one.
 //!
 //! The copy is made from the work tree without secrets and special files, the change is written into it byte for
-//! byte as git's temporary tree has it, and the copy is gone when the trial is over. The gates can write to it and to
-//! nothing else, see no network, and find no git directory in it.
+//! byte as a landing would bring it to the work tree, and the copy is gone when the trial is over. The gates can write
+//! to it and to nothing else, see no network, find no git directory in it, and see neither the original nor any run.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -22,6 +22,7 @@ use crate::attempt::AttemptOutcome;
 use crate::contract::{Plan, RunRecord, check_plan};
 use crate::error::RunError;
 use crate::gatekeeper::Change;
+use crate::hidden::hidden;
 use crate::journal::Witness;
 use crate::layout::{self, RunDir};
 use crate::world::World;
@@ -68,11 +69,14 @@ pub(crate) async fn run(
         if let Some(change) = change {
             write_change(&copy, change)?;
         }
+        let env = environment(world);
+        let mut masked = hidden(world, record, &env);
+        masked.push(copy.join(".git/"));
         let setting = GateSetting {
             copy: copy.clone(),
             writable: Vec::new(),
-            masked: vec![copy.join(".git/")],
-            env: environment(world),
+            masked,
+            env,
             strength: record.settings.sandbox,
             log_limit: MAX_LOG,
         };
@@ -201,9 +205,9 @@ fn environment(world: &World<'_>) -> Vec<(std::ffi::OsString, std::ffi::OsString
     env
 }
 
-/// Writes the files of a change into the copy, exactly as the produced tree has them.
+/// Writes the files of a change into the copy, exactly as a landing brings them to the work tree.
 fn write_change(copy: &Path, change: &Change) -> Result<(), RunError> {
-    let after = change.tree.files_after();
+    let after = change.tree.files_checked_out();
     for changed in &change.tree.changes {
         let target = copy.join(&changed.path);
         match changed.new_mode {

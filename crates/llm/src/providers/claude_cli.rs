@@ -5,6 +5,7 @@
 //! are off. Success is what its last JSON says, never its exit code alone: it ends with 0 after an interrupt
 //! and calls errors a success. The environment is handed on as it is, keys included, and never looked at.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use serde_json::Value;
 
 use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
-use crate::error::{Fault, LlmError};
+use crate::error::{AnswerFault, Fault, LlmError};
 use crate::http_fault::{Asked, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult, Role};
 use crate::registry::{Context, Login, ProviderKind, ProviderSettings};
@@ -87,6 +88,7 @@ impl ProviderKind for ClaudeCli {
             capabilities: self.capabilities(),
             speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
             origin: Origin::Live,
+            parameters: BTreeMap::new(),
             inner: Box::new(ClaudeCliBackend {
                 program,
                 model,
@@ -214,6 +216,9 @@ impl ClaudeCliBackend {
         let code = match completed.end {
             End::TimedOut => return Err(asked.timeout(time)),
             End::OutputLimit => return Err(too_long(asked)),
+            End::DiskLimit => {
+                return Err(asked.unreadable("the program wrote more to the disk than it may", "try again"));
+            }
             End::Signalled(signal) => {
                 return Err(with_stderr(
                     asked.unreadable(format!("the program was ended by signal {signal}"), "try again"),
@@ -305,7 +310,8 @@ fn not_run(asked: Asked<'_>, error: &SandboxError) -> LlmError {
 }
 
 fn too_long(asked: Asked<'_>) -> LlmError {
-    asked.unreadable(format!("the program printed more than {} bytes", MAX_STDOUT.0), "ask for less at once")
+    let what = format!("the program printed more than {} bytes", MAX_STDOUT.0);
+    asked.unusable(AnswerFault::TooLarge, what, "ask for less at once")
 }
 
 /// Adds what the program complained about, which never decides anything.

@@ -3,6 +3,7 @@
 //! One request a call, not streamed, bounded in time and size. The key is optional and leaves only in the
 //! `authorization` header. What a server says in an error is never shown: it may quote the request.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -71,6 +72,7 @@ impl ProviderKind for Gateway {
             capabilities: self.capabilities(),
             speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
             origin: Origin::Live,
+            parameters: BTreeMap::new(),
             inner: Box::new(GatewayBackend { http, url, key, model, defaults, cap: context.http_cap }),
         }))
     }

@@ -1,7 +1,8 @@
 //! `replay`: answers from a recording, offline and without a key.
 //!
 //! A request is looked up by its key; equal requests get the recorded outcomes in their order, recorded errors
-//! included. A request that the recording does not hold fails with the nearest recorded one shown as a diff:
+//! included where nothing but errors came of a request. An error that was followed by an answer is passed over: the
+//! caller went on with the answer. A request that the recording does not hold fails with the nearest recorded one shown as a diff:
 //! either a prompt changed since the recording was made, or something in it is not the same twice.
 
 use std::collections::{HashMap, HashSet};
@@ -10,17 +11,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use crucible_host::fs;
 use crucible_model::Digest;
 use crucible_model::EditFormat;
 use similar::TextDiff;
 
 use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
-use crate::cassette::{CallOutcome, Cassette, CassetteError, RecordedRequest};
+use crate::cassette::{CallOutcome, Cassette, CassetteError, RecordedCall, RecordedRequest};
 use crate::error::{Fault, LlmError};
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::record::MAX_CASSETTE;
 use crate::registry::{CassetteSource, Context, ProviderKind, ProviderSettings};
 
 const NAME: &str = "replay";
@@ -52,13 +51,15 @@ impl ProviderKind for Replay {
         })?;
         let cassette = read(source)?;
         let header = &cassette.header;
+        let first = cassette.calls.first().map(|call| &call.request);
         let parts = BackendParts {
             provider: NAME,
-            default_model: header.model.clone(),
+            default_model: first.map_or(&header.model, |request| &request.model).clone(),
             max_output_tokens: 0,
             capabilities: header.capabilities,
             speaker: Speaker { provider: header.provider.clone(), model: header.model.clone() },
             origin: Origin::Recording,
+            parameters: first.map(|request| request.metadata.clone()).unwrap_or_default(),
             inner: Box::new(ReplayBackend::new(&cassette, &played(settings)?)),
         };
         Ok(Backend::new(parts))
@@ -66,11 +67,13 @@ impl ProviderKind for Replay {
 }
 
 /// How often each request was played before this process began.
-fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, usize>, LlmError> {
-    let mut counts = HashMap::new();
+fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, Played>, LlmError> {
+    let mut counts: HashMap<Digest, Played> = HashMap::new();
     if let Some(path) = &settings.already_played {
         match read(&CassetteSource::File(path.clone())) {
-            Ok(cassette) => cassette.calls.iter().for_each(|call| *counts.entry(call.key).or_default() += 1),
+            Ok(cassette) => {
+                cassette.calls.iter().for_each(|call| counts.entry(call.key).or_default().count(call));
+            }
             Err(error) if path.exists() => return Err(error),
             // Nothing was played yet.
             Err(_) => {}
@@ -80,18 +83,34 @@ fn played(settings: &ProviderSettings) -> Result<HashMap<Digest, usize>, LlmErro
 }
 
 fn read(source: &CassetteSource) -> Result<Cassette, LlmError> {
-    let parsed = match source {
-        CassetteSource::Bytes(bytes) => Cassette::parse(bytes),
-        CassetteSource::File(path) => fs::read_up_to(path, MAX_CASSETTE)
-            .map_err(CassetteError::from)
-            .and_then(|bytes| Cassette::parse(&bytes)),
-    };
-    parsed
-        .map_err(|error| misconfigured("", error.to_string(), "name a recording that this version can read"))
+    Cassette::parse(&source.bytes()?).map_err(|error| unusable_recording(&error))
+}
+
+/// A recording that cannot be played.
+pub(crate) fn unusable_recording(error: &CassetteError) -> LlmError {
+    misconfigured("", error.to_string(), "name a recording that this version can read")
 }
 
 fn misconfigured(model: &str, what: String, next: &str) -> LlmError {
     LlmError::Misconfiguration(Fault::new(NAME, model, what, next))
+}
+
+/// How often a request was played.
+#[derive(Debug, Clone, Copy, Default)]
+struct Played {
+    answers: usize,
+    failures: usize,
+}
+
+impl Played {
+    fn count(&mut self, call: &RecordedCall) {
+        match &call.outcome {
+            outcome if outcome.is_answer() => self.answers += 1,
+            // The budget said no before the recording was asked.
+            CallOutcome::Failed(LlmError::BudgetExceeded { .. }) => {}
+            CallOutcome::Failed(_) | CallOutcome::Answered(_) => self.failures += 1,
+        }
+    }
 }
 
 struct ReplayBackend {
@@ -101,13 +120,23 @@ struct ReplayBackend {
 }
 
 impl ReplayBackend {
-    fn new(cassette: &Cassette, played: &HashMap<Digest, usize>) -> Self {
+    fn new(cassette: &Cassette, before: &HashMap<Digest, Played>) -> Self {
         let mut outcomes: HashMap<Digest, Vec<CallOutcome>> = HashMap::new();
         for call in &cassette.calls {
             outcomes.entry(call.key).or_default().push(call.outcome.clone());
         }
+        let mut played = HashMap::new();
+        for (key, outcomes) in &mut outcomes {
+            let answered = outcomes.iter().any(CallOutcome::is_answer);
+            if answered {
+                outcomes.retain(CallOutcome::is_answer);
+            }
+            if let Some(before) = before.get(key) {
+                played.insert(*key, if answered { before.answers } else { before.failures });
+            }
+        }
         let requests = cassette.calls.iter().map(|call| call.request.clone()).collect();
-        Self { requests, outcomes, played: Mutex::new(played.clone()) }
+        Self { requests, outcomes, played: Mutex::new(played) }
     }
 
     /// Takes the next outcome of a request.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_llm::{
-    Attempt, CallError, CallOutcome, Cassette, CassetteError, CassetteHeader, CassetteSource, CassetteWriter,
-    LlmError, LlmInvocation, ModelClient, Origin, ProviderSettings, Recording, RetryPolicy, Reuse, TornTail,
-    construct,
+    AnswerFault, Attempt, BudgetLimits, CallBudget, CallError, CallOutcome, Cassette, CassetteError,
+    CassetteHeader, CassetteSource, CassetteWriter, ClientOptions, Fault, LlmError, LlmInvocation,
+    ModelClient, Origin, Price, ProviderSettings, Recording, RetryPolicy, Reuse, TornTail, construct,
 };
+use crucible_model::Digest;
+use crucible_secrets::Scanner;
 use crucible_testkit::{FakeOpenAi, Reply};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -291,4 +293,152 @@ async fn a_call_that_cannot_be_recorded_has_no_answer() {
     std::fs::remove_dir_all(dir.path().join("inner")).unwrap();
     let error = live.call(ask("a")).await.unwrap_err();
     assert!(matches!(error, CallError::Record(CassetteError::File(_))), "{error}");
+}
+
+/// An answer that came and could not be taken.
+fn unusable(fault: AnswerFault) -> LlmError {
+    LlmError::ProviderOutage(Box::new(Fault {
+        answer: Some(fault),
+        ..*Fault::new("scripted", "m", "no words", "ask again")
+    }))
+}
+
+#[tokio::test]
+async fn calls_that_failed_are_not_taken_for_used_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    let script =
+        [Err(outage(400)), Ok(answer("used")), Err(outage(400)), Ok(answer("unused")), Ok(answer("new"))];
+    let scripted = Scripted::new(script);
+    let live = recording(&scripted, &path, Reuse::Nothing);
+    for text in ["a", "a", "b", "b"] {
+        let _either_way = live.call(ask(text)).await;
+    }
+
+    // Killed here: the answer to `a` was used, the one to `b` was not.
+    let resumed = recording(&scripted, &path, Reuse::After(1));
+    let key = |text: &str| resumed.key(&ask(text)).unwrap();
+    assert!(!resumed.holds_answer(&key("a")) && resumed.holds_answer(&key("b")));
+    assert_eq!(resumed.call(ask("b")).await.unwrap().raw_response, "unused");
+    assert!(!resumed.holds_answer(&key("b")));
+    assert_eq!(scripted.calls(), 4);
+    assert_eq!(
+        resumed.call(ask("a")).await.unwrap().raw_response,
+        "new",
+        "a used answer was handed out again"
+    );
+}
+
+#[tokio::test]
+async fn a_failure_that_was_followed_by_an_answer_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
+    let script = [Err(outage(400)), Ok(answer("one")), Err(outage(401)), Ok(answer("two")), Err(outage(402))];
+    let live = recording(&Scripted::new(script), &path, Reuse::Nothing);
+    for text in ["a", "a", "a", "a", "b"] {
+        let _either_way = live.call(ask(text)).await;
+    }
+    let settings = ProviderSettings {
+        cassette: Some(path.into()),
+        already_played: Some(own.clone()),
+        ..ProviderSettings::default()
+    };
+    let play = |reuse| {
+        let backend = construct("replay", &settings, &context(&[])).unwrap();
+        client(backend, Recording::To(writer(&own, reuse)), RetryPolicy::PHASES)
+    };
+    let first = play(Reuse::Nothing);
+    assert_eq!(first.call(ask("a")).await.unwrap().raw_response, "one");
+    // Nothing but an error came of this one.
+    assert_eq!(llm(first.call(ask("b")).await.unwrap_err()), outage(402));
+    // Continued by another process: the next answer is the next one, whatever failed before.
+    let second = play(Reuse::After(1));
+    assert_eq!(second.call(ask("a")).await.unwrap().raw_response, "two");
+    assert!(llm(second.call(ask("a")).await.unwrap_err()).to_string().contains("recorded 2 times"));
+}
+
+#[tokio::test]
+async fn a_call_that_the_budget_refused_was_not_played() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, own) = (cassette_in(&dir), dir.path().join("own.jsonl"));
+    recording(&Scripted::new([Ok(answer("one"))]), &path, Reuse::Nothing).call(ask("a")).await.unwrap();
+    let settings = ProviderSettings {
+        cassette: Some(path.into()),
+        already_played: Some(own.clone()),
+        ..ProviderSettings::default()
+    };
+    let play = |limits| {
+        let options = ClientOptions {
+            scanner: Scanner::builtin(),
+            recording: Recording::To(writer(&own, Reuse::After(0))),
+            retry: RetryPolicy::NEVER,
+            budget: CallBudget::new(limits),
+            price: Price::Unknown,
+        };
+        ModelClient::new(construct("replay", &settings, &context(&[])).unwrap(), options)
+    };
+    let error = llm(play(BudgetLimits::calls(0)).call(ask("a")).await.unwrap_err());
+    assert!(matches!(error, LlmError::BudgetExceeded { .. }), "{error}");
+    assert_eq!(play(BudgetLimits::calls(1)).call(ask("a")).await.unwrap().raw_response, "one");
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_taken_is_recorded_without_a_word_and_asked_for_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    for fault in [AnswerFault::Empty, AnswerFault::TooLarge] {
+        let scripted = Scripted::new([Err(unusable(fault))]);
+        let live = recording(&scripted, &path, Reuse::Nothing);
+        let error = llm(live.call(ask("a")).await.unwrap_err());
+        assert_eq!((error.answer_fault(), error.class()), (Some(fault), "provider_outage"));
+        assert_eq!(scripted.calls(), 1, "it was retried");
+
+        assert_eq!(llm(replay(&path).call(ask("a")).await.unwrap_err()), error);
+        // The model spoke, so a run that was killed before it used this does not ask again.
+        let resumed = recording(&scripted, &path, Reuse::After(0));
+        assert_eq!(llm(resumed.call(ask("a")).await.unwrap_err()), error);
+        assert_eq!(scripted.calls(), 1, "it was asked for again");
+        std::fs::remove_file(&path).unwrap();
+    }
+    assert_eq!(outage(500).answer_fault(), None);
+    // What a provider's own failure looks like in a recording is what it was before.
+    assert!(!serde_json::to_string(&outage(500)).unwrap().contains("answer"));
+}
+
+#[tokio::test]
+async fn the_digest_of_a_line_is_known_however_its_answer_came() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
+    let keys = ["a", "b"].map(|text| live.key(&ask(text)).unwrap());
+    assert_eq!(live.recorded_line(&keys[0]), None);
+    live.call(ask("a")).await.unwrap();
+    live.call(ask("b")).await.unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let digests: Vec<Digest> =
+        bytes.trim_ascii_end().split(|byte| *byte == b'\n').skip(1).map(Digest::of).collect();
+    assert_eq!(Cassette::parse(&bytes).unwrap().lines, digests);
+    assert_eq!(keys.map(|key| live.recorded_line(&key)), [Some(digests[0]), Some(digests[1])]);
+
+    let resumed = recording(&Scripted::new([]), &path, Reuse::After(1));
+    assert_eq!(resumed.recorded_line(&keys[1]), None, "not handed out yet");
+    resumed.call(ask("b")).await.unwrap();
+    assert_eq!(resumed.recorded_line(&keys[1]), Some(digests[1]));
+}
+
+#[tokio::test]
+async fn a_recording_tells_how_it_was_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
+    let mut first = ask("a");
+    first.model = "other".to_owned();
+    first.metadata.insert("seed".to_owned(), 1.into());
+    live.call(first.clone()).await.unwrap();
+    live.call(ask("b")).await.unwrap();
+    let settings = ProviderSettings { cassette: Some(path.into()), ..ProviderSettings::default() };
+    let backend = construct("replay", &settings, &context(&[])).unwrap();
+    assert_eq!((backend.default_model(), backend.parameters()), ("other", &first.metadata));
+    assert_eq!(backend.speaker().model, "m");
+    assert!(gateway("http://127.0.0.1:9/v1", None).parameters().is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crucible_llm::{Finish, LlmBackend, LlmError, LlmResult};
+use crucible_llm::{AnswerFault, Finish, LlmBackend, LlmError, LlmResult};
 use crucible_testkit::{FakeOpenAi, Reply, RetryAfter};
 use serde_json::json;
 
@@ -125,6 +125,12 @@ async fn what_is_no_answer_is_a_typed_error_that_is_not_retried() {
         let error = outcome(reply.clone()).await.unwrap_err();
         assert_eq!(error.class(), "provider_outage", "{reply:?}");
         assert!(!error.is_transient(), "{reply:?}");
+        let fault = match &reply {
+            Reply::EmptyChoices | Reply::NullContent | Reply::Answer(_) => Some(AnswerFault::Empty),
+            Reply::Huge(_) => Some(AnswerFault::TooLarge),
+            _ => None,
+        };
+        assert_eq!(error.answer_fault(), fault, "{reply:?}");
     }
 }
 

@@ -126,6 +126,7 @@ impl Scripted {
             capabilities: CAPABILITIES,
             speaker: Speaker { provider: "scripted".to_owned(), model: "m".to_owned() },
             origin: Origin::Live,
+            parameters: BTreeMap::new(),
             inner: Box::new(Shared(Arc::clone(self))),
         })
     }

@@ -4,16 +4,20 @@
 //! printed, asks the librarian for the best, and puts the best sources among them into the plan's scope.
 //! Tests, manifests and everything else are shown, but are not in scope unless the operator names them.
 
+use std::collections::BTreeMap;
+
 use crucible_host::fs::read_prefix;
-use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath};
+use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath, counted};
 use crucible_pack::{
     Budget, Candidate, ContextPack, FileClass, FileRequest, Goal, Mode, Need, RankLimits, Ranking,
     RequestVersion, rank,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::analysis::Analysis;
 use crate::contract::{Plan, PlanStatus, REQUIRED_GATES, RunRecord};
 use crate::gatekeeper::gate_files;
+use crate::layout;
 
 /// The most files that the chair puts into scope by itself; who wants more names them.
 const MAX_EDITABLE: usize = 3;
@@ -21,12 +25,58 @@ const MAX_EDITABLE: usize = 3;
 /// How much of a candidate is read to rank it.
 const RANK_READ: ByteLimit = ByteLimit(256 * 1024);
 
+/// `artifacts/left_out.json`: the tracked files that the model is not shown because nobody asks for them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NotAsked {
+    /// `crucible-left-out-v1`.
+    pub(crate) schema_version: String,
+    /// The best of them first.
+    pub(crate) files: Vec<NotAskedFile>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NotAskedFile {
+    /// Where it lies.
+    pub(crate) path: RepoPath,
+    /// What is said of it, such as `shares nothing with the goal`.
+    pub(crate) reason: String,
+}
+
+/// What the model is not shown, in one line; nothing where it sees all there is. Pure.
+pub(crate) fn told_of(pack: &ContextPack, not_asked: &NotAsked) -> Option<String> {
+    let cut = pack.files.iter().filter(|file| file.truncated).count();
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    for file in &not_asked.files {
+        *reasons.entry(file.reason.clone()).or_default() += 1;
+    }
+    for omitted in &pack.omitted {
+        *reasons.entry(omitted.reason.as_str().replace('_', " ")).or_default() += 1;
+    }
+    if cut > 0 {
+        reasons.insert("the rest of a file that is cut".to_owned(), cut);
+    }
+    if reasons.is_empty() {
+        return None;
+    }
+    let reasons: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} ({reason})")).collect();
+    let seen = counted(pack.files.len() as u64, "file");
+    Some(format!(
+        "  the model sees {seen}; not shown: {}; see {} and {}",
+        reasons.join(", "),
+        layout::LEFT_OUT,
+        layout::CONTEXT_PACK
+    ))
+}
+
 /// The files to ask for: those the operator named first, then the best ranked.
 pub(crate) fn file_request(
     record: &RunRecord,
     analysis: &Analysis,
     tracked: &[(RepoPath, u64)],
-) -> FileRequest {
+) -> (FileRequest, NotAsked) {
     let max_bytes = record.settings.max_total_bytes;
     let ranking = ranking(record, analysis, tracked);
     let mut needs: Vec<Need> = record
@@ -41,7 +91,11 @@ pub(crate) fn file_request(
             .into_iter()
             .filter(|need| !record.settings.named.iter().any(|named| named.as_str() == need.path)),
     );
-    FileRequest {
+    let files =
+        ranking.left_out.iter().filter(|file| !needs.iter().any(|need| need.path == file.path.as_str()));
+    let files = files.map(|file| NotAskedFile { path: file.path.clone(), reason: file.reason.to_owned() });
+    let not_asked = NotAsked { schema_version: "crucible-left-out-v1".to_owned(), files: files.collect() };
+    let request = FileRequest {
         schema_version: RequestVersion::V1,
         goal: record.goal.clone(),
         needs,
@@ -50,7 +104,8 @@ pub(crate) fn file_request(
             max_total_bytes: ByteLimit(max_bytes),
         },
         reason: "ranked by the goal and the failing gates".to_owned(),
-    }
+    };
+    (request, not_asked)
 }
 
 /// The plan for a pack. Only files that the model saw whole are in scope.
@@ -65,6 +120,7 @@ pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest
                     && !is_protected(path)
                     && !gates.contains(path)
                     && is_plain(path)
+                    && !is_hidden(path)
                     && seen_whole(path.as_str())
             })
             .take(MAX_EDITABLE)
@@ -133,6 +189,11 @@ fn ranking(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)])
 /// change when the operator names them.
 fn is_plain(path: &RepoPath) -> bool {
     path.as_str().chars().all(|c| c.is_alphanumeric() || "/._-+@~".contains(c))
+}
+
+/// Whether a path lies in a hidden place or names one: settings of tools, Crucible's own among them, are no sources.
+fn is_hidden(path: &RepoPath) -> bool {
+    path.as_str().split('/').any(|name| name.starts_with('.'))
 }
 
 fn is_protected(path: &RepoPath) -> bool {

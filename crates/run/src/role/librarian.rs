@@ -25,13 +25,21 @@ impl Source for WorkTree {
     fn entry(&self, path: &RepoPath) -> Entry {
         let mut here = self.root.clone();
         let mut linked = false;
+        let mut last = None;
         for segment in path.segments() {
             here.push(segment);
             match fs::symlink_metadata(&here) {
                 Err(_) if !linked => return Entry::Missing,
-                Ok(meta) => linked |= meta.file_type().is_symlink(),
+                Ok(meta) => {
+                    linked |= meta.file_type().is_symlink();
+                    last = Some(meta);
+                }
                 Err(_) => {}
             }
+        }
+        // Where no part is a link, the last look was at the file itself: nothing is left to resolve.
+        if let Some(meta) = last.filter(|_| !linked) {
+            return if meta.is_file() { Entry::File { size: meta.len() } } else { Entry::NotAFile };
         }
         let Ok(real) = fs::canonicalize(&here) else {
             return Entry::LeavesRepository;
@@ -40,9 +48,6 @@ impl Source for WorkTree {
             return Entry::Missing;
         };
         let size = meta.len();
-        if !linked {
-            return if meta.is_file() { Entry::File { size } } else { Entry::NotAFile };
-        }
         let inside = real.strip_prefix(&self.real_root).ok().and_then(|rest| rest.to_str());
         match inside.map(str::parse::<RepoPath>) {
             Some(Ok(to)) if meta.is_file() => Entry::Linked { to, size },
@@ -62,5 +67,44 @@ impl Source for WorkTree {
             return Some("secret-file".to_owned());
         }
         Scanner::builtin().scan(content).first().map(|found| found.rule.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test makes a work tree of its own")]
+    fn what_stands_at_a_path_is_told_with_and_without_links_on_the_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("repo");
+        fs::create_dir_all(root.join("src/deep")).unwrap();
+        fs::write(root.join("src/a.rs"), "four").unwrap();
+        fs::write(dir.path().join("outside"), "secret").unwrap();
+        for (target, link) in [
+            ("src", "to-dir"),
+            ("src/a.rs", "to-file"),
+            ("missing", "to-nothing"),
+            ("../outside", "out"),
+            ("deep", "src/to-deep"),
+        ] {
+            std::os::unix::fs::symlink(target, root.join(link)).unwrap();
+        }
+        let tree = WorkTree::new(root);
+        let linked = |to: &str| Entry::Linked { to: to.parse().unwrap(), size: 4 };
+        for (path, expected) in [
+            ("src/a.rs", Entry::File { size: 4 }),
+            ("src", Entry::NotAFile),
+            ("src/b.rs", Entry::Missing),
+            ("src/a.rs/x", Entry::Missing),
+            ("to-file", linked("src/a.rs")),
+            ("to-dir/a.rs", linked("src/a.rs")),
+            ("src/to-deep", Entry::NotAFile),
+            ("to-nothing", Entry::LeavesRepository),
+            ("out", Entry::LeavesRepository),
+        ] {
+            assert_eq!(tree.entry(&path.parse().unwrap()), expected, "{path}");
+        }
     }
 }

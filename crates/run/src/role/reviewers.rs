@@ -1,6 +1,6 @@
 //! The two local reviewers of a plan: the contract guardian and the cost controller. Pure.
 
-use crucible_model::{Code, Finding, RepoPath, Verdict};
+use crucible_model::{Code, Finding, RepoPath, Verdict, counted};
 use crucible_pack::ContextPack;
 
 use crate::contract::{Guardrails, Plan, RunRecord, check_plan};
@@ -56,8 +56,8 @@ pub(crate) fn cost_controller(
 ) -> Verdict {
     let mut verdict = Verdict::default();
     if record.settings.max_calls < guardrails.max_iterations {
-        let subject =
-            format!("{} calls for {} attempts", record.settings.max_calls, guardrails.max_iterations);
+        let calls = counted(record.settings.max_calls, "call");
+        let subject = format!("{calls} for {}", counted(guardrails.max_iterations, "attempt"));
         let hint =
             "Each attempt is one call at least: raise [llm.budget] calls or lower [run] max_iterations.";
         verdict.push(Finding::warning(BUDGET_TOO_SMALL, subject, hint));

@@ -25,8 +25,8 @@ use crucible_llm::{
 };
 use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
 use crucible_run::{
-    CASSETTE, ContextSettings, Landing, PatchLimits, RunDir, RunError, RunOptions, RunSettings, RunState,
-    Witness, World, advance, create, land, status, usage,
+    AnswersFrom, CASSETTE, ContextSettings, Landing, Opening, PatchLimits, RunDir, RunError, RunOptions,
+    RunSettings, RunState, Witness, World, advance, create, land, status, usage,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -242,8 +242,8 @@ impl Place {
             if until == Until::Created {
                 return Ok(RunState::New);
             }
-            let client = client(&dir, base_url, &env, &sandbox)?;
-            let state = advance(&world, &dir, &client, &mut ledger, &mut witness).await?;
+            let open = |_: &Opening<'_>| client(&dir, base_url, &env, &sandbox);
+            let state = advance(&world, &dir, open, &mut ledger, &mut witness).await?;
             if until == Until::Landed && state == RunState::Verified {
                 land(&world, &dir, &mut ledger, &mut witness).await?;
                 return Ok(RunState::Landed);
@@ -272,8 +272,14 @@ impl Place {
         let backend = construct("replay", &settings, &context(&env, &sandbox))
             .map_err(|error| ReplayError(error.to_string()))?;
         let client = ModelClient::new(backend, client_options(Recording::Off));
-        block_on(crucible_run::replay(&world, &dir, &client, &mut Watching(Arc::new(Nothing))))
-            .map_err(|error| ReplayError(error.to_string()))
+        block_on(crucible_run::replay(
+            &world,
+            &dir,
+            &client,
+            &self.ledger(),
+            &mut Watching(Arc::new(Nothing)),
+        ))
+        .map_err(|error| ReplayError(error.to_string()))
     }
 
     /// Lands the run, or says why not.
@@ -381,7 +387,7 @@ impl Place {
         self.assert_recorded_once();
         self.story().assert_is(expected);
         self.assert_ledger_is_clean();
-        match status(&self.the_run()).unwrap().state {
+        match status(&self.the_run(), &self.ledger()).unwrap().state {
             RunState::Landed => self.assert_landed(),
             state => assert_eq!(state, RunState::Failed),
         }
@@ -538,7 +544,13 @@ fn options(repo: PathBuf) -> RunOptions {
         named: vec![FILE.parse().unwrap()],
         context: ContextSettings::default(),
     };
-    RunOptions { goal: "total must add up the prices".to_owned(), repo, settings }
+    RunOptions {
+        goal: "total must add up the prices".to_owned(),
+        repo,
+        settings,
+        found_gate_timeout: Duration::from_secs(20),
+        answers: AnswersFrom::Provider,
+    }
 }
 
 fn context(env: &Environment, sandbox: &Arc<Sandbox>) -> Context {

@@ -201,7 +201,9 @@ fn a_verification_that_nobody_ran_does_not_land() {
     write(&dir, "attempts/002/verify_report.json", report.to_string());
     write(&dir, "artifacts/verify_report.json", report.to_string());
 
-    assert_eq!(status(&dir).unwrap().state, RunState::Verified, "the forgery looks right");
+    // The files alone look right; the ledger has not heard of them.
+    let told = status(&dir, &place.ledger()).unwrap();
+    assert_eq!((told.state, told.attempts.len()), (RunState::Patched, 1));
     let refused = place.land().unwrap_err();
     assert!(matches!(refused, RunError::NotVerified { .. }), "{refused}");
     assert_eq!(advance(&place, &model).unwrap(), RunState::Failed);

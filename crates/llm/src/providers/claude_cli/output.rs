@@ -11,7 +11,7 @@ use crucible_secrets::Scanner;
 use serde_json::{Map, Value};
 
 use crate::budget::REPORTED_COST;
-use crate::error::LlmError;
+use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::Asked;
 use crate::invocation::LlmResult;
 
@@ -51,7 +51,8 @@ pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResu
         return Err(asked.unreadable(format!("the program ended with code {code}"), AGAIN));
     }
     if text.trim().is_empty() {
-        return Err(asked.unreadable("the answer holds no text", "try again or choose another model"));
+        let next = "try again or choose another model";
+        return Err(asked.unusable(AnswerFault::Empty, "the answer holds no text", next));
     }
     Ok(answer(asked, text, &result))
 }

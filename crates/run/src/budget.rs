@@ -1,0 +1,46 @@
+//! How many calls a run may make: as many as it was started with, or as its user allowed it since.
+//!
+//! A run whose budget is used up is not lost: its user allows more and lets it go on. What was allowed is an event, so
+//! the record tells it and a later command knows it.
+
+use crucible_ledger::{EventRecord, Ledger};
+use serde_json::Value;
+
+use crate::contract::RunRecord;
+use crate::error::RunError;
+use crate::journal::{Entry, Journal, Witness};
+use crate::layout::{self, RunDir};
+use crate::world::World;
+
+/// Allows a run `calls` calls where that is more than it may make, and records it. A smaller number changes nothing.
+///
+/// # Errors
+///
+/// Fails when another process holds the run, or its files were edited.
+pub fn raise_budget(
+    world: &World<'_>,
+    dir: &RunDir,
+    calls: u64,
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+) -> Result<(), RunError> {
+    let _lock = dir.take("raising the budget of the run")?;
+    let record = dir.record()?;
+    let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    journal.check_files()?;
+    let before = allowed(&record, journal.events());
+    if calls <= before {
+        return Ok(());
+    }
+    let (key, body) = (format!("budget-{calls}"), serde_json::json!({ "calls": calls, "before": before }));
+    journal.record(Entry { role: "operator", event: "BUDGET_RAISED", key, path: layout::RUN, body })?;
+    journal.witness().note(&format!("  the run may make {calls} calls now, instead of {before}"));
+    Ok(())
+}
+
+/// The calls that a run of these events may make.
+pub(crate) fn allowed(record: &RunRecord, events: &[EventRecord]) -> u64 {
+    let raised = events.iter().filter(|event| event.event == "BUDGET_RAISED");
+    let raised = raised.filter_map(|event| event.body.get("calls").and_then(Value::as_u64));
+    raised.fold(record.settings.max_calls, u64::max)
+}

@@ -1,0 +1,114 @@
+//! The recording of a run's model calls: what a model is opened with, and whether the recording is still the one that the
+//! ledger knows.
+//!
+//! The event of each answer holds the digest of its line in the recording, request and answer included. So a line that was
+//! edited, taken away, put elsewhere or slipped in shows. Two things may lie there without an event: calls that
+//! failed, for nothing came of them, and one answer at the end, whose event a crash prevented.
+
+use std::collections::BTreeMap;
+
+use crucible_ledger::{EventRecord, Ledger};
+use crucible_llm::{CallError, Cassette, CassetteError};
+use crucible_model::{Code, Digest, Finding, RunId, Verdict};
+use serde_json::Value;
+
+use crate::contract::RunSettings;
+use crate::error::RunError;
+use crate::layout::{self, RunDir};
+use crate::status::ModelUsage;
+
+/// The field of a `MODEL_ANSWERED` event that holds the digest of the answer's line.
+pub(crate) const LINE: &str = "recorded_line";
+
+/// The parameter that tells attempts apart; never a part of what a run is started with.
+pub(crate) const SEED: &str = "seed";
+
+const EDITED: Code = Code::new("ledger-recording-edited");
+const UNKNOWN: Code = Code::new("ledger-recording-unknown-answer");
+
+/// What is known of a run when its model is opened, under the run's lock.
+#[derive(Debug)]
+pub struct Opening<'r> {
+    /// How the run works.
+    pub settings: &'r RunSettings,
+    /// How often it asked so far.
+    pub usage: ModelUsage,
+    /// Calls it may make by now ([`crate::raise_budget`]).
+    pub calls: u64,
+}
+
+/// Who answers a new run.
+#[derive(Debug, Clone, Default)]
+pub enum AnswersFrom {
+    /// Its provider, by itself.
+    #[default]
+    Provider,
+    /// This recording, of which the run keeps a copy ([`crate::SOURCE`]).
+    Recording(std::sync::Arc<[u8]>),
+}
+
+/// The parameters that a run has to be started with to ask what a recorded first call asked.
+#[must_use]
+pub fn parameters_of_recording(first_call: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let mut parameters = first_call.clone();
+    parameters.remove(SEED);
+    parameters
+}
+
+/// Whether a run's recording is the one that the ledger knows.
+///
+/// # Errors
+///
+/// Fails when ledger or recording cannot be read; a recording that differs is a verdict.
+pub fn check_recording(dir: &RunDir, run: &RunId, ledger: &Ledger) -> Result<Verdict, RunError> {
+    let known = known_lines(&ledger.events(Some(run))?);
+    let bytes = dir.read_if_there(layout::CASSETTE)?;
+    if bytes.is_none() && known.is_empty() {
+        return Ok(Verdict::default());
+    }
+    match Cassette::parse(&bytes.unwrap_or_default()) {
+        Ok(cassette) => Ok(compare(&cassette, &known, run.as_str())),
+        Err(error @ (CassetteError::NotACassette | CassetteError::BadLine { .. })) => {
+            let hint = format!("{error}; take the recording from a copy");
+            Ok(Verdict::new(vec![Finding::error(EDITED, run.as_str(), hint)]))
+        }
+        Err(error) => Err(CallError::from(error).into()),
+    }
+}
+
+/// The digests of the recorded answers, in the order in which they were used, each with its event's number.
+fn known_lines(events: &[EventRecord]) -> Vec<(u64, Digest)> {
+    let answered = events.iter().filter(|event| event.event == "MODEL_ANSWERED");
+    answered.filter_map(|event| Some((event.seq, event.body.get(LINE)?.as_str()?.parse().ok()?))).collect()
+}
+
+/// Compares the lines of a recording with those that the events name. Pure.
+fn compare(cassette: &Cassette, known: &[(u64, Digest)], run: &str) -> Verdict {
+    let answers = cassette.calls.iter().zip(&cassette.lines);
+    let lines: Vec<Digest> =
+        answers.filter(|(call, _)| call.outcome.is_answer()).map(|(_, line)| *line).collect();
+    let mut verdict = Verdict::default();
+    let (mut next, mut missing) = (0, 0);
+    for (seq, line) in known {
+        if let Some(ahead) = lines.iter().skip(next).position(|present| present == line) {
+            next += ahead + 1;
+        } else {
+            missing += 1;
+            let hint = format!(
+                "the recorded call of event {seq} was edited, moved or taken away; take the recording from a copy"
+            );
+            verdict.push(Finding::error(EDITED, run, hint));
+        }
+    }
+    // The one answer whose event a crash prevented: the run goes on with it.
+    let unused = usize::from(lines.len() > next);
+    // An edited line stands in the place of a missing one.
+    let unknown = lines.len().saturating_sub(known.len() - missing).saturating_sub(missing + unused);
+    if unknown > 0 {
+        let hint = format!(
+            "answers that no event knows of stand in the recording: {unknown}; take the recording from a copy"
+        );
+        verdict.push(Finding::error(UNKNOWN, run, hint));
+    }
+    verdict
+}
