@@ -1,5 +1,6 @@
 //! What every command shares: the captured environment, the configuration, the places, and the way to its end.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,16 @@ use crucible_sandbox::{Launcher, Sandbox, Strength};
 
 use crate::commands::{Arguments, Command};
 use crate::error::CommandError;
-use crate::output::Output;
+use crate::event_loop::EventLoop;
+use crate::output::{Format, Output};
+use crate::usage;
 
 /// The defaults, and the list of every key there is.
 const DEFAULTS: &str = include_str!("default-config.toml");
+
+/// What to do when the place for the ledger and the runs is of no use.
+const ELSEWHERE: &str =
+    "Set CRUCIBLE_HOME to a directory that you may write to; the ledger and the runs are kept there.";
 
 /// The hidden first argument by which the sandbox re-enters this program for its inner stage.
 const INNER_STAGE: &str = "__sandbox-exec";
@@ -29,6 +36,8 @@ pub(crate) struct App {
     pub(crate) env: Environment,
     pub(crate) clock: Box<dyn Clock>,
     pub(crate) output: Output,
+    /// Made by the first piece of work that waits for something.
+    pub(crate) events: RefCell<Option<EventLoop>>,
 }
 
 pub(crate) fn main() -> ExitCode {
@@ -36,25 +45,26 @@ pub(crate) fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|first| first == INNER_STAGE) {
         return crucible_sandbox::inner_main(arguments.get(2..).unwrap_or_default());
     }
-    let parsed = match Arguments::try_parse_from(&arguments) {
-        Ok(parsed) => parsed,
-        Err(error) => {
-            let status = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Success };
-            let _closed_pipe_is_fine = error.print();
-            return ExitCode::from(status.code());
-        }
-    };
     let env = Environment::capture();
-    let output = Output::new(&env, parsed.json);
+    let parsed = Arguments::try_parse_from(&arguments);
+    let json = parsed.as_ref().map_or_else(|_| usage::wants_json(&arguments), |parsed| parsed.json);
+    let output = Output::new(&env, if json { Format::Json } else { Format::Human });
+    let status = match parsed {
+        Ok(parsed) => run(&parsed.command, env, &output),
+        Err(error) => usage::report(&error, &output),
+    };
+    ExitCode::from(output.conclude(status).code())
+}
+
+fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
     let result = clock_from(&env).map_err(CommandError::from).and_then(|clock| {
-        let app = App { env, clock, output: output.clone() };
-        parsed.command.run(&app)
+        let app = App { env, clock, output: output.clone(), events: RefCell::default() };
+        command.run(&app)
     });
-    let status = result.unwrap_or_else(|error| {
+    result.unwrap_or_else(|error| {
         output.error(&error);
         error.status
-    });
-    ExitCode::from(status.code())
+    })
 }
 
 impl App {
@@ -70,6 +80,19 @@ impl App {
 
     /// `$CRUCIBLE_HOME`, where the ledger and the runs lie.
     pub(crate) fn home(&self) -> Result<PathBuf, CommandError> {
+        let home = self.home_as_named()?;
+        if home.to_str().is_none() {
+            let message = format!("the path of Crucible's own directory is not UTF-8: {}", home.display());
+            return Err(CommandError::usage(message).hint(ELSEWHERE));
+        }
+        if home.symlink_metadata().is_ok() && !home.is_dir() {
+            let message = format!("{}, Crucible's own directory, is no directory", home.display());
+            return Err(CommandError::usage(message).hint(ELSEWHERE));
+        }
+        Ok(home)
+    }
+
+    fn home_as_named(&self) -> Result<PathBuf, CommandError> {
         let named = |name: &str| self.env.get_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         if let Some(home) = named("CRUCIBLE_HOME") {
             return Ok(home);
@@ -96,8 +119,17 @@ impl App {
     /// The ledger, made where there is none.
     pub(crate) fn ledger(&self) -> Result<Ledger, CommandError> {
         let home = self.home()?;
-        create_dir_all(&home)?;
+        create_dir_all(&home).map_err(|error| CommandError::usage(error.to_string()).hint(ELSEWHERE))?;
         Ok(Ledger::open(&home.join("ledger.db"))?)
+    }
+
+    /// What is to be said where there are runs and no ledger that knows them.
+    pub(crate) fn no_ledger(&self) -> Result<CommandError, CommandError> {
+        let path = self.home()?.join("ledger.db");
+        let message =
+            format!("the ledger {} is missing, and without it no run can be believed", path.display());
+        let hint = "Put it back from a copy, or set CRUCIBLE_HOME to where it lies.";
+        Ok(CommandError::usage(message).hint(hint))
     }
 
     /// The spawner; its inner stage is this very program.
@@ -118,22 +150,17 @@ impl App {
         &self,
         work: impl Future<Output = Result<T, CommandError>>,
     ) -> Result<T, CommandError> {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-                CommandError::new(
-                    ExitStatus::Refused,
-                    format!("the program's event loop cannot start: {error}"),
-                )
-            })?;
-        runtime.block_on(async {
-            tokio::select! {
-                result = work => result,
-                () = interrupted() => Err(CommandError::new(ExitStatus::Interrupted, "interrupted; what was done is saved")
-                    .hint("A run goes on with `crucible run advance`.")),
-            }
-        })
+        let mut slot = self.events.borrow_mut();
+        let events = match slot.take() {
+            Some(events) => events,
+            None => EventLoop::new()?,
+        };
+        slot.insert(events).run(work)
     }
 }
+
+/// The names of the sandbox's strengths.
+pub(crate) const STRENGTHS: [&str; 3] = ["required", "best-effort", "off"];
 
 /// Reads the configured strength of the sandbox.
 pub(crate) fn strength(config: &Config) -> Result<Strength, CommandError> {
@@ -143,22 +170,6 @@ pub(crate) fn strength(config: &Config) -> Result<Strength, CommandError> {
         Some("off") => Ok(Strength::Off),
         other => Err(CommandError::usage(format!("sandbox.strength is {:?}", other.unwrap_or_default()))
             .hint("It takes required, best-effort or off.")),
-    }
-}
-
-/// Ends when the user presses Ctrl-C or the process is asked to end.
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-        }
-        Err(_) => {
-            let _no_handler_is_the_default_action = tokio::signal::ctrl_c().await;
-        }
     }
 }
 

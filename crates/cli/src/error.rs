@@ -1,7 +1,7 @@
 //! Every library error becomes a message, hints and an exit code here, once and without a wildcard.
 
 use crucible_host::clock::ClockError;
-use crucible_host::config::ConfigError;
+use crucible_host::config::{ConfigError, variable_of};
 use crucible_host::fs::FsError;
 use crucible_host::lock::LockError;
 use crucible_ledger::LedgerError;
@@ -134,6 +134,7 @@ impl From<RepoError> for CommandError {
             | RepoError::NoTrailer { .. }
             | RepoError::PatchRefused { .. }
             | RepoError::TreeChanged { .. }
+            | RepoError::Rewritten { .. }
             | RepoError::MissingObject { .. }
             | RepoError::GitFailed { .. }
             | RepoError::Unreadable { .. }
@@ -196,8 +197,16 @@ impl From<RunError> for CommandError {
             RunError::Repo(error) => return error.into(),
             RunError::Sandbox(error) => return error.into(),
             RunError::Call(error) => {
-                return Self::from(error)
-                    .hint("The run is kept as it is; go on with `crucible run advance`.");
+                let command = Self::from(error);
+                return if command.budget_exhausted {
+                    command.hint(format!(
+                        "The run is kept as it is. Allow it more with {} (calls) or {} (tokens), and go on with `crucible run advance`.",
+                        variable_of("llm.budget.calls"),
+                        variable_of("llm.budget.tokens")
+                    ))
+                } else {
+                    command.hint("The run is kept as it is; go on with `crucible run advance`.")
+                };
             }
             RunError::Pack(PackError::BudgetTooSmall { .. }) => ExitStatus::OverLimit,
             RunError::Pack(

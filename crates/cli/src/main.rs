@@ -3,8 +3,11 @@
 mod app;
 mod commands;
 mod error;
+mod event_loop;
 mod output;
 mod progress;
+mod text;
+mod usage;
 
 use std::process::ExitCode;
 

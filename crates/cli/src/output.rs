@@ -1,15 +1,19 @@
 //! The one place that prints: results to standard output, everything else to standard error.
 //!
-//! A reader that closes its end of the pipe is no error. Text that may come from outside is printed with its
-//! control characters escaped, so that no file name or model can move the cursor.
+//! Text that may come from outside is printed escaped, so that no file name and no model can move the cursor, turn
+//! the direction of text or forge a line of the result. A result that cannot be written ends the command as an
+//! error; a reader that closes its end of the pipe has read enough and is none.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::{Arc, OnceLock};
 
 use crucible_host::env::Environment;
 use crucible_model::{ExitStatus, Finding, Level, Outcome, VerdictReport};
 use serde::Serialize;
 
 use crate::error::CommandError;
+pub(crate) use crate::text::escaped;
+use crate::text::{escaped_json, one_line};
 
 /// Whether results are for people or for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,28 +27,48 @@ pub(crate) enum Format {
 /// Where a command prints.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
-    pub(crate) format: Format,
+    format: Format,
     colour: bool,
     /// Standard error is a terminal: progress may move.
     pub(crate) live: bool,
+    /// The first failure to write the result; nothing is written after it.
+    failed: Arc<OnceLock<std::io::Error>>,
 }
 
 impl Output {
-    pub(crate) fn new(env: &Environment, json: bool) -> Self {
-        let format = if json { Format::Json } else { Format::Human };
+    pub(crate) fn new(env: &Environment, format: Format) -> Self {
         let plain =
-            env.get("NO_COLOR").is_some_and(|value| !value.is_empty()) || env.get("TERM") == Some("dumb");
+            env.get_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || env.get("TERM") == Some("dumb");
         let live = std::io::stderr().is_terminal() && env.get("TERM") != Some("dumb");
-        Self { format, colour: live && !plain, live }
+        Self { format, colour: live && !plain, live, failed: Arc::default() }
     }
 
     pub(crate) fn is_json(&self) -> bool {
         self.format == Format::Json
     }
 
-    /// A line of the result.
+    /// Text of the result, escaped, and the end of its line.
     pub(crate) fn line(&self, text: &str) {
-        let _closed_pipe_is_fine = writeln!(std::io::stdout(), "{text}");
+        self.write(format!("{}\n", escaped(text)).as_bytes());
+    }
+
+    /// Bytes that are the result: as they are for a file or a pipe, as escaped text on a terminal.
+    pub(crate) fn bytes(&self, bytes: &[u8]) {
+        if std::io::stdout().is_terminal() {
+            self.write(escaped(&String::from_utf8_lossy(bytes)).as_bytes());
+        } else {
+            self.write(bytes);
+        }
+    }
+
+    /// Bytes beside the result, in the same way.
+    pub(crate) fn aside(&self, bytes: &[u8]) {
+        let mut stderr = std::io::stderr();
+        let _nobody_is_left_to_tell = if stderr.is_terminal() {
+            stderr.write_all(escaped(&String::from_utf8_lossy(bytes)).as_bytes())
+        } else {
+            stderr.write_all(bytes)
+        };
     }
 
     /// The result as JSON, one document with a final newline.
@@ -52,13 +76,18 @@ impl Output {
         let text = serde_json::to_string_pretty(value).map_err(|error| {
             CommandError::new(ExitStatus::Refused, format!("the result has no JSON form: {error}"))
         })?;
-        self.line(&text);
+        self.write(format!("{}\n", escaped_json(&text)).as_bytes());
         Ok(())
     }
 
     /// A remark to the user, beside the result.
     pub(crate) fn remark(&self, text: &str) {
-        let _closed_pipe_is_fine = writeln!(std::io::stderr(), "{text}");
+        say(&escaped(text));
+    }
+
+    /// A remark that begins with a name in a colour.
+    pub(crate) fn remark_of(&self, name: &str, text: &str) {
+        say(&format!("  {} {}", self.paint("2", &one_line(name)), escaped(text)));
     }
 
     /// An error, with its hints; as JSON on standard error where JSON was asked for.
@@ -71,12 +100,27 @@ impl Output {
                 "exit_code": error.status.code(),
                 "budget_exhausted": error.budget_exhausted,
             });
-            self.remark(&body.to_string());
+            say(&escaped_json(&body.to_string()));
             return;
         }
-        self.remark(&format!("{} {}", self.paint("31;1", "error:"), escaped(&error.message)));
+        // What a message quotes may have lines of its own: set off, they cannot pass for ours.
+        let text = |text: &str| escaped(text.trim_end()).replace('\n', "\n  ");
+        say(&format!("{} {}", self.paint("31;1", "error:"), text(&error.message)));
         for hint in &error.hints {
-            self.remark(&format!("  {} {}", self.paint("36", "hint:"), escaped(hint)));
+            say(&format!("  {} {}", self.paint("36", "hint:"), text(hint)));
+        }
+    }
+
+    /// Help or version, as clap lays it out.
+    pub(crate) fn clap(&self, help: &clap::Error) {
+        self.note(help.print());
+    }
+
+    /// What clap says of a wrong command line, for people; or the help that it shows instead.
+    pub(crate) fn usage(&self, text: &str) {
+        match text.strip_prefix("error:") {
+            Some(rest) => say(&format!("{}{}", self.paint("31;1", "error:"), escaped(rest.trim_end()))),
+            None => say(&escaped(text.trim_end())),
         }
     }
 
@@ -86,7 +130,7 @@ impl Output {
             self.json(report)?;
         } else {
             for finding in &report.findings {
-                self.line(&self.finding(finding));
+                self.finding(finding);
             }
             if report.verdict == Outcome::Pass {
                 self.line(passed);
@@ -98,33 +142,51 @@ impl Output {
         })
     }
 
-    /// One finding as a line for people.
-    pub(crate) fn finding(&self, finding: &Finding) -> String {
+    /// One finding, for people.
+    pub(crate) fn finding(&self, finding: &Finding) {
         let level = match finding.level {
             Level::Error => self.paint("31", "error"),
             Level::Warning => self.paint("33", "warning"),
             Level::Info => self.paint("36", "info"),
         };
-        format!("{level} {}: {}\n    {}", finding.code, escaped(&finding.subject), escaped(&finding.hint))
+        let hint = escaped(finding.hint.trim_end()).replace('\n', "\n    ");
+        let subject = one_line(&finding.subject);
+        self.write(format!("{level} {}: {subject}\n    {hint}\n", finding.code).as_bytes());
+    }
+
+    /// The way the process ends: as the command did, unless its result could not be written.
+    pub(crate) fn conclude(&self, status: ExitStatus) -> ExitStatus {
+        self.note(std::io::stdout().flush());
+        let Some(error) = self.failed.get().filter(|error| error.kind() != ErrorKind::BrokenPipe) else {
+            return status;
+        };
+        let own = if status == ExitStatus::Success { ExitStatus::Refused } else { status };
+        let unwritten =
+            CommandError::new(own, format!("the result could not be written to standard output: {error}"))
+                .hint("Only what was to be printed is lost; what the command did stays done.");
+        self.error(&unwritten);
+        own
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        if self.failed.get().is_none() {
+            self.note(std::io::stdout().write_all(bytes));
+        }
+    }
+
+    fn note(&self, written: std::io::Result<()>) {
+        if let Err(error) = written {
+            let _the_first_one_counts = self.failed.set(error);
+        }
     }
 
     /// Text in a colour, where colours are wanted.
-    pub(crate) fn paint(&self, colour: &str, text: &str) -> String {
+    fn paint(&self, colour: &str, text: &str) -> String {
         if self.colour { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 }
 
-/// Text from outside, with control characters and bidirectional marks escaped; newlines and tabs stay.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        let moves_text =
-            matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if (c.is_control() && !matches!(c, '\n' | '\t')) || moves_text {
-            safe.extend(c.escape_default());
-        } else {
-            safe.push(c);
-        }
-    }
-    safe
+/// A line on standard error. When that cannot be written either there is nobody left to tell.
+fn say(text: &str) {
+    let _nobody_is_left_to_tell = writeln!(std::io::stderr(), "{text}");
 }

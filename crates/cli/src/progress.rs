@@ -6,7 +6,8 @@ use crucible_ledger::EventRecord;
 use crucible_run::Witness;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::output::{Output, escaped};
+use crate::output::Output;
+use crate::text::one_line;
 
 /// Shows the progress of one command on standard error.
 pub(crate) struct Progress {
@@ -17,7 +18,12 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(output: &Output) -> Self {
-        Self { output: output.clone(), spinner: None, last_seq: 0 }
+        Self::after(output, 0)
+    }
+
+    /// Shows what comes after this event; what was before is no news.
+    pub(crate) fn after(output: &Output, last_seq: u64) -> Self {
+        Self { output: output.clone(), spinner: None, last_seq }
     }
 
     /// Takes the spinner off the terminal.
@@ -26,21 +32,16 @@ impl Progress {
             spinner.finish_and_clear();
         }
     }
-
-    fn say(&mut self, line: &str) {
-        self.finish();
-        self.output.remark(line);
-    }
 }
 
 impl Witness for Progress {
     fn working(&mut self, role: &str, what: &str) {
         self.finish();
-        let message = format!("{role}: {}", escaped(what));
+        let message = format!("{role}: {what}");
         if self.output.live {
             let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
                 .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            let spinner = ProgressBar::new_spinner().with_style(style).with_message(message);
+            let spinner = ProgressBar::new_spinner().with_style(style).with_message(one_line(&message));
             spinner.enable_steady_tick(Duration::from_millis(120));
             self.spinner = Some(spinner);
         } else {
@@ -49,7 +50,8 @@ impl Witness for Progress {
     }
 
     fn note(&mut self, line: &str) {
-        self.say(&escaped(line));
+        self.finish();
+        self.output.remark(line);
     }
 
     fn event(&mut self, event: &EventRecord) {
@@ -59,7 +61,7 @@ impl Witness for Progress {
         self.last_seq = event.seq;
         let path = event.path.as_deref().unwrap_or_default();
         let name = event.event.to_lowercase().replace('_', " ");
-        let line = format!("  {} {name}  {path}", self.output.paint("2", &event.role));
-        self.say(&line);
+        self.finish();
+        self.output.remark_of(&event.role, &format!("{name}  {path}"));
     }
 }

@@ -6,6 +6,7 @@
 //! What always holds: no I/O, no clock, no environment. Everything here is a value.
 
 mod canonical;
+mod count;
 mod digest;
 mod edit_format;
 mod exit;
@@ -18,6 +19,7 @@ mod secret;
 mod time;
 
 pub use canonical::{CanonicalError, to_canonical_json};
+pub use count::counted;
 pub use digest::{Digest, DigestError, DigestWriter};
 pub use edit_format::EditFormat;
 pub use exit::ExitStatus;

@@ -3,6 +3,7 @@
 use clap::{Args, CommandFactory};
 use crucible_model::ExitStatus;
 
+use crate::app::App;
 use crate::commands::Arguments;
 use crate::error::CommandError;
 
@@ -16,10 +17,10 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(&self) -> Result<ExitStatus, CommandError> {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Arguments::command(), "crucible", &mut script);
-        let _closed_pipe_is_fine = std::io::Write::write_all(&mut std::io::stdout(), &script);
+        app.output.bytes(&script);
         Ok(ExitStatus::Success)
     }
 }

@@ -16,17 +16,24 @@ pub(crate) enum ConfigCommand {
 }
 
 /// Print every setting with its value and its source
+///
+/// For example: `crucible config show --repo .`; with --json also the variable that sets it.
 #[derive(Args)]
 pub(crate) struct Show {
     /// Show what holds for the project in this directory
-    #[arg(long, default_value = ".")]
+    #[arg(long, default_value = ".", value_name = "DIR")]
     repo: PathBuf,
 }
 
 impl ConfigCommand {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let Self::Show(show) = self;
-        let config = app.config(&app.absolute(&show.repo), &[])?;
+        let directory = app.absolute(&show.repo);
+        if !directory.is_dir() {
+            return Err(CommandError::usage(format!("{} is no directory", directory.display()))
+                .hint("Name a directory of the project."));
+        }
+        let config = app.config(&directory, &[])?;
         if app.output.is_json() {
             let settings: Vec<_> = config
                 .settings()
@@ -42,7 +49,7 @@ impl ConfigCommand {
             for (key, setting) in config.settings() {
                 table.add_row([key, &setting.value.to_string(), &setting.source.to_string()]);
             }
-            app.output.line(&table.to_string());
+            app.output.line(&table.trim_fmt());
         }
         Ok(ExitStatus::Success)
     }

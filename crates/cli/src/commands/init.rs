@@ -7,6 +7,7 @@ use crucible_host::fs::{create_dir_all, write_atomic};
 use crucible_model::ExitStatus;
 
 use crate::app::App;
+use crate::commands::repository_of;
 use crate::error::CommandError;
 
 const TEMPLATE: &str = "\
@@ -24,7 +25,7 @@ const TEMPLATE: &str = "\
 
 /// Start a project: write .crucible/config.toml
 ///
-/// The file holds only comments until you edit it; nothing else is changed.
+/// The file holds only comments until you edit it; nothing else is changed. A file that is there already stays.
 #[derive(Args)]
 pub(crate) struct Init {
     /// The project's directory
@@ -36,7 +37,12 @@ impl Init {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let root = app.absolute(&self.directory);
         if !root.is_dir() {
-            return Err(CommandError::usage(format!("{} is no directory", root.display())));
+            return Err(CommandError::usage(format!("{} is no directory", root.display()))
+                .hint("Name the project's own directory; init makes no other than .crucible in it."));
+        }
+        if !root.join(".git").exists() && root.join("HEAD").is_file() && root.join("objects").is_dir() {
+            return Err(CommandError::usage(format!("{} is a bare repository", root.display()))
+                .hint("Clone it and run init in the clone."));
         }
         let path = root.join(".crucible/config.toml");
         let existed = path.symlink_metadata().is_ok();
@@ -51,6 +57,17 @@ impl Init {
             app.output.line(&format!("{} is there already and was left as it is", path.display()));
         } else {
             app.output.line(&format!("wrote {}", path.display()));
+            match repository_of(&root) {
+                Some(top) if top == root => {}
+                Some(top) => app.output.remark(&format!(
+                    "note: it holds for {} alone; for the whole repository: crucible init {}",
+                    root.display(),
+                    top.display()
+                )),
+                None => {
+                    app.output.remark("note: this is no git repository yet; a run needs one with a commit")
+                }
+            }
             app.output.line("next: crucible run start \"what to change\" --provider gateway");
         }
         Ok(ExitStatus::Success)

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use crucible_ledger::{Anchor, Ledger};
-use crucible_model::{Digest, ExitStatus};
+use crucible_model::{Digest, ExitStatus, IdError, counted};
 use crucible_repo::Git;
+use crucible_run::check_recording;
 
 use crate::app::App;
-use crate::commands::run::shared_sandbox;
+use crate::commands::run::{known, shared_sandbox, world};
 use crate::error::CommandError;
-use crate::output::escaped;
+use crate::text::one_line;
 
 /// Check and read the record of what happened
 #[derive(Subcommand)]
@@ -24,11 +25,11 @@ pub(crate) enum LedgerCommand {
 /// Re-compute the whole chain and name the first bad event
 ///
 /// With --repo, the heads that landed commits carry in their trailers are checked, too: so a ledger whose end
-/// was cut off does not pass.
+/// was cut off does not pass. For example: `crucible ledger verify --repo .`
 #[derive(Args)]
 pub(crate) struct Verify {
     /// A repository whose landed commits vouch for the ledger; may be given several times
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     repo: Vec<PathBuf>,
     /// A head that is known from elsewhere, as SEQ:HASH; may be given several times
     #[arg(long, value_name = "SEQ:HASH")]
@@ -38,12 +39,14 @@ pub(crate) struct Verify {
 /// List the events
 #[derive(Args)]
 pub(crate) struct Log {
-    /// Only those of this run
+    /// Only those of this run, named by its id or its beginning
     #[arg(long)]
     run: Option<String>,
 }
 
 /// Print an artifact by its digest
+///
+/// `crucible run status --json` has the digests of a run. The bytes are printed as they are, on a terminal escaped.
 #[derive(Args)]
 pub(crate) struct Show {
     /// The artifact's SHA-256
@@ -88,8 +91,25 @@ impl Verify {
             anchors.extend(trailers.iter().filter_map(|text| parse_anchor(text)));
         }
         let head = ledger.head()?;
-        let verdict = ledger.verify(&anchors)?;
-        let passed = format!("{} events, {} anchors, head {}", head.seq, anchors.len(), head.hash);
+        let mut verdict = ledger.verify(&anchors)?;
+        let config = app.config(app.env.working_directory(), &[])?;
+        let world = world(app, &sandbox, &config)?;
+        let mut recordings = 0;
+        // The digests of a ledger that does not hold together prove nothing.
+        let runs = if verdict.passes() { ledger.runs()? } else { Vec::new() };
+        for run in runs {
+            // A run whose directory was removed, or lies elsewhere, has no recording here.
+            let Ok(dir) = world.open_run(run.id.as_str()) else { continue };
+            verdict.merge(check_recording(&dir, &run.id, &ledger)?);
+            recordings += 1;
+        }
+        let passed = format!(
+            "{}, {}, {}, head {}",
+            counted(head.seq, "event"),
+            counted(anchors.len() as u64, "anchor"),
+            counted(recordings, "recording"),
+            head.hash
+        );
         app.output.verdict(&verdict.report("crucible-ledger-verify-v1"), &passed)
     }
 }
@@ -102,9 +122,15 @@ fn parse_anchor(text: &str) -> Option<Anchor> {
 impl Log {
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let ledger = existing(app)?;
-        let run = self.run.as_deref().map(str::parse).transpose();
-        let run = run.map_err(|error: crucible_model::IdError| CommandError::usage(error.to_string()))?;
+        let runs = ledger.runs()?;
+        let ids = || runs.iter().map(|run| run.id.as_str());
+        let run =
+            self.run.as_deref().map(|named| known(named, ids())?.parse().map_err(unknown)).transpose()?;
         let events = ledger.events(run.as_ref())?;
+        if let Some(run) = run.filter(|_| events.is_empty()) {
+            return Err(CommandError::usage(format!("the ledger knows no run {run}"))
+                .hint("`crucible run list` shows the ones there are."));
+        }
         if app.output.is_json() {
             let rows: Vec<_> = events
                 .iter()
@@ -122,18 +148,22 @@ impl Log {
                     "{:>5} {} {} {} {} {path}",
                     event.seq, event.ts, event.run, event.role, event.event
                 );
-                app.output.line(&escaped(&line));
+                app.output.line(&one_line(&line));
             }
         }
         Ok(ExitStatus::Success)
     }
 }
 
+fn unknown(error: IdError) -> CommandError {
+    CommandError::usage(error.to_string())
+}
+
 impl Show {
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let digest: Digest = self.digest.parse().map_err(|error: crucible_model::DigestError| {
             CommandError::usage(error.to_string())
-                .hint("`crucible run status` lists the artifacts of a run with their digests.")
+                .hint("`crucible run status --json` lists the artifacts of a run with their digests.")
         })?;
         let ledger = existing(app)?;
         let bytes = ledger
@@ -143,7 +173,7 @@ impl Show {
             let text = String::from_utf8_lossy(&bytes);
             app.output.json(&serde_json::json!({ "schema_version": "crucible-artifact-v1", "digest": digest, "size": bytes.len(), "text": text }))?;
         } else {
-            let _closed_pipe_is_fine = std::io::Write::write_all(&mut std::io::stdout(), &bytes);
+            app.output.bytes(&bytes);
         }
         Ok(ExitStatus::Success)
     }

@@ -11,6 +11,8 @@ mod run;
 mod sandbox;
 mod secrets;
 
+use std::path::Path;
+
 use clap::{Parser, Subcommand};
 use crucible_model::ExitStatus;
 
@@ -67,7 +69,12 @@ impl Command {
             Self::Ledger(command) => command.run(app),
             Self::Secrets(command) => command.run(app),
             Self::Config(command) => command.run(app),
-            Self::Completions(command) => command.run(),
+            Self::Completions(command) => command.run(app),
         }
     }
+}
+
+/// The nearest directory upward that holds a `.git`.
+pub(crate) fn repository_of(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|place| place.join(".git").exists())
 }

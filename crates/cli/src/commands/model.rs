@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crucible_host::config::Config;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    Amount, Backend, BudgetLimits, CallBudget, Cassette, CassetteHeader, CassetteSource, CassetteWriter,
-    ClientOptions, Context, Limit, ModelClient, Origin, Price, ProviderSettings, Recording, RetryPolicy,
-    Reuse, construct,
+    Amount, Backend, BudgetLimits, CallBudget, CallError, Capabilities, CassetteHeader, CassetteSource,
+    CassetteWriter, ClientOptions, Context, Limit, ModelClient, Origin, Price, ProviderSettings, Recording,
+    RetryPolicy, Reuse, construct,
 };
 use crucible_model::ExitStatus;
-use crucible_run::RunDir;
+use crucible_run::{AnswersFrom, Opening, RunDir, RunError};
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 
@@ -43,6 +43,20 @@ pub(crate) fn settings(app: &App, config: &Config, provider: &str) -> ProviderSe
     }
 }
 
+/// What providers need of the outside world.
+pub(crate) fn context(app: &App, sandbox: &Arc<Sandbox>) -> Result<Context, CommandError> {
+    Ok(Context {
+        env: app.env.clone(),
+        http: Arc::new(
+            HttpClient::new().map_err(|error| CommandError::new(ExitStatus::Provider, error.to_string()))?,
+        ),
+        sandbox: Arc::clone(sandbox),
+        temporary: app.env.temporary_directory(),
+        cli_cap: Context::CLI_CAP,
+        http_cap: Context::HTTP_CAP,
+    })
+}
+
 /// Makes the backend of a provider.
 pub(crate) fn backend(
     app: &App,
@@ -50,51 +64,48 @@ pub(crate) fn backend(
     provider: &str,
     settings: &ProviderSettings,
 ) -> Result<Backend, CommandError> {
-    let context = Context {
-        env: app.env.clone(),
-        http: Arc::new(
-            HttpClient::new().map_err(|error| CommandError::new(ExitStatus::Provider, error.to_string()))?,
-        ),
-        sandbox: Arc::clone(sandbox),
-        temporary: std::env::temp_dir(),
-        cli_cap: Context::CLI_CAP,
-        http_cap: Context::HTTP_CAP,
-    };
-    construct(provider, settings, &context).map_err(CommandError::from)
+    construct(provider, settings, &context(app, sandbox)?).map_err(CommandError::from)
+}
+
+/// Who answers a new run. A recording is read here, once, into the settings: the run keeps the very bytes it is answered
+/// from.
+pub(crate) fn answers(provider: &str, settings: &mut ProviderSettings) -> Result<AnswersFrom, CommandError> {
+    match &settings.cassette {
+        Some(source) if provider == "replay" => {
+            let bytes = source.bytes()?;
+            settings.cassette = Some(CassetteSource::Bytes(Arc::clone(&bytes)));
+            Ok(AnswersFrom::Recording(bytes))
+        }
+        Some(_) | None => Ok(AnswersFrom::Provider),
+    }
 }
 
 /// Wraps a backend for a run: recorded in the run's cassette, within what is left of its budget, and never asking
-/// again what was answered before the run was cut off.
+/// again what was answered before the run was cut off. Called under the run's lock.
 pub(crate) fn client(
     backend: Backend,
     dir: &RunDir,
     config: &Config,
-    max_calls: u64,
-) -> Result<ModelClient, CommandError> {
+    opening: &Opening<'_>,
+) -> Result<ModelClient, RunError> {
+    let Opening { settings, usage, calls } = opening;
+    // A replay asks in the way that the header states, so it states how this run asks.
+    let asked = Capabilities { edit_format: settings.edit_format, ..backend.capabilities() };
+    let header = CassetteHeader::new(backend.speaker().provider.clone(), settings.model.clone(), asked);
     let path = dir.path(crucible_run::CASSETTE);
-    let usage = crucible_run::usage(dir)?;
-    let mut used = Amount { calls: usage.asked, ..Amount::default() };
-    if let Ok(bytes) = dir.read(crucible_run::CASSETTE) {
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        if whole > 0 {
-            let cassette = Cassette::parse(bytes.get(..whole).unwrap_or_default())?;
-            let attempts = cassette.calls.iter().map(|call| call.attempts.len() as u64).sum::<u64>();
-            // A call that was cut off before it could be recorded keeps its slot.
-            let unrecorded = usage.asked.saturating_sub(cassette.calls.len() as u64);
-            used.calls = attempts + unrecorded;
-            used.tokens = cassette.calls.iter().map(tokens_of).sum();
-        }
-    }
+    let writer =
+        CassetteWriter::open(&path, &header, Reuse::After(usage.answered)).map_err(CallError::from)?;
+    // A call that was cut off before it could be recorded keeps its slot.
+    let unrecorded = usage.asked.saturating_sub(writer.calls());
+    let recorded = writer.used_before();
+    let used = Amount { calls: recorded.calls + unrecorded, ..recorded };
     let limits = BudgetLimits {
         tokens: match config.number("llm.budget.tokens") {
             0 => Limit::Unlimited,
             tokens => Limit::At(tokens),
         },
-        ..BudgetLimits::calls(max_calls)
+        ..BudgetLimits::calls(*calls)
     };
-    let speaker = backend.speaker();
-    let header = CassetteHeader::new(speaker.provider.clone(), speaker.model.clone(), backend.capabilities());
-    let writer = CassetteWriter::open(&path, &header, Reuse::After(usage.answered))?;
     // What a run repeats is what it recorded: a retry would be a second question.
     let retry = if backend.origin() == Origin::Recording { RetryPolicy::NEVER } else { RetryPolicy::PHASES };
     Ok(ModelClient::new(
@@ -121,13 +132,4 @@ pub(crate) fn replaying(backend: Backend) -> ModelClient {
             price: Price::Unknown,
         },
     )
-}
-
-fn tokens_of(call: &crucible_llm::RecordedCall) -> u64 {
-    match &call.outcome {
-        crucible_llm::CallOutcome::Answered(result) => {
-            result.tokens_input.unwrap_or_default() + result.tokens_output.unwrap_or_default()
-        }
-        crucible_llm::CallOutcome::Failed(_) => 0,
-    }
 }

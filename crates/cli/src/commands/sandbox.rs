@@ -4,14 +4,18 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand};
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, counted};
 use crucible_sandbox::{
     CONFINED_HOME, Confinement, End, LayerState, Limits, Network, Profile, Spawn, base_env, toolchain_env,
 };
 
-use crate::app::{App, strength};
+use crate::app::{App, STRENGTHS, strength};
 use crate::error::CommandError;
+
+/// The longest time a command can be given: a year.
+const MAX_SECONDS: i64 = 365 * 24 * 60 * 60;
 
 /// See and use the sandbox
 #[derive(Subcommand)]
@@ -32,11 +36,11 @@ pub(crate) struct Exec {
     /// Let the command use this machine's network
     #[arg(long)]
     network: bool,
-    /// How strong the sandbox must be: required, best-effort or off
-    #[arg(long, value_name = "STRENGTH")]
+    /// How strong the sandbox must be; without it as configured (sandbox.strength, required)
+    #[arg(long, value_name = "STRENGTH", value_parser = STRENGTHS)]
     strength: Option<String>,
     /// Seconds until the command is ended
-    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 600, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds())]
     timeout: u64,
     /// The command and its arguments
     #[arg(last = true, required = true)]
@@ -50,6 +54,10 @@ impl SandboxCommand {
             Self::Exec(exec) => exec.run(app),
         }
     }
+}
+
+fn seconds() -> RangedI64ValueParser<u64> {
+    RangedI64ValueParser::new().range(1..=MAX_SECONDS)
 }
 
 fn status(app: &App) -> Result<ExitStatus, CommandError> {
@@ -104,10 +112,8 @@ impl Exec {
                 "isolation": completed.receipt,
             }))?;
         } else {
-            let _closed_pipe_is_fine =
-                std::io::Write::write_all(&mut std::io::stdout(), &completed.stdout.bytes);
-            let _closed_pipe_is_fine =
-                std::io::Write::write_all(&mut std::io::stderr(), &completed.stderr.bytes);
+            app.output.bytes(&completed.stdout.bytes);
+            app.output.aside(&completed.stderr.bytes);
             for missing in &completed.receipt.missing {
                 app.output.remark(&format!("[sandbox] without {}: {}", missing.layer, missing.reason));
             }
@@ -124,12 +130,16 @@ impl Exec {
             )),
             End::TimedOut => Err(CommandError::new(
                 ExitStatus::TimedOut,
-                format!("the command was ended after {} seconds", self.timeout),
+                format!("the command was ended after {}", counted(self.timeout, "second")),
             )
             .hint("Give it more time with --timeout.")),
             End::OutputLimit => Err(CommandError::new(
                 ExitStatus::OverLimit,
                 "the command was ended because it printed without end",
+            )),
+            End::DiskLimit => Err(CommandError::new(
+                ExitStatus::OverLimit,
+                "the command was ended because it wrote too much to the disk",
             )),
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use crucible_host::fs::read_up_to;
-use crucible_model::{ByteLimit, Code, ExitStatus, Finding, Verdict};
+use crucible_model::{ByteLimit, Code, ExitStatus, Finding, Verdict, counted};
 use crucible_secrets::{Scanner, is_secret_file};
 
 use crate::app::App;
@@ -25,6 +25,7 @@ pub(crate) enum Secrets {
 /// Scan files and directories for secrets; exit 8 when one is found
 ///
 /// Directories are walked, .git and what git ignores left out. A secret's value is never printed.
+/// For example: `crucible secrets scan .`
 #[derive(Args)]
 pub(crate) struct Scan {
     /// Files or directories
@@ -54,7 +55,7 @@ impl Secrets {
                 }
             }
         }
-        let passed = format!("no secret in {files} files");
+        let passed = format!("no secret in {}", counted(files, "file"));
         let found = verdict.errors().count() > 0;
         app.output.verdict(&verdict.report("crucible-secrets-scan-v1"), &passed)?;
         Ok(if found { ExitStatus::SecretDetected } else { ExitStatus::Success })

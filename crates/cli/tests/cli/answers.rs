@@ -6,7 +6,7 @@ use std::path::Path;
 use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, TestRepo};
 
 use crate::support::{
-    Desk, GOAL, GOOD_DIFF, WRONG, answering, codes, good_answer, right, small, snapshot, whole_file,
+    Desk, GOAL, GOOD_DIFF, WRONG, answering, codes, good_answer, id_of, right, small, snapshot, whole_file,
 };
 
 /// Asks once for a diff, gets this one, and tells what the patch gate found. The files are the ones the operator
@@ -241,23 +241,37 @@ fn an_answer_of_three_megabytes_is_refused() {
     assert_eq!(codes, ["answer-too-large"]);
 }
 
-/// The reply is no answer at all; a better server finishes the run afterwards.
+/// The reply holds nothing that could be judged: it is refused with this code and not kept, the fixer is told why, and
+/// the run replays from its recording.
 #[track_caller]
-fn is_the_providers_failure(reply: Reply, says: &str) {
+fn is_refused_unread(reply: Reply, code: &str, says: &str) {
+    assert_eq!(refused_reply(&small().build(), "whole-file", reply.clone(), &[]), [code]);
+
     let repo = small().build();
     let server = FakeOpenAi::start([reply, Reply::Answer(good_answer())]);
     let desk = Desk::with(&server);
     let before = snapshot(&repo, &desk);
-    let ran = desk.start(repo.path()).exits(70);
-    assert!(ran.message().contains(says), "{}", ran.stderr);
+    let ran = desk.start(repo.path()).ok();
+    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    let status = ran.json();
+    assert_eq!(status["state"], "verified");
+    assert_eq!(codes(&status, 1), [code]);
+    assert!(!status["attempts"][0]["findings"][0]["hint"].as_str().unwrap().is_empty());
     before.is_still(&snapshot(&repo, &desk));
-    assert_eq!(desk.status()["state"], "signed");
-    assert_eq!(desk.status()["attempts"].as_array().unwrap().len(), 0);
-    let kept: u64 = desk.runs().iter().map(|run| size_of(run)).sum();
+    let run = desk.runs().remove(0);
+    assert_eq!(std::fs::read(run.join("attempts/001/answer.txt")).unwrap(), b"");
+    let kept = size_of(&run);
     assert!(kept < 1_000_000, "{kept} bytes are kept");
-    let advanced = desk.run(["run", "advance", "--json"]).ok().json();
-    assert_eq!(advanced["state"], "verified");
-    before.is_still(&snapshot(&repo, &desk));
+    // No second question was put for the first answer, and the second one says what was wrong with it.
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    assert!(requests[1].body["messages"].to_string().contains(code));
+
+    drop(server);
+    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(replayed["state"], "verified");
+    assert_eq!(replayed["different"], serde_json::json!([]));
+    desk.run(["ledger", "verify"]).ok();
 }
 
 fn size_of(directory: &Path) -> u64 {
@@ -272,16 +286,16 @@ fn size_of(directory: &Path) -> u64 {
 
 #[test]
 fn an_answer_of_a_hundred_megabytes_is_refused_and_not_kept() {
-    is_the_providers_failure(Reply::Huge(100_000_000), "is longer than 16777216 bytes");
+    is_refused_unread(Reply::Huge(100_000_000), "answer-too-large", "is longer than 16777216 bytes");
 }
 
 #[test]
 fn nothing_is_refused() {
     for nothing in ["", " \n\n"] {
-        is_the_providers_failure(Reply::Answer(nothing.to_owned()), "the answer holds no text");
+        is_refused_unread(Reply::Answer(nothing.to_owned()), "answer-empty", "the answer holds no text");
     }
-    is_the_providers_failure(Reply::NullContent, "the answer holds no text");
-    is_the_providers_failure(Reply::EmptyChoices, "the answer's list of choices is empty");
+    is_refused_unread(Reply::NullContent, "answer-empty", "the answer holds no text");
+    is_refused_unread(Reply::EmptyChoices, "answer-empty", "the answer's list of choices is empty");
     let block = "FILE: src/area.py\n```\n```\n";
     let codes = refused(&small().build(), "whole-file", block, &[]);
     has(&codes, "patch-definition-dropped");

@@ -72,8 +72,8 @@ fn every_other_command_gives_one_document() {
     assert_eq!(provider["value"], "gateway");
     assert_eq!(provider["variable"], "CRUCIBLE_LLM_PROVIDER");
     document(desk.run(["sandbox", "status", "--json"]), "crucible-sandbox-status-v1");
-    let exec =
-        document(desk.run(["sandbox", "exec", "--json", "--", "echo", "hello"]), "crucible-sandbox-exec-v1");
+    let exec = desk.call(["sandbox", "exec", "--json", "--", "echo", "hello"]).current_dir(repo.path()).run();
+    let exec = document(exec, "crucible-sandbox-exec-v1");
     assert_eq!(exec["stdout"], "hello\n");
     document(desk.run(["run", "list", "--json"]), "crucible-run-list-v1");
 
@@ -124,9 +124,12 @@ fn an_error_is_one_document_too() {
 #[test]
 fn a_command_in_the_sandbox_that_fails_gives_its_document_and_its_code() {
     let desk = Desk::new();
-    let ran = desk.run(["sandbox", "exec", "--json", "--", "sh", "-c", "echo out; exit 3"]).exits(1);
+    let exec = |args: &[&str]| {
+        desk.call([&["sandbox", "exec", "--json"], args].concat()).current_dir(desk.path(".")).run()
+    };
+    let ran = exec(&["--", "sh", "-c", "echo out; exit 3"]).exits(1);
     assert_eq!(ran.json()["end"], json!({ "exited": 3 }), "{}", ran.stdout);
-    let slow = desk.run(["sandbox", "exec", "--json", "--timeout", "1", "--", "sleep", "30"]).exits(10);
+    let slow = exec(&["--timeout", "1", "--", "sleep", "30"]).exits(10);
     assert_eq!(slow.json()["end"], "timed_out", "{}", slow.stdout);
 }
 

@@ -45,6 +45,29 @@ fn a_goal_with_escapes_is_shown_escaped_everywhere() {
 }
 
 #[test]
+fn documents_carry_hostile_text_whole_and_escaped() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let goal = format!("make area in src/area.py multiply {ESCAPES}\u{85}\u{7f}\u{2028}\u{e0041} width");
+    let started = desk.call(["run", "start", goal.as_str(), "--json", "--repo"]).arg(repo.path()).run().ok();
+    is_plain(&started);
+    assert_eq!(started.json()["run"]["goal"], goal.as_str(), "the value is the very text");
+    for args in [&["run", "status", "--json"][..], &["run", "list", "--json"], &["ledger", "log", "--json"]] {
+        let ran = desk.call(args).run().ok();
+        is_plain(&ran);
+        assert!(!ran.stdout.contains(['\u{85}', '\u{7f}', '\u{2028}', '\u{e0041}']), "{}", ran.stdout);
+        assert!(ran.json().to_string().contains('\u{2028}'));
+    }
+    let error = desk.call(["run", "status", ESCAPES, "--json"]).run().exits(2);
+    is_plain(&error);
+    let error = desk.call([ESCAPES, "--json"]).run().exits(2);
+    is_plain(&error);
+    // What lies on the disk stays canonical: these characters stand there as themselves.
+    let record = std::fs::read_to_string(desk.runs()[0].join("run.json")).unwrap();
+    assert!(record.contains("\u{2028}"), "{record}");
+}
+
+#[test]
 fn file_names_with_escapes_are_shown_escaped() {
     let desk = Desk::new();
     let name = PathBuf::from(OsStr::from_bytes(b"src/\x1b[2J\x1b]0;owned\x07\xff.py"));

@@ -183,6 +183,10 @@ fn a_bundle_holds_what_a_colleague_needs() {
         "reviews/review_contract.md",
         "reviews/review_cost.md",
         "outbox/",
+        "attempts/001/answer.txt",
+        "attempts/001/outcome.json",
+        "cassette.jsonl",
+        "run.json",
     ] {
         assert!(names.contains(name), "{name} is missing in {names:?}");
     }
@@ -235,6 +239,56 @@ fn the_ledger_is_clean_and_a_cut_tail_shows_in_the_commit() {
     let cut = desk.run(["ledger", "verify", "--json", "--repo", directory]).exits(1).json();
     assert_eq!(cut["verdict"], "fail");
     assert_eq!(cut["findings"][0]["code"], "ledger-tail-cut", "{cut}");
+}
+
+#[test]
+fn a_replay_checks_out_the_base_and_runs_nothing_of_the_repository() {
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let ran = desk.path("ran");
+    let repo = small()
+        .file(".gitattributes", "*.txt filter=evil\n")
+        .file("src/the area.txt", "area\n")
+        .executable("tool.sh", "exit 0\n")
+        .symlink("link.py", "src/area.py")
+        .build();
+    let evil = format!("touch '{}'; cat", ran.display());
+    let hook = format!("#!/bin/sh\ntouch '{}'\n", ran.display());
+    for hook_name in ["post-checkout", "post-index-change", "reference-transaction"] {
+        let path = repo.path().join(".git/hooks").join(hook_name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &hook).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let id = id_of(&desk.start(repo.path()).ok().json());
+    repo.git(["config", "filter.evil.smudge", &evil]);
+    repo.git(["config", "filter.evil.clean", &evil]);
+    repo.git(["config", "core.fsmonitor", &evil]);
+    let before = snapshot(&repo, &desk);
+    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    assert_eq!(replayed["different"], serde_json::json!([]), "{replayed}");
+    assert!(!ran.exists(), "the repository's own programs were run");
+    before.is_still(&snapshot(&repo, &desk));
+}
+
+#[test]
+fn only_a_trailer_of_a_commit_vouches_for_the_ledger() {
+    let run = Verified::new();
+    run.desk.run(["run", "land", &run.id]).ok();
+    let directory = run.repo.path().to_str().unwrap();
+    let verify = || run.desk.run(["ledger", "verify", "--json", "--repo", directory]);
+    let made_up = format!("Crucible-Ledger: 99999:{}", "ab".repeat(32));
+    let commit = |message: &str| run.repo.git(["commit", "--quiet", "--allow-empty", "-m", message]);
+    // Words about a trailer are none.
+    commit(&format!("Tell of the ledger\n\n{made_up}\n\nThat is how a head looks."));
+    commit(&format!("Quote it\n\nIt said `{made_up}`.\n\nReviewed-by: Somebody"));
+    verify().ok();
+    commit(&format!("Vouch for more than there is\n\nReviewed-by: Somebody\n{made_up}"));
+    let failed = verify().exits(1).json();
+    assert_eq!(failed["findings"][0]["code"], "ledger-tail-cut", "{failed}");
+    // What is not in the history of what is checked out vouches for nothing.
+    run.repo.git(["reset", "--quiet", "--hard", "HEAD^"]);
+    verify().ok();
 }
 
 /// The ledger's database with what SQLite keeps beside it.

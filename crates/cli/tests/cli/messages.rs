@@ -16,6 +16,8 @@ fn text(desk: &Desk, ran: &Ran) -> String {
 #[test]
 fn a_project_begins_with_a_file_of_comments() {
     let desk = Desk::new();
+    // A repository of its own: what init remarks depends on where it is.
+    std::fs::create_dir(desk.home().join(".git")).unwrap();
     insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r#"
     wrote ~/.crucible/config.toml
     next: crucible run start "what to change" --provider gateway

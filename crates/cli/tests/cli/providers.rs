@@ -1,10 +1,12 @@
 //! Providers: who is asked, what happens when nobody answers, and how a run goes on afterwards.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crucible_testkit::{FakeOpenAi, Reply, RetryAfter};
+use serde_json::Value;
 
-use crate::support::{Desk, answering, good_answer, id_of, small, snapshot};
+use crate::support::{Desk, GOAL, GOOD_DIFF, answering, good_answer, id_of, small, snapshot};
 
 #[test]
 fn nobody_is_asked_by_default() {
@@ -34,12 +36,14 @@ fn a_provider_that_does_not_exist_is_refused_with_the_ones_that_do() {
 #[test]
 fn models_that_act_by_themselves_are_refused() {
     let (repo, desk) = (small().build(), Desk::new());
-    let call = desk.start_call(repo.path()).env("CRUCIBLE_LLM_EXECUTION_STRATEGY", "external_tool");
-    let message = call.run().exits(2).message();
-    assert!(
-        message.contains("ExecutionStrategy::ExternalTool not yet supported in this version"),
-        "{message}"
-    );
+    for spelling in ["external_tool", "external-tool"] {
+        let call = desk.start_call(repo.path()).env("CRUCIBLE_LLM_EXECUTION_STRATEGY", spelling);
+        let message = call.run().exits(2).message();
+        assert!(
+            message.contains("ExecutionStrategy::ExternalTool not yet supported in this version"),
+            "{message}"
+        );
+    }
     let call = desk.start_call(repo.path()).env("CRUCIBLE_LLM_EXECUTION_STRATEGY", "anything");
     assert!(call.run().exits(2).message().contains("controlled"));
     assert!(desk.runs().is_empty());
@@ -77,6 +81,10 @@ fn fails_then_goes_on(reply: Reply, requests: usize, code: i32, says: &str) {
     let advanced = call.run().ok().json();
     assert_eq!(advanced["state"], "verified");
     assert_eq!(good.requests().len(), 1);
+    // The failure is in the recording, and the replay goes on with what came after it.
+    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(replayed["state"], "verified");
+    assert_eq!(replayed["different"], serde_json::json!([]));
     desk.run(["run", "land", &id_of(&status)]).ok();
     desk.run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()]).ok();
 }
@@ -149,4 +157,173 @@ fn a_recording_has_no_answer_to_another_question() {
     let call = again.start_call(other.path()).args(["--provider", "replay", "--cassette"]).arg(&missing);
     assert!(call.run().exits(2).message().contains("missing.jsonl"));
     assert_eq!(server.requests().len(), 1);
+}
+
+/// An answer that is refused, and one that is verified.
+fn refused_then_good() -> FakeOpenAi {
+    FakeOpenAi::start([Reply::Answer("I would rather not.".to_owned()), Reply::Answer(GOOD_DIFF.to_owned())])
+}
+
+/// A run in which nothing is as it is by default, and its recording.
+fn start_recorded() -> (crucible_testkit::TestRepo, FakeOpenAi, Desk, PathBuf) {
+    let (repo, server) = (small().build(), refused_then_good());
+    let desk = Desk::with(&server);
+    let call = desk.start_call(repo.path()).args(["--model", "another-model"]);
+    let status = call
+        .env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff")
+        .env("CRUCIBLE_LLM_GATEWAY_TEMPERATURE", "0.7")
+        .env("CRUCIBLE_LLM_GATEWAY_MAX_TOKENS", "777")
+        .run()
+        .ok()
+        .json();
+    assert_eq!(status["state"], "verified");
+    assert_eq!(server.requests()[0].body["max_tokens"], 777);
+    let cassette = desk.runs()[0].join("cassette.jsonl");
+    (repo, server, desk, cassette)
+}
+
+#[test]
+fn a_recording_answers_an_equal_run_without_the_network() {
+    let (_recorded, server, first_desk, cassette) = start_recorded();
+    let asked = server.requests().len();
+    let (repo, desk) = (small().build(), Desk::with(&server));
+    let before = snapshot(&repo, &desk);
+    let call = desk.start_call(repo.path()).args(["--provider", "replay", "--cassette"]).arg(&cassette);
+    let status = call.run().ok().json();
+    assert_eq!(status["state"], "verified");
+    assert_eq!(status["run"]["settings"]["model"], "another-model");
+    assert_eq!(status["run"]["settings"]["edit_format"], "unified-diff");
+    assert_eq!(status["run"]["settings"]["provider"], "replay");
+    let live = first_desk.status();
+    for what in ["parameters", "edit_format", "model"] {
+        assert_eq!(status["run"]["settings"][what], live["run"]["settings"][what]);
+    }
+    for attempt in 0..2 {
+        assert_eq!(status["attempts"][attempt]["patch"], live["attempts"][attempt]["patch"]);
+    }
+    before.is_still(&snapshot(&repo, &desk));
+    desk.run(["run", "replay", &id_of(&status)]).ok();
+    desk.run(["run", "land", &id_of(&status)]).ok();
+    desk.run(["ledger", "verify", "--repo", repo.path().to_str().unwrap()]).ok();
+    assert_eq!(server.requests().len(), asked, "the model was asked");
+}
+
+#[test]
+fn a_run_keeps_the_recording_that_answers_it() {
+    let (_recorded, server, _first_desk, cassette) = start_recorded();
+    let asked = server.requests().len();
+    let (repo, desk) = (small().build(), Desk::with(&server));
+    let moved = desk.path("moved.jsonl");
+    std::fs::copy(&cassette, &moved).unwrap();
+    let args = ["run", "new", GOAL, "--json", "--provider", "replay", "--repo"];
+    let status = desk.call(args).arg(repo.path()).args(["--cassette"]).arg(&moved).run().ok().json();
+    std::fs::remove_file(&moved).unwrap();
+    let kept = desk.runs()[0].join("source.jsonl");
+    let whole = std::fs::read(&kept).unwrap();
+    assert_eq!(whole, std::fs::read(&cassette).unwrap());
+
+    // The copy is recorded: another one is noticed.
+    std::fs::write(&kept, String::from_utf8(whole.clone()).unwrap().replace("rather", "gladly")).unwrap();
+    let message = desk.run(["run", "advance", "--json"]).exits(1).message();
+    assert!(message.contains("source.jsonl was changed after it was recorded"), "{message}");
+    std::fs::write(&kept, whole).unwrap();
+    let advanced = desk.run(["run", "advance", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(advanced["state"], "verified");
+    assert_eq!(server.requests().len(), asked, "the model was asked");
+}
+
+/// The codes of a verdict or of a replay.
+fn finding_codes(document: &Value) -> Vec<&str> {
+    let findings = document["findings"].as_array().unwrap();
+    findings.iter().map(|finding| finding["code"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn an_edited_recording_shows() {
+    let (_repo, server, desk, cassette) = start_recorded();
+    drop(server);
+    let id = id_of(&desk.status());
+    let verified = desk.run(["ledger", "verify", "--json"]).ok().json();
+    assert_eq!(verified["verdict"], "pass");
+    desk.run(["run", "replay", &id, "--json"]).ok();
+
+    let whole = std::fs::read_to_string(&cassette).unwrap();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    assert_eq!(lines.len(), 3, "a header and two calls");
+    let (edited, unknown) = ("ledger-recording-edited", "ledger-recording-unknown-answer");
+    let forged = lines[1].replace("I would rather not.", "I would love to.");
+    assert_ne!(forged, lines[1]);
+    let damage = [
+        // What no artifact depends on is noticed all the same.
+        (whole.replace("\"model_used\":\"another-model\"", "\"model_used\":\"a-better-model\""), edited),
+        (whole.replace("\"tokens_output\":", "\"tokens_output\":1"), edited),
+        (whole.replace("I would rather not.", "I would love to."), edited),
+        (format!("{}{}", lines[0], lines[2]), edited),
+        (format!("{}{}{}", lines[0], lines[2], lines[1]), edited),
+        (lines[0].to_owned(), edited),
+        (String::new(), edited),
+        (format!("{}{forged}{}{}", lines[0], lines[1], lines[2]), unknown),
+        (format!("{whole}{forged}{forged}"), unknown),
+    ];
+    for (damaged, code) in damage {
+        assert_ne!(damaged, whole);
+        std::fs::write(&cassette, &damaged).unwrap();
+        let verdict = desk.run(["ledger", "verify", "--json"]).exits(1).json();
+        assert!(finding_codes(&verdict).contains(&code), "{verdict}\n{damaged}");
+    }
+    std::fs::write(&cassette, whole.replace("\"tokens_output\":", "\"tokens_output\":1")).unwrap();
+    let replayed = desk.run(["run", "replay", &id, "--json"]).exits(1).json();
+    assert_eq!(replayed["different"], serde_json::json!(["cassette.jsonl"]));
+    assert_eq!(finding_codes(&replayed), [edited, edited]);
+    // An unfinished line is what a crash leaves.
+    std::fs::write(&cassette, format!("{whole}{{\"half")).unwrap();
+    desk.run(["ledger", "verify"]).ok();
+    std::fs::write(&cassette, whole).unwrap();
+    desk.run(["run", "replay", &id]).ok();
+}
+
+#[test]
+fn a_recording_that_cannot_be_read_ends_the_command() {
+    let (_repo, server, desk, cassette) = start_recorded();
+    let asked = server.requests().len();
+    std::fs::remove_file(&cassette).unwrap();
+    std::fs::create_dir(&cassette).unwrap();
+    let message = desk.run(["run", "advance", "--json"]).exits(1).message();
+    assert!(message.contains("cassette.jsonl"), "{message}");
+    assert_eq!(server.requests().len(), asked);
+}
+
+/// The recording is opened under the run's lock: of two at once, one works and the other says that it is held.
+#[test]
+fn two_that_advance_one_run_do_not_share_its_recording() {
+    let repo = small().build();
+    let server = FakeOpenAi::start([
+        Reply::LateAnswer("I would rather not.".to_owned(), Duration::from_millis(2500)),
+        Reply::Answer(good_answer()),
+    ]);
+    let desk = Desk::with(&server);
+    let args = ["run", "new", GOAL, "--json", "--repo"];
+    let id = id_of(&desk.call(args).arg(repo.path()).run().ok().json());
+    let cassette = desk.runs()[0].join("cassette.jsonl");
+    let ends: Vec<Option<i32>> = std::thread::scope(|scope| {
+        let advance = || desk.run(["run", "advance", &id, "--json"]).code;
+        let first = scope.spawn(advance);
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while !cassette.exists() && std::time::Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let half = std::fs::read(&cassette).unwrap();
+        // A line that the first one is just writing, as far as the others can see.
+        std::fs::write(&cassette, [&half[..], b"{\"half"].concat()).unwrap();
+        let others: Vec<_> = (0..3).map(|_| advance()).collect();
+        assert!(
+            std::fs::read(&cassette).unwrap().ends_with(b"{\"half"),
+            "a recording was mended without its lock"
+        );
+        std::fs::write(&cassette, half).unwrap();
+        [first.join().unwrap()].into_iter().chain(others).collect()
+    });
+    assert_eq!(ends, [Some(0), Some(9), Some(9), Some(9)]);
+    assert_eq!(server.requests().len(), 2);
+    desk.run(["run", "replay", &id]).ok();
 }

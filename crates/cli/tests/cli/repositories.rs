@@ -48,7 +48,7 @@ fn git(directory: &Path, args: &[&str]) -> String {
 #[test]
 fn tracked_changes_are_refused_by_name() {
     let changed = small().uncommitted("src/area.py", "def area(): pass\n").build();
-    refused(changed.path(), 2, "1 tracked files differ from the last commit, \"src/area.py\" among them");
+    refused(changed.path(), 2, "1 tracked file changed since the last commit, \"src/area.py\" among them");
     let staged = small().uncommitted("src/new.py", "x = 1\n").build();
     staged.git(["add", "--all"]);
     refused(staged.path(), 2, "\"src/new.py\" among them");

@@ -1,23 +1,31 @@
 //! `crucible run advance`: a run goes on where it stopped.
 
 use clap::Args;
+use crucible_host::config::SettingSource;
+use crucible_llm::{CallError, CassetteSource, construct};
 use crucible_model::ExitStatus;
-use crucible_run::{advance, status};
+use crucible_run::{CASSETTE, Opening, SOURCE, advance, raise_budget, status};
 
 use crate::app::App;
 use crate::commands::model;
-use crate::commands::run::{conclude, find, shared_sandbox, world};
+use crate::commands::run::{ENDS, conclude, find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
 
+/// The setting that says how many calls a run may make.
+const BUDGET: &str = "llm.budget.calls";
+
 /// Continue a run that was interrupted
 ///
-/// What is done is not done again. The run keeps the limits and the model it was started with.
+/// What is done is not done again. The run keeps the model and the limits it was started with; only the number of its
+/// calls may grow: set a larger `llm.budget.calls`, and the run takes and records it.
+/// For example, after Ctrl-C: `crucible run advance`
 #[derive(Args)]
+#[command(after_help = ENDS)]
 pub(crate) struct Advance {
-    /// The run's id; without it the newest
+    /// The run's id or its beginning; without it the newest
     run: Option<String>,
-    /// The recording that answers, for a run of the provider `replay`
+    /// The recording that answers, for a run of the provider `replay`; without it the copy that the run keeps
     #[arg(long, value_name = "FILE")]
     cassette: Option<std::path::PathBuf>,
 }
@@ -30,19 +38,30 @@ impl Advance {
             self.cassette.iter().map(|path| ("llm.replay.cassette", path.display().to_string())).collect();
         let nearby = app.config(&here, &flags)?;
         let world = world(app, &sandbox, &nearby)?;
-        let dir = find(app, &world, self.run.as_deref())?;
-        let run = status(&dir)?.run;
+        let (mut ledger, dir) = find(app, &world, self.run.as_deref())?;
+        let status = status(&dir, &ledger)?;
+        let run = &status.run;
         let config = app.config(&run.repo, &flags)?;
         let mut settings = model::settings(app, &config, &run.settings.provider);
-        settings.already_played = Some(dir.path(crucible_run::CASSETTE)).filter(|path| path.exists());
-        let backend = model::backend(app, &sandbox, &run.settings.provider, &settings)?;
-        let client = model::client(backend, &dir, &config, run.settings.max_calls)?;
-        let mut ledger = app.ledger()?;
-        let mut progress = Progress::new(&app.output);
+        if self.cassette.is_none() && dir.has(SOURCE) {
+            settings.cassette = Some(CassetteSource::File(dir.path(SOURCE)));
+        }
+        let context = model::context(app, &sandbox)?;
+        let open = |opening: &Opening<'_>| {
+            settings.already_played = Some(dir.path(CASSETTE)).filter(|path| path.exists());
+            let backend = construct(&run.settings.provider, &settings, &context).map_err(CallError::from)?;
+            model::client(backend, &dir, &config, opening)
+        };
+        let known = ledger.events(Some(&run.run_id))?.last().map_or(0, |event| event.seq);
+        let mut progress = Progress::after(&app.output, known);
+        let set = config.source(BUDGET).is_some_and(|source| *source != SettingSource::Default);
+        if set && !status.state.is_end() {
+            raise_budget(&world, &dir, config.number(BUDGET), &mut ledger, &mut progress)?;
+        }
         let advanced =
-            app.block_on(async { Ok(advance(&world, &dir, &client, &mut ledger, &mut progress).await?) });
+            app.block_on(async { Ok(advance(&world, &dir, open, &mut ledger, &mut progress).await?) });
         progress.finish();
         advanced?;
-        conclude(app, &dir)
+        conclude(app, &dir, &ledger)
     }
 }

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 use crucible_host::fs::write_atomic;
-use crucible_model::{Digest, ExitStatus};
+use crucible_model::{Digest, ExitStatus, counted};
 use crucible_verify::failure_bundle;
 
 use crate::app::App;
-use crate::commands::run::{shared_sandbox, world};
+use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
 
 /// Write a run's evidence as one zip archive, secrets redacted
 #[derive(Args)]
 pub(crate) struct Bundle {
-    /// The run's id
+    /// The run's id or its beginning
     run: String,
     /// Where to write it; without this, RUN.zip in the working directory
     #[arg(long, value_name = "FILE")]
@@ -25,9 +25,10 @@ impl Bundle {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let sandbox = shared_sandbox(app);
         let config = app.config(app.env.working_directory(), &[])?;
-        let dir = world(app, &sandbox, &config)?.open_run(&self.run)?;
+        let (_, dir) = find(app, &world(app, &sandbox, &config)?, Some(&self.run))?;
         let bytes = failure_bundle(dir.root()).map_err(crucible_run::RunError::from)?;
-        let out = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.zip", self.run)));
+        let id = dir.root().file_name().unwrap_or_default().to_string_lossy();
+        let out = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.zip")));
         let path = app.absolute(&out);
         write_atomic(&path, &bytes)?;
         let digest = Digest::of(&bytes);
@@ -35,7 +36,11 @@ impl Bundle {
             let report = serde_json::json!({ "schema_version": "crucible-bundle-v1", "path": path, "digest": digest, "size": bytes.len() });
             app.output.json(&report)?;
         } else {
-            app.output.line(&format!("{} ({} bytes, sha256 {digest})", path.display(), bytes.len()));
+            app.output.line(&format!(
+                "{} ({}, sha256 {digest})",
+                path.display(),
+                counted(bytes.len() as u64, "byte")
+            ));
         }
         Ok(ExitStatus::Success)
     }

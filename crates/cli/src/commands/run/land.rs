@@ -5,7 +5,7 @@ use crucible_model::ExitStatus;
 use crucible_run::land;
 
 use crate::app::App;
-use crate::commands::run::{shared_sandbox, world};
+use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
 
@@ -13,9 +13,10 @@ use crate::progress::Progress;
 ///
 /// Exactly the verified bytes are applied. The branch must still be where the run started, and no tracked file may
 /// differ from the last commit. The commit's trailers name the run, the plan, the report and the ledger's head.
+/// `crucible run list` shows the ids.
 #[derive(Args)]
 pub(crate) struct Land {
-    /// The run's id
+    /// The run's id or its beginning
     run: String,
 }
 
@@ -24,8 +25,7 @@ impl Land {
         let sandbox = shared_sandbox(app);
         let config = app.config(app.env.working_directory(), &[])?;
         let world = world(app, &sandbox, &config)?;
-        let dir = world.open_run(&self.run)?;
-        let mut ledger = app.ledger()?;
+        let (mut ledger, dir) = find(app, &world, Some(&self.run))?;
         let mut progress = Progress::new(&app.output);
         let landed = app.block_on(async { Ok(land(&world, &dir, &mut ledger, &mut progress).await?) });
         progress.finish();

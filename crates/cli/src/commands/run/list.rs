@@ -5,7 +5,7 @@ use crucible_model::ExitStatus;
 
 use crate::app::App;
 use crate::error::CommandError;
-use crate::output::escaped;
+use crate::text::one_line;
 
 /// List the runs, newest first
 #[derive(Args)]
@@ -35,10 +35,7 @@ impl List {
         } else {
             for run in &runs {
                 let goal: String = run.goal.chars().take(60).collect();
-                app.output.line(
-                    &escaped(&format!("{}  {:<9} {}  {goal}", run.id, run.state, run.created))
-                        .replace('\n', " "),
-                );
+                app.output.line(&one_line(&format!("{}  {:<9} {}  {goal}", run.id, run.state, run.created)));
             }
         }
         Ok(ExitStatus::Success)

@@ -8,18 +8,26 @@ mod replay;
 mod start;
 mod status;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::Subcommand;
 use crucible_host::config::Config;
 use crucible_ledger::Ledger;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, counted};
 use crucible_run::{RunDir, RunState, RunStatus, World, status as run_status};
 use crucible_sandbox::Sandbox;
 
 use crate::app::App;
 use crate::error::CommandError;
-use crate::output::escaped;
+use crate::text::one_line;
+
+/// How commands end that take a run further.
+const ENDS: &str = "Exits 0 when the change is verified, 1 when the run failed or waits for you, 70 when the model cannot be asked, \
+    130 when interrupted; `crucible --help` lists all exit codes.";
+
+/// An ambiguous id is answered with no more ids than this.
+const SHOWN_RUNS: usize = 5;
 
 /// A governed change: ask, judge, try, prove, land
 #[derive(Subcommand)]
@@ -65,29 +73,55 @@ pub(crate) fn world<'a>(
     Ok(World { env: &app.env, clock: app.clock.as_ref(), sandbox: Arc::clone(sandbox), runs_root, tmp })
 }
 
-/// The directory of the named run, or of the newest one.
-pub(crate) fn find(app: &App, world: &World<'_>, named: Option<&str>) -> Result<RunDir, CommandError> {
-    if let Some(id) = named {
-        return Ok(world.open_run(id)?);
-    }
+/// The ledger and the directory of the run that is named by its id or by how that begins; of the newest run where
+/// none is named.
+pub(crate) fn find(
+    app: &App,
+    world: &World<'_>,
+    named: Option<&str>,
+) -> Result<(Ledger, RunDir), CommandError> {
     let ledger = Ledger::open_existing(&app.home()?.join("ledger.db"))?;
-    let runs = ledger.map_or_else(|| Ok(Vec::new()), |ledger| ledger.runs())?;
-    let newest = runs.into_iter().max_by_key(|run| run.created);
-    let newest = newest.ok_or_else(|| {
+    let runs = ledger.as_ref().map_or_else(|| Ok(Vec::new()), Ledger::runs)?;
+    if ledger.is_none() && holds_something(&world.runs_root) {
+        return Err(app.no_ledger()?);
+    }
+    let newest = runs.iter().max_by_key(|run| run.created).map(|run| run.id.as_str());
+    let meant = named.map(|named| known(named, runs.iter().map(|run| run.id.as_str()))).transpose()?;
+    let dir = meant.or(newest).map(|id| world.open_run(id)).transpose()?;
+    ledger.zip(dir).ok_or_else(|| {
         CommandError::usage("there is no run yet")
             .hint("Start one: crucible run start \"what to change\" --provider gateway")
-    })?;
-    Ok(world.open_run(newest.id.as_str())?)
+    })
+}
+
+fn holds_something(runs_root: &Path) -> bool {
+    std::fs::read_dir(runs_root).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// The id that was meant: the one that is named, or the only one that begins so.
+pub(crate) fn known<'a>(named: &'a str, ids: impl Iterator<Item = &'a str>) -> Result<&'a str, CommandError> {
+    let candidates: Vec<&str> = ids.filter(|id| !named.is_empty() && id.starts_with(named)).collect();
+    match candidates.as_slice() {
+        [one] => Ok(one),
+        [] => Ok(named),
+        several if several.contains(&named) => Ok(named),
+        several => Err(CommandError::usage(format!(
+            "{} begin with {named:?}: {}",
+            counted(several.len() as u64, "run"),
+            several.iter().take(SHOWN_RUNS).copied().collect::<Vec<_>>().join(", ")
+        ))
+        .hint("Write more of the id; `crucible run list` shows all of them.")),
+    }
 }
 
 /// Prints where a run stands, and turns it into the way the process ends.
-pub(crate) fn conclude(app: &App, dir: &RunDir) -> Result<ExitStatus, CommandError> {
-    let status = run_status(dir)?;
+pub(crate) fn conclude(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, CommandError> {
+    let status = run_status(dir, ledger)?;
     if app.output.is_json() {
         app.output.json(&status)?;
     } else {
         for line in summary(&status) {
-            app.output.line(&escaped(&line));
+            app.output.line(&one_line(&line));
         }
     }
     Ok(match status.state {

@@ -2,22 +2,22 @@
 
 use clap::Args;
 use crucible_llm::CassetteSource;
-use crucible_model::ExitStatus;
+use crucible_model::{ExitStatus, counted};
 use crucible_run::{CASSETTE, replay};
 
 use crate::app::App;
 use crate::commands::model;
-use crate::commands::run::{shared_sandbox, world};
+use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
-use crate::output::escaped;
 use crate::progress::Progress;
+use crate::text::one_line;
 
 /// Repeat a run from its recording and compare every artifact
 ///
 /// No model is asked and your repository is not touched: the base is checked out into a temporary directory.
 #[derive(Args)]
 pub(crate) struct Replay {
-    /// The run's id
+    /// The run's id or its beginning
     run: String,
 }
 
@@ -26,23 +26,28 @@ impl Replay {
         let sandbox = shared_sandbox(app);
         let config = app.config(app.env.working_directory(), &[])?;
         let world = world(app, &sandbox, &config)?;
-        let dir = world.open_run(&self.run)?;
+        let (ledger, dir) = find(app, &world, Some(&self.run))?;
         let mut settings = model::settings(app, &config, "replay");
         settings.cassette = Some(CassetteSource::File(dir.path(CASSETTE)));
         let client = model::replaying(model::backend(app, &sandbox, "replay", &settings)?);
         let mut progress = Progress::new(&app.output);
-        let replayed = app.block_on(async { Ok(replay(&world, &dir, &client, &mut progress).await?) });
+        let replayed =
+            app.block_on(async { Ok(replay(&world, &dir, &client, &ledger, &mut progress).await?) });
         progress.finish();
         let replayed = replayed?;
         if app.output.is_json() {
             app.output.json(&replayed)?;
         } else {
-            for path in &replayed.different {
-                app.output.line(&escaped(&format!("different  {path}")));
+            for finding in &replayed.findings {
+                app.output.finding(finding);
             }
-            let (same, different) = (replayed.same.len(), replayed.different.len());
+            for path in &replayed.different {
+                app.output.line(&one_line(&format!("different  {path}")));
+            }
             app.output.line(&format!(
-                "{same} artifacts are the same, {different} differ; the replay is {}",
+                "{} the same, {} different; the replay is {}",
+                counted(replayed.same.len() as u64, "artifact"),
+                replayed.different.len(),
                 replayed.state.name()
             ));
         }

@@ -1,26 +1,31 @@
 //! `crucible run start` and `crucible run new`.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_host::config::Config;
-use crucible_llm::Backend;
+use crucible_ledger::Ledger;
+use crucible_llm::{Backend, Origin};
 use crucible_model::{EditFormat, ExitStatus, RepoPath};
 use crucible_run::{
-    ContextSettings, ContractDocuments, PatchLimits, REQUIRED_GATES, RunDir, RunOptions, RunSettings,
-    advance, create,
+    AnswersFrom, ContextSettings, ContractDocuments, Opening, REQUIRED_GATES, RunDir, RunOptions,
+    RunSettings, advance, create, parameters_of_recording,
 };
 use crucible_sandbox::Sandbox;
 use crucible_verify::GateSpec;
 
-use crate::app::{App, strength};
-use crate::commands::model;
-use crate::commands::run::{conclude, shared_sandbox, world};
+use crate::app::{App, STRENGTHS, strength};
+use crate::commands::patch::patch_limits;
+use crate::commands::run::{ENDS, conclude, shared_sandbox, world};
+use crate::commands::{model, repository_of};
 use crate::error::CommandError;
 use crate::progress::Progress;
+
+/// The longest goal, in bytes: it goes into every question and onto the first line of the commit.
+const MAX_GOAL: usize = 16 * 1024;
 
 /// What a run is started with
 #[derive(Args)]
@@ -30,23 +35,23 @@ pub(crate) struct Options {
     /// A directory in the repository
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub(crate) repo: PathBuf,
-    /// Who answers: gateway, claude-cli or replay
-    #[arg(long, value_name = "NAME")]
+    /// Who answers; without it the configured one (llm.provider, which has no default)
+    #[arg(long, value_name = "NAME", value_parser = providers())]
     pub(crate) provider: Option<String>,
-    /// The model to ask; without it the provider's configured one
-    #[arg(long)]
+    /// The model to ask; without it the provider's configured one (`crucible config show`)
+    #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// The recording that answers, for the provider `replay`
     #[arg(long, value_name = "FILE")]
     pub(crate) cassette: Option<PathBuf>,
-    /// A file that may change; without it Crucible chooses. May be given several times
+    /// A file that may change, relative to the repository's top; without it Crucible chooses. May be given several times
     #[arg(long = "file", value_name = "PATH")]
     pub(crate) files: Vec<String>,
-    /// How many answers are tried before the run fails
-    #[arg(long, value_name = "N")]
+    /// How many answers are tried before the run fails; without it the configured number (run.max_iterations, 4)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) max_iterations: Option<u64>,
-    /// How strong the sandbox must be: required, best-effort or off
-    #[arg(long, value_name = "STRENGTH")]
+    /// How strong the sandbox must be; without it as configured (sandbox.strength, required)
+    #[arg(long, value_name = "STRENGTH", value_parser = STRENGTHS)]
     pub(crate) sandbox: Option<String>,
 }
 
@@ -55,12 +60,16 @@ pub(crate) struct Options {
 /// Your files stay as they are until `crucible run land`. For example:
 /// `crucible run start "fix the failing test in parser" --repo . --provider gateway`
 #[derive(Args)]
+#[command(after_help = ENDS)]
 pub(crate) struct Start {
     #[command(flatten)]
     options: Options,
 }
 
 /// Make a run without advancing it
+///
+/// For example, to look at its settings first: `crucible run new "fix the failing test in parser"`, then
+/// `crucible run advance`.
 #[derive(Args)]
 pub(crate) struct New {
     #[command(flatten)]
@@ -74,15 +83,14 @@ impl Start {
             app.output.remark(&format!("run {}", begun.dir.root().display()));
         }
         let world = world(app, &begun.sandbox, &begun.config)?;
-        let mut ledger = app.ledger()?;
-        let client =
-            model::client(begun.backend, &begun.dir, &begun.config, begun.config.number("llm.budget.calls"))?;
+        let (dir, config, backend) = (&begun.dir, &begun.config, begun.backend);
+        let open = |opening: &Opening<'_>| model::client(backend, dir, config, opening);
         let advanced = app.block_on(async {
-            Ok(advance(&world, &begun.dir, &client, &mut ledger, &mut begun.progress).await?)
+            Ok(advance(&world, dir, open, &mut begun.ledger, &mut begun.progress).await?)
         });
         begun.progress.finish();
         advanced?;
-        conclude(app, &begun.dir)
+        conclude(app, &begun.dir, &begun.ledger)
     }
 }
 
@@ -90,7 +98,7 @@ impl New {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let mut begun = begin(app, &self.options)?;
         begun.progress.finish();
-        conclude(app, &begun.dir)
+        conclude(app, &begun.dir, &begun.ledger)
     }
 }
 
@@ -99,25 +107,43 @@ struct Begun {
     sandbox: Arc<Sandbox>,
     backend: Backend,
     dir: RunDir,
+    ledger: Ledger,
     progress: Progress,
 }
 
 fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
     let repo = app.absolute(&options.repo);
+    if options.goal.len() > MAX_GOAL {
+        let message = format!("the goal has {} bytes, at most {MAX_GOAL} are taken", options.goal.len());
+        return Err(CommandError::new(ExitStatus::OverLimit, message)
+            .hint("Say it shorter; name documents with the details in [context] mandatory."));
+    }
+    if repo.to_str().is_none() {
+        // A run's record is JSON and names its repository.
+        let message = format!("the repository's path is not UTF-8: {}", repo.display());
+        return Err(CommandError::usage(message).hint("Rename the directory, or work in a clone elsewhere."));
+    }
     let config = app.config(&repo, &options.flags())?;
     require_controlled(&config)?;
     let sandbox = shared_sandbox(app);
     let provider = config.text("llm.provider").unwrap_or_default().to_owned();
-    let settings = model::settings(app, &config, &provider);
+    if options.cassette.is_some() && provider != "replay" {
+        return Err(CommandError::usage(format!("--cassette is of no use to the provider {provider:?}"))
+            .hint("A recording answers for the provider `replay`: --provider replay --cassette FILE."));
+    }
+    let mut settings = model::settings(app, &config, &provider);
+    let answers = model::answers(&provider, &mut settings)?;
     let backend = model::backend(app, &sandbox, &provider, &settings)?;
-    let run_options = run_options(options, repo, &config, &provider, &backend)?;
+    let named = named(app, options, &repo)?;
+    let run_options =
+        RunOptions { answers, ..run_options(options, repo, named, &config, &provider, &backend)? };
     let mut progress = Progress::new(&app.output);
     let world = world(app, &sandbox, &config)?;
     app.block_on(async { Ok(world.stays_outside(&run_options.repo).await?) })?;
     let mut ledger = app.ledger()?;
     let id = app.block_on(async { Ok(create(&world, run_options, &mut ledger, &mut progress).await?) })?;
     let dir = RunDir::of(&world.runs_root, &id);
-    Ok(Begun { config, sandbox: Arc::clone(&sandbox), backend, dir, progress })
+    Ok(Begun { config, sandbox: Arc::clone(&sandbox), backend, dir, ledger, progress })
 }
 
 impl Options {
@@ -142,27 +168,47 @@ fn require_controlled(config: &Config) -> Result<(), CommandError> {
     }
 }
 
+/// The files that the operator names, each once.
+fn named(app: &App, options: &Options, repo: &Path) -> Result<Vec<RepoPath>, CommandError> {
+    let mut named = Vec::new();
+    for file in &options.files {
+        let path = file.parse::<RepoPath>().map_err(|error| {
+            CommandError::usage(format!("--file {file:?}: {error}"))
+                .hint("Name the file relative to the repository's top directory.")
+        })?;
+        if named.contains(&path) {
+            continue;
+        }
+        match repository_of(repo).map(|top| top.join(path.as_str())) {
+            Some(place) if place.is_dir() => {
+                return Err(CommandError::usage(format!("--file {file:?}: this is a directory"))
+                    .hint("Name files; the option may be given several times."));
+            }
+            Some(place) if place.symlink_metadata().is_err() => {
+                app.output.remark(&format!("note: there is no file {path} yet; the model may make it"));
+            }
+            _ => {}
+        }
+        named.push(path);
+    }
+    Ok(named)
+}
+
 fn run_options(
     options: &Options,
     repo: PathBuf,
+    named: Vec<RepoPath>,
     config: &Config,
     provider: &str,
     backend: &Backend,
 ) -> Result<RunOptions, CommandError> {
-    let mut named = Vec::new();
-    for file in &options.files {
-        named.push(file.parse::<RepoPath>().map_err(|error| {
-            CommandError::usage(format!("--file {file:?}: {error}"))
-                .hint("Name the file relative to the repository's top directory.")
-        })?);
-    }
     for key in ["run.max_iterations", "run.max_files", "run.max_total_bytes", "llm.timeout_s"] {
         if config.number(key) == 0 {
             return Err(CommandError::usage(format!("{key} is 0")).hint("It takes a whole number from 1."));
         }
     }
     let max_tokens = config.number(&format!("llm.{provider}.max_tokens"));
-    let mut parameters = BTreeMap::new();
+    let mut parameters = parameters_of_recording(backend.parameters());
     if max_tokens > 0 {
         parameters.insert("max_tokens".to_owned(), max_tokens.into());
     }
@@ -172,23 +218,41 @@ fn run_options(
     let settings = RunSettings {
         provider: provider.to_owned(),
         model: options.model.clone().unwrap_or_else(|| backend.default_model().to_owned()),
-        edit_format: edit_format(config)?.unwrap_or(backend.capabilities().edit_format),
+        edit_format: match backend.origin() {
+            // A recording answers only as it was asked.
+            Origin::Recording => backend.capabilities().edit_format,
+            Origin::Live => edit_format(config)?.unwrap_or(backend.capabilities().edit_format),
+        },
         parameters,
         model_timeout_s: config.number("llm.timeout_s"),
         max_calls: config.number("llm.budget.calls"),
         gates: gates(config)?,
         sandbox: strength(config)?,
-        patch: PatchLimits {
-            max_files: config.number("patch.max_files"),
-            max_added_lines: config.number("patch.max_added_lines"),
-        },
+        patch: patch_limits(config),
         max_files: limit(config, "run.max_files")?,
         max_total_bytes: limit(config, "run.max_total_bytes")?,
         max_iterations: limit(config, "run.max_iterations")?,
         named,
         context: context(config)?,
     };
-    Ok(RunOptions { goal: options.goal.clone(), repo, settings })
+    let found_gate_timeout = Duration::from_secs(config.template_number("gates.*.timeout_s"));
+    Ok(RunOptions {
+        goal: options.goal.clone(),
+        repo,
+        settings,
+        found_gate_timeout,
+        answers: AnswersFrom::Provider,
+    })
+}
+
+/// The names of all providers.
+fn providers() -> PossibleValuesParser {
+    PossibleValuesParser::new(crucible_llm::registry().iter().map(|kind| kind.name()))
+}
+
+/// Reads a limit: a number from 1 that fits into 32 bits.
+fn limit_parser() -> RangedI64ValueParser<u64> {
+    RangedI64ValueParser::new().range(1..=i64::from(u32::MAX))
 }
 
 /// A limit that a run writes into its guardrails.

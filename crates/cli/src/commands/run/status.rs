@@ -7,12 +7,12 @@ use crucible_run::status;
 use crate::app::App;
 use crate::commands::run::{find, shared_sandbox, summary, world};
 use crate::error::CommandError;
-use crate::output::escaped;
+use crate::text::one_line;
 
 /// Show where a run stands, its artifacts with their digests, and what to do next
 #[derive(Args)]
 pub(crate) struct Status {
-    /// The run's id; without it the newest
+    /// The run's id or its beginning; without it the newest
     run: Option<String>,
 }
 
@@ -21,13 +21,14 @@ impl Status {
         let sandbox = shared_sandbox(app);
         let config = app.config(app.env.working_directory(), &[])?;
         let world = world(app, &sandbox, &config)?;
-        let status = status(&find(app, &world, self.run.as_deref())?)?;
+        let (ledger, dir) = find(app, &world, self.run.as_deref())?;
+        let status = status(&dir, &ledger)?;
         if app.output.is_json() {
             app.output.json(&status)?;
             return Ok(ExitStatus::Success);
         }
         for line in summary(&status) {
-            app.output.line(&escaped(&line));
+            app.output.line(&one_line(&line));
         }
         app.output.line("");
         for artifact in &status.artifacts {
@@ -43,7 +44,7 @@ impl Status {
                 end.unwrap_or_default().replace('_', " ")
             ));
             for finding in &attempt.findings {
-                app.output.line(&app.output.finding(finding));
+                app.output.finding(finding);
             }
         }
         Ok(ExitStatus::Success)

@@ -1,0 +1,85 @@
+//! The event loop of a command, which hears Ctrl-C and the request to end from its first work to its last.
+//!
+//! Listening to a signal takes its usual effect away for good. So the listeners live as long as the loop: what comes
+//! between two pieces of work is kept, and the next piece does not begin.
+
+use std::future::Future;
+
+use crucible_model::ExitStatus;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::error::CommandError;
+
+/// A loop with its listeners.
+pub(crate) struct EventLoop {
+    runtime: Runtime,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl EventLoop {
+    pub(crate) fn new() -> Result<Self, CommandError> {
+        let fail = |error| {
+            let message = format!("the program's event loop cannot start: {error}");
+            CommandError::new(ExitStatus::Refused, message)
+        };
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(fail)?;
+        let entered = runtime.enter();
+        let interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
+        let terminate = signal(SignalKind::terminate()).map_err(fail)?;
+        drop(entered);
+        Ok(Self { runtime, interrupt, terminate })
+    }
+
+    /// Runs `work` to its end, or until the user interrupts: then it is dropped where it stands.
+    pub(crate) fn run<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, CommandError>>,
+    ) -> Result<T, CommandError> {
+        let Self { runtime, interrupt, terminate } = self;
+        runtime.block_on(async {
+            let work = async {
+                // Signals that came before this are heard when the loop turns for the first time.
+                tokio::task::yield_now().await;
+                work.await
+            };
+            tokio::select! {
+                biased;
+                _ = interrupt.recv() => Err(interrupted()),
+                _ = terminate.recv() => Err(interrupted()),
+                result = work => result,
+            }
+        })
+    }
+}
+
+fn interrupted() -> CommandError {
+    CommandError::new(ExitStatus::Interrupted, "interrupted; what was done is saved")
+        .hint("A run goes on with `crucible run advance`.")
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "this process has to be sent a signal")]
+
+    use super::*;
+
+    #[test]
+    fn a_signal_between_two_pieces_of_work_ends_the_second() {
+        for name in ["-INT", "-TERM"] {
+            let mut events = EventLoop::new().unwrap();
+            assert_eq!(events.run(async { Ok(1) }).unwrap(), 1);
+            let own = std::process::id().to_string();
+            let sent = std::process::Command::new("kill").args([name, &own]).status().unwrap();
+            assert!(sent.success());
+            let mut begun = false;
+            let second = events.run(async {
+                begun = true;
+                Ok(())
+            });
+            assert_eq!(second.unwrap_err().status, ExitStatus::Interrupted, "{name}");
+            assert!(!begun, "the second piece began after {name}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Text from outside, made harmless to look at.
+//!
+//! File names, goals, gates and models may hold characters that a terminal acts upon, that turn the direction of
+//! text, or that nobody sees. They are written as escapes. In JSON the escapes are JSON's own, so that a program reads
+//! the very text; only what is printed is changed this way, never a file.
+
+use std::fmt::Write;
+
+/// Text for people: newlines and tabs stay, all else that is not seen as itself is escaped.
+pub(crate) fn escaped(text: &str) -> String {
+    let stays = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
+    rewritten(text, stays, |c, safe| safe.extend(c.escape_default()))
+}
+
+/// Text for people that may not begin a line of its own: a name, a goal.
+pub(crate) fn one_line(text: &str) -> String {
+    rewritten(text, |c| !is_hidden(c), |c, safe| safe.extend(c.escape_default()))
+}
+
+/// A JSON document, the same value in characters that a terminal only shows. Outside of strings JSON has no other
+/// characters than ASCII, so what is beyond can be written as JSON escapes wherever it stands.
+pub(crate) fn escaped_json(document: &str) -> String {
+    let stays = |c: char| (c.is_ascii() && c != '\u{7f}') || !is_hidden(c);
+    rewritten(document, stays, |c, safe| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _a_string_takes_it = write!(safe, "\\u{unit:04x}");
+        }
+    })
+}
+
+fn rewritten(text: &str, stays: impl Fn(char) -> bool, escape: impl Fn(char, &mut String)) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        if stays(c) {
+            safe.push(c);
+        } else {
+            escape(c, &mut safe);
+        }
+    }
+    safe
+}
+
+/// Control characters (C0, DEL, C1), marks and overrides of direction, line separators, and characters without a
+/// width that stand for nothing. Joiners stay: words and signs of many scripts need them.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "a\u{1b}[2J\u{7f}\u{85}\u{9b}31m\u{202e}\u{2028}\u{e0041}\nb\tc";
+
+    #[test]
+    fn what_is_not_seen_as_itself_is_escaped() {
+        let seen = "a\\u{1b}[2J\\u{7f}\\u{85}\\u{9b}31m\\u{202e}\\u{2028}\\u{e0041}";
+        assert_eq!(escaped(HOSTILE), format!("{seen}\nb\tc"));
+        assert_eq!(one_line(HOSTILE), format!("{seen}\\nb\\tc"));
+        let plain = "zażółć 漢字 नमस्ते می\u{200c}خواهم 👩\u{200d}👧 \u{a0}";
+        assert_eq!(escaped(plain), plain);
+        assert_eq!(escaped(&escaped(HOSTILE)), escaped(HOSTILE));
+    }
+
+    #[test]
+    fn a_document_keeps_its_value_and_its_shape() {
+        let value = serde_json::json!({ HOSTILE: [HOSTILE, "👩\u{200d}👧"] });
+        for document in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+            let safe = escaped_json(&document);
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), value);
+            assert!(!safe.chars().any(|c| c != '\n' && is_hidden(c)), "{safe:?}");
+            assert_eq!(safe.lines().count(), document.lines().count());
+        }
+    }
+}

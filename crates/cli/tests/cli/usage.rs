@@ -1,0 +1,302 @@
+//! The command line itself: what is typed wrong, what cannot be printed, and names that nearly fit.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
+
+use crate::support::{Desk, GOAL, Ran, answering, good_answer, id_of, small};
+
+/// How a call ends whose standard output is this file.
+fn writing_to(target: &str, call: crate::support::Call) -> Ran {
+    let mut command = call.command();
+    command.stdout(std::fs::File::options().write(true).open(target).unwrap()).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    Ran {
+        code: output.status.code(),
+        stdout: String::new(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_a_document_where_json_is_asked_for() {
+    let desk = Desk::new();
+    for (args, says, hints) in [
+        (&["nonsense", "--json"][..], "unrecognized subcommand 'nonsense'", "--help"),
+        (&["--json", "run", "lsit"], "unrecognized subcommand 'lsit'", "'list'"),
+        (&["run", "start", "--json"], "required arguments were not provided: <GOAL>", "<GOAL>"),
+        (
+            &["run", "start", "x", "--provdier", "y", "--json"],
+            "unexpected argument '--provdier'",
+            "'--provider'",
+        ),
+        (&["run", "start", "x", "--provider", "gatway", "--json"], "[possible values: ", "'gateway'"),
+        (
+            &["run", "start", "x", "--sandbox", "of", "--json"],
+            "[possible values: required, best-effort, off]",
+            "'off'",
+        ),
+        (&["run", "--json"], "requires a subcommand", "Usage: crucible run"),
+        (&["--json"], "requires a subcommand", "Usage: crucible"),
+        (&["completions", "--json", "nosh"], "invalid value 'nosh'", "'zsh'"),
+        (&["run", "list", "--json=yes"], "unexpected value 'yes'", "Usage"),
+    ] {
+        let ran = desk.call(args).run().exits(2);
+        if args.contains(&"--json") {
+            let error = ran.error();
+            assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+            assert_eq!(error["schema_version"], "crucible-error-v1");
+            assert_eq!(error["exit_code"], 2);
+            assert!(error["error"].as_str().unwrap().contains(says), "{error}");
+            assert!(error["hints"].to_string().contains(hints), "{error}");
+        } else {
+            assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(says), "{}", ran.stderr);
+        }
+    }
+    // What follows `--` is the other program's.
+    let ran = desk.call(["sandbox", "exec", "--timout", "1", "--", "ls", "--json"]).run().exits(2);
+    assert!(ran.stderr.starts_with("error: unexpected argument '--timout'"), "{}", ran.stderr);
+    for args in [["--help", "--json"], ["--json", "--version"]] {
+        let ran = desk.run(args).ok();
+        assert!(ran.stdout.contains("rucible") && ran.stderr.is_empty(), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_shown_escaped() {
+    let desk = Desk::new();
+    let typed = "\u{1b}[2J\u{9b}31m\u{202e}";
+    for args in [&[typed, "--json"][..], &[typed]] {
+        let ran = desk.call(args).run().exits(2);
+        assert!(!ran.stderr.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{:?}", ran.stderr);
+        assert!(ran.stderr.contains("31m"), "{}", ran.stderr);
+    }
+    let error = desk.run([typed, "--json"]).exits(2).message();
+    assert!(error.contains("\u{9b}31m\u{202e}"), "the value is the very text: {error:?}");
+    let bytes =
+        desk.call([OsStr::from_bytes(b"run"), OsStr::from_bytes(b"status"), OsStr::from_bytes(b"\xff\xfe")]);
+    assert!(bytes.arg("--json").run().exits(2).message().contains("UTF-8"));
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_an_error() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let start = desk.start_call(repo.path());
+    let ran = writing_to("/dev/full", start).exits(1);
+    assert!(ran.stderr.contains("could not be written to standard output"), "{}", ran.stderr);
+    let status = desk.status();
+    assert_eq!(status["state"], "verified", "what was done is done");
+    let id = id_of(&status);
+    let digest = status["artifacts"][0]["digest"].as_str().unwrap();
+    for args in [
+        &["run", "status"][..],
+        &["run", "status", "--json"],
+        &["run", "list"],
+        &["run", "list", "--json"],
+        &["run", "replay", &id],
+        &["run", "bundle", &id, "--json"],
+        &["ledger", "log"],
+        &["ledger", "verify", "--json"],
+        &["ledger", "show", digest],
+        &["config", "show"],
+        &["sandbox", "status"],
+        &["sandbox", "exec", "--", "echo", "hello"],
+        &["sandbox", "exec", "--", "printf", "no newline"],
+        &["completions", "zsh"],
+        &["init"],
+        &["--help"],
+        &["run", "start", "--help"],
+        &["--version"],
+    ] {
+        let ran = writing_to("/dev/full", desk.call(args).current_dir(repo.path())).exits(1);
+        let last = ran.stderr.lines().rfind(|line| line.contains("could not be written")).unwrap_or_default();
+        if args.contains(&"--json") {
+            let error: serde_json::Value = serde_json::from_str(last).unwrap();
+            assert_eq!(
+                (&error["schema_version"], &error["exit_code"]),
+                (&"crucible-error-v1".into(), &1.into())
+            );
+        } else {
+            assert!(last.starts_with("error: the result could not be written"), "{args:?}: {}", ran.stderr);
+        }
+    }
+    // A command that failed anyway keeps its own code, and /dev/null is no failure.
+    writing_to("/dev/full", desk.call(["run", "status", "none"])).exits(2);
+    assert_eq!(writing_to("/dev/null", desk.call(["run", "status"])).ok().stderr, "");
+    desk.run(["run", "land", &id]).ok();
+}
+
+#[test]
+fn a_reader_that_has_read_enough_changes_nothing() {
+    let desk = Desk::new();
+    std::fs::write(desk.path("key.txt"), format!("key = \"AKIA{}\"\n", "Z7QWERTYUIOPASDF")).unwrap();
+    let scan = ["secrets", "scan"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain([desk.path("key.txt").display().to_string()]);
+    let scan: Vec<String> = scan.collect();
+    let own = desk.call(&scan).run().code.unwrap();
+    let calls =
+        [(desk.call(["run", "list"]), 0), (desk.call(["completions", "bash"]), 0), (desk.call(&scan), own)];
+    for (call, code) in calls {
+        let mut command = call.command();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()),
+            (Some(code), "")
+        );
+    }
+}
+
+#[test]
+fn a_run_is_found_by_the_beginning_of_its_id() {
+    let repo = small().build();
+    let desk = Desk::new();
+    let new = |goal: &str| {
+        let ran = desk.call(["run", "new", goal, "--json", "--repo"]).arg(repo.path()).run().ok();
+        id_of(&ran.json())
+    };
+    let id = new(GOAL);
+    assert!(desk.run(["ledger", "log", "--run", &id[..4]]).ok().stdout.contains("RUN_CREATED"));
+    let unknown = desk.run(["ledger", "log", "--run", "zzz", "--json"]).exits(2);
+    assert!(unknown.message().contains("no run zzz"), "{}", unknown.stderr);
+    assert_eq!(id_of(&desk.run(["run", "status", &id[..4], "--json"]).ok().json()), id);
+    desk.run(["run", "bundle", &id[..20]]).ok();
+    assert!(desk.home().join(format!("{id}.zip")).is_file());
+    let other = new("something else");
+    let message = desk.run(["run", "status", "2", "--json"]).exits(2).message();
+    assert!(message.starts_with("2 runs begin with \"2\"") && message.contains(&id), "{message}");
+    assert!(message.contains(&other), "{message}");
+    assert_eq!(id_of(&desk.run(["run", "status", &id, "--json"]).ok().json()), id);
+    for unknown in ["", "zzz", "../..", &format!("{id}0"), "\u{202e}"] {
+        let ran = desk.run(["run", "status", unknown, "--json"]).exits(2);
+        assert!(ran.message().contains("`crucible run list`"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn limits_are_numbers_from_one() {
+    let (repo, desk) = (small().build(), Desk::new());
+    for number in ["0", "-1", "4294967296", "99999999999999999999999", "1.5", "many", ""] {
+        let call = desk.start_call(repo.path()).arg("--max-iterations").arg(number);
+        let message = call.run().exits(2).message();
+        assert!(message.contains("--max-iterations <N>"), "{message}");
+    }
+    for seconds in ["0", "-1", "18446744073709551615"] {
+        let ran = desk.run(["sandbox", "exec", "--timeout", seconds, "--json", "--", "true"]).exits(2);
+        assert!(ran.message().contains("--timeout <SECONDS>"), "{}", ran.stderr);
+    }
+    assert!(desk.runs().is_empty());
+}
+
+#[test]
+fn an_odd_goal_is_refused_or_carried_whole() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let long = "x".repeat(16 * 1024 + 1);
+    let call = desk.call(["run", "new", &long, "--json", "--repo"]).arg(repo.path());
+    assert!(call.run().exits(7).message().contains("at most 16384"));
+    desk.call(["run", "new", &long[1..], "--repo"]).arg(repo.path()).run().ok();
+    for empty in ["", " \n\t", "\u{a0}"] {
+        let call = desk.call(["run", "new", empty, "--json", "--repo"]).arg(repo.path());
+        assert!(call.run().exits(2).message().contains("goal"));
+    }
+    let bytes = OsStr::from_bytes(b"make \xff");
+    assert!(desk.call(["run", "new", "--json"]).arg(bytes).run().exits(2).message().contains("UTF-8"));
+    let goal = "make area\nstate     landed\u{202e}";
+    let new = desk.call(["run", "new", goal, "--repo"]).arg(repo.path()).run().ok();
+    assert!(!new.stdout.contains("\nstate     landed"), "a goal forges no line: {}", new.stdout);
+    assert_eq!(desk.status()["run"]["goal"], goal);
+    let listed = desk.run(["run", "list"]).ok().stdout;
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+}
+
+#[test]
+fn files_that_are_named_must_be_there_and_count_once() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let new = |file: &str| {
+        desk.call(["run", "new", GOAL, "--json", "--file", "src/area.py", "--file", file, "--repo"])
+            .arg(repo.path())
+            .run()
+    };
+    for outside in
+        ["../x", "/etc/passwd", "", ".", "src/../../x", ".git/config", "src//area.py", "./src/area.py"]
+    {
+        let ran = new(outside).exits(2);
+        assert!(ran.message().contains("--file"), "{}", ran.stderr);
+    }
+    assert!(new("src").exits(2).message().contains("is a directory"));
+    let missing = new("src/volume.py").ok();
+    assert!(missing.stderr.contains("there is no file src/volume.py yet"), "{}", missing.stderr);
+    let twice = new("src/area.py").ok();
+    assert!(!twice.stderr.contains("no file"), "{}", twice.stderr);
+    let twice = twice.json();
+    assert_eq!(twice["run"]["settings"]["named"], serde_json::json!(["src/area.py"]));
+}
+
+#[test]
+fn a_home_that_is_of_no_use_says_what_to_do() {
+    let (repo, desk) = (small().build(), Desk::new());
+    std::fs::write(desk.path("file"), "").unwrap();
+    let start = || desk.start_call(repo.path());
+    for call in [
+        start().env("CRUCIBLE_HOME", "/proc/nowhere"),
+        start().env("CRUCIBLE_HOME", desk.path("file")),
+        start().env("CRUCIBLE_HOME", desk.path("file").join("below")),
+        start().env("CRUCIBLE_HOME", "relative"),
+        start().env("CRUCIBLE_HOME", desk.path("x").join(OsStr::from_bytes(b"\xff"))),
+        start().without_env("CRUCIBLE_HOME").without_env("HOME"),
+        start().without_env("CRUCIBLE_HOME").without_env("HOME").env("XDG_DATA_HOME", "relative"),
+    ] {
+        let error = call.run().exits(2).error();
+        assert!(error.to_string().contains("Set "), "{error}");
+    }
+    let data = desk.path("xdg");
+    let listed = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path());
+    listed.without_env("CRUCIBLE_HOME").env("XDG_DATA_HOME", &data).run().ok();
+    assert!(data.join("crucible/ledger.db").is_file());
+}
+
+#[test]
+fn a_repository_whose_path_is_no_text_is_refused_with_a_reason() {
+    let desk = Desk::new();
+    let repo = small().build();
+    let parent = tempfile::tempdir().unwrap();
+    let odd = parent.path().join(OsStr::from_bytes(b"odd\xff"));
+    std::fs::rename(repo.path(), &odd).unwrap();
+    let message = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(&odd).run().exits(2).message();
+    assert!(message.contains("not UTF-8"), "{message}");
+    let message = desk.call(["run", "new", GOAL, "--json"]).current_dir(&odd).run().exits(2).message();
+    assert!(message.contains("not UTF-8"), "{message}");
+    assert!(desk.runs().is_empty());
+}
+
+#[test]
+fn a_recording_is_for_the_provider_that_plays_it() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let ran = desk.start_call(repo.path()).args(["--cassette", "c.jsonl"]).run().exits(2);
+    assert!(ran.error()["hints"].to_string().contains("--provider replay"), "{}", ran.stderr);
+    assert!(desk.runs().is_empty());
+}
+
+#[test]
+fn init_says_where_it_holds() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let inside = desk.call(["init"]).arg(repo.path().join("src")).run().ok();
+    let top = repo.path().to_str().unwrap();
+    assert!(
+        inside.stderr.contains(&format!("for the whole repository: crucible init {top}")),
+        "{}",
+        inside.stderr
+    );
+    let nowhere = tempfile::tempdir().unwrap();
+    let outside = desk.call(["init"]).arg(nowhere.path()).run().ok();
+    assert!(outside.stderr.contains("no git repository yet"), "{}", outside.stderr);
+    let bare = desk.path("bare.git");
+    repo.git(["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()]);
+    let refused = desk.call(["init", "--json"]).arg(&bare).run().exits(2);
+    assert!(refused.message().contains("bare repository"), "{}", refused.stderr);
+    assert!(!bare.join(".crucible").exists());
+}

@@ -1,0 +1,20 @@
+//! Numbers of things, as people write them.
+
+/// `1 file`, `0 files`, `12 files`: the number, and the noun in the form that goes with it. For nouns whose plural
+/// takes an `s`.
+#[must_use]
+pub fn counted(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_singular_and_all_else_plural() {
+        let said: Vec<String> = [0, 1, 2, 11, u64::MAX].map(|number| counted(number, "gate")).into();
+        assert_eq!(said, ["0 gates", "1 gate", "2 gates", "11 gates", "18446744073709551615 gates"]);
+    }
+}
