@@ -12,6 +12,7 @@ use crate::class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path
 use crate::patch::{Change, Content, FileMode, FilePatch, Patch};
 use crate::policy::Policy;
 use crate::source::{Definition, Language, definitions, test_code};
+use crate::tricks::brought_in;
 
 /// The contents of files by their paths.
 type Files = BTreeMap<RepoPath, Vec<u8>>;
@@ -31,6 +32,9 @@ pub fn judge(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> V
         judge.content(file);
     }
     judge.definitions(patch);
+    for finding in brought_in(patch, policy, before, after) {
+        judge.verdict.push(finding);
+    }
     judge.verdict
 }
 
@@ -169,9 +173,14 @@ impl Judge<'_> {
             Change::Rename { from } => Some(from),
             Change::Create | Change::Modify | Change::Copy { .. } => None,
         };
-        if let Some(gone) = gone.filter(|gone| !self.policy.names(gone)) {
+        let Some(gone) = gone else { return };
+        if !self.policy.names(gone) {
             let hint = "keep the file, or have the plan name it";
             self.refuse(Code::new("patch-deletes-file"), gone, hint);
+        } else if is_test_path(gone) {
+            // Who names a test lets it be changed, not taken away: without it the gates would prove less than before.
+            let hint = "the change deletes a test or moves it away; keep it where it is";
+            self.refuse(Code::new("run-test-deleted"), gone, hint);
         }
     }
 

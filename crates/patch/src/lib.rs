@@ -16,6 +16,7 @@ mod patch;
 mod policy;
 mod quote;
 mod source;
+mod tricks;
 
 pub use answer::{AnswerError, Edit, EditKind, MAX_ANSWER_BYTES, Proposal, apply, read_answer};
 pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};

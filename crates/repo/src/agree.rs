@@ -5,8 +5,9 @@
 //! the two come to different trees, the patch is refused, whichever of them is right.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crucible_model::{Code, Finding, RepoPath, Verdict};
 use crucible_patch::{AnswerError, Change, Content, FileMode, FilePatch, Patch, Proposal, apply};
@@ -85,6 +86,27 @@ pub fn agrees(
                 "the tree changes it and the patch's text does not name it",
             ));
         }
+    }
+    verdict.merge(attributes(produced));
+    verdict
+}
+
+/// The bytes that were judged have to be the bytes that are tried, and those the bytes that land.
+fn attributes(produced: &ProducedTree) -> Verdict {
+    let code = || Code::new("patch-attribute");
+    let mut verdict = Verdict::default();
+    for (path, attribute) in &produced.checked_out.refused {
+        let hint = format!(
+            "git's attributes say {attribute}, so the work tree would hold other bytes than were judged; change \
+             this file by hand"
+        );
+        verdict.push(Finding::error(code(), path.to_string_lossy(), hint));
+    }
+    let says_attributes = |path: &Path| path.file_name() == Some(OsStr::new(".gitattributes"));
+    let settings = produced.changes.iter().filter(|change| says_attributes(&change.path));
+    for setting in settings.filter(|_| produced.changes.len() > 1) {
+        let hint = "it would change how the other files of this patch are checked out; change it in a patch of its own";
+        verdict.push(Finding::error(code(), setting.path.to_string_lossy(), hint));
     }
     verdict
 }

@@ -126,6 +126,16 @@ pub enum RepoError {
         /// The tree it makes.
         found: Oid,
     },
+    /// git would check files out with bytes that nobody has judged.
+    #[error(
+        "git's attributes rewrite these paths when they are checked out: {}; change them by hand, or remove the attributes \
+         `filter` and `working-tree-encoding` from them",
+        display(paths)
+    )]
+    Rewritten {
+        /// The paths.
+        paths: Vec<PathBuf>,
+    },
     /// Something is larger than the caller can take.
     #[error("{what} is larger than {limit} bytes")]
     TooLarge {

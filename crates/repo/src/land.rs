@@ -19,7 +19,7 @@ use crucible_model::{RunId, Timestamp};
 use crate::error::RepoError;
 use crate::git::{Branch, Call, DirtyKind, Flush, Git};
 use crate::oid::Oid;
-use crate::tree::Aside;
+use crate::tree::{Aside, TreeChange};
 
 /// How many commits behind the tip are searched for one that landed earlier.
 const SEARCHED: u64 = 200;
@@ -112,9 +112,8 @@ impl Git {
         let status = self.status().await?;
         let dirty = status.into_iter().filter(|entry| entry.kind != DirtyKind::Untracked);
         refuse_dirty(dirty.map(|entry| entry.path).collect())?;
-        self.write_tree(request).await?;
+        let changes = self.write_tree(request).await?;
         // Untracked files are the user's, ignored ones too: a change must not write over one.
-        let changes = self.tree_changes(request.base, request.tree, &[]).await?;
         refuse_dirty(work_tree::occupied(self.top(), &changes)?)?;
         let commit = self.write_commit(request).await?;
         self.move_branch(request, &commit).await?;
@@ -154,14 +153,19 @@ impl Git {
     }
 
     /// Writes the objects into the repository itself. Until a branch names them, nobody sees them.
-    async fn write_tree(&self, request: &LandRequest<'_>) -> Result<(), RepoError> {
-        let aside = Aside::new(self)?;
-        let index: Vec<_> = aside.env.iter().filter(|(name, _)| name == "GIT_INDEX_FILE").cloned().collect();
-        let found = self.apply_to_index(request.base, request.patch, &index, Flush::Yes).await?;
-        if found == *request.tree {
-            return Ok(());
+    async fn write_tree(&self, request: &LandRequest<'_>) -> Result<Vec<TreeChange>, RepoError> {
+        let aside = Aside::new(self)?.in_repository();
+        let found = self.apply_to_index(request.base, request.patch, &aside.env, Flush::Yes).await?;
+        if found != *request.tree {
+            return Err(RepoError::TreeChanged { expected: request.tree.clone(), found });
         }
-        Err(RepoError::TreeChanged { expected: request.tree.clone(), found })
+        let changes = self.tree_changes(request.base, request.tree, &[]).await?;
+        // Attributes outside the commit may be others than when the change was tried.
+        let refused = self.checked_out(&changes, &aside).await?.refused;
+        if refused.is_empty() {
+            return Ok(changes);
+        }
+        Err(RepoError::Rewritten { paths: refused.into_keys().collect() })
     }
 
     async fn write_commit(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {

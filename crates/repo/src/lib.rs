@@ -14,6 +14,7 @@
 //! What always holds: until `land`, nothing in the user's repository is written, not even an object.
 
 mod agree;
+mod attributes;
 mod baseline;
 mod beneath;
 mod checkout;

@@ -15,6 +15,12 @@ pub struct Oid(String);
 #[error("not a git object name: 40 or 64 lowercase hexadecimal digits")]
 pub struct OidError;
 
+impl AsRef<str> for Oid {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
 impl Oid {
     /// The digits.
     #[must_use]

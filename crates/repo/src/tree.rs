@@ -12,13 +12,14 @@ use crucible_host::fs;
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_patch::FileMode;
 
+use crate::attributes::CheckedOut;
 use crate::error::RepoError;
 use crate::git::objects::split_at;
 use crate::git::{Call, Flush, Git, Output, as_path};
 use crate::oid::Oid;
 
 /// How much the touched files may hold together afterwards.
-const MAX_TOUCHED: ByteLimit = ByteLimit(256 << 20);
+pub(crate) const MAX_TOUCHED: ByteLimit = ByteLimit(256 << 20);
 
 /// What happened to one path between two trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub struct ProducedTree {
     pub changes: Vec<TreeChange>,
     /// The contents of the changed paths afterwards, by object name.
     pub after: BTreeMap<Oid, Vec<u8>>,
+    /// What git's attributes make of the changed files in a work tree.
+    pub(crate) checked_out: CheckedOut,
 }
 
 impl ProducedTree {
@@ -72,6 +75,18 @@ impl ProducedTree {
             Some((path, self.after.get(change.new_oid.as_ref()?)?.clone()))
         };
         self.changes.iter().filter_map(file).collect()
+    }
+
+    /// The same as they lie in a work tree: with the line ends and the `$Id$` that git's attributes ask for.
+    #[must_use]
+    pub fn files_checked_out(&self) -> BTreeMap<RepoPath, Vec<u8>> {
+        let mut files = self.files_after();
+        for (path, bytes) in &self.checked_out.contents {
+            if let Ok(path) = RepoPath::from_bytes(path.as_os_str().as_bytes()) {
+                files.insert(path, bytes.clone());
+            }
+        }
+        files
     }
 }
 
@@ -88,7 +103,8 @@ impl Git {
         let files = changes.iter().filter(|change| change.new_mode != Some(FileMode::Gitlink));
         let contents: Vec<Oid> = files.filter_map(|change| change.new_oid.clone()).collect();
         let after = self.blobs(&contents, MAX_TOUCHED, &aside.env).await?;
-        Ok(ProducedTree { base: base.clone(), tree, changes, after })
+        let checked_out = self.checked_out(&changes, &aside).await?;
+        Ok(ProducedTree { base: base.clone(), tree, changes, after, checked_out })
     }
 
     /// Fills the index that `env` names from `base`, applies the patch to it and writes its tree.
@@ -137,7 +153,7 @@ impl Git {
 pub(crate) struct Aside {
     /// Makes git use them.
     pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) _dir: tempfile::TempDir,
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl Aside {
@@ -150,7 +166,13 @@ impl Aside {
             ("GIT_OBJECT_DIRECTORY".into(), objects.into()),
             ("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), quoted(&git.objects_dir())),
         ];
-        Ok(Self { env, _dir: dir })
+        Ok(Self { env, dir })
+    }
+
+    /// The same index, with its objects in the repository itself.
+    pub(crate) fn in_repository(mut self) -> Self {
+        self.env.retain(|(name, _)| name == "GIT_INDEX_FILE");
+        self
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use crucible_host::config::Config;
 use crucible_host::fs::read_up_to;
 use crucible_model::{ByteLimit, ExitStatus};
 use crucible_patch::Policy;
@@ -80,10 +81,14 @@ impl Check {
             return Err(refuse("it is not signed".to_owned()));
         }
         let config = app.config(&app.absolute(&self.repo), &[])?;
-        let limits = PatchLimits {
-            max_files: config.number("patch.max_files"),
-            max_added_lines: config.number("patch.max_added_lines"),
-        };
-        Ok(plan_policy(&plan, limits))
+        Ok(plan_policy(&plan, patch_limits(&config)))
+    }
+}
+
+/// How much a patch may change, as it is configured.
+pub(crate) fn patch_limits(config: &Config) -> PatchLimits {
+    PatchLimits {
+        max_files: config.number("patch.max_files"),
+        max_added_lines: config.number("patch.max_added_lines"),
     }
 }

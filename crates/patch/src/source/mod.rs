@@ -4,14 +4,18 @@
 //! reading never fails, whatever the bytes, and takes time linear in them.
 
 mod definitions;
+mod doctests;
 mod mask;
 mod python;
 mod rust_tests;
 mod token;
+mod tricks;
 
 use crucible_model::RepoPath;
 
 pub(crate) use definitions::{Definition, definitions};
+pub(crate) use doctests::{doctests, may_be_doctest};
+pub(crate) use tricks::{Role, Sight, Trick, Weight, may_matter, sights};
 
 /// The languages whose definitions are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +73,8 @@ pub(crate) fn test_code(language: Language, source: &[u8]) -> TestCode<'_> {
     match language {
         Language::Rust => rust_tests::find(source),
         Language::Python => python::tests(source),
-        Language::Script | Language::Go | Language::C => TestCode::default(),
+        Language::Script => tricks::script_tests(source),
+        Language::Go | Language::C => TestCode::default(),
     }
 }
 
@@ -106,12 +111,27 @@ mod tests {
             "#![cfg(a)]",
             "pub ",
             "const enum ",
+            "if(import.meta.vitest){",
+            "#[cfg(test)]",
+            "#[cfg(",
+            "cfg!(",
+            "use a,",
+            "use ",
+            "func init(){",
+            "def f(\n",
+            " if a:\n",
+            "del test_a,",
+            "/// ```\n",
         ] {
-            let source = piece.repeat(300_000 / piece.len());
+            let source = piece.repeat(300_000 / piece.len() + 1);
             for language in [Language::Rust, Language::Python, Language::Script, Language::Go, Language::C] {
                 let _ = definitions(language, source.as_bytes());
                 let _ = test_code(language, source.as_bytes());
+                for role in [Role::Test, Role::Library] {
+                    let _ = sights(language, role, &source.as_bytes()[..40_000]);
+                }
             }
+            let _ = doctests(source.as_bytes());
         }
     }
 }

@@ -5,10 +5,10 @@ use super::mask::mask;
 use super::{Language, TestCode};
 
 /// One logical start of a definition.
-struct Line<'a> {
-    start: usize,
-    indent: usize,
-    code: &'a str,
+pub(super) struct Line<'a> {
+    pub(super) start: usize,
+    pub(super) indent: usize,
+    pub(super) code: &'a str,
 }
 
 /// The functions and classes that do not stand inside a function.
@@ -69,7 +69,7 @@ pub(super) fn tests(source: &[u8]) -> TestCode<'_> {
 }
 
 /// The lines that hold code. Lines of a blanked literal have none, so they belong to what stands above them.
-fn lines(masked: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub(super) fn lines(masked: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let mut start = 0;
     masked.split_inclusive(|byte| *byte == b'\n').filter_map(move |line| {
         let at = start;
@@ -80,7 +80,7 @@ fn lines(masked: &[u8]) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-fn definition(code: &str) -> Option<(&'static str, &str)> {
+pub(super) fn definition(code: &str) -> Option<(&'static str, &str)> {
     let code = code.strip_prefix("async ").map_or(code, str::trim_start);
     let (kind, rest) = match (code.strip_prefix("def "), code.strip_prefix("class ")) {
         (Some(rest), _) => ("def", rest),

@@ -155,6 +155,7 @@ pub(crate) fn view(files: &[(&str, &str)]) -> TreeView {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out directories and links by hand")]
 mod tests {
     use super::*;
 

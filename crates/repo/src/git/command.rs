@@ -30,7 +30,7 @@ const MAX_OUTPUT: u64 = 256 << 20;
 
 /// What holds for every call. Each line switches off something that a repository's configuration could start,
 /// hide or change.
-const SETTINGS: [(&str, &str); 42] = [
+const SETTINGS: [(&str, &str); 43] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.untrackedCache", "false"),
@@ -40,6 +40,7 @@ const SETTINGS: [(&str, &str); 42] = [
     ("core.ignoreStat", "false"),
     ("core.commitGraph", "false"),
     ("core.attributesFile", "/dev/null"),
+    ("attr.tree", ""),
     ("core.excludesFile", "/dev/null"),
     ("core.protectHFS", "true"),
     ("core.protectNTFS", "true"),
@@ -299,7 +300,7 @@ fn finish(completed: Completed, command: String, max_output: u64) -> Result<Outp
         End::Exited(code) if completed.stdout.extent == Extent::Whole => {
             Ok(Output { code, stdout: completed.stdout.bytes, stderr, command })
         }
-        End::Exited(_) | End::OutputLimit => {
+        End::Exited(_) | End::OutputLimit | End::DiskLimit => {
             Err(RepoError::TooLarge { what: format!("the output of `git {command}`"), limit: max_output })
         }
         End::Signalled(signal) => {

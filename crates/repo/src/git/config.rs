@@ -25,6 +25,16 @@ const FAMILIES: [(&str, &[(&str, &str)]); 4] = [
     ("hook", &[("enabled", "false"), ("event", "")]),
 ];
 
+/// What `core.autocrlf` and `core.eol` ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum LineEnds {
+    /// Nothing: as the attributes say.
+    #[default]
+    Unset,
+    /// Something, whatever it is: git decides.
+    Set,
+}
+
 /// The settings of a repository that concern us.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
@@ -34,6 +44,8 @@ pub(crate) struct Listing {
     pub(crate) is_bare: bool,
     /// Section and subsection of every driver and hook.
     drivers: BTreeSet<(&'static str, Vec<u8>)>,
+    /// Whether a setting asks for other line ends in the work tree than in the repository.
+    pub(crate) line_ends: LineEnds,
     /// Whether our own settings are among those that git follows.
     ours_count: bool,
 }
@@ -88,6 +100,7 @@ fn parse(bytes: &[u8]) -> Option<Listing> {
             continue;
         }
         match key {
+            b"core.autocrlf" | b"core.eol" => listing.line_ends = LineEnds::Set,
             b"core.worktree" => listing.work_tree = value.map(as_path),
             b"core.bare" => {
                 let text = value.map(<[u8]>::to_ascii_lowercase);

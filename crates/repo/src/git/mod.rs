@@ -23,6 +23,7 @@ use crate::error::RepoError;
 use crate::oid::Oid;
 
 pub(crate) use command::{Call, Flush, Output, Runner, as_path};
+use config::LineEnds;
 use locate::Place;
 pub use status::{DirtyEntry, DirtyKind, TrackedFile};
 
@@ -33,9 +34,11 @@ pub struct Git {
     place: Place,
     /// Settings that switch off what the repository's own configuration would run.
     neutral: Vec<(OsString, OsString)>,
+    line_ends: LineEnds,
     /// The user's own configuration, from which the identity is read and nothing else.
     user_config: Vec<(OsString, OsString)>,
     scratch: PathBuf,
+    opened_at: Head,
 }
 
 /// What is checked out.
@@ -79,15 +82,22 @@ impl Git {
         let listing = config::list(&runner, &place).await?;
         place.check(&listing)?;
         let scratch = env.get_os("TMPDIR").filter(|dir| Path::new(dir).is_absolute());
-        let git = Self {
+        let neutral = listing.neutral(&place.top)?;
+        Ok(Self {
+            opened_at: read_head(&runner, &place, &neutral).await?,
             runner,
-            neutral: listing.neutral(&place.top)?,
+            neutral,
+            line_ends: listing.line_ends,
             place,
             user_config: identity::user_config(env),
             scratch: scratch.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
-        };
-        git.head().await?;
-        Ok(git)
+        })
+    }
+
+    /// The commit that was checked out when the repository was opened, and its tree; it may have moved since.
+    #[must_use]
+    pub fn opened_at(&self) -> &Head {
+        &self.opened_at
     }
 
     /// The same repository, with temporary files below `scratch`, which must exist.
@@ -109,16 +119,7 @@ impl Git {
     ///
     /// [`RepoError::Empty`] where there is no commit.
     pub async fn head(&self) -> Result<Head, RepoError> {
-        let call = Call::new(["rev-parse", "--verify", "--quiet", "--end-of-options", "HEAD^{commit}"]);
-        let output = self.run(call).await?;
-        let Some(commit) = Oid::from_ascii(output.stdout.trim_ascii()).filter(|_| output.code == 0) else {
-            return match output.code {
-                1 => Err(RepoError::Empty { path: self.place.top.clone() }),
-                _ => Err(output.failed()),
-            };
-        };
-        let tree = self.tree_of(&commit).await?;
-        Ok(Head { commit, tree })
+        read_head(&self.runner, &self.place, &self.neutral).await
     }
 
     /// The branch that is checked out.
@@ -162,6 +163,16 @@ impl Git {
         self.place.common_dir.join("objects")
     }
 
+    /// Whether a setting may ask for other line ends in the work tree, without any attribute.
+    pub(crate) fn converts(&self) -> bool {
+        self.line_ends == LineEnds::Set
+    }
+
+    /// The attributes that no commit holds.
+    pub(crate) fn info_attributes(&self) -> PathBuf {
+        self.place.common_dir.join("info/attributes")
+    }
+
     pub(crate) fn index_lock(&self) -> PathBuf {
         self.place.git_dir.join("index.lock")
     }
@@ -187,5 +198,31 @@ impl Git {
     pub(crate) async fn run_oid(&self, call: Call) -> Result<Oid, RepoError> {
         let output = self.run_ok(call).await?;
         Oid::from_ascii(output.stdout.trim_ascii()).ok_or_else(|| output.unreadable())
+    }
+}
+
+/// What is checked out, asked in one call.
+async fn read_head(
+    runner: &Runner,
+    place: &Place,
+    neutral: &[(OsString, OsString)],
+) -> Result<Head, RepoError> {
+    let call = Call::new(["cat-file", "--batch-check=%(objectname)"]);
+    let call = call.reading(b"HEAD^{commit}\nHEAD^{tree}\n".to_vec());
+    let output = runner.run(&place.top, Some(place), neutral, call).await?;
+    if output.code != 0 {
+        return Err(output.failed());
+    }
+    let lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').collect();
+    match lines[..] {
+        [commit, tree, b""] if !commit.ends_with(b" missing") => {
+            match (Oid::from_ascii(commit), Oid::from_ascii(tree)) {
+                (Some(commit), Some(tree)) => Ok(Head { commit, tree }),
+                (Some(commit), None) => Err(RepoError::MissingObject { oid: commit.to_string() }),
+                _ => Err(output.unreadable()),
+            }
+        }
+        [_, _, b""] => Err(RepoError::Empty { path: place.top.clone() }),
+        _ => Err(output.unreadable()),
     }
 }

@@ -34,6 +34,43 @@ impl Git {
         if paths.is_empty() {
             return Ok(BTreeMap::new());
         }
+        match self.blobs_at(tree, paths, limit).await? {
+            Some(files) => Ok(files),
+            None => self.listed_files_at(tree, paths, limit).await,
+        }
+    }
+
+    /// The contents of `paths` in one call; nothing where one of them is not plainly a file. An answer of git's that is
+    /// no blob says little: the path may be new, a directory, or read as the name of another object.
+    async fn blobs_at(
+        &self,
+        tree: &Oid,
+        paths: &[RepoPath],
+        limit: ByteLimit,
+    ) -> Result<Option<BTreeMap<RepoPath, Vec<u8>>>, RepoError> {
+        let names: Vec<String> = paths.iter().map(|path| format!("{tree}:{path}")).collect();
+        if names.iter().any(|name| name.contains('\n')) {
+            return Ok(None);
+        }
+        let output = self.batch(&names, limit, &[]).await?;
+        let mut files = BTreeMap::new();
+        let mut rest = output.stdout.as_slice();
+        for path in paths {
+            match take_object(&mut rest) {
+                Some(Object { kind: b"blob", bytes, .. }) => files.insert(path.clone(), bytes.to_vec()),
+                _ => return Ok(None),
+            };
+        }
+        if rest.is_empty() { Ok(Some(files)) } else { Err(output.unreadable()) }
+    }
+
+    /// The same by a listing, which tells a path that is not there from an object that is missing.
+    async fn listed_files_at(
+        &self,
+        tree: &Oid,
+        paths: &[RepoPath],
+        limit: ByteLimit,
+    ) -> Result<BTreeMap<RepoPath, Vec<u8>>, RepoError> {
         let words = ["ls-tree", "-z", "--full-tree", tree.as_str(), "--"].map(OsString::from);
         let call = Call::new(words.into_iter().chain(paths.iter().map(|path| OsString::from(path.as_str()))));
         let output = self.run_ok(call).await?;
@@ -66,16 +103,28 @@ impl Git {
         if oids.is_empty() {
             return Ok(BTreeMap::new());
         }
-        // Each blob comes with a line of at most a hundred bytes.
-        let most = ByteLimit(limit.0.saturating_add(100 * oids.len() as u64));
-        let call = Call::new(["cat-file", "--batch"]).reading(lines(oids)).with_envs(env).at_most(most);
-        let output = match self.run_ok(call).await {
-            Err(RepoError::TooLarge { .. }) => {
-                return Err(RepoError::TooLarge { what: "what was asked for".to_owned(), limit: limit.0 });
-            }
-            other => other?,
-        };
+        let output = self.batch(oids, limit, env).await?;
         parse_batch(&output)
+    }
+
+    /// What git prints for the objects of these names, one after the other.
+    async fn batch(
+        &self,
+        names: &[impl AsRef<str>],
+        limit: ByteLimit,
+        env: &[(OsString, OsString)],
+    ) -> Result<Output, RepoError> {
+        // Each object comes with a line of at most a hundred bytes, or a name that is not there comes back.
+        let own = names.iter().map(|name| 100 + name.as_ref().len() as u64).sum();
+        let most = ByteLimit(limit.0.saturating_add(own));
+        let call =
+            Call::new(["cat-file", "--batch", "--buffer"]).reading(lines(names)).with_envs(env).at_most(most);
+        match self.run_ok(call).await {
+            Err(RepoError::TooLarge { .. }) => {
+                Err(RepoError::TooLarge { what: "what was asked for".to_owned(), limit: limit.0 })
+            }
+            other => other,
+        }
     }
 
     /// The sizes of blobs, in the order of `oids`.
@@ -104,27 +153,41 @@ pub(crate) fn split_at(bytes: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..at], &bytes[at + 1..]))
 }
 
-fn lines(oids: &[Oid]) -> Vec<u8> {
-    oids.iter().flat_map(|oid| [oid.as_str().as_bytes(), b"\n"].concat()).collect()
+fn lines(names: &[impl AsRef<str>]) -> Vec<u8> {
+    names.iter().flat_map(|name| [name.as_ref().as_bytes(), b"\n"].concat()).collect()
 }
 
-/// `oid SP kind SP size LF bytes LF`, again and again.
+/// One object as `cat-file --batch` prints it.
+struct Object<'a> {
+    oid: &'a str,
+    kind: &'a [u8],
+    bytes: &'a [u8],
+}
+
+/// Takes `oid SP kind SP size LF bytes LF` from the front; nothing where something else stands there.
+fn take_object<'a>(rest: &mut &'a [u8]) -> Option<Object<'a>> {
+    let (line, after) = split_at(rest, b'\n')?;
+    let fields: Vec<&str> = std::str::from_utf8(line).ok()?.split(' ').collect();
+    let [oid, kind, size] = fields[..] else {
+        return None;
+    };
+    let size: usize = size.parse().ok()?;
+    let bytes = after.get(..size)?;
+    *rest = after.get(size..)?.strip_prefix(b"\n")?;
+    Some(Object { oid, kind: kind.as_bytes(), bytes })
+}
+
+/// Objects one after the other.
 fn parse_batch(output: &Output) -> Result<BTreeMap<Oid, Vec<u8>>, RepoError> {
     let mut blobs = BTreeMap::new();
     let mut rest = output.stdout.as_slice();
     while !rest.is_empty() {
-        let unreadable = || output.unreadable();
-        let (line, after) = split_at(rest, b'\n').ok_or_else(unreadable)?;
-        let line = std::str::from_utf8(line).map_err(|_| unreadable())?;
-        let fields: Vec<&str> = line.split(' ').collect();
-        let [oid, _, size] = fields[..] else {
-            let oid = fields.first().copied().unwrap_or_default().to_owned();
-            return Err(RepoError::MissingObject { oid });
-        };
-        let size: usize = size.parse().map_err(|_| unreadable())?;
-        let bytes = after.get(..size).ok_or_else(unreadable)?;
-        blobs.insert(oid.parse().map_err(|_| unreadable())?, bytes.to_vec());
-        rest = after.get(size + 1..).ok_or_else(unreadable)?;
+        let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        if let Some(oid) = line.strip_suffix(b" missing") {
+            return Err(RepoError::MissingObject { oid: String::from_utf8_lossy(oid).into_owned() });
+        }
+        let object = take_object(&mut rest).ok_or_else(|| output.unreadable())?;
+        blobs.insert(object.oid.parse().map_err(|_| output.unreadable())?, object.bytes.to_vec());
     }
     Ok(blobs)
 }

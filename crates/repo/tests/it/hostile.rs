@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use crucible_model::{ByteLimit, RepoPath};
-use crucible_repo::{Branch, LandRequest, SnapshotOptions, Untracked, baseline, snapshot};
+use crucible_repo::{Branch, LandRequest, RepoError, SnapshotOptions, Untracked, baseline, snapshot};
 
 use crate::common::{Repo, environment, sandbox};
 
@@ -144,6 +144,11 @@ async fn no_program_that_a_repository_names_ever_runs() {
         identity: &git.identity().await.unwrap(),
         at: "2026-01-31T09:30:00Z".parse().unwrap(),
     };
+    let refused = git.land(&request).await;
+    assert!(matches!(refused, Err(RepoError::Rewritten { ref paths }) if paths.len() == 2), "{refused:?}");
+    quiet("a landing that is refused");
+    assert_eq!(repo.oid("HEAD"), head.commit);
+    repo.write(".git/info/attributes", "* -filter\n");
     git.land(&request).await.unwrap();
     quiet("land");
     assert_eq!(repo.read("a.txt"), "ONE\ntwo\n");

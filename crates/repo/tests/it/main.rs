@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod agree;
 #[cfg(test)]
+mod attributes;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod hostile;

@@ -205,3 +205,43 @@ async fn contents_are_read_within_limits() {
     let none = "1".repeat(40).parse().unwrap();
     assert!(matches!(git.read_blob(&none, ByteLimit(9)).await, Err(RepoError::MissingObject { .. })));
 }
+
+#[tokio::test]
+async fn a_path_is_a_path_even_where_git_could_read_another_name_in_it() {
+    let plain = Repo::with(&[("a", "a\n")]);
+    let commit = plain.oid("HEAD");
+    // As if `git describe` had printed it, and the other forms of a revision.
+    let names = [
+        format!("x-g{}", &commit.as_str()[..8]),
+        "a^{commit}".to_owned(),
+        "a~0".to_owned(),
+        "a@{0}".to_owned(),
+        "d/:a".to_owned(),
+        " b ".to_owned(),
+    ];
+    for name in &names {
+        plain.write(name, name);
+    }
+    plain.commit("odd names");
+    let git = plain.open().await;
+    let head = git.head().await.unwrap();
+    for base in [&head.commit, &head.tree] {
+        let paths: Vec<RepoPath> = names.iter().map(|name| name.parse().unwrap()).collect();
+        let files = git.files_at(base, &paths, ByteLimit(1000)).await.unwrap();
+        for path in &paths {
+            assert_eq!(files.get(path).map(Vec::as_slice), Some(path.as_str().as_bytes()), "{path}");
+            let alone = git.files_at(base, std::slice::from_ref(path), ByteLimit(1000)).await.unwrap();
+            assert_eq!(alone.get(path), files.get(path), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_content_that_the_repository_lacks_is_not_taken_for_a_file_that_is_not_there() {
+    let repo = Repo::with(&[("a", "a\n"), ("b", "b\n")]);
+    let oid = repo.oid("HEAD:a").to_string();
+    repo.remove(&format!(".git/objects/{}/{}", &oid[..2], &oid[2..]));
+    let paths: Vec<RepoPath> = vec!["a".parse().unwrap(), "b".parse().unwrap()];
+    let error = repo.open().await.files_at(&repo.oid("HEAD"), &paths, ByteLimit(100)).await.unwrap_err();
+    assert!(matches!(&error, RepoError::MissingObject { oid: missing } if *missing == oid), "{error}");
+}

@@ -112,7 +112,7 @@ impl Patch {
 /// What the patch gate does with a patch.
 async fn check(opened: &Opened, patch: &Patch) -> Result<Verdict, CheckError> {
     let git = &opened.git;
-    let base = git.head().await?.commit;
+    let base = git.opened_at().commit.clone();
     let parsed = parse(&patch.bytes).map_err(|error| CheckError::Refused(error.to_string()))?;
     let paths: Vec<RepoPath> = parsed.paths().into_iter().cloned().collect();
     let before = git.files_at(&base, &paths, MAX_TOUCHED).await?;

@@ -1,0 +1,142 @@
+//! What a patch brings in that makes tests pass without doing what they test.
+//!
+//! Only what there is more of afterwards counts, over all touched files together: a construct that stays, moves or
+//! is edited is none that the patch brought. What honest code does too is a warning; the rest is refused, whatever
+//! the plan names: naming a file lets its tests be changed, not the way in which they are run.
+
+use std::collections::BTreeMap;
+
+use crucible_model::{Code, Finding, RepoPath};
+
+use crate::patch::{Change, Content, FilePatch, LineKind, Patch};
+use crate::policy::Policy;
+use crate::source::{Language, Role, Sight, Trick, Weight, doctests, may_be_doctest, may_matter, sights};
+
+type Files = BTreeMap<RepoPath, Vec<u8>>;
+
+/// How often each construct stands in one text.
+type Counts = BTreeMap<Sight, i64>;
+
+/// Finds what `patch` brings in. `before` and `after` are what the judge was given.
+pub(crate) fn brought_in(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> Vec<Finding> {
+    let texts: Vec<Text<'_>> = patch.files.iter().filter_map(|file| Text::of(file, before, after)).collect();
+    let mut findings = constructs(&texts);
+    findings.extend(lost_examples(&texts, policy));
+    findings
+}
+
+/// One touched source file, before and after.
+struct Text<'a> {
+    file: &'a FilePatch,
+    language: Language,
+    old: Option<(&'a RepoPath, &'a [u8])>,
+    new: Option<&'a [u8]>,
+}
+
+impl<'a> Text<'a> {
+    fn of(file: &'a FilePatch, before: &'a Files, after: &'a Files) -> Option<Self> {
+        let language = Language::of(&file.path).filter(|_| file.content == Content::Text)?;
+        let old = match &file.change {
+            Change::Modify | Change::Delete => Some(&file.path),
+            Change::Rename { from } => Some(from),
+            Change::Create | Change::Copy { .. } => None,
+        };
+        let old = old.and_then(|path| before.get_key_value(path)).map(|(path, text)| (path, text.as_slice()));
+        let new = after.get(&file.path).filter(|_| file.change != Change::Delete).map(Vec::as_slice);
+        Some(Self { file, language, old, new })
+    }
+
+    /// Whether one of the lines that the patch adds or removes may do what `matters` says. A copy or a rename need not
+    /// show the lines that it brings to another place.
+    fn touches(&self, matters: impl Fn(&[u8]) -> bool) -> bool {
+        let mut lines = self.file.hunks.iter().flat_map(crate::patch::Hunk::lines);
+        !matches!(self.file.change, Change::Modify)
+            || lines.any(|line| line.kind != LineKind::Context && matters(line.text))
+    }
+}
+
+fn constructs(texts: &[Text<'_>]) -> Vec<Finding> {
+    let mut total = Counts::new();
+    let mut by_file: Vec<(&RepoPath, Counts)> = Vec::new();
+    for text in texts.iter().filter(|text| text.touches(|line| may_matter(text.language, line))) {
+        let mut counts = Counts::new();
+        if let Some((path, old)) = text.old {
+            let role = Role::of(text.language, path, old);
+            for sight in sights(text.language, role, old) {
+                *counts.entry(sight).or_default() -= 1;
+            }
+        }
+        if let Some(new) = text.new {
+            let role = Role::of(text.language, &text.file.path, new);
+            for sight in sights(text.language, role, new) {
+                *counts.entry(sight).or_default() += 1;
+            }
+        }
+        for (sight, count) in &counts {
+            *total.entry(sight.clone()).or_default() += count;
+        }
+        by_file.push((&text.file.path, counts));
+    }
+    let mut findings = Vec::new();
+    for (path, counts) in by_file {
+        let more = counts.into_iter().filter(|(sight, count)| *count > 0 && total.get(sight) > Some(&0));
+        findings.extend(more.map(|(sight, _)| finding(&sight, path)));
+    }
+    findings
+}
+
+fn finding(sight: &Sight, path: &RepoPath) -> Finding {
+    let (code, hint) = match sight.trick {
+        Trick::Exit => (
+            Code::new("patch-exits-process"),
+            "the end of the process ends the tests with it; return an error instead",
+        ),
+        Trick::Shadow => (
+            Code::new("patch-assertion-replaced"),
+            "leave the assertions that tests are written with as they are",
+        ),
+        Trick::TestAware => {
+            (Code::new("patch-test-aware"), "make the code do the same whether it is tested or used")
+        }
+        Trick::Disabled => (Code::new("patch-test-disabled"), "let every test run, and let its result count"),
+        Trick::Replaced => (Code::new("patch-test-replaced"), "leave the names of tests to the tests"),
+    };
+    let subject = format!("{} in {path}", sight.what);
+    match sight.weight {
+        Weight::Certain => Finding::error(code, subject, hint),
+        Weight::Doubtful => Finding::warning(code, subject, hint),
+    }
+}
+
+/// Examples in documentation are tests too: fewer of them prove less, and changed ones prove something else.
+fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
+    let mut balance: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
+    let mut lost: Vec<(&RepoPath, Vec<Vec<u8>>)> = Vec::new();
+    let touched = texts.iter().filter(|text| text.language == Language::Rust && text.touches(may_be_doctest));
+    for text in touched.filter(|text| text.file.change != Change::Delete) {
+        let old = text.old.map(|(_, old)| doctests(old)).unwrap_or_default();
+        for example in &old {
+            *balance.entry(example.clone()).or_default() -= 1;
+        }
+        for example in text.new.map(doctests).unwrap_or_default() {
+            *balance.entry(example).or_default() += 1;
+        }
+        lost.push((&text.file.path, old));
+    }
+    let fewer = balance.values().sum::<i64>() < 0;
+    let is_lost = |example: &Vec<u8>| balance.get(example).is_some_and(|count| *count < 0);
+    let files = lost.into_iter().filter(|(_, old)| old.iter().any(is_lost));
+    let code = || Code::new("patch-doctest-changed");
+    files
+        .map(|(path, _)| {
+            if fewer && policy.may_drop.is_empty() && !policy.names(path) {
+                let hint =
+                    "an example that was run as a test is gone; keep it, or have the plan name the file";
+                Finding::error(code(), path.to_string(), hint)
+            } else {
+                let hint = "an example that is run as a test changed; see that it still shows what it showed";
+                Finding::warning(code(), path.to_string(), hint)
+            }
+        })
+        .collect()
+}
