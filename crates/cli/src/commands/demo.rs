@@ -12,8 +12,8 @@ use crucible_llm::{CassetteSource, ProviderSettings};
 use crucible_model::{ByteLimit, EditFormat, ExitStatus};
 use crucible_repo::baseline;
 use crucible_run::{
-    ContextSettings, PatchLimits, RunDir, RunOptions, RunSettings, RunState, Witness, World, advance, create,
-    land, status,
+    AnswersFrom, ContextSettings, Opening, PatchLimits, RunDir, RunOptions, RunSettings, RunState, Witness,
+    World, advance, create, land, status,
 };
 use crucible_sandbox::Strength;
 
@@ -25,17 +25,19 @@ use crate::output::{Output, escaped};
 use crate::progress::Progress;
 
 /// What the model is asked for.
-const GOAL: &str = "count must leave out the s when the number is 1";
+const GOAL: &str = "twelve must return 12 when hour % 12 is 0";
+
+/// How long the demo's own tests may take.
+const GATE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Calls the demo may make.
 const MAX_CALLS: u64 = 8;
 
 /// The repository: a small library with a failing test.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 3] = [
     ("Cargo.toml", include_str!("../../demo/Cargo.toml.txt")),
     ("Cargo.lock", include_str!("../../demo/Cargo.lock.txt")),
     ("src/lib.rs", include_str!("../../demo/lib.rs.txt")),
-    ("tests/count.rs", include_str!("../../demo/count_test.rs.txt")),
 ];
 
 /// What a real model answered when it was asked; made by `crucible demo --record`.
@@ -94,8 +96,8 @@ impl Demo {
             let dir = RunDir::of(&world.runs_root, &id);
             story.dir = Some(dir.clone());
             let config = app.config(&repo, &[])?;
-            let client = model::client(backend, &dir, &config, MAX_CALLS)?;
-            let state = advance(&world, &dir, &client, &mut ledger, &mut story).await?;
+            let open = |opening: &Opening<'_>| model::client(backend, &dir, &config, opening);
+            let state = advance(&world, &dir, open, &mut ledger, &mut story).await?;
             let landing = match state {
                 RunState::Verified => Some(land(&world, &dir, &mut ledger, &mut story).await?),
                 _ => None,
@@ -108,14 +110,14 @@ impl Demo {
             write_atomic(&app.absolute(path), &dir.read(crucible_run::CASSETTE)?)?;
         }
         let Some(landing) = landing else {
-            let failure = status(&dir)?.failure.map(|finding| finding.hint).unwrap_or_default();
+            let failure = status(&dir, &ledger)?.failure.map(|finding| finding.hint).unwrap_or_default();
             return Err(CommandError::new(ExitStatus::Refused, format!("the demo ended {}", state.name()))
                 .hint(failure));
         };
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
                 "schema_version": "crucible-demo-v1", "repository": repo, "evidence": dir.root(), "commit": landing.commit,
-                "recorded_model": story_model(&dir)?,
+                "recorded_model": status(&dir, &ledger)?.run.settings.model,
             }))?;
             return Ok(ExitStatus::Success);
         }
@@ -143,7 +145,7 @@ impl Demo {
                 create_dir_all(&directory)?;
                 Ok(directory)
             }
-            None => Ok(temp_dir_in(&std::env::temp_dir(), "crucible-demo-")?.keep()),
+            None => Ok(temp_dir_in(&app.env.temporary_directory(), "crucible-demo-")?.keep()),
         }
     }
 
@@ -163,10 +165,6 @@ fn identify(repo: &Path) -> Result<(), CommandError> {
     let mut config = read_up_to(&path, ByteLimit(64 * 1024))?;
     config.extend_from_slice(b"[user]\n\tname = Crucible demo\n\temail = demo@localhost\n");
     Ok(write_atomic(&path, &config)?)
-}
-
-fn story_model(dir: &RunDir) -> Result<String, CommandError> {
-    Ok(status(dir)?.run.settings.model)
 }
 
 /// The demo's run. Nothing here comes from the user's configuration, so that the questions are those of the recording.
@@ -190,7 +188,13 @@ fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
         named: Vec::new(),
         context: ContextSettings::default(),
     };
-    RunOptions { goal: GOAL.to_owned(), repo, settings }
+    RunOptions {
+        goal: GOAL.to_owned(),
+        repo,
+        settings,
+        found_gate_timeout: GATE_TIMEOUT,
+        answers: AnswersFrom::Provider,
+    }
 }
 
 /// Tells each stage as it happens, with what is worth seeing of its artifact.
