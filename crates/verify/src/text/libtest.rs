@@ -1,8 +1,11 @@
 //! Rust's test harness and its panics: what threads print in any order is put into one, and the frames of a
 //! backtrace that lie outside the repository are taken out.
 
-/// The lines, with each row of test results sorted, the outputs of failed tests sorted by name, and
-/// backtraces reduced to the repository's own frames.
+/// How many marks the harness prints in a row with `--quiet`.
+const ROW: usize = 88;
+
+/// The lines, with each row of test results sorted, with `--quiet` the failed tests after the others, the
+/// outputs of failed tests sorted by name, and backtraces reduced to the repository's own frames.
 pub(super) fn settle(lines: Vec<String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::with_capacity(lines.len());
     let mut statuses: Vec<String> = Vec::new();
@@ -29,7 +32,15 @@ pub(super) fn settle(lines: Vec<String>) -> Vec<String> {
             Some(section) if in_sections => section,
             _ => &mut out,
         };
-        if line == "stack backtrace:" {
+        if let Some(total) = announced(&line) {
+            let total = total.to_owned();
+            into.push(line);
+            let mut quiet = Quiet::default();
+            while let Some(line) = rest.next_if(|next| quiet.takes(next)) {
+                quiet.take(line);
+            }
+            quiet.write(&total, into);
+        } else if line == "stack backtrace:" {
             let mut frames = vec![line];
             while let Some(name) = rest.next_if(|next| is_frame_name(next)) {
                 let place = rest.next_if(|next| next.trim_start().starts_with("at "));
@@ -64,6 +75,68 @@ fn flush(sections: &mut Vec<Vec<String>>, out: &mut Vec<String>) {
         out.append(&mut section);
         out.push(String::new());
     }
+}
+
+/// The number in `running 3 tests`.
+fn announced(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("running ")?;
+    let total = rest.strip_suffix(" tests").or_else(|| rest.strip_suffix(" test"))?;
+    (!total.is_empty() && total.bytes().all(|byte| byte.is_ascii_digit())).then_some(total)
+}
+
+/// What the harness prints with `--quiet`: a mark for each test that did not fail, in rows that end where one
+/// fails, and the names of those that failed. Which test ends first is up to the threads.
+#[derive(Default)]
+struct Quiet {
+    marks: Vec<u8>,
+    failed: Vec<String>,
+    /// Whether the last line is a row that nothing has ended: the harness then writes no empty line after it.
+    open: bool,
+}
+
+impl Quiet {
+    /// Whether a line is such a row or such a name.
+    fn takes(&self, line: &str) -> bool {
+        line.ends_with(" --- FAILED") || !marks_of(line).is_empty()
+    }
+
+    fn take(&mut self, line: String) {
+        self.open = !line.contains(' ');
+        match marks_of(&line) {
+            "" => self.failed.push(line),
+            marks => self.marks.extend(marks.bytes()),
+        }
+    }
+
+    /// Writes the marks and the names as if all that did not fail had ended first.
+    fn write(mut self, total: &str, out: &mut Vec<String>) {
+        self.marks.sort_unstable();
+        self.failed.sort_unstable();
+        let mut told = 0;
+        for row in self.marks.chunks(ROW) {
+            told += row.len();
+            let mut text = String::from_utf8_lossy(row).into_owned();
+            if row.len() == ROW || !self.failed.is_empty() {
+                text.push_str(&format!(" {told}/{total}"));
+            }
+            out.push(text);
+        }
+        if self.open && !self.failed.is_empty() {
+            self.failed.push(String::new());
+        }
+        out.append(&mut self.failed);
+    }
+}
+
+/// The marks of `..i 3/7`; nothing where the line is no such row.
+fn marks_of(line: &str) -> &str {
+    let (marks, count) = line.split_once(' ').unwrap_or((line, "0/0"));
+    let counts = count.split_once('/').is_some_and(|(told, total)| {
+        [told, total]
+            .iter()
+            .all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    if counts && marks.bytes().all(|mark| matches!(mark, b'.' | b'i' | b'b')) { marks } else { "" }
 }
 
 /// `test name ... ok`.
@@ -108,6 +181,26 @@ mod tests {
     fn results_of_threads_are_sorted_where_they_stand() {
         let text = "running 2 tests\ntest b ... ok\ntest a ... FAILED\n\ntest z ... ok";
         assert_eq!(settled(text), "running 2 tests\ntest a ... FAILED\ntest b ... ok\n\ntest z ... ok");
+    }
+
+    #[test]
+    fn quiet_results_read_as_if_failures_had_come_last() {
+        let expected = "running 4 tests\n..i 3/4\na --- FAILED\n\nfailures:";
+        for text in [
+            "running 4 tests\n. 1/4\na --- FAILED\ni.\nfailures:",
+            "running 4 tests\na --- FAILED\n.i.\nfailures:",
+            "running 4 tests\n.i. 3/4\na --- FAILED\n\nfailures:",
+        ] {
+            assert_eq!(settled(text), expected, "{text}");
+        }
+        assert_eq!(settled("running 2 tests\n..\nend"), "running 2 tests\n..\nend");
+        assert_eq!(settled("running 1 test\n... and more"), "running 1 test\n... and more");
+        assert_eq!(
+            settled("running 2 tests\nb --- FAILED\na --- FAILED"),
+            "running 2 tests\na --- FAILED\nb --- FAILED"
+        );
+        let many = format!("running 100 tests\n{} 88/100\n{}\nend", ".".repeat(88), ".".repeat(12));
+        assert_eq!(settled(&many), many);
     }
 
     #[test]

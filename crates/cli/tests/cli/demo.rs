@@ -1,0 +1,92 @@
+//! The demo: real git, a real build of the bundled repository, and the recorded words of a real model.
+
+use std::path::Path;
+
+use crate::support::{Call, Desk};
+
+/// The demo as a user starts it. Its gate is cargo, whose toolchain may lie below the user's real home.
+///
+/// It is made outside of this workspace: cargo asks the folders above a package whether it belongs to them.
+fn demo(desk: &Desk, directory: &Path) -> Call {
+    let call = desk.call(["demo", "--directory"]).arg(directory).without_env("CRUCIBLE_LLM_PROVIDER");
+    ["HOME", "CARGO_HOME", "RUSTUP_HOME"]
+        .iter()
+        .filter_map(|name| Some((name, std::env::var_os(name)?)))
+        .fold(call, |call, (name, value)| call.env(name, value))
+}
+
+/// The places of `texts` in `story`, which must come in this order.
+fn in_order(story: &str, texts: &[&str]) {
+    let mut rest = story;
+    for text in texts {
+        let Some((_, after)) = rest.split_once(text) else {
+            panic!("{text:?} is missing, or comes too early, in:\n{story}");
+        };
+        rest = after;
+    }
+}
+
+#[test]
+fn the_first_proposal_is_refused_by_the_patch_gate_and_the_second_lands() {
+    let (desk, place) = (Desk::new(), tempfile::tempdir().unwrap());
+    let directory = place.path().join("demo");
+    let ran = demo(&desk, &directory).run().ok();
+    in_order(
+        &ran.stderr,
+        &[
+            "come from a recording; Qwen2.5-Coder-1.5B-Instruct spoke them",
+            "its tests fail before any change",
+            "What the model may see: src/lib.rs",
+            "signed by its digest",
+            "Attempt 1",
+            "-        assert_eq!(twelve(0), 12);\n      -        assert_eq!(twelve(12), 12);\n      +",
+            "refused: patch-test-edited src/lib.rs",
+            "Refused by the patch gate",
+            "Attempt 2",
+            "The patch gate lets it through",
+            "gate cargo-test: passed",
+            "Verified.",
+        ],
+    );
+    in_order(
+        &ran.stdout,
+        &[
+            "Committed ",
+            "Crucible-Run: ",
+            "Crucible-Verify: ",
+            "Evidence: ",
+            "crucible init",
+            "run start",
+            "run status",
+        ],
+    );
+
+    let repository = directory.join("repository");
+    let log = std::process::Command::new("git")
+        .arg("-C")
+        .arg(&repository)
+        .args(["log", "--format=%B"])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8(log.stdout).unwrap().contains("Crucible-Ledger: "));
+    let content = std::fs::read_to_string(repository.join("src/lib.rs")).unwrap();
+    assert!(
+        content.contains("assert_eq!(twelve(0), 12)") && content.contains("if hour % 12 == 0"),
+        "{content}"
+    );
+
+    let evidence = |args: &[&str]| desk.call(args).env("CRUCIBLE_HOME", directory.join("crucible"));
+    let verified = evidence(&["ledger", "verify", "--json", "--repo"]).arg(&repository).run().ok().json();
+    assert_eq!(verified["verdict"], "pass", "{verified}");
+}
+
+#[test]
+fn its_document_names_the_commit_and_who_spoke() {
+    let (desk, place) = (Desk::new(), tempfile::tempdir().unwrap());
+    let directory = place.path().join("demo");
+    let document = demo(&desk, &directory).args(["--json"]).run().ok().json();
+    assert_eq!(document["schema_version"], "crucible-demo-v1");
+    assert_eq!(document["recorded_model"], "Qwen2.5-Coder-1.5B-Instruct");
+    assert_eq!(document["commit"].as_str().map(str::len), Some(40), "{document}");
+    demo(&desk, &directory).run().exits(2);
+}
