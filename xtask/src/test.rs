@@ -1,9 +1,8 @@
 //! `cargo xtask test`: installs what the tests need, runs every test, and ends with one line of counts.
 //!
 //! The tests run under nextest, each in its own process; documentation examples under `cargo test
-//! --doc`, only for the crates that have any. Live tests (named `live_…`, they need a real model
-//! server) run with `--live`. The counts come from the runner's own report, never from a
-//! guess: no report is an error.
+//! --doc`, only for the crates that have any. No test needs a real model server. The counts come from the runner's
+//! own report, never from a guess: no report is an error.
 
 use std::fs;
 use std::path::Path;
@@ -18,9 +17,6 @@ use crate::tools;
 /// What the tests are run with.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct TestArgs {
-    /// Also run the live tests, against the model server that the environment names.
-    #[arg(long)]
-    live: bool,
     /// Handed to `cargo nextest run`: `-p crucible-patch`, a name filter. Narrows the run to what it selects.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NEXTEST ARGS")]
     nextest: Vec<String>,
@@ -50,9 +46,8 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
 
     let examples = if args.nextest.is_empty() { run_examples(root)? } else { "not run: narrowed".to_owned() };
     println!(
-        "all tests passed in {:.1} s (documentation examples: {examples}; live tests: {})",
+        "all tests passed in {:.1} s (documentation examples: {examples})",
         start.elapsed().as_secs_f64(),
-        if args.live { "run" } else { "not run, see --live" },
     );
     println!("{counts}");
     Ok(())
@@ -66,9 +61,6 @@ fn nextest_args(args: &TestArgs) -> Vec<String> {
         .any(|arg| arg.starts_with("-p") || arg.starts_with("--package") || arg == "--workspace");
     if !picks_packages {
         words.extend(["--workspace", "--features", "xtask/bench"].map(str::to_owned));
-    }
-    if args.live {
-        words.push("--ignore-default-filter".to_owned());
     }
     words.extend(args.nextest.iter().cloned());
     words
@@ -188,10 +180,9 @@ mod tests {
     fn a_chosen_package_replaces_the_whole_workspace() {
         let all = nextest_args(&TestArgs::default());
         assert!(all.contains(&"--workspace".to_owned()));
-        let one = TestArgs { live: true, nextest: vec!["-p".to_owned(), "crucible-patch".to_owned()] };
+        let one = TestArgs { nextest: vec!["-p".to_owned(), "crucible-patch".to_owned()] };
         let words = nextest_args(&one);
         assert!(!words.contains(&"--workspace".to_owned()));
-        assert!(words.contains(&"--ignore-default-filter".to_owned()));
         assert!(words.ends_with(&one.nextest));
     }
 }

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::builder::PossibleValuesParser;
 use crucible_host::clock::clock_from;
 use crucible_host::config::{Config, ConfigFiles};
 use crucible_host::env::Environment;
 use crucible_host::fs::create_dir_all;
 use crucible_ledger::Ledger;
 use crucible_model::{Clock, ExitStatus};
-use crucible_sandbox::{Launcher, Sandbox, Strength};
+use crucible_sandbox::{Launcher, Sandbox, Strength, StrengthError};
 
 use crate::commands::{Arguments, Command};
 use crate::error::CommandError;
@@ -23,6 +24,9 @@ use crate::usage;
 
 /// The defaults, and the list of every key there is.
 const DEFAULTS: &str = include_str!("default-config.toml");
+
+/// The ledger's file, in Crucible's own directory.
+pub(crate) const LEDGER: &str = "ledger.db";
 
 /// What to do when the place for the ledger and the runs is of no use.
 const ELSEWHERE: &str =
@@ -80,7 +84,10 @@ impl App {
 
     /// `$CRUCIBLE_HOME`, where the ledger and the runs lie.
     pub(crate) fn home(&self) -> Result<PathBuf, CommandError> {
-        let home = self.home_as_named()?;
+        let home = self
+            .env
+            .crucible_home()
+            .map_err(|error| CommandError::usage(error.to_string()).hint(ELSEWHERE))?;
         if home.to_str().is_none() {
             let message = format!("the path of Crucible's own directory is not UTF-8: {}", home.display());
             return Err(CommandError::usage(message).hint(ELSEWHERE));
@@ -92,20 +99,9 @@ impl App {
         Ok(home)
     }
 
-    fn home_as_named(&self) -> Result<PathBuf, CommandError> {
-        let named = |name: &str| self.env.get_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        if let Some(home) = named("CRUCIBLE_HOME") {
-            return Ok(home);
-        }
-        if self.env.get_os("CRUCIBLE_HOME").is_some_and(|value| !value.is_empty()) {
-            return Err(CommandError::usage("CRUCIBLE_HOME is not an absolute path")
-                .hint("Set it to a path that begins with `/`."));
-        }
-        let data = named("XDG_DATA_HOME").or_else(|| Some(self.env.home()?.join(".local/share")));
-        data.map(|data| data.join("crucible")).ok_or_else(|| {
-            CommandError::usage("neither CRUCIBLE_HOME nor HOME is set")
-                .hint("Set CRUCIBLE_HOME to the directory where Crucible keeps its ledger and runs.")
-        })
+    /// Where the ledger lies.
+    pub(crate) fn ledger_path(&self) -> Result<PathBuf, CommandError> {
+        Ok(self.home()?.join(LEDGER))
     }
 
     /// Where run directories lie.
@@ -120,12 +116,12 @@ impl App {
     pub(crate) fn ledger(&self) -> Result<Ledger, CommandError> {
         let home = self.home()?;
         create_dir_all(&home).map_err(|error| CommandError::usage(error.to_string()).hint(ELSEWHERE))?;
-        Ok(Ledger::open(&home.join("ledger.db"))?)
+        Ok(Ledger::open(&home.join(LEDGER))?)
     }
 
     /// What is to be said where there are runs and no ledger that knows them.
     pub(crate) fn no_ledger(&self) -> Result<CommandError, CommandError> {
-        let path = self.home()?.join("ledger.db");
+        let path = self.ledger_path()?;
         let message =
             format!("the ledger {} is missing, and without it no run can be believed", path.display());
         let hint = "Put it back from a copy, or set CRUCIBLE_HOME to where it lies.";
@@ -159,18 +155,15 @@ impl App {
     }
 }
 
-/// The names of the sandbox's strengths.
-pub(crate) const STRENGTHS: [&str; 3] = ["required", "best-effort", "off"];
+/// Reads the name of a strength of the sandbox.
+pub(crate) fn strengths() -> PossibleValuesParser {
+    PossibleValuesParser::new(Strength::ALL.map(Strength::as_str))
+}
 
 /// Reads the configured strength of the sandbox.
 pub(crate) fn strength(config: &Config) -> Result<Strength, CommandError> {
-    match config.text("sandbox.strength") {
-        Some("required") => Ok(Strength::Required),
-        Some("best-effort") => Ok(Strength::BestEffort),
-        Some("off") => Ok(Strength::Off),
-        other => Err(CommandError::usage(format!("sandbox.strength is {:?}", other.unwrap_or_default()))
-            .hint("It takes required, best-effort or off.")),
-    }
+    let named = config.text("sandbox.strength").unwrap_or_default();
+    named.parse().map_err(|error: StrengthError| CommandError::usage(format!("sandbox.strength: {error}")))
 }
 
 /// The command, for `commands::mod`.

@@ -1,7 +1,7 @@
 //! Every library error becomes a message, hints and an exit code here, once and without a wildcard.
 
 use crucible_host::clock::ClockError;
-use crucible_host::config::{ConfigError, variable_of};
+use crucible_host::config::{ConfigError, flag_of, variable_of};
 use crucible_host::fs::FsError;
 use crucible_host::lock::LockError;
 use crucible_ledger::LedgerError;
@@ -10,7 +10,7 @@ use crucible_model::ExitStatus;
 use crucible_pack::PackError;
 use crucible_repo::RepoError;
 use crucible_run::RunError;
-use crucible_sandbox::SandboxError;
+use crucible_sandbox::{PathProblem, SandboxError, Strength};
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -65,6 +65,7 @@ impl From<LockError> for CommandError {
 
 impl From<LedgerError> for CommandError {
     fn from(error: LedgerError) -> Self {
+        let unwritable = matches!(error, LedgerError::CannotOpen { .. } | LedgerError::ReadOnly { .. });
         let status = match &error {
             LedgerError::Directory(_)
             | LedgerError::CannotOpen { .. }
@@ -83,7 +84,13 @@ impl From<LedgerError> for CommandError {
             | LedgerError::Canonical(_)
             | LedgerError::Sqlite { .. } => ExitStatus::Refused,
         };
-        Self::new(status, error.to_string())
+        let command = Self::new(status, error.to_string());
+        if unwritable {
+            // SQLite keeps its locks beside the file, for readers too.
+            command.hint("To read the record of a disk that cannot be written to, copy its directory and set CRUCIBLE_HOME to the copy.")
+        } else {
+            command
+        }
     }
 }
 
@@ -102,12 +109,17 @@ impl From<SandboxError> for CommandError {
             | SandboxError::Supervision { .. }
             | SandboxError::Survivors { .. } => ExitStatus::Refused,
         };
-        let missing = matches!(error, SandboxError::LayersMissing { .. });
         let command = Self::new(status, error.to_string());
-        if missing {
-            command.hint("Install bubblewrap (Debian: apt-get install bubblewrap), or accept less with --sandbox best-effort.")
-        } else {
-            command
+        match error {
+            SandboxError::LayersMissing { .. } => command.hint(format!(
+                "Install bubblewrap (Debian: apt-get install bubblewrap), or accept less with {} {}.",
+                flag_of("sandbox.strength"),
+                Strength::BestEffort.as_str()
+            )),
+            SandboxError::WorkingDirectory { problem: PathProblem::Hidden, .. } => command.hint(
+                "A home directory is hidden whole: change into your project first, or hand this directory out with `sandbox exec --write .`.",
+            ),
+            _ => command,
         }
     }
 }
@@ -153,6 +165,7 @@ impl From<LlmError> for CommandError {
         let status = match &error {
             LlmError::Misconfiguration(_) | LlmError::Unsupported(_) => ExitStatus::Usage,
             LlmError::Timeout { .. } => ExitStatus::TimedOut,
+            // Seed 002 gives a provider's quota the code of a failed provider; 4 is for our own limits of rate.
             LlmError::Transport(_)
             | LlmError::ProviderAuth(_)
             | LlmError::ProviderQuota(_)
@@ -231,5 +244,18 @@ impl From<RunError> for CommandError {
             | RunError::PinnedClock => ExitStatus::Refused,
         };
         Self::new(status, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_reads_a_record_on_a_read_only_disk_is_told_to_copy_it() {
+        let path = std::path::PathBuf::from("/media/old/ledger.db");
+        let error = CommandError::from(LedgerError::ReadOnly { path });
+        assert_eq!(error.status, ExitStatus::Usage);
+        assert!(error.hints.iter().any(|hint| hint.contains("copy its directory")), "{:?}", error.hints);
     }
 }

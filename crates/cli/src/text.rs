@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use crucible_model::is_hidden;
+
 /// Text for people: newlines and tabs stay, all else that is not seen as itself is escaped.
 pub(crate) fn escaped(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
@@ -38,26 +40,6 @@ fn rewritten(text: &str, stays: impl Fn(char) -> bool, escape: impl Fn(char, &mu
         }
     }
     safe
-}
-
-/// Control characters (C0, DEL, C1), marks and overrides of direction, line separators, and characters without a
-/// width that stand for nothing. Joiners stay: words and signs of many scripts need them.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{ad}'
-                | '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'
-                | '\u{200e}'
-                | '\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 //!
 //! What always holds: every effective value knows its source; a project's own file, which may come with a
 //! cloned repository, can neither weaken the sandbox nor send a key or a prompt to another machine
-//! ([`ConfigError::NotForProjects`]); those settings come from the user's file, the environment or a flag.
+//! ([`ConfigError::NotForProjects`]), nor loosen a limit ([`ConfigError::OnlyLower`]); those settings come from the
+//! user's file, the environment or a flag.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,8 +31,7 @@ const VARIABLES: [(&str, &str); 3] = [
 ];
 
 /// Variables that are read elsewhere and set no key.
-const OTHER_VARIABLES: [&str; 4] =
-    ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK", "CRUCIBLE_SKIP_LLM_TESTS", "CRUCIBLE_REAL_LLM_TESTS"];
+const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go or how strong the walls are.
 const NOT_FOR_PROJECTS: [&str; 5] =
@@ -130,6 +130,20 @@ pub enum ConfigError {
         /// The variable that sets it.
         variable: String,
     },
+    /// A project's file loosens a limit.
+    #[error("{origin}: a project's file may lower `{key}`, not raise it; it is {limit}: set it in your own {} or by {variable}", user_file.display())]
+    OnlyLower {
+        /// The project's file.
+        origin: String,
+        /// The key.
+        key: String,
+        /// The limit that holds without the project's file.
+        limit: String,
+        /// Where the user can set it.
+        user_file: PathBuf,
+        /// The variable that sets it.
+        variable: String,
+    },
 }
 
 /// The effective configuration of one command.
@@ -199,7 +213,7 @@ impl Config {
         }
         config.read_environment(env)?;
         for (key, text) in flags {
-            let origin = format!("--{}", key.rsplit('.').next().unwrap_or(key).replace('_', "-"));
+            let origin = flag_of(key);
             let value = config.typed(key, text, &origin)?;
             config.set(key, value, SettingSource::Flag(origin.clone()), &origin)?;
         }
@@ -279,32 +293,43 @@ impl Config {
         let text = String::from_utf8(bytes)
             .map_err(|_| ConfigError::Syntax { origin: origin.clone(), message: "it is not UTF-8".into() })?;
         for (key, value) in flatten(parse(&origin, &text)?) {
-            if let Some(user_file) = as_project_of
-                && (is_not_for_projects(&key, &value) || self.loosens(&key, &value))
-            {
-                let variable = variable_of(&key);
-                return Err(ConfigError::NotForProjects {
-                    origin,
-                    key,
-                    user_file: user_file.to_owned(),
-                    variable,
-                });
+            if let Some(user_file) = as_project_of {
+                self.check_project_may_set(&origin, &key, &value, user_file)?;
             }
             self.set(&key, value, SettingSource::File(path.to_owned()), &origin)?;
         }
         Ok(())
     }
 
-    /// Whether a value is larger than the limit that holds without it.
-    fn loosens(&self, key: &str, value: &Value) -> bool {
+    fn check_project_may_set(
+        &self,
+        origin: &str,
+        key: &str,
+        value: &Value,
+        user_file: &Path,
+    ) -> Result<(), ConfigError> {
+        let (origin, user_file, variable) = (origin.to_owned(), user_file.to_owned(), variable_of(key));
+        if is_not_for_projects(key, value) {
+            return Err(ConfigError::NotForProjects { origin, key: key.to_owned(), user_file, variable });
+        }
+        match self.loosened(key, value) {
+            Some(limit) => {
+                Err(ConfigError::OnlyLower { origin, key: key.to_owned(), limit, user_file, variable })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The limit that holds so far, where the value would be larger than it.
+    fn loosened(&self, key: &str, value: &Value) -> Option<String> {
         let listed = ONLY_LOWER.iter().any(|pattern| *pattern == key || matches_template(pattern, key));
+        let now = &self.settings.get(key).filter(|_| listed)?.value;
         let limit = |value: &Value| match value.as_integer() {
             Some(0) if key == "llm.budget.tokens" => i64::MAX,
             Some(number) => number,
             None => i64::MIN,
         };
-        let now = self.settings.get(key).map(|setting| limit(&setting.value));
-        listed && now.is_some_and(|now| limit(value) > now)
+        (limit(value) > limit(now)).then(|| now.to_string())
     }
 
     fn read_environment(&mut self, env: &Environment) -> Result<(), ConfigError> {
@@ -403,6 +428,15 @@ pub fn variable_of(key: &str) -> String {
     format!("CRUCIBLE_{}", name.replace(['.', '-'], "_").to_uppercase())
 }
 
+/// The flag that sets a key, in every command that has it.
+#[must_use]
+pub fn flag_of(key: &str) -> String {
+    if key == "sandbox.strength" {
+        return "--sandbox".to_owned();
+    }
+    format!("--{}", key.rsplit('.').next().unwrap_or(key).replace('_', "-"))
+}
+
 fn is_not_for_projects(key: &str, value: &Value) -> bool {
     let listed = NOT_FOR_PROJECTS.iter().any(|pattern| *pattern == key || matches_template(pattern, key));
     let stays_here = key.ends_with(".base_url") && value.as_str().is_some_and(is_loopback_url);
@@ -494,6 +528,8 @@ mod tests {
         [llm.gateway]
         base_url = "http://localhost:8000/v1"
         temperature = 0.3
+        [llm.claude-cli]
+        base_url = ""
         [run]
         max_iterations = 3
         [gates."*"]
@@ -529,6 +565,8 @@ mod tests {
         );
         let flags = [("llm.provider", "flag".to_owned())];
         assert_eq!(at(&load(file, &env, &flags).unwrap()), ("flag".into(), "flag --provider".into()));
+        let weak = load("", &[], &[("sandbox.strength", "off".to_owned())]).unwrap();
+        assert_eq!(weak.source("sandbox.strength").unwrap().to_string(), "flag --sandbox");
     }
 
     #[test]
@@ -561,15 +599,23 @@ mod tests {
         ] {
             assert!(matches!(load(bad, &[], &[]), Err(ConfigError::NotForProjects { .. })), "{bad}");
         }
-        let fine = load("[llm.gateway]\nbase_url = \"http://localhost:9000/v1\"", &[], &[]).unwrap();
-        assert_eq!(fine.text("llm.gateway.base_url"), Some("http://localhost:9000/v1"));
+        let elsewhere = "[llm.claude-cli]\nbase_url = \"https://collector.example\"";
+        assert!(matches!(load(elsewhere, &[], &[]), Err(ConfigError::NotForProjects { .. })));
+        for provider in ["gateway", "claude-cli"] {
+            let here = format!("[llm.{provider}]\nbase_url = \"http://localhost:9000/v1\"");
+            let text =
+                load(&here, &[], &[]).unwrap().text(&format!("llm.{provider}.base_url")).map(str::to_owned);
+            assert_eq!(text.as_deref(), Some("http://localhost:9000/v1"));
+        }
     }
 
     #[test]
     fn a_projects_file_lowers_limits_and_never_raises_them() {
         assert_eq!(load("[run]\nmax_iterations = 2", &[], &[]).unwrap().number("run.max_iterations"), 2);
-        let raised = load("[run]\nmax_iterations = 5000", &[], &[]);
-        assert!(matches!(raised, Err(ConfigError::NotForProjects { .. })));
+        let raised = load("[run]\nmax_iterations = 5000", &[], &[]).unwrap_err();
+        assert!(matches!(raised, ConfigError::OnlyLower { .. }));
+        let text = raised.to_string();
+        assert!(text.contains("may lower `run.max_iterations`, not raise it; it is 3"), "{text}");
         let own = [("CRUCIBLE_RUN_MAX_ITERATIONS", "9")];
         assert_eq!(load("", &own, &[]).unwrap().number("run.max_iterations"), 9);
     }
@@ -579,12 +625,14 @@ mod tests {
         let env = [
             ("CRUCIBLE_RUN_MAX_ITERATIONS", "2"),
             ("CRUCIBLE_RUN_ITERATIONS", "2"),
+            ("CRUCIBLE_SKIP_LLM_TESTS", "1"),
             ("CRUCIBLE_HOME", "/x"),
             ("HOME", "/"),
         ];
         let config = load("", &env, &[]).unwrap();
         let env = Environment::from_pairs(env.iter().copied(), "/");
-        assert_eq!(config.unread_variables(&env), ["CRUCIBLE_RUN_ITERATIONS"]);
+        let unread = ["CRUCIBLE_RUN_ITERATIONS", "CRUCIBLE_SKIP_LLM_TESTS"];
+        assert_eq!(config.unread_variables(&env), unread);
     }
 
     #[test]

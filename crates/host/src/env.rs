@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
 
 /// The environment variables and the working directory a command began with.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +66,24 @@ impl Environment {
         self.get_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
     }
 
+    /// Crucible's own directory, which holds the ledger and the runs: `CRUCIBLE_HOME`, else `crucible` in
+    /// `XDG_DATA_HOME`, else `~/.local/share/crucible`.
+    ///
+    /// # Errors
+    ///
+    /// [`HomeError`] when `CRUCIBLE_HOME` is relative, or nothing names a directory.
+    pub fn crucible_home(&self) -> Result<PathBuf, HomeError> {
+        let set = |name: &str| self.get_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        match set("CRUCIBLE_HOME") {
+            Some(home) if home.is_absolute() => return Ok(home),
+            Some(_) => return Err(HomeError::Relative),
+            None => {}
+        }
+        let data = set("XDG_DATA_HOME").filter(|data| data.is_absolute());
+        let data = data.or_else(|| Some(self.home()?.join(".local/share"))).ok_or(HomeError::NotSet)?;
+        Ok(data.join("crucible"))
+    }
+
     /// Where temporary files go: `TMPDIR` where it is an absolute path, else `/tmp`.
     #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
@@ -75,24 +94,96 @@ impl Environment {
     /// The absolute directories of `PATH`; relative entries would follow the working directory and are left out.
     #[must_use]
     pub fn path_dirs(&self) -> Vec<PathBuf> {
-        let path = self.get_os("PATH").unwrap_or_default();
-        std::env::split_paths(path).filter(|dir| dir.is_absolute()).collect()
+        path_dirs(self.get_os("PATH").unwrap_or_default())
     }
 
-    /// The first executable file of this name on `PATH`; a name with a `/` is looked up as it is.
-    #[must_use]
-    pub fn find_program(&self, name: &str) -> Option<PathBuf> {
-        let is_program = |path: &PathBuf| {
-            path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-        };
-        if name.contains('/') {
-            return Some(self.working_directory.join(name)).filter(is_program);
-        }
-        self.path_dirs().into_iter().map(|dir| dir.join(name)).find(is_program)
+    /// The executable file that a program's name or path means here: see [`find_program`].
+    ///
+    /// # Errors
+    ///
+    /// As [`find_program`].
+    pub fn find_program(&self, program: impl AsRef<Path>) -> Result<PathBuf, ProgramError> {
+        let path = self.get_os("PATH").unwrap_or_default();
+        find_program(program.as_ref(), &self.working_directory, path)
     }
 }
 
+/// Why Crucible's own directory is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HomeError {
+    /// It is named, and not by an absolute path.
+    #[error("CRUCIBLE_HOME is not an absolute path; set it to a path that begins with `/`")]
+    Relative,
+    /// It is not named.
+    #[error(
+        "neither CRUCIBLE_HOME nor HOME is set; set CRUCIBLE_HOME to where the ledger and the runs are kept"
+    )]
+    NotSet,
+}
+
+/// Why a program cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramError {
+    /// No such program.
+    #[error("it was not found; searched {}", list(searched))]
+    NotFound {
+        /// The files that were looked for.
+        searched: Vec<PathBuf>,
+    },
+    /// There is something by that name, and it is a directory.
+    #[error("{} is a directory", file.display())]
+    IsDirectory {
+        /// What was found.
+        file: PathBuf,
+    },
+    /// There is a file by that name, without permission to run it.
+    #[error("{} is not executable", file.display())]
+    NotExecutable {
+        /// What was found.
+        file: PathBuf,
+    },
+}
+
+/// The file that `program` means: a path with a `/` relative to `cwd`, or the first executable file of that name in the
+/// absolute directories of `path`.
+///
+/// # Errors
+///
+/// [`ProgramError`], about the first thing of that name where there is one.
+pub fn find_program(program: &Path, cwd: &Path, path: &OsStr) -> Result<PathBuf, ProgramError> {
+    let candidates: Vec<PathBuf> = if program.as_os_str().as_encoded_bytes().contains(&b'/') {
+        vec![cwd.join(program)]
+    } else {
+        path_dirs(path).into_iter().map(|dir| dir.join(program)).collect()
+    };
+    let mut first_problem = None;
+    for candidate in &candidates {
+        let Ok(meta) = candidate.metadata() else { continue };
+        let file = candidate.clone();
+        if meta.is_dir() {
+            first_problem.get_or_insert(ProgramError::IsDirectory { file });
+        } else if access(candidate, Access::EXEC_OK).is_err() {
+            first_problem.get_or_insert(ProgramError::NotExecutable { file });
+        } else {
+            return Ok(file);
+        }
+    }
+    Err(first_problem.unwrap_or(ProgramError::NotFound { searched: candidates }))
+}
+
+fn path_dirs(path: &OsStr) -> Vec<PathBuf> {
+    std::env::split_paths(path).filter(|dir| dir.is_absolute()).collect()
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        return "nothing: PATH holds no absolute directory".to_owned();
+    }
+    paths.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test lays out a link by hand")]
 mod tests {
     use super::*;
 
@@ -103,5 +194,46 @@ mod tests {
             assert_eq!(env.temporary_directory(), Path::new(used));
         }
         assert_eq!(Environment::default().temporary_directory(), Path::new("/tmp"));
+    }
+
+    #[test]
+    fn the_home_of_the_program_is_where_it_is_named_and_absolute() {
+        let home =
+            |pairs: &[(&str, &str)]| Environment::from_pairs(pairs.iter().copied(), "/").crucible_home();
+        let own = ("HOME", "/home/me");
+        assert_eq!(home(&[own, ("CRUCIBLE_HOME", "/x"), ("XDG_DATA_HOME", "/d")]), Ok("/x".into()));
+        assert_eq!(home(&[own, ("CRUCIBLE_HOME", ""), ("XDG_DATA_HOME", "/d")]), Ok("/d/crucible".into()));
+        assert_eq!(home(&[own, ("XDG_DATA_HOME", "d")]), Ok("/home/me/.local/share/crucible".into()));
+        assert_eq!(home(&[own, ("CRUCIBLE_HOME", "x")]), Err(HomeError::Relative));
+        assert_eq!(home(&[]), Err(HomeError::NotSet));
+    }
+
+    #[test]
+    fn a_bare_name_is_found_on_the_given_path_only() {
+        let found = find_program(Path::new("sh"), Path::new("/"), "/nowhere:/bin:/usr/bin".as_ref()).unwrap();
+        assert!(found.ends_with("sh"));
+        let lost = find_program(Path::new("sh"), Path::new("/"), OsStr::new("")).unwrap_err();
+        assert_eq!(lost, ProgramError::NotFound { searched: Vec::new() });
+        assert!(lost.to_string().contains("PATH holds no absolute directory"), "{lost}");
+    }
+
+    #[test]
+    fn a_relative_entry_of_path_is_never_searched() {
+        let home = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/bin/sh", home.path().join("tool")).unwrap();
+        for path in [".", "", "bin:."] {
+            let result = find_program(Path::new("tool"), home.path(), path.as_ref());
+            assert!(matches!(result, Err(ProgramError::NotFound { .. })), "{path:?}");
+        }
+        assert!(find_program(Path::new("./tool"), home.path(), OsStr::new("")).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_program_is_named() {
+        let tried = |name: &str| Environment::from_pairs([("PATH", "/bin")], "/").find_program(name);
+        assert!(matches!(tried("/etc"), Err(ProgramError::IsDirectory { .. })));
+        assert!(matches!(tried("/etc/passwd"), Err(ProgramError::NotExecutable { .. })));
+        let error = tried("/no/such").unwrap_err();
+        assert!(error.to_string().contains("/no/such"), "{error}");
     }
 }

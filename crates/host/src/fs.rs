@@ -16,7 +16,7 @@ use crucible_model::ByteLimit;
 #[derive(Debug, thiserror::Error)]
 pub enum FsError {
     /// The operating system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}; see that the path is right and that you may use it", path.display())]
     Io {
         /// What was tried: `read`, `write`, …
         action: &'static str,
@@ -26,7 +26,7 @@ pub enum FsError {
         source: io::Error,
     },
     /// The file is larger than what the caller can take.
-    #[error("{} is larger than {limit} bytes", path.display())]
+    #[error("{} is larger than {limit} bytes; make it smaller, or leave it out", path.display())]
     TooLarge {
         /// Which file.
         path: PathBuf,

@@ -17,13 +17,12 @@ use std::time::Duration;
 
 use crucible_model::{ByteLimit, Secret};
 use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Client, ClientBuilder, Proxy, Url, redirect};
+use reqwest::{Client, ClientBuilder, Url, redirect};
 
 /// The connections of this process. Cheap to make, shared by reference.
 pub struct HttpClient {
     plain: Client,
     tls: OnceLock<Client>,
-    proxy: Option<Proxy>,
 }
 
 /// A `POST` with a JSON body.
@@ -112,18 +111,12 @@ impl HttpClient {
     ///
     /// [`HttpError::Setup`] when the system does not let it be made.
     pub fn new() -> Result<Self, HttpError> {
-        Self::build(None)
-    }
-
-    /// A client that connects through this proxy.
-    ///
-    /// # Errors
-    ///
-    /// [`HttpError::BadUrl`] when the proxy's address cannot be used.
-    pub fn through_proxy(proxy: &Secret) -> Result<Self, HttpError> {
-        let proxy = Proxy::all(proxy.expose())
-            .map_err(|_| HttpError::BadUrl { why: "the proxy's address is not one" })?;
-        Self::build(Some(proxy))
+        // A second call, or another part of the program that was first, changes nothing: ring stays.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            let _already_there = rustls::crypto::ring::default_provider().install_default();
+        }
+        let plain = builder().tls_certs_only([]).build().map_err(|error| setup(&error))?;
+        Ok(Self { plain, tls: OnceLock::new() })
     }
 
     /// Sends one request and reads the whole answer, whatever its status.
@@ -180,19 +173,9 @@ impl HttpClient {
         Ok(HttpResponse { status, headers, body })
     }
 
-    fn build(proxy: Option<Proxy>) -> Result<Self, HttpError> {
-        // A second call, or another part of the program that was first, changes nothing: ring stays.
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            let _already_there = rustls::crypto::ring::default_provider().install_default();
-        }
-        let plain = builder(proxy.as_ref()).tls_certs_only([]);
-        Ok(Self { plain: plain.build().map_err(|error| setup(&error))?, tls: OnceLock::new(), proxy })
-    }
-
     fn tls(&self) -> Result<&Client, HttpError> {
         if self.tls.get().is_none() {
-            let client =
-                builder(self.proxy.as_ref()).https_only(true).build().map_err(|error| setup(&error))?;
+            let client = builder().https_only(true).build().map_err(|error| setup(&error))?;
             // Whoever comes second uses the first one's connections.
             let _already_there = self.tls.set(client);
         }
@@ -249,13 +232,8 @@ fn parse_url(text: &str) -> Result<Url, HttpError> {
     Ok(url)
 }
 
-fn builder(proxy: Option<&Proxy>) -> ClientBuilder {
-    // `no_proxy` also forgets the proxies of the environment, so an explicit one comes after it.
-    let builder = Client::builder().no_proxy().redirect(redirect::Policy::none()).referer(false);
-    match proxy {
-        Some(proxy) => builder.proxy(proxy.clone()),
-        None => builder,
-    }
+fn builder() -> ClientBuilder {
+    Client::builder().no_proxy().redirect(redirect::Policy::none()).referer(false)
 }
 
 fn setup(error: &reqwest::Error) -> HttpError {

@@ -13,5 +13,6 @@ pub mod env;
 pub mod fs;
 pub mod http;
 pub mod lock;
+pub mod process;
 pub mod random;
 pub mod walk;

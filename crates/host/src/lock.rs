@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::fs::FsError;
+use crate::process::ProcessStat;
 
 /// How long a lock is waited for whose recorded holder is dead.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -81,8 +82,7 @@ impl Lock {
     }
 }
 
-/// The line that tells when the holder began; with its number it names one process, also after the number is used
-/// again.
+/// The line that tells when the holder began.
 const STARTED: &str = "started at tick ";
 
 /// What stands in a lock's file.
@@ -117,13 +117,10 @@ impl Holder {
     }
 }
 
-/// When a living process began, in the kernel's ticks since the machine's start; nothing for one that has ended.
+/// When a living process began; nothing for one that has ended.
 fn start_of(process: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field is the program's name in brackets and may hold anything, brackets included.
-    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+    let stat = ProcessStat::of(i32::try_from(process).ok()?)?;
+    (!stat.has_ended()).then_some(stat.started)
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The ledger: what happened, in a record that cannot be quietly rewritten.
 //!
 //! One SQLite database holds the chain of events, the artifacts they speak of by digest, the list of runs
-//! and the model calls that budgets count. Each event carries the hash of the one before it; hashes are
+//! and a table of model calls with an allowance for each run ([`Ledger::reserve_call`]). Nobody fills that table yet: the budget of
+//! a run is counted from its events and its recording. Each event carries the hash of the one before it; hashes are
 //! taken over canonical JSON, so the same event has the same hash everywhere. [`Ledger::verify`] reads it
 //! all again and names the first bad event.
 //!

@@ -35,7 +35,7 @@ pub enum CassetteError {
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
     /// The bytes are something else.
-    #[error("this is no recording of model calls: its first line does not name {CASSETTE_SCHEMA}")]
+    #[error("this is no recording of model calls: its first line does not name {CASSETTE_SCHEMA}; name a run's cassette.jsonl")]
     NotACassette,
     /// It was written by a later version.
     #[error("this recording has the format {found:?}, this version reads {CASSETTE_SCHEMA}; update Crucible")]
@@ -44,7 +44,7 @@ pub enum CassetteError {
         found: String,
     },
     /// A line is not a recorded call.
-    #[error("line {line} of the recording is damaged: {why}")]
+    #[error("line {line} of the recording is damaged: {why}; take a copy that is whole, or record anew")]
     BadLine {
         /// Which line, counted from 1.
         line: u64,

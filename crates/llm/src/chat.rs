@@ -19,7 +19,8 @@ const MAX_MODEL_NAME: usize = 200;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChatDefaults {
     pub(crate) max_tokens: u64,
-    pub(crate) temperature: f64,
+    /// Where there is none, the server's own holds.
+    pub(crate) temperature: Option<f64>,
 }
 
 /// The body of a request, and the names of the hints that have no place in it.
@@ -31,9 +32,9 @@ pub(crate) fn request(inv: &LlmInvocation, defaults: ChatDefaults) -> (Value, Ve
         ("model".to_owned(), json!(inv.model)),
         ("messages".to_owned(), Value::Array(messages)),
         ("max_tokens".to_owned(), json!(defaults.max_tokens)),
-        ("temperature".to_owned(), json!(defaults.temperature)),
         ("stream".to_owned(), json!(false)),
     ]);
+    body.extend(defaults.temperature.map(|temperature| ("temperature".to_owned(), json!(temperature))));
     let mut ignored = Vec::new();
     for (name, value) in &inv.metadata {
         if HINTS.contains(&name.as_str()) {

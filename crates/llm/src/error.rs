@@ -175,6 +175,19 @@ impl LlmError {
         }
     }
 
+    /// What happened at the provider, where that is what the error holds.
+    pub(crate) fn fault_mut(&mut self) -> Option<&mut Fault> {
+        match self {
+            Self::Transport(fault)
+            | Self::ProviderAuth(fault)
+            | Self::ProviderQuota(fault)
+            | Self::ProviderOutage(fault)
+            | Self::Misconfiguration(fault)
+            | Self::Unsupported(fault) => Some(fault),
+            Self::Timeout { .. } | Self::BudgetExceeded { .. } => None,
+        }
+    }
+
     /// What is wrong with the answer, where the provider did its work and the model's answer cannot be taken. Who asked may
     /// refuse such an answer like any other bad one.
     #[must_use]

@@ -2,7 +2,7 @@
 //!
 //! A provider is a [`ProviderKind`] in the [`registry`]; it makes a [`Backend`], which speaks through
 //! [`LlmBackend::invoke`] (seed 002, *Core Types*). Nobody calls a backend bare: a [`ModelClient`] wraps it,
-//! from the outside in, into [`SecretScanned`] → [`Recorded`] → [`Retried`] → [`Budgeted`]. So a secret stops a
+//! from the outside in, into `SecretScanned` → `Recorded` → [`Retried`] → [`Budgeted`]. So a secret stops a
 //! call before anything else sees it, the record holds a call together with its attempts, and every attempt
 //! takes a slot of the budget before it is sent.
 //!
@@ -35,10 +35,9 @@ pub use cassette::{
 pub use client::{ClientOptions, ModelClient};
 pub use error::{AnswerFault, CallError, Fault, LlmError, Resource, SecretInRequest, SecretPlace};
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
-pub use record::{CassetteWriter, Recorded, Recording, Reuse};
+pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{
     CassetteSource, Context, Login, ProviderKind, ProviderSettings, construct, provider, registry,
 };
-pub use retry::{Attempted, RateLimits, Retried, RetryPolicy};
-pub use scan::SecretScanned;
-pub use strategy::{EXTERNAL_TOOL_REFUSED, ExecutionStrategy, StrategyError};
+pub use retry::{Attempted, Retried, RetryPolicy};
+pub use strategy::{ExecutionStrategy, StrategyError};

@@ -1,6 +1,6 @@
 //! Recording calls while they are made.
 //!
-//! [`Recorded`] takes secrets out of an answer, writes the call to its cassette durably, and only then hands
+//! `Recorded` takes secrets out of an answer, writes the call to its cassette durably, and only then hands
 //! the answer on. So what a caller works with is what a replay will return, byte for byte, and a secret that a
 //! model made up or quoted reaches no file.
 //!
@@ -27,7 +27,7 @@ use crate::invocation::{LlmInvocation, LlmResult};
 use crate::retry::{Attempted, Retried};
 
 /// The largest recording that is read.
-pub(crate) const MAX_CASSETTE: ByteLimit = ByteLimit(512 * 1024 * 1024);
+pub const MAX_CASSETTE: ByteLimit = ByteLimit(512 * 1024 * 1024);
 
 /// Whether calls are written down.
 #[derive(Clone)]
@@ -175,7 +175,7 @@ fn reusable(
 }
 
 /// Writes each call down before its answer is used.
-pub struct Recorded<B> {
+pub(crate) struct Recorded<B> {
     inner: B,
     scanner: &'static Scanner,
     recording: Recording,
@@ -183,7 +183,7 @@ pub struct Recorded<B> {
 
 impl<B> Recorded<B> {
     /// Records the calls of `inner`; secrets that `scanner` finds in answers are taken out, recorded or not.
-    pub fn new(inner: B, scanner: &'static Scanner, recording: Recording) -> Self {
+    pub(crate) fn new(inner: B, scanner: &'static Scanner, recording: Recording) -> Self {
         Self { inner, scanner, recording }
     }
 }
@@ -204,7 +204,7 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
     /// # Errors
     ///
     /// [`CallError::Llm`] when the backend has no answer, [`CallError::Record`] when the call cannot be written down.
-    pub async fn call(&self, inv: LlmInvocation) -> Result<LlmResult, CallError> {
+    pub(crate) async fn call(&self, inv: LlmInvocation) -> Result<LlmResult, CallError> {
         let Recording::To(writer) = &self.recording else {
             let Attempted { outcome, .. } = self.inner.attempt(inv).await;
             return Ok(self.cleaned(outcome).0?);
@@ -258,19 +258,11 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
     }
 
     fn cleaned_error(&self, mut error: LlmError, redactions: &mut u64) -> LlmError {
-        match &mut error {
-            LlmError::Transport(fault)
-            | LlmError::ProviderAuth(fault)
-            | LlmError::ProviderQuota(fault)
-            | LlmError::ProviderOutage(fault)
-            | LlmError::Misconfiguration(fault)
-            | LlmError::Unsupported(fault) => {
-                self.clean(&mut fault.what, redactions);
-                if let Some(stderr) = &mut fault.stderr {
-                    self.clean(stderr, redactions);
-                }
+        if let Some(fault) = error.fault_mut() {
+            self.clean(&mut fault.what, redactions);
+            if let Some(stderr) = &mut fault.stderr {
+                self.clean(stderr, redactions);
             }
-            LlmError::Timeout { .. } | LlmError::BudgetExceeded { .. } => {}
         }
         error
     }

@@ -52,22 +52,23 @@ pub fn registry() -> &'static [&'static dyn ProviderKind] {
     &[&ClaudeCli, &Gateway, &Replay]
 }
 
-/// What a configuration says about one provider (`[llm.<provider>]`); what is absent has a default.
+/// What a configuration says about one provider (`[llm.<provider>]`). There are no defaults behind it: whoever makes a
+/// provider ready says what it needs, and what is missing is refused by name.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ProviderSettings {
-    /// Where an HTTP provider is. `CRUCIBLE_<PROVIDER>_BASE_URL` comes before it.
+    /// Where the provider is: `gateway` needs it, a client program uses its own where it is absent.
     pub base_url: Option<String>,
-    /// The name of the variable that holds the key.
+    /// The name of the variable that holds the key. Not used with the user's own login.
     pub api_key_env: Option<String>,
     /// The model.
     pub model: Option<String>,
     /// The most tokens an answer may take.
     pub max_tokens: Option<u64>,
-    /// How freely the model chooses its words.
+    /// How freely the model chooses its words; absent: as the server does.
     pub temperature: Option<f64>,
     /// The client program, by path or by name.
-    pub program: Option<PathBuf>,
+    pub binary: Option<PathBuf>,
     /// Whose login a client program uses.
     pub login: Login,
     /// What `replay` plays.
@@ -177,6 +178,18 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
 /// As [`provider`] and [`ProviderKind::construct`].
 pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
     provider(name)?.construct(settings, context)
+}
+
+/// A setting without which a provider cannot be made ready.
+pub(crate) fn required<T>(provider: &str, key: &str, value: Option<T>) -> Result<T, LlmError> {
+    value.ok_or_else(|| {
+        LlmError::Misconfiguration(Fault::new(
+            provider,
+            "",
+            format!("its {key} is not set, or empty"),
+            format!("set [llm.{provider}] {key}"),
+        ))
+    })
 }
 
 /// The key in the variable that the settings name.

@@ -15,15 +15,6 @@ use crate::cassette::Attempt;
 use crate::error::LlmError;
 use crate::invocation::{LlmInvocation, LlmResult};
 
-/// What to do when the provider says that it is asked too often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RateLimits {
-    /// Report it.
-    GiveUp,
-    /// Wait as long as it asks for and try again, where that is within the retries and the call's time.
-    WaitAsTold,
-}
-
 /// How often to try again, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -31,18 +22,14 @@ pub struct RetryPolicy {
     pub max_retries: u32,
     /// The pause before the first retry; each later one is twice as long.
     pub first_pause: Duration,
-    /// What to do about 429.
-    pub rate_limits: RateLimits,
 }
 
 impl RetryPolicy {
     /// For phases and roles: twice, after 1 s and 2 s; 429 is reported.
-    pub const PHASES: Self =
-        Self { max_retries: 2, first_pause: Duration::from_secs(1), rate_limits: RateLimits::GiveUp };
+    pub const PHASES: Self = Self { max_retries: 2, first_pause: Duration::from_secs(1) };
 
     /// One attempt.
-    pub const NEVER: Self =
-        Self { max_retries: 0, first_pause: Duration::ZERO, rate_limits: RateLimits::GiveUp };
+    pub const NEVER: Self = Self { max_retries: 0, first_pause: Duration::ZERO };
 
     fn pauses(&self) -> impl Iterator<Item = Duration> {
         let retries = usize::try_from(self.max_retries).unwrap_or(usize::MAX);
@@ -90,7 +77,7 @@ impl<B: LlmBackend> Retried<B> {
                 }
                 Err(error) => error,
             };
-            let pause = pauses.next().and_then(|pause| self.pause_after(&error, pause));
+            let pause = pauses.next().filter(|_| error.is_transient());
             let left = allowed.saturating_sub(begun.elapsed());
             match pause {
                 Some(pause) if pause < left => tokio::time::sleep(pause).await,
@@ -98,17 +85,6 @@ impl<B: LlmBackend> Retried<B> {
                     return Attempted { outcome: Err(with_whole_time(error, allowed)), attempts };
                 }
             }
-        }
-    }
-
-    /// The pause before another attempt, where one can help.
-    fn pause_after(&self, error: &LlmError, pause: Duration) -> Option<Duration> {
-        match (error, self.policy.rate_limits) {
-            (LlmError::ProviderQuota(fault), RateLimits::WaitAsTold) => {
-                Some(fault.retry_after_seconds.map_or(pause, Duration::from_secs).max(pause))
-            }
-            _ if error.is_transient() => Some(pause),
-            _ => None,
         }
     }
 }

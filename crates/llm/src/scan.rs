@@ -10,14 +10,14 @@ use crate::record::Recorded;
 use crate::retry::Retried;
 
 /// Looks for secrets in each request before anything else happens with it.
-pub struct SecretScanned<B> {
+pub(crate) struct SecretScanned<B> {
     inner: B,
     scanner: &'static Scanner,
 }
 
 impl<B> SecretScanned<B> {
     /// Scans the requests to `inner`.
-    pub fn new(inner: B, scanner: &'static Scanner) -> Self {
+    pub(crate) fn new(inner: B, scanner: &'static Scanner) -> Self {
         Self { inner, scanner }
     }
 
@@ -63,7 +63,7 @@ impl<B: LlmBackend> SecretScanned<Recorded<Retried<B>>> {
     /// # Errors
     ///
     /// [`CallError::Secret`] when it holds one; otherwise whatever the layers within say.
-    pub async fn call(&self, inv: LlmInvocation) -> Result<LlmResult, CallError> {
+    pub(crate) async fn call(&self, inv: LlmInvocation) -> Result<LlmResult, CallError> {
         self.scan(&inv)?;
         self.inner.call(inv).await
     }

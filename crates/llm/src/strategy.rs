@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// What a configuration that asks for [`ExecutionStrategy::ExternalTool`] is told.
-pub const EXTERNAL_TOOL_REFUSED: &str = "ExecutionStrategy::ExternalTool not yet supported in this version";
+const EXTERNAL_TOOL_REFUSED: &str = "ExecutionStrategy::ExternalTool not yet supported in this version";
 
 /// Who may act on what a model says. Chosen once for a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

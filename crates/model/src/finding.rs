@@ -76,6 +76,13 @@ impl Finding {
     }
 }
 
+/// The finding on one line: `code subject: hint`. Nothing in it is escaped.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.code, self.subject, self.hint)
+    }
+}
+
 /// What a judge decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -156,4 +163,15 @@ pub struct VerdictReport {
     pub verdict: Outcome,
     /// Why.
     pub findings: Vec<Finding>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_one_line_of_code_subject_and_hint() {
+        let finding = Finding::warning(Code::new("patch-path-denied"), "src/a.rs", "Leave it alone.");
+        assert_eq!(finding.to_string(), "patch-path-denied src/a.rs: Leave it alone.");
+    }
 }

@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// How many bytes, from the first byte of a keyword on, decide whether a secret stands there. Who cuts a text and asks
+/// for secrets has to read so far beyond the cut.
+pub const SECRET_REACH: usize = 1024;
+
 /// A number of bytes that must not be exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

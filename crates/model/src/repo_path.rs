@@ -45,7 +45,7 @@ pub enum RepoPathError {
     #[error("the path is not UTF-8")]
     NotUtf8,
     /// It is longer than any file system allows.
-    #[error("the path is longer than 4096 bytes")]
+    #[error("the path is longer than {MAX_BYTES} bytes")]
     TooLong,
 }
 

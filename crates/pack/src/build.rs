@@ -7,9 +7,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crucible_model::RepoPath;
+use crucible_model::{Denial, RepoPath, SECRET_REACH, denied_place};
 
-use crate::denied::denied_directory;
 use crate::error::PackError;
 use crate::mandatory::Mandatory;
 use crate::pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
@@ -22,8 +21,9 @@ mod summary;
 
 use summary::Tally;
 
-/// Read beyond a cut, so that a secret which the cut divides is still found.
-const LOOK_AHEAD: u64 = 256;
+/// Read beyond a cut, so that a secret which the cut divides is judged as in the whole file: it may begin a little
+/// before the keyword that gives it away, and that decides within its reach.
+const LOOK_AHEAD: u64 = 2 * SECRET_REACH as u64;
 
 /// The first read of a file whose lines are wanted, in bytes; doubled until they are found.
 const FIRST_READ: u64 = 64 * 1024;
@@ -253,7 +253,7 @@ impl<'a> Packing<'a> {
     }
 
     fn judge_name(&self, path: &RepoPath) -> Result<(), Refusal> {
-        if let Some(directory) = denied_directory(path) {
+        if let Some(directory) = denied_place(path, Denial::Shown) {
             return Err(Refusal::denied(format!("lies below {directory}/")));
         }
         match self.source.is_secret(path, &[]) {
@@ -289,9 +289,10 @@ impl<'a> Packing<'a> {
         let room = self.room()?;
         let mut reach = FIRST_READ;
         let (bytes, shown) = loop {
-            let bytes = self.source.read(path, reach)?;
-            let input = if (bytes.len() as u64) < reach { Input::Whole } else { Input::Prefix };
-            match snippet::pick(&bytes, input, &ranges, room) {
+            let bytes = self.source.read(path, reach.saturating_add(LOOK_AHEAD))?;
+            let known = bytes.len().min(usize::try_from(reach).unwrap_or(usize::MAX));
+            let input = if known == bytes.len() { Input::Whole } else { Input::Prefix };
+            match snippet::pick(&bytes[..known], input, &ranges, room) {
                 Picked::Lines { bytes: lines, ranges } => {
                     self.refuse_secrets(path, &bytes)?;
                     break (lines, ranges);

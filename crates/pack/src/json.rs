@@ -9,6 +9,26 @@ use serde::de::DeserializeOwned;
 /// The largest document that is parsed, in bytes: 8 MiB, far above any honest request or pack budget.
 pub const MAX_DOCUMENT_BYTES: u64 = 8 * 1024 * 1024;
 
+/// Makes the type of a schema id that has one version: in JSON the id, in Rust `V1`.
+macro_rules! schema_id {
+    ($(#[$doc:meta])* $name:ident, $id:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            /// The only version there is.
+            #[default]
+            #[serde(rename = $id)]
+            V1,
+        }
+
+        impl $name {
+            /// The id as it stands in a document.
+            pub const ID: &'static str = $id;
+        }
+    };
+}
+pub(crate) use schema_id;
+
 /// Why a document was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {

@@ -11,9 +11,7 @@
 //! can use.
 
 mod build;
-mod denied;
 mod error;
-mod findings;
 mod json;
 mod mandatory;
 mod pack;
@@ -24,12 +22,10 @@ mod source;
 mod text;
 
 pub use build::build;
-pub use denied::{DENIED_DIRECTORIES, denied_directory};
 pub use error::PackError;
-pub use findings::findings;
 pub use json::{DocumentError, MAX_DOCUMENT_BYTES};
 pub use mandatory::{CONTRACT_OPTIONAL, CONTRACT_REQUIRED, Mandatory, MandatoryError};
 pub use pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
-pub use rank::{Candidate, Choice, FileClass, Goal, LeftOut, RankLimits, Ranking, rank};
+pub use rank::{Candidate, Choice, FileClass, Goal, GoalCut, LeftOut, RankLimits, Ranking, rank};
 pub use request::{Budget, FileRequest, LineRange, MAX_NEEDS, Mode, Need, RequestVersion};
 pub use source::{Entry, Source, SourceError};

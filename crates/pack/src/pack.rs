@@ -3,7 +3,7 @@
 use crucible_model::{CanonicalError, to_canonical_json};
 use serde::{Deserialize, Serialize};
 
-use crate::json::{self, DocumentError};
+use crate::json::{self, DocumentError, schema_id};
 
 /// The largest pack that is read back, in bytes. Packs are written by us within a budget, but a person may
 /// hand one in.
@@ -27,14 +27,11 @@ pub struct ContextPack {
     pub omitted: Vec<Omitted>,
 }
 
-/// The schema id of a context pack.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PackVersion {
-    /// The only version there is.
-    #[default]
-    #[serde(rename = "ctcp-context-pack-v1")]
-    V1,
-}
+schema_id!(
+    /// The schema id of a context pack.
+    PackVersion,
+    "ctcp-context-pack-v1"
+);
 
 /// One file of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +98,7 @@ impl ContextPack {
     ///
     /// Fails when the document does not match the schema; the error names the field.
     pub fn parse(bytes: &[u8]) -> Result<Self, DocumentError> {
-        json::parse_up_to(bytes, "ctcp-context-pack-v1", MAX_PACK_BYTES)
+        json::parse_up_to(bytes, PackVersion::ID, MAX_PACK_BYTES)
     }
 
     /// The pack as canonical JSON: the bytes of `artifacts/context_pack.json`.

@@ -15,12 +15,11 @@ mod words;
 
 use std::collections::HashMap;
 
-use crucible_model::{ByteLimit, FileLimit, RepoPath};
+use crucible_model::{ByteLimit, Denial, FileLimit, PathRole, PathRoles, RepoPath, denied_place};
 
 pub use class::FileClass;
 pub use goal::{Candidate, Goal};
 
-use crate::denied::denied_directory;
 use crate::request::{Mode, Need};
 
 /// How many files, and how many bytes of them, may be chosen.
@@ -39,6 +38,17 @@ pub struct Ranking {
     pub chosen: Vec<Choice>,
     /// The others, in the same order.
     pub left_out: Vec<LeftOut>,
+    /// What of the goal was not looked for.
+    pub goal_cut: GoalCut,
+}
+
+/// What of a goal is not looked for, because the goal is longer than any that a person writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GoalCut {
+    /// The bytes behind the part that is read.
+    pub bytes: u64,
+    /// The words, names and paths in the part that is read, behind as many as are looked for.
+    pub names: u64,
 }
 
 /// A chosen file.
@@ -86,9 +96,9 @@ pub fn rank(goal: &Goal, candidates: Vec<Candidate>, limits: &RankLimits) -> Ran
     let nothing_shared = scored.iter().all(|file| file.relevance == 0);
     let mut room_files = limits.max_files.0;
     let mut room_bytes = limits.max_total_bytes.0;
-    let mut ranking = Ranking { chosen: Vec::new(), left_out: Vec::new() };
+    let mut ranking = Ranking { chosen: Vec::new(), left_out: Vec::new(), goal_cut: goal.cut() };
     for file in scored {
-        let refusal = if denied_directory(&file.candidate.path).is_some() {
+        let refusal = if denied_place(&file.candidate.path, Denial::Shown).is_some() {
             Some("lies in a directory that is never shown")
         } else if file.candidate.class == FileClass::Generated && file.relevance == 0 {
             Some("is generated, locked or binary")
@@ -126,14 +136,17 @@ fn key(file: &Scored) -> (bool, std::cmp::Reverse<u64>, FileClass, &RepoPath) {
     (candidate.class == FileClass::Generated, std::cmp::Reverse(file.score), candidate.class, &candidate.path)
 }
 
+/// The settings of a tool say little about the project; only what names its parts is shown unasked.
 fn is_root_manifest(candidate: &Candidate) -> bool {
-    candidate.class == FileClass::Manifest && !candidate.path.as_str().contains('/')
+    candidate.class == FileClass::Manifest
+        && !candidate.path.as_str().contains('/')
+        && PathRoles::of(&candidate.path).has(PathRole::Project)
 }
 
 fn everything_fits(candidates: &[Candidate], limits: &RankLimits) -> bool {
-    let written = candidates
-        .iter()
-        .filter(|file| file.class != FileClass::Generated && denied_directory(&file.path).is_none());
+    let written = candidates.iter().filter(|file| {
+        file.class != FileClass::Generated && denied_place(&file.path, Denial::Shown).is_none()
+    });
     let (files, bytes) =
         written.fold((0u64, 0u64), |(files, bytes), file| (files + 1, bytes.saturating_add(file.size)));
     files <= limits.max_files.0 && bytes <= limits.max_total_bytes.0
@@ -275,6 +288,31 @@ mod tests {
         let ranking = ranked("parser", &files, &limits);
         assert!(!paths(&ranking).contains(&"src/unrelated.rs"));
         assert!(paths(&ranking).contains(&"Cargo.toml"));
+    }
+
+    #[test]
+    fn what_is_not_looked_for_in_a_long_goal_is_told() {
+        let names: Vec<String> = (0..70)
+            .map(|n| format!("word{}", char::from(b'a' + n / 26)) + &"x".repeat(usize::from(n % 26)))
+            .collect();
+        let short = ranked(&names[..64].join(" "), &PROJECT, &ROOMY);
+        assert_eq!(short.goal_cut, GoalCut::default());
+        let twice = format!("{} {}", names.join(" "), names.join(" "));
+        assert_eq!(ranked(&twice, &PROJECT, &ROOMY).goal_cut, GoalCut { bytes: 0, names: 6 });
+        let paths: Vec<String> = (0..70).map(|n| format!("{n}.c")).collect();
+        assert_eq!(ranked(&paths.join(" "), &PROJECT, &ROOMY).goal_cut.names, 6);
+        let long = " ".repeat(16 * 1024) + "parser";
+        assert_eq!(ranked(&long, &PROJECT, &ROOMY).goal_cut, GoalCut { bytes: 6, names: 0 });
+    }
+
+    #[test]
+    fn only_what_names_the_projects_parts_is_shown_unasked() {
+        let mut files = PROJECT.to_vec();
+        files.push((".npmrc", "a=b\n"));
+        files.push(("big.rs", "mod nothing_of_this;\n"));
+        let limits = RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000) };
+        let ranking = ranked("parser", &files, &limits);
+        assert!(paths(&ranking).contains(&"Cargo.toml") && !paths(&ranking).contains(&".npmrc"));
     }
 
     #[test]

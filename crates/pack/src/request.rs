@@ -6,7 +6,7 @@
 use crucible_model::{ByteLimit, FileLimit};
 use serde::{Deserialize, Serialize};
 
-use crate::json::{self, DocumentError};
+use crate::json::{self, DocumentError, schema_id};
 
 /// The most needs that one request may hold.
 pub const MAX_NEEDS: u64 = 10_000;
@@ -27,14 +27,11 @@ pub struct FileRequest {
     pub reason: String,
 }
 
-/// The schema id of a file request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RequestVersion {
-    /// The only version there is.
-    #[default]
-    #[serde(rename = "ctcp-file-request-v1")]
-    V1,
-}
+schema_id!(
+    /// The schema id of a file request.
+    RequestVersion,
+    "ctcp-file-request-v1"
+);
 
 /// One wanted file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,7 +97,7 @@ impl FileRequest {
     /// schema, lacks a field, has an unknown or doubled one, a value of the wrong kind, or more than
     /// [`MAX_NEEDS`] needs. The error names the field.
     pub fn parse(bytes: &[u8]) -> Result<Self, DocumentError> {
-        let request: Self = json::parse(bytes, "ctcp-file-request-v1")?;
+        let request: Self = json::parse(bytes, RequestVersion::ID)?;
         let count = request.needs.len() as u64;
         if count > MAX_NEEDS {
             return Err(DocumentError::TooMany { field: "needs", count, limit: MAX_NEEDS });

@@ -9,13 +9,10 @@ use std::collections::BTreeMap;
 use crucible_model::{Code, Finding, RepoPath, Verdict};
 
 use crate::class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
-use crate::patch::{Change, Content, FileMode, FilePatch, Patch};
+use crate::patch::{Change, Content, FileMode, FilePatch, Files, Patch};
 use crate::policy::Policy;
 use crate::source::{Definition, Language, definitions, test_code};
 use crate::tricks::brought_in;
-
-/// The contents of files by their paths.
-type Files = BTreeMap<RepoPath, Vec<u8>>;
 
 /// Says by the name alone whether a path is of some class.
 type Class = fn(&RepoPath) -> bool;
@@ -190,8 +187,7 @@ impl Judge<'_> {
             return;
         }
         let path = &file.path;
-        let old_path =
-            if file.change == Change::Create { None } else { Some(file.change.from().unwrap_or(path)) };
+        let old_path = file.old_path();
         let old = old_path.map_or(Some(&[][..]), |path| self.before.get(path).map(Vec::as_slice));
         let Some(old) = old else {
             let hint = "the content before the change is not known; judge the patch on its own base";
@@ -234,11 +230,8 @@ impl Judge<'_> {
     fn definitions(&mut self, patch: &Patch) {
         let mut balance: BTreeMap<Definition, (i64, Option<&RepoPath>)> = BTreeMap::new();
         for file in patch.files.iter().filter(|file| file.content == Content::Text) {
-            let before = match &file.change {
-                Change::Modify => Some(&file.path),
-                Change::Rename { from } => Some(from),
-                Change::Create | Change::Delete | Change::Copy { .. } => None,
-            };
+            let stays = matches!(file.change, Change::Modify | Change::Rename { .. });
+            let before = file.old_path().filter(|_| stays);
             if let Some((path, old)) = before.and_then(|path| self.before.get_key_value(path))
                 && let Some(language) = Language::of(path)
                 && self.after.contains_key(&file.path)

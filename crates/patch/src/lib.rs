@@ -10,6 +10,7 @@
 mod answer;
 mod class;
 mod diff;
+mod hidden;
 mod judge;
 mod parse;
 mod patch;
@@ -24,4 +25,4 @@ pub use diff::{DiffError, make_diff};
 pub use judge::judge;
 pub use parse::{MAX_PATCH_BYTES, PatchError, PatchErrorKind, parse};
 pub use patch::{Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, Patch};
-pub use policy::Policy;
+pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy};

@@ -3,7 +3,12 @@
 //! The values are made by [`crate::parse`] and by nothing else in the product, so that what they say has been
 //! checked: counts agree with lines, headers agree with each other, and paths are repository paths.
 
+use std::collections::BTreeMap;
+
 use crucible_model::RepoPath;
+
+/// The contents of files by their paths.
+pub(crate) type Files = BTreeMap<RepoPath, Vec<u8>>;
 
 /// A whole patch, its files in the order in which they were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +57,11 @@ impl FilePatch {
     #[must_use]
     pub fn removed(&self) -> u64 {
         self.count(LineKind::Removed)
+    }
+
+    /// The path whose content the change starts from; none for a file that is new.
+    pub(crate) fn old_path(&self) -> Option<&RepoPath> {
+        if self.change == Change::Create { None } else { Some(self.change.from().unwrap_or(&self.path)) }
     }
 
     fn count(&self, kind: LineKind) -> u64 {
@@ -143,13 +153,25 @@ pub enum FileMode {
 
 impl FileMode {
     /// Reads the six octal digits that git writes. No other mode is a mode of git's trees.
-    pub(crate) fn parse(digits: &[u8]) -> Option<Self> {
+    #[must_use]
+    pub fn parse(digits: &[u8]) -> Option<Self> {
         match digits {
             b"100644" => Some(Self::Regular),
             b"100755" => Some(Self::Executable),
             b"120000" => Some(Self::Symlink),
             b"160000" => Some(Self::Gitlink),
             _ => None,
+        }
+    }
+
+    /// The mode as git writes it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Regular => "100644",
+            Self::Executable => "100755",
+            Self::Symlink => "120000",
+            Self::Gitlink => "160000",
         }
     }
 }

@@ -1,24 +1,19 @@
 //! What a patch may touch, and how much of it.
 //!
 //! A policy is data: a scope, what is denied in it, limits, and the exact paths that the plan names. Under every
-//! policy lies a floor that this module owns: places that are no source code and endings that are no text. Only a
+//! policy lies a floor: places that are no source code and endings that are no text. Only a
 //! path that the plan names word for word reaches below that floor; a policy's own denials are never lifted.
 
-use crucible_model::{PathPrefix, RepoPath};
+use crucible_model::{Denial, PathPrefix, RepoPath};
 use serde::{Deserialize, Serialize};
 
 /// The largest number of files, unless the policy says otherwise (seed 003 H).
-pub(crate) const DEFAULT_MAX_FILES: u64 = 5;
+pub const DEFAULT_MAX_FILES: u64 = 5;
 /// The largest number of added lines, unless the policy says otherwise (seed 003 H).
-pub(crate) const DEFAULT_MAX_ADDED_LINES: u64 = 400;
+pub const DEFAULT_MAX_ADDED_LINES: u64 = 400;
 /// The largest number of removed lines, unless the policy says otherwise.
 pub(crate) const DEFAULT_MAX_REMOVED_LINES: u64 = 400;
 
-/// Directories that are denied wherever they stand in the tree: tools look for them in every directory.
-const DENIED_ANYWHERE: [&str; 8] =
-    [".github", ".gitlab", ".crucible", ".cargo", ".vscode", "node_modules", "__pycache__", ".venv"];
-/// Directories that are denied at the root only: deeper down the same words name ordinary source.
-const DENIED_AT_ROOT: [&str; 4] = ["runs", "build", "dist", "target"];
 /// Endings of what a compiler or a key generator wrote.
 const DENIED_SUFFIXES: [&str; 18] = [
     ".exe", ".dll", ".so", ".dylib", ".a", ".o", ".obj", ".lib", ".class", ".jar", ".pyc", ".pyo", ".wasm",
@@ -80,12 +75,7 @@ impl Policy {
         if self.names(path) {
             return None;
         }
-        let among = |names: &'static [&'static str], segment: &str| {
-            names.iter().find(|name| segment.eq_ignore_ascii_case(name))
-        };
-        let anywhere = path.segments().find_map(|segment| among(&DENIED_ANYWHERE, segment));
-        let at_root = || path.segments().next().and_then(|segment| among(&DENIED_AT_ROOT, segment));
-        anywhere.or_else(at_root).map(|name| format!("{name}/"))
+        crucible_model::denied_place(path, Denial::Changed).map(|name| format!("{name}/"))
     }
 
     /// The denied ending of `path`, if it has one.

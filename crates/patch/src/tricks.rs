@@ -4,15 +4,17 @@
 //! is edited is none that the patch brought. What honest code does too is a warning; the rest is refused, whatever
 //! the plan names: naming a file lets its tests be changed, not the way in which they are run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::{Code, Finding, RepoPath};
 
-use crate::patch::{Change, Content, FilePatch, LineKind, Patch};
+use crate::class::is_test_path;
+use crate::hidden::hidden_characters;
+use crate::patch::{Change, Content, FilePatch, Files, LineKind, Patch};
 use crate::policy::Policy;
-use crate::source::{Language, Role, Sight, Trick, Weight, doctests, may_be_doctest, may_matter, sights};
-
-type Files = BTreeMap<RepoPath, Vec<u8>>;
+use crate::source::{
+    Language, Role, Sight, Trick, Weight, definitions, doctests, may_be_doctest, may_matter, sights,
+};
 
 /// How often each construct stands in one text.
 type Counts = BTreeMap<Sight, i64>;
@@ -20,7 +22,8 @@ type Counts = BTreeMap<Sight, i64>;
 /// Finds what `patch` brings in. `before` and `after` are what the judge was given.
 pub(crate) fn brought_in(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> Vec<Finding> {
     let texts: Vec<Text<'_>> = patch.files.iter().filter_map(|file| Text::of(file, before, after)).collect();
-    let mut findings = constructs(&texts);
+    let mut findings = constructs(&texts, policy);
+    findings.extend(hidden_characters(patch, policy, after));
     findings.extend(lost_examples(&texts, policy));
     findings
 }
@@ -36,29 +39,26 @@ struct Text<'a> {
 impl<'a> Text<'a> {
     fn of(file: &'a FilePatch, before: &'a Files, after: &'a Files) -> Option<Self> {
         let language = Language::of(&file.path).filter(|_| file.content == Content::Text)?;
-        let old = match &file.change {
-            Change::Modify | Change::Delete => Some(&file.path),
-            Change::Rename { from } => Some(from),
-            Change::Create | Change::Copy { .. } => None,
-        };
+        // What is copied stays where it was.
+        let old = file.old_path().filter(|_| !matches!(file.change, Change::Copy { .. }));
         let old = old.and_then(|path| before.get_key_value(path)).map(|(path, text)| (path, text.as_slice()));
         let new = after.get(&file.path).filter(|_| file.change != Change::Delete).map(Vec::as_slice);
         Some(Self { file, language, old, new })
     }
-
-    /// Whether one of the lines that the patch adds or removes may do what `matters` says. A copy or a rename need not
-    /// show the lines that it brings to another place.
-    fn touches(&self, matters: impl Fn(&[u8]) -> bool) -> bool {
-        let mut lines = self.file.hunks.iter().flat_map(crate::patch::Hunk::lines);
-        !matches!(self.file.change, Change::Modify)
-            || lines.any(|line| line.kind != LineKind::Context && matters(line.text))
-    }
 }
 
-fn constructs(texts: &[Text<'_>]) -> Vec<Finding> {
+/// Whether one of the lines that the patch adds or removes may do what `matters` says. A copy or a rename need not
+/// show the lines that it brings to another place.
+fn touches(file: &FilePatch, matters: impl Fn(&[u8]) -> bool) -> bool {
+    let mut lines = file.hunks.iter().flat_map(crate::patch::Hunk::lines);
+    !matches!(file.change, Change::Modify)
+        || lines.any(|line| line.kind != LineKind::Context && matters(line.text))
+}
+
+fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     let mut total = Counts::new();
     let mut by_file: Vec<(&RepoPath, Counts)> = Vec::new();
-    for text in texts.iter().filter(|text| text.touches(|line| may_matter(text.language, line))) {
+    for text in texts.iter().filter(|text| touches(text.file, |line| may_matter(text.language, line))) {
         let mut counts = Counts::new();
         if let Some((path, old)) = text.old {
             let role = Role::of(text.language, path, old);
@@ -77,15 +77,25 @@ fn constructs(texts: &[Text<'_>]) -> Vec<Finding> {
         }
         by_file.push((&text.file.path, counts));
     }
+    let is_ignored = |sight: &Sight| sight.test.is_some();
+    let old_tests: BTreeSet<String> = if total.keys().any(is_ignored) {
+        let old = texts.iter().filter_map(|text| Some((text.language, text.old?.1)));
+        old.flat_map(|(language, old)| definitions(language, old)).map(|(known, _)| known.name).collect()
+    } else {
+        BTreeSet::new()
+    };
+    let concerns = |sight: &Sight| sight.test.as_ref().is_none_or(|test| old_tests.contains(test));
     let mut findings = Vec::new();
     for (path, counts) in by_file {
         let more = counts.into_iter().filter(|(sight, count)| *count > 0 && total.get(sight) > Some(&0));
-        findings.extend(more.map(|(sight, _)| finding(&sight, path)));
+        let more = more.map(|(sight, _)| sight).filter(concerns);
+        findings.extend(more.map(|sight| finding(&sight, path, policy)));
     }
+    findings.dedup();
     findings
 }
 
-fn finding(sight: &Sight, path: &RepoPath) -> Finding {
+fn finding(sight: &Sight, path: &RepoPath, policy: &Policy) -> Finding {
     let (code, hint) = match sight.trick {
         Trick::Exit => (
             Code::new("patch-exits-process"),
@@ -102,9 +112,11 @@ fn finding(sight: &Sight, path: &RepoPath) -> Finding {
         Trick::Replaced => (Code::new("patch-test-replaced"), "leave the names of tests to the tests"),
     };
     let subject = format!("{} in {path}", sight.what);
+    // Whoever names a file that holds no tests may mean its end, too.
+    let is_meant = sight.trick == Trick::Exit && policy.names(path) && !is_test_path(path);
     match sight.weight {
-        Weight::Certain => Finding::error(code, subject, hint),
-        Weight::Doubtful => Finding::warning(code, subject, hint),
+        Weight::Certain if !is_meant => Finding::error(code, subject, hint),
+        Weight::Certain | Weight::Doubtful => Finding::warning(code, subject, hint),
     }
 }
 
@@ -112,7 +124,8 @@ fn finding(sight: &Sight, path: &RepoPath) -> Finding {
 fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     let mut balance: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
     let mut lost: Vec<(&RepoPath, Vec<Vec<u8>>)> = Vec::new();
-    let touched = texts.iter().filter(|text| text.language == Language::Rust && text.touches(may_be_doctest));
+    let touched =
+        texts.iter().filter(|text| text.language == Language::Rust && touches(text.file, may_be_doctest));
     for text in touched.filter(|text| text.file.change != Change::Delete) {
         let old = text.old.map(|(_, old)| doctests(old)).unwrap_or_default();
         for example in &old {

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crucible_model::{Code, Finding, RepoPath, Verdict};
-use crucible_patch::{AnswerError, Change, Content, FileMode, FilePatch, Patch, Proposal, apply};
+use crucible_patch::{Change, Content, FileMode, FilePatch, Patch, Proposal, apply};
 
 use crate::oid::Oid;
 use crate::tree::{ProducedTree, TreeChange};
@@ -37,10 +37,8 @@ pub fn agrees(
     produced: &ProducedTree,
 ) -> Verdict {
     let mut verdict = Verdict::default();
-    let shows_all = patch.files.iter().all(|file| file.content == Content::Text);
     let after = match apply(&Proposal::Diff(raw.to_vec()), before) {
         Ok(after) => after,
-        Err(AnswerError::NotText { .. }) if !shows_all => BTreeMap::new(),
         Err(error) => {
             let hint =
                 format!("git applies the patch and its own text does not: {error}; make the patch again");

@@ -11,7 +11,7 @@ use crucible_host::fs;
 use crucible_sandbox::Sandbox;
 
 use crate::error::RepoError;
-use crate::git::{Call, Runner};
+use crate::git::{Call, Flush, Runner};
 use crate::oid::Oid;
 
 /// Author and committer of a baseline, and its date.
@@ -36,8 +36,8 @@ pub async fn baseline(sandbox: Arc<Sandbox>, env: &Environment, copy: &Path) -> 
     let runner = Runner::find(sandbox, env)?;
     let here = [("GIT_DIR", copy.join(".git")), ("GIT_WORK_TREE", copy.to_owned())];
     let run = async |words: &[&str]| {
-        // The copy does not live long: squeezing its objects costs more than it saves.
-        let mut call = Call::new(words.iter().copied()).with_setting("core.looseCompression", "0");
+        // The copy does not live long.
+        let mut call = Call::new(words.iter().copied()).flushing(Flush::No);
         for (name, value) in WHO {
             call = call.with_env(name, value);
         }

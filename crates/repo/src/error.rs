@@ -107,13 +107,13 @@ pub enum RepoError {
     )]
     NoIdentity,
     /// A commit that cannot be found again could be made twice.
-    #[error("the commit's message lacks its line {trailer:?}")]
+    #[error("the commit's message lacks its line {trailer:?}; add it as the last line of the message")]
     NoTrailer {
         /// The line.
         trailer: String,
     },
     /// git does not take the patch.
-    #[error("git cannot apply the patch: {detail}")]
+    #[error("git cannot apply the patch: {detail}; make it anew from the files as they are committed")]
     PatchRefused {
         /// What git said.
         detail: String,
@@ -137,7 +137,7 @@ pub enum RepoError {
         paths: Vec<PathBuf>,
     },
     /// Something is larger than the caller can take.
-    #[error("{what} is larger than {limit} bytes")]
+    #[error("{what} is larger than {limit} bytes; make it smaller, or take it out of the repository")]
     TooLarge {
         /// What.
         what: String,

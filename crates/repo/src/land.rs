@@ -21,6 +21,9 @@ use crate::git::{Branch, Call, DirtyKind, Flush, Git};
 use crate::oid::Oid;
 use crate::tree::{Aside, TreeChange};
 
+/// The key of the trailer by which the commit of a run is known.
+pub const RUN_TRAILER: &str = "Crucible-Run";
+
 /// How many commits behind the tip are searched for one that landed earlier.
 const SEARCHED: u64 = 200;
 
@@ -219,5 +222,5 @@ fn refuse_dirty(paths: Vec<PathBuf>) -> Result<(), RepoError> {
 
 /// The line by which a commit of this run is known.
 fn trailer(request: &LandRequest<'_>) -> String {
-    format!("Crucible-Run: {}", request.run)
+    format!("{RUN_TRAILER}: {}", request.run)
 }

@@ -32,9 +32,9 @@ pub use baseline::baseline;
 pub use detect::{DetectedGate, Detector, TreeView, detect, detectors};
 pub use error::RepoError;
 pub use git::{Branch, DirtyEntry, DirtyKind, Git, Head, TrackedFile};
-pub use land::{Commit, Identity, LandRequest, Landed};
+pub use land::{Commit, Identity, LandRequest, Landed, RUN_TRAILER};
 pub use oid::{Oid, OidError};
 pub use snapshot::{
     CopyMethod, Omission, OmitReason, SecretCheck, SnapshotOptions, SnapshotReport, Untracked, snapshot,
 };
-pub use tree::{ChangeStatus, ProducedTree, TreeChange};
+pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedTree, TreeChange};

@@ -3,20 +3,16 @@
 use crate::error::RepoError;
 use crate::git::{Call, Git};
 
-/// How many commits are looked at, from the one that is checked out backwards.
-const SEARCHED: u64 = 100_000;
-
 impl Git {
     /// The values of a trailer in the history of what is checked out, newest first; `key` is letters and `-` only.
     ///
     /// # Errors
     ///
-    /// Fails when git does.
+    /// Fails when git does, or when the values together are longer than the output of any call may be.
     pub async fn trailers(&self, key: &'static str) -> Result<Vec<String>, RepoError> {
         let words = [
             "log".to_owned(),
             "-z".to_owned(),
-            format!("--max-count={SEARCHED}"),
             format!("--grep=^{key}: "),
             format!("--format=%(trailers:key={key},valueonly)"),
             "HEAD".to_owned(),

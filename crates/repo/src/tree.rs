@@ -19,7 +19,7 @@ use crate::git::{Call, Flush, Git, Output, as_path};
 use crate::oid::Oid;
 
 /// How much the touched files may hold together afterwards.
-pub(crate) const MAX_TOUCHED: ByteLimit = ByteLimit(256 << 20);
+pub const MAX_TOUCHED: ByteLimit = ByteLimit(256 << 20);
 
 /// What happened to one path between two trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,11 +194,9 @@ fn quoted(path: &Path) -> OsString {
 pub(crate) fn read_mode(digits: &[u8]) -> Option<Option<FileMode>> {
     match digits {
         b"000000" => Some(None),
-        b"100644" | b"100664" => Some(Some(FileMode::Regular)),
-        b"100755" => Some(Some(FileMode::Executable)),
-        b"120000" => Some(Some(FileMode::Symlink)),
-        b"160000" => Some(Some(FileMode::Gitlink)),
-        _ => None,
+        // Trees that very old versions of git wrote have it.
+        b"100664" => Some(Some(FileMode::Regular)),
+        digits => FileMode::parse(digits).map(Some),
     }
 }
 

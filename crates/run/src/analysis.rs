@@ -3,9 +3,12 @@
 //! The gates run once on a copy of the base. A change is asked for with what they print, and a reader later
 //! sees which failures are old.
 
+use crucible_model::RepoPath;
 use crucible_repo::Oid;
-use crucible_verify::GateSpec;
+use crucible_verify::{GateBefore, GateSpec, TestTally};
 use serde::{Deserialize, Serialize};
+
+use crate::document::versions;
 
 /// One gate's end on one tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,14 +22,17 @@ pub struct GateResult {
     pub end: String,
     /// The telling lines of what it printed, without instants, absolute paths and process ids.
     pub excerpt: String,
+    /// How many tests it ran, by what their runners told; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tally: Option<TestTally>,
 }
 
 /// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Analysis {
-    /// `crucible-analysis-v1`.
-    pub schema_version: String,
+    /// Which version of the document this is.
+    pub schema_version: AnalysisVersion,
     /// The commit that was looked at.
     pub base_commit: Oid,
     /// The number of tracked files.
@@ -37,6 +43,35 @@ pub struct Analysis {
     pub left_out: Vec<String>,
     /// The gates of the repository.
     pub gates: Vec<GateSpec>,
+    /// The files of the commit that a gate's command names. A patch may not change them unless the operator names them.
+    pub gate_files: Vec<RepoPath>,
+    /// Whether the commit has a behaviour catalogue (`docs/behaviors/INDEX.md`).
+    pub behaviors: BehaviorCatalogue,
     /// How they end before any change.
     pub baseline: Vec<GateResult>,
+}
+
+versions! {
+    /// The schema id of `artifacts/analysis.json`.
+    pub Analysis, AnalysisVersion = "crucible-analysis-v1"
+}
+
+impl Analysis {
+    /// What a change is compared with.
+    pub(crate) fn before(&self) -> Vec<GateBefore> {
+        let before = |gate: &GateResult| {
+            Some(GateBefore { id: gate.id.clone(), passed: gate.passed, tally: gate.tally.clone()? })
+        };
+        self.baseline.iter().filter_map(before).collect()
+    }
+}
+
+/// Whether a repository has a behaviour catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BehaviorCatalogue {
+    /// It has none.
+    Absent,
+    /// It has one, which this version does not check.
+    Unchecked,
 }

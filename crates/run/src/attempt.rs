@@ -5,10 +5,13 @@
 
 use crucible_ledger::EventRecord;
 use crucible_llm::AnswerFault;
-use crucible_model::{Code, Digest, Finding};
+use crucible_model::{Digest, Finding};
+use crucible_patch::AnswerError;
 use serde::{Deserialize, Serialize};
 
+use crate::document::versions;
 use crate::error::RunError;
+use crate::event_kind::{AttemptStep, attempt_key};
 use crate::layout::{self, RunDir, attempt_file};
 use crate::status::is_recorded;
 
@@ -20,21 +23,19 @@ pub(crate) const PATCH: &str = "diff.patch";
 pub(crate) const REVIEW: &str = "review_patch.md";
 /// How the attempt ended.
 pub(crate) const OUTCOME: &str = "outcome.json";
+/// Standard output of the gates.
+pub(crate) const STDOUT: &str = "stdout.log";
+/// Standard error of the gates.
+pub(crate) const STDERR: &str = "stderr.log";
 /// The gates' report.
 pub(crate) const REPORT: &str = "verify_report.json";
 
 /// The finding about an answer that came and cannot be taken.
 pub(crate) fn unusable(fault: AnswerFault) -> Finding {
-    let (code, hint) = match fault {
-        AnswerFault::Empty => {
-            (Code::new("answer-empty"), "the answer holds no text; answer in the form that was asked for")
-        }
-        AnswerFault::TooLarge => (
-            Code::new("answer-too-large"),
-            "the answer was so long that it was not read to its end; answer with the changed files only",
-        ),
-    };
-    Finding::error(code, "answer", hint)
+    match fault {
+        AnswerFault::Empty => AnswerError::Empty.finding(),
+        AnswerFault::TooLarge => AnswerError::Unread.finding(),
+    }
 }
 
 /// How an attempt ended.
@@ -53,8 +54,8 @@ pub enum AttemptEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttemptOutcome {
-    /// `crucible-attempt-v1`.
-    pub schema_version: String,
+    /// Which version of the document this is.
+    pub schema_version: AttemptVersion,
     /// Counted from 1.
     pub number: u64,
     /// How it ended.
@@ -69,20 +70,39 @@ pub struct AttemptOutcome {
     pub output: String,
 }
 
+versions! {
+    /// The schema id of `outcome.json`.
+    pub AttemptOutcome, AttemptVersion = "crucible-attempt-v1"
+}
+
 /// Makes sure that what lies outside of `attempts/` is still the copy of the verified attempt's files.
 pub(crate) fn check_copies(dir: &RunDir) -> Result<(), RunError> {
-    let last = ended(dir)?.pop();
-    let Some(last) = last.filter(|last| last.end == AttemptEnd::Verified) else {
-        return Ok(());
+    let verified = ended(dir)?.pop().is_some_and(|last| last.end == AttemptEnd::Verified);
+    match edited_copies(dir)?.first().filter(|_| verified) {
+        Some(copy) => Err(RunError::Edited { path: dir.path(copy) }),
+        None => Ok(()),
+    }
+}
+
+/// What lies outside of `attempts/` and is no longer the copy of the last attempt's files. Means something once that attempt is
+/// the last one for good.
+pub(crate) fn edited_copies(dir: &RunDir) -> Result<Vec<&'static str>, RunError> {
+    let Some(last) = ended(dir)?.pop().filter(|last| last.end != AttemptEnd::Refused) else {
+        return Ok(Vec::new());
     };
-    for (copy, original) in
-        [(layout::PATCH, PATCH), (layout::REVIEW_PATCH, REVIEW), (layout::VERIFY_REPORT, REPORT)]
-    {
+    let mut edited = Vec::new();
+    for (copy, original) in [
+        (layout::PATCH, PATCH),
+        (layout::REVIEW_PATCH, REVIEW),
+        (layout::VERIFY_REPORT, REPORT),
+        (layout::STDOUT_LOG, STDOUT),
+        (layout::STDERR_LOG, STDERR),
+    ] {
         if dir.read_if_there(copy)? != dir.read_if_there(&attempt_file(last.number, original))? {
-            return Err(RunError::Edited { path: dir.path(copy) });
+            edited.push(copy);
         }
     }
-    Ok(())
+    Ok(edited)
 }
 
 /// The attempts of a run that have ended, in their order.
@@ -93,7 +113,7 @@ pub(crate) fn ended(dir: &RunDir) -> Result<Vec<AttemptOutcome>, RunError> {
         if !dir.has(&path) {
             return Ok(outcomes);
         }
-        outcomes.push(dir.read_json(&path)?);
+        outcomes.push(dir.read_document(&path)?);
     }
 }
 
@@ -105,7 +125,7 @@ pub(crate) fn recorded(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Attem
     for outcome in &ended {
         let number = outcome.number;
         let path = attempt_file(number, OUTCOME);
-        if !is_recorded(dir, events, &format!("attempt-{number}-ended"), &path)? {
+        if !is_recorded(dir, events, &attempt_key(number, AttemptStep::Ended), &path)? {
             break;
         }
         count += 1;
@@ -116,8 +136,10 @@ pub(crate) fn recorded(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<Attem
 
 /// Whether the ledger has recorded an attempt's patch, its end and its report, and each is still what it was.
 pub(crate) fn is_recorded_whole(dir: &RunDir, events: &[EventRecord], number: u64) -> Result<bool, RunError> {
-    for (what, name) in [("proposed", PATCH), ("ended", OUTCOME), ("report", REPORT)] {
-        if !is_recorded(dir, events, &format!("attempt-{number}-{what}"), &attempt_file(number, name))? {
+    for (step, name) in
+        [(AttemptStep::Proposed, PATCH), (AttemptStep::Ended, OUTCOME), (AttemptStep::Report, REPORT)]
+    {
+        if !is_recorded(dir, events, &attempt_key(number, step), &attempt_file(number, name))? {
             return Ok(false);
         }
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::contract::RunRecord;
 use crate::error::RunError;
+use crate::event_kind::EventKind;
 use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
 use crate::world::World;
@@ -33,14 +34,20 @@ pub fn raise_budget(
         return Ok(());
     }
     let (key, body) = (format!("budget-{calls}"), serde_json::json!({ "calls": calls, "before": before }));
-    journal.record(Entry { role: "operator", event: "BUDGET_RAISED", key, path: layout::RUN, body })?;
+    journal.record(Entry {
+        role: "operator",
+        event: EventKind::BudgetRaised,
+        key,
+        path: layout::RUN,
+        body,
+    })?;
     journal.witness().note(&format!("  the run may make {calls} calls now, instead of {before}"));
     Ok(())
 }
 
 /// The calls that a run of these events may make.
 pub(crate) fn allowed(record: &RunRecord, events: &[EventRecord]) -> u64 {
-    let raised = events.iter().filter(|event| event.event == "BUDGET_RAISED");
+    let raised = events.iter().filter(|event| event.event == EventKind::BudgetRaised.name());
     let raised = raised.filter_map(|event| event.body.get("calls").and_then(Value::as_u64));
     raised.fold(record.settings.max_calls, u64::max)
 }

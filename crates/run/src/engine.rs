@@ -6,31 +6,33 @@
 //! verified or none is left.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use crucible_host::fs::temp_dir_in;
+use crucible_host::fs::{read_prefix, temp_dir_in};
 use crucible_ledger::Ledger;
 use crucible_llm::{CallError, LlmInvocation, ModelClient};
-use crucible_model::{Code, Digest, Finding, RepoPath, Untrusted, counted};
+use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Untrusted, counted};
 use crucible_pack::{ContextPack, FileRequest, Mandatory};
-use crucible_patch::FileMode;
+use crucible_patch::{FileMode, is_test_path};
 use crucible_repo::Git;
 
-use crucible_verify::VerifyResult;
+use crucible_verify::{Baseline, TestFiles, VerifyResult};
 use serde_json::Value;
 
-use crate::analysis::Analysis;
-use crate::attempt::{self, AttemptEnd, AttemptOutcome};
+use crate::analysis::{Analysis, AnalysisVersion, BehaviorCatalogue};
+use crate::attempt::{self, AttemptEnd, AttemptOutcome, AttemptVersion};
 use crate::budget::allowed;
 use crate::contract::{
     ContextSettings, ContractDocuments, Guardrails, Plan, PlanStatus, Review, ReviewVerdict, RunRecord,
-    RunRole, Signature,
+    RunRole, Signature, SignatureVersion, known_results,
 };
 use crate::error::RunError;
-use crate::gatekeeper::{self, Judged};
-use crate::journal::{Entry, Journal, Witness};
+use crate::event_kind::{AttemptStep, EventKind, attempt_key};
+use crate::gate_files::gate_files;
+use crate::gatekeeper::{self, Ground, Judged};
+use crate::journal::{Entry, FILES, Journal, Witness};
 use crate::layout::{self, RunDir, attempt_file};
 use crate::recording::{LINE, Opening, SEED};
 use crate::role::chair::NotAsked;
@@ -40,14 +42,15 @@ use crate::role::{chair, patchmaker, reviewers};
 use crate::start::{record_beginning, register};
 use crate::state::RunState;
 use crate::status::{progress, usage};
-use crate::trial::{self, Trial, require_base};
+use crate::trial::{self, BEHAVIOR_INDEX, Trial, Tried, require_base};
 use crate::world::World;
 
 const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
 const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
+/// How much of a file is read to see what else a gate runs.
+const GATE_FILE_READ: ByteLimit = ByteLimit(256 * 1024);
 const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
 const ANSWER_CUT: Code = Code::new("run-answer-cut");
-const SECRET_IN_ANSWER: Code = Code::new("run-secret-in-answer");
 
 /// How much of a refused patch the fixer is shown, in characters.
 const MAX_PATCH_SHOWN: usize = 4000;
@@ -97,15 +100,20 @@ impl Engine<'_> {
     async fn run(&mut self, client: &ModelClient) -> Result<(), RunError> {
         self.journal.check_files()?;
         record_beginning(&mut self.journal, &self.record)?;
-        self.journal.record_file("crucible", "GUARDRAILS_WRITTEN", "guardrails", layout::GUARDRAILS)?;
-        self.journal.record_file("crucible", "DISPATCH_WRITTEN", "dispatch", layout::DISPATCH)?;
+        self.journal.record_file(
+            "crucible",
+            EventKind::GuardrailsWritten,
+            "guardrails",
+            layout::GUARDRAILS,
+        )?;
+        self.journal.record_file("crucible", EventKind::DispatchWritten, "dispatch", layout::DISPATCH)?;
         if progress(&self.dir, self.journal.events())?.state() == RunState::Landed {
             return Ok(());
         }
         // A run that has ended goes through its steps once more, too: the last ones may not have been recorded.
         let analysis = self.analyse().await?;
         let (request, pack) = self.gather(&analysis).await?;
-        let plan = self.draft(&request, &pack)?;
+        let plan = self.draft(&analysis, &request, &pack)?;
         if !self.review(&plan, &pack)? {
             return Ok(());
         }
@@ -131,12 +139,28 @@ impl Engine<'_> {
             if let Some((gate, message)) = trial.unusable() {
                 return Err(RunError::GateUnusable { gate, message });
             }
+            let files: HashMap<&[u8], FileMode> =
+                tracked.iter().map(|file| (file.path.as_os_str().as_bytes(), file.mode)).collect();
+            let is_tracked =
+                |path: &str| files.get(path.as_bytes()).is_some_and(|mode| *mode != FileMode::Gitlink);
+            // A link is a file of the gate as well; where it leads is not asked.
+            let beginning = |path: &RepoPath| match files.get(path.as_str().as_bytes())? {
+                FileMode::Gitlink => None,
+                FileMode::Symlink => Some(Vec::new()),
+                _ => Some(read_prefix(&self.record.repo.join(path.as_str()), GATE_FILE_READ).ok()?.bytes),
+            };
             let analysis = Analysis {
-                schema_version: "crucible-analysis-v1".to_owned(),
+                schema_version: AnalysisVersion::V1,
                 base_commit: self.record.base_commit.clone(),
                 tracked_files: tracked.len() as u64,
                 tracked_bytes: tracked.iter().map(|file| file.size).sum(),
                 left_out: trial.left_out,
+                gate_files: gate_files(&self.record.settings.gates, beginning),
+                behaviors: if is_tracked(BEHAVIOR_INDEX) {
+                    BehaviorCatalogue::Unchecked
+                } else {
+                    BehaviorCatalogue::Absent
+                },
                 gates: self.record.settings.gates.clone(),
                 baseline: trial.results,
             };
@@ -149,36 +173,29 @@ impl Engine<'_> {
                 ));
             }
         }
-        self.journal.record_file("crucible", "REPOSITORY_ANALYSED", "analysis", layout::ANALYSIS)?;
-        self.dir.read_json(layout::ANALYSIS)
+        self.journal.record_file("crucible", EventKind::RepositoryAnalysed, "analysis", layout::ANALYSIS)?;
+        self.dir.read_document(layout::ANALYSIS)
     }
 
     async fn gather(&mut self, analysis: &Analysis) -> Result<(FileRequest, ContextPack), RunError> {
         if !self.is_made("file-request", layout::FILE_REQUEST) {
-            let tracked: Vec<(RepoPath, u64)> = self
-                .git
-                .tracked_files()
-                .await?
-                .into_iter()
-                .filter(|file| matches!(file.mode, FileMode::Regular | FileMode::Executable))
-                .filter_map(|file| {
-                    Some((RepoPath::from_bytes(file.path.as_os_str().as_bytes()).ok()?, file.size))
-                })
-                .collect();
+            let (tracked, unfit) = chair::candidates(self.git.tracked_files().await?);
             self.journal.witness().working("chair", "ranking the files of the repository");
-            let (request, not_asked) = chair::file_request(&self.record, analysis, &tracked);
+            let (request, mut not_asked) = chair::file_request(&self.record, analysis, &tracked);
+            not_asked.files.extend(unfit);
             self.dir.write_json(layout::LEFT_OUT, &not_asked)?;
             let role = RunRole::Chair.name();
-            self.journal.record_file(role, "FILES_LEFT_OUT", "left-out", layout::LEFT_OUT)?;
+            self.journal.record_file(role, EventKind::FilesLeftOut, "left-out", layout::LEFT_OUT)?;
             self.dir.write_json(layout::FILE_REQUEST, &request)?;
         }
         self.journal.record_file(
             RunRole::Chair.name(),
-            "FILES_REQUESTED",
+            EventKind::FilesRequested,
             "file-request",
             layout::FILE_REQUEST,
         )?;
-        let request: FileRequest = self.dir.read_json(layout::FILE_REQUEST)?;
+        let request = FileRequest::parse(&self.dir.read(layout::FILE_REQUEST)?)
+            .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
         if !self.is_made("context-pack", layout::CONTEXT_PACK) {
             self.journal.witness().working(RunRole::Librarian.name(), "packing what the model may see");
             let mandatory = self.mandatory()?;
@@ -186,19 +203,23 @@ impl Engine<'_> {
             let pack = crucible_pack::build(&request, &mandatory, &self.record.repo_slug, &tree)?;
             require_base(&self.git, &self.record).await?;
             self.dir.write(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
-            let not_asked: Option<NotAsked> =
-                self.dir.has(layout::LEFT_OUT).then(|| self.dir.read_json(layout::LEFT_OUT)).transpose()?;
+            let not_asked: Option<NotAsked> = self
+                .dir
+                .has(layout::LEFT_OUT)
+                .then(|| self.dir.read_document(layout::LEFT_OUT))
+                .transpose()?;
             if let Some(told) = not_asked.and_then(|not_asked| chair::told_of(&pack, &not_asked)) {
                 self.journal.witness().note(&told);
             }
         }
         self.journal.record_file(
             RunRole::Librarian.name(),
-            "CONTEXT_PACKED",
+            EventKind::ContextPacked,
             "context-pack",
             layout::CONTEXT_PACK,
         )?;
-        let pack = self.dir.read_json(layout::CONTEXT_PACK)?;
+        let pack = ContextPack::parse(&self.dir.read(layout::CONTEXT_PACK)?)
+            .map_err(|error| self.dir.malformed(layout::CONTEXT_PACK, &error.to_string()))?;
         Ok((request, pack))
     }
 
@@ -216,9 +237,14 @@ impl Engine<'_> {
         documents.map_err(|error| self.dir.malformed(layout::RUN, &error.to_string()))
     }
 
-    fn draft(&mut self, request: &FileRequest, pack: &ContextPack) -> Result<Plan, RunError> {
+    fn draft(
+        &mut self,
+        analysis: &Analysis,
+        request: &FileRequest,
+        pack: &ContextPack,
+    ) -> Result<Plan, RunError> {
         if !self.is_made("plan-draft", layout::PLAN_DRAFT) {
-            let plan = chair::draft(&self.record, pack, request);
+            let plan = chair::draft(&self.record, &analysis.gate_files, pack, request);
             if Plan::parse(&plan.render()).as_ref() != Ok(&plan) {
                 return Err(self
                     .dir
@@ -229,9 +255,14 @@ impl Engine<'_> {
             self.dir.write(layout::PLAN_DRAFT, plan.render().as_bytes())?;
         }
         let role = RunRole::Chair.name();
-        self.journal.record_file(role, "REASONS_WRITTEN", "reasons", layout::REASONS)?;
-        self.journal.record_file(role, "RESULTS_EXPECTED", "expected-results", layout::EXPECTED_RESULTS)?;
-        self.journal.record_file(role, "PLAN_DRAFTED", "plan-draft", layout::PLAN_DRAFT)?;
+        self.journal.record_file(role, EventKind::ReasonsWritten, "reasons", layout::REASONS)?;
+        self.journal.record_file(
+            role,
+            EventKind::ResultsExpected,
+            "expected-results",
+            layout::EXPECTED_RESULTS,
+        )?;
+        self.journal.record_file(role, EventKind::PlanDrafted, "plan-draft", layout::PLAN_DRAFT)?;
         let text = self.dir.read_text(layout::PLAN_DRAFT)?;
         Plan::parse(&text).map_err(|verdict| {
             let first =
@@ -256,14 +287,14 @@ impl Engine<'_> {
         let cost = reviewers::cost_controller(&self.record, &guardrails, plan, pack);
         let mut approved = true;
         for (role, path, verdict, event) in [
-            (RunRole::ContractGuardian, layout::REVIEW_CONTRACT, contract, "CONTRACT_REVIEWED"),
-            (RunRole::CostController, layout::REVIEW_COST, cost, "COST_REVIEWED"),
+            (RunRole::ContractGuardian, layout::REVIEW_CONTRACT, contract, EventKind::ContractReviewed),
+            (RunRole::CostController, layout::REVIEW_COST, cost, EventKind::CostReviewed),
         ] {
             let review = Review::from_verdict(role.name(), subject, &verdict);
-            if !self.is_made(event, path) {
+            if !self.is_made(event.name(), path) {
                 self.dir.write(path, review.render().as_bytes())?;
             }
-            self.journal.record_file(role.name(), event, event, path)?;
+            self.journal.record_file(role.name(), event, event.name(), path)?;
             approved &= review.verdict == ReviewVerdict::Approve;
         }
         Ok(approved)
@@ -283,12 +314,12 @@ impl Engine<'_> {
             for path in [layout::REVIEW_CONTRACT, layout::REVIEW_COST] {
                 reviews.insert(path.to_owned(), Digest::of(&self.dir.read(path)?));
             }
-            let schema_version = "crucible-signature-v1".to_owned();
+            let schema_version = SignatureVersion::V1;
             let signature = Signature { schema_version, plan: Digest::of(text.as_bytes()), reviews };
             self.dir.write_json(layout::SIGNATURE, &signature)?;
         }
-        self.journal.record_file("crucible", "PLAN_WRITTEN", "plan", layout::PLAN)?;
-        self.journal.record_file("crucible", "PLAN_SIGNED", "signature", layout::SIGNATURE)?;
+        self.journal.record_file("crucible", EventKind::PlanWritten, "plan", layout::PLAN)?;
+        self.journal.record_file("crucible", EventKind::PlanSigned, "signature", layout::SIGNATURE)?;
         Ok(plan)
     }
 
@@ -315,7 +346,7 @@ impl Engine<'_> {
             let brief = last.map(|outcome| self.brief(outcome)).transpose()?;
             let role = if brief.is_some() { RunRole::Fixer } else { RunRole::Patchmaker };
             let answer = self.answer(client, number, role, plan, pack, analysis, brief.as_ref()).await?;
-            self.try_answer(number, plan, &answer).await?;
+            self.try_answer(number, plan, analysis, &answer).await?;
         }
     }
 
@@ -382,7 +413,7 @@ impl Engine<'_> {
         role: RunRole,
         request: &Digest,
     ) -> Result<(), RunError> {
-        let first = format!("attempt-{number}-asked");
+        let first = attempt_key(number, AttemptStep::Asked);
         let mut key = first.clone();
         if self.journal.has(&first) && !client.holds_answer(request) {
             let mut times = 2;
@@ -395,29 +426,43 @@ impl Engine<'_> {
         let body =
             serde_json::json!({ "attempt": number, "provider": settings.provider, "model": settings.model });
         let path = layout::CASSETTE;
-        self.journal.record(Entry { role: role.name(), event: "MODEL_ASKED", key, path, body }).map(drop)
+        self.journal
+            .record(Entry { role: role.name(), event: EventKind::ModelAsked, key, path, body })
+            .map(drop)
     }
 
     /// Judges an answer and, where it is let through, tries it behind the gates.
-    async fn try_answer(&mut self, number: u64, plan: &Plan, answer: &Answer) -> Result<(), RunError> {
+    async fn try_answer(
+        &mut self,
+        number: u64,
+        plan: &Plan,
+        analysis: &Analysis,
+        answer: &Answer,
+    ) -> Result<(), RunError> {
         let text = &answer.text;
-        let key = |what: &str| format!("attempt-{number}-{what}");
+        let key = |step| attempt_key(number, step);
         let path = attempt_file(number, attempt::ANSWER);
         let body =
             answer.line.map_or_else(|| serde_json::json!({}), |line| serde_json::json!({ LINE: line }));
-        let (role, event) = ("model", "MODEL_ANSWERED");
-        self.journal.record_file_with(Entry { role, event, key: key("answered"), path: &path, body })?;
+        let (role, event) = ("model", EventKind::ModelAnswered);
+        self.journal.record_file_with(Entry {
+            role,
+            event,
+            key: key(AttemptStep::Answered),
+            path: &path,
+            body,
+        })?;
         self.journal.witness().working("patch gate", "judging the answer");
         let judged = match &answer.unread {
             Some(finding) => Judged::refused(finding.clone()),
-            None if gatekeeper::holds_secret(text) => {
-                let hint = "The answer holds what looks like a secret; it is kept redacted.";
-                Judged::refused(Finding::error(SECRET_IN_ANSWER, format!("attempt {number}"), hint))
+            None => {
+                let ground =
+                    Ground { git: &self.git, record: &self.record, plan, gate_files: &analysis.gate_files };
+                gatekeeper::judge(&ground, text, number).await?
             }
-            None => gatekeeper::judge(&self.git, &self.record, plan, text).await?,
         };
         let mut outcome = AttemptOutcome {
-            schema_version: "crucible-attempt-v1".to_owned(),
+            schema_version: AttemptVersion::V1,
             number,
             end: AttemptEnd::Refused,
             answer: Digest::of(text.as_str().as_bytes()),
@@ -430,8 +475,8 @@ impl Engine<'_> {
             self.dir.write(layout::PATCH, patch)?;
             self.journal.record_file(
                 "crucible",
-                "PATCH_PROPOSED",
-                &key("proposed"),
+                EventKind::PatchProposed,
+                &key(AttemptStep::Proposed),
                 &attempt_file(number, attempt::PATCH),
             )?;
         }
@@ -440,14 +485,17 @@ impl Engine<'_> {
         self.dir.write(&attempt_file(number, attempt::REVIEW), review.render().as_bytes())?;
         self.dir.write(layout::REVIEW_PATCH, review.render().as_bytes())?;
         for finding in judged.verdict.errors() {
-            self.journal
-                .witness()
-                .note(&format!("  refused: {} {}: {}", finding.code, finding.subject, finding.hint));
+            self.journal.witness().note(&format!("  refused: {finding}"));
         }
         if let (Some(change), true) = (&judged.change, judged.verdict.passes()) {
             let path = attempt_file(number, attempt::REVIEW);
-            self.journal.record_file("patch gate", "PATCH_ACCEPTED", &key("accepted"), &path)?;
-            self.verify(number, plan, change, &mut outcome).await?;
+            self.journal.record_file(
+                "patch gate",
+                EventKind::PatchAccepted,
+                &key(AttemptStep::Accepted),
+                &path,
+            )?;
+            self.verify(plan, analysis, change, &mut outcome).await?;
         }
         self.dir.write_json(&attempt_file(number, attempt::OUTCOME), &outcome)?;
         self.record_attempt(&outcome)
@@ -455,34 +503,38 @@ impl Engine<'_> {
 
     async fn verify(
         &mut self,
-        number: u64,
         plan: &Plan,
+        analysis: &Analysis,
         change: &gatekeeper::Change,
         outcome: &mut AttemptOutcome,
     ) -> Result<(), RunError> {
-        let key = |what: &str| format!("attempt-{number}-{what}");
+        let number = outcome.number;
+        let key = |step| attempt_key(number, step);
         let body = serde_json::json!({ "attempt": number });
         let entry = Entry {
             role: "verifier",
-            event: "VERIFY_STARTED",
-            key: key("verify"),
+            event: EventKind::VerifyStarted,
+            key: key(AttemptStep::Verify),
             path: layout::VERIFY_REPORT,
             body,
         };
         self.journal.record(entry)?;
         self.journal.witness().working("verifier", "running the gates on the patched copy");
-        let trial = self.trial(Some(change)).await?;
-        let analysis: Analysis = self.dir.read_json(layout::ANALYSIS)?;
+        let gates = analysis.before();
+        let edits_tests = plan.names.iter().any(is_test_path);
+        let tests = if edits_tests { TestFiles::Editable } else { TestFiles::Fixed };
+        let baseline = Baseline { gates: &gates, tests };
+        let trial = self.trial(Some(&Tried { change, baseline })).await?;
         if analysis.baseline.iter().all(|gate| gate.passed) {
             let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
             outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
             self.journal.witness().note(&format!("  warning: {hint}"));
         }
-        let report = trial.report(&self.record, plan, number, outcome, &self.dir)?;
+        let report = trial.report(&self.record, analysis.behaviors, plan, outcome, baseline, &self.dir)?;
         self.dir.write(layout::STDOUT_LOG, &trial.stdout)?;
         self.dir.write(layout::STDERR_LOG, &trial.stderr)?;
-        self.dir.write(&attempt_file(number, "stdout.log"), &trial.stdout)?;
-        self.dir.write(&attempt_file(number, "stderr.log"), &trial.stderr)?;
+        self.dir.write(&attempt_file(number, attempt::STDOUT), &trial.stdout)?;
+        self.dir.write(&attempt_file(number, attempt::STDERR), &trial.stderr)?;
         self.dir.write_json(&attempt_file(number, attempt::REPORT), &report)?;
         self.dir.write_json(layout::VERIFY_REPORT, &report)?;
         let passed = report.result == VerifyResult::Pass;
@@ -506,22 +558,53 @@ impl Engine<'_> {
         let number = outcome.number;
         let path = attempt_file(number, attempt::OUTCOME);
         let report = attempt_file(number, attempt::REPORT);
-        let key = |what: &str| format!("attempt-{number}-{what}");
+        let key = |step| attempt_key(number, step);
         match outcome.end {
             AttemptEnd::Refused => {
-                self.journal.record_file("patch gate", "PATCH_REJECTED", &key("ended"), &path)?;
+                self.journal.record_file(
+                    "patch gate",
+                    EventKind::PatchRejected,
+                    &key(AttemptStep::Ended),
+                    &path,
+                )?;
             }
             AttemptEnd::VerifyFailed => {
-                self.journal.record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &path)?;
-                self.journal.record_file("verifier", "VERIFY_FAILED", &key("report"), &report)?;
-                self.bundle(&key("bundle"))?;
+                self.record_tried(number, &path)?;
+                self.journal.record_file(
+                    "verifier",
+                    EventKind::VerifyFailed,
+                    &key(AttemptStep::Report),
+                    &report,
+                )?;
+                self.bundle(&key(AttemptStep::Bundle))?;
             }
             AttemptEnd::Verified => {
-                self.journal.record_file("verifier", "ATTEMPT_ENDED", &key("ended"), &path)?;
-                self.journal.record_file("verifier", "VERIFY_PASSED", &key("report"), &report)?;
+                self.record_tried(number, &path)?;
+                self.journal.record_file(
+                    "verifier",
+                    EventKind::VerifyPassed,
+                    &key(AttemptStep::Report),
+                    &report,
+                )?;
             }
         }
         Ok(())
+    }
+
+    /// Records the end of an attempt whose gates ran, together with what they printed: in one event, so that no log is
+    /// believed that another one's end does not speak of.
+    fn record_tried(&mut self, number: u64, path: &str) -> Result<(), RunError> {
+        let mut logs = BTreeMap::new();
+        for name in [attempt::STDOUT, attempt::STDERR] {
+            let log = attempt_file(number, name);
+            if let Some(bytes) = self.dir.read_if_there(&log)? {
+                logs.insert(log, Digest::of(&bytes));
+            }
+        }
+        let body = serde_json::json!({ FILES: logs });
+        let key = attempt_key(number, AttemptStep::Ended);
+        let event = EventKind::AttemptEnded;
+        self.journal.record_file_with(Entry { role: "verifier", event, key, path, body }).map(drop)
     }
 
     /// Makes the failure bundle and records it, once for each key.
@@ -536,7 +619,7 @@ impl Engine<'_> {
         let body = serde_json::json!({ "digest": digest });
         let entry = Entry {
             role: "verifier",
-            event: "BUNDLE_CREATED",
+            event: EventKind::BundleCreated,
             key: key.to_owned(),
             path: layout::BUNDLE,
             body,
@@ -548,7 +631,7 @@ impl Engine<'_> {
         if !self.is_made("failed", layout::FAILURE) {
             self.dir.write_json(layout::FAILURE, failure)?;
         }
-        self.journal.record_file("crucible", "RUN_FAILED", "failed", layout::FAILURE)?;
+        self.journal.record_file("crucible", EventKind::RunFailed, "failed", layout::FAILURE)?;
         self.bundle("failed-bundle")
     }
 
@@ -557,16 +640,14 @@ impl Engine<'_> {
             self.dir.read_if_there(&attempt_file(outcome.number, attempt::PATCH))?.unwrap_or_default();
         let reasons = outcome.findings.iter().filter(|finding| finding.level == crucible_model::Level::Error);
         Ok(Brief {
-            reasons: reasons
-                .map(|finding| format!("{} {}: {}", finding.code, finding.subject, finding.hint))
-                .collect(),
+            reasons: reasons.map(Finding::to_string).collect(),
             output: outcome.output.clone(),
             patch: String::from_utf8_lossy(&patch).chars().take(MAX_PATCH_SHOWN).collect(),
         })
     }
 
     /// Runs the gates on a copy of the base, with a change where there is one.
-    async fn trial(&mut self, change: Option<&gatekeeper::Change>) -> Result<Trial, RunError> {
+    async fn trial(&mut self, change: Option<&Tried<'_>>) -> Result<Trial, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
         trial::run(self.world, &self.git, &self.record, room.path(), change, self.journal.witness()).await
     }
@@ -611,18 +692,13 @@ fn give_up(ended: &[AttemptOutcome], max_iterations: u64) -> Option<Finding> {
     })
 }
 
-/// The `R###` ids that a text of expected results defines.
-fn known_results(text: &str) -> Vec<String> {
-    text.lines().filter_map(|line| line.strip_prefix("## ")).map(|id| id.trim().to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn outcome(number: u64, patch: &str) -> AttemptOutcome {
         AttemptOutcome {
-            schema_version: "crucible-attempt-v1".into(),
+            schema_version: AttemptVersion::V1,
             number,
             end: AttemptEnd::Refused,
             answer: Digest::of(patch.as_bytes()),

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::{ByteLimit, Code, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict};
+use crucible_model::{Code, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced};
 use crucible_patch::{FileMode, Policy, Proposal, apply, make_diff, parse, read_answer};
-use crucible_repo::{Git, Oid, ProducedTree, RepoError, agrees};
-use crucible_secrets::Scanner;
+use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, agrees};
+use crucible_secrets::{MARKER_BEGIN, Scanner};
 
 use crate::contract::{PatchLimits, Plan, RunRecord};
 use crate::error::RunError;
@@ -20,9 +20,10 @@ pub(crate) type Files = BTreeMap<RepoPath, Vec<u8>>;
 const NOT_TEXT: Code = Code::new("run-answer-not-text");
 const UNCHANGED: Code = Code::new("run-answer-unchanged");
 const NOT_APPLICABLE: Code = Code::new("run-patch-not-applicable");
+const SECRET_IN_ANSWER: Code = Code::new("run-secret-in-answer");
 
-/// What the touched files may hold together.
-const MAX_TOUCHED: ByteLimit = ByteLimit(256 * 1024 * 1024);
+/// How much of a marker's rule is compared, in characters; no rule has a longer name.
+const MAX_RULE_NAME: usize = 64;
 
 /// What the patch gate made of an answer.
 pub(crate) struct Judged {
@@ -46,25 +47,54 @@ impl Judged {
     }
 }
 
-/// Whether an answer holds a secret. What the record holds of it is redacted already.
-pub(crate) fn holds_secret(answer: &Untrusted) -> bool {
-    answer.as_str().contains("[secret:") || !Scanner::builtin().scan(answer.as_str().as_bytes()).is_empty()
+/// What a patch is judged on.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    /// The repository.
+    pub(crate) git: &'a Git,
+    /// What the run was started with.
+    pub(crate) record: &'a RunRecord,
+    /// The signed plan.
+    pub(crate) plan: &'a Plan,
+    /// The files that judge the change ([`crate::Analysis::gate_files`]).
+    pub(crate) gate_files: &'a [RepoPath],
 }
 
-/// The policy that a plan and the run's limits amount to.
-pub(crate) fn policy(record: &RunRecord, plan: &Plan) -> Policy {
-    let mut policy = plan_policy(plan, record.settings.patch);
-    let gates = gate_files(record).into_iter().filter(|path| !plan.names.contains(path));
-    policy.deny_prefixes.extend(gates.map(PathPrefix::from));
+/// Whether an answer holds a secret. One that was recorded holds a marker in its place: see [`brings_marker`].
+pub(crate) fn holds_secret(answer: &Untrusted) -> bool {
+    !Scanner::builtin().scan(answer.as_str().as_bytes()).is_empty()
+}
+
+/// Whether a file afterwards holds more markers of a redacted secret than it did: the answer held one there. A marker that
+/// the file had is its text.
+fn brings_marker(before: &Files, after: &Files) -> bool {
+    after.iter().any(|(path, bytes)| {
+        let mut there = before.get(path).map(|bytes| markers(bytes)).unwrap_or_default();
+        markers(bytes).into_iter().any(|(marker, count)| there.remove(&marker).unwrap_or(0) < count)
+    })
+}
+
+/// The markers in a text, with how often each stands there.
+fn markers(bytes: &[u8]) -> BTreeMap<String, usize> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut markers = BTreeMap::new();
+    for (at, _) in text.match_indices(MARKER_BEGIN) {
+        let rule = text[at + MARKER_BEGIN.len()..].split([']', '\n']).next().unwrap_or_default();
+        *markers.entry(rule.chars().take(MAX_RULE_NAME).collect()).or_default() += 1;
+    }
+    markers
+}
+
+/// The policy that a plan, the run's limits and its gates amount to.
+pub(crate) fn policy(ground: &Ground<'_>) -> Policy {
+    let mut policy = plan_policy(ground.plan, ground.record.settings.patch);
+    deny(&mut policy, ground.plan, ground.gate_files);
     policy
 }
 
-/// The files of the repository that a gate's command names: with them a patch could grade itself.
-pub(crate) fn gate_files(record: &RunRecord) -> Vec<RepoPath> {
-    let words = record.settings.gates.iter().flat_map(|gate| &gate.command);
-    let words = words.flat_map(|word| word.split(|c: char| c.is_whitespace() || "\"';&|()<>=`$".contains(c)));
-    let paths = words.filter_map(|word| word.trim_start_matches("./").parse::<RepoPath>().ok());
-    paths.filter(|path| record.repo.join(path).is_file()).collect()
+fn deny(policy: &mut Policy, plan: &Plan, gate_files: &[RepoPath]) {
+    let denied = gate_files.iter().filter(|path| !plan.names.contains(path));
+    policy.deny_prefixes.extend(denied.cloned().map(PathPrefix::from));
 }
 
 /// The policy that a plan amounts to, within limits.
@@ -75,6 +105,7 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
         max_files: limits.max_files,
         max_added_lines: limits.max_added_lines,
         named: plan.names.clone(),
+        may_drop: plan.may_drop.clone(),
         ..Policy::within(plan.scope_allow.clone())
     }
 }
@@ -84,12 +115,11 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
 /// # Errors
 ///
 /// Only what keeps the judge from judging; a bad answer is a verdict.
-pub(crate) async fn judge(
-    git: &Git,
-    record: &RunRecord,
-    plan: &Plan,
-    answer: &Untrusted,
-) -> Result<Judged, RunError> {
+pub(crate) async fn judge(ground: &Ground<'_>, answer: &Untrusted, attempt: u64) -> Result<Judged, RunError> {
+    let Ground { git, record, plan, .. } = *ground;
+    if holds_secret(answer) {
+        return Ok(Judged::refused(secret_in_answer(attempt)));
+    }
     let editable: Vec<RepoPath> =
         plan.scope_allow.iter().filter_map(|scope| scope.to_string().parse().ok()).collect();
     let proposal = match read_answer(record.settings.edit_format, answer, &editable) {
@@ -107,6 +137,9 @@ pub(crate) async fn judge(
             return Ok(Judged { patch: diff_of(&proposal), ..Judged::refused(error.finding()) });
         }
     };
+    if brings_marker(&before, &after) {
+        return Ok(Judged::refused(secret_in_answer(attempt)));
+    }
     if matches!(proposal, Proposal::Edits(_))
         && after.iter().all(|(path, bytes)| before.get(path) == Some(bytes))
     {
@@ -125,17 +158,12 @@ pub(crate) async fn judge(
             }
         },
     };
-    judge_patch(git, &record.base_commit, &policy(record, plan), bytes, &before, &after).await
+    judge_patch(git, &record.base_commit, &policy(ground), bytes, &before, &after).await
 }
 
 /// Judges a patch that was let through before, in the same way.
-pub(crate) async fn judge_again(
-    git: &Git,
-    record: &RunRecord,
-    plan: &Plan,
-    patch: &[u8],
-) -> Result<Judged, RunError> {
-    judge_diff(git, &record.base_commit, &policy(record, plan), patch).await
+pub(crate) async fn judge_again(ground: &Ground<'_>, patch: &[u8]) -> Result<Judged, RunError> {
+    judge_diff(ground.git, &ground.record.base_commit, &policy(ground), patch).await
 }
 
 /// Judges any patch against a policy, on the commit that was checked out when `git` was opened: `crucible patch check`.
@@ -182,8 +210,7 @@ pub(crate) async fn judge_patch(
     let tree = match git.tree_after_patch(base, &bytes).await {
         Ok(tree) => tree,
         Err(RepoError::PatchRefused { detail }) => {
-            let detail: String =
-                detail.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect();
+            let detail: String = single_spaced(&detail).chars().take(300).collect();
             let finding = Finding::error(
                 NOT_APPLICABLE,
                 detail,
@@ -214,6 +241,11 @@ fn only_files(tree: &ProducedTree) -> Verdict {
     verdict
 }
 
+fn secret_in_answer(attempt: u64) -> Finding {
+    let hint = "The answer holds what looks like a secret; it is kept redacted.";
+    Finding::error(SECRET_IN_ANSWER, format!("attempt {attempt}"), hint)
+}
+
 fn touched(proposal: &Proposal) -> Result<Vec<RepoPath>, Finding> {
     let mut paths = match proposal {
         Proposal::Edits(edits) => edits.iter().map(|edit| edit.path.clone()).collect(),
@@ -235,13 +267,11 @@ fn diff_of(proposal: &Proposal) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crucible_host::fs::{create_dir_all, write_atomic};
-
+pub(crate) mod tests {
     use super::*;
 
     /// A run on `repo` with these gates.
-    fn record(repo: &std::path::Path, gates: &[&[&str]]) -> RunRecord {
+    pub(crate) fn record(repo: &std::path::Path, gates: &[&[&str]]) -> RunRecord {
         let gate = |command: &&[&str]| {
             serde_json::json!({
                 "id": "tests", "command": command, "timeout_ms": 1000, "source": "the test"
@@ -271,22 +301,33 @@ mod tests {
 
     #[test]
     fn a_gates_files_are_denied_unless_the_operator_names_them() {
-        let repo = tempfile::tempdir().unwrap();
-        for path in ["ci/check.sh", "src/self_test.py", "src/a.py", "make.mk"] {
-            let path = repo.path().join(path);
-            create_dir_all(path.parent().unwrap()).unwrap();
-            write_atomic(&path, b"x").unwrap();
-        }
-        let gates: [&[&str]; 3] = [
-            &["./ci/check.sh", "--all"],
-            &["sh", "-c", "X=1 python3 'src/self_test.py';make -f make.mk"],
-            &["true"],
-        ];
-        let record = record(repo.path(), &gates);
+        let room = tempfile::tempdir().unwrap();
+        let files: Vec<RepoPath> =
+            ["ci/check.sh", "src/self_test.py"].map(|path| path.parse().unwrap()).into();
+        let record = record(room.path(), &[]);
         let denied = |plan: &Plan| -> Vec<String> {
-            policy(&record, plan).deny_prefixes.iter().map(ToString::to_string).collect()
+            let mut policy = plan_policy(plan, record.settings.patch);
+            deny(&mut policy, plan, &files);
+            policy.deny_prefixes.iter().map(ToString::to_string).collect()
         };
-        assert_eq!(denied(&plan("src", "")), ["ci/check.sh", "src/self_test.py", "make.mk"]);
-        assert_eq!(denied(&plan("src", "src/self_test.py")), ["ci/check.sh", "make.mk"]);
+        assert_eq!(denied(&plan("src", "")), ["ci/check.sh", "src/self_test.py"]);
+        assert_eq!(denied(&plan("src", "src/self_test.py")), ["ci/check.sh"]);
+    }
+
+    #[test]
+    fn only_a_marker_that_the_file_did_not_have_shows_a_secret() {
+        let files = |path: &str, text: &str| Files::from([(path.parse().unwrap(), text.into())]);
+        let mark = |rule: &str| format!("{MARKER_BEGIN}{rule}]");
+        let before = files("a.rs", &format!("one {} two {}", mark("aws-key"), mark("token")));
+        for (after, brings) in [
+            ("nothing".to_owned(), false),
+            (format!("{} {} new", mark("token"), mark("aws-key")), false),
+            (format!("{} {}", mark("token"), mark("token")), true),
+            (format!("{} {}", mark("other"), mark("token")), true),
+            (format!("{} {} {MARKER_BEGIN}cut", mark("aws-key"), mark("token")), true),
+        ] {
+            assert_eq!(brings_marker(&before, &files("a.rs", &after)), brings, "{after}");
+        }
+        assert!(brings_marker(&before, &files("b.rs", &mark("token"))));
     }
 }

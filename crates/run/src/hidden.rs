@@ -3,12 +3,16 @@
 //! A gate runs the repository's own commands, and after a patch they are the model's. Their copy is all they need, so
 //! the original is covered, and so are the run directories and the temporary ones: no gate reads another run, or a file
 //! that was kept from its copy. Where tools are installed inside the repository (a virtual environment that is on the
-//! `PATH`, say), they stay in sight and all beside them is covered.
+//! `PATH`, say), they stay in sight and all beside them is covered. Of a linked work tree or a submodule the repository
+//! that it belongs to is covered as well.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crucible_host::env::Environment;
+use crucible_host::fs::read_up_to;
+use crucible_model::ByteLimit;
 
 use crate::contract::RunRecord;
 use crate::world::World;
@@ -16,9 +20,48 @@ use crate::world::World;
 /// The paths to cover for the gates of a run that get the variables `env`.
 pub(crate) fn hidden(world: &World<'_>, record: &RunRecord, env: &[(OsString, OsString)]) -> Vec<PathBuf> {
     let mut hidden = vec![world.runs_root.clone(), world.tmp.clone()];
-    let tools = tools(&record.repo, env, record);
-    cover(&record.repo, &tools, &mut hidden);
+    for place in kin(&record.repo) {
+        let mut tools = tools(&place, env, record);
+        // The copy lies there, and a cover over it would be a contradiction.
+        tools.extend([world.runs_root.clone(), world.tmp.clone()].into_iter().filter(|own| own.starts_with(&place)));
+        cover(&place, &tools, &mut hidden);
+    }
     hidden
+}
+
+/// Git's own files that say where something lies hold a path and no more.
+const POINTER: ByteLimit = ByteLimit(64 * 1024);
+
+/// The repository, and where it is a linked work tree or a submodule: its git directory, the main work tree, the other
+/// linked ones, and every repository around it.
+fn kin(repo: &Path) -> Vec<PathBuf> {
+    let mut kin = vec![repo.to_owned()];
+    let dot_git = repo.join(".git");
+    let own = pointed(&dot_git, b"gitdir:", repo).unwrap_or(dot_git);
+    let common = pointed(&own.join("commondir"), b"", &own).unwrap_or_else(|| own.clone());
+    if common.file_name() == Some(OsStr::new(".git")) {
+        kin.extend(common.parent().map(Path::to_owned));
+    }
+    for entry in std::fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten() {
+        let place = pointed(&entry.path().join("gitdir"), b"", &entry.path());
+        kin.extend(place.and_then(|git| git.parent().map(Path::to_owned)));
+    }
+    // `super/.git/modules/sub`, and so on inwards.
+    for git in common.ancestors().skip(1).filter(|path| path.file_name() == Some(OsStr::new(".git"))) {
+        kin.extend(git.parent().map(Path::to_owned));
+    }
+    kin.extend([own, common]);
+    kin.retain(|place| place.parent().is_some() && place.is_dir());
+    kin.sort();
+    kin.dedup();
+    kin
+}
+
+/// The path that such a file holds after `mark`, from where it is relative to.
+fn pointed(file: &Path, mark: &[u8], from: &Path) -> Option<PathBuf> {
+    let bytes = read_up_to(file, POINTER).ok()?;
+    let path = bytes.strip_prefix(mark)?.trim_ascii();
+    (!path.is_empty()).then(|| from.join(OsStr::from_bytes(path)).canonicalize().ok())?
 }
 
 /// The places inside the repository that the gates' variables and programs lead to.
@@ -74,6 +117,31 @@ mod tests {
         let mut names: Vec<String> = inside.map(|path| path.to_string_lossy().into_owned()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn what_a_work_tree_or_a_submodule_belongs_to_is_covered() {
+        let room = tempfile::tempdir().unwrap();
+        let room = room.path().canonicalize().unwrap();
+        let put = |path: &str, text: String| {
+            create_dir_all(room.join(path).parent().unwrap()).unwrap();
+            write_atomic(&room.join(path), text.as_bytes()).unwrap();
+        };
+        put("main/.git/HEAD", String::new());
+        put("main/.git/worktrees/a/commondir", "../..\n".to_owned());
+        put("main/.git/worktrees/a/gitdir", format!("{}/a/.git\n", room.display()));
+        put("main/.git/worktrees/b/gitdir", format!("{}/b/.git\n", room.display()));
+        put("a/.git", format!("gitdir: {}/main/.git/worktrees/a\n", room.display()));
+        put("b/.git", "gitdir: nowhere".to_owned());
+        put("main/.git/modules/sub/HEAD", String::new());
+        put("main/sub/.git", "gitdir: ../.git/modules/sub\n".to_owned());
+        let names = |repo: &str| -> Vec<String> {
+            let kin = kin(&room.join(repo));
+            kin.iter().map(|path| path.strip_prefix(&room).unwrap().display().to_string()).collect()
+        };
+        assert_eq!(names("a"), ["a", "b", "main", "main/.git", "main/.git/worktrees/a"]);
+        assert_eq!(names("main"), ["a", "b", "main", "main/.git"]);
+        assert_eq!(names("main/sub"), ["main", "main/.git/modules/sub", "main/sub"]);
     }
 
     #[test]

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use crucible_host::fs::append_durable;
 use crucible_ledger::{EventRecord, Ledger, NewEvent};
-use crucible_model::{Clock, ClockSource, Digest, RunId, to_canonical_json};
-use serde::Serialize;
+use crucible_model::{Clock, ClockSource, Digest, RunId, Timestamp, to_canonical_json};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::RunError;
+use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
 
 /// What is told whenever an event stands in the ledger: for a progress display, and for tests that end the
@@ -28,6 +29,10 @@ pub trait Witness: Send {
     fn event(&mut self, event: &EventRecord);
 }
 
+/// The field of an event that holds, by path, the digests of further files that were made with the one it is about. Their bytes
+/// are not put into the ledger.
+pub(crate) const FILES: &str = "files";
+
 /// The journal of one run.
 pub(crate) struct Journal<'a> {
     run: RunId,
@@ -41,20 +46,34 @@ pub(crate) struct Journal<'a> {
 /// One step to be recorded.
 pub(crate) struct Entry<'e> {
     pub(crate) role: &'e str,
-    pub(crate) event: &'e str,
+    pub(crate) event: EventKind,
     pub(crate) key: String,
     pub(crate) path: &'e str,
     pub(crate) body: Value,
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
-    ts: String,
-    role: &'a str,
-    event: &'a str,
-    path: &'a str,
+/// A line of `events.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventLine {
+    ts: Timestamp,
+    role: String,
+    event: String,
+    path: String,
     seq: u64,
     hash: Digest,
+}
+
+impl EventLine {
+    /// What it tells; nothing where that is none of our events.
+    pub(crate) fn kind(&self) -> Option<EventKind> {
+        EventKind::of(&self.event)
+    }
+}
+
+/// The events of a file `events.jsonl`. A line that was cut off, or that is none, tells of no event.
+pub(crate) fn read_lines(bytes: &[u8]) -> impl Iterator<Item = EventLine> {
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
 impl<'a> Journal<'a> {
@@ -87,7 +106,8 @@ impl<'a> Journal<'a> {
         if let (ClockSource::Pinned, Value::Object(fields)) = (self.clock.source(), &mut body) {
             fields.insert("clock".to_owned(), Value::from("pinned"));
         }
-        let new = NewEvent::new(self.run.clone(), self.clock.now(), role, event, body).about(path).once(key);
+        let new =
+            NewEvent::new(self.run.clone(), self.clock.now(), role, event.name(), body).about(path).once(key);
         let record = self.ledger.append(new)?;
         if self.events.last().is_none_or(|last| last.seq < record.seq) {
             append_durable(&self.dir.path(layout::EVENTS), &line(&record)?)?;
@@ -102,7 +122,7 @@ impl<'a> Journal<'a> {
     pub(crate) fn record_file(
         &mut self,
         role: &str,
-        event: &str,
+        event: EventKind,
         key: &str,
         path: &str,
     ) -> Result<Digest, RunError> {
@@ -137,27 +157,16 @@ impl<'a> Journal<'a> {
         }
         let body = serde_json::json!({ "digest": Digest::of(&self.dir.read(path)?) });
         let key = "source".to_owned();
-        self.record(Entry { role: "operator", event: "RECORDING_TAKEN", key, path, body }).map(drop)
+        self.record(Entry { role: "operator", event: EventKind::RecordingTaken, key, path, body }).map(drop)
     }
 
     /// Makes sure that every recorded file is still what it was when it was last recorded. The failure bundle is left
     /// out: it is derived from the others and can be made again.
     pub(crate) fn check_files(&self) -> Result<(), RunError> {
-        let mut recorded = BTreeMap::new();
-        for event in &self.events {
-            let digest = event.body.get("digest").and_then(Value::as_str);
-            if let (Some(path), Some(digest)) = (event.path.as_deref(), digest) {
-                recorded.insert(path, digest);
-            }
+        match edited(&self.dir, &self.events)?.first() {
+            Some(path) => Err(RunError::Edited { path: self.dir.path(path) }),
+            None => Ok(()),
         }
-        recorded.remove(layout::BUNDLE);
-        for (path, digest) in recorded {
-            let present = self.dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes).to_string());
-            if present.as_deref() != Some(digest) {
-                return Err(RunError::Edited { path: self.dir.path(path) });
-            }
-        }
-        Ok(())
     }
 
     /// Whether a step was recorded.
@@ -189,12 +198,34 @@ impl<'a> Journal<'a> {
     }
 }
 
+/// The recorded files that are no longer what they were when they were last recorded.
+pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>, RunError> {
+    let mut recorded = BTreeMap::new();
+    for event in events {
+        let digest = event.body.get("digest").and_then(Value::as_str);
+        if let (Some(path), Some(digest)) = (event.path.as_deref(), digest) {
+            recorded.insert(path, digest);
+        }
+        let with_it = event.body.get(FILES).and_then(Value::as_object).into_iter().flatten();
+        recorded.extend(with_it.filter_map(|(path, digest)| Some((path.as_str(), digest.as_str()?))));
+    }
+    recorded.remove(layout::BUNDLE);
+    let mut edited = Vec::new();
+    for (path, digest) in recorded {
+        let present = dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes).to_string());
+        if present.as_deref() != Some(digest) {
+            edited.push(path.to_owned());
+        }
+    }
+    Ok(edited)
+}
+
 fn line(event: &EventRecord) -> Result<Vec<u8>, RunError> {
-    let mut line = to_canonical_json(&Line {
-        ts: event.ts.to_string(),
-        role: &event.role,
-        event: &event.event,
-        path: event.path.as_deref().unwrap_or_default(),
+    let mut line = to_canonical_json(&EventLine {
+        ts: event.ts,
+        role: event.role.clone(),
+        event: event.event.clone(),
+        path: event.path.clone().unwrap_or_default(),
         seq: event.seq,
         hash: event.hash,
     })?;

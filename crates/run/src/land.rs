@@ -5,28 +5,35 @@
 //! trailers tie the commit to the run: its id, the digests of plan and verify report, and the head of the ledger.
 
 use crucible_ledger::Ledger;
-use crucible_model::{ClockSource, Digest, Timestamp};
-use crucible_repo::{Git, Identity, LandRequest, Oid};
+use crucible_model::{ClockSource, Digest, Timestamp, is_hidden, single_spaced};
+use crucible_repo::{Git, Identity, LandRequest, Oid, RUN_TRAILER};
 use crucible_verify::VerifyReport;
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::Analysis;
 use crate::attempt;
 use crate::contract::{Plan, RunRecord};
+use crate::document::versions;
 use crate::error::RunError;
-use crate::gatekeeper;
+use crate::event_kind::EventKind;
+use crate::gatekeeper::{self, Ground};
 use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
+use crate::recording::check_recording;
 use crate::start::register;
 use crate::state::RunState;
 use crate::status::{progress, status_of};
 use crate::world::World;
 
+/// The key of the trailer that ties a commit to the ledger's head.
+pub const LEDGER_TRAILER: &str = "Crucible-Ledger";
+
 /// `artifacts/landing.json`: the commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Landing {
-    /// `crucible-landing-v1`.
-    pub schema_version: String,
+    /// Which version of the document this is.
+    pub schema_version: LandingVersion,
     /// The commit's id.
     pub commit: Oid,
     /// The tree it holds.
@@ -35,6 +42,11 @@ pub struct Landing {
     pub patch: Digest,
     /// The message, trailers included.
     pub message: String,
+}
+
+versions! {
+    /// The schema id of `artifacts/landing.json`.
+    pub Landing, LandingVersion = "crucible-landing-v1"
 }
 
 /// Commits a verified run.
@@ -66,10 +78,14 @@ pub async fn land(
     if state == RunState::Landed {
         journal.write_trace()?;
         register(&record, RunState::Landed, journal.ledger(), world)?;
-        return dir.read_json(layout::LANDING);
+        return dir.read_document(layout::LANDING);
     }
     if let Some(broken) = journal.ledger().verify(&[])?.errors().next() {
         return Err(RunError::LedgerBroken { first: format!("{} {}", broken.code, broken.subject) });
+    }
+    // What the model answered belongs to what is vouched for; its recording is no recorded file, for it grows.
+    if !check_recording(dir, &record.run_id, journal.ledger())?.passes() {
+        return Err(RunError::Edited { path: dir.path(layout::CASSETTE) });
     }
     // Landing records nothing about the patch: only what the ledger already knows as verified comes this far.
     let patch = dir.read(layout::PATCH)?;
@@ -88,14 +104,14 @@ pub async fn land(
     };
     let commit = git.land(&request).await?;
     let landing = Landing {
-        schema_version: "crucible-landing-v1".to_owned(),
+        schema_version: LandingVersion::V1,
         commit: commit.oid,
         tree,
         patch: Digest::of(&patch),
         message: begun.message,
     };
     dir.write_json(layout::LANDING, &landing)?;
-    journal.record_file("crucible", "LANDED", "landed", layout::LANDING)?;
+    journal.record_file("crucible", EventKind::Landed, "landed", layout::LANDING)?;
     journal.write_trace()?;
     register(&record, RunState::Landed, journal.ledger(), world)?;
     Ok(landing)
@@ -119,12 +135,9 @@ fn begin(
     let plan = Digest::of(&dir.read(layout::PLAN)?);
     let report = Digest::of(&dir.read(layout::VERIFY_REPORT)?);
     // Whoever reads the history later reads it on a terminal.
-    let printable =
-        |c: &char| !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let words = record.goal.split_whitespace().collect::<Vec<_>>().join(" ");
-    let title: String = words.chars().filter(printable).take(72).collect();
+    let title = title(&record.goal);
     let message = format!(
-        "{title}\n\nCrucible-Run: {}\nCrucible-Plan: {plan}\nCrucible-Verify: {report}\nCrucible-Ledger: {}:{}\n",
+        "{title}\n\n{RUN_TRAILER}: {}\nCrucible-Plan: {plan}\nCrucible-Verify: {report}\n{LEDGER_TRAILER}: {}:{}\n",
         record.run_id, head.seq, head.hash
     );
     let body = serde_json::json!({
@@ -133,7 +146,7 @@ fn begin(
     let key = "landing".to_owned();
     let event = journal.record(Entry {
         role: "crucible",
-        event: "LANDING_STARTED",
+        event: EventKind::LandingStarted,
         key,
         path: layout::PATCH,
         body,
@@ -152,9 +165,27 @@ fn begin(
 async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]) -> Result<Oid, RunError> {
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
         .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
-    let judged = gatekeeper::judge_again(git, record, &plan, patch).await?;
+    let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
+    let ground = Ground { git, record, plan: &plan, gate_files: &analysis.gate_files };
+    let judged = gatekeeper::judge_again(&ground, patch).await?;
     let tree = judged.change.map(|change| change.tree.tree);
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
     tree.filter(|tree| report.tree.as_deref() == Some(tree.as_str()))
         .ok_or_else(|| RunError::Edited { path: dir.path(layout::PATCH) })
+}
+
+/// The first line of the commit. Nothing stands in it that is not seen as itself.
+fn title(goal: &str) -> String {
+    single_spaced(goal).chars().filter(|c| !is_hidden(*c)).take(72).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_unseen_stands_in_a_commits_title() {
+        assert_eq!(title("fix\n the\u{202e} \u{200b}par\u{ad}ser\u{1b}\u{e0041}"), "fix the parser");
+        assert_eq!(title(&"x".repeat(100)).len(), 72);
+    }
 }

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crucible_host::fs::{self, FsError};
 use crucible_host::lock::Lock;
+use crucible_llm::MAX_CASSETTE;
 use crucible_model::{ByteLimit, Digest, RunId, to_canonical_json};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::contract::RunRecord;
+use crate::document::{self, Document};
 use crate::error::RunError;
 
 /// What a run was started with.
@@ -71,8 +73,8 @@ const LOCK: &str = "lock";
 const SCRATCH: &str = "tmp";
 const DIRECTORIES: [&str; 5] = ["artifacts", "reviews", "logs", "outbox", "attempts"];
 
-/// No file of ours is larger: a cassette of twenty calls is the largest.
-const MAX_FILE: ByteLimit = ByteLimit(256 * 1024 * 1024);
+/// No file of ours is larger: a cassette is the largest.
+const MAX_FILE: ByteLimit = MAX_CASSETTE;
 
 /// A run's directory.
 #[derive(Debug, Clone)]
@@ -95,7 +97,7 @@ impl RunDir {
 
     /// What the run was started with. The directory's name must be the run's: a copy is no run of its own.
     pub(crate) fn record(&self) -> Result<RunRecord, RunError> {
-        let record: RunRecord = self.read_json(RUN)?;
+        let record: RunRecord = self.read_document(RUN)?;
         if self.root.file_name().and_then(|name| name.to_str()) == Some(record.run_id.as_str()) {
             Ok(record)
         } else {
@@ -185,7 +187,12 @@ impl RunDir {
         String::from_utf8(self.read(relative)?).map_err(|_| self.malformed(relative, "it is not UTF-8"))
     }
 
-    /// A JSON document.
+    /// A document of ours, in the version that we know.
+    pub(crate) fn read_document<T: Document>(&self, relative: &str) -> Result<T, RunError> {
+        document::read(&self.read(relative)?).map_err(|fault| self.malformed(relative, &fault.to_string()))
+    }
+
+    /// A JSON value that carries no version of ours.
     pub(crate) fn read_json<T: DeserializeOwned>(&self, relative: &str) -> Result<T, RunError> {
         serde_json::from_slice(&self.read(relative)?)
             .map_err(|error| self.malformed(relative, &error.to_string()))

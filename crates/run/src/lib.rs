@@ -11,13 +11,17 @@ mod analysis;
 mod attempt;
 mod budget;
 mod contract;
+mod document;
 mod engine;
 mod error;
+mod event_kind;
+mod gate_files;
 mod gatekeeper;
 mod hidden;
 mod journal;
 mod land;
 mod layout;
+mod may_drop;
 mod recording;
 mod replay;
 mod role;
@@ -27,20 +31,23 @@ mod status;
 mod trial;
 mod world;
 
-pub use analysis::{Analysis, GateResult};
-pub use attempt::{AttemptEnd, AttemptOutcome};
+pub use analysis::{Analysis, AnalysisVersion, BehaviorCatalogue, GateResult};
+pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
 pub use contract::{
-    ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, FindMode, Guardrails,
-    GuardrailsError, PatchLimits, Plan, PlanStatus, REQUIRED_GATES, Review, ReviewError, ReviewVerdict,
-    RoleProvider, RunRecord, RunRole, RunSettings, Signature, WebLimits, check_plan,
+    ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
+    FindMode, Guardrails, GuardrailsError, PatchLimits, Plan, PlanStatus, Review, ReviewError, ReviewVerdict,
+    RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Signature, SignatureVersion, WebLimits,
+    check_plan, required_gates,
 };
 pub use engine::advance;
 pub use error::RunError;
+pub use event_kind::EventKind;
 pub use gatekeeper::{check_patch, plan_policy};
 pub use journal::Witness;
-pub use land::{Landing, land};
+pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
 pub use layout::{CASSETTE, RunDir, SOURCE};
+pub use may_drop::is_definition_name;
 pub use recording::{AnswersFrom, Opening, check_recording, parameters_of_recording};
 pub use replay::{Replayed, replay};
 pub use start::{RunOptions, create};

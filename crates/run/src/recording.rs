@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::contract::RunSettings;
 use crate::error::RunError;
+use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
 use crate::status::ModelUsage;
 
@@ -78,7 +79,7 @@ pub fn check_recording(dir: &RunDir, run: &RunId, ledger: &Ledger) -> Result<Ver
 
 /// The digests of the recorded answers, in the order in which they were used, each with its event's number.
 fn known_lines(events: &[EventRecord]) -> Vec<(u64, Digest)> {
-    let answered = events.iter().filter(|event| event.event == "MODEL_ANSWERED");
+    let answered = events.iter().filter(|event| event.event == EventKind::ModelAnswered.name());
     answered.filter_map(|event| Some((event.seq, event.body.get(LINE)?.as_str()?.parse().ok()?))).collect()
 }
 

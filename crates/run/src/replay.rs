@@ -53,7 +53,7 @@ pub async fn replay(
     ledger: &Ledger,
     witness: &mut dyn Witness,
 ) -> Result<Replayed, RunError> {
-    let record: RunRecord = dir.read_json(layout::RUN)?;
+    let record: RunRecord = dir.read_document(layout::RUN)?;
     let recording = check_recording(dir, &record.run_id, ledger)?;
     crucible_host::fs::create_dir_all(&world.tmp)?;
     let room = temp_dir_in(&world.tmp, "replay-")?;

@@ -9,8 +9,9 @@ use crucible_repo::{DirtyKind, Git};
 use crucible_secrets::Scanner;
 use crucible_verify::GateSpec;
 
-use crate::contract::{DispatchConfig, FindMode, Guardrails, RunRecord, RunSettings};
+use crate::contract::{DispatchConfig, FindMode, Guardrails, RunRecord, RunSettings, RunVersion};
 use crate::error::RunError;
+use crate::event_kind::EventKind;
 use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
 use crate::recording::AnswersFrom;
@@ -73,7 +74,7 @@ pub async fn create(
     let run_id = RunId::new(created_at, Digest::of(begun_with.as_bytes()));
     let slug = git.top().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let record = RunRecord {
-        schema_version: "crucible-run-v1".to_owned(),
+        schema_version: RunVersion::V1,
         run_id: run_id.clone(),
         goal: options.goal,
         repo: git.top().to_owned(),
@@ -99,10 +100,10 @@ pub async fn create(
 
 /// Records that a run was made, and what for.
 pub(crate) fn record_beginning(journal: &mut Journal<'_>, record: &RunRecord) -> Result<(), RunError> {
-    journal.record_file("crucible", "RUN_CREATED", "run", layout::RUN)?;
+    journal.record_file("crucible", EventKind::RunCreated, "run", layout::RUN)?;
     let body = serde_json::json!({ "goal": record.goal, "base_commit": record.base_commit });
     let key = "goal".to_owned();
-    journal.record(Entry { role: "operator", event: "GOAL_STATED", key, path: layout::RUN, body })?;
+    journal.record(Entry { role: "operator", event: EventKind::GoalStated, key, path: layout::RUN, body })?;
     journal.record_source()
 }
 

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use crucible_ledger::{EventRecord, Ledger};
 use crucible_model::{Digest, Finding};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::contract::{Review, ReviewVerdict, RunRecord, Signature};
 use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::journal;
 use crate::layout::{self, RunDir};
 use crate::state::{Progress, RunState};
 
@@ -60,6 +62,9 @@ pub struct RunStatus {
     pub attempts: Vec<AttemptOutcome>,
     /// Why it failed, if it did.
     pub failure: Option<Finding>,
+    /// Files of the run that were changed after they had been recorded. Nothing lands while there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<String>,
     /// What to do next, one sentence.
     pub next: String,
 }
@@ -85,7 +90,16 @@ pub(crate) fn status_of(dir: &RunDir, run: RunRecord, events: &[EventRecord]) ->
             .push(ArtifactStatus { path, digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)) });
     }
     let failure = if state == RunState::Failed { Some(dir.read_json(layout::FAILURE)?) } else { None };
-    let next = next(&run, state);
+    let mut edited = journal::edited(dir, events)?;
+    if matches!(state, RunState::Verified | RunState::Landed | RunState::Failed) {
+        edited.extend(attempt::edited_copies(dir)?.into_iter().map(str::to_owned));
+    }
+    let next = match edited.first() {
+        Some(first) if state != RunState::Landed => {
+            format!("Put {first} back as it was recorded, or start a new run.")
+        }
+        _ => next(&run, state),
+    };
     Ok(RunStatus {
         schema_version: "crucible-run-status-v1",
         directory: dir.root().to_owned(),
@@ -93,6 +107,7 @@ pub(crate) fn status_of(dir: &RunDir, run: RunRecord, events: &[EventRecord]) ->
         artifacts,
         attempts: attempt::recorded(dir, events)?,
         failure,
+        edited,
         next,
         run,
     })
@@ -114,17 +129,12 @@ pub struct ModelUsage {
 ///
 /// Fails when the events cannot be read.
 pub fn usage(dir: &RunDir) -> Result<ModelUsage, RunError> {
-    /// What is counted of a line; a line that was cut off, or that is none, tells of no event.
-    #[derive(Deserialize)]
-    struct Line {
-        event: String,
-    }
     let events = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
     let mut usage = ModelUsage { asked: 0, answered: 0 };
-    for line in events.split(|byte| *byte == b'\n') {
-        match serde_json::from_slice::<Line>(line).as_ref().map(|line| line.event.as_str()) {
-            Ok("MODEL_ASKED") => usage.asked += 1,
-            Ok("PATCH_REJECTED" | "ATTEMPT_ENDED") => usage.answered += 1,
+    for line in journal::read_lines(&events) {
+        match line.kind() {
+            Some(EventKind::ModelAsked) => usage.asked += 1,
+            Some(EventKind::PatchRejected | EventKind::AttemptEnded) => usage.answered += 1,
             _ => {}
         }
     }
@@ -191,8 +201,8 @@ pub(crate) fn is_recorded(
 }
 
 /// Whether the signature covers the plan and the reviews as they are.
-fn signature_holds(dir: &RunDir, plan: Digest) -> Result<bool, RunError> {
-    let signature: Signature = dir.read_json(layout::SIGNATURE)?;
+pub(crate) fn signature_holds(dir: &RunDir, plan: Digest) -> Result<bool, RunError> {
+    let signature: Signature = dir.read_document(layout::SIGNATURE)?;
     let mut now = BTreeMap::new();
     for path in signature.reviews.keys() {
         // A signature names files of this run only.
@@ -235,14 +245,22 @@ mod tests {
         let dir = RunDir::at(room.path().to_owned());
         let zero = ModelUsage { asked: 0, answered: 0 };
         assert_eq!(usage(&dir).unwrap(), zero);
+        let line = |event: &str, path: &str| {
+            serde_json::json!({
+                "event": event, "hash": Digest::of(b"x"), "path": path, "role": "r", "seq": 1,
+                "ts": "2026-01-31T09:30:00Z",
+            })
+            .to_string()
+        };
+        let asked = line("MODEL_ASKED", "cassette.jsonl");
         let lines = [
-            r#"{"event":"MODEL_ASKED","path":"cassette.jsonl","seq":1}"#,
-            r#"{ "seq": 2, "event": "MODEL_ASKED" }"#,
-            r#"{"event":"PATCH_REJECTED"}"#,
-            r#"{"event":"ATTEMPT_ENDED"}"#,
-            r#"{"event":"NOTED","about":{"event":"MODEL_ASKED"}}"#,
-            r#"{"event":"NOTED","path":"\"event\":\"MODEL_ASKED\""}"#,
-            r#"{"event":"MODEL_ASKED","pa"#,
+            asked.clone(),
+            asked.replace(':', " : ").replace("09 : 30 : 00", "09:30:00").replace("sha256 : ", "sha256:"),
+            line("PATCH_REJECTED", ""),
+            line("ATTEMPT_ENDED", ""),
+            r#"{"event":"NOTED","about":{"event":"MODEL_ASKED"}}"#.to_owned(),
+            line("NOTED", r#""event":"MODEL_ASKED""#),
+            asked[..asked.len() - 9].to_owned(),
         ];
         dir.write(layout::EVENTS, lines.join("\n").as_bytes()).unwrap();
         assert_eq!(usage(&dir).unwrap(), ModelUsage { asked: 2, answered: 2 });

@@ -13,20 +13,26 @@ use crucible_patch::FileMode;
 use crucible_repo::{DirtyKind, Git, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
-    CommandGate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome, GateSetting, Normaliser,
-    ReportInput, ReportPaths, Requirements, VerifyReport, excerpt, judge_run, logs, report, run_gates,
+    Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
+    GateSetting, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestTally,
+    VerifyReport, excerpt, judge_run, judge_run_after, logs, missing, report, run_gates,
 };
 
-use crate::analysis::GateResult;
+use crate::analysis::{BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
-use crate::contract::{Plan, RunRecord, check_plan};
+use crate::contract::{Plan, RunRecord, check_plan, known_results};
 use crate::error::RunError;
 use crate::gatekeeper::Change;
 use crate::hidden::hidden;
 use crate::journal::Witness;
 use crate::layout::{self, RunDir};
+use crate::status::signature_holds;
 use crate::world::World;
 
+/// Where a repository's catalogue of behaviours begins (seed 003 F.3).
+pub(crate) const BEHAVIOR_INDEX: &str = "docs/behaviors/INDEX.md";
+
+const UNSIGNED: Code = Code::new("plan-unsigned");
 const CATALOGUE_UNCHECKED: Code = Code::new("run-behaviors-unchecked");
 
 /// How much a prompt holds of what one gate printed.
@@ -47,13 +53,19 @@ pub(crate) struct Trial {
     tree: Option<String>,
 }
 
+/// A change, and what the gates on it are compared with.
+pub(crate) struct Tried<'t> {
+    pub(crate) change: &'t Change,
+    pub(crate) baseline: Baseline<'t>,
+}
+
 /// Copies the base into `room`, applies the change and runs every gate of the run.
 pub(crate) async fn run(
     world: &World<'_>,
     git: &Git,
     record: &RunRecord,
     room: &Path,
-    change: Option<&Change>,
+    change: Option<&Tried<'_>>,
     witness: &mut dyn Witness,
 ) -> Result<Trial, RunError> {
     let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(secret_rule) };
@@ -66,8 +78,8 @@ pub(crate) async fn run(
         require_base(git, record).await?;
         omitted = snapshot(git, &copy, &options).await?.omitted;
         require_base(git, record).await?;
-        if let Some(change) = change {
-            write_change(&copy, change)?;
+        if let Some(tried) = change {
+            write_change(&copy, tried.change)?;
         }
         let env = environment(world);
         let mut masked = hidden(world, record, &env);
@@ -89,7 +101,7 @@ pub(crate) async fn run(
     let mut results = Vec::new();
     for outcome in &outcomes {
         let GateOutcome::Ran(gate) = outcome else { continue };
-        let judged = judge_run(gate);
+        let judged = change.map_or_else(|| judge_run(gate), |tried| judge_run_after(gate, &tried.baseline));
         let mut log = normaliser.apply(&gate.stdout.bytes);
         log.push_str(&normaliser.apply(&gate.stderr.bytes));
         let end = judged.errors().next().map_or_else(|| "passed".to_owned(), |finding| finding.hint.clone());
@@ -98,6 +110,7 @@ pub(crate) async fn run(
             passed: judged.passes(),
             end: normaliser.apply(end.as_bytes()).trim_end().to_owned(),
             excerpt: excerpt(&log, MAX_EXCERPT),
+            tally: Some(TestTally::read(gate)),
         });
         verdict.merge(judged);
     }
@@ -111,7 +124,7 @@ pub(crate) async fn run(
             .iter()
             .map(|omission| format!("{:?}: {}", omission.path, omission.reason))
             .collect(),
-        tree: change.map(|change| change.tree.tree.to_string()),
+        tree: change.map(|tried| tried.change.tree.tree.to_string()),
         outcomes,
     })
 }
@@ -130,12 +143,13 @@ pub(crate) async fn require_base(git: &Git, record: &RunRecord) -> Result<(), Ru
 }
 
 impl Trial {
-    /// A gate that could not be started at all, with the reason.
+    /// A gate that could not be started at all or lacks something that no change of a source file brings, with the
+    /// reason.
     pub(crate) fn unusable(&self) -> Option<(String, String)> {
         self.outcomes.iter().find_map(|outcome| match outcome {
             GateOutcome::Ran(run) => match &run.end {
                 GateEnd::NotStarted { message, .. } => Some((run.id.to_string(), message.clone())),
-                _ => None,
+                _ => missing(run).map(|message| (run.id.to_string(), message)),
             },
             GateOutcome::Judged { .. } => None,
         })
@@ -145,9 +159,10 @@ impl Trial {
     pub(crate) fn report(
         &self,
         record: &RunRecord,
+        behaviors: BehaviorCatalogue,
         plan: &Plan,
-        number: u64,
         outcome: &AttemptOutcome,
+        baseline: Baseline<'_>,
         dir: &RunDir,
     ) -> Result<VerifyReport, RunError> {
         let mut outcomes = self.outcomes.clone();
@@ -155,16 +170,18 @@ impl Trial {
             let id = gate_id(name, dir)?;
             Ok(GateOutcome::Judged { id, verdict })
         };
-        outcomes.push(judged("plan_check", check_plan(plan, &[], &plan.results))?);
-        outcomes.push(judged("patch_check", Verdict::new(outcome.findings.clone()))?);
-        outcomes.push(judged("behavior_catalog_check", catalogue(&record.repo))?);
-        let declared = plan.gates.iter().map(|gate| gate_id(gate, dir)).collect::<Result<Vec<_>, _>>()?;
-        Ok(report(&ReportInput {
+        outcomes.push(judged(PlanCheck.id(), judge_plan(plan, dir)?)?);
+        outcomes.push(judged(PatchCheck.id(), Verdict::new(outcome.findings.clone()))?);
+        // Nothing here reads a catalogue of behaviours. So that gate has no outcome and is in no list of executed gates,
+        // and where there is a catalogue the report says that it was not checked.
+        let declared = plan.gates.iter().filter(|gate| *gate != BehaviorCatalogCheck.id());
+        let declared = declared.map(|gate| gate_id(gate, dir)).collect::<Result<Vec<_>, _>>()?;
+        let mut report = report(&ReportInput {
             gate: GateLevel::Lite,
-            iteration: number,
+            iteration: outcome.number,
             max_iterations: record.settings.max_iterations,
             outcomes: &outcomes,
-            requirements: Requirements { declared: &declared, command_gate: CommandGate::Required },
+            requirements: Requirements { declared: &declared, baseline },
             paths: ReportPaths {
                 plan: Some(layout::PLAN.to_owned()),
                 patch: Some(layout::PATCH.to_owned()),
@@ -173,7 +190,9 @@ impl Trial {
             plan_digest: Some(Digest::of(&dir.read(layout::PLAN)?)),
             patch_digest: outcome.patch,
             tree: self.tree.clone(),
-        }))
+        });
+        report.warnings.extend(unchecked_catalogue(behaviors));
+        Ok(report)
     }
 }
 
@@ -233,10 +252,127 @@ fn secret_rule(path: &Path) -> Option<String> {
         .then(|| "its name says that it holds secrets".to_owned())
 }
 
-fn catalogue(repo: &Path) -> Verdict {
-    if !repo.join("docs/behaviors/INDEX.md").is_file() {
-        return Verdict::default();
+/// Judges the plan as it was signed: against the results that are expected, and by the signature of its very text.
+fn judge_plan(plan: &Plan, dir: &RunDir) -> Result<Verdict, RunError> {
+    let results = known_results(&dir.read_text(layout::EXPECTED_RESULTS)?);
+    let mut verdict = check_plan(plan, &[], &results);
+    let digest = Digest::of(plan.render().as_bytes());
+    if !dir.has(layout::SIGNATURE) || !signature_holds(dir, digest)? {
+        let hint = "The signature does not cover this plan and its reviews; start a new run.";
+        verdict.push(Finding::error(UNSIGNED, layout::PLAN, hint));
     }
+    Ok(verdict)
+}
+
+fn unchecked_catalogue(behaviors: BehaviorCatalogue) -> Option<Finding> {
     let hint = "This repository has a behaviour catalogue, which is not checked yet.";
-    Verdict::new(vec![Finding::warning(CATALOGUE_UNCHECKED, "docs/behaviors/INDEX.md", hint)])
+    match behaviors {
+        BehaviorCatalogue::Absent => None,
+        BehaviorCatalogue::Unchecked => Some(Finding::warning(CATALOGUE_UNCHECKED, BEHAVIOR_INDEX, hint)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crucible_sandbox::{Captured, Extent};
+    use crucible_verify::{GateRun, VerifyResult};
+
+    use super::*;
+    use crate::attempt::{AttemptEnd, AttemptVersion};
+    use crate::contract::{Review, Signature, SignatureVersion, required_gates};
+    use crate::gatekeeper::tests::record;
+
+    fn plan() -> Plan {
+        let gates: Vec<&str> = required_gates().collect();
+        let text = format!(
+            "Status: SIGNED\nScope-Allow: src/a.py\nScope-Deny:\nNames:\nGates: {}\nStop: x\nBudgets: x\n\
+             Behaviors:\nResults: R001\n",
+            gates.join(", ")
+        );
+        Plan::parse(&text).unwrap()
+    }
+
+    /// A run's directory with a plan that is signed, and these expected results.
+    fn signed(dir: &RunDir, plan: &Plan, results: &str) {
+        let digest = dir.write(layout::PLAN, plan.render().as_bytes()).unwrap();
+        dir.write(layout::EXPECTED_RESULTS, results.as_bytes()).unwrap();
+        let mut reviews = BTreeMap::new();
+        for path in [layout::REVIEW_CONTRACT, layout::REVIEW_COST] {
+            let review = Review::from_verdict("r", digest, &Verdict::default());
+            reviews.insert(path.to_owned(), dir.write(path, review.render().as_bytes()).unwrap());
+        }
+        let signature = Signature { schema_version: SignatureVersion::V1, plan: digest, reviews };
+        dir.write_json(layout::SIGNATURE, &signature).unwrap();
+    }
+
+    fn codes(verdict: &Verdict) -> Vec<&str> {
+        verdict.findings().iter().map(|finding| finding.code.as_str()).collect()
+    }
+
+    #[test]
+    fn a_plan_is_judged_by_the_expected_results_and_its_signature() {
+        let room = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(room.path().to_owned());
+        let plan = plan();
+        signed(&dir, &plan, "# Expected results\n\n## R001\n");
+        assert_eq!(codes(&judge_plan(&plan, &dir).unwrap()), Vec::<&str>::new());
+        signed(&dir, &plan, "# Expected results\n\n## R002\n");
+        assert_eq!(codes(&judge_plan(&plan, &dir).unwrap()), ["plan-id-unresolved"]);
+        signed(&dir, &plan, "## R001\n");
+        let wider = Plan { scope_allow: vec!["src/".parse().unwrap()], ..plan.clone() };
+        assert_eq!(codes(&judge_plan(&wider, &dir).unwrap()), ["plan-unsigned"]);
+        dir.write(layout::REVIEW_COST, b"Verdict: BLOCK\n").unwrap();
+        assert_eq!(codes(&judge_plan(&plan, &dir).unwrap()), ["plan-unsigned"]);
+        signed(&dir, &plan, "## R001\n");
+        fs::remove_file(&dir.path(layout::SIGNATURE)).unwrap();
+        assert_eq!(codes(&judge_plan(&plan, &dir).unwrap()), ["plan-unsigned"]);
+    }
+
+    #[test]
+    fn a_catalogue_that_nobody_checked_is_no_executed_gate() {
+        let room = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(room.path().to_owned());
+        let plan = plan();
+        signed(&dir, &plan, "## R001\n");
+        let nothing = || Captured { bytes: Vec::new(), total: 0, extent: Extent::Whole };
+        let ran = GateRun {
+            id: "tests".parse().unwrap(),
+            command: vec!["true".to_owned()],
+            end: GateEnd::Exited(0),
+            duration: std::time::Duration::ZERO,
+            stdout: nothing(),
+            stderr: nothing(),
+            isolation: None,
+        };
+        let trial = Trial {
+            outcomes: vec![GateOutcome::Ran(Box::new(ran))],
+            results: Vec::new(),
+            verdict: Verdict::default(),
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            left_out: Vec::new(),
+            tree: None,
+        };
+        let outcome = AttemptOutcome {
+            schema_version: AttemptVersion::V1,
+            number: 1,
+            end: AttemptEnd::Refused,
+            answer: Digest::of(b"a"),
+            patch: None,
+            findings: Vec::new(),
+            output: String::new(),
+        };
+        let record = record(room.path(), &[&["true"]]);
+        for (behaviors, warned) in [(BehaviorCatalogue::Absent, 0), (BehaviorCatalogue::Unchecked, 1)] {
+            let report =
+                trial.report(&record, behaviors, &plan, &outcome, Baseline::default(), &dir).unwrap();
+            assert_eq!(report.result, VerifyResult::Pass, "{:?}", report.failures);
+            let executed: Vec<&str> = report.executed_gates.iter().map(GateId::as_str).collect();
+            assert_eq!(executed, ["lite", "plan_check", "patch_check", "tests"]);
+            let said = report.warnings.iter().filter(|finding| finding.code == CATALOGUE_UNCHECKED);
+            assert_eq!(said.count(), warned);
+        }
+    }
 }

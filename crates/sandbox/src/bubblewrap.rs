@@ -11,7 +11,7 @@ use crate::directory::Directory;
 use crate::environment::CONFINED_HOME;
 use crate::error::SandboxError;
 use crate::layers::{Layer, LayerState, Layers};
-use crate::layout::Layout;
+use crate::layout::{Layout, PRIVATE, SHARED_MEMORY};
 use crate::masks::Placeholders;
 use crate::plan::{Conversation, Plan, Target, connect, socket_pair};
 use crate::spawn::{Cap, Launcher, Network, Profile, Spawn};
@@ -23,8 +23,6 @@ use crate::wire::{Order, Place, PrivateBound, Surroundings};
 pub(crate) const BUBBLEWRAP: &str = "bwrap";
 /// Where the inner stage's own program is found inside, wherever it lies outside.
 const INNER_PROGRAM: &str = "/dev/.crucible-sandbox-exec";
-/// Memory that processes share by name.
-const SHARED_MEMORY: &str = "/dev/shm";
 /// The size that a private place has at least; zero would mean without end.
 const LEAST: u64 = 64 << 10;
 /// The user and group that the superuser becomes inside.
@@ -54,10 +52,9 @@ pub(crate) fn plan(
     let mut placeholders = Placeholders::default();
     let mut command = match surroundings {
         Surroundings::Namespaces => {
-            let bubblewrap = env.find_program(BUBBLEWRAP).ok_or_else(|| SandboxError::NotFound {
-                program: BUBBLEWRAP.into(),
-                searched: env.path_dirs().into_iter().map(|dir| dir.join(BUBBLEWRAP)).collect(),
-            })?;
+            let bubblewrap = env
+                .find_program(BUBBLEWRAP)
+                .map_err(|error| SandboxError::of_program(Path::new(BUBBLEWRAP), error))?;
             placeholders = std::mem::take(&mut layout.placeholders);
             let mut command = command(bubblewrap.as_os_str());
             let size = |place: &Path| size(place, private, spawn.limits.resources.disk);
@@ -118,7 +115,7 @@ pub(crate) fn plan(
 fn size(place: &Path, private: PrivateBound, disk: Cap) -> Vec<OsString> {
     match (private, disk) {
         (PrivateBound::Sized, Cap::At(most)) => {
-            let part = if place == Path::new("/tmp") { 2 } else { 4 };
+            let part = if place == Path::new(PRIVATE[0]) { 2 } else { 4 };
             vec!["--size".into(), (most / part).max(LEAST).to_string().into()]
         }
         (PrivateBound::Unsized, _) | (_, Cap::Unlimited) => Vec::new(),

@@ -21,14 +21,6 @@ pub struct Completed {
     pub receipt: IsolationReceipt,
 }
 
-impl Completed {
-    /// Whether the process ended by itself with code 0.
-    #[must_use]
-    pub fn succeeded(&self) -> bool {
-        self.end == End::Exited(0)
-    }
-}
-
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -17,7 +17,7 @@ pub enum SandboxError {
         searched: Vec<PathBuf>,
     },
     /// There is something by that name, but it is not a program.
-    #[error("{program:?} cannot be run: {problem}")]
+    #[error("{program:?} cannot be run: {problem}; name a program, or make the file executable")]
     NotExecutable {
         /// The file.
         program: PathBuf,
@@ -26,7 +26,9 @@ pub enum SandboxError {
     },
     /// The kernel refused to run the program, for example because its interpreter is missing or lies in a
     /// place that the sandbox hides.
-    #[error("{program:?} could not be started: {source}")]
+    #[error(
+        "{program:?} could not be started: {source}; see that it and its interpreter lie where the sandbox shows them"
+    )]
     Exec {
         /// The program.
         program: PathBuf,
@@ -34,7 +36,7 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// The working directory cannot be entered.
-    #[error("working directory {path:?}: {problem}")]
+    #[error("working directory {path:?}: {problem}; work in a directory below it, or in another one")]
     WorkingDirectory {
         /// The directory.
         path: PathBuf,
@@ -75,13 +77,13 @@ pub enum SandboxError {
         missing: Vec<MissingLayer>,
     },
     /// The walls could not be built; the program was not started.
-    #[error("the sandbox could not be set up: {detail}")]
+    #[error("the sandbox could not be set up: {detail}; `crucible sandbox status` tells what works here")]
     Setup {
         /// What the failing stage said.
         detail: String,
     },
     /// The operating system refused a step of supervision.
-    #[error("{action}: {source}")]
+    #[error("{action}: {source}; try again, and look at the limits of processes and open files")]
     Supervision {
         /// The step.
         action: &'static str,
@@ -89,7 +91,9 @@ pub enum SandboxError {
         source: io::Error,
     },
     /// Processes that even KILL did not end in time, such as ones stuck inside the kernel.
-    #[error("these processes were killed but are still there: {pids:?}")]
+    #[error(
+        "these processes were killed but are still there: {pids:?}; end them yourself, or restart the machine"
+    )]
     Survivors {
         /// Their process ids.
         pids: Vec<i32>,
@@ -118,7 +122,7 @@ pub enum PathProblem {
     #[error("this part of the system is never writable")]
     System,
     /// The sandbox puts an empty place there.
-    #[error("the sandbox puts an empty place there; choose a directory below it, or make it writable")]
+    #[error("the sandbox puts an empty place there unless it is writable")]
     Hidden,
     /// It is to be writable and masked at once.
     #[error("it is both writable and masked")]

@@ -133,8 +133,7 @@ pub(crate) fn secrets(env: &Environment) -> Vec<PathBuf> {
     }
     places.extend(NAMED_SECRETS.iter().flat_map(|name| std::env::split_paths(set(name))));
     places.extend(NAMED_SOCKETS.iter().filter_map(|name| socket(set(name))));
-    let data = named("XDG_DATA_HOME").or_else(|| env.home().map(|home| home.join(".local/share")));
-    places.extend(named("CRUCIBLE_HOME").or_else(|| data.map(|data| data.join("crucible"))));
+    places.extend(env.crucible_home());
     places.retain(|place| place.is_absolute());
     // Links among them must not hide one behind another: the shortest first.
     places.sort();

@@ -107,6 +107,13 @@ pub enum LayerState {
     Missing,
 }
 
+impl MissingLayer {
+    /// Every layer, missing for this one reason.
+    pub(crate) fn every(reason: &str) -> Vec<Self> {
+        Layer::ALL.map(|layer| Self { layer, reason: reason.to_owned() }).to_vec()
+    }
+}
+
 impl Layers {
     /// The status of every layer, from what stood and what did not; a layer in neither list is missing.
     pub(crate) fn from_trial(reached: &[ReachedLayer], missing: &[MissingLayer]) -> Self {
@@ -148,8 +155,7 @@ impl Layers {
             }
         };
         if strength == Strength::Off {
-            let hint =
-                "Code from the repository runs with your rights; set sandbox to best-effort or required.";
+            let hint = "Code from the repository runs with your rights; set [sandbox] strength to best-effort or required.";
             return Verdict::new(vec![Finding::warning(Code::new("sandbox-off"), "sandbox", hint)]);
         }
         Verdict::new(self.missing().into_iter().map(found).collect())

@@ -22,12 +22,15 @@ use crate::error::{PathProblem, SandboxError};
 use crate::hidden;
 use crate::masks::{Placeholders, Presence};
 use crate::plan::Target;
+use crate::sockets;
 use crate::spawn::{Network, Profile};
 use crate::tools;
 use crate::wire::Place;
 
 /// Empty, writable, gone after the run.
-const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
+pub(crate) const PRIVATE: [&str; 2] = ["/tmp", "/var/tmp"];
+/// Memory that processes share by name: private too, in the devices' own place.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 /// Where sockets of the machine's services lie; empty inside.
 const RUNTIME: [&str; 2] = ["/run", "/var/run"];
 /// What is needed of them where the network is.
@@ -124,6 +127,7 @@ impl Layout {
         // Before the secrets, so that those in a working directory are covered.
         layout.show(&target.cwd.path);
         layout.add_own_masks(hidden::secrets(env))?;
+        layout.add_own_masks(sockets::of_services())?;
         for path in &profile.masked {
             layout.add_mask(path).map_err(|problem| SandboxError::Masked { path: path.clone(), problem })?;
         }

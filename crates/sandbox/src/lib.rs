@@ -31,6 +31,7 @@ mod plan;
 mod probe;
 mod program;
 mod sandbox;
+mod sockets;
 mod spawn;
 mod spawner;
 mod supervise;
@@ -50,4 +51,5 @@ pub use layers::{
 pub use sandbox::Sandbox;
 pub use spawn::{
     Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Strength,
+    StrengthError,
 };

@@ -30,7 +30,7 @@ pub(crate) struct Offer {
 /// Tries every layer. Runs on a thread of its own, because the caller may be inside a runtime.
 pub(crate) fn offer(launcher: Option<&Launcher>, env: &Environment) -> Offer {
     let nothing = |reason: &str| Offer {
-        layers: Layers::from_trial(&[], &all_missing(reason)),
+        layers: Layers::from_trial(&[], &MissingLayer::every(reason)),
         private: PrivateBound::Unsized,
     };
     let Some(launcher) = launcher else {
@@ -78,7 +78,7 @@ async fn attempt_without(why: &str, launcher: &Launcher, env: &Environment) -> T
     let (reached, mut missing) =
         match trial(launcher, Surroundings::Machine, PrivateBound::Unsized, env).await {
             Ok(trial) => trial,
-            Err(error) => (Vec::new(), all_missing(&reason(&error))),
+            Err(error) => (Vec::new(), MissingLayer::every(&reason(&error))),
         };
     for lost in &mut missing {
         if lost.layer == Layer::Namespaces {
@@ -108,7 +108,7 @@ async fn trial(
 }
 
 async fn version(env: &Environment) -> Option<String> {
-    let mut spawn = Spawn::new(env.find_program(BUBBLEWRAP)?, Path::new("/"), Limits::new(PATIENCE));
+    let mut spawn = Spawn::new(env.find_program(BUBBLEWRAP).ok()?, Path::new("/"), Limits::new(PATIENCE));
     spawn.args = vec!["--version".into()];
     let target = crate::plan::target(&spawn).ok()?;
     let plan = crate::plan::direct(&spawn, target);
@@ -122,8 +122,4 @@ fn reason(error: &SandboxError) -> String {
         SandboxError::Setup { detail } => detail.clone(),
         other => other.to_string(),
     }
-}
-
-fn all_missing(reason: &str) -> Vec<MissingLayer> {
-    Layer::ALL.map(|layer| MissingLayer { layer, reason: reason.to_owned() }).to_vec()
 }

@@ -72,12 +72,8 @@ impl Sandbox {
     ) -> Result<(Observed, IsolationReceipt), SandboxError> {
         let requested = Requested::from(profile.strength);
         let unwalled = |missing| IsolationReceipt::new(requested, profile.network, Vec::new(), missing);
-        let every = |reason: &str| {
-            let lost = |layer| MissingLayer { layer, reason: reason.to_owned() };
-            Layer::ALL.map(lost).to_vec()
-        };
         if profile.strength == Strength::Off {
-            let receipt = unwalled(every("the sandbox is switched off"));
+            let receipt = unwalled(MissingLayer::every("the sandbox is switched off"));
             return Ok((run_direct(spawn).await?, receipt));
         }
         let layers = self.layers();

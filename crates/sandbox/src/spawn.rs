@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crucible_model::ByteLimit;
@@ -189,6 +190,38 @@ pub enum Strength {
     Off,
 }
 
+impl Strength {
+    /// Every strength, the strongest first.
+    pub const ALL: [Self; 3] = [Self::Required, Self::BestEffort, Self::Off];
+
+    /// Its name, as settings, flags and records write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::BestEffort => "best-effort",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl FromStr for Strength {
+    type Err = StrengthError;
+
+    fn from_str(name: &str) -> Result<Self, StrengthError> {
+        let found = Self::ALL.into_iter().find(|strength| strength.as_str() == name);
+        found.ok_or_else(|| StrengthError { name: name.to_owned() })
+    }
+}
+
+/// There is no strength of this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is no strength of the sandbox; it takes {}", Strength::ALL.map(Strength::as_str).join(", "))]
+pub struct StrengthError {
+    /// What was asked for.
+    pub name: String,
+}
+
 /// What a confined program can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -215,4 +248,19 @@ pub enum Redaction {
     Redact,
     /// They stay: for callers that parse the bytes and redact later themselves.
     Raw,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strength_is_called_the_same_everywhere() {
+        for strength in Strength::ALL {
+            assert_eq!(strength.as_str().parse(), Ok(strength));
+            assert_eq!(serde_json::to_value(strength).unwrap(), strength.as_str());
+        }
+        let error = "Required".parse::<Strength>().unwrap_err().to_string();
+        assert!(error.contains("required, best-effort, off"), "{error}");
+    }
 }

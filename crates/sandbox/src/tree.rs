@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crucible_host::process::ProcessStat;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::sys;
@@ -44,14 +45,6 @@ impl Register {
     pub(crate) fn remove(&mut self, pid: Pid) {
         self.0.remove(&pid.as_raw_nonzero().get());
     }
-}
-
-/// What `/proc` tells of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
-    state: u8,
-    parent: i32,
-    session: i32,
 }
 
 /// Ends everything below `root`, then `root`. It is stopped first, so that it cannot start anything new
@@ -85,7 +78,7 @@ pub(crate) fn sweep() -> Vec<Pid> {
     let myself = rustix::process::getpid();
     // Read from `/proc` as the others' sessions are: in a container whose init stands outside of its process
     // namespace our session has no number there, and zero is what `/proc` says of us and of our own children.
-    let Some(Stat { session, .. }) = stat(myself) else { return Vec::new() };
+    let Some(ProcessStat { session, .. }) = stat(myself) else { return Vec::new() };
     let mut left = Vec::new();
     for child in children(myself) {
         if register.0.contains(&child.as_raw_nonzero().get()) {
@@ -95,7 +88,7 @@ pub(crate) fn sweep() -> Vec<Pid> {
         if stat.session == session {
             continue;
         }
-        if stat.state == b'Z' {
+        if stat.has_ended() {
             let _ = waitpid(Some(child), WaitOptions::NOHANG);
         } else {
             for below in living_descendants(child) {
@@ -128,7 +121,7 @@ fn living_descendants(root: Pid) -> Vec<Pid> {
             }
         }
     }
-    found.retain(|pid| stat(*pid).is_some_and(|stat| !matches!(stat.state, b'Z' | b'X')));
+    found.retain(|pid| stat(*pid).is_some_and(|stat| !stat.has_ended()));
     found
 }
 
@@ -167,34 +160,13 @@ fn children_by_search(parent: i32) -> Vec<Pid> {
     pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent)).collect()
 }
 
-fn stat(pid: Pid) -> Option<Stat> {
-    let bytes = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    parse_stat(&bytes)
-}
-
-/// Reads the fields after the program's name, which stands in parentheses and may hold anything, other
-/// parentheses and line ends included.
-fn parse_stat(bytes: &[u8]) -> Option<Stat> {
-    let after_name = bytes.iter().rposition(|byte| *byte == b')')? + 1;
-    let text = std::str::from_utf8(bytes.get(after_name..)?).ok()?;
-    let mut fields = text.split_ascii_whitespace();
-    let state = *fields.next()?.as_bytes().first()?;
-    let parent = fields.next()?.parse().ok()?;
-    let session = fields.nth(1)?.parse().ok()?;
-    Some(Stat { state, parent, session })
+fn stat(pid: Pid) -> Option<ProcessStat> {
+    ProcessStat::of(pid.as_raw_nonzero().get())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_hostile_program_name_does_not_confuse_the_reader() {
-        let stat = parse_stat(b"12 (a) Z 1 1 1 (\n) S 7 8 9 0 -1 4194560").unwrap();
-        assert_eq!(stat, Stat { state: b'S', parent: 7, session: 9 });
-        assert_eq!(parse_stat(b"12 (x"), None);
-        assert_eq!(parse_stat(b""), None);
-    }
 
     #[test]
     fn both_ways_of_finding_children_agree_about_this_process() {

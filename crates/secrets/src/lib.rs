@@ -21,6 +21,6 @@ mod walk;
 pub use file_name::is_secret_file;
 pub use report::findings;
 pub use rule::{RuleId, RulesError};
-pub use scanner::{Redacted, Scanner, SecretMatch};
+pub use scanner::{MARKER_BEGIN, Redacted, Scanner, SecretMatch};
 pub use stream::{HELD_BACK, StreamRedactor};
 pub use walk::REACH;

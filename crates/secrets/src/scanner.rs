@@ -37,6 +37,9 @@ pub struct SecretMatch<'s> {
     pub line: u64,
 }
 
+/// How the text begins that stands where a secret was; the rule's id and `]` follow.
+pub const MARKER_BEGIN: &str = "[secret:";
+
 /// A text without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redacted<'a> {
@@ -145,7 +148,7 @@ impl Scanner {
     }
 
     pub(crate) fn marker(&self, span: Span) -> String {
-        format!("[secret:{}]", self.rules[span.rule].id)
+        format!("{MARKER_BEGIN}{}]", self.rules[span.rule].id)
     }
 
     /// Appends every keyword that begins within `begins`, with a rule that it belongs to, ordered by begin and rule.

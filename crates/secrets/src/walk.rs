@@ -16,7 +16,7 @@ use crate::rule::Tail;
 use crate::scanner::Scanner;
 
 /// How many bytes, from the first byte of a keyword on, decide whether a secret stands there.
-pub const REACH: usize = 1024;
+pub const REACH: usize = crucible_model::SECRET_REACH;
 
 /// How many bytes before a keyword a match may begin.
 pub(crate) const LOOKBACK: usize = 80;

@@ -58,19 +58,21 @@ const SHOWN_DIRECTORIES: [&str; 2] = ["outbox/", "reviews/"];
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
     /// The run directory is not there or is no directory.
-    #[error("{} is no run directory", path.display())]
+    #[error("{} is no run directory; name one that `crucible run list` shows", path.display())]
     NoRun {
         /// What was given.
         path: PathBuf,
     },
     /// The archive could not be put together.
-    #[error("the bundle could not be written: {0}")]
+    #[error(
+        "the bundle could not be put together: {0}; remove what is large from the run directory, then try again"
+    )]
     Archive(#[from] ZipError),
     /// An entry could not be written into the archive.
-    #[error("the bundle could not be written: {0}")]
+    #[error("the bundle could not be written: {0}; see that there is memory for it, then try again")]
     Write(#[from] std::io::Error),
     /// The manifest has no canonical form.
-    #[error("the bundle's manifest: {0}")]
+    #[error("the bundle's manifest could not be written: {0}; report this as a fault of Crucible")]
     Manifest(#[from] CanonicalError),
 }
 

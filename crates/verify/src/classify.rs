@@ -72,18 +72,56 @@ pub fn classify(run: &GateRun) -> FailureClass {
     }
 }
 
+/// Besides those of [`ABSENT`].
 const MISSING: &[&str] = &[
-    "error: no such command",
     "error: no such subcommand",
     ": command not found",
     ": not found\n",
     "npm error Missing script",
     "npm ERR! missing script",
-    "is not installed for the toolchain",
-    "No module named pytest",
-    "No module named mypy",
-    "No module named ruff",
 ];
+
+/// What a tool prints that lacks what only an installation brings, with what to do. Certain signs alone: a gate with
+/// one of them before any change proves nothing after it.
+const ABSENT: &[(&str, &str)] = &[
+    ("No module named pytest", "install pytest for the Python that the gate starts"),
+    ("No module named mypy", "install mypy for the Python that the gate starts"),
+    ("No module named ruff", "install ruff for the Python that the gate starts"),
+    ("No module named tox", "install tox for the Python that the gate starts"),
+    ("No module named nox", "install nox for the Python that the gate starts"),
+    ("but --offline was specified", "gates have no network: run `cargo fetch` once"),
+    ("to run without the --offline flag", "gates have no network: run `cargo fetch` once"),
+    ("using offline mode (--offline)", "gates have no network: run `cargo fetch` once"),
+    ("error: no such command", "install that subcommand of cargo"),
+    ("is not installed for the toolchain", "install that component with rustup"),
+    ("module lookup disabled by GOPROXY=off", "gates have no network: run `go mod download` once"),
+    ("dial tcp: lookup proxy.golang.org", "gates have no network: run `go mod download` once"),
+];
+
+/// What a gate lacks that no change of a source file brings, with what to do; nothing where it passed or where its
+/// end does not tell that for certain.
+#[must_use]
+pub fn missing(run: &GateRun) -> Option<String> {
+    match &run.end {
+        GateEnd::Exited(0) => return None,
+        GateEnd::Exited(_) => {}
+        _ => return None,
+    }
+    let packages = run
+        .command
+        .first()
+        .is_some_and(|word| ["npm", "pnpm", "yarn"].contains(&word.rsplit('/').next().unwrap_or(word)));
+    if packages && run.end == GateEnd::Exited(127) {
+        return Some(
+            "a program of its script is not there; install the packages first, `npm ci` for one".to_owned(),
+        );
+    }
+    let texts = [run.stderr.text(), run.stdout.text()];
+    let line = |sign: &str| {
+        texts.iter().flat_map(|text| text.lines()).find(|line| line.contains(sign)).map(str::to_owned)
+    };
+    ABSENT.iter().find_map(|(sign, advice)| Some(format!("it says {:?}; {advice}", line(sign)?.trim())))
+}
 
 const TESTS: &[&str] = &[
     "test result: FAILED",
@@ -119,7 +157,7 @@ fn by_words(run: &GateRun) -> FailureClass {
     let text = format!("\n{}\n{}\n", run.stderr.text(), run.stdout.text());
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let linter = is_linter(&run.command);
-    if has(MISSING) {
+    if has(MISSING) || missing(run).is_some() {
         FailureClass::ToolMissing
     } else if !linter && has(TESTS) && !has(COMPILER) {
         FailureClass::TestFailure
@@ -204,6 +242,21 @@ mod tests {
         for (end, expected) in ends {
             assert_eq!(classify(&run_of("cargo test", end, "panicked at", "error[E0425]")), expected);
         }
+    }
+
+    #[test]
+    fn what_no_source_file_brings_is_told_with_what_to_do() {
+        let told = |command: &str, code: i32, stderr: &str| {
+            missing(&run_of(command, GateEnd::Exited(code), "", stderr))
+        };
+        let cargo = "error: no matching package named `x` found\nAs a reminder, you're using offline mode (--offline) which";
+        assert!(told("cargo test", 101, cargo).unwrap().contains("cargo fetch"));
+        let pytest = told("python3 -m pytest", 1, "/usr/bin/python3: No module named pytest").unwrap();
+        assert!(pytest.contains("No module named pytest") && pytest.contains("install pytest"), "{pytest}");
+        assert!(told("npm test", 127, "sh: 1: jest: not found").unwrap().contains("npm ci"));
+        assert_eq!(told("sh check.sh", 127, "check.sh: 3: helper: not found"), None);
+        assert_eq!(told("python3 -m pytest", 0, "No module named pytest"), None);
+        assert_eq!(told("cargo test", 101, "thread 'a' panicked at x"), None);
     }
 
     #[test]

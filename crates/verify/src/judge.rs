@@ -7,24 +7,45 @@ use crucible_model::{Code, Finding, Verdict};
 use crucible_sandbox::{Captured, Extent, IsolationLevel, Requested};
 
 use crate::gate::{GateEnd, GateId, GateOutcome, GateRun, NotStarted, builtin_gates};
+use crate::tally::{self, TestTally};
 
 /// What must have been checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Requirements<'a> {
     /// The gates that the plan declares. Each must have been executed.
     pub declared: &'a [GateId],
-    /// Whether a command of the repository must be among them.
-    pub command_gate: CommandGate,
+    /// What the gates came to before the change.
+    pub baseline: Baseline<'a>,
 }
 
-/// Whether a change can pass without any command of the repository having run.
+/// What a change is compared with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Baseline<'a> {
+    /// The gates before any change; a gate that is not among them is compared with nothing.
+    pub gates: &'a [GateBefore],
+    /// Whether the change may edit tests.
+    pub tests: TestFiles,
+}
+
+/// What a gate came to before any change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GateBefore {
+    /// Which gate.
+    pub id: String,
+    /// Whether it passed.
+    pub passed: bool,
+    /// The tests it ran.
+    pub tally: TestTally,
+}
+
+/// Whether a change may edit tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CommandGate {
-    /// No: a change that nothing was run on has not been tried.
+pub enum TestFiles {
+    /// It may not: as many tests as before have to run.
     #[default]
-    Required,
-    /// Yes, because the configuration says so.
-    Optional,
+    Fixed,
+    /// The plan names some: fewer tests are worth a look, and no more.
+    Editable,
 }
 
 /// The findings about all outcomes: one list, in the order of the built-in gates, then other verdicts, then
@@ -45,7 +66,7 @@ pub(crate) fn by_gate(
 ) -> Vec<(Option<GateId>, Verdict)> {
     let mut groups = Vec::new();
     for outcome in outcomes {
-        groups.push((Some(outcome.id().clone()), judge_outcome(outcome)));
+        groups.push((Some(outcome.id().clone()), judge_outcome(outcome, &requirements.baseline)));
     }
     let mut whole = Verdict::default();
     if outcomes.is_empty() {
@@ -54,9 +75,8 @@ pub(crate) fn by_gate(
             "gates",
             "nothing was checked, so nothing passes; name gates in `.crucible/config.toml`",
         ));
-    } else if requirements.command_gate == CommandGate::Required
-        && !outcomes.iter().any(|outcome| matches!(outcome, GateOutcome::Ran(_)))
-    {
+    } else if !outcomes.iter().any(|outcome| matches!(outcome, GateOutcome::Ran(_))) {
+        // A change that nothing was run on has not been tried.
         whole.push(Finding::error(
             Code::new("verify-no-command-gate"),
             "gates",
@@ -91,11 +111,24 @@ pub(crate) fn by_gate(
     groups
 }
 
-fn judge_outcome(outcome: &GateOutcome) -> Verdict {
+fn judge_outcome(outcome: &GateOutcome, baseline: &Baseline<'_>) -> Verdict {
     match outcome {
         GateOutcome::Judged { verdict, .. } => verdict.clone(),
-        GateOutcome::Ran(run) => judge_run(run),
+        GateOutcome::Ran(run) => judge_run_after(run, baseline),
     }
+}
+
+/// The findings about one command on a change: those of [`judge_run`], and, where it ended well, what its tests came to beside
+/// what they came to before.
+#[must_use]
+pub fn judge_run_after(run: &GateRun, baseline: &Baseline<'_>) -> Verdict {
+    let mut verdict = judge_run(run);
+    if run.end == GateEnd::Exited(0) {
+        let gate = run.id.as_str();
+        let before = baseline.gates.iter().find(|before| before.id == gate);
+        verdict.merge(tally::compare(gate, &TestTally::read(run), before, baseline.tests));
+    }
+    verdict
 }
 
 /// The findings about one command: an error unless it exited with 0; warnings where it ran no test, was
@@ -138,10 +171,16 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
         GateEnd::Exited(0) => None,
         GateEnd::Exited(code) => Some((
             Code::new("verify-gate-failed"),
-            format!("`{command}` exited with {code} ({})", crate::classify::classify(run).as_str()),
+            format!(
+                "`{command}` exited with {code} ({}); mend what its output in `logs/` names",
+                crate::classify::classify(run).as_str()
+            ),
         )),
         GateEnd::Signalled(signal) => {
-            Some((Code::new("verify-gate-killed"), format!("`{command}` was ended by signal {signal}")))
+            let hint = format!(
+                "`{command}` was ended by signal {signal}; see whether it crashed, or give the machine more memory"
+            );
+            Some((Code::new("verify-gate-killed"), hint))
         }
         GateEnd::TimedOut { after } => Some((
             Code::new("verify-gate-timeout"),
@@ -149,7 +188,7 @@ fn failure(run: &GateRun) -> Option<(Code, String)> {
         )),
         GateEnd::OutputLimit => Some((
             Code::new("verify-gate-output-limit"),
-            format!("`{command}` was ended because it printed without end"),
+            format!("`{command}` was ended because it printed without end; make it print less"),
         )),
         GateEnd::DiskLimit { most } => Some((
             Code::new("verify-gate-disk-limit"),

@@ -16,21 +16,25 @@ mod gate;
 mod judge;
 mod report;
 mod run;
+mod tally;
 mod text;
 
 pub use bundle::{
     BundleCut, BundleEntry, BundleError, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
     MANIFEST_NAME, failure_bundle,
 };
-pub use classify::{FailureClass, classify};
+pub use classify::{FailureClass, classify, missing};
 pub use gate::{
     BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec,
     Lite, NotStarted, PatchCheck, PlanCheck, builtin_gates,
 };
-pub use judge::{CommandGate, Requirements, judge, judge_run, no_tests_ran};
+pub use judge::{
+    Baseline, GateBefore, Requirements, TestFiles, judge, judge_run, judge_run_after, no_tests_ran,
+};
 pub use report::{
     CommandRow, Failure, GateIsolation, GateLevel, ReportInput, ReportPaths, ReportVersion, VerifyReport,
     VerifyResult, report,
 };
 pub use run::{GateObserver, GateSetting, Logs, Silent, logs, run_gates};
+pub use tally::{TallyBasis, TestCounts, TestRunner, TestTally};
 pub use text::{Normaliser, excerpt, normalise};

@@ -7,4 +7,5 @@ mod line;
 mod normalise;
 
 pub use excerpt::excerpt;
+pub(crate) use line::visible;
 pub use normalise::{Normaliser, normalise};

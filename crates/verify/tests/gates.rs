@@ -16,7 +16,7 @@ use crucible_host::env::Environment;
 use crucible_model::{ByteLimit, Code, Finding, Verdict};
 use crucible_sandbox::{Sandbox, Strength, base_env, toolchain_env};
 use crucible_verify::{
-    CommandGate, FailureClass, GateEnd, GateInput, GateLevel, GateObserver, GateOutcome, GateRun,
+    Baseline, FailureClass, GateEnd, GateInput, GateLevel, GateObserver, GateOutcome, GateRun,
     GateSetting, GateSpec, NotStarted, ReportInput, ReportPaths, Requirements, Silent, VerifyReport,
     VerifyResult, classify, excerpt, judge_run, logs, normalise, report, run_gates,
 };
@@ -78,7 +78,7 @@ fn report_on(outcomes: &[GateOutcome]) -> VerifyReport {
         iteration: 1,
         max_iterations: 1,
         outcomes,
-        requirements: Requirements { declared: &[], command_gate: CommandGate::Required },
+        requirements: Requirements { declared: &[], baseline: Baseline::default() },
         paths: ReportPaths::default(),
         plan_digest: None,
         patch_digest: None,

@@ -12,8 +12,8 @@ use crucible_llm::{CassetteSource, ProviderSettings};
 use crucible_model::{ByteLimit, EditFormat, ExitStatus};
 use crucible_repo::baseline;
 use crucible_run::{
-    AnswersFrom, ContextSettings, Opening, PatchLimits, RunDir, RunOptions, RunSettings, RunState, Witness,
-    World, advance, create, land, status,
+    AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunDir, RunOptions, RunSettings, RunState,
+    Witness, World, advance, create, land, status,
 };
 use crucible_sandbox::Strength;
 
@@ -186,6 +186,7 @@ fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
         max_total_bytes: 60_000,
         max_iterations: 4,
         named: Vec::new(),
+        may_drop: Vec::new(),
         context: ContextSettings::default(),
     };
     RunOptions {
@@ -234,29 +235,33 @@ impl Witness for Story {
         let path = event.path.clone().unwrap_or_default();
         let number =
             |what: &str| event.body.get("attempt").map(|n| format!("{what} {n}")).unwrap_or_default();
-        match event.event.as_str() {
-            "REPOSITORY_ANALYSED" => {
+        match EventKind::of(&event.event) {
+            Some(EventKind::RepositoryAnalysed) => {
                 self.say("1. Looked at the repository; its tests fail before any change.")
             }
-            "CONTEXT_PACKED" => {
+            Some(EventKind::ContextPacked) => {
                 let files: Vec<String> = self.packed();
                 self.say(&format!("2. What the model may see: {}", files.join(", ")));
             }
-            "PLAN_SIGNED" => {
+            Some(EventKind::PlanSigned) => {
                 self.say("3. The plan, reviewed and signed by its digest:");
                 self.show("artifacts/PLAN.md", 7);
             }
-            "MODEL_ASKED" => self.say(&format!("\n{}: the model is asked.", number("Attempt"))),
-            "PATCH_PROPOSED" => {
+            Some(EventKind::ModelAsked) => self.say(&format!("\n{}: the model is asked.", number("Attempt"))),
+            Some(EventKind::PatchProposed) => {
                 self.say("  It proposes:");
                 self.show(&path, 40);
             }
-            "PATCH_ACCEPTED" => {
+            Some(EventKind::PatchAccepted) => {
                 self.say("  The patch gate lets it through; now the repository's own tests run on a copy.")
             }
-            "PATCH_REJECTED" => self.say("  Refused by the patch gate; the reason goes back to the model."),
-            "VERIFY_FAILED" => self.say("  The tests refuse it; what they printed goes back to the model."),
-            "VERIFY_PASSED" => self.say("  Verified."),
+            Some(EventKind::PatchRejected) => {
+                self.say("  Refused by the patch gate; the reason goes back to the model.")
+            }
+            Some(EventKind::VerifyFailed) => {
+                self.say("  The tests refuse it; what they printed goes back to the model.")
+            }
+            Some(EventKind::VerifyPassed) => self.say("  Verified."),
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use crucible_ledger::{Anchor, Ledger};
 use crucible_model::{Digest, ExitStatus, IdError, counted};
 use crucible_repo::Git;
-use crucible_run::check_recording;
+use crucible_run::{LEDGER_TRAILER, check_recording};
 
 use crate::app::App;
 use crate::commands::run::{known, shared_sandbox, world};
@@ -64,7 +64,7 @@ impl LedgerCommand {
 }
 
 fn existing(app: &App) -> Result<Ledger, CommandError> {
-    let path = app.home()?.join("ledger.db");
+    let path = app.ledger_path()?;
     Ledger::open_existing(&path)?.ok_or_else(|| {
         CommandError::usage(format!("there is no ledger at {} yet", path.display()))
             .hint("It is made by the first `crucible run start`.")
@@ -86,7 +86,7 @@ impl Verify {
             let path = app.absolute(repo);
             let trailers = app.block_on(async {
                 let git = Git::open(Arc::clone(&sandbox), &app.env, &path).await?;
-                Ok(git.trailers("Crucible-Ledger").await?)
+                Ok(git.trailers(LEDGER_TRAILER).await?)
             })?;
             anchors.extend(trailers.iter().filter_map(|text| parse_anchor(text)));
         }
@@ -166,9 +166,10 @@ impl Show {
                 .hint("`crucible run status --json` lists the artifacts of a run with their digests.")
         })?;
         let ledger = existing(app)?;
-        let bytes = ledger
-            .artifact(&digest)?
-            .ok_or_else(|| CommandError::usage(format!("the ledger holds no artifact {digest}")))?;
+        let bytes = ledger.artifact(&digest)?.ok_or_else(|| {
+            CommandError::usage(format!("the ledger holds no artifact {digest}"))
+                .hint("`crucible run status --json` lists the artifacts of a run with their digests.")
+        })?;
         if app.output.is_json() {
             let text = String::from_utf8_lossy(&bytes);
             app.output.json(&serde_json::json!({ "schema_version": "crucible-artifact-v1", "digest": digest, "size": bytes.len(), "text": text }))?;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crucible_host::config::Config;
+use crucible_host::config::{Config, SettingSource};
 use crucible_host::http::HttpClient;
 use crucible_llm::{
     Amount, Backend, BudgetLimits, CallBudget, CallError, Capabilities, CassetteHeader, CassetteSource,
-    CassetteWriter, ClientOptions, Context, Limit, ModelClient, Origin, Price, ProviderSettings, Recording,
+    CassetteWriter, ClientOptions, Context, Limit, Login, ModelClient, Price, ProviderSettings, Recording,
     RetryPolicy, Reuse, construct,
 };
 use crucible_model::ExitStatus;
@@ -24,11 +24,13 @@ pub(crate) fn settings(app: &App, config: &Config, provider: &str) -> ProviderSe
     let text = |name: &str| config.text(&key(name)).map(str::to_owned);
     let max_tokens = Some(config.number(&key("max_tokens"))).filter(|tokens| *tokens > 0);
     let cassette = text("cassette").map(|path| CassetteSource::File(app.absolute(&PathBuf::from(path))));
-    let login = match (provider, text("api_key_env")) {
-        ("claude-cli", Some(variable)) if app.env.get(&variable).is_none_or(str::is_empty) => {
-            crucible_llm::Login::User
-        }
-        _ => crucible_llm::Login::Isolated,
+    let unset = |variable: &str| app.env.get(variable).is_none_or(|key| key.trim().is_empty());
+    // A variable that somebody named must hold a key; the default one may be unset.
+    let by_default = config.source(&key("api_key_env")) == Some(&SettingSource::Default);
+    let login = match text("api_key_env") {
+        None => Login::User,
+        Some(variable) if by_default && unset(&variable) => Login::User,
+        Some(_) => Login::Isolated,
     };
     ProviderSettings {
         base_url: text("base_url"),
@@ -36,7 +38,7 @@ pub(crate) fn settings(app: &App, config: &Config, provider: &str) -> ProviderSe
         model: text("model"),
         max_tokens,
         temperature: config.fraction(&key("temperature")),
-        program: text("binary").map(PathBuf::from),
+        binary: text("binary").map(PathBuf::from),
         login,
         cassette,
         already_played: None,
@@ -106,14 +108,12 @@ pub(crate) fn client(
         },
         ..BudgetLimits::calls(*calls)
     };
-    // What a run repeats is what it recorded: a retry would be a second question.
-    let retry = if backend.origin() == Origin::Recording { RetryPolicy::NEVER } else { RetryPolicy::PHASES };
     Ok(ModelClient::new(
         backend,
         ClientOptions {
             scanner: Scanner::builtin(),
             recording: Recording::To(Arc::new(writer)),
-            retry,
+            retry: RetryPolicy::PHASES,
             budget: CallBudget::resumed(limits, used),
             price: Price::Unknown,
         },

@@ -92,3 +92,21 @@ pub(crate) fn patch_limits(config: &Config) -> PatchLimits {
         max_added_lines: config.number("patch.max_added_lines"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crucible_host::config::ConfigFiles;
+    use crucible_host::env::Environment;
+
+    use super::*;
+
+    #[test]
+    fn the_configurations_limits_are_the_policys_own() {
+        let files = ConfigFiles { user: "/nonexistent".into(), project: None };
+        let defaults = include_str!("../default-config.toml");
+        let config = Config::load(defaults, &files, &Environment::default(), &[]).unwrap();
+        let limits = patch_limits(&config);
+        let policy = Policy::default();
+        assert_eq!((limits.max_files, limits.max_added_lines), (policy.max_files, policy.max_added_lines));
+    }
+}

@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand};
-use crucible_model::{ExitStatus, counted};
+use crucible_model::{ExitStatus, Finding, counted};
 use crucible_sandbox::{
-    CONFINED_HOME, Confinement, End, LayerState, Limits, Network, Profile, Spawn, base_env, toolchain_env,
+    CONFINED_HOME, Confinement, End, LayerState, Layers, Limits, Network, Profile, Spawn, Strength, base_env,
+    toolchain_env,
 };
+use serde::Serialize;
 
-use crate::app::{App, STRENGTHS, strength};
+use crate::app::{App, strength, strengths};
 use crate::error::CommandError;
+use crate::text::one_line;
 
 /// The longest time a command can be given: a year.
 const MAX_SECONDS: i64 = 365 * 24 * 60 * 60;
@@ -37,8 +40,8 @@ pub(crate) struct Exec {
     #[arg(long)]
     network: bool,
     /// How strong the sandbox must be; without it as configured (sandbox.strength, required)
-    #[arg(long, value_name = "STRENGTH", value_parser = STRENGTHS)]
-    strength: Option<String>,
+    #[arg(long, value_name = "STRENGTH", value_parser = strengths())]
+    sandbox: Option<String>,
     /// Seconds until the command is ended
     #[arg(long, default_value_t = 600, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds())]
     timeout: u64,
@@ -60,11 +63,23 @@ fn seconds() -> RangedI64ValueParser<u64> {
     RangedI64ValueParser::new().range(1..=MAX_SECONDS)
 }
 
+/// What the machine offers, and what that means for the configured strength.
+#[derive(Serialize)]
+struct Status<'a> {
+    #[serde(flatten)]
+    layers: &'a Layers,
+    strength: Strength,
+    findings: &'a [Finding],
+}
+
 fn status(app: &App) -> Result<ExitStatus, CommandError> {
+    let config = app.config(app.env.working_directory(), &[])?;
+    let strength = strength(&config)?;
     let sandbox = app.sandbox();
     let layers = sandbox.layers();
+    let verdict = layers.verdict(strength);
     if app.output.is_json() {
-        app.output.json(layers)?;
+        app.output.json(&Status { layers, strength, findings: verdict.findings() })?;
         return Ok(ExitStatus::Success);
     }
     for layer in &layers.layers {
@@ -74,6 +89,9 @@ fn status(app: &App) -> Result<ExitStatus, CommandError> {
         };
         app.output.line(&format!("{:<12} {state:<10} {}", layer.layer.to_string(), layer.detail));
     }
+    for finding in verdict.findings() {
+        app.output.line(&one_line(&finding.to_string()));
+    }
     Ok(ExitStatus::Success)
 }
 
@@ -81,10 +99,10 @@ impl Exec {
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let here = app.env.working_directory().to_owned();
         let flags: Vec<(&str, String)> =
-            self.strength.iter().map(|value| ("sandbox.strength", value.clone())).collect();
+            self.sandbox.iter().map(|value| ("sandbox.strength", value.clone())).collect();
         let config = app.config(&here, &flags)?;
         let Some((program, args)) = self.command.split_first() else {
-            return Err(CommandError::usage("name the command after `--`"));
+            return Err(CommandError::usage("there is no command; name it after `--`"));
         };
         let mut env = base_env(&app.env);
         env.extend(toolchain_env(&app.env));
@@ -92,7 +110,8 @@ impl Exec {
         let profile = Profile {
             strength: strength(&config)?,
             writable: self.write.iter().map(|path| app.absolute(path)).collect(),
-            masked: Vec::new(),
+            // The sandbox knows Crucible's own directory; where else the runs lie only the configuration tells.
+            masked: config.text("paths.runs_root").map(|root| here.join(root).join("")).into_iter().collect(),
             network: if self.network { Network::Host } else { Network::None },
         };
         let spawn = Spawn {
@@ -122,11 +141,11 @@ impl Exec {
             End::Exited(0) => Ok(ExitStatus::Success),
             End::Exited(code) => Err(CommandError::new(
                 ExitStatus::Refused,
-                format!("the command ended with exit code {code}"),
+                format!("the command ended with exit code {code}; what it printed says why"),
             )),
             End::Signalled(signal) => Err(CommandError::new(
                 ExitStatus::Refused,
-                format!("the command was ended by signal {signal}"),
+                format!("the command was ended by signal {signal}; try it again, or look who sent it"),
             )),
             End::TimedOut => Err(CommandError::new(
                 ExitStatus::TimedOut,
@@ -136,11 +155,13 @@ impl Exec {
             End::OutputLimit => Err(CommandError::new(
                 ExitStatus::OverLimit,
                 "the command was ended because it printed without end",
-            )),
+            )
+            .hint("Send its output to a file below a directory given with --write.")),
             End::DiskLimit => Err(CommandError::new(
                 ExitStatus::OverLimit,
                 "the command was ended because it wrote too much to the disk",
-            )),
+            )
+            .hint("Let it write less, or in several commands.")),
         }
     }
 }

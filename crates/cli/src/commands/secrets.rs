@@ -41,7 +41,8 @@ impl Secrets {
         for root in &scan.paths {
             let absolute = app.absolute(root);
             if !absolute.exists() {
-                return Err(CommandError::usage(format!("{} does not exist", root.display())));
+                return Err(CommandError::usage(format!("{} does not exist", root.display()))
+                    .hint("Name a file or directory that is there, for example `.`."));
             }
             for found in crucible_host::walk::files(&absolute) {
                 files += 1;

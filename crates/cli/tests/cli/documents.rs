@@ -71,7 +71,12 @@ fn every_other_command_gives_one_document() {
     let provider = settings.iter().find(|row| row["key"] == "llm.provider").unwrap();
     assert_eq!(provider["value"], "gateway");
     assert_eq!(provider["variable"], "CRUCIBLE_LLM_PROVIDER");
-    document(desk.run(["sandbox", "status", "--json"]), "crucible-sandbox-status-v1");
+    let status = document(desk.run(["sandbox", "status", "--json"]), "crucible-sandbox-status-v1");
+    assert_eq!(status["strength"], "required");
+    let off = desk.call(["sandbox", "status", "--json"]).env("CRUCIBLE_SANDBOX", "off").run();
+    let off = document(off, "crucible-sandbox-status-v1");
+    assert_eq!(off["layers"], status["layers"]);
+    assert_eq!(off["findings"][0]["code"], "sandbox-off");
     let exec = desk.call(["sandbox", "exec", "--json", "--", "echo", "hello"]).current_dir(repo.path()).run();
     let exec = document(exec, "crucible-sandbox-exec-v1");
     assert_eq!(exec["stdout"], "hello\n");

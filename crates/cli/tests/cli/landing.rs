@@ -106,6 +106,48 @@ fn what_was_edited_after_it_was_recorded_does_not_land() {
 }
 
 #[test]
+fn edited_logs_and_recordings_do_not_land_and_are_told() {
+    let run = Verified::new();
+    let before = snapshot(&run.repo, &run.desk);
+    for name in [
+        "attempts/001/stdout.log",
+        "attempts/001/stderr.log",
+        "logs/verify.stdout.log",
+        "logs/verify.stderr.log",
+        "cassette.jsonl",
+    ] {
+        let text = std::fs::read_to_string(run.file(name)).unwrap();
+        let edited = match name {
+            "cassette.jsonl" => text.replacen("width * height", "width ** height", 1),
+            _ => format!("{text}FORGED\n"),
+        };
+        assert_ne!(edited, text);
+        for edited in [Some(edited), None] {
+            match edited {
+                Some(edited) => std::fs::write(run.file(name), edited).unwrap(),
+                None => std::fs::remove_file(run.file(name)).unwrap(),
+            }
+            let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+            assert!(message.contains("was changed after it was recorded"), "{name}: {message}");
+            assert!(message.contains(name), "{name}: {message}");
+            if name.ends_with(".log") {
+                let status = run.desk.status();
+                assert_eq!(status["edited"], serde_json::json!([name]));
+                let told = run.desk.run(["run", "status", &run.id]).ok().stdout;
+                assert!(told.contains(&format!("edited    {name}")), "{told}");
+                let bundle = run.desk.run(["run", "bundle", &run.id, "--out", "evidence.zip"]).ok();
+                assert!(bundle.stderr.contains(name), "{}", bundle.stderr);
+                std::fs::remove_file(run.desk.home().join("evidence.zip")).unwrap();
+            }
+            before.is_still(&snapshot(&run.repo, &run.desk));
+        }
+        std::fs::write(run.file(name), text).unwrap();
+    }
+    assert!(run.desk.status().get("edited").is_none());
+    run.desk.run(["run", "land", &run.id]).ok();
+}
+
+#[test]
 fn a_patch_that_was_swapped_everywhere_does_not_land() {
     let run = Verified::new();
     for name in ["artifacts/diff.patch", "attempts/001/diff.patch"] {

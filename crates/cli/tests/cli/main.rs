@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod answers;
+mod completion;
 mod demo;
 mod documents;
 mod full_disk;

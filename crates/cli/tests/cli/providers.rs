@@ -1,5 +1,6 @@
 //! Providers: who is asked, what happens when nobody answers, and how a run goes on afterwards.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -326,4 +327,93 @@ fn two_that_advance_one_run_do_not_share_its_recording() {
     assert_eq!(ends, [Some(0), Some(9), Some(9), Some(9)]);
     assert_eq!(server.requests().len(), 2);
     desk.run(["run", "replay", &id]).ok();
+}
+
+/// A `claude` program that notes its environment and gives the good answer.
+fn client_program(desk: &Desk) -> (PathBuf, PathBuf) {
+    let (program, notes) = (desk.path("claude"), desk.path("environment"));
+    let answer = serde_json::json!({
+        "type": "result", "subtype": "success", "is_error": false, "api_error_status": null,
+        "result": good_answer(),
+    });
+    std::fs::write(desk.path("answer"), answer.to_string()).unwrap();
+    let script = format!("#!/bin/sh\nenv > '{}'\ncat '{}'\n", notes.display(), desk.path("answer").display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    (program, notes)
+}
+
+#[test]
+fn the_client_program_gets_the_configured_key_and_address() {
+    let desk = Desk::new();
+    let (program, notes) = client_program(&desk);
+    let home = format!("HOME={}", desk.home().display());
+    let start = |variables: &[(&str, &str)]| {
+        let repo = small().build();
+        let call = desk.start_call(repo.path()).args(["--provider", "claude-cli"]);
+        let call = call
+            .env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", &program)
+            .env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file");
+        variables.iter().fold(call, |call, (name, value)| call.env(name, value)).run()
+    };
+    let saw = |line: &str| std::fs::read_to_string(&notes).unwrap().lines().any(|other| other == line);
+
+    let named = ("CRUCIBLE_LLM_CLAUDE_CLI_API_KEY_ENV", "TEAM_KEY");
+    let status = start(&[named, ("TEAM_KEY", "k-1"), ("CRUCIBLE_CLAUDE_CLI_BASE_URL", "http://127.0.0.1:9")])
+        .ok()
+        .json();
+    assert_eq!(status["state"], "verified");
+    assert!(saw("ANTHROPIC_API_KEY=k-1") && saw("ANTHROPIC_BASE_URL=http://127.0.0.1:9"));
+    assert!(!saw(&home), "the user's home was shown to a client that has a key");
+
+    // Without a key it is the user's own login; a key that somebody named must be there.
+    start(&[]).ok();
+    assert!(saw(&home));
+    assert!(start(&[named]).exits(2).message().contains("TEAM_KEY"));
+}
+
+/// A hint that names a setting names one that there is.
+#[test]
+fn every_setting_that_a_message_names_exists() {
+    let desk = Desk::new();
+    let shown = desk.run(["config", "show", "--json"]).ok().json();
+    let rows = shown["settings"].as_array().unwrap();
+    let keys: Vec<&str> = rows.iter().map(|row| row["key"].as_str().unwrap()).collect();
+    let mut named = 0;
+    for source in ["../llm/src", "src"] {
+        for file in crucible_host::walk::files(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(source)) {
+            let file = file.unwrap();
+            let stem = file.file_stem().unwrap().to_string_lossy().replace('_', "-");
+            for line in std::fs::read_to_string(&file).unwrap().lines() {
+                for (section, key) in settings_in(line) {
+                    let section = section.replace("{NAME}", &stem);
+                    let exists = |provider: &str| {
+                        let key = format!("{}.{key}", section.replace("{provider}", provider));
+                        keys.contains(&key.as_str())
+                    };
+                    named += 1;
+                    let some = ["gateway", "claude-cli"].into_iter().any(exists);
+                    assert!(some, "{}: there is no [{section}] {key}\n{line}", file.display());
+                }
+            }
+        }
+    }
+    assert!(named > 8, "only {named} were found");
+}
+
+/// What reads like `[llm.gateway] base_url` in a line of source.
+fn settings_in(line: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    for part in line.split('[').skip(1) {
+        let Some((section, rest)) = part.split_once("] ") else { continue };
+        let ours = ["llm", "run", "patch", "context", "sandbox", "paths"].iter().any(|known| {
+            section.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        });
+        let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(rest.len());
+        // Remarks that begin with the name of their part, and keys that are filled in.
+        if ours && end > 0 && &rest[..end] != "without" {
+            found.push((section, &rest[..end]));
+        }
+    }
+    found
 }

@@ -237,6 +237,21 @@ fn files_that_are_named_must_be_there_and_count_once() {
 }
 
 #[test]
+fn definitions_that_may_go_are_named_plainly_and_kept() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let new = |name: &str| {
+        desk.call(["run", "new", GOAL, "--json", "--may-drop", "older", "--may-drop", name, "--repo"])
+            .arg(repo.path())
+            .run()
+    };
+    for bad in ["", "a b", "area::old", "old()", "x,y", "a\nNames: x"] {
+        assert!(new(bad).exits(2).message().contains("--may-drop"), "{bad:?}");
+    }
+    let kept = new("Helper").ok().json();
+    assert_eq!(kept["run"]["settings"]["may_drop"], serde_json::json!(["older", "Helper"]));
+}
+
+#[test]
 fn a_home_that_is_of_no_use_says_what_to_do() {
     let (repo, desk) = (small().build(), Desk::new());
     std::fs::write(desk.path("file"), "").unwrap();
@@ -299,4 +314,43 @@ fn init_says_where_it_holds() {
     let refused = desk.call(["init", "--json"]).arg(&bare).run().exits(2);
     assert!(refused.message().contains("bare repository"), "{}", refused.stderr);
     assert!(!bare.join(".crucible").exists());
+}
+
+#[test]
+fn the_strength_of_the_sandbox_is_one_option_everywhere() {
+    let desk = Desk::new();
+    let ran = desk.run(["sandbox", "exec", "--sandbox", "off", "--json", "--", "true"]).ok();
+    assert_eq!(ran.json()["isolation"]["requested"], "off");
+    desk.run(["sandbox", "exec", "--strength", "off", "--", "true"]).exits(2);
+    let ran = desk.call(["sandbox", "status"]).env("CRUCIBLE_SANDBOX", "off").run().ok();
+    assert!(ran.stdout.contains("sandbox-off sandbox: "), "{}", ran.stdout);
+    let ran = desk.call(["sandbox", "status", "--json"]).env("CRUCIBLE_SANDBOX", "of").run().exits(2);
+    assert!(
+        ran.message().contains("\"of\" is no strength of the sandbox; it takes required, best-effort, off")
+    );
+}
+
+#[test]
+fn a_command_in_the_home_is_told_where_to_go() {
+    let desk = Desk::new();
+    std::fs::write(desk.home().join("kept"), "seen").unwrap();
+    let error = desk.run(["sandbox", "exec", "--json", "--", "cat", "kept"]).exits(2).error();
+    assert!(error["hints"].to_string().contains("--write ."), "{error}");
+    let ran = desk.run(["sandbox", "exec", "--write", ".", "--", "cat", "kept"]).ok();
+    assert_eq!(ran.stdout, "seen");
+}
+
+#[test]
+fn a_command_sees_no_run_wherever_the_runs_lie() {
+    let desk = Desk::new();
+    let runs = desk.path("elsewhere");
+    std::fs::create_dir(&runs).unwrap();
+    std::fs::write(runs.join("PLAN.md"), "hidden").unwrap();
+    let place = desk.home().join(".config/crucible");
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(place.join("config.toml"), format!("[paths]\nruns_root = {runs:?}\n")).unwrap();
+    std::fs::create_dir(desk.path("work")).unwrap();
+    let call = desk.call(["sandbox", "exec", "--json", "--", "cat"]).arg(runs.join("PLAN.md"));
+    let ran = call.current_dir(desk.path("work")).run().exits(1);
+    assert_eq!(ran.json()["stdout"], "");
 }

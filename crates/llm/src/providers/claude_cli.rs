@@ -3,7 +3,8 @@
 //! Each call is one process with no tools, its prompt on standard input, an empty working directory, and,
 //! unless the user's own login is asked for, an empty home. Its own retries and all its traffic besides the call
 //! are off. Success is what its last JSON says, never its exit code alone: it ends with 0 after an interrupt
-//! and calls errors a success. The environment is handed on as it is, keys included, and never looked at.
+//! and calls errors a success. The environment is handed on as it is, keys included; the key and the address that the
+//! settings name come before those in it, under the names that the client knows.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,8 +15,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use crucible_host::env::Environment;
 use crucible_host::fs::{self, FsError};
-use crucible_model::ByteLimit;
-use crucible_model::EditFormat;
+use crucible_host::http::check_url;
+use crucible_model::{ByteLimit, EditFormat, Secret};
 use crucible_sandbox::{
     Completed, End, Extent, Keep, Limits, Redaction, Sandbox, SandboxError, Spawn, Stdin,
 };
@@ -26,14 +27,15 @@ use crate::capability::{Capabilities, StructuredOutput};
 use crate::error::{AnswerFault, Fault, LlmError};
 use crate::http_fault::{Asked, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult, Role};
-use crate::registry::{Context, Login, ProviderKind, ProviderSettings};
+use crate::registry::{Context, Login, ProviderKind, ProviderSettings, named_key, required};
 
 mod output;
 
 const NAME: &str = "claude-cli";
-const PROGRAM: &str = "claude";
-const MODEL: &str = "sonnet";
-const MAX_TOKENS: u64 = 32_000;
+
+/// The client's own variables for its key and for where it sends its calls.
+const KEY: &str = "ANTHROPIC_API_KEY";
+const BASE_URL: &str = "ANTHROPIC_BASE_URL";
 
 /// The system prompt of a call that brings none; without one, the client would use its own, made for tools.
 const PLAIN_SYSTEM: &str = "Answer with text only.";
@@ -78,9 +80,20 @@ impl ProviderKind for ClaudeCli {
     }
 
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
-        let program = find_program(settings.program.as_deref().unwrap_or(Path::new(PROGRAM)), &context.env)?;
-        let model = settings.model.clone().unwrap_or_else(|| MODEL.to_owned());
-        let max_tokens = settings.max_tokens.unwrap_or(MAX_TOKENS);
+        let program = find_program(required(NAME, "binary", settings.binary.as_deref())?, &context.env)?;
+        let model = required(NAME, "model", settings.model.clone())?;
+        let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
+        let base_url = settings.base_url.clone();
+        if let Some(url) = &base_url {
+            check_url(url).map_err(|error| {
+                let next = format!("correct [llm.{NAME}] base_url");
+                LlmError::Misconfiguration(Fault::new(NAME, "", error.to_string(), next))
+            })?;
+        }
+        let key = match (settings.login, &settings.api_key_env) {
+            (Login::Isolated, Some(variable)) => Some(named_key(NAME, variable, &context.env)?),
+            (Login::Isolated, None) | (Login::User, _) => None,
+        };
         Ok(Backend::new(BackendParts {
             provider: NAME,
             default_model: model.clone(),
@@ -93,6 +106,8 @@ impl ProviderKind for ClaudeCli {
                 program,
                 model,
                 max_tokens,
+                base_url,
+                key,
                 login: settings.login,
                 env: context.env.clone(),
                 sandbox: Arc::clone(&context.sandbox),
@@ -104,30 +119,12 @@ impl ProviderKind for ClaudeCli {
 }
 
 fn find_program(wanted: &Path, env: &Environment) -> Result<PathBuf, LlmError> {
-    let name = wanted.to_string_lossy();
-    env.find_program(&name).ok_or_else(|| {
-        let (searched, problem) = if name.contains('/') {
-            let path = env.working_directory().join(wanted);
-            let problem = match path.metadata() {
-                Ok(meta) if meta.is_dir() => "it is a directory",
-                Ok(_) => "it is not executable",
-                Err(_) => "there is no such file",
-            };
-            (path.display().to_string(), problem)
-        } else {
-            let dirs: Vec<String> = env.path_dirs().iter().map(|dir| dir.display().to_string()).collect();
-            (
-                if dirs.is_empty() { "nothing, PATH is empty".to_owned() } else { dirs.join(", ") },
-                "it is not there",
-            )
-        };
+    env.find_program(wanted).map_err(|error| {
         LlmError::Misconfiguration(Fault::new(
             NAME,
             "",
-            format!("the program {name:?} cannot be used: {problem}; searched {searched}"),
-            format!(
-                "install it with `npm install -g @anthropic-ai/claude-code`, or set [llm.{NAME}] program"
-            ),
+            format!("the program {wanted:?} cannot be used: {error}"),
+            format!("install it with `npm install -g @anthropic-ai/claude-code`, or set [llm.{NAME}] binary"),
         ))
     })
 }
@@ -136,6 +133,8 @@ struct ClaudeCliBackend {
     program: PathBuf,
     model: String,
     max_tokens: u64,
+    base_url: Option<String>,
+    key: Option<Secret>,
     login: Login,
     env: Environment,
     sandbox: Arc<Sandbox>,
@@ -187,6 +186,8 @@ impl ClaudeCliBackend {
             QUIET.map(|(name, value)| (name.into(), value.into())).to_vec();
         ours.push(("API_TIMEOUT_MS".into(), time.effective().as_millis().to_string().into()));
         ours.push(("CLAUDE_CODE_MAX_OUTPUT_TOKENS".into(), max_tokens.to_string().into()));
+        ours.extend(self.base_url.as_ref().map(|url| (BASE_URL.into(), url.into())));
+        ours.extend(self.key.as_ref().map(|key| (KEY.into(), key.expose().into())));
         if self.login == Login::Isolated {
             ours.push(("HOME".into(), places.home.clone().into()));
             ours.push(("CLAUDE_CONFIG_DIR".into(), places.config.clone().into()));
@@ -287,11 +288,13 @@ fn places(private: &Path) -> Result<Places, FsError> {
 }
 
 fn no_place(asked: Asked<'_>, error: &FsError) -> LlmError {
-    LlmError::Misconfiguration(asked.fault(error.to_string(), "make room, or move CRUCIBLE_HOME"))
+    LlmError::Misconfiguration(
+        asked.fault(error.to_string(), "make room there, or set TMPDIR to another directory"),
+    )
 }
 
 fn not_run(asked: Asked<'_>, error: &SandboxError) -> LlmError {
-    let fault = asked.fault(error.to_string(), format!("check [llm.{NAME}] program"));
+    let fault = asked.fault(error.to_string(), format!("check [llm.{NAME}] binary"));
     match error {
         SandboxError::BadArgument { .. } => {
             LlmError::Unsupported(asked.fault(error.to_string(), "take the NUL byte out of the request"))
@@ -316,14 +319,8 @@ fn too_long(asked: Asked<'_>) -> LlmError {
 
 /// Adds what the program complained about, which never decides anything.
 fn with_stderr(mut error: LlmError, stderr: String) -> LlmError {
-    match &mut error {
-        LlmError::Transport(fault)
-        | LlmError::ProviderAuth(fault)
-        | LlmError::ProviderQuota(fault)
-        | LlmError::ProviderOutage(fault)
-        | LlmError::Misconfiguration(fault)
-        | LlmError::Unsupported(fault) => fault.stderr = Some(stderr).filter(|text| !text.is_empty()),
-        LlmError::Timeout { .. } | LlmError::BudgetExceeded { .. } => {}
+    if let Some(fault) = error.fault_mut() {
+        fault.stderr = Some(stderr).filter(|text| !text.is_empty());
     }
     error
 }

@@ -16,14 +16,9 @@ use crate::chat::{self, ChatDefaults};
 use crate::error::{Fault, LlmError};
 use crate::http_fault::{Asked, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::registry::{Context, ProviderKind, ProviderSettings, named_key};
+use crate::registry::{Context, ProviderKind, ProviderSettings, named_key, required};
 
 const NAME: &str = "gateway";
-const BASE_URL: &str = "http://localhost:8000/v1";
-const BASE_URL_VARIABLE: &str = "CRUCIBLE_GATEWAY_BASE_URL";
-const MODEL: &str = "gpt-oss-20b";
-const MAX_TOKENS: u64 = 4096;
-const TEMPERATURE: f64 = 0.2;
 
 /// The longest answer that is read. A million tokens are about four megabytes.
 const MAX_BODY: ByteLimit = ByteLimit(16 * 1024 * 1024);
@@ -45,24 +40,18 @@ impl ProviderKind for Gateway {
     }
 
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
-        let base_url = (context.env.get(BASE_URL_VARIABLE).filter(|url| !url.is_empty()))
-            .or(settings.base_url.as_deref())
-            .unwrap_or(BASE_URL);
+        let base_url = required(NAME, "base_url", settings.base_url.as_deref())?;
         let url = format!("{}/chat/completions", base_url.trim_end_matches('/'));
         check_url(&url).map_err(|error| {
-            LlmError::Misconfiguration(Fault::new(
-                NAME,
-                "",
-                error.to_string(),
-                format!("correct {BASE_URL_VARIABLE} or [llm.{NAME}] base_url"),
-            ))
+            let next = format!("correct [llm.{NAME}] base_url");
+            LlmError::Misconfiguration(Fault::new(NAME, "", error.to_string(), next))
         })?;
         let key =
             settings.api_key_env.as_deref().map(|name| named_key(NAME, name, &context.env)).transpose()?;
-        let model = settings.model.clone().unwrap_or_else(|| MODEL.to_owned());
+        let model = required(NAME, "model", settings.model.clone())?;
         let defaults = ChatDefaults {
-            max_tokens: settings.max_tokens.unwrap_or(MAX_TOKENS),
-            temperature: settings.temperature.unwrap_or(TEMPERATURE),
+            max_tokens: required(NAME, "max_tokens", settings.max_tokens)?,
+            temperature: settings.temperature,
         };
         let http = Arc::clone(&context.http);
         Ok(Backend::new(BackendParts {

@@ -14,7 +14,7 @@ use crucible_model::{PromptBuilder, Untrusted};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{ask, context};
+use crate::support::{ask, client_settings, context};
 
 /// A program in a directory of its own, where it can leave notes.
 struct Stand {
@@ -32,6 +32,10 @@ impl Stand {
     }
 
     fn backend(&self, login: Login) -> Backend {
+        self.backend_with(ProviderSettings { login, ..client_settings() })
+    }
+
+    fn backend_with(&self, settings: ProviderSettings) -> Backend {
         let bin = self.dir.path().display().to_string();
         let mut context = context(&[
             ("PATH", &format!("{bin}:/usr/bin:/bin")),
@@ -40,9 +44,11 @@ impl Stand {
             ("CLAUDECODE", "1"),
             ("XDG_CONFIG_HOME", "/home/someone/.config"),
             ("API_TIMEOUT_MS", "1"),
+            ("ANTHROPIC_BASE_URL", "https://elsewhere.example"),
+            ("TEAM_KEY", "the-teams-key"),
         ]);
         context.temporary = self.dir.path().to_owned();
-        construct("claude-cli", &ProviderSettings { login, ..ProviderSettings::default() }, &context).unwrap()
+        construct("claude-cli", &settings, &context).unwrap()
     }
 
     fn note(&self, name: &str) -> String {
@@ -110,6 +116,34 @@ async fn the_users_own_login_is_used_only_when_asked_for() {
     let environment = stand.note("env");
     assert_eq!(variable(&environment, "HOME"), Some("/home/someone"));
     assert_eq!(variable(&environment, "CLAUDE_CONFIG_DIR"), None);
+}
+
+/// What the program sees of its key and of its server.
+async fn key_and_server(settings: ProviderSettings) -> [Option<String>; 2] {
+    let stand = Stand::new(&format!("env > $NOTES/env; printf '%s' '{}'", success("ok")));
+    stand.backend_with(settings).invoke(ask("x")).await.unwrap();
+    let environment = stand.note("env");
+    ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"].map(|name| variable(&environment, name).map(str::to_owned))
+}
+
+#[tokio::test]
+async fn the_configured_address_is_where_it_sends_its_calls() {
+    let base_url = Some("http://127.0.0.1:8080".to_owned());
+    let [_, server] = key_and_server(ProviderSettings { base_url, ..client_settings() }).await;
+    assert_eq!(server.as_deref(), Some("http://127.0.0.1:8080"));
+    let [_, server] = key_and_server(client_settings()).await;
+    assert_eq!(server.as_deref(), Some("https://elsewhere.example"));
+}
+
+#[tokio::test]
+async fn the_named_key_reaches_it_under_the_name_it_knows() {
+    let api_key_env = Some("TEAM_KEY".to_owned());
+    let settings = ProviderSettings { api_key_env, ..client_settings() };
+    let [key, _] = key_and_server(settings.clone()).await;
+    assert_eq!(key.as_deref(), Some("the-teams-key"));
+    // With the user's own login no key is looked for.
+    let [key, _] = key_and_server(ProviderSettings { login: Login::User, ..settings }).await;
+    assert_eq!(key.as_deref(), Some("the-users-key"));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crucible_llm::{Attempt, Fault, LlmError, RateLimits, Retried, RetryPolicy};
+use crucible_llm::{Attempt, Fault, LlmError, Retried, RetryPolicy};
 use tokio::time::Instant;
 
 use crate::support::{Scripted, Shared, answer, ask, outage, unreachable};
@@ -76,20 +76,4 @@ async fn the_calls_own_time_bounds_attempts_and_pauses() {
     assert_eq!(attempted.attempts.len(), 2);
     assert_eq!(begun.elapsed(), Duration::from_secs(1));
     assert_eq!(*backend.timeouts.lock().unwrap(), [Duration::from_millis(2500), Duration::from_millis(1500)]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_patient_policy_waits_as_told_but_never_for_a_year() {
-    let policy = RetryPolicy { rate_limits: RateLimits::WaitAsTold, ..RetryPolicy::PHASES };
-    let backend = Scripted::new([Err(quota(Some(7))), Err(quota(None)), Ok(answer("ok"))]);
-    let begun = Instant::now();
-    let attempted = Retried::new(Shared(backend), policy).attempt(ask("x")).await;
-    assert!(attempted.outcome.is_ok());
-    assert_eq!(begun.elapsed(), Duration::from_secs(7 + 2));
-
-    let backend = Scripted::new([Err(quota(Some(31_536_000)))]);
-    let begun = Instant::now();
-    let attempted = Retried::new(Shared(backend.clone()), policy).attempt(ask("x")).await;
-    assert!(matches!(attempted.outcome, Err(LlmError::ProviderQuota(_))));
-    assert_eq!((backend.calls(), begun.elapsed()), (1, Duration::ZERO));
 }

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use crucible_llm::{LlmBackend, LlmError, ProviderSettings, construct, provider, registry};
-use crucible_testkit::{FakeOpenAi, Reply};
+use crucible_llm::{LlmError, ProviderSettings, construct, provider, registry};
 
-use crate::support::{ask, context};
+use crate::support::{client_settings, context, gateway_settings};
 
 #[test]
 fn names_are_unique_and_every_provider_says_what_it_is() {
@@ -29,43 +28,71 @@ fn no_provider_and_an_unknown_one_are_told_apart() {
 
 #[test]
 fn a_missing_or_empty_key_is_found_before_anything_runs() {
-    let settings = ProviderSettings { api_key_env: Some("MY_KEY".to_owned()), ..ProviderSettings::default() };
-    for variables in [&[][..], &[("MY_KEY", "")], &[("MY_KEY", "  ")]] {
-        let error = construct("gateway", &settings, &context(variables)).err().unwrap();
-        assert!(matches!(error, LlmError::Misconfiguration(_)));
-        assert!(error.to_string().contains("MY_KEY"), "{error}");
+    let api_key_env = Some("MY_KEY".to_owned());
+    let base_url = Some("http://localhost:8000/v1".to_owned());
+    let gateway = ProviderSettings { api_key_env: api_key_env.clone(), base_url, ..gateway_settings() };
+    let binary = Some("/bin/sh".into());
+    let client = ProviderSettings { api_key_env, binary, ..client_settings() };
+    for (name, settings) in [("gateway", gateway), ("claude-cli", client)] {
+        for variables in [&[][..], &[("MY_KEY", "")], &[("MY_KEY", "  ")]] {
+            let error = construct(name, &settings, &context(variables)).err().unwrap();
+            assert!(matches!(error, LlmError::Misconfiguration(_)));
+            assert!(error.to_string().contains("MY_KEY"), "{error}");
+        }
+        assert!(construct(name, &settings, &context(&[("MY_KEY", "k")])).is_ok());
     }
-    assert!(construct("gateway", &settings, &context(&[("MY_KEY", "k")])).is_ok());
 }
 
 #[test]
 fn a_base_url_that_is_none_is_refused_and_one_with_a_password_is_not_shown() {
     for bad in ["here", "ftp://x/", "http://user:pass-0123@host/v1", "file:///etc"] {
-        let settings = ProviderSettings { base_url: Some(bad.to_owned()), ..ProviderSettings::default() };
-        let error = construct("gateway", &settings, &context(&[])).err().unwrap();
-        assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");
-        assert!(!format!("{error}{error:?}").contains("pass-0123"));
+        let base_url = Some(bad.to_owned());
+        let gateway = ProviderSettings { base_url: base_url.clone(), ..gateway_settings() };
+        let client = ProviderSettings { base_url, binary: Some("/bin/sh".into()), ..client_settings() };
+        for (name, settings) in [("gateway", gateway), ("claude-cli", client)] {
+            let error = construct(name, &settings, &context(&[])).err().unwrap();
+            assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");
+            assert!(error.to_string().contains(&format!("[llm.{name}] base_url")), "{error}");
+            assert!(!format!("{error}{error:?}").contains("pass-0123"));
+        }
     }
 }
 
-#[tokio::test]
-async fn the_environment_names_the_gateway_before_the_file_does() {
-    let server = FakeOpenAi::start([Reply::Answer("from the environment".to_owned())]);
-    let settings = ProviderSettings {
-        base_url: Some("http://127.0.0.1:1/v1".to_owned()),
-        ..ProviderSettings::default()
+/// Defaults are the configuration's; the environment is asked for keys and programs only.
+#[test]
+fn what_the_settings_leave_out_is_named_and_not_made_up() {
+    let context = context(&[("CRUCIBLE_GATEWAY_BASE_URL", "http://127.0.0.1:1/v1")]);
+    let named = |settings: &ProviderSettings, name: &str| {
+        let error = construct(name, settings, &context).err().unwrap();
+        assert!(matches!(error, LlmError::Misconfiguration(_)));
+        error.to_string()
     };
-    let context = context(&[("CRUCIBLE_GATEWAY_BASE_URL", server.base_url().as_str())]);
-    let backend = construct("gateway", &settings, &context).unwrap();
-    assert_eq!(backend.default_model(), "gpt-oss-20b");
-    assert_eq!(backend.invoke(ask("x")).await.unwrap().raw_response, "from the environment");
-    assert_eq!(server.requests()[0].body["model"], "gpt-oss-20b");
+    let whole = ProviderSettings { base_url: Some("http://localhost:1/v1".to_owned()), ..gateway_settings() };
+    assert!(construct("gateway", &whole, &context).is_ok());
+    for (without, key) in [
+        (ProviderSettings { base_url: None, ..whole.clone() }, "base_url"),
+        (ProviderSettings { model: None, ..whole.clone() }, "model"),
+        (ProviderSettings { max_tokens: None, ..whole.clone() }, "max_tokens"),
+    ] {
+        let text = named(&without, "gateway");
+        assert!(text.contains(&format!("set [llm.gateway] {key}")), "{text}");
+    }
+    let whole = ProviderSettings { binary: Some("/bin/sh".into()), ..client_settings() };
+    assert!(construct("claude-cli", &whole, &context).is_ok());
+    for (without, key) in [
+        (ProviderSettings { binary: None, ..whole.clone() }, "binary"),
+        (ProviderSettings { model: None, ..whole.clone() }, "model"),
+        (ProviderSettings { max_tokens: None, ..whole.clone() }, "max_tokens"),
+    ] {
+        let text = named(&without, "claude-cli");
+        assert!(text.contains(&format!("set [llm.claude-cli] {key}")), "{text}");
+    }
 }
 
 #[test]
 fn a_missing_program_lists_the_places_searched() {
     let context = context(&[("PATH", "/nowhere/one:/nowhere/two")]);
-    let error = construct("claude-cli", &ProviderSettings::default(), &context).err().unwrap();
+    let error = construct("claude-cli", &client_settings(), &context).err().unwrap();
     assert!(matches!(error, LlmError::Misconfiguration(_)));
     let text = error.to_string();
     assert!(
@@ -80,11 +107,11 @@ fn a_program_that_is_none_is_named_for_what_it_is() {
     let plain = dir.path().join("plain");
     std::fs::write(&plain, "not a program").unwrap();
     for (program, problem) in [
-        (dir.path().to_owned(), "it is a directory"),
-        (plain, "it is not executable"),
-        (dir.path().join("gone"), "there is no such file"),
+        (dir.path().to_owned(), "is a directory"),
+        (plain, "is not executable"),
+        (dir.path().join("gone"), "it was not found"),
     ] {
-        let settings = ProviderSettings { program: Some(program), ..ProviderSettings::default() };
+        let settings = ProviderSettings { binary: Some(program), ..client_settings() };
         let error = construct("claude-cli", &settings, &context(&[])).err().unwrap();
         assert!(error.to_string().contains(problem), "{error}");
     }

@@ -55,13 +55,32 @@ pub(crate) fn context(variables: &[(&str, &str)]) -> Context {
     }
 }
 
+/// What a configuration says of a gateway, its address left out.
+pub(crate) fn gateway_settings() -> ProviderSettings {
+    ProviderSettings {
+        model: Some("test-model".to_owned()),
+        max_tokens: Some(4096),
+        temperature: Some(0.2),
+        ..ProviderSettings::default()
+    }
+}
+
+/// What a configuration says of the client program.
+pub(crate) fn client_settings() -> ProviderSettings {
+    ProviderSettings {
+        binary: Some("claude".into()),
+        model: Some("sonnet".to_owned()),
+        max_tokens: Some(16_000),
+        ..ProviderSettings::default()
+    }
+}
+
 /// A gateway to this address, with the key `k` when one is given.
 pub(crate) fn gateway(base_url: &str, key: Option<&str>) -> Backend {
     let settings = ProviderSettings {
         base_url: Some(base_url.to_owned()),
         api_key_env: key.map(|_| "TEST_KEY".to_owned()),
-        model: Some("test-model".to_owned()),
-        ..ProviderSettings::default()
+        ..gateway_settings()
     };
     let variables: Vec<(&str, &str)> = key.map(|key| ("TEST_KEY", key)).into_iter().collect();
     construct("gateway", &settings, &context(&variables)).unwrap()

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crucible_model::counted;
+
 use crate::pack::{Omitted, OmittedReason, PackedFile};
 
 use super::Refusal;
@@ -34,7 +36,9 @@ impl Tally {
     pub(super) fn summary(&self, files: &[PackedFile], omitted: &[Omitted], max_bytes: u64) -> String {
         let bytes: usize = files.iter().map(|file| file.content.len()).sum();
         let cut = files.iter().filter(|file| file.truncated).count();
-        let mut text = format!("{} files with {bytes} of {max_bytes} bytes are in", files.len());
+        let is = if files.len() == 1 { "is" } else { "are" };
+        let count = counted(files.len() as u64, "file");
+        let mut text = format!("{count} with {bytes} of {max_bytes} bytes {is} in");
         if cut > 0 {
             text.push_str(&format!(", {cut} of them cut to the budget"));
         }

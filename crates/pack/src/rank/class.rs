@@ -1,6 +1,6 @@
-//! What kind of file a path names, judged by its name and the directories on the way.
+//! What kind of file a path names, judged by its name and the directories on the way: the table is [`PathRoles`].
 
-use crucible_model::RepoPath;
+use crucible_model::{PathRole, PathRoles, RepoPath};
 
 /// The kinds of files a ranking tells apart, the most useful first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -9,7 +9,7 @@ pub enum FileClass {
     Source,
     /// Code that tests other code. Shown so that a model knows what is expected; not for it to change.
     Test,
-    /// Names the project's parts, dependencies and commands.
+    /// Names the project's parts, dependencies and commands, or tells a tool how to behave.
     Manifest,
     /// Text for people.
     Document,
@@ -21,15 +21,15 @@ impl FileClass {
     /// The class of the file at `path`.
     #[must_use]
     pub fn of(path: &RepoPath) -> Self {
-        let name = path.file_name().to_ascii_lowercase();
-        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-        if is_generated(path, &name, extension) {
+        let roles = PathRoles::of(path);
+        let is_any = |wanted: &[PathRole]| wanted.iter().any(|role| roles.has(*role));
+        if is_any(&[PathRole::Generated, PathRole::Lockfile]) {
             Self::Generated
-        } else if MANIFESTS.contains(&name.as_str()) {
+        } else if is_any(&[PathRole::Project, PathRole::ToolSettings, PathRole::TestSettings]) {
             Self::Manifest
-        } else if is_test(path, &name) {
+        } else if is_any(&[PathRole::Test]) {
             Self::Test
-        } else if DOCUMENT_EXTENSIONS.contains(&extension) || DOCUMENT_NAMES.contains(&name.as_str()) {
+        } else if is_any(&[PathRole::Document]) {
             Self::Document
         } else {
             Self::Source
@@ -71,107 +71,6 @@ pub(super) fn core_name(path: &RepoPath) -> String {
     stem.to_owned()
 }
 
-const MANIFESTS: &[&str] = &[
-    "build.gradle",
-    "build.gradle.kts",
-    "cargo.toml",
-    "cmakelists.txt",
-    "composer.json",
-    "gemfile",
-    "go.mod",
-    "go.work",
-    "justfile",
-    "makefile",
-    "meson.build",
-    "package.json",
-    "pom.xml",
-    "pyproject.toml",
-    "requirements.txt",
-    "setup.cfg",
-    "setup.py",
-    "tox.ini",
-    "tsconfig.json",
-];
-
-const LOCKS: &[&str] = &[
-    "bun.lock",
-    "bun.lockb",
-    "cargo.lock",
-    "composer.lock",
-    "gemfile.lock",
-    "go.sum",
-    "npm-shrinkwrap.json",
-    "package-lock.json",
-    "pdm.lock",
-    "pipfile.lock",
-    "pnpm-lock.yaml",
-    "poetry.lock",
-    "uv.lock",
-    "yarn.lock",
-];
-
-const GENERATED_DIRECTORIES: &[&str] = &[
-    "generated",
-    "target",
-    "third_party",
-    "vendor",
-    ".venv",
-    "venv",
-    ".tox",
-    ".mypy_cache",
-    ".pytest_cache",
-];
-
-const GENERATED_ENDINGS: &[&str] = &[
-    ".bundle.js",
-    ".g.dart",
-    ".generated.cs",
-    ".min.css",
-    ".min.js",
-    ".pb.go",
-    ".snap",
-    "_generated.go",
-    "_pb2.py",
-    "_pb2_grpc.py",
-];
-
-const BINARY_EXTENSIONS: &[&str] = &[
-    "7z", "a", "avif", "bin", "bmp", "bz2", "class", "db", "dll", "dylib", "eot", "exe", "gif", "gz", "ico",
-    "jar", "jpeg", "jpg", "lock", "map", "mo", "mp3", "mp4", "o", "otf", "parquet", "pdf", "png", "pyc",
-    "rlib", "so", "sqlite", "tar", "tgz", "ttf", "wasm", "webm", "webp", "whl", "woff", "woff2", "xz", "zip",
-    "zst",
-];
-
-const DOCUMENT_EXTENSIONS: &[&str] = &["adoc", "markdown", "md", "rst", "txt"];
-
-const DOCUMENT_NAMES: &[&str] =
-    &["authors", "changelog", "copying", "license", "licence", "notice", "readme"];
-
-const TEST_DIRECTORIES: &[&str] = &["__tests__", "spec", "specs", "test", "testing", "tests"];
-
-fn is_generated(path: &RepoPath, name: &str, extension: &str) -> bool {
-    let below = |directory: &&str| {
-        let mut segments = path.segments();
-        segments.next_back();
-        segments.any(|segment| segment.eq_ignore_ascii_case(directory))
-    };
-    LOCKS.contains(&name)
-        || BINARY_EXTENSIONS.contains(&extension)
-        || GENERATED_ENDINGS.iter().any(|ending| name.ends_with(ending))
-        || GENERATED_DIRECTORIES.iter().any(below)
-}
-
-fn is_test(path: &RepoPath, name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default();
-    let mut segments = path.segments();
-    segments.next_back();
-    name.starts_with("test_")
-        || matches!(stem, "conftest" | "test" | "tests")
-        || [".test.", ".spec."].iter().any(|infix| name.contains(infix))
-        || ["_test", "_tests", "_spec"].iter().any(|ending| stem.ends_with(ending))
-        || segments.any(|segment| TEST_DIRECTORIES.iter().any(|known| known.eq_ignore_ascii_case(segment)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,7 +79,11 @@ mod tests {
     fn classes_follow_names_and_directories() {
         let cases = [
             ("src/parser.rs", FileClass::Source),
-            ("Dockerfile", FileClass::Source),
+            ("Dockerfile", FileClass::Manifest),
+            ("tox.ini", FileClass::Manifest),
+            ("fixtures/a.rs", FileClass::Test),
+            ("e2e/login.ts", FileClass::Test),
+            ("testdata/a.go", FileClass::Test),
             ("tests/a.rs", FileClass::Test),
             ("pkg/a_test.go", FileClass::Test),
             ("a/test_b.py", FileClass::Test),

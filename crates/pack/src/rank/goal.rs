@@ -1,10 +1,12 @@
 //! A goal taken apart into what can be looked for, and what one file shares with it.
 
+use std::collections::BTreeSet;
+
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use crucible_model::RepoPath;
 
 use super::class::FileClass;
-use super::words;
+use super::{GoalCut, words};
 
 /// The most words and the most paths of a goal that are looked for; the first ones count.
 const MAX_PATTERNS: usize = 64;
@@ -42,6 +44,7 @@ pub struct Goal {
     patterns: Vec<Pattern>,
     mentions: Vec<String>,
     automaton: Option<AhoCorasick>,
+    cut: GoalCut,
 }
 
 #[derive(Debug)]
@@ -86,24 +89,31 @@ impl Goal {
     /// Takes a goal apart: paths and file names it mentions, identifiers, and words that say something.
     #[must_use]
     pub fn new(goal: &str) -> Self {
+        let whole = goal.len();
         let goal = &goal[..goal.floor_char_boundary(MAX_GOAL)];
+        let mut dropped = BTreeSet::new();
         let mut patterns: Vec<Pattern> = Vec::new();
         let mut mentions = Vec::new();
         let tokens = goal.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | ':')));
         for token in tokens {
             let token = token.trim_matches(['.', '/', '-', ':']);
             let place = without_position(token);
-            if place.contains(['/', '.']) && place.len() >= 3 && mentions.len() < MAX_PATTERNS {
-                mentions.push(place.to_lowercase());
+            if place.contains(['/', '.']) && place.len() >= 3 {
+                let place = place.to_lowercase();
+                if mentions.len() < MAX_PATTERNS {
+                    mentions.push(place);
+                } else if !mentions.contains(&place) {
+                    dropped.insert(place);
+                }
             }
             for name in token.split(['.', '/', '-', ':']) {
                 let parts = words::split(name);
                 if parts.len() > 1 {
-                    add(&mut patterns, name.to_lowercase(), Kind::Identifier);
+                    dropped.extend(add(&mut patterns, name.to_lowercase(), Kind::Identifier));
                 }
                 for word in parts {
                     if word.chars().count() >= 3 && word.len() <= 64 && !words::is_stop_word(&word) {
-                        add(&mut patterns, word, Kind::Word);
+                        dropped.extend(add(&mut patterns, word, Kind::Word));
                     }
                 }
             }
@@ -115,7 +125,14 @@ impl Goal {
             .build(patterns.iter().map(|pattern| &pattern.text))
             .ok()
             .filter(|_| !patterns.is_empty());
-        Self { patterns, mentions, automaton }
+        let cut = GoalCut { bytes: (whole - goal.len()) as u64, names: dropped.len() as u64 };
+        Self { patterns, mentions, automaton, cut }
+    }
+
+    /// What of the goal is not looked for.
+    #[must_use]
+    pub fn cut(&self) -> GoalCut {
+        self.cut
     }
 
     /// Looks at one file. `text` is its content or the beginning of it, where the caller has read it; at most
@@ -252,11 +269,16 @@ impl Goal {
     }
 }
 
-fn add(patterns: &mut Vec<Pattern>, text: String, kind: Kind) {
-    let known = patterns.iter().any(|pattern| pattern.text == text);
-    if !known && text.len() <= 128 && patterns.len() < MAX_PATTERNS {
-        patterns.push(Pattern { text, kind });
+/// Adds a pattern that is not known yet; gives it back where there are as many as are looked for.
+fn add(patterns: &mut Vec<Pattern>, text: String, kind: Kind) -> Option<String> {
+    if text.len() > 128 || patterns.iter().any(|pattern| pattern.text == text) {
+        return None;
     }
+    if patterns.len() >= MAX_PATTERNS {
+        return Some(text);
+    }
+    patterns.push(Pattern { text, kind });
+    None
 }
 
 /// A path as a compiler prints it, without line and column: `src/lib.rs:3:7`.

@@ -11,12 +11,9 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::{AnswerError, Edit, EditKind, Proposal, name};
 use crate::parse::parse;
-use crate::patch::{Change, Content};
+use crate::patch::{Change, Content, Files};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
-
-/// The contents of files by their paths.
-type Files = BTreeMap<RepoPath, Vec<u8>>;
 
 /// Applies a proposal to `files` and returns the new contents of the files that it touches. Files that a diff takes
 /// away are not in the result, nor are files whose new content a diff does not show: [`crate::judge`] refuses those.
@@ -41,14 +38,10 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
                 if file.content == Content::Binary {
                     continue;
                 }
-                let source = match &file.change {
-                    Change::Create if files.contains_key(&path) => {
-                        return Err(AnswerError::DoesNotApply { path, line: 0 });
-                    }
-                    Change::Create => None,
-                    other => Some(other.from().unwrap_or(&path)),
-                };
-                let before = match source {
+                if file.change == Change::Create && files.contains_key(&path) {
+                    return Err(AnswerError::DoesNotApply { path, line: 0 });
+                }
+                let before = match file.old_path() {
                     None => &[][..],
                     Some(source) => {
                         files.get(source).ok_or(AnswerError::UnknownFile { path: source.clone() })?

@@ -8,8 +8,11 @@ use crate::parse::PatchError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// Nothing was said.
-    #[error("the answer is empty")]
+    #[error("the answer holds no text; answer in the form that was asked for")]
     Empty,
+    /// So much was said that who received it stopped reading.
+    #[error("the answer was so long that it was not read to its end; answer with the changed files only")]
+    Unread,
     /// More was said than is read.
     #[error("the answer has {bytes} bytes, the limit is {limit}; answer with the changed files only")]
     TooLarge {
@@ -19,10 +22,12 @@ pub enum AnswerError {
         limit: u64,
     },
     /// Only prose.
-    #[error("the answer holds no edit in the format that was asked for")]
+    #[error("the answer holds no edit in the format that was asked for; answer in that format")]
     NoEdit,
     /// An edit in another format than the one asked for.
-    #[error("line {line}: this looks like {found}, which is not the format that was asked for")]
+    #[error(
+        "line {line}: this looks like {found}, which is not the format that was asked for; answer in that format only"
+    )]
     WrongFormat {
         /// The line of the answer, counted from 1.
         line: u64,
@@ -97,7 +102,9 @@ pub enum AnswerError {
         limit: u64,
     },
     /// An edit of a file that is not there.
-    #[error("{path} is not there, so nothing in it can be replaced")]
+    #[error(
+        "{path} is not there, so nothing in it can be replaced; name a file that is there, as it was shown"
+    )]
     UnknownFile {
         /// The file.
         path: RepoPath,
@@ -160,7 +167,7 @@ impl AnswerError {
     pub fn code(&self) -> Code {
         match self {
             Self::Empty => Code::new("answer-empty"),
-            Self::TooLarge { .. } => Code::new("answer-too-large"),
+            Self::TooLarge { .. } | Self::Unread => Code::new("answer-too-large"),
             Self::NoEdit => Code::new("answer-no-edit"),
             Self::WrongFormat { .. } => Code::new("answer-wrong-format"),
             Self::NoPath { .. } => Code::new("answer-no-path"),
@@ -205,6 +212,7 @@ impl AnswerError {
             | Self::BrokenBlock { line, .. } => format!("line {line}"),
             Self::Empty
             | Self::TooLarge { .. }
+            | Self::Unread
             | Self::TooManyEdits { .. }
             | Self::NoEdit
             | Self::TwoDiffs => "answer".to_owned(),

@@ -18,7 +18,7 @@ pub(super) fn read(text: &str, expected: &[RepoPath]) -> Result<Vec<Edit>, Answe
         if is_replace_marker(line) {
             return Err(AnswerError::BrokenBlock {
                 line: number,
-                why: "`REPLACE` without `SEARCH` before it",
+                why: "`REPLACE` without `SEARCH` before it; begin each block with its `SEARCH` line",
             });
         }
         if !is_search_marker(line) {
@@ -88,7 +88,8 @@ fn collect<'a>(
         if is_search_marker(content) || is_divider(content) || is_replace_marker(content) {
             return Err(AnswerError::BrokenBlock {
                 line,
-                why: "this marker of a search-and-replace block is out of order",
+                why: "this marker of a search-and-replace block is out of order; write SEARCH, the divider and REPLACE in \
+                      this order, each once",
             });
         }
         text.push_str(content);
@@ -96,6 +97,6 @@ fn collect<'a>(
     }
     Err(AnswerError::BrokenBlock {
         line: opened_at,
-        why: "the search-and-replace block that begins here has no end",
+        why: "the search-and-replace block that begins here has no end; close each block with its `REPLACE` line",
     })
 }

@@ -24,7 +24,7 @@ pub enum PatchErrorKind {
         limit: u64,
     },
     /// There is nothing in it.
-    #[error("the patch is empty")]
+    #[error("the patch is empty; answer with a diff that begins with `diff --git`")]
     Empty,
     /// The first line is not a section header.
     #[error("a patch starts with `diff --git`; remove what stands before it")]
@@ -39,22 +39,28 @@ pub enum PatchErrorKind {
     #[error("this line belongs to no file section; a patch holds nothing but sections")]
     Junk,
     /// A file section that does not begin with its own `diff --git`.
-    #[error("a file section begins without its own `diff --git` line")]
+    #[error(
+        "a file section begins without its own `diff --git` line; write `diff --git a/path b/path` above it"
+    )]
     SectionWithoutHeader,
     /// A header line that git does not write.
-    #[error("this is no header that git writes")]
+    #[error("this is no header that git writes; leave the line out")]
     UnknownHeader,
     /// The same header twice in a section.
-    #[error("this header stands twice in its section")]
+    #[error("this header stands twice in its section; write it once")]
     RepeatedHeader,
     /// Two headers of a section contradict each other, or one is missing.
-    #[error("the headers of this section disagree: {why}")]
+    #[error(
+        "the headers of this section disagree: {why}; name the same file and the same change in all of them"
+    )]
     HeadersDisagree {
         /// Which ones.
         why: &'static str,
     },
     /// A name with bytes that have to be quoted, or a quoted name with an escape that git does not write.
-    #[error("the name is not quoted the way git quotes names")]
+    #[error(
+        "the name is not quoted the way git quotes names; write plain names bare and odd ones as `git diff` prints them"
+    )]
     BadQuoting,
     /// A name that is no path inside the repository.
     #[error("the name {name:?} is no path inside the repository: {source}")]
@@ -65,10 +71,12 @@ pub enum PatchErrorKind {
         source: RepoPathError,
     },
     /// A mode that git's trees do not have.
-    #[error("this is none of the modes 100644, 100755, 120000 and 160000")]
+    #[error(
+        "this is none of the modes 100644, 100755, 120000 and 160000; leave mode lines out, or write 100644"
+    )]
     BadMode,
     /// A section that changes nothing.
-    #[error("this section changes nothing")]
+    #[error("this section changes nothing; leave it out")]
     NothingChanged,
     /// A second section for a path.
     #[error("{path:?} is changed by two sections; join them")]
@@ -80,19 +88,27 @@ pub enum PatchErrorKind {
     #[error("this is no hunk header of the form `@@ -line,count +line,count @@`")]
     BadHunkHeader,
     /// The hunk has fewer or more lines than its header says, or a line without marker.
-    #[error("the hunk's lines do not agree with the counts in its header")]
+    #[error(
+        "the hunk's lines do not agree with the counts in its header; begin each line with a blank, `-` or `+`, and count \
+         them anew"
+    )]
     HunkCounts,
     /// A hunk that only shows context.
-    #[error("the hunk changes nothing")]
+    #[error("the hunk changes nothing; leave it out")]
     EmptyHunk,
     /// Hunks overlap, stand in the wrong order, or state positions that do not fit together.
-    #[error("the hunk overlaps the one before it, or its two positions do not fit together")]
+    #[error(
+        "the hunk overlaps the one before it, or its two positions do not fit together; order the hunks by line, join \
+         those that overlap, and number them from the present file"
+    )]
     HunkOrder,
     /// "No newline at end of file" where the file cannot end.
-    #[error("`\\ No newline at end of file` stands where the file does not end")]
+    #[error(
+        "`\\ No newline at end of file` stands where the file does not end; write it only below a file's last line"
+    )]
     MisplacedMarker,
     /// The body of a binary patch cannot be read.
-    #[error("the binary patch cannot be read")]
+    #[error("the binary patch cannot be read; change text files only")]
     BadBinary,
 }
 

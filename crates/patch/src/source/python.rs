@@ -2,7 +2,7 @@
 
 use super::definitions::{Definition, Definitions};
 use super::mask::mask;
-use super::{Language, TestCode};
+use super::{Language, TestCode, TestItem};
 
 /// One logical start of a definition.
 pub(super) struct Line<'a> {
@@ -51,18 +51,18 @@ pub(super) fn tests(source: &[u8]) -> TestCode<'_> {
             found.conditions.push(source.get(line.start..line.start + line.code.len()).unwrap_or_default());
         }
         // A decorator may span lines; it belongs to the definition that comes next.
-        let Some((kind, name)) = definition(line.code) else {
+        if definition(line.code).is_none() {
             continue;
-        };
+        }
         let start = decorated.take().unwrap_or(line.start);
-        let is_test_class = kind == "class" && (name.starts_with("Test") || line.code.contains("TestCase"));
-        if is_test_class || (kind == "def" && name.starts_with("test")) {
+        if test_name(line.code).is_some() {
             while lines.get(at).is_some_and(|inner| inner.indent > line.indent || inner.code.starts_with(')'))
             {
                 at += 1;
             }
             let end = lines.get(at).map_or(source.len(), |next| next.start);
-            found.items.push((line.indent, source.get(start..end).unwrap_or_default().trim_ascii_end()));
+            let text = source.get(start..end).unwrap_or_default().trim_ascii_end();
+            found.items.push(TestItem { depth: line.indent, text, ..TestItem::default() });
         }
     }
     found
@@ -91,6 +91,15 @@ pub(super) fn definition(code: &str) -> Option<(&'static str, &str)> {
     (!name.is_empty()).then_some((kind, name))
 }
 
+/// The name of the test that a line defines.
+pub(super) fn test_name(code: &str) -> Option<&str> {
+    match definition(code)? {
+        ("def", name) if name.starts_with("test") => Some(name),
+        ("class", name) if name.starts_with("Test") || code.contains("TestCase") => Some(name),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod unit {
     use super::*;
@@ -104,7 +113,7 @@ mod unit {
     #[test]
     fn tests_run_from_decorator_to_dedent() {
         let found = tests(FILE.as_bytes());
-        let texts: Vec<_> = found.items.iter().map(|(_, text)| std::str::from_utf8(text).unwrap()).collect();
+        let texts: Vec<_> = found.items.iter().map(|item| std::str::from_utf8(item.text).unwrap()).collect();
         assert_eq!(texts.len(), 3);
         assert!(texts[0].starts_with("@mark\n") && texts[0].ends_with("assert v"));
         assert!(texts[1].ends_with("assert 1"));

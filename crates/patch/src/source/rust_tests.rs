@@ -1,10 +1,13 @@
 //! The test code in a Rust source file: items under `#[cfg(test)]`, test functions, `mod tests`, `proptest!`.
 //!
 //! An item runs from its first attribute to its closing brace or semicolon, found by matching brackets in masked text.
+//! Of a test module each item counts by itself, so that a new one may come in without touching the others.
+
+use std::ops::Range;
 
 use super::mask::mask;
-use super::token::{Token, tokens};
-use super::{Language, TestCode};
+use super::token::{Token, close, tokens};
+use super::{Brings, Language, TestCode, TestItem};
 
 /// Finds every test item and every `#![cfg(…)]` of the file.
 pub(super) fn find(source: &[u8]) -> TestCode<'_> {
@@ -28,7 +31,7 @@ pub(super) fn find(source: &[u8]) -> TestCode<'_> {
             let (item, kind) = classify(&tokens, at);
             if kind == Kind::Test {
                 let end = item_end(&tokens, item);
-                found.items.push((depth, text(source, &tokens, at, end)));
+                found.items.push(test_item(source, &tokens, at..end + 1, item, depth));
                 at = end;
             } else if item > at {
                 at = item;
@@ -38,6 +41,108 @@ pub(super) fn find(source: &[u8]) -> TestCode<'_> {
         at += 1;
     }
     found
+}
+
+/// Where the test items stand among the tokens.
+pub(super) fn ranges(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let (item, kind) = classify(tokens, at);
+        if kind == Kind::Test {
+            let end = item_end(tokens, item);
+            found.push(at..end + 1);
+            at = end;
+        } else if item > at {
+            at = item;
+            continue;
+        }
+        at += 1;
+    }
+    found
+}
+
+/// The test item whose tokens are `all`, behind whose attributes `item` begins.
+fn test_item<'a>(
+    source: &'a [u8],
+    tokens: &[Token<'_>],
+    all: Range<usize>,
+    item: usize,
+    depth: usize,
+) -> TestItem<'a> {
+    let last = all.end.saturating_sub(1);
+    let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
+    let keyword = behind_visibility(tokens, item);
+    let open = keyword + 2;
+    if !is(keyword, "mod") || !is(open, "{") || !is(last, "}") {
+        return TestItem { depth, text: text(source, tokens, all.start, last), ..TestItem::default() };
+    }
+    let mut inside = Vec::new();
+    let mut at = open + 1;
+    while at < last {
+        if is(at, ";") {
+            at += 1;
+            continue;
+        }
+        let (begin, _) = classify(tokens, at);
+        let end =
+            if is(at, "#") && is(at + 1, "!") { close(tokens, at + 2) } else { item_end(tokens, begin) };
+        let end = end.clamp(at, last - 1);
+        let words = tokens.get(at..=end).unwrap_or_default().iter().filter(|token| token.is_word());
+        inside.push(TestItem {
+            depth: depth + 1,
+            text: text(source, tokens, at, end),
+            inside: Vec::new(),
+            brings: brings(source, tokens, begin, end),
+            words: words.filter_map(|word| source.get(word.range.clone())).collect(),
+        });
+        at = end + 1;
+    }
+    TestItem { depth, text: text(source, tokens, all.start, open), inside, ..TestItem::default() }
+}
+
+/// The index behind a `pub` or `pub(…)` at `at`.
+fn behind_visibility(tokens: &[Token<'_>], at: usize) -> usize {
+    let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
+    match (is(at, "pub"), is(at + 1, "(")) {
+        (true, true) => close(tokens, at + 1) + 1,
+        (true, false) => at + 1,
+        _ => at,
+    }
+}
+
+/// The names that the item at `begin` brings into its module.
+fn brings<'a>(source: &'a [u8], tokens: &[Token<'_>], begin: usize, end: usize) -> Brings<'a> {
+    let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
+    let name = |index: usize| tokens.get(index).and_then(|token| source.get(token.range.clone()));
+    let mut at = behind_visibility(tokens, begin);
+    if is(at, "use") {
+        let list = tokens.get(..=end).unwrap_or_default();
+        if list.iter().skip(at).any(|token| token.is("*")) {
+            return Brings::Anything;
+        }
+        let leaves = (at..=end).filter(|leaf| {
+            list.get(*leaf).is_some_and(Token::is_word)
+                && (*leaf == end || [",", "}", ";"].iter().any(|mark| is(leaf + 1, mark)))
+        });
+        return Brings::Names(leaves.filter_map(name).collect());
+    }
+    while ["async", "unsafe"].iter().any(|word| is(at, word)) || is(at, "const") && is(at + 1, "fn") {
+        at += 1;
+    }
+    let kinds = ["fn", "struct", "enum", "type", "mod", "const", "static", "macro_rules"];
+    if !kinds.iter().any(|kind| is(at, kind)) {
+        return Brings::Anything;
+    }
+    at += 1;
+    while is(at, "!") || is(at, "mut") {
+        at += 1;
+    }
+    // A raw name begins with a word and a mark; what it means nobody asks.
+    if is(at + 1, "#") {
+        return Brings::Anything;
+    }
+    Brings::Names(name(at).into_iter().collect())
 }
 
 #[derive(PartialEq)]
@@ -84,24 +189,6 @@ fn is_test_attribute(inside: &[Token<'_>]) -> bool {
     }
 }
 
-/// The index of the bracket that closes the one at `open`, or of the last token.
-fn close(tokens: &[Token<'_>], open: usize) -> usize {
-    let mut depth = 0usize;
-    for (at, token) in tokens.iter().enumerate().skip(open) {
-        if token.is("[") || token.is("(") || token.is("{") {
-            depth += 1;
-        } else if token.is("]") || token.is(")") || token.is("}") {
-            depth = depth.saturating_sub(1);
-            if depth == 0 {
-                return at;
-            }
-        } else if depth == 0 {
-            return at;
-        }
-    }
-    tokens.len().saturating_sub(1)
-}
-
 /// The index of the token that ends the item: a semicolon, or the brace that closes its body.
 fn item_end(tokens: &[Token<'_>], item: usize) -> usize {
     let mut at = item;
@@ -138,7 +225,7 @@ mod tests {
         find(source.as_bytes())
             .items
             .iter()
-            .map(|(_, item)| String::from_utf8_lossy(item).into_owned())
+            .map(|item| String::from_utf8_lossy(item.text).into_owned())
             .collect()
     }
 
@@ -151,9 +238,11 @@ mod tests {
         let found = items(FILE);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0], "#[cfg(test)]\nuse std::fmt;");
-        assert!(
-            found[1].starts_with("#[cfg(test)]\n#[allow(x)]\nmod tests {") && found[1].ends_with("1) }\n}")
-        );
+        assert_eq!(found[1], "#[cfg(test)]\n#[allow(x)]\nmod tests {");
+        let code = find(FILE.as_bytes());
+        let inside: Vec<_> =
+            code.items[1].inside.iter().map(|item| String::from_utf8_lossy(item.text)).collect();
+        assert_eq!(inside, ["use super::*;", "#[test]\n    fn a() { assert!(\"}\".len() == 1) }"]);
         assert_eq!(items("#[tokio::test(flavor = \"a\")]\nasync fn t() { x }\nfn u() {}").len(), 1);
         assert_eq!(
             items("mod tests;\nproptest! { fn a() {} }\n// #[test]\nconst S: &str = \"#[test] fn a() {}\";")
@@ -169,6 +258,42 @@ mod tests {
             &FILE.replace("[1, 2]", "[3, 4]").replace("pub fn g() {}", "pub fn g() { f(); }")
         ));
         assert!(survives("fn f() {}", "fn f() {}\n#[cfg(test)]\nmod tests { #[test] fn new() {} }"));
+    }
+
+    #[test]
+    fn a_new_item_may_join_a_test_module_where_it_changes_no_old_one() {
+        let with = |item: &str| FILE.replace("    #[test]", &format!("    {item}\n    #[test]"));
+        for item in [
+            "#[test]\n    fn b() { assert!(true) }",
+            "fn helper() -> u8 { 1 }",
+            "use std::collections::BTreeMap;",
+            "const N: S = S { a: 1 };",
+            "mod more { }",
+        ] {
+            assert!(survives(FILE, &with(item)), "{item}");
+            let last = FILE.replace("== 1) }\n", &format!("== 1) }}\n    {item}\n"));
+            assert!(survives(FILE, &last), "{item}");
+        }
+        for item in [
+            "fn len() -> u8 { 1 }",
+            "macro_rules! assert { () => {} }",
+            "macro_rules! r#assert { () => {} }",
+            "use crate::fake::assert;",
+            "use crate::fake::other as assert;",
+            "use crate::fake::*;",
+            "impl X for u8 { }",
+            "extern crate fake;",
+            "#![cfg(any())]",
+            "off! {}",
+            "#[cfg(any())]",
+        ] {
+            assert!(!survives(FILE, &with(item)), "{item}");
+        }
+        let moved = FILE.replace("    #[test]", "}\n#[cfg(all(test, any()))]\nmod off {\n    #[test]");
+        assert!(!survives(FILE, &moved));
+        let wrapped =
+            FILE.replace("    #[test]", "    mod off {\n    #[test]").replace("== 1) }\n", "== 1) }\n}");
+        assert!(!survives(FILE, &wrapped));
     }
 
     #[test]

@@ -57,6 +57,23 @@ pub(super) fn tokens(masked: &[u8]) -> Vec<Token<'_>> {
     out
 }
 
+/// The index of the bracket that closes the one at `open`, or of the last token; `open` itself where no bracket
+/// opens there.
+pub(super) fn close(tokens: &[Token<'_>], open: usize) -> usize {
+    let mut depth = 0usize;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match token.text {
+            b"(" | b"[" | b"{" => depth += 1,
+            b")" | b"]" | b"}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    tokens.len().saturating_sub(1)
+}
+
 fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
 }

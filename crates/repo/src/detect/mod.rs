@@ -17,11 +17,8 @@ use crucible_model::ByteLimit;
 
 use crate::error::RepoError;
 
-/// How much of a manifest is read. A longer one is judged by its beginning.
+/// The longest manifest. No tool's own is near it, and what a part of one says is not what the whole says.
 const MAX_MANIFEST: ByteLimit = ByteLimit(1 << 20);
-
-/// How many names of one directory are looked at.
-const MAX_NAMES: usize = 10_000;
 
 /// The directories besides the top whose names are looked at.
 const TEST_DIRS: [&str; 2] = ["tests", "test"];
@@ -68,7 +65,7 @@ pub fn detectors() -> &'static [&'static dyn Detector] {
 ///
 /// # Errors
 ///
-/// Fails when `root` cannot be listed.
+/// Fails when `root` cannot be listed, or when a manifest is too large to be read.
 pub fn detect(root: &Path) -> Result<Vec<DetectedGate>, RepoError> {
     Ok(TreeView::read(root)?.gates())
 }
@@ -88,7 +85,7 @@ impl TreeView {
     ///
     /// # Errors
     ///
-    /// Fails when `root` cannot be listed.
+    /// Fails when `root` cannot be listed, or when a manifest is too large to be read.
     pub fn read(root: &Path) -> Result<Self, RepoError> {
         let mut view = Self::default();
         view.list(root, "").map_err(|source| RepoError::io("list", root, source))?;
@@ -112,8 +109,9 @@ impl TreeView {
         std::str::from_utf8(self.contents.get(name)?).ok()
     }
 
+    /// Takes every name: which ones a file system gives first says nothing.
     fn list(&mut self, dir: &Path, prefix: &str) -> std::io::Result<()> {
-        for entry in std::fs::read_dir(dir)?.take(MAX_NAMES) {
+        for entry in std::fs::read_dir(dir)? {
             let entry = entry?;
             let kind = entry.file_type()?;
             // A name that is not UTF-8 is no name that a detector knows.
@@ -132,6 +130,10 @@ impl TreeView {
 
 fn read_manifest(path: &Path) -> Result<Option<Vec<u8>>, RepoError> {
     match read_prefix(path, MAX_MANIFEST) {
+        Ok(prefix) if prefix.total > MAX_MANIFEST.0 => {
+            let what = format!("the manifest {}", path.display());
+            Err(RepoError::TooLarge { what, limit: MAX_MANIFEST.0 })
+        }
         Ok(prefix) => Ok(Some(prefix.bytes)),
         Err(FsError::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => Ok(None),
         Err(error) if error.is_not_found() => Ok(None),
@@ -165,6 +167,28 @@ mod tests {
         let mixed = view(&[("Makefile", "test:\n\ttrue\n"), ("go.mod", ""), ("Cargo.toml", "[package]\n")]);
         let ids: Vec<String> = mixed.gates().into_iter().map(|gate| gate.id).collect();
         assert_eq!(ids, ["cargo-test", "go-test", "make-test"]);
+    }
+
+    #[test]
+    fn every_name_counts_however_many_there_are() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("tests")).unwrap();
+        for number in 0..10_050 {
+            std::fs::File::create(dir.path().join(format!("tests/{number}"))).unwrap();
+        }
+        let view = TreeView::read(dir.path()).unwrap();
+        assert_eq!(view.names.len(), 10_051);
+    }
+
+    #[test]
+    fn a_manifest_is_read_whole_or_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut text = "x".repeat(1 << 20);
+        std::fs::write(dir.path().join("Makefile"), &text).unwrap();
+        assert_eq!(detect(dir.path()).unwrap(), []);
+        text.push_str("\ntest:\n\ttrue\n");
+        std::fs::write(dir.path().join("Makefile"), &text).unwrap();
+        assert!(matches!(detect(dir.path()), Err(RepoError::TooLarge { limit: 1_048_576, .. })));
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl Call {
     }
 
     /// The same call with one more setting.
-    pub(crate) fn with_setting(mut self, key: &'static str, value: &'static str) -> Self {
+    fn with_setting(mut self, key: &'static str, value: &'static str) -> Self {
         self.settings.push((key, value));
         self
     }
@@ -219,7 +219,7 @@ impl Runner {
     /// Finds git on the user's `PATH`.
     pub(crate) fn find(sandbox: Arc<Sandbox>, env: &Environment) -> Result<Self, RepoError> {
         let program =
-            env.find_program("git").ok_or_else(|| RepoError::GitMissing { searched: env.path_dirs() })?;
+            env.find_program("git").map_err(|_| RepoError::GitMissing { searched: env.path_dirs() })?;
         Ok(Self { sandbox, program, path: env.get_os("PATH").unwrap_or_default().to_owned() })
     }
 

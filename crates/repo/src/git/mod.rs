@@ -81,7 +81,6 @@ impl Git {
         let place = locate::locate(&env.working_directory().join(path))?;
         let listing = config::list(&runner, &place).await?;
         place.check(&listing)?;
-        let scratch = env.get_os("TMPDIR").filter(|dir| Path::new(dir).is_absolute());
         let neutral = listing.neutral(&place.top)?;
         Ok(Self {
             opened_at: read_head(&runner, &place, &neutral).await?,
@@ -90,7 +89,7 @@ impl Git {
             line_ends: listing.line_ends,
             place,
             user_config: identity::user_config(env),
-            scratch: scratch.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
+            scratch: env.temporary_directory(),
         })
     }
 

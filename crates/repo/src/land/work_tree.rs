@@ -93,7 +93,7 @@ impl Git {
             let entry = entries.get(change.path.as_os_str().as_bytes());
             match (&change.new_oid, change.new_mode) {
                 (Some(oid), Some(mode)) => {
-                    entry.is_some_and(|entry| *entry == format!("{} {oid} 0", digits(mode)).as_bytes())
+                    entry.is_some_and(|entry| *entry == format!("{} {oid} 0", mode.as_str()).as_bytes())
                 }
                 _ => entry.is_none(),
             }
@@ -121,7 +121,7 @@ impl Git {
         }
         for change in changes {
             if let (Some((mode, oid)), _) = side.of(change) {
-                line(digits(mode), oid, &change.path);
+                line(mode.as_str(), oid, &change.path);
             }
         }
         let call = Call::new(["update-index", "-z", "--index-info"])
@@ -171,13 +171,4 @@ fn going(changes: &[TreeChange]) -> BTreeSet<&Path> {
 
 fn is_gitlink(change: &TreeChange) -> bool {
     [change.old_mode, change.new_mode].contains(&Some(FileMode::Gitlink))
-}
-
-fn digits(mode: FileMode) -> &'static str {
-    match mode {
-        FileMode::Regular => "100644",
-        FileMode::Executable => "100755",
-        FileMode::Symlink => "120000",
-        FileMode::Gitlink => "160000",
-    }
 }

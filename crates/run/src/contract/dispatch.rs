@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::versions;
+
 /// The roles of a run. They are contracts: each has an input, an output artifact and a judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -71,8 +73,8 @@ pub struct DispatchBudgets {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DispatchConfig {
-    /// `ctcp-dispatch-config-v1`.
-    pub schema_version: String,
+    /// Which version of the document this is.
+    pub schema_version: DispatchVersion,
     /// The mode of roles that are not listed.
     pub mode: DispatchMode,
     /// Who serves each role.
@@ -97,10 +99,15 @@ impl DispatchConfig {
             (RunRole::Fixer, model),
         ]);
         Self {
-            schema_version: "ctcp-dispatch-config-v1".to_owned(),
+            schema_version: DispatchVersion::V1,
             mode: DispatchMode::LocalExec,
             role_providers,
             budgets: DispatchBudgets { max_outbox_prompts: 0 },
         }
     }
+}
+
+versions! {
+    /// The schema id of `artifacts/dispatch_config.json`.
+    pub DispatchConfig, DispatchVersion = "ctcp-dispatch-config-v1"
 }

@@ -10,8 +10,12 @@ mod plan;
 mod record;
 mod review;
 
-pub use dispatch::{DispatchBudgets, DispatchConfig, DispatchMode, RoleProvider, RunRole};
+pub use dispatch::{DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, RoleProvider, RunRole};
 pub use guardrails::{FindMode, Guardrails, GuardrailsError, WebLimits};
-pub use plan::{Plan, PlanStatus, REQUIRED_GATES, check_plan};
-pub use record::{ContextSettings, ContractDocuments, PatchLimits, RunRecord, RunSettings, Signature};
+pub(crate) use plan::known_results;
+pub use plan::{Plan, PlanStatus, check_plan, required_gates};
+pub use record::{
+    ContextSettings, ContractDocuments, PatchLimits, RunRecord, RunSettings, RunVersion, Signature,
+    SignatureVersion,
+};
 pub use review::{Review, ReviewError, ReviewVerdict};

@@ -5,9 +5,11 @@
 
 use std::fmt::Write as _;
 
-use crucible_model::{Code, Finding, PathPrefix, RepoPath, Verdict};
+use crucible_model::{Code, Finding, PathPrefix, RepoPath, Verdict, single_spaced};
+use crucible_verify::builtin_gates;
 
 use crate::contract::key_lines;
+use crate::may_drop::is_definition_name;
 
 const MISSING_KEY: Code = Code::new("plan-key-missing");
 const REPEATED_KEY: Code = Code::new("plan-key-repeated");
@@ -15,10 +17,13 @@ const BAD_SCOPE: Code = Code::new("plan-scope-invalid");
 const WIDE_SCOPE: Code = Code::new("plan-scope-everything");
 const MISSING_GATE: Code = Code::new("plan-gate-missing");
 const BAD_STATUS: Code = Code::new("plan-status-invalid");
+const BAD_NAME: Code = Code::new("plan-may-drop-invalid");
 const UNRESOLVED_ID: Code = Code::new("plan-id-unresolved");
 
-/// The gates that every plan declares (seed 003 F).
-pub const REQUIRED_GATES: [&str; 4] = ["lite", "plan_check", "patch_check", "behavior_catalog_check"];
+/// The gates that every plan declares (seed 003 F): the verifier's own.
+pub fn required_gates() -> impl Iterator<Item = &'static str> {
+    builtin_gates().iter().map(|gate| gate.id())
+}
 
 /// Whether a plan has been approved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +57,8 @@ pub struct Plan {
     pub results: Vec<String>,
     /// Files that lie in scope although they are new, tests or manifests.
     pub names: Vec<RepoPath>,
+    /// Definitions that the patch may take away; a line of the plan only where there are any.
+    pub may_drop: Vec<String>,
 }
 
 impl Plan {
@@ -65,7 +72,7 @@ impl Plan {
         let prefixes =
             |list: &[PathPrefix]| list.iter().map(PathPrefix::to_string).collect::<Vec<_>>().join(", ");
         let mut text = format!("# Plan\n\nStatus: {status}\n");
-        let goal = self.goal.split_whitespace().collect::<Vec<_>>().join(" ");
+        let goal = single_spaced(&self.goal);
         for (key, value) in [
             ("Goal", goal),
             ("Scope-Allow", prefixes(&self.scope_allow)),
@@ -78,6 +85,9 @@ impl Plan {
             ("Results", self.results.join(", ")),
         ] {
             let _infallible = writeln!(text, "{}", format!("{key}: {value}").trim_end());
+        }
+        if !self.may_drop.is_empty() {
+            let _infallible = writeln!(text, "May-Drop: {}", self.may_drop.join(", "));
         }
         text
     }
@@ -118,12 +128,30 @@ impl Plan {
         let scope_allow = paths(&allow, &mut verdict);
         let scope_deny = paths(&deny, &mut verdict);
         let names = paths(lines.values.get("Names").map(String::as_str).unwrap_or_default(), &mut verdict);
+        let may_drop = lines.values.get("May-Drop").map(String::as_str).unwrap_or_default();
+        for name in key_lines::list(may_drop).into_iter().filter(|name| !is_definition_name(name)) {
+            let hint = "May-Drop takes the plain names of definitions.";
+            verdict.push(Finding::error(BAD_NAME, name, hint));
+        }
         if !verdict.passes() {
             return Err(verdict);
         }
         let owned = |text: &str| key_lines::list(text).into_iter().map(str::to_owned).collect::<Vec<_>>();
         let (gates, behaviors, results) = (owned(&gates), owned(&behaviors), owned(&results));
-        Ok(Self { status, goal, scope_allow, scope_deny, gates, stop, budgets, behaviors, results, names })
+        let may_drop = owned(may_drop);
+        Ok(Self {
+            status,
+            goal,
+            scope_allow,
+            scope_deny,
+            gates,
+            stop,
+            budgets,
+            behaviors,
+            results,
+            names,
+            may_drop,
+        })
     }
 }
 
@@ -148,8 +176,8 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
             "Name the directories that may change instead of everything.",
         ));
     }
-    for gate in REQUIRED_GATES.iter().filter(|gate| !plan.gates.iter().any(|declared| declared == *gate)) {
-        verdict.push(Finding::error(MISSING_GATE, *gate, "Every plan declares this gate."));
+    for gate in required_gates().filter(|gate| !plan.gates.iter().any(|declared| declared == gate)) {
+        verdict.push(Finding::error(MISSING_GATE, gate, "Every plan declares this gate."));
     }
     for (declared, known) in [(&plan.behaviors, known_behaviors), (&plan.results, known_results)] {
         for id in declared.iter().filter(|id| !known.contains(id)) {
@@ -157,6 +185,11 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
         }
     }
     verdict
+}
+
+/// The `R###` ids that a text of expected results defines.
+pub(crate) fn known_results(text: &str) -> Vec<String> {
+    text.lines().filter_map(|line| line.strip_prefix("## ")).map(|id| id.trim().to_owned()).collect()
 }
 
 fn paths<T: std::str::FromStr>(value: &str, verdict: &mut Verdict) -> Vec<T>
@@ -183,13 +216,26 @@ mod tests {
             goal: "fix it".into(),
             scope_allow: vec!["src/".parse().unwrap()],
             scope_deny: vec![],
-            gates: REQUIRED_GATES.map(str::to_owned).to_vec(),
+            gates: required_gates().map(str::to_owned).collect(),
             stop: "after three attempts".into(),
             budgets: "max_iterations=3".into(),
             behaviors: vec![],
             results: vec!["R001".into()],
             names: vec!["src/new.rs".parse().unwrap()],
+            may_drop: vec![],
         }
+    }
+
+    #[test]
+    fn definitions_that_may_go_are_read_back_and_take_a_line_only_where_there_are_any() {
+        let none = plan();
+        assert!(!none.render().contains("May-Drop"));
+        let some = Plan { may_drop: vec!["helper".into(), "Old".into()], ..plan() };
+        assert!(some.render().ends_with("\nMay-Drop: helper, Old\n"));
+        assert_eq!(Plan::parse(&some.render()), Ok(some.clone()));
+        let broken = some.render().replace("Old", "a b");
+        let verdict = Plan::parse(&broken).unwrap_err();
+        assert_eq!(verdict.findings()[0].code.as_str(), "plan-may-drop-invalid");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crucible_sandbox::Strength;
 use crucible_verify::GateSpec;
 use serde::{Deserialize, Serialize};
 
+use crate::document::versions;
+
 /// How large a patch may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,6 +73,9 @@ pub struct RunSettings {
     pub max_iterations: u64,
     /// Files that the operator named as the ones to change; empty where the chair is to choose.
     pub named: Vec<RepoPath>,
+    /// Definitions that the operator lets the patch take away, besides those that the goal names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may_drop: Vec<String>,
     /// What the context pack begins with.
     pub context: ContextSettings,
 }
@@ -79,8 +84,8 @@ pub struct RunSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunRecord {
-    /// `crucible-run-v1`.
-    pub schema_version: String,
+    /// Which version of the document this is.
+    pub schema_version: RunVersion,
     /// The run's id, and its directory's name.
     pub run_id: RunId,
     /// What is to be achieved, in the operator's words.
@@ -106,10 +111,20 @@ pub struct RunRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// `crucible-signature-v1`.
-    pub schema_version: String,
+    /// Which version of the document this is.
+    pub schema_version: SignatureVersion,
     /// The digest of `artifacts/PLAN.md`.
     pub plan: Digest,
     /// The digests of the reviews, by path in the run directory.
     pub reviews: BTreeMap<String, Digest>,
+}
+
+versions! {
+    /// The schema id of `run.json`.
+    pub RunRecord, RunVersion = "crucible-run-v1"
+}
+
+versions! {
+    /// The schema id of `artifacts/signature.json`.
+    pub Signature, SignatureVersion = "crucible-signature-v1"
 }

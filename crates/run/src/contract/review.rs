@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crucible_model::{Digest, Level, Outcome, Verdict};
+use crucible_model::{Digest, Level, Outcome, Verdict, single_spaced};
 
 use crate::contract::key_lines;
 
@@ -44,11 +44,11 @@ impl Review {
     /// The review that a local judge's verdict amounts to.
     #[must_use]
     pub fn from_verdict(reviewer: &str, subject: Digest, verdict: &Verdict) -> Self {
-        let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let describe = |finding: &crucible_model::Finding| {
-            one_line(&format!("{} {}", finding.code, finding.subject.escape_debug()))
+            single_spaced(&format!("{} {}", finding.code, finding.subject.escape_debug()))
         };
-        let mut required: Vec<String> = verdict.errors().map(|finding| one_line(&finding.hint)).collect();
+        let mut required: Vec<String> =
+            verdict.errors().map(|finding| single_spaced(&finding.hint)).collect();
         required.dedup();
         Self {
             reviewer: reviewer.to_owned(),

@@ -4,20 +4,26 @@
 //! printed, asks the librarian for the best, and puts the best sources among them into the plan's scope.
 //! Tests, manifests and everything else are shown, but are not in scope unless the operator names them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::os::unix::ffi::OsStrExt;
 
 use crucible_host::fs::read_prefix;
-use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath, counted};
+use crucible_model::{
+    ByteLimit, Denial, FileLimit, PathPrefix, RepoPath, counted, denied_place, single_spaced,
+};
 use crucible_pack::{
-    Budget, Candidate, ContextPack, FileClass, FileRequest, Goal, Mode, Need, RankLimits, Ranking,
+    Budget, ContextPack, FileClass, FileRequest, Goal, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
     RequestVersion, rank,
 };
+use crucible_patch::FileMode;
+use crucible_repo::TrackedFile;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Analysis;
-use crate::contract::{Plan, PlanStatus, REQUIRED_GATES, RunRecord};
-use crate::gatekeeper::gate_files;
+use crate::contract::{Plan, PlanStatus, RunRecord, required_gates};
+use crate::document::versions;
 use crate::layout;
+use crate::may_drop::dropped_by;
 
 /// The most files that the chair puts into scope by itself; who wants more names them.
 const MAX_EDITABLE: usize = 3;
@@ -25,12 +31,18 @@ const MAX_EDITABLE: usize = 3;
 /// How much of a candidate is read to rank it.
 const RANK_READ: ByteLimit = ByteLimit(256 * 1024);
 
+/// How much is read of all candidates together. What comes after is ranked by its path alone.
+const RANK_READ_ALL: ByteLimit = ByteLimit(256 * 1024 * 1024);
+
+/// Why a file is left out that nobody looked into.
+const UNREAD: &str = "was not looked into, because too much came before it";
+
 /// `artifacts/left_out.json`: the tracked files that the model is not shown because nobody asks for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotAsked {
-    /// `crucible-left-out-v1`.
-    pub(crate) schema_version: String,
+    /// Which version of the document this is.
+    pub(crate) schema_version: LeftOutVersion,
     /// The best of them first.
     pub(crate) files: Vec<NotAskedFile>,
 }
@@ -39,10 +51,35 @@ pub(crate) struct NotAsked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NotAskedFile {
-    /// Where it lies.
-    pub(crate) path: RepoPath,
+    /// Where it lies; quoted and escaped where the name is none that a pack can hold.
+    pub(crate) path: String,
     /// What is said of it, such as `shares nothing with the goal`.
     pub(crate) reason: String,
+}
+
+versions! {
+    /// The schema id of `artifacts/left_out.json`.
+    pub(crate) NotAsked, LeftOutVersion = "crucible-left-out-v1"
+}
+
+/// The tracked files that can be asked for, with their sizes, and those that cannot, with the reason. Pure.
+pub(crate) fn candidates(tracked: Vec<TrackedFile>) -> (Vec<(RepoPath, u64)>, Vec<NotAskedFile>) {
+    let (mut plain, mut unfit) = (Vec::new(), Vec::new());
+    for file in tracked {
+        let path = RepoPath::from_bytes(file.path.as_os_str().as_bytes());
+        let reason = match (file.mode, &path) {
+            (FileMode::Symlink, _) => "is a symbolic link",
+            (FileMode::Gitlink, _) => "is a repository of its own",
+            (FileMode::Regular | FileMode::Executable, Err(_)) => "has a name that a pack cannot hold",
+            (FileMode::Regular | FileMode::Executable, Ok(path)) => {
+                plain.push((path.clone(), file.size));
+                continue;
+            }
+        };
+        let path = path.map_or_else(|_| format!("{:?}", file.path), |path| path.to_string());
+        unfit.push(NotAskedFile { path, reason: reason.to_owned() });
+    }
+    (plain, unfit)
 }
 
 /// What the model is not shown, in one line; nothing where it sees all there is. Pure.
@@ -78,23 +115,22 @@ pub(crate) fn file_request(
     tracked: &[(RepoPath, u64)],
 ) -> (FileRequest, NotAsked) {
     let max_bytes = record.settings.max_total_bytes;
-    let ranking = ranking(record, analysis, tracked);
+    let (ranking, unread) = ranking(record, analysis, tracked, RANK_READ_ALL);
     let mut needs: Vec<Need> = record
         .settings
         .named
         .iter()
         .map(|path| Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() })
         .collect();
-    needs.extend(
-        ranking
-            .needs()
-            .into_iter()
-            .filter(|need| !record.settings.named.iter().any(|named| named.as_str() == need.path)),
-    );
-    let files =
-        ranking.left_out.iter().filter(|file| !needs.iter().any(|need| need.path == file.path.as_str()));
-    let files = files.map(|file| NotAskedFile { path: file.path.clone(), reason: file.reason.to_owned() });
-    let not_asked = NotAsked { schema_version: "crucible-left-out-v1".to_owned(), files: files.collect() };
+    let named: HashSet<&str> = record.settings.named.iter().map(RepoPath::as_str).collect();
+    needs.extend(ranking.needs().into_iter().filter(|need| !named.contains(need.path.as_str())));
+    // What was chosen is not left out, so that only the named ones can stand in both.
+    let files = ranking.left_out.iter().filter(|file| !named.contains(file.path.as_str()));
+    let files = files.map(|file| {
+        let reason = if unread.contains(&file.path) { UNREAD } else { file.reason };
+        NotAskedFile { path: file.path.to_string(), reason: reason.to_owned() }
+    });
+    let not_asked = NotAsked { schema_version: LeftOutVersion::V1, files: files.collect() };
     let request = FileRequest {
         schema_version: RequestVersion::V1,
         goal: record.goal.clone(),
@@ -109,8 +145,12 @@ pub(crate) fn file_request(
 }
 
 /// The plan for a pack. Only files that the model saw whole are in scope.
-pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest) -> Plan {
-    let gates = gate_files(record);
+pub(crate) fn draft(
+    record: &RunRecord,
+    gate_files: &[RepoPath],
+    pack: &ContextPack,
+    ranked: &FileRequest,
+) -> Plan {
     let seen_whole = |path: &str| pack.files.iter().any(|file| file.path == path && !file.truncated);
     let editable: Vec<RepoPath> = if record.settings.named.is_empty() {
         let sources = ranked.needs.iter().filter_map(|need| need.path.parse::<RepoPath>().ok());
@@ -118,7 +158,7 @@ pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest
             .filter(|path| {
                 FileClass::of(path) == FileClass::Source
                     && !is_protected(path)
-                    && !gates.contains(path)
+                    && !gate_files.contains(path)
                     && is_plain(path)
                     && !is_hidden(path)
                     && seen_whole(path.as_str())
@@ -130,10 +170,10 @@ pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest
     };
     Plan {
         status: PlanStatus::Draft,
-        goal: one_line(&record.goal),
+        goal: single_spaced(&record.goal),
         scope_allow: editable.iter().cloned().map(PathPrefix::from).collect(),
         scope_deny: Vec::new(),
-        gates: REQUIRED_GATES.map(str::to_owned).to_vec(),
+        gates: required_gates().map(str::to_owned).collect(),
         stop: format!(
             "verified, or {} attempts, or the same refused patch twice",
             record.settings.max_iterations
@@ -148,12 +188,22 @@ pub(crate) fn draft(record: &RunRecord, pack: &ContextPack, ranked: &FileRequest
         behaviors: Vec::new(),
         results: vec!["R001".to_owned()],
         names: record.settings.named.clone(),
+        may_drop: may_drop(record),
     }
+}
+
+/// The definitions that may go: those that the operator names and those that the goal takes away.
+fn may_drop(record: &RunRecord) -> Vec<String> {
+    let mut names = record.settings.may_drop.clone();
+    names.extend(dropped_by(&record.goal));
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
 }
 
 /// `artifacts/REASONS.md` (seed 003 F.1).
 pub(crate) fn reasons(goal: &str) -> String {
-    format!("# Reasons\n\n- R001: {}\n", one_line(goal))
+    format!("# Reasons\n\n- R001: {}\n", single_spaced(goal))
 }
 
 /// `artifacts/EXPECTED_RESULTS.md` (seed 003 F.2).
@@ -162,27 +212,39 @@ pub(crate) fn expected_results() -> &'static str {
      Evidence: artifacts/verify_report.json\nRelated-Gates: lite\n"
 }
 
-/// A goal as a line of a plan has it.
-fn one_line(goal: &str) -> String {
-    goal.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn ranking(record: &RunRecord, analysis: &Analysis, tracked: &[(RepoPath, u64)]) -> Ranking {
+/// The ranking, and the files that were not read because the files before them came to more than `most`. Of a file
+/// that is generated or never shown by its path, the path alone counts.
+fn ranking(
+    record: &RunRecord,
+    analysis: &Analysis,
+    tracked: &[(RepoPath, u64)],
+    most: ByteLimit,
+) -> (Ranking, HashSet<RepoPath>) {
     let words =
         analysis.baseline.iter().fold(record.goal.clone(), |words, gate| words + "\n" + &gate.excerpt);
     let goal = Goal::new(&words);
-    let candidates: Vec<Candidate> = tracked
-        .iter()
-        .map(|(path, size)| {
-            let text = read_prefix(&record.repo.join(path), RANK_READ).map(|prefix| prefix.bytes);
-            goal.look_at(path.clone(), *size, text.ok().as_deref())
-        })
-        .collect();
+    let (mut left, mut unread) = (most.0, HashSet::new());
+    let mut candidates = Vec::with_capacity(tracked.len());
+    for (path, size) in tracked {
+        let wanted =
+            FileClass::of(path) != FileClass::Generated && denied_place(path, Denial::Shown).is_none();
+        let mut text = None;
+        if wanted && left == 0 {
+            unread.insert(path.clone());
+        } else if wanted {
+            let limit = ByteLimit(RANK_READ.0.min(left));
+            text = read_prefix(&record.repo.join(path), limit).map(|prefix| prefix.bytes).ok();
+            left = left.saturating_sub(text.as_ref().map_or(0, |text| text.len() as u64));
+        }
+        candidates.push(goal.look_at(path.clone(), *size, text.as_deref()));
+    }
+    let named = record.settings.named.len() as u64;
     let limits = RankLimits {
-        max_files: FileLimit(record.settings.max_files),
+        // A request that names more is one that nobody reads.
+        max_files: FileLimit(record.settings.max_files.min(MAX_NEEDS.saturating_sub(named))),
         max_total_bytes: ByteLimit(record.settings.max_total_bytes),
     };
-    rank(&goal, candidates, &limits)
+    (rank(&goal, candidates, &limits), unread)
 }
 
 /// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
@@ -199,4 +261,119 @@ fn is_hidden(path: &RepoPath) -> bool {
 fn is_protected(path: &RepoPath) -> bool {
     use crucible_patch::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
     is_test_path(path) || is_manifest(path) || is_ci(path) || is_lockfile(path) || is_git_setting(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_host::fs::{create_dir_all, write_atomic};
+
+    use super::*;
+    use crate::analysis::{AnalysisVersion, BehaviorCatalogue};
+    use crate::gatekeeper::tests::record;
+
+    fn analysis() -> Analysis {
+        Analysis {
+            schema_version: AnalysisVersion::V1,
+            base_commit: "0".repeat(40).parse().unwrap(),
+            tracked_files: 0,
+            tracked_bytes: 0,
+            left_out: Vec::new(),
+            gate_files: Vec::new(),
+            behaviors: BehaviorCatalogue::Absent,
+            gates: Vec::new(),
+            baseline: Vec::new(),
+        }
+    }
+
+    /// Lays files of the same text into a repository.
+    fn lay(root: &std::path::Path, paths: &[&str], text: &str) -> Vec<(RepoPath, u64)> {
+        let lay = |path: &&str| {
+            let at = root.join(path);
+            create_dir_all(at.parent().unwrap()).unwrap();
+            write_atomic(&at, text.as_bytes()).unwrap();
+            (path.parse().unwrap(), text.len() as u64)
+        };
+        paths.iter().map(lay).collect()
+    }
+
+    #[test]
+    fn what_the_operator_or_the_goal_takes_away_may_go() {
+        let repo = tempfile::tempdir().unwrap();
+        let mut record = record(repo.path(), &[]);
+        record.goal = "Rename helper to clamp".to_owned();
+        record.settings.may_drop = vec!["Old".to_owned(), "helper".to_owned()];
+        assert_eq!(may_drop(&record), ["Old", "helper"]);
+        record.settings.may_drop.clear();
+        assert_eq!(may_drop(&record), ["helper"]);
+        record.goal = "fix helper".to_owned();
+        assert!(may_drop(&record).is_empty());
+    }
+
+    #[test]
+    fn what_is_generated_or_denied_is_not_read_and_all_else_up_to_a_limit() {
+        let room = tempfile::tempdir().unwrap();
+        let mut record = record(room.path(), &[]);
+        record.goal = "mend the parser".to_owned();
+        let paths = ["Cargo.lock", "dist/a.js", "src/a.rs", "src/b.rs", "src/c.rs", "src/parser.rs"];
+        let tracked = lay(room.path(), &paths, "fn parser() {}\n");
+        let looked_into = |most: u64| {
+            let (ranking, unread) = ranking(&record, &analysis(), &tracked, ByteLimit(most));
+            let mut unread: Vec<String> = unread.iter().map(RepoPath::to_string).collect();
+            unread.sort();
+            (ranking, unread)
+        };
+        let (all, unread) = looked_into(1 << 20);
+        assert!(unread.is_empty());
+        let score = |path: &str| {
+            let left_out = all.left_out.iter().find(|file| file.path.as_str() == path);
+            left_out.map(|file| file.score)
+        };
+        assert_eq!((score("Cargo.lock"), score("dist/a.js")), (Some(0), Some(0)));
+        assert!(score("src/a.rs").is_some_and(|score| score > 0), "{all:?}");
+        // Two files of fifteen bytes fit; the others are ranked by their paths.
+        assert_eq!(looked_into(30).1, ["src/c.rs", "src/parser.rs"]);
+    }
+
+    #[test]
+    fn a_request_never_holds_more_than_is_read_back() {
+        let room = tempfile::tempdir().unwrap();
+        let mut record = record(room.path(), &[]);
+        record.settings.max_files = 1 << 32;
+        record.settings.max_total_bytes = 1 << 32;
+        record.settings.named = vec!["f/0.rs".parse().unwrap()];
+        let tracked: Vec<(RepoPath, u64)> =
+            (0..MAX_NEEDS + 5).map(|number| (format!("f/{number}.rs").parse().unwrap(), 1)).collect();
+        let (request, not_asked) = file_request(&record, &analysis(), &tracked);
+        let bytes = crucible_model::to_canonical_json(&request).unwrap();
+        assert!(FileRequest::parse(&bytes).is_ok_and(|read| read == request));
+        assert!(request.needs.len() as u64 <= MAX_NEEDS && !not_asked.files.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_asked_for_is_listed_with_its_reason() {
+        use std::os::unix::ffi::OsStringExt;
+        let file = |name: &[u8], mode| TrackedFile {
+            path: std::ffi::OsString::from_vec(name.to_vec()).into(),
+            mode,
+            oid: "0".repeat(40).parse().unwrap(),
+            size: 3,
+        };
+        let (plain, unfit) = candidates(vec![
+            file(b"a.rs", FileMode::Executable),
+            file(b"b\xff.rs", FileMode::Regular),
+            file(b"link", FileMode::Symlink),
+            file(b"module", FileMode::Gitlink),
+        ]);
+        assert_eq!(plain, [("a.rs".parse().unwrap(), 3)]);
+        let said: Vec<(&str, &str)> =
+            unfit.iter().map(|file| (file.path.as_str(), file.reason.as_str())).collect();
+        assert_eq!(
+            said,
+            [
+                ("\"b\\xFF.rs\"", "has a name that a pack cannot hold"),
+                ("link", "is a symbolic link"),
+                ("module", "is a repository of its own"),
+            ]
+        );
+    }
 }

@@ -542,6 +542,7 @@ fn options(repo: PathBuf) -> RunOptions {
         max_total_bytes: 20_000,
         max_iterations: 5,
         named: vec![FILE.parse().unwrap()],
+        may_drop: Vec::new(),
         context: ContextSettings::default(),
     };
     RunOptions {
@@ -584,6 +585,7 @@ fn client(
     let settings = ProviderSettings {
         base_url: Some(base_url.to_owned()),
         model: Some("fake-model".to_owned()),
+        max_tokens: Some(4096),
         ..ProviderSettings::default()
     };
     let backend = construct("gateway", &settings, &context(env, sandbox)).unwrap();

@@ -1,8 +1,8 @@
 //! seccomp: system calls that builds and tests do without are refused.
 //!
-//! A refused call fails with `EPERM`, as it would for a user without the right to it. `clone3` fails with
-//! `ENOSYS`, because a filter cannot look at its flags and every C library then falls back to `clone`,
-//! whose flags it can. Calls of another architecture kill the program, calls of the x32 variant fail.
+//! A refused call fails with `EPERM`, as it would for a user without the right to it. `clone3` and `openat2` fail
+//! with `ENOSYS`, because a filter cannot look at their flags and every library then falls back to `clone` and
+//! `openat`, whose flags it can. Calls of another architecture kill the program, calls of the x32 variant fail.
 
 use std::collections::BTreeMap;
 
@@ -107,6 +107,31 @@ const TERMINAL_REQUESTS: [u64; 2] = [0x5412, 0x541c];
 const SOCKETS_IN_NAMESPACE: [libc::c_int; 4] =
     [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
+/// Bits of a mode that make a program run as its owner, whoever starts it. What a confined program leaves behind
+/// lies in the user's directories, where such a file would serve anybody on the machine.
+const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
+/// Calls that give a file a mode, with the index of the mode.
+const MODE_CALLS: &[(libc::c_long, u8)] =
+    &[(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2), (libc::SYS_mknodat, 2)];
+/// More of them on this architecture.
+#[cfg(target_arch = "x86_64")]
+const MODE_CALLS_HERE: &[(libc::c_long, u8)] =
+    &[(libc::SYS_chmod, 1), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)];
+/// More of them on this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+const MODE_CALLS_HERE: &[(libc::c_long, u8)] = &[];
+/// Calls that open a file, with the index of the flags; the mode is the next argument and means something only
+/// where the flags make a file.
+const OPEN_CALLS: &[(libc::c_long, u8)] = &[(libc::SYS_openat, 2)];
+/// More of them on this architecture.
+#[cfg(target_arch = "x86_64")]
+const OPEN_CALLS_HERE: &[(libc::c_long, u8)] = &[(libc::SYS_open, 1)];
+/// More of them on this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+const OPEN_CALLS_HERE: &[(libc::c_long, u8)] = &[];
+/// Flags that make a file: `O_CREAT`, and the bit of `O_TMPFILE` that it does not share with `O_DIRECTORY`.
+const MAKING_FLAGS: [u64; 2] = [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64];
+
 /// The first number of the x32 variant of x86-64.
 const X32: u32 = 0x4000_0000;
 
@@ -133,6 +158,20 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
         terminal.push(rule(&[(1, SeccompCmpOp::Eq, request)])?);
     }
     rules.insert(libc::SYS_ioctl, terminal);
+    for (call, mode) in MODE_CALLS.iter().chain(MODE_CALLS_HERE) {
+        let bits = SET_ID.iter().map(|bit| rule(&[(*mode, SeccompCmpOp::MaskedEq(*bit), *bit)]));
+        rules.insert(*call, bits.collect::<Result<_, _>>()?);
+    }
+    for (call, flags) in OPEN_CALLS.iter().chain(OPEN_CALLS_HERE) {
+        let cases = MAKING_FLAGS.iter().flat_map(|making| SET_ID.map(|bit| (*making, bit)));
+        let bits = cases.map(|(making, bit)| {
+            rule(&[
+                (*flags, SeccompCmpOp::MaskedEq(making), making),
+                (flags + 1, SeccompCmpOp::MaskedEq(bit), bit),
+            ])
+        });
+        rules.insert(*call, bits.collect::<Result<_, _>>()?);
+    }
     let refused = match (order.surroundings, order.network) {
         // Any: a local one leads to the machine's services, whose sockets nothing covers, and some of them
         // start programs for whoever asks. Pairs of sockets are made by another call.
@@ -146,7 +185,8 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
     };
     rules.insert(libc::SYS_socket, refused);
     let refusing = compile(rules, libc::EPERM)?;
-    let unknown = compile(Rules::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?;
+    let unknown = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
+    let unknown = compile(Rules::from(unknown), libc::ENOSYS)?;
     Ok([refuse_x32(refusing), unknown])
 }
 
@@ -179,6 +219,7 @@ fn refuse_x32(program: BpfProgram) -> BpfProgram {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make files and their modes by hand")]
 mod tests {
     use std::io::Error;
 
@@ -208,6 +249,41 @@ mod tests {
         // SAFETY: with these arguments none of the calls below reads or writes memory of this process.
         let result = unsafe { libc::syscall(number, first, second, 0, 0, 0) };
         if result >= 0 { 0 } else { Error::last_os_error().raw_os_error().unwrap() }
+    }
+
+    #[test]
+    fn no_file_gets_a_bit_that_makes_it_run_as_its_owner() {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        let dir = tempfile::tempdir().unwrap();
+        let refused = |result: std::io::Result<()>| result.unwrap_err().raw_os_error() == Some(libc::EPERM);
+        filtered(Surroundings::Namespaces, Network::None, || {
+            let path = dir.path().join("program");
+            std::fs::write(&path, "").unwrap();
+            for mode in [0o4755, 0o2755, 0o6000] {
+                assert!(
+                    refused(std::fs::set_permissions(&path, PermissionsExt::from_mode(mode))),
+                    "{mode:o}"
+                );
+                assert!(refused(
+                    std::fs::File::open(&path).unwrap().set_permissions(PermissionsExt::from_mode(mode))
+                ));
+                let made = std::fs::OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .mode(mode)
+                    .open(dir.path().join("new"));
+                assert!(refused(made.map(drop)), "{mode:o}");
+            }
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o1755)).unwrap();
+            // Without a flag that makes a file, the mode is whatever lies on the stack.
+            std::fs::OpenOptions::new().read(true).mode(0o6755).open(&path).unwrap();
+            std::fs::OpenOptions::new()
+                .write(true)
+                .create(true)
+                .mode(0o755)
+                .open(dir.path().join("plain"))
+                .unwrap();
+        });
     }
 
     /// A filter binds the thread that applies it, so each case has a thread of its own.

@@ -11,13 +11,12 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
+use crate::layout::{PRIVATE, SHARED_MEMORY};
 use crate::spawn::Network;
 use crate::wire::{Order, Surroundings};
 
 /// The newest version this was written for; on an older kernel what it lacks is left out.
 const NEWEST: ABI = ABI::V9;
-/// Writable as a whole.
-const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 /// Devices that may be written to.
 const DEVICES: [&str; 8] = [
     "/dev/null",
@@ -65,7 +64,7 @@ fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> 
     }
     // Devices cannot be made without privileges anyway; the rule says so a second time.
     let change = everything & !(AccessFs::MakeChar | AccessFs::MakeBlock);
-    for place in PRIVATE {
+    for place in PRIVATE.into_iter().chain([SHARED_MEMORY]) {
         rules = allow(rules, place, change)?;
     }
     for place in &order.writable {

@@ -193,7 +193,7 @@ fn the_supervisor_is_killed() {
 fn children_of_other_parts_of_this_process_are_left_alone() {
     let scratch = Scratch::new();
     let mut other = std::process::Command::new("sleep").arg("30").spawn().unwrap();
-    assert!(run(&scratch.sandbox(), scratch.script("(setsid sleep 5 &)")).unwrap().succeeded());
+    assert_eq!(run(&scratch.sandbox(), scratch.script("(setsid sleep 5 &)")).unwrap().end, End::Exited(0));
     assert!(other.try_wait().unwrap().is_none());
     other.kill().unwrap();
     other.wait().unwrap();

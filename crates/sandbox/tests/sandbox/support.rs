@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crucible_host::env::Environment;
 use crucible_sandbox::{
-    Completed, Confinement, Launcher, Limits, Network, Profile, Sandbox, SandboxError, Spawn, Strength,
+    Completed, Confinement, End, Launcher, Limits, Network, Profile, Sandbox, SandboxError, Spawn, Strength,
     base_env,
 };
 
@@ -96,7 +96,7 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
 /// The output of a run that must have worked.
 pub(crate) fn output(sandbox: &Sandbox, spawn: Spawn) -> String {
     let done = run(sandbox, spawn).unwrap();
-    assert!(done.succeeded(), "{:?}\n{}\n{}", done.end, done.stdout.text(), done.stderr.text());
+    assert!(done.end == End::Exited(0), "{:?}\n{}\n{}", done.end, done.stdout.text(), done.stderr.text());
     done.stdout.text().into_owned()
 }
 

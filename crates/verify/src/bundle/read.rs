@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crucible_model::Digest;
 use crucible_secrets::{HELD_BACK, Scanner};
@@ -109,15 +109,14 @@ impl Collected {
             self.leave_out(name, "lies too deep");
             return;
         }
-        let mut children: Vec<_> = match fs::read_dir(directory) {
-            Ok(children) => children.flatten().map(|child| child.path()).collect(),
+        let children = match fs::read_dir(directory) {
+            Ok(children) => children.map(|child| child.map(|child| child.path())),
             Err(error) => {
                 self.leave_out(name, &format!("could not be read: {}", error.kind()));
                 return;
             }
         };
-        children.sort();
-        for child in children {
+        for child in self.sorted(name, children) {
             let file_name = child.file_name().unwrap_or_default().to_string_lossy();
             let child_name = format!("{name}/{}", normalised(&file_name));
             match fs::symlink_metadata(&child) {
@@ -125,6 +124,21 @@ impl Collected {
                 _ => self.take(&child, child_name, telling, scanner),
             }
         }
+    }
+
+    /// The children of a directory in order; that some of them could not be listed is told.
+    fn sorted(&mut self, name: &str, children: impl Iterator<Item = io::Result<PathBuf>>) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        for child in children {
+            match child {
+                Ok(path) => paths.push(path),
+                Err(error) => {
+                    self.leave_out(name, &format!("an entry of it could not be read: {}", error.kind()));
+                }
+            }
+        }
+        paths.sort();
+        paths
     }
 
     fn take(&mut self, path: &Path, name: String, telling: Telling, scanner: &Scanner) {
@@ -212,4 +226,21 @@ fn redact(bytes: &[u8], is_cut: bool, telling: Telling, scanner: &Scanner) -> (V
         }
     }
     (redacted, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_that_cannot_be_listed_is_told() {
+        let mut collected = Collected::default();
+        let broken = io::Error::from(io::ErrorKind::PermissionDenied);
+        let children = [Ok("b".into()), Err(broken), Ok("a".into())];
+        let paths = collected.sorted("logs", children.into_iter());
+        assert_eq!(paths, [PathBuf::from("a"), PathBuf::from("b")]);
+        let told = &collected.manifest().left_out;
+        assert_eq!(told.len(), 1);
+        assert_eq!((told[0].path.as_str(), told[0].reason.contains("permission denied")), ("logs", true));
+    }
 }

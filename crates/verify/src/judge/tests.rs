@@ -1,6 +1,6 @@
 //! Tests of the judge of gates: what passes and what never does.
 
-use crucible_model::{Level, Outcome};
+use crucible_model::Level;
 use crucible_sandbox::IsolationReceipt;
 
 use super::*;
@@ -42,7 +42,7 @@ fn declared(ids: &[&str]) -> Vec<GateId> {
 }
 
 fn required(declared: &[GateId]) -> Requirements<'_> {
-    Requirements { declared, command_gate: CommandGate::Required }
+    Requirements { declared, baseline: Baseline::default() }
 }
 
 fn judged(id: &str, verdict: Verdict) -> GateOutcome {
@@ -56,12 +56,10 @@ fn nothing_checked_is_a_failure() {
 }
 
 #[test]
-fn verdicts_alone_are_a_failure_unless_configured() {
+fn verdicts_alone_are_a_failure() {
     let outcomes = [judged("plan_check", Verdict::default())];
     let verdict = judge(&outcomes, &required(&[]));
     assert_eq!(codes(&verdict), [("verify-no-command-gate", Level::Error)]);
-    let optional = Requirements { declared: &[], command_gate: CommandGate::Optional };
-    assert_eq!(judge(&outcomes, &optional).outcome(), Outcome::Pass);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crucible_model::{Finding, Verdict};
 
 use super::*;
 use crate::gate::{GateEnd, GateRun};
-use crate::judge::CommandGate;
+use crate::judge::Baseline;
 use crate::judge::tests::{receipt, run_of};
 
 fn input<'a>(outcomes: &'a [GateOutcome], declared: &'a [GateId]) -> ReportInput<'a> {
@@ -13,7 +13,7 @@ fn input<'a>(outcomes: &'a [GateOutcome], declared: &'a [GateId]) -> ReportInput
         iteration: 1,
         max_iterations: 3,
         outcomes,
-        requirements: Requirements { declared, command_gate: CommandGate::Required },
+        requirements: Requirements { declared, baseline: Baseline::default() },
         paths: ReportPaths::default(),
         plan_digest: None,
         patch_digest: None,
@@ -22,7 +22,7 @@ fn input<'a>(outcomes: &'a [GateOutcome], declared: &'a [GateId]) -> ReportInput
 }
 
 fn passing() -> GateRun {
-    run_of("cargo test", GateEnd::Exited(0), "running 1 test\n", "")
+    run_of("cargo test", GateEnd::Exited(0), "running 1 test\n\ntest result: ok. 1 passed; 0 failed\n", "")
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn every_error_is_a_failure_and_nothing_else_is() {
     assert_eq!(
         rows,
         [
-            ("verify-gate-failed", "unit", "`cargo test` exited with 101 (test_failure)"),
+            ("verify-gate-failed", "unit", "`cargo test` exited with 101 (test_failure); mend what its output in `logs/` names"),
             ("patch-path-denied", "patch_check", "src/a.rs: remove it"),
         ]
     );

@@ -2,7 +2,7 @@
 
 /// The line as a terminal would leave it standing: without escape sequences, what follows the last carriage
 /// return only, other control characters gone.
-pub(super) fn visible(raw: &str) -> String {
+pub(crate) fn visible(raw: &str) -> String {
     let raw = raw.trim_end_matches('\r');
     let raw = raw.rsplit('\r').next().unwrap_or(raw);
     let mut out = String::with_capacity(raw.len());

@@ -5,7 +5,10 @@
 //! speaks and narrow where a test may print the same shape as its result: a duration is taken out only where
 //! a known tool writes one.
 
+use std::borrow::Cow;
 use std::path::Path;
+
+use crucible_secrets::Scanner;
 
 use super::{diagnostics, libtest, line};
 
@@ -35,7 +38,8 @@ impl Normaliser {
         self
     }
 
-    /// The log as text without what changes from run to run. What is no UTF-8 becomes U+FFFD.
+    /// The log as text without what changes from run to run. What is no UTF-8 becomes U+FFFD. Secrets are looked for
+    /// once more: one that a colour code divided is whole only now.
     #[must_use]
     pub fn apply(&self, log: &[u8]) -> String {
         let text = String::from_utf8_lossy(log);
@@ -46,7 +50,10 @@ impl Normaliser {
             out.push_str(&line);
             out.push('\n');
         }
-        out
+        match Scanner::builtin().redact(&out).text {
+            Cow::Owned(redacted) => redacted,
+            Cow::Borrowed(_) => out,
+        }
     }
 
     /// One line, or nothing where it only tells how a build went along.
@@ -104,6 +111,17 @@ mod tests {
         assert!(one.contains("panicked at <copy>/src/lib.rs:3:5:"), "{one}");
         assert!(one.contains("assertion failed: `5s` == `(0.5)`"), "{one}");
         assert!(!one.contains("Compiling"), "{one}");
+    }
+
+    #[test]
+    fn a_secret_that_a_colour_divides_is_found() {
+        let token = format!("{}{}", "ghp_aB3dE5fG7h", "I9jK1lM3nO5pQ7rS9tU1vW3xY5");
+        for between in ["\u{1b}[0m", "\u{1b}[31;1m", "\u{8}"] {
+            let log = format!("token {}{between}{} of mine\n", &token[..14], &token[14..]);
+            let text = clean(&log);
+            assert!(!text.contains(&token) && text.contains("of mine"), "{text}");
+        }
+        assert!(!clean(&token).contains(&token));
     }
 
     #[test]

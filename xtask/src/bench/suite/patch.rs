@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crucible_model::{ByteLimit, RepoPath, Verdict};
+use crucible_model::{RepoPath, Verdict};
 use crucible_patch::{AnswerError, Policy, Proposal, apply, is_test_path, judge, make_diff, parse};
-use crucible_repo::{RepoError, agrees};
+use crucible_repo::{MAX_TOUCHED, RepoError, agrees};
 
 use super::measure::{Case, Goal, median, side_by_side, timed};
 use super::snapshot::Opened;
@@ -26,9 +26,6 @@ const FILES: usize = 20;
 
 /// The most times that `git apply --check` takes, beyond the temporary index.
 const MOST: f64 = 1.5;
-
-/// What the touched files may hold together.
-const MAX_TOUCHED: ByteLimit = ByteLimit(256 << 20);
 
 /// The bench of the patch check.
 pub(super) struct PatchCheck;

@@ -13,7 +13,7 @@ pub(crate) struct List {}
 
 impl List {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let path = app.home()?.join("ledger.db");
+        let path = app.ledger_path()?;
         let mut runs = match crucible_ledger::Ledger::open_existing(&path)? {
             Some(ledger) => ledger.runs()?,
             None => Vec::new(),

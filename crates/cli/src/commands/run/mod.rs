@@ -80,7 +80,7 @@ pub(crate) fn find(
     world: &World<'_>,
     named: Option<&str>,
 ) -> Result<(Ledger, RunDir), CommandError> {
-    let ledger = Ledger::open_existing(&app.home()?.join("ledger.db"))?;
+    let ledger = Ledger::open_existing(&app.ledger_path()?)?;
     let runs = ledger.as_ref().map_or_else(|| Ok(Vec::new()), Ledger::runs)?;
     if ledger.is_none() && holds_something(&world.runs_root) {
         return Err(app.no_ledger()?);
@@ -147,8 +147,9 @@ fn summary(status: &RunStatus) -> Vec<String> {
         format!("attempts  {} of {}", status.attempts.len(), status.run.settings.max_iterations),
     ];
     if let Some(failure) = &status.failure {
-        lines.push(format!("failed    {} {}: {}", failure.code, failure.subject, failure.hint));
+        lines.push(format!("failed    {failure}"));
     }
+    lines.extend(status.edited.iter().map(|path| format!("edited    {path}")));
     lines.push(format!("evidence  {}", status.directory.display()));
     lines.push(format!("next      {}", status.next));
     lines

@@ -11,13 +11,13 @@ use crucible_ledger::Ledger;
 use crucible_llm::{Backend, Origin};
 use crucible_model::{EditFormat, ExitStatus, RepoPath};
 use crucible_run::{
-    AnswersFrom, ContextSettings, ContractDocuments, Opening, REQUIRED_GATES, RunDir, RunOptions,
-    RunSettings, advance, create, parameters_of_recording,
+    AnswersFrom, ContextSettings, ContractDocuments, Opening, RunDir, RunOptions, RunSettings, advance,
+    create, is_definition_name, parameters_of_recording, required_gates,
 };
 use crucible_sandbox::Sandbox;
 use crucible_verify::GateSpec;
 
-use crate::app::{App, STRENGTHS, strength};
+use crate::app::{App, strength, strengths};
 use crate::commands::patch::patch_limits;
 use crate::commands::run::{ENDS, conclude, shared_sandbox, world};
 use crate::commands::{model, repository_of};
@@ -47,11 +47,15 @@ pub(crate) struct Options {
     /// A file that may change, relative to the repository's top; without it Crucible chooses. May be given several times
     #[arg(long = "file", value_name = "PATH")]
     pub(crate) files: Vec<String>,
+    /// A definition that may go or get another name, such as `helper`; what the goal says to remove or rename may go
+    /// without it. May be given several times
+    #[arg(long = "may-drop", value_name = "NAME", value_parser = definition_name)]
+    pub(crate) may_drop: Vec<String>,
     /// How many answers are tried before the run fails; without it the configured number (run.max_iterations, 4)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) max_iterations: Option<u64>,
     /// How strong the sandbox must be; without it as configured (sandbox.strength, required)
-    #[arg(long, value_name = "STRENGTH", value_parser = STRENGTHS)]
+    #[arg(long, value_name = "STRENGTH", value_parser = strengths())]
     pub(crate) sandbox: Option<String>,
 }
 
@@ -202,11 +206,6 @@ fn run_options(
     provider: &str,
     backend: &Backend,
 ) -> Result<RunOptions, CommandError> {
-    for key in ["run.max_iterations", "run.max_files", "run.max_total_bytes", "llm.timeout_s"] {
-        if config.number(key) == 0 {
-            return Err(CommandError::usage(format!("{key} is 0")).hint("It takes a whole number from 1."));
-        }
-    }
     let max_tokens = config.number(&format!("llm.{provider}.max_tokens"));
     let mut parameters = parameters_of_recording(backend.parameters());
     if max_tokens > 0 {
@@ -224,7 +223,7 @@ fn run_options(
             Origin::Live => edit_format(config)?.unwrap_or(backend.capabilities().edit_format),
         },
         parameters,
-        model_timeout_s: config.number("llm.timeout_s"),
+        model_timeout_s: limit(config, "llm.timeout_s")?,
         max_calls: config.number("llm.budget.calls"),
         gates: gates(config)?,
         sandbox: strength(config)?,
@@ -233,6 +232,7 @@ fn run_options(
         max_total_bytes: limit(config, "run.max_total_bytes")?,
         max_iterations: limit(config, "run.max_iterations")?,
         named,
+        may_drop: options.may_drop.clone(),
         context: context(config)?,
     };
     let found_gate_timeout = Duration::from_secs(config.template_number("gates.*.timeout_s"));
@@ -250,9 +250,18 @@ fn providers() -> PossibleValuesParser {
     PossibleValuesParser::new(crucible_llm::registry().iter().map(|kind| kind.name()))
 }
 
-/// Reads a limit: a number from 1 that fits into 32 bits.
+/// Reads a limit: a number from 1 that fits into 32 bits. What stands in files and variables is held to the same by
+/// [`limit`].
 fn limit_parser() -> RangedI64ValueParser<u64> {
     RangedI64ValueParser::new().range(1..=i64::from(u32::MAX))
+}
+
+/// Reads the name of a definition.
+fn definition_name(text: &str) -> Result<String, String> {
+    match is_definition_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("this is no plain name of a definition, such as `helper`".to_owned()),
+    }
 }
 
 /// A limit that a run writes into its guardrails.
@@ -303,7 +312,7 @@ fn gates(config: &Config) -> Result<Vec<GateSpec>, CommandError> {
             return Err(CommandError::usage(format!("gates.{name} has no command"))
                 .hint("Write it as a list, one text for each argument: command = [\"make\", \"test\"]"));
         }
-        if REQUIRED_GATES.contains(&name.as_str()) {
+        if required_gates().any(|gate| gate == name) {
             return Err(CommandError::usage(format!(
                 "gates.{name}: this name is one of Crucible's own gates"
             ))

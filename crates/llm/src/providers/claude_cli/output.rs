@@ -41,7 +41,7 @@ pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResu
         return Err(if asks_for_login(text) {
             LlmError::ProviderAuth(asked.fault(
                 "the program has no valid key or login",
-                "set ANTHROPIC_API_KEY, or set [llm.claude-cli] login = \"user\" and log in with `claude`",
+                "set the variable that [llm.claude-cli] api_key_env names, or leave it empty and log in with `claude`",
             ))
         } else {
             asked.unreadable(format!("the program reports an error (exit code {code})"), AGAIN)

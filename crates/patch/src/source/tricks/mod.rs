@@ -13,8 +13,8 @@ mod table;
 use crucible_model::RepoPath;
 
 use super::mask::mask;
-use super::token::{Token, tokens};
-use super::{Language, TestCode};
+use super::token::{Token, close, tokens};
+use super::{Language, TestCode, TestItem, rust_tests};
 use crate::class::is_test_path;
 
 /// What is done to the tests.
@@ -48,6 +48,14 @@ pub(crate) struct Sight {
     pub(crate) weight: Weight,
     /// The construct, as it would be written.
     pub(crate) what: String,
+    /// The test that it is about, where it matters only to one that was there before.
+    pub(crate) test: Option<String>,
+}
+
+impl Sight {
+    fn new(trick: Trick, weight: Weight, what: impl Into<String>) -> Self {
+        Self { trick, weight, what: what.into(), test: None }
+    }
 }
 
 /// What a file is for.
@@ -57,8 +65,8 @@ pub(crate) enum Role {
     Test,
     /// It is where a program starts, or a script: ending the process is its business.
     Program,
-    /// Everything else.
-    Library,
+    /// Part of a program or of a library.
+    Source,
 }
 
 impl Role {
@@ -82,7 +90,16 @@ impl Role {
         {
             Self::Program
         } else {
-            Self::Library
+            Self::Source
+        }
+    }
+
+    /// How sure it is that the end of the process has no place in such a file. Outside of tests it may be what the
+    /// change is about, and a run that ends early proves nothing to the verifier.
+    fn exit(self) -> Weight {
+        match self {
+            Self::Program | Self::Source => Weight::Doubtful,
+            Self::Test => Weight::Certain,
         }
     }
 }
@@ -99,33 +116,107 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight
     if role != Role::Test {
         for name in table::TEST_VARIABLES {
             let count = source.windows(name.len()).filter(|window| *window == name.as_bytes()).count();
-            let sight = Sight { trick: Trick::TestAware, weight: Weight::Doubtful, what: name.to_owned() };
+            let sight = Sight::new(Trick::TestAware, Weight::Doubtful, name);
             found.extend(std::iter::repeat_n(sight, count));
         }
     }
     if language == Language::Python {
-        python::find(&masked, role, &mut found);
+        python::find(source, &masked, role, &mut found);
         return found;
     }
-    let tokens = tokens(&masked);
+    let mut tokens = tokens(&masked);
+    if language == Language::Rust {
+        rust::plain_names(&mut tokens);
+    }
     let rows = table::Rows::of(language, role);
-    let init = if language == Language::Go { init_functions(&tokens) } else { Vec::new() };
+    let no_place = match language {
+        Language::Go => init_functions(&tokens),
+        Language::Rust if role != Role::Test => rust_tests::ranges(&tokens),
+        _ => Vec::new(),
+    };
+    let harness = match language {
+        Language::Go if role == Role::Test => test_main(&tokens, &mut found),
+        _ => None,
+    };
     for at in 0..tokens.len() {
-        for pattern in rows.matching(&tokens, at) {
+        for pattern in rows.matching(source, &tokens, at) {
             let mut weight = pattern.weight(role);
-            let before = init.partition_point(|range| range.start <= at);
-            if pattern.trick == Trick::Exit && init[..before].last().is_some_and(|range| at < range.end) {
-                weight = Weight::Certain;
+            let what = pattern.text(&tokens, at);
+            if pattern.trick == Trick::Exit {
+                let before = no_place.partition_point(|range| range.start <= at);
+                if no_place[..before].last().is_some_and(|range| at < range.end) {
+                    weight = Weight::Certain;
+                }
+                let is_told = harness.as_ref().is_some_and(|body| body.contains(&at));
+                let status = status(&tokens, at);
+                if status == Status::Failure || is_told && status != Status::Success {
+                    weight = Weight::Doubtful;
+                }
             }
-            found.push(Sight { trick: pattern.trick, weight, what: pattern.text(&tokens, at) });
+            found.push(Sight::new(pattern.trick, weight, what));
         }
     }
     match language {
         Language::Rust => rust::find(&tokens, role, &mut found),
-        Language::Go if role == Role::Test => test_main(&tokens, &mut found),
+        Language::Script => destructured(source, &tokens, role, &mut found),
         _ => {}
     }
     found
+}
+
+/// What a call that ends the process says about how it went.
+#[derive(Clone, Copy, PartialEq)]
+enum Status {
+    /// A literal zero.
+    Success,
+    /// A literal that is not zero: no test passes by it.
+    Failure,
+    /// Nothing, or what only running it tells.
+    Unknown,
+}
+
+/// The status in the first parentheses behind `at`, or behind the `=` there.
+fn status(tokens: &[Token<'_>], at: usize) -> Status {
+    let near = tokens.get(at..).unwrap_or_default();
+    let begin = near.iter().take(10).position(|token| token.is("(") || token.is("=") || token.is(";"));
+    let argument = begin.and_then(|begin| near.get(begin + 1..)).unwrap_or_default();
+    let [number, end, ..] = argument else { return Status::Unknown };
+    if !number.text.iter().all(u8::is_ascii_digit) || !(end.is(")") || end.is(";") || end.is("}")) {
+        return Status::Unknown;
+    }
+    if number.text.iter().all(|digit| *digit == b'0') { Status::Success } else { Status::Failure }
+}
+
+/// Names that a script takes out of `process`: `const { exit } = process`, `import { exit } from "node:process"`.
+fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
+    /// The longest list of names that is read.
+    const LONGEST: usize = 60;
+    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("}")) {
+        let Some(next) = tokens.get(at + 1) else { return };
+        let stop = tokens.get(at + 2).map_or(source.len(), |token| token.range.start);
+        let is_process = if next.is("=") {
+            tokens.get(at + 2).is_some_and(|value| value.is("process") || value.is("require"))
+                && source
+                    .get(next.range.end..tokens.get(at + 5).map_or(source.len(), |end| end.range.start))
+                    .is_some_and(|text| contains(text, b"process"))
+        } else {
+            let module = source.get(next.range.end..stop).unwrap_or_default();
+            next.is("from")
+                && (contains(module, b"\"node:process")
+                    || contains(module, b"'node:process")
+                    || contains(module, b"\"process")
+                    || contains(module, b"'process"))
+        };
+        if !is_process {
+            continue;
+        }
+        let names = tokens[..at].iter().rev().take(LONGEST).take_while(|token| !token.is("{"));
+        let ends = ["exit", "reallyExit", "abort"];
+        for name in names.filter(|name| ends.iter().any(|end| name.is(end))) {
+            let what = format!("{} of process", name.name());
+            found.push(Sight::new(Trick::Exit, role.exit(), what));
+        }
+    }
 }
 
 /// The in-source tests of a script: `if (import.meta.vitest) { … }`.
@@ -146,7 +237,8 @@ pub(super) fn script_tests(source: &[u8]) -> TestCode<'_> {
                 end = close(&tokens, end);
             }
             let stop = tokens.get(end).map_or(source.len(), |token| token.range.end);
-            found.items.push((depth, source.get(token.range.start..stop).unwrap_or_default()));
+            let text = source.get(token.range.start..stop).unwrap_or_default();
+            found.items.push(TestItem { depth, text, ..TestItem::default() });
             at = end;
         } else if token.is("{") {
             depth += 1;
@@ -156,24 +248,6 @@ pub(super) fn script_tests(source: &[u8]) -> TestCode<'_> {
         at += 1;
     }
     found
-}
-
-/// The index of the bracket that closes the one at `open`, or of the last token.
-fn close(tokens: &[Token<'_>], open: usize) -> usize {
-    let mut depth = 0usize;
-    for (at, token) in tokens.iter().enumerate().skip(open) {
-        match token.text {
-            b"(" | b"[" | b"{" => depth += 1,
-            b")" | b"]" | b"}" => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return at;
-                }
-            }
-            _ => {}
-        }
-    }
-    tokens.len().saturating_sub(1)
 }
 
 fn is_go_main(source: &[u8]) -> bool {
@@ -196,15 +270,23 @@ fn init_functions(tokens: &[Token<'_>]) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// `TestMain` decides the status of all tests of its package; one that never runs them decides alone.
-fn test_main(tokens: &[Token<'_>], found: &mut Vec<Sight>) {
-    let has = |words: &[&str]| {
-        tokens.windows(words.len()).any(|window| window.iter().zip(words).all(|(token, word)| token.is(word)))
+/// `TestMain` decides the status of all tests of its package; one that never runs them decides alone. Gives the part of
+/// its body behind the run, where the process ends with what came of it.
+fn test_main(tokens: &[Token<'_>], found: &mut Vec<Sight>) -> Option<std::ops::Range<usize>> {
+    let start = |window: &[Token<'_>]| {
+        ["func", "TestMain", "("].iter().zip(window).all(|(word, token)| token.is(word))
     };
-    if has(&["func", "TestMain", "("]) {
-        let weight = if has(&[".", "Run", "("]) { Weight::Doubtful } else { Weight::Certain };
-        found.push(Sight { trick: Trick::Disabled, weight, what: "func TestMain".to_owned() });
-    }
+    let at = tokens.windows(3).position(start)?;
+    let open = close(tokens, at + 2) + 1;
+    let end = close(tokens, open);
+    let body = tokens.get(open..end).unwrap_or_default();
+    let run = body
+        .windows(3)
+        .position(|window| [".", "Run", "("].iter().zip(window).all(|(word, token)| token.is(word)));
+    let weight = if run.is_some() { Weight::Doubtful } else { Weight::Certain };
+    found.push(Sight::new(Trick::Disabled, weight, "func TestMain"));
+    // `os.Exit(m.Run())` begins before the run that it waits for.
+    run.map(|run| (open + run).saturating_sub(6)..end)
 }
 
 fn contains(text: &[u8], word: &[u8]) -> bool {

@@ -1,10 +1,10 @@
 //! Python: what runs when a file is imported, and what happens to the names of tests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Role, Sight, Trick, Weight, table};
+use super::{Role, Sight, Status, Trick, Weight, status, table};
 use crate::source::Language;
-use crate::source::python::{Line, definition, lines};
+use crate::source::python::{Line, definition, lines, test_name};
 use crate::source::token::{Token, tokens};
 
 /// What a line stands in, from the inside out.
@@ -29,13 +29,16 @@ enum Moment {
     Start,
 }
 
-/// Adds every construct of a masked text.
-pub(super) fn find(masked: &[u8], role: Role, found: &mut Vec<Sight>) {
+/// Adds every construct of `source`, of which `masked` is the code.
+pub(super) fn find(source: &[u8], masked: &[u8], role: Role, found: &mut Vec<Sight>) {
     let lines: Vec<Line<'_>> = lines(masked).collect();
     let rows = table::Rows::of(Language::Python, role);
     let tests: BTreeSet<&str> = lines.iter().filter_map(|line| test_name(line.code)).collect();
     let mut defined: BTreeSet<(usize, &str, usize)> = BTreeSet::new();
     let mut blocks: Vec<(usize, Block)> = Vec::new();
+    let other_names = other_names(&lines);
+    // How many brackets are open, and how far the line is indented in which the first of them was opened.
+    let (mut open, mut opened_at) = (0usize, 0usize);
     // Tests of the same name in different classes are different tests.
     let mut class_at = 0;
     for line in &lines {
@@ -50,13 +53,33 @@ pub(super) fn find(masked: &[u8], role: Role, found: &mut Vec<Sight>) {
             (_, true) => Moment::Call,
             _ => Moment::Import,
         };
-        let tokens = tokens(line.code.as_bytes());
-        constructs(&tokens, &rows, role, moment, found);
+        let mut tokens = tokens(line.code.as_bytes());
+        other_names.put_right(&mut tokens);
+        let start = line.start + line.indent;
+        let text = source.get(start..start + line.code.len()).unwrap_or_default();
+        constructs(text, &tokens, &rows, role, moment, found);
+        let is_definition = definition(line.code).is_some();
+        if is_definition {
+            open = 0;
+        }
+        // What stands further in than the line that opened a bracket goes on with it: an argument, not a statement.
+        let goes_on = open > 0 && line.indent > opened_at;
+        if open == 0 {
+            opened_at = line.indent;
+        }
+        for token in &tokens {
+            match token.text {
+                b"(" | b"[" | b"{" => open += 1,
+                b")" | b"]" | b"}" => open = open.saturating_sub(1),
+                _ => {}
+            }
+        }
         let mut replaced = |what: String| {
-            found.push(Sight { trick: Trick::Replaced, weight: Weight::Certain, what });
+            found.push(Sight::new(Trick::Replaced, Weight::Certain, what));
         };
         if moment == Moment::Import {
-            for name in rebound(&tokens).filter(|name| tests.contains(name)) {
+            let statements = tokens.split(|token| token.is(";")).filter(|_| !is_definition && !goes_on);
+            for name in statements.flat_map(rebound).filter(|name| tests.contains(name)) {
                 replaced(format!("another {name}"));
             }
             if line.code.starts_with("class ") {
@@ -75,61 +98,151 @@ pub(super) fn find(masked: &[u8], role: Role, found: &mut Vec<Sight>) {
     }
 }
 
-/// The constructs of one line.
-fn constructs(tokens: &[Token<'_>], rows: &table::Rows, role: Role, moment: Moment, found: &mut Vec<Sight>) {
-    let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
-    let when = |certain| if certain { Weight::Certain } else { Weight::Doubtful };
-    for at in 0..tokens.len() {
-        for pattern in rows.matching(tokens, at) {
-            let (trick, weight) = (pattern.trick, pattern.weight(role));
-            found.push(Sight { trick, weight, what: pattern.text(tokens, at) });
+/// Names that a file gives to modules and functions with a meaning here.
+#[derive(Default)]
+struct OtherNames<'l> {
+    modules: BTreeMap<&'l [u8], &'static str>,
+    members: BTreeMap<&'l [u8], &'static str>,
+}
+
+impl<'l> OtherNames<'l> {
+    /// Gives what is called by another name its own.
+    fn put_right(&self, tokens: &mut [Token<'l>]) {
+        if self.modules.is_empty() && self.members.is_empty() {
+            return;
         }
-        let follows = |word: &str| at > 0 && is(at - 1, word);
-        let ends = is(at, "sys") && is(at + 1, ".") && is(at + 2, "exit")
-            || is(at, "raise") && is(at + 1, "SystemExit")
-            || (is(at, "exit") || is(at, "quit")) && is(at + 1, "(") && !follows(".") && !follows("def");
-        if ends && moment != Moment::Start {
-            let weight = when(moment == Moment::Import && role != Role::Program);
-            found.push(Sight { trick: Trick::Exit, weight, what: "the end of the process".to_owned() });
-        }
-        let skips = is(at, "pytest") && is(at + 1, ".") && (is(at + 2, "skip") || is(at + 2, "xfail"))
-            || is(at, "raise") && (is(at + 1, "SkipTest") || is(at + 3, "SkipTest"));
-        if skips {
-            let weight = when(moment == Moment::Import);
-            found.push(Sight { trick: Trick::Disabled, weight, what: "a skipped test".to_owned() });
+        for at in 0..tokens.len() {
+            if at > 0 && (tokens[at - 1].is(".") || tokens[at - 1].is("as") || tokens[at - 1].is("import")) {
+                continue;
+            }
+            let names = match tokens.get(at + 1) {
+                Some(next) if next.is(".") => &self.modules,
+                Some(next) if next.is("(") => &self.members,
+                _ => continue,
+            };
+            if let Some(name) = names.get(tokens[at].text) {
+                tokens[at].text = name.as_bytes();
+            }
         }
     }
 }
 
-/// The names that a line assigns to or deletes.
-fn rebound<'t>(tokens: &'t [Token<'t>]) -> impl Iterator<Item = &'t str> {
-    let is_deletion = tokens.first().is_some_and(|token| token.is("del"));
-    let assigns = tokens.iter().enumerate().position(|(at, token)| {
-        token.is("=")
-            && !tokens.get(at + 1).is_some_and(|next| next.is("="))
-            && at.checked_sub(1).is_some_and(|before| !b"=!<>:".contains(&tokens[before].text[0]))
-    });
-    let end = if is_deletion { tokens.len() } else { assigns.unwrap_or(0) };
+/// Reads `import os as o`, `from os import path, _exit as e` and `from os import *`.
+fn other_names<'l>(lines: &[Line<'l>]) -> OtherNames<'l> {
+    const MODULES: [&str; 8] = ["os", "sys", "posix", "nt", "unittest", "pytest", "builtins", "ctypes"];
+    const MEMBERS: [&str; 6] = ["_exit", "abort", "exit", "SkipTest", "skip", "CDLL"];
+    let mut names = OtherNames::default();
+    let imports = lines.iter().filter(|line| line.code.contains("import "));
+    for words in imports.map(|line| tokens(line.code.as_bytes())) {
+        let is_member = words.first().is_some_and(|word| word.is("from"));
+        if is_member && !words.get(1).is_some_and(|module| MODULES.iter().any(|known| module.is(known))) {
+            continue;
+        }
+        for three in words.windows(3).filter(|three| three[1].is("as")) {
+            let known = if is_member { MEMBERS.as_slice() } else { MODULES.as_slice() };
+            if let Some(name) = known.iter().find(|known| three[0].is(known)) {
+                let names = if is_member { &mut names.members } else { &mut names.modules };
+                names.insert(three[2].text, name);
+            }
+        }
+    }
+    names
+}
+
+/// The constructs of one line, whose text with its literals is `source`.
+fn constructs(
+    source: &[u8],
+    tokens: &[Token<'_>],
+    rows: &table::Rows,
+    role: Role,
+    moment: Moment,
+    found: &mut Vec<Sight>,
+) {
+    let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
+    let when = |certain| if certain { Weight::Certain } else { Weight::Doubtful };
+    // A program may end wherever it is; what others import may not.
+    let ends_import = moment == Moment::Import && role != Role::Program;
+    for at in 0..tokens.len() {
+        for pattern in rows.matching(source, tokens, at) {
+            let fails = pattern.trick == Trick::Exit && status(tokens, at) == Status::Failure;
+            let weight = match pattern.weight(role) {
+                _ if fails && moment != Moment::Import => Weight::Doubtful,
+                _ if pattern.trick == Trick::Exit && ends_import && !is(0, "from") => Weight::Certain,
+                weight => weight,
+            };
+            found.push(Sight::new(pattern.trick, weight, pattern.text(tokens, at)));
+        }
+        let follows = |word: &str| at > 0 && is(at - 1, word);
+        let is_call = |name: &str| is(at, name) && is(at + 1, "(") && !follows(".") && !follows("def");
+        if is_call("_exit") {
+            let fails = status(tokens, at) == Status::Failure;
+            let weight = when(ends_import || role.exit() == Weight::Certain && !fails);
+            found.push(Sight::new(Trick::Exit, weight, "_exit("));
+        }
+        let ends = is(at, "sys") && is(at + 1, ".") && is(at + 2, "exit")
+            || is(at, "raise") && is(at + 1, "SystemExit")
+            || is_call("exit")
+            || is_call("quit");
+        if ends && moment != Moment::Start {
+            found.push(Sight::new(Trick::Exit, when(ends_import), "the end of the process"));
+        }
+        let skips = is(at, "pytest") && is(at + 1, ".") && (is(at + 2, "skip") || is(at + 2, "xfail"))
+            || is(at, "raise") && (is(at + 1, "SkipTest") || is(at + 3, "SkipTest"));
+        if skips {
+            // Code that skips the test which calls it knows that it is tested.
+            let weight = when(moment == Moment::Import || role != Role::Test);
+            found.push(Sight::new(Trick::Disabled, weight, "a skipped test"));
+        }
+    }
+}
+
+/// The names that a statement binds anew or deletes, those included whose attributes it sets.
+fn rebound<'t>(tokens: &'t [Token<'t>]) -> Vec<&'t str> {
+    let text = |token: &'t Token<'t>| std::str::from_utf8(token.text).ok().filter(|_| token.is_word());
+    let first = |word: &str| tokens.first().is_some_and(|token| token.is(word));
+    let mut names = Vec::new();
+    // `import a as test_a`, `with x() as test_a`, `(test_a := 1)`.
+    for pair in tokens.windows(2).filter(|pair| pair[0].is("as")) {
+        names.extend(text(&pair[1]));
+    }
+    for three in tokens.windows(3).filter(|three| three[1].is(":") && three[2].is("=")) {
+        names.extend(text(&three[0]));
+    }
     let mut depth = 0usize;
-    tokens.iter().enumerate().take(end).filter_map(move |(at, token)| {
+    let mut assigns = None;
+    for (at, token) in tokens.iter().enumerate() {
+        match token.text {
+            b"(" | b"[" | b"{" => depth += 1,
+            b")" | b"]" | b"}" => depth = depth.saturating_sub(1),
+            b"in" if first("for") && depth == 0 => assigns = Some(at),
+            b"=" if depth == 0 => {
+                let compares = tokens.get(at + 1).is_some_and(|next| next.is("="));
+                let follows =
+                    at.checked_sub(1).is_some_and(|before| !b"=!<>:".contains(&tokens[before].text[0]));
+                if !compares && follows {
+                    assigns = Some(at);
+                }
+            }
+            _ => {}
+        }
+        if assigns.is_some() {
+            break;
+        }
+    }
+    let end = if first("del") { tokens.len() } else { assigns.unwrap_or(0) };
+    let mut depth = 0usize;
+    for (at, token) in tokens.iter().enumerate().take(end) {
         match token.text {
             b"(" | b"[" => depth += 1,
             b")" | b"]" => depth = depth.saturating_sub(1),
             _ => {}
         }
         let is_member = at > 0 && tokens[at - 1].is(".");
-        let name = std::str::from_utf8(token.text).ok()?;
-        (token.is_word() && depth == 0 && !is_member).then_some(name)
-    })
-}
-
-/// The name of the test that a line defines.
-fn test_name(code: &str) -> Option<&str> {
-    match definition(code)? {
-        ("def", name) if name.starts_with("test") => Some(name),
-        ("class", name) if name.starts_with("Test") || code.contains("TestCase") => Some(name),
-        _ => None,
+        if depth == 0 && !is_member {
+            names.extend(text(token));
+        }
     }
+    names
 }
 
 fn opens(code: &str) -> Option<Block> {

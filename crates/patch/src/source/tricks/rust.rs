@@ -1,10 +1,13 @@
 //! Rust: conditions on `test`, and imports that stand in for an assertion.
 
-use super::{Role, Sight, Trick, Weight, close};
-use crate::source::token::Token;
+use super::{Role, Sight, Trick, Weight};
+use crate::source::token::{Token, close};
 
 /// The macros by which tests fail.
 const ASSERTIONS: [&str; 4] = ["assert", "assert_eq", "assert_ne", "panic"];
+
+/// The functions of C that end the process.
+const ENDS: [&str; 5] = ["exit", "_exit", "_Exit", "quick_exit", "abort"];
 
 /// What an attribute may stand before without saying anything about a statement.
 const ITEMS: [&str; 14] = [
@@ -26,12 +29,19 @@ const ITEMS: [&str; 14] = [
 
 /// Adds what the table cannot tell.
 pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
-    let mut add = |trick, weight, what: &str| found.push(Sight { trick, weight, what: what.to_owned() });
+    ignored(tokens, found);
+    let mut add = |trick, weight, what: &str| found.push(Sight::new(trick, weight, what));
+    let is_glob = |window: &[Token<'_>]| {
+        ["process", ":", ":", "*"].iter().zip(window).all(|(word, token)| token.is(word))
+    };
+    if tokens.windows(4).any(is_glob) && (0..tokens.len()).any(|at| ends_bare(tokens, at)) {
+        add(Trick::Exit, role.exit(), "use of process::*");
+    }
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
         if token.is("use") {
-            at = imports(tokens, at, &mut add);
+            at = imports(tokens, at, role, &mut add);
         } else if role != Role::Test && token.is("cfg") && is(at + 1, "!") && is(at + 2, "(") {
             let end = close(tokens, at + 2);
             if condition(tokens.get(at + 3..end).unwrap_or_default()) != Condition::Other {
@@ -41,8 +51,65 @@ pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
         } else if role != Role::Test && token.is("#") && is(at + 1, "[") {
             at = attributes(tokens, at, &mut add);
             continue;
+        } else if token.is("extern") && is(at + 1, "{") {
+            let end = close(tokens, at + 1);
+            let foreign = tokens.get(at..end).unwrap_or_default().windows(2);
+            for name in foreign.filter(|pair| pair[0].is("fn") && ENDS.iter().any(|end| pair[1].is(end))) {
+                add(Trick::Exit, role.exit(), &format!("extern fn {}", name[1].name()));
+            }
+            at = end;
         }
         at += 1;
+    }
+}
+
+/// Takes the `r#` off names: `r#exit` is `exit`.
+pub(super) fn plain_names(tokens: &mut Vec<Token<'_>>) {
+    let touch = |a: &Token<'_>, b: &Token<'_>| a.range.end == b.range.start;
+    let mut at = 0;
+    let marks: Vec<bool> = (0..tokens.len())
+        .map(|index| {
+            let is_mark = |start: usize| {
+                matches!(tokens.get(start..start + 3), Some([r, hash, name])
+                    if r.is("r") && hash.is("#") && name.is_word() && touch(r, hash) && touch(hash, name))
+            };
+            is_mark(index) || index.checked_sub(1).is_some_and(is_mark)
+        })
+        .collect();
+    tokens.retain(|_| {
+        at += 1;
+        !marks[at - 1]
+    });
+}
+
+/// So many tokens of an attribute are read.
+const REACH: usize = 60;
+
+/// Tests that are not run. A new one that has to be asked for takes nothing away, an old one does.
+fn ignored(tokens: &[Token<'_>], found: &mut Vec<Sight>) {
+    for (at, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("ignore")) {
+        let opens = |back: usize| {
+            at.checked_sub(back).is_some_and(|start| {
+                tokens[start].is("#") && tokens[start + 1].is("[") || tokens[start].is("(") && back == 1
+            })
+        };
+        // `#[ignore]` itself, or one under a condition.
+        let is_conditional = !opens(2)
+            && tokens[..at].iter().rev().take(12).any(|token| token.is("cfg_attr"))
+            && tokens.get(at + 1).is_some_and(|next| next.is(")") || next.is(",") || next.is("="));
+        if !opens(2) && !is_conditional {
+            continue;
+        }
+        let weight = if is_conditional { Weight::Doubtful } else { Weight::Certain };
+        let attribute = tokens.get(at..).unwrap_or_default().iter().take(REACH);
+        let mut next = at + attribute.take_while(|token| !token.is("]")).count() + 1;
+        while tokens.get(next).is_some_and(|token| token.is("#")) {
+            let attribute = tokens.get(next..).unwrap_or_default().iter().take(REACH);
+            next += attribute.take_while(|token| !token.is("]")).count() + 1;
+        }
+        let head = tokens.get(next..).unwrap_or_default();
+        let name = head.iter().take(6).skip_while(|token| !token.is("fn")).nth(1).map(Token::name);
+        found.push(Sight { test: name, ..Sight::new(Trick::Disabled, weight, "#[ignore") });
     }
 }
 
@@ -126,7 +193,7 @@ fn attributes(tokens: &[Token<'_>], at: usize, add: &mut impl FnMut(Trick, Weigh
 }
 
 /// Looks for assertions among what a `use` at `at` brings in. Gives the index of its end.
-fn imports(tokens: &[Token<'_>], at: usize, add: &mut impl FnMut(Trick, Weight, &str)) -> usize {
+fn imports(tokens: &[Token<'_>], at: usize, role: Role, add: &mut impl FnMut(Trick, Weight, &str)) -> usize {
     const STANDARD: [&str; 2] = ["std", "core"];
     const OWN: [&str; 3] = ["crate", "self", "super"];
     let root = tokens.get(at + 1);
@@ -146,11 +213,24 @@ fn imports(tokens: &[Token<'_>], at: usize, add: &mut impl FnMut(Trick, Weight, 
             // `use std::process::{exit}`; without braces the table has it.
             let in_braces = tokens.get(end - 1).is_some_and(|before| before.is("{") || before.is(","));
             if in_braces && names_process {
-                add(Trick::Exit, Weight::Certain, "use of process::exit");
+                add(Trick::Exit, role.exit(), "use of process::exit");
             }
+        }
+        let before =
+            |back: usize, word: &str| tokens.get(end - back.min(end)).is_some_and(|token| token.is(word));
+        if token.is("as") && before(1, "process") && (before(2, "{") || before(2, ",")) {
+            add(Trick::Exit, role.exit(), "use of process as");
         }
         names_process |= token.is("process");
         end += 1;
     }
     end
+}
+
+/// Whether a call of `exit` or `abort` without a path stands at `at`.
+fn ends_bare(tokens: &[Token<'_>], at: usize) -> bool {
+    let is_call = (tokens[at].is("exit") || tokens[at].is("abort"))
+        && tokens.get(at + 1).is_some_and(|next| next.is("("));
+    is_call
+        && at.checked_sub(1).is_none_or(|before| ![":", ".", "fn"].iter().any(|word| tokens[before].is(word)))
 }

@@ -1,7 +1,8 @@
 //! The constructs that are known by their words alone.
 //!
 //! A pattern is a row of words and marks, separated by blanks. `a|b` stands for either, `a*` for every word that
-//! begins so; a final `=` assigns and does not compare.
+//! begins so; a final `=` assigns and does not compare. A word that begins with `"` is a literal with one of these texts
+//! between two tokens; `"*` is any literal.
 
 use super::{Role, Trick, Weight};
 use crate::source::Language;
@@ -33,8 +34,8 @@ enum Place {
 enum Sure {
     Certain,
     Doubtful,
-    /// Certain but in a program, whose business this may be.
-    UnlessProgram,
+    /// Certain in tests, which it ends before they fail; elsewhere a program's business.
+    InTests,
     /// Certain but in tests, whose set-up may do this.
     UnlessTest,
 }
@@ -45,20 +46,38 @@ const fn row(language: Language, words: &'static str, trick: Trick, place: Place
 
 use Language::{C, Go, Python, Rust, Script};
 use Place::{Anywhere, Sources, Tests};
-use Sure::{Certain, Doubtful, UnlessProgram, UnlessTest};
-use Trick::{Disabled, Exit, Shadow, TestAware};
+use Sure::{Certain, Doubtful, InTests, UnlessTest};
+use Trick::{Disabled, Exit, Replaced, Shadow, TestAware};
 
-const PATTERNS: [Pattern; 37] = [
-    row(Rust, "process : : exit|abort", Exit, Anywhere, UnlessProgram),
-    row(Rust, "std : : process as", Exit, Anywhere, UnlessProgram),
-    row(Rust, "libc : : exit|_exit|_Exit|quick_exit|abort", Exit, Anywhere, UnlessProgram),
-    row(Rust, "intrinsics : : abort", Exit, Anywhere, UnlessProgram),
+const PATTERNS: [Pattern; 75] = [
+    row(Rust, "process : : exit|abort", Exit, Anywhere, InTests),
+    row(Rust, "std : : process as", Exit, Anywhere, InTests),
+    row(Rust, "use std as", Exit, Anywhere, Doubtful),
+    row(Rust, "libc : : exit|_exit|_Exit|quick_exit|abort", Exit, Anywhere, InTests),
+    row(Rust, "intrinsics : : abort", Exit, Anywhere, InTests),
+    row(Rust, "link_name = \"exit|_exit|_Exit|quick_exit|abort", Exit, Anywhere, Certain),
+    row(
+        Rust,
+        "link_section = \".init_array*|.fini_array*|.ctors*|.CRT*|__DATA,__mod*",
+        Exit,
+        Anywhere,
+        Certain,
+    ),
+    row(Rust, "[ ctor|dtor", Exit, Anywhere, Doubtful),
+    row(Rust, "ctor : : ctor|dtor", Exit, Anywhere, Doubtful),
+    row(Rust, "asm|global_asm|naked_asm ! (", Exit, Anywhere, Doubtful),
     row(Rust, "macro_rules ! assert|assert_eq|assert_ne|panic", Shadow, Anywhere, Certain),
     row(Rust, "macro_rules ! debug_assert|debug_assert_eq|debug_assert_ne", Shadow, Anywhere, Certain),
     row(Rust, "as assert|assert_eq|assert_ne|panic", Shadow, Anywhere, Certain),
-    row(Rust, "# [ ignore", Disabled, Anywhere, Certain),
-    row(Script, "process . exit|reallyExit|abort|exitCode", Exit, Anywhere, UnlessProgram),
-    row(Script, "Deno . exit", Exit, Anywhere, UnlessProgram),
+    row(Rust, "cfg ! ( debug_assertions", TestAware, Sources, Doubtful),
+    row(Rust, "cfg ! ( not ( debug_assertions", TestAware, Sources, Doubtful),
+    row(Rust, "# [ cfg ( debug_assertions", TestAware, Sources, Doubtful),
+    row(Rust, "# [ cfg ( not ( debug_assertions", TestAware, Sources, Doubtful),
+    row(Script, "process . exit|reallyExit|abort|exitCode", Exit, Anywhere, InTests),
+    row(Script, "process ? . exit|reallyExit|abort|exitCode", Exit, Anywhere, InTests),
+    row(Script, "process [ \"exit|reallyExit|abort|exitCode ]", Exit, Anywhere, InTests),
+    row(Script, "require ( \"process|node:process ) . exit|reallyExit|abort", Exit, Anywhere, InTests),
+    row(Script, "Deno . exit", Exit, Anywhere, InTests),
     row(Script, "global|globalThis . expect|assert|it|test|describe =", Shadow, Anywhere, UnlessTest),
     row(
         Script,
@@ -68,17 +87,33 @@ const PATTERNS: [Pattern; 37] = [
         Certain,
     ),
     row(Script, "import . meta . vitest", TestAware, Sources, Certain),
+    row(Script, "NODE_ENV = = = \"test", TestAware, Sources, Certain),
+    row(Script, "NODE_ENV = = \"test", TestAware, Sources, Certain),
+    row(Script, "NODE_ENV ! = = \"test", TestAware, Sources, Certain),
+    row(Script, "NODE_ENV ! = \"test", TestAware, Sources, Certain),
+    row(Script, "\"test = = process . env . NODE_ENV", TestAware, Sources, Certain),
+    row(Script, "\"test = = = process . env . NODE_ENV", TestAware, Sources, Certain),
+    row(Script, "\"test ! = = process . env . NODE_ENV", TestAware, Sources, Certain),
+    row(Script, "env . JEST_WORKER_ID|VITEST_WORKER_ID|VITEST", TestAware, Sources, Certain),
+    row(Script, "typeof jest|vitest|jasmine|mocha|describe", TestAware, Sources, Certain),
     row(Script, "it|test|describe|suite|context|bench . only|skip|skipIf|runIf", Disabled, Tests, Certain),
     row(Script, "it|test|describe . todo|fails|failing", Disabled, Tests, Doubtful),
-    row(Script, "xit|xtest|xdescribe|xcontext|fit|fdescribe (", Disabled, Tests, Certain),
+    row(Script, "xit|xtest|xdescribe|xcontext|fit|fdescribe ( \"*", Disabled, Tests, Certain),
     row(Script, "this . skip (", Disabled, Tests, Doubtful),
-    row(Go, "os|syscall . Exit", Exit, Anywhere, UnlessProgram),
+    row(Go, "os|syscall|unix . Exit", Exit, Anywhere, InTests),
     row(Go, "testing . Testing (", TestAware, Sources, Certain),
+    row(Go, "flag . Lookup ( \"test.*", TestAware, Sources, Certain),
+    row(Go, "os . Args [ 0 ] , \".test", TestAware, Sources, Certain),
     row(Go, "t|b|f . Skip|SkipNow|Skipf (", Disabled, Tests, Doubtful),
     row(C, "exit|_exit|_Exit|quick_exit (", Exit, Anywhere, Doubtful),
-    row(Python, "os . _exit|abort", Exit, Anywhere, UnlessProgram),
-    row(Python, "import _exit", Exit, Anywhere, UnlessProgram),
-    row(Python, ". assert* =", Shadow, Anywhere, UnlessTest),
+    row(Python, "os|posix|nt . _exit|abort", Exit, Anywhere, InTests),
+    row(Python, "os|posix|nt . exec*", Exit, Anywhere, Doubtful),
+    row(Python, "import _exit", Exit, Anywhere, InTests),
+    row(Python, "CDLL ( None ) . exit|_exit|abort", Exit, Anywhere, Certain),
+    row(Python, "pythonapi . Py_Exit|Py_FatalError", Exit, Anywhere, Certain),
+    row(Python, UNITTEST_METHODS, Shadow, Anywhere, UnlessTest),
+    row(Python, "unittest|pytest|testing . assert* =", Shadow, Anywhere, UnlessTest),
+    row(Python, "setattr ( unittest|pytest|TestCase", Shadow, Anywhere, UnlessTest),
     row(Python, ". AssertionError =", Shadow, Anywhere, Certain),
     row(Python, "mark . skip|xfail", Disabled, Anywhere, Certain),
     row(Python, "mark . skipif", Disabled, Anywhere, Doubtful),
@@ -90,9 +125,26 @@ const PATTERNS: [Pattern; 37] = [
     row(Python, "self . skipTest (", Disabled, Anywhere, Doubtful),
     row(Python, "pytest . exit (", Disabled, Anywhere, Certain),
     row(Python, "sys . _called_from_test", TestAware, Sources, Certain),
+    row(Python, "\"pytest|_pytest|unittest|py.test in sys . modules", TestAware, Sources, Certain),
+    row(Python, "\"pytest|_pytest|unittest|py.test not in sys . modules", TestAware, Sources, Certain),
+    row(Python, "sys . modules . get ( \"pytest|_pytest|unittest", TestAware, Sources, Certain),
+    row(Python, "\"PYTEST_* in os . environ", TestAware, Sources, Certain),
+    row(Python, "\"PYTEST_* not in os . environ", TestAware, Sources, Certain),
+    row(Python, "environ . get ( \"PYTEST_*", TestAware, Sources, Certain),
+    row(Python, "environ [ \"PYTEST_*", TestAware, Sources, Certain),
+    row(Python, "getenv ( \"PYTEST_*", TestAware, Sources, Certain),
+    row(Python, "globals ( ) . pop ( \"test*|Test*", Replaced, Anywhere, Certain),
+    row(Python, "globals ( ) [ \"test*|Test* ] =", Replaced, Anywhere, Certain),
     row(Python, "setattr ( builtins", Shadow, Anywhere, Certain),
     row(Python, "builtins . AssertionError|print|assert* =", Shadow, Anywhere, Doubtful),
 ];
+
+/// The methods with which a `TestCase` asserts. Others may begin with the same word and mean something else.
+const UNITTEST_METHODS: &str = ". assertEqual|assertNotEqual|assertTrue|assertFalse|assertIs|assertIsNot|assertIsNone|\
+    assertIsNotNone|assertIn|assertNotIn|assertIsInstance|assertNotIsInstance|assertRaises|assertRaisesRegex|assertWarns|\
+    assertWarnsRegex|assertLogs|assertNoLogs|assertAlmostEqual|assertNotAlmostEqual|assertGreater|assertGreaterEqual|\
+    assertLess|assertLessEqual|assertRegex|assertNotRegex|assertCountEqual|assertMultiLineEqual|assertSequenceEqual|\
+    assertListEqual|assertTupleEqual|assertSetEqual|assertDictEqual|failureException =";
 
 /// The rows that mean something in files of one language and role.
 pub(super) struct Rows {
@@ -113,22 +165,23 @@ impl Rows {
         };
         let rows: Vec<&Pattern> = PATTERNS.iter().filter(is_here).collect();
         let mut starts = [false; 256];
-        for word in rows.iter().filter_map(|row| row.words.split(' ').next()).flat_map(|word| word.split('|'))
-        {
+        let firsts = rows.iter().filter_map(|row| row.words.split(' ').find(|word| !word.starts_with('"')));
+        for word in firsts.flat_map(|word| word.split('|')) {
             starts[usize::from(word.as_bytes()[0])] = true;
         }
         Self { rows, starts }
     }
 
-    /// The rows that match the tokens at `at`.
+    /// The rows that match the tokens at `at`. `source` is the text that the tokens' ranges count in, with its literals.
     pub(super) fn matching<'t>(
         &self,
+        source: &'t [u8],
         tokens: &'t [Token<'t>],
         at: usize,
     ) -> impl Iterator<Item = &'static Pattern> {
         let may_start = tokens.get(at).is_some_and(|token| self.starts[usize::from(token.text[0])]);
         let rows = if may_start { self.rows.as_slice() } else { &[] };
-        rows.iter().copied().filter(move |pattern| pattern.matches(tokens, at))
+        rows.iter().copied().filter(move |pattern| pattern.matches(source, tokens, at))
     }
 }
 
@@ -137,7 +190,7 @@ impl Pattern {
         let is_certain = match self.sure {
             Certain => true,
             Doubtful => false,
-            UnlessProgram => role != Role::Program,
+            InTests => role.exit() == Weight::Certain,
             UnlessTest => role != Role::Test,
         };
         if is_certain { Weight::Certain } else { Weight::Doubtful }
@@ -145,23 +198,59 @@ impl Pattern {
 
     /// The matched tokens as they would be written.
     pub(super) fn text(&self, tokens: &[Token<'_>], at: usize) -> String {
-        let count = self.words.split(' ').count();
+        let count = self.words.split(' ').filter(|word| !word.starts_with('"')).count();
         let text: Vec<String> = tokens.iter().skip(at).take(count).map(Token::name).collect();
         spaced(&text)
     }
 
-    fn matches(&self, tokens: &[Token<'_>], at: usize) -> bool {
-        self.words.split(' ').enumerate().all(|(index, choice)| {
-            let next = at + index;
-            let Some(token) = tokens.get(next) else { return false };
-            match choice {
-                "=" => token.is("=") && !tokens.get(next + 1).is_some_and(|token| token.is("=")),
-                _ => choice.split('|').any(|word| match word.strip_suffix('*') {
-                    Some(start) => token.text.starts_with(start.as_bytes()),
-                    None => token.is(word),
-                }),
+    fn matches(&self, source: &[u8], tokens: &[Token<'_>], at: usize) -> bool {
+        let mut next = at;
+        let mut words = self.words.split(' ').peekable();
+        while let Some(choice) = words.next() {
+            if let Some(texts) = choice.strip_prefix('"') {
+                let Some(text) = literal_before(source, tokens, next) else { return false };
+                if !texts.split('|').any(|wanted| is_like(text, wanted)) {
+                    return false;
+                }
+                continue;
             }
-        })
+            let Some(token) = tokens.get(next) else { return false };
+            next += 1;
+            let is_same = match choice {
+                "=" if words.peek().is_none() => {
+                    token.is("=") && !tokens.get(next).is_some_and(|token| token.is("="))
+                }
+                _ => choice.split('|').any(|word| is_like(token.text, word)),
+            };
+            if !is_same {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// What stands between the quotes of the literal in front of the token at `at`, behind the token before it.
+fn literal_before<'s>(source: &'s [u8], tokens: &[Token<'_>], at: usize) -> Option<&'s [u8]> {
+    /// The longest literal with a meaning here.
+    const LONGEST: usize = 64;
+    let start = at.checked_sub(1).map_or(Some(0), |before| Some(tokens.get(before)?.range.end))?;
+    let end = tokens.get(at).map_or(source.len(), |token| token.range.start);
+    let text = source.get(start..end)?.trim_ascii();
+    let opens = text.iter().take(4).any(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    let is_edge = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`' | b'#');
+    let from = text.iter().position(is_edge).filter(|at| opens && *at < 4)?;
+    let inner = text.get(from..)?;
+    let from = inner.iter().position(|byte| !is_edge(byte)).unwrap_or(inner.len());
+    let inner = inner.get(from..)?.get(..LONGEST.min(inner.len() - from))?;
+    let to = inner.iter().position(is_edge).unwrap_or(inner.len());
+    inner.get(..to)
+}
+
+fn is_like(text: &[u8], wanted: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(start) => text.starts_with(start.as_bytes()),
+        None => text == wanted.as_bytes(),
     }
 }
 
@@ -183,12 +272,15 @@ fn spaced(words: &[String]) -> String {
 /// A cheap first look: a changed line without any of these words changes none of the constructs.
 pub(super) fn words(language: Language) -> &'static [&'static str] {
     match language {
-        Rust => &["exit", "abort", "process", "assert", "panic", "ignore", "test", "TEST"],
+        Rust => &[
+            "exit", "abort", "process", "assert", "panic", "ignore", "test", "TEST", "link_", "ctor", "dtor",
+            "asm", "std",
+        ],
         Script => &[
             "exit", "Exit", "abort", "expect", "assert", "test", "TEST", "it", "describe", "suite",
-            "context", "bench", "skip", "global",
+            "context", "bench", "skip", "global", "process", "typeof",
         ],
-        Go => &["Exit", "Test", "Skip", "TEST"],
+        Go => &["Exit", "Test", "Skip", "TEST", "test"],
         C => &["exit", "Exit"],
         Python => &[
             "exit",
@@ -207,6 +299,9 @@ pub(super) fn words(language: Language) -> &'static [&'static str] {
             "expectedFailure",
             "builtins",
             "del",
+            "import",
+            "exec",
+            "failureException",
         ],
     }
 }

@@ -1,0 +1,59 @@
+//! Characters that are not seen as themselves, and white space: what everyone who shows text from outside asks about it.
+
+/// Whether a character is not seen as itself: control characters (C0, DEL, C1), marks and overrides of direction, line
+/// separators, and characters without a width that stand for nothing. Joiners are none of them: words and signs of many
+/// scripts need them.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// The text on one line: every run of white space, newlines included, becomes one space, and none stands at the ends.
+#[must_use]
+pub fn single_spaced(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_sees_is_hidden_and_what_scripts_need_is_not() {
+        for c in
+            "\u{0}\n\u{1b}\u{7f}\u{9b}\u{ad}\u{200b}\u{200e}\u{2028}\u{202e}\u{2066}\u{feff}\u{e0041}".chars()
+        {
+            assert!(is_hidden(c), "{c:?}");
+        }
+        for c in "a ż漢\u{200c}\u{200d}\u{a0}".chars() {
+            assert!(!is_hidden(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn white_space_of_any_kind_becomes_one_space() {
+        assert_eq!(single_spaced(" a\r\n\tb \u{a0}c\u{2028}d  "), "a b c d");
+        assert_eq!(single_spaced(" \n "), "");
+    }
+}

@@ -1,0 +1,129 @@
+//! Which definitions a goal takes away: its own words say so.
+//!
+//! "Rename helper to clamp" and "remove the unused function `g`" name what goes; a patch that takes it away then does
+//! what it was asked for. Only the words that follow such a verb count, up to the first that leads elsewhere. The plan
+//! lists them, so whoever reads the plan sees them.
+
+/// What takes definitions away.
+const VERBS: [&str; 6] = ["remove", "delete", "drop", "rename", "merge", "inline"];
+/// Words after which another thing is spoken of.
+const ELSEWHERE: [&str; 18] = [
+    "to", "into", "in", "from", "with", "by", "of", "as", "at", "on", "for", "so", "that", "when", "if",
+    "then", "because", "but",
+];
+/// Words between the verb and the name.
+const FILLERS: [&str; 10] = ["the", "a", "an", "all", "and", "or", "both", "this", "its", "also"];
+/// Words that turn the sentence around.
+const DENIALS: [&str; 8] = ["not", "never", "without", "don't", "dont", "avoid", "no", "cannot"];
+/// So many words behind a verb may be names.
+const REACH: usize = 8;
+
+/// The names of definitions that `goal` says to remove, delete, drop, rename, merge or inline, in their order.
+#[must_use]
+pub(crate) fn dropped_by(goal: &str) -> Vec<String> {
+    let words: Vec<&str> = goal.split_whitespace().collect();
+    let mut names: Vec<String> = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let lower = word.to_lowercase();
+        let is_denied = words[at.saturating_sub(2)..at]
+            .iter()
+            .any(|before| DENIALS.contains(&before.to_lowercase().as_str()));
+        if !is_verb(bare(&lower)) || ends_clause(word) || is_denied {
+            continue;
+        }
+        for word in words.iter().skip(at + 1).take(REACH) {
+            let lower = bare(word).to_lowercase();
+            if ELSEWHERE.contains(&lower.as_str()) {
+                break;
+            }
+            if let Some(name) = name_of(word).filter(|_| !FILLERS.contains(&lower.as_str()))
+                && !names.iter().any(|known| known == name)
+            {
+                names.push(name.to_owned());
+            }
+            if ends_clause(word) {
+                break;
+            }
+        }
+    }
+    names
+}
+
+/// Whether `name` can be the name of a definition: what `--may-drop` takes.
+#[must_use]
+pub fn is_definition_name(name: &str) -> bool {
+    let mut characters = name.chars();
+    let starts = |first: char| first.is_alphabetic() || first == '_' || first == '$';
+    characters.next().is_some_and(starts)
+        && characters.all(|next| next.is_alphanumeric() || next == '_' || next == '$')
+}
+
+/// `remove`, `removes`, `removed`, `removing`.
+fn is_verb(word: &str) -> bool {
+    VERBS.iter().any(|verb| {
+        let stem = verb.trim_end_matches('e');
+        let Some(ending) = word.strip_prefix(stem) else { return false };
+        // "dropping" doubles its last letter.
+        ["", "e", "s", "es", "d", "ed", "ing", "ped", "ping"].contains(&ending)
+            && (ending != "" || stem == *verb)
+    })
+}
+
+fn ends_clause(word: &str) -> bool {
+    word.ends_with(['.', ';', ':', '!', '?'])
+}
+
+fn bare(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric() && c != '_' && c != '$')
+}
+
+/// The last part of `module::name()`, `value.name` or `` `name` ``.
+fn name_of(word: &str) -> Option<&str> {
+    let word = bare(word).split(['(', '<']).next()?;
+    word.rsplit(['.', ':', '#', '/']).next().filter(|name| is_definition_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_names_what_it_takes_away() {
+        for (goal, names) in [
+            ("rename helper to clamp", vec!["helper"]),
+            ("Remove `old_path()`.", vec!["old_path"]),
+            ("merge area::a and area::b into c", vec!["a", "b"]),
+            ("fix area; delete Shape::legacy, Shape.older; keep f", vec!["legacy", "older"]),
+            ("parsing fails. Dropping x_1 when it is empty", vec!["x_1"]),
+            ("inlined helper in main", vec!["helper"]),
+        ] {
+            assert_eq!(dropped_by(goal), names, "{goal}");
+        }
+    }
+
+    #[test]
+    fn a_goal_that_takes_nothing_away_allows_nothing() {
+        for goal in [
+            "twelve must return 12 when hour % 12 is 0",
+            "do not remove helper",
+            "fix area without dropping helper",
+            "never rename helper",
+            "say what to remove. helper is fine",
+            "area removal is slow in helper",
+            "the droplet renders helper",
+            "",
+        ] {
+            assert_eq!(dropped_by(goal), Vec::<String>::new(), "{goal}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_a_word_of_a_programming_language() {
+        for name in ["a", "_x1", "$el", "größe"] {
+            assert!(is_definition_name(name), "{name}");
+        }
+        for name in ["", "1a", "a b", "a,b", "a::b", "a\nNames: x"] {
+            assert!(!is_definition_name(name), "{name:?}");
+        }
+    }
+}

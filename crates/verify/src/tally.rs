@@ -1,0 +1,219 @@
+//! How many tests a gate ran, by what the test runners print.
+//!
+//! An exit code of 0 says that nothing complained, not that anything was tried: code under test that ends its own
+//! process, or that asks to be skipped, ends well, too. So completion has to be seen. [`TestTally::read`] counts what the
+//! known runners announce and report, one reader for each runner ([`readers`]); [`compare`](verdict::compare) decides
+//! what it means beside the tally of the same gate before any change.
+//!
+//! What always holds: reading takes time linear in the output and cannot fail; a number that is none counts for nothing;
+//! sums stop at their limit instead of running over. What a tally cannot show: a runner that starts a process for each
+//! test and believes its exit code, and code that prints a whole false report by itself.
+
+mod announced;
+mod readers;
+mod verdict;
+
+use std::collections::BTreeMap;
+
+use crucible_sandbox::{Captured, Extent};
+use serde::{Deserialize, Serialize};
+
+use crate::gate::{GateEnd, GateRun};
+use crate::text::visible;
+use readers::{Reader, readers};
+
+pub(crate) use verdict::compare;
+
+/// A program that runs tests and says how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TestRunner {
+    /// Rust's own harness, below `cargo test`.
+    Libtest,
+    /// `cargo nextest`.
+    Nextest,
+    /// Python's `unittest`, Django's tests included.
+    Unittest,
+    /// pytest.
+    Pytest,
+    /// `go test`, counted in packages.
+    GoPackages,
+    /// `go test -v`, counted in tests.
+    GoTests,
+    /// Jest.
+    Jest,
+    /// Vitest.
+    Vitest,
+    /// Mocha.
+    Mocha,
+    /// `node --test`.
+    Node,
+    /// Anything that prints the Test Anything Protocol.
+    Tap,
+    /// CTest.
+    Ctest,
+}
+
+impl TestRunner {
+    /// What people call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Libtest => "cargo test",
+            Self::Nextest => "cargo nextest",
+            Self::Unittest => "unittest",
+            Self::Pytest => "pytest",
+            Self::GoPackages => "go test",
+            Self::GoTests => "go test -v",
+            Self::Jest => "jest",
+            Self::Vitest => "vitest",
+            Self::Mocha => "mocha",
+            Self::Node => "node --test",
+            Self::Tap => "TAP",
+            Self::Ctest => "ctest",
+        }
+    }
+}
+
+/// What one runner told, all of its reports in one gate added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestCounts {
+    /// Tests that ended well.
+    pub passed: u64,
+    /// Tests that failed.
+    pub failed: u64,
+    /// Tests that were skipped, ignored, or whose failure was asked for while they ran.
+    pub skipped: u64,
+    /// Tests that were announced and of which nothing was reported.
+    pub unfinished: u64,
+}
+
+impl TestCounts {
+    /// How many tests ran to their end.
+    #[must_use]
+    pub const fn ran(&self) -> u64 {
+        self.passed.saturating_add(self.failed)
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.ran() == 0 && self.skipped == 0 && self.unfinished == 0
+    }
+
+    fn add(&mut self, other: Self) {
+        self.passed = self.passed.saturating_add(other.passed);
+        self.failed = self.failed.saturating_add(other.failed);
+        self.skipped = self.skipped.saturating_add(other.skipped);
+        self.unfinished = self.unfinished.saturating_add(other.unfinished);
+    }
+}
+
+/// Whether a tally was read from everything that was printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TallyBasis {
+    /// From all of it.
+    #[default]
+    Whole,
+    /// From its end only: the beginning was too much to be kept.
+    Cut,
+}
+
+/// What the runners of one gate told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestTally {
+    /// What it was read from.
+    pub basis: TallyBasis,
+    /// What each runner told; a runner that was not seen has no entry.
+    pub runners: BTreeMap<TestRunner, TestCounts>,
+}
+
+impl TestTally {
+    /// Reads the tally of a gate's command.
+    #[must_use]
+    pub fn read(run: &GateRun) -> Self {
+        let captured = match run.end {
+            GateEnd::Exited(0) => CapturedOutput::Read,
+            _ => CapturedOutput::PassOver,
+        };
+        let mut tally = Self::default();
+        for stream in [&run.stdout, &run.stderr] {
+            tally.add_stream(stream, captured);
+        }
+        tally
+    }
+
+    fn add_stream(&mut self, stream: &Captured, captured: CapturedOutput) {
+        if stream.extent == Extent::Cut {
+            self.basis = TallyBasis::Cut;
+        }
+        let mut told = read_text(&stream.text(), captured);
+        // Each of these shows the other's reports as its own tests' output.
+        for (outer, inner) in
+            [(TestRunner::Nextest, TestRunner::Libtest), (TestRunner::Node, TestRunner::Tap)]
+        {
+            if told.contains_key(&outer) {
+                told.remove(&inner);
+            }
+        }
+        for (runner, counts) in told {
+            self.runners.entry(runner).or_default().add(counts);
+        }
+    }
+}
+
+/// What to do with the output that runners show of failing tests: it may hold reports of runners that those started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CapturedOutput {
+    /// Read it like the rest. Where nothing failed there is none, and what looks like it is somebody's trick.
+    Read,
+    /// Pass it over: once the test passes, nobody shows it.
+    PassOver,
+}
+
+fn read_text(text: &str, captured: CapturedOutput) -> BTreeMap<TestRunner, TestCounts> {
+    let mut readers: Vec<(TestRunner, Box<dyn Reader>)> = readers();
+    let mut section = None;
+    for raw in text.lines() {
+        let line = visible(raw);
+        let line = line.trim_end();
+        if captured == CapturedOutput::PassOver {
+            if section.is_some_and(|section: Section| !section.ends_at(line)) {
+                continue;
+            }
+            section = Section::begun_by(line);
+        }
+        for (_, reader) in &mut readers {
+            reader.line(line);
+        }
+    }
+    readers.into_iter().filter_map(|(runner, mut reader)| Some((runner, reader.end()?))).collect()
+}
+
+/// A part of the output that shows what a failing test printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Libtest,
+    Pytest,
+}
+
+impl Section {
+    fn begun_by(line: &str) -> Option<Self> {
+        if line.starts_with("---- ") && line.ends_with(" ----") {
+            return Some(Self::Libtest);
+        }
+        let captured = line.starts_with('-') && line.trim_start_matches('-').starts_with(" Captured ");
+        captured.then_some(Self::Pytest)
+    }
+
+    fn ends_at(self, line: &str) -> bool {
+        match self {
+            Self::Libtest => line == "failures:" || Self::begun_by(line) == Some(self),
+            Self::Pytest => ["====", "____", "----"].iter().any(|rule| line.starts_with(rule)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

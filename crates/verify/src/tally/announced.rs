@@ -1,0 +1,61 @@
+//! Tests that were announced and wait for their report. Runners that work side by side may report in any order, so what is
+//! open is counted, not matched one by one; and a report that nothing waits for, because its announcement lies before the
+//! part that was kept, settles nothing that comes later.
+
+/// What is open.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    /// Announcements without a report.
+    open: u64,
+    /// Tests without a result.
+    tests: u64,
+}
+
+impl Announced {
+    pub(super) fn announce(&mut self, tests: u64) {
+        self.open = self.open.saturating_add(1);
+        self.tests = self.tests.saturating_add(tests);
+    }
+
+    /// A report on this many tests.
+    pub(super) fn report(&mut self, tests: u64) {
+        if self.open > 0 {
+            self.open -= 1;
+            self.tests = self.tests.saturating_sub(tests);
+        }
+    }
+
+    /// How many tests have no result; an announcement of none that has no report counts as one.
+    pub(super) fn unfinished(&self) -> u64 {
+        self.tests.max(self.open)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_open_is_what_was_announced_and_not_reported() {
+        let mut announced = Announced::default();
+        announced.report(7);
+        assert_eq!(announced.unfinished(), 0);
+        announced.announce(3);
+        announced.announce(0);
+        announced.announce(2);
+        assert_eq!(announced.unfinished(), 5);
+        announced.report(2);
+        announced.report(0);
+        assert_eq!(announced.unfinished(), 3);
+        announced.report(1);
+        assert_eq!(announced.unfinished(), 2);
+        announced.report(2);
+        assert_eq!(announced.unfinished(), 2, "nothing was open");
+        let mut empty = Announced::default();
+        empty.announce(0);
+        assert_eq!(empty.unfinished(), 1);
+        empty.announce(u64::MAX);
+        empty.announce(u64::MAX);
+        assert_eq!(empty.unfinished(), u64::MAX);
+    }
+}

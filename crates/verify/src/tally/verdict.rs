@@ -1,0 +1,112 @@
+//! Decides what a tally means beside the one before any change. Pure.
+
+use crucible_model::{Code, Finding, Level, Verdict};
+
+use super::{TallyBasis, TestCounts, TestRunner, TestTally};
+use crate::judge::{GateBefore, TestFiles};
+
+/// The findings about the tests of a gate that ended well.
+///
+/// - A runner announced tests of which nothing came: an error, unless the gate passed with as many before.
+/// - A runner ran fewer tests than before, or skipped more: an error, or a warning where the plan lets the change edit
+///   tests. Where the gate failed before and now gets further, skipping more is a warning, too: what lies behind the point
+///   at which it stopped was never counted.
+/// - A runner told a tally before and tells none now: an error.
+///
+/// Where the tally before is from a cut log, the last two cannot be compared, which is said. A cut log of the changed gate
+/// excuses nothing: with a long enough output any change could have one.
+pub(crate) fn compare(gate: &str, now: &TestTally, before: Option<&GateBefore>, tests: TestFiles) -> Verdict {
+    let mut findings = Verdict::default();
+    let earlier = |runner| before.and_then(|before| before.tally.runners.get(&runner)).copied();
+    for (runner, counts) in now.runners.iter().filter(|(_, counts)| counts.unfinished > 0) {
+        let usual = before
+            .filter(|before| before.passed)
+            .and_then(|_| earlier(*runner))
+            .is_some_and(|earlier| earlier.unfinished >= counts.unfinished);
+        let hint = format!(
+            "{} announced tests of which nothing came (tests without a result: {}): the process ended before they did; the \
+             code under test must let every test run to its end",
+            runner.name(),
+            counts.unfinished
+        );
+        let code = Code::new("verify-tests-unfinished");
+        findings.push(finding(if usual { Level::Warning } else { Level::Error }, code, gate, hint));
+    }
+    let Some(before) = before else { return findings };
+    for (runner, earlier) in before.tally.runners.iter().filter(|(_, counts)| !counts.is_empty()) {
+        let counts = now.runners.get(runner).copied().unwrap_or_default();
+        if counts.unfinished > 0 {
+            continue;
+        }
+        let Some((level, code, hint)) = difference(*runner, *earlier, counts, before, now, tests) else {
+            continue;
+        };
+        if before.tally.basis == TallyBasis::Cut {
+            let hint = format!(
+                "{hint}. Before the change only the end of its output was kept, so this proves nothing"
+            );
+            findings.push(finding(Level::Warning, Code::new("verify-tally-incomplete"), gate, hint));
+        } else {
+            let cut = match now.basis {
+                TallyBasis::Cut => {
+                    ". Only the end of its output was kept: make it print less, as it did before the change"
+                }
+                TallyBasis::Whole => "",
+            };
+            findings.push(finding(level, code, gate, format!("{hint}{cut}")));
+        }
+    }
+    findings
+}
+
+fn difference(
+    runner: TestRunner,
+    earlier: TestCounts,
+    counts: TestCounts,
+    before: &GateBefore,
+    now: &TestTally,
+    tests: TestFiles,
+) -> Option<(Level, Code, String)> {
+    let name = runner.name();
+    let level = match tests {
+        TestFiles::Fixed => Level::Error,
+        TestFiles::Editable => Level::Warning,
+    };
+    if counts.is_empty() {
+        // Where tests may be edited, they may have moved to another runner; to none they may not.
+        let moved = now.runners.values().any(|counts| counts.ran() > 0);
+        let hint = format!(
+            "{name} told of its tests before the change ({} ran) and tells of none now; the code under test must let them run",
+            earlier.ran()
+        );
+        return Some((if moved { level } else { Level::Error }, Code::new("verify-tally-missing"), hint));
+    }
+    if counts.ran() < earlier.ran() {
+        let hint = format!(
+            "{name} ran {} tests before the change and {} now ({} skipped before, {} now); every test that ran must still run \
+             to its end",
+            earlier.ran(),
+            counts.ran(),
+            earlier.skipped,
+            counts.skipped
+        );
+        return Some((level, Code::new("verify-fewer-tests"), hint));
+    }
+    if counts.skipped > earlier.skipped {
+        let hint = format!(
+            "{name} skipped {} tests before the change and {} now; code under test must not have tests skipped",
+            earlier.skipped, counts.skipped
+        );
+        let further = !before.passed && counts.ran() > earlier.ran();
+        let level = if further { Level::Warning } else { level };
+        return Some((level, Code::new("verify-more-skipped"), hint));
+    }
+    None
+}
+
+fn finding(level: Level, code: Code, gate: &str, hint: String) -> Finding {
+    match level {
+        Level::Error => Finding::error(code, gate, hint),
+        _ => Finding::warning(code, gate, hint),
+    }
+}
