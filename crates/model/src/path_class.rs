@@ -52,6 +52,9 @@ impl PathRoles {
         for row in TABLE {
             let is_it = match row.part {
                 Part::Directory => directories.split('/').any(|segment| row.names.contains(&segment)),
+                Part::DirectoryWord => {
+                    directories.split(['/', '_', '-', '.']).any(|word| row.names.contains(&word))
+                }
                 Part::Top => directories.split('/').next().is_some_and(|top| row.names.contains(&top)),
                 Part::Name => row.names.contains(&name),
                 Part::Stem => row.names.contains(&name.split('.').next().unwrap_or(name)),
@@ -144,6 +147,8 @@ const PLACES: [(&str, Reach, Reach); 12] = {
 enum Part {
     /// Any directory on the way.
     Directory,
+    /// A word of any directory on the way: `integration_tests` has two.
+    DirectoryWord,
     /// The first directory.
     Top,
     /// The last name.
@@ -172,34 +177,68 @@ use PathRole::{Ci, Document, Generated, GitSetting, Lockfile, Project, Test, Tes
 
 const TABLE: &[Row] = &[
     row(
-        Part::Directory,
+        Part::DirectoryWord,
         &[Test],
         &[
             "test",
             "tests",
             "testing",
-            "__tests__",
-            "__test__",
-            "__mocks__",
-            "__snapshots__",
+            "unittest",
+            "unittests",
+            "testutil",
+            "testutils",
+            "testsuite",
+            "testsuites",
+            "testcases",
+            "testhelper",
+            "testhelpers",
             "testdata",
-            "test_data",
-            "test-data",
+            "fixture",
             "fixtures",
             "spec",
             "specs",
             "e2e",
-            "cypress",
-            "proptest-regressions",
+            "golden",
+            "goldens",
+            "snapshots",
+            "acceptance",
         ],
     ),
-    row(Part::Stem, &[Test], &["conftest", "test", "tests"]),
-    row(Part::End, &[Test], &[".phpt", ".t", ".feature", ".bats", ".snap.new"]),
+    row(Part::Directory, &[Test], &["__mocks__", "cypress", "proptest-regressions", "step_definitions"]),
+    row(Part::Top, &[Test], &["t"]),
+    row(
+        Part::Stem,
+        &[Test],
+        &[
+            "conftest",
+            "test",
+            "tests",
+            "testutil",
+            "testutils",
+            "testhelper",
+            "testhelpers",
+            "setuptests",
+            "selftest",
+        ],
+    ),
+    row(Part::End, &[Test], &[".phpt", ".t", ".feature", ".bats", ".snap.new", ".test-d.ts"]),
     row(Part::End, &[Test, Generated], &[".snap"]),
     row(
         Part::Name,
         &[TestSettings],
-        &["pytest.ini", "tox.ini", "noxfile.py", ".coveragerc", "nextest.toml", "karma.conf.js"],
+        &[
+            "pytest.ini",
+            ".pytest.ini",
+            "pytest.toml",
+            "tox.ini",
+            "noxfile.py",
+            ".coveragerc",
+            "nextest.toml",
+            "karma.conf.js",
+            "phpunit.xml",
+            "phpunit.xml.dist",
+            ".rspec",
+        ],
     ),
     row(
         Part::Start,
@@ -232,6 +271,8 @@ const TABLE: &[Row] = &[
             "meson.build",
             "justfile",
             "pom.xml",
+            "build.sbt",
+            "package.swift",
             "build.gradle",
             "build.gradle.kts",
             "gemfile",
@@ -298,6 +339,9 @@ const TABLE: &[Row] = &[
             ".bazelrc",
             "taskfile.yml",
             "rakefile",
+            "gruntfile.js",
+            "gulpfile.js",
+            "biome.json",
             "mix.exs",
             "dockerfile",
             ".tool-versions",
@@ -352,10 +396,12 @@ const TABLE: &[Row] = &[
             ".gitea",
         ],
     ),
+    row(Part::Top, &[Ci], &["ci"]),
     row(
         Part::Name,
         &[Ci],
         &[
+            ".ci.yml",
             ".gitlab-ci.yml",
             ".gitlab-ci.yaml",
             ".travis.yml",
@@ -452,10 +498,8 @@ const TABLE: &[Row] = &[
 fn is_marked_test(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
     let marked = |word: &str, mark: char| {
-        word.strip_suffix("test")
-            .or_else(|| word.strip_suffix("tests"))
-            .or_else(|| word.strip_suffix("spec"))
-            .is_some_and(|rest| rest.ends_with(mark))
+        let ends = ["test", "tests", "spec", "unittest"].iter();
+        ends.filter_map(|end| word.strip_suffix(end)).any(|rest| rest.ends_with(mark))
     };
     stem.starts_with("test_")
         || stem.starts_with("test-")
@@ -471,7 +515,9 @@ fn has_capital_test_suffix(name: &str) -> bool {
         return false;
     };
     matches!(extension, "java" | "kt" | "cs" | "scala" | "swift" | "php" | "groovy")
-        && ["Test", "Tests", "Spec", "IT", "TestCase"].iter().any(|end| stem.ends_with(end))
+        && ["Test", "Tests", "Spec", "IT", "TestCase", "TestUtil", "TestUtils"]
+            .iter()
+            .any(|end| stem.ends_with(end))
 }
 
 /// `requirements.txt`, `requirements-dev.txt`, `constraints.in`.
@@ -510,6 +556,31 @@ mod tests {
         assert!(roles("requirements-dev.txt").has(Project) && roles("requirements-dev.txt").has(Document));
         for path in ["src/lib.rs", "src/contest.py", "src/build/mod.rs", "latest.go"] {
             assert_eq!(roles(path), PathRoles(0), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_tests_are_made_of_counts_as_tests_whatever_its_directory_is_called() {
+        for path in [
+            "test-utils/x.js",
+            "test_helpers/x.py",
+            "integration_tests/helpers.py",
+            "tests-e2e/a.ts",
+            "__image_snapshots__/a.txt",
+            "src/testutil.rs",
+            "src/TestUtil.java",
+            "a_unittest.cc",
+            "t/basic.sh",
+            "setupTests.js",
+            "__fixtures__/a.json",
+            "unit_tests/a.cpp",
+        ] {
+            assert!(roles(path).has(Test), "{path}");
+        }
+        for path in
+            ["src/contests/a.rs", "src/latest/a.rs", "src/t/a.rs", "respect/a.py", "src/inspector/a.js"]
+        {
+            assert!(!roles(path).has(Test), "{path}");
         }
     }
 

@@ -91,7 +91,9 @@ pub(crate) fn status_of(dir: &RunDir, run: RunRecord, events: &[EventRecord]) ->
     }
     let failure = if state == RunState::Failed { Some(dir.read_json(layout::FAILURE)?) } else { None };
     let mut edited = journal::edited(dir, events)?;
-    if matches!(state, RunState::Verified | RunState::Landed | RunState::Failed) {
+    // Beside an original that was edited its copy tells nothing.
+    let ended = matches!(state, RunState::Verified | RunState::Landed | RunState::Failed);
+    if ended && edited.is_empty() {
         edited.extend(attempt::edited_copies(dir)?.into_iter().map(str::to_owned));
     }
     let next = match edited.first() {

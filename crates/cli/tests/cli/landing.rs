@@ -109,6 +109,8 @@ fn what_was_edited_after_it_was_recorded_does_not_land() {
 fn edited_logs_and_recordings_do_not_land_and_are_told() {
     let run = Verified::new();
     let before = snapshot(&run.repo, &run.desk);
+    let evidence = run.desk.path("evidence.zip");
+    let evidence = evidence.to_str().unwrap();
     for name in [
         "attempts/001/stdout.log",
         "attempts/001/stderr.log",
@@ -135,9 +137,8 @@ fn edited_logs_and_recordings_do_not_land_and_are_told() {
                 assert_eq!(status["edited"], serde_json::json!([name]));
                 let told = run.desk.run(["run", "status", &run.id]).ok().stdout;
                 assert!(told.contains(&format!("edited    {name}")), "{told}");
-                let bundle = run.desk.run(["run", "bundle", &run.id, "--out", "evidence.zip"]).ok();
+                let bundle = run.desk.run(["run", "bundle", &run.id, "--out", evidence]).ok();
                 assert!(bundle.stderr.contains(name), "{}", bundle.stderr);
-                std::fs::remove_file(run.desk.home().join("evidence.zip")).unwrap();
             }
             before.is_still(&snapshot(&run.repo, &run.desk));
         }

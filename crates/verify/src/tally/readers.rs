@@ -252,7 +252,7 @@ impl Reader for Pytest {
     }
 }
 
-/// `ok  	example/pkg	0.003s`, `FAIL	example/pkg	0.003s`, `?   	example/pkg	[no test files]`.
+/// Columns parted by tabs: `ok`, `FAIL` or `?`, the package, and a time, `(cached)` or `[no test files]`.
 fn go_package(line: &str) -> Option<TestCounts> {
     let (word, rest) = line.split_once('\t')?;
     if rest.is_empty() || rest.starts_with(['\t', ' ']) {
