@@ -35,7 +35,9 @@ pub enum CassetteError {
     #[error(transparent)]
     Canonical(#[from] CanonicalError),
     /// The bytes are something else.
-    #[error("this is no recording of model calls: its first line does not name {CASSETTE_SCHEMA}; name a run's cassette.jsonl")]
+    #[error(
+        "this is no recording of model calls: its first line does not name {CASSETTE_SCHEMA}; name a run's cassette.jsonl"
+    )]
     NotACassette,
     /// It was written by a later version.
     #[error("this recording has the format {found:?}, this version reads {CASSETTE_SCHEMA}; update Crucible")]

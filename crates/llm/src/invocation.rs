@@ -122,7 +122,7 @@ pub struct LlmResult {
 pub enum Finish {
     /// The model had said what it wanted to say.
     Complete,
-    /// The token limit cut it off.
+    /// The token limit or a filter of the provider cut it off.
     CutShort,
     /// The provider gave another reason.
     Other(String),
@@ -133,7 +133,7 @@ pub enum Finish {
 /// The answer stops in the middle: the token limit was reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the answer of {provider} ({model}) was cut off at its token limit; raise max_tokens or ask for less at once"
+    "the answer of {provider} ({model}) was cut off, at its token limit or by a filter; raise max_tokens or ask for less at once"
 )]
 pub struct CutShort {
     /// Who was asked.
@@ -159,7 +159,7 @@ impl LlmResult {
     ///
     /// # Errors
     ///
-    /// [`CutShort`] when the token limit ended it: half a file must not be taken for a file.
+    /// [`CutShort`] when a limit or a filter ended it: half a file must not be taken for a file.
     pub fn whole_answer(&self) -> Result<Untrusted, CutShort> {
         match self.finish() {
             Finish::CutShort => {
@@ -174,7 +174,7 @@ impl LlmResult {
     pub fn finish(&self) -> Finish {
         match self.extensions.get(Self::FINISH_REASON).and_then(Value::as_str) {
             Some("stop" | "end_turn" | "stop_sequence") => Finish::Complete,
-            Some("length" | "max_tokens") => Finish::CutShort,
+            Some("length" | "max_tokens" | "content_filter" | "refusal") => Finish::CutShort,
             Some(other) => Finish::Other(other.to_owned()),
             None => Finish::Unknown,
         }
@@ -219,6 +219,7 @@ mod tests {
     fn a_cut_answer_is_never_handed_out_as_a_whole_one() {
         assert!(result(Some("length")).whole_answer().is_err());
         assert!(result(Some("max_tokens")).whole_answer().is_err());
+        assert!(result(Some("content_filter")).whole_answer().is_err());
         assert_eq!(result(Some("length")).answer().as_str(), "half a fi");
         for reason in [Some("stop"), Some("tool_calls"), None] {
             assert!(result(reason).whole_answer().is_ok());

@@ -76,9 +76,9 @@ versions! {
 }
 
 /// Makes sure that what lies outside of `attempts/` is still the copy of the verified attempt's files.
-pub(crate) fn check_copies(dir: &RunDir) -> Result<(), RunError> {
-    let verified = ended(dir)?.pop().is_some_and(|last| last.end == AttemptEnd::Verified);
-    match edited_copies(dir)?.first().filter(|_| verified) {
+pub(crate) fn check_copies(dir: &RunDir, events: &[EventRecord]) -> Result<(), RunError> {
+    let verified = recorded(dir, events)?.pop().is_some_and(|last| last.end == AttemptEnd::Verified);
+    match edited_copies(dir, events)?.first().filter(|_| verified) {
         Some(copy) => Err(RunError::Edited { path: dir.path(copy) }),
         None => Ok(()),
     }
@@ -86,8 +86,8 @@ pub(crate) fn check_copies(dir: &RunDir) -> Result<(), RunError> {
 
 /// What lies outside of `attempts/` and is no longer the copy of the last attempt's files. Means something once that attempt is
 /// the last one for good.
-pub(crate) fn edited_copies(dir: &RunDir) -> Result<Vec<&'static str>, RunError> {
-    let Some(last) = ended(dir)?.pop().filter(|last| last.end != AttemptEnd::Refused) else {
+pub(crate) fn edited_copies(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<&'static str>, RunError> {
+    let Some(last) = recorded(dir, events)?.pop().filter(|last| last.end != AttemptEnd::Refused) else {
         return Ok(Vec::new());
     };
     let mut edited = Vec::new();

@@ -337,7 +337,7 @@ impl Engine<'_> {
             let ended = attempt::recorded(&self.dir, self.journal.events())?;
             let last = ended.last();
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
-                return attempt::check_copies(&self.dir);
+                return attempt::check_copies(&self.dir, self.journal.events());
             }
             if let Some(failure) = give_up(&ended, self.record.settings.max_iterations) {
                 return self.fail(&failure);

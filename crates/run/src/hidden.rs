@@ -23,7 +23,9 @@ pub(crate) fn hidden(world: &World<'_>, record: &RunRecord, env: &[(OsString, Os
     for place in kin(&record.repo) {
         let mut tools = tools(&place, env, record);
         // The copy lies there, and a cover over it would be a contradiction.
-        tools.extend([world.runs_root.clone(), world.tmp.clone()].into_iter().filter(|own| own.starts_with(&place)));
+        tools.extend(
+            [world.runs_root.clone(), world.tmp.clone()].into_iter().filter(|own| own.starts_with(&place)),
+        );
         cover(&place, &tools, &mut hidden);
     }
     hidden

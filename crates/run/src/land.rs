@@ -65,7 +65,7 @@ pub async fn land(
     let record = dir.record()?;
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     journal.check_files()?;
-    attempt::check_copies(dir)?;
+    attempt::check_copies(dir, journal.events())?;
     let state = progress(dir, journal.events())?.state();
     if state < RunState::Verified || state > RunState::Landed {
         let hint = status_of(dir, record.clone(), journal.events())?.next;

@@ -65,7 +65,7 @@ fn is_verb(word: &str) -> bool {
         let Some(ending) = word.strip_prefix(stem) else { return false };
         // "dropping" doubles its last letter.
         ["", "e", "s", "es", "d", "ed", "ing", "ped", "ping"].contains(&ending)
-            && (ending != "" || stem == *verb)
+            && (!ending.is_empty() || stem == *verb)
     })
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn status_of(dir: &RunDir, run: RunRecord, events: &[EventRecord]) ->
     // Beside an original that was edited its copy tells nothing.
     let ended = matches!(state, RunState::Verified | RunState::Landed | RunState::Failed);
     if ended && edited.is_empty() {
-        edited.extend(attempt::edited_copies(dir)?.into_iter().map(str::to_owned));
+        edited.extend(attempt::edited_copies(dir, events)?.into_iter().map(str::to_owned));
     }
     let next = match edited.first() {
         Some(first) if state != RunState::Landed => {

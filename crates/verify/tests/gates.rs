@@ -16,9 +16,9 @@ use crucible_host::env::Environment;
 use crucible_model::{ByteLimit, Code, Finding, Verdict};
 use crucible_sandbox::{Sandbox, Strength, base_env, toolchain_env};
 use crucible_verify::{
-    Baseline, FailureClass, GateEnd, GateInput, GateLevel, GateObserver, GateOutcome, GateRun,
-    GateSetting, GateSpec, NotStarted, ReportInput, ReportPaths, Requirements, Silent, VerifyReport,
-    VerifyResult, classify, excerpt, judge_run, logs, normalise, report, run_gates,
+    Baseline, FailureClass, GateEnd, GateInput, GateLevel, GateObserver, GateOutcome, GateRun, GateSetting,
+    GateSpec, NotStarted, ReportInput, ReportPaths, Requirements, Silent, VerifyReport, VerifyResult,
+    classify, excerpt, judge_run, logs, normalise, report, run_gates,
 };
 
 struct Scene {

@@ -270,6 +270,7 @@ mod tests {
                 let made = std::fs::OpenOptions::new()
                     .write(true)
                     .create(true)
+                    .truncate(true)
                     .mode(mode)
                     .open(dir.path().join("new"));
                 assert!(refused(made.map(drop)), "{mode:o}");
@@ -280,6 +281,7 @@ mod tests {
             std::fs::OpenOptions::new()
                 .write(true)
                 .create(true)
+                .truncate(true)
                 .mode(0o755)
                 .open(dir.path().join("plain"))
                 .unwrap();

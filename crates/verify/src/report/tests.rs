@@ -85,7 +85,11 @@ fn every_error_is_a_failure_and_nothing_else_is() {
     assert_eq!(
         rows,
         [
-            ("verify-gate-failed", "unit", "`cargo test` exited with 101 (test_failure); mend what its output in `logs/` names"),
+            (
+                "verify-gate-failed",
+                "unit",
+                "`cargo test` exited with 101 (test_failure); mend what its output in `logs/` names"
+            ),
             ("patch-path-denied", "patch_check", "src/a.rs: remove it"),
         ]
     );

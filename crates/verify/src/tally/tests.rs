@@ -1,7 +1,5 @@
 //! Tests of tallies: what each runner prints, what the worst output does, and what a tally means.
 
-use std::time::Instant;
-
 use crucible_model::Level;
 
 use super::*;
@@ -205,8 +203,7 @@ fn what_tells_no_tally_is_none() {
 }
 
 #[test]
-fn hostile_output_neither_overflows_nor_takes_long() {
-    let begun = Instant::now();
+fn hostile_output_neither_overflows_nor_takes_forever() {
     let most =
         "running 999999999 tests\ntest result: ok. 999999999 passed; 999999999 failed\n".repeat(20_000);
     assert!(read(&most, 0).runners[&TestRunner::Libtest].passed > 1_000_000_000_000);
@@ -229,7 +226,6 @@ fn hostile_output_neither_overflows_nor_takes_long() {
         let _ = read(&format!("collected 3 items{long}\n{long} in 1s"), 1);
         let _ = read(&format!("test result: ok. {long}"), 0);
     }
-    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
 }
 
 fn before(output: &str, passed: bool) -> GateBefore {

@@ -176,7 +176,7 @@ fn require_controlled(config: &Config) -> Result<(), CommandError> {
 fn named(app: &App, options: &Options, repo: &Path) -> Result<Vec<RepoPath>, CommandError> {
     let mut named = Vec::new();
     for file in &options.files {
-        let path = file.parse::<RepoPath>().map_err(|error| {
+        let path = file.trim_start_matches("./").parse::<RepoPath>().map_err(|error| {
             CommandError::usage(format!("--file {file:?}: {error}"))
                 .hint("Name the file relative to the repository's top directory.")
         })?;
