@@ -69,7 +69,10 @@ pub enum RunError {
         base: String,
     },
     /// A gate cannot run here at all.
-    #[error("gate {gate} cannot run here, so nothing could be proved: {message}")]
+    #[error(
+        "gate {gate} cannot run here, so nothing could be proved: {message}; or name other gates under [gates] in \
+         .crucible/config.toml and start again"
+    )]
     GateUnusable {
         /// Which gate.
         gate: String,

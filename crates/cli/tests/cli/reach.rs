@@ -45,6 +45,28 @@ fn a_patch_cannot_reach_what_a_gate_runs() {
 }
 
 #[test]
+fn a_patch_cannot_reach_what_the_scripts_of_a_gate_run() {
+    let make = "[gates.tests]\ncommand = [\"make\", \"--silent\", \"test\"]\n";
+    let repo = small()
+        .file(".crucible/config.toml", make)
+        .file("Makefile", "test:\n\t@sh tools/all.sh\n")
+        .file("tools/all.sh", "set -e\n. \"$(dirname \"$0\")/area.sh\"\nrun_all\n")
+        // It speaks most of the goal, and nothing but the script before it names it.
+        .file("tools/area.sh", "# area multiply width height\nrun_all() { sh check.sh; }\n")
+        .build();
+    for file in ["tools/area.sh", "check.sh"] {
+        let server = answering(whole_file(file, "run_all() { true; }\n"));
+        let desk = Desk::with(&server);
+        let before = snapshot(&repo, &desk);
+        let status = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().exits(1).json();
+        assert_eq!(status["attempts"][0]["end"], "refused", "{file}");
+        let analysis = std::fs::read_to_string(desk.runs()[0].join("artifacts/analysis.json")).unwrap();
+        assert!(analysis.contains("\"tools/area.sh\"") && analysis.contains("\"check.sh\""), "{analysis}");
+        before.is_still(&snapshot(&repo, &desk));
+    }
+}
+
+#[test]
 fn what_one_gate_writes_the_next_does_not_see() {
     let first = format!("{CHECK}touch left-by-first\n");
     let second = "[ ! -e left-by-first ] || exit 1\n";
