@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use crucible_host::config::variable_of;
 use crucible_model::ExitStatus;
+use crucible_secrets::Scanner;
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -38,7 +39,7 @@ impl ConfigCommand {
             let settings: Vec<_> = config
                 .settings()
                 .map(|(key, setting)| {
-                    serde_json::json!({ "key": key, "value": setting.value, "source": setting.source, "variable": variable_of(key) })
+                    serde_json::json!({ "key": key, "value": setting.value.as_str().map_or_else(|| serde_json::json!(setting.value), |text| shown(text).into()), "source": setting.source, "variable": variable_of(key) })
                 })
                 .collect();
             app.output
@@ -47,10 +48,40 @@ impl ConfigCommand {
             let mut table = comfy_table::Table::new();
             table.load_style(comfy_table::presets::NOTHING).set_header(["setting", "value", "source"]);
             for (key, setting) in config.settings() {
-                table.add_row([key, &setting.value.to_string(), &setting.source.to_string()]);
+                table.add_row([
+                    key,
+                    &setting
+                        .value
+                        .as_str()
+                        .map_or_else(|| setting.value.to_string(), |text| format!("{:?}", shown(text))),
+                    &setting.source.to_string(),
+                ]);
             }
             app.output.line(&table.trim_fmt());
         }
         Ok(ExitStatus::Success)
+    }
+}
+
+/// A value without the secrets that somebody put into it: what looks like a key, and whom an address logs in as.
+fn shown(text: &str) -> String {
+    let text = Scanner::builtin().redact(text).text.into_owned();
+    let login = text.split_once("://").and_then(|(scheme, rest)| {
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let (_, host) = authority.rsplit_once('@')?;
+        Some(format!("{scheme}://[login]@{host}{}", rest.get(authority.len()..)?))
+    });
+    login.unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_in_an_address_is_not_shown() {
+        assert_eq!(shown("http://me:pa@ss@host:80/v1?a=b@c"), "http://[login]@host:80/v1?a=b@c");
+        assert_eq!(shown("http://localhost:8000/v1"), "http://localhost:8000/v1");
+        assert_eq!(shown("a@b"), "a@b");
     }
 }
