@@ -230,6 +230,7 @@ impl From<RunError> for CommandError {
             | RunError::EmptyGoal
             | RunError::RunInsideRepository { .. }
             | RunError::DirtyRepository { .. }
+            | RunError::UnderWay { .. }
             | RunError::NoGates
             | RunError::GateUnusable { .. }
             | RunError::NoSuchRun { .. } => ExitStatus::Usage,

@@ -60,6 +60,14 @@ pub enum RunError {
         /// The first of them.
         first: String,
     },
+    /// Git is in the middle of something, which a commit of ours would end up in.
+    #[error(
+        "a {what} is under way in this repository; finish it (`git {what} --continue`) or end it (`git {what} --abort`) first"
+    )]
+    UnderWay {
+        /// The command of git.
+        what: &'static str,
+    },
     /// The repository is not where the run started.
     #[error(
         "the repository is no longer at {base}, where the run started; go back there (commit or stash what differs), then `crucible run advance`, or start a new run"

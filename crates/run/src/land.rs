@@ -80,6 +80,9 @@ pub async fn land(
         register(&record, RunState::Landed, journal.ledger(), world)?;
         return dir.read_document(layout::LANDING);
     }
+    if let Some(what) = git.operation_under_way() {
+        return Err(RunError::UnderWay { what });
+    }
     if let Some(broken) = journal.ledger().verify(&[])?.errors().next() {
         return Err(RunError::LedgerBroken { first: format!("{} {}", broken.code, broken.subject) });
     }

@@ -143,6 +143,9 @@ pub(crate) fn register(
 /// Refuses tracked changes: a run starts from a commit, and what is not in it would be lost from sight. Files that
 /// git does not track are no obstacle; they are not part of the run.
 async fn require_clean(git: &Git) -> Result<(), RunError> {
+    if let Some(what) = git.operation_under_way() {
+        return Err(RunError::UnderWay { what });
+    }
     let dirty: Vec<_> =
         git.status().await?.into_iter().filter(|entry| entry.kind != DirtyKind::Untracked).collect();
     match dirty.first() {

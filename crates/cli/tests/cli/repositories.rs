@@ -58,6 +58,25 @@ fn tracked_changes_are_refused_by_name() {
 }
 
 #[test]
+fn a_merge_that_is_under_way_is_no_place_to_start_from_or_land_in() {
+    let repo = small().build();
+    repo.git(["branch", "other"]);
+    repo.git(["commit", "--allow-empty", "--message", "here"]);
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let id = id_of(&desk.start(repo.path()).ok().json());
+    repo.git(["checkout", "--quiet", "other"]);
+    repo.git(["commit", "--allow-empty", "--message", "there"]);
+    repo.git(["checkout", "--quiet", "-"]);
+    repo.git(["merge", "--no-commit", "--no-ff", "other"]);
+    refused(repo.path(), 2, "a merge is under way");
+    let landing = desk.run(["run", "land", &id, "--json"]).exits(2);
+    assert!(landing.message().contains("git merge --abort"), "{}", landing.stderr);
+    repo.git(["merge", "--abort"]);
+    desk.run(["run", "land", &id]).ok();
+}
+
+#[test]
 fn untracked_files_are_no_obstacle_and_stay() {
     let repo = small().uncommitted("notes.txt", "mine\n").uncommitted("src/draft.py", "x = 1\n").build();
     lands(&repo, repo.path(), "M\tsrc/area.py");

@@ -69,6 +69,15 @@ pub struct Head {
     pub tree: Oid,
 }
 
+/// What git keeps in its directory while something is under way, and the command that continues or ends it.
+const UNDER_WAY: [(&str, &str); 5] = [
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+];
+
 impl Git {
     /// Opens the repository that `path` lies in: its top, a directory or a file below it, or a linked work tree.
     ///
@@ -110,6 +119,15 @@ impl Git {
     #[must_use]
     pub fn top(&self) -> &Path {
         &self.place.top
+    }
+
+    /// What git is in the middle of here, such as `merge`: the next commit would become a part of it.
+    #[must_use]
+    pub fn operation_under_way(&self) -> Option<&'static str> {
+        UNDER_WAY
+            .iter()
+            .find(|(file, _)| self.place.git_dir.join(file).symlink_metadata().is_ok())
+            .map(|(_, name)| *name)
     }
 
     /// The commit that is checked out, and its tree.
