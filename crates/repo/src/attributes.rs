@@ -83,7 +83,7 @@ impl Git {
     }
 
     /// The bytes of the files as git checks them out: it does so, into a directory of ours.
-    async fn converted(
+    pub(crate) async fn converted(
         &self,
         paths: Vec<PathBuf>,
         aside: &Aside,

@@ -4,7 +4,7 @@
 //! open directory, with links refused in every part (`openat2`); on a kernel without that call, part by part.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
@@ -96,6 +96,22 @@ impl Root {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
             Err(errno) => Err(self.fail("look at", path, errno)),
         }
+    }
+
+    /// Whether nothing stands at `path`, or a file that holds the beginning of `content` and no more.
+    pub(crate) fn holds_beginning(&self, path: &Path, content: Option<&[u8]>) -> Result<bool, RepoError> {
+        match self.stat(path) {
+            Err(Errno::NOENT) => return Ok(true),
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {}
+            _ => return Ok(false),
+        }
+        let Some(content) = content else { return Ok(false) };
+        let fail = |errno| self.fail("read", path, errno);
+        let fd = self.open_file(path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).map_err(fail)?;
+        let mut found = Vec::new();
+        let read = std::fs::File::from(fd).take(content.len() as u64 + 1).read_to_end(&mut found);
+        read.map_err(|source| fail(Errno::from_io_error(&source).unwrap_or(Errno::IO)))?;
+        Ok(content.starts_with(&found))
     }
 
     /// Whether something keeps a new file from being made at `path`, apart from what `goes` away.

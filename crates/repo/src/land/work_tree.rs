@@ -1,7 +1,8 @@
 //! Bringing the work tree and the index from the base to the landed commit.
 //!
 //! Only the changed paths are looked at. Each must be as the base has it or as the commit has it; git itself compares,
-//! against two small indexes that hold just these paths, so line ends and links mean what they mean to git. Files
+//! against two small indexes that hold just these paths, so line ends and links mean what they mean to git. A file that
+//! is missing or holds the beginning of what the commit has is one that git was killed at, and is written anew. Files
 //! come first and the index last: an index that has every new entry says that the work was done.
 
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use crate::beneath::Root;
 use crate::error::RepoError;
 use crate::git::{Call, Flush, Git, as_path};
 use crate::oid::Oid;
-use crate::tree::TreeChange;
+use crate::tree::{Aside, TreeChange};
 
 /// The paths that a change makes and that something already stands at.
 pub(super) fn occupied(top: &Path, changes: &[TreeChange]) -> Result<Vec<PathBuf>, RepoError> {
@@ -64,7 +65,18 @@ impl Git {
             }
         }
         if !dirty.is_empty() {
-            return Err(RepoError::Dirty { paths: dirty });
+            let dir = fs::temp_dir_in(self.scratch(), "crucible-land-")?;
+            let contents =
+                self.converted(regular(&files, &dirty), &Aside { env: new_index.clone(), dir }).await?;
+            let mut edited = Vec::new();
+            for path in dirty {
+                if !root.holds_beginning(&path, contents.get(&path).map(Vec::as_slice))? {
+                    edited.push(path);
+                }
+            }
+            if !edited.is_empty() {
+                return Err(RepoError::Dirty { paths: edited });
+            }
         }
         for path in &remove {
             root.remove(path)?;
@@ -167,6 +179,14 @@ impl Side {
 fn going(changes: &[TreeChange]) -> BTreeSet<&Path> {
     let gone = changes.iter().filter(|change| change.new_oid.is_none());
     gone.map(|change| change.path.as_path()).collect()
+}
+
+/// Those of the paths that are files after the changes.
+fn regular(changes: &[TreeChange], paths: &[PathBuf]) -> Vec<PathBuf> {
+    let files = changes
+        .iter()
+        .filter(|change| matches!(change.new_mode, Some(FileMode::Regular | FileMode::Executable)));
+    files.map(|change| &change.path).filter(|path| paths.contains(path)).cloned().collect()
 }
 
 fn is_gitlink(change: &TreeChange) -> bool {

@@ -331,6 +331,20 @@ async fn a_half_written_work_tree_is_finished_unless_the_user_changed_it() {
     assert_eq!(change.land().await.unwrap(), Commit { oid: commit.clone(), landed: Landed::Before });
     change.assert_landed(&commit).await;
 
+    // git writes a file in place: killed at it, it leaves nothing, an empty file, or the beginning.
+    for beginning in [None, Some(""), Some("1\ntw")] {
+        half_way();
+        match beginning {
+            None => repo.remove("a"),
+            Some(text) => repo.write("a", text),
+        }
+        change.land().await.unwrap();
+        change.assert_landed(&commit).await;
+    }
+    half_way();
+    repo.write("a", "1\ntwo\n3\nand mine\n");
+    assert!(matches!(change.land().await, Err(RepoError::Dirty { .. })));
+
     half_way();
     repo.write("run.sh", "edited after the crash\n");
     assert!(
