@@ -143,11 +143,14 @@ impl Engine<'_> {
                 tracked.iter().map(|file| (file.path.as_os_str().as_bytes(), file.mode)).collect();
             let is_tracked =
                 |path: &str| files.get(path.as_bytes()).is_some_and(|mode| *mode != FileMode::Gitlink);
-            // A link is a file of the gate as well; where it leads is not asked.
+            // A link is a file of the gate as well, and so is a file that cannot be read; neither leads further.
             let beginning = |path: &RepoPath| match files.get(path.as_str().as_bytes())? {
                 FileMode::Gitlink => None,
                 FileMode::Symlink => Some(Vec::new()),
-                _ => Some(read_prefix(&self.record.repo.join(path.as_str()), GATE_FILE_READ).ok()?.bytes),
+                _ => {
+                    let place = self.record.repo.join(path.as_str());
+                    Some(read_prefix(&place, GATE_FILE_READ).map(|read| read.bytes).unwrap_or_default())
+                }
             };
             let analysis = Analysis {
                 schema_version: AnalysisVersion::V1,

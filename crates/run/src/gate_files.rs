@@ -11,9 +11,6 @@ use std::path::Path;
 use crucible_model::RepoPath;
 use crucible_verify::GateSpec;
 
-/// How many files are followed; a gate of more is no gate that anybody reads.
-const MOST: usize = 256;
-
 /// Programs whose first word that is no option is a script.
 const INTERPRETERS: [&str; 27] = [
     ".", "bash", "bun", "busybox", "dash", "deno", "fish", "ksh", "lua", "node", "nodejs", "perl", "php",
@@ -21,15 +18,14 @@ const INTERPRETERS: [&str; 27] = [
     "tsx", "xvfb-run", "zsh",
 ];
 /// Words that another command follows.
-const PREFIXES: [&str; 25] = [
-    "!", "&&", "builtin", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup", "poetry",
-    "run", "setsid", "stdbuf", "sudo", "then", "time", "timeout", "until", "uv", "while", "xargs", "{",
+const PREFIXES: [&str; 24] = [
+    "!", "builtin", "command", "do", "elif", "else", "env", "exec", "if", "nice", "nohup", "poetry", "run",
+    "setsid", "stdbuf", "sudo", "then", "time", "timeout", "until", "uv", "while", "xargs", "{",
 ];
 /// Programs that run what a file of theirs says.
-const RUNNERS: [(&str, &[&str]); 8] = [
+const RUNNERS: [(&str, &[&str]); 7] = [
     ("make", &["GNUmakefile", "makefile", "Makefile"]),
     ("gmake", &["GNUmakefile", "makefile", "Makefile"]),
-    ("$(MAKE)", &["GNUmakefile", "makefile", "Makefile"]),
     ("just", &["justfile", "Justfile", ".justfile"]),
     ("npm", &["package.json"]),
     ("pnpm", &["package.json"]),
@@ -58,8 +54,7 @@ pub(crate) fn gate_files(
     let mut queue: VecDeque<(RepoPath, Vec<u8>)> = VecDeque::new();
     let mut take = |candidate: &str, beside: Option<&RepoPath>, queue: &mut VecDeque<_>| {
         for path in places(candidate, beside) {
-            if found.len() < MOST
-                && !found.contains(&path)
+            if !found.contains(&path)
                 && let Some(content) = read(&path)
             {
                 found.insert(path.clone());
@@ -120,6 +115,8 @@ fn scripts(text: &str) -> Vec<String> {
 /// What stands where a program or a script stands in lines of shell commands.
 fn run_by(text: &str) -> Vec<String> {
     let mut found = Vec::new();
+    // How a makefile starts another one.
+    let text = text.replace("$(MAKE)", "make").replace("${MAKE}", "make");
     for line in text.lines() {
         let line = line.trim_start().trim_start_matches(['@', '-', '+']);
         if line.starts_with('#') {
@@ -221,6 +218,26 @@ mod tests {
             ("src/total.py", ""),
         ];
         assert_eq!(found(&["make", "test"], &files), ["Makefile", "tools/verify.py"]);
+    }
+
+    #[test]
+    fn a_makefile_leads_to_the_one_that_it_starts() {
+        let files = [
+            ("Makefile", "test:\n\t$(MAKE) -C sub check && ${MAKE} -f other.mk\n"),
+            ("sub/Makefile", "check:\n\tsh ./all.sh\n"),
+            ("sub/all.sh", ""),
+            ("other.mk", ""),
+        ];
+        assert_eq!(found(&["make", "test"], &files), ["Makefile", "other.mk", "sub/Makefile", "sub/all.sh"]);
+    }
+
+    #[test]
+    fn however_long_the_way_it_is_followed_to_its_end() {
+        let names: Vec<(String, String)> =
+            (0..400).map(|n| (format!("s{n}.sh"), format!("sh s{}.sh", n + 1))).collect();
+        let files: Vec<(&str, &str)> =
+            names.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        assert_eq!(found(&["sh", "s0.sh"], &files).len(), 400);
     }
 
     #[test]

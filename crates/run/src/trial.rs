@@ -15,7 +15,7 @@ use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
     GateSetting, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestTally,
-    VerifyReport, excerpt, judge_run, judge_run_after, logs, missing, report, run_gates,
+    VerifyReport, excerpt, judge_run, judge_run_after, logs, missing_installation, report, run_gates,
 };
 
 use crate::analysis::{BehaviorCatalogue, GateResult};
@@ -149,7 +149,7 @@ impl Trial {
         self.outcomes.iter().find_map(|outcome| match outcome {
             GateOutcome::Ran(run) => match &run.end {
                 GateEnd::NotStarted { message, .. } => Some((run.id.to_string(), message.clone())),
-                _ => missing(run).map(|message| (run.id.to_string(), message)),
+                _ => missing_installation(run).map(|message| (run.id.to_string(), message)),
             },
             GateOutcome::Judged { .. } => None,
         })

@@ -8,20 +8,21 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crucible_host::fs::read_up_to;
+use crucible_host::fs::read_prefix;
 use crucible_model::ByteLimit;
 
 /// Where the kernel lists them.
 const LIST: &str = "/proc/net/unix";
-/// A longer list is not read; such a machine has other worries.
-const LIST_LIMIT: ByteLimit = ByteLimit(4 * 1024 * 1024);
+/// How much of it is read: some hundred thousand sockets.
+const LIST_READ: ByteLimit = ByteLimit(64 * 1024 * 1024);
 /// Where services put theirs, besides what is covered whole. What lies elsewhere comes and goes with people's own
 /// programs, and a path that is gone could not be covered.
 const SERVICES: [&str; 5] = ["/etc", "/opt", "/srv", "/usr", "/var"];
 
 /// The paths of the services' sockets.
 pub(crate) fn of_services() -> Vec<PathBuf> {
-    let list = read_up_to(Path::new(LIST), LIST_LIMIT).unwrap_or_default();
+    // Where the kernel has no such list there are no such sockets.
+    let list = read_prefix(Path::new(LIST), LIST_READ).map(|read| read.bytes).unwrap_or_default();
     bound(&list).into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
 }
 

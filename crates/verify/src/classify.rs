@@ -101,7 +101,7 @@ const ABSENT: &[(&str, &str)] = &[
 /// What a gate lacks that no change of a source file brings, with what to do; nothing where it passed or where its
 /// end does not tell that for certain.
 #[must_use]
-pub fn missing(run: &GateRun) -> Option<String> {
+pub fn missing_installation(run: &GateRun) -> Option<String> {
     match &run.end {
         GateEnd::Exited(0) => return None,
         GateEnd::Exited(_) => {}
@@ -157,7 +157,7 @@ fn by_words(run: &GateRun) -> FailureClass {
     let text = format!("\n{}\n{}\n", run.stderr.text(), run.stdout.text());
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let linter = is_linter(&run.command);
-    if has(MISSING) || missing(run).is_some() {
+    if has(MISSING) || missing_installation(run).is_some() {
         FailureClass::ToolMissing
     } else if !linter && has(TESTS) && !has(COMPILER) {
         FailureClass::TestFailure
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn what_no_source_file_brings_is_told_with_what_to_do() {
         let told = |command: &str, code: i32, stderr: &str| {
-            missing(&run_of(command, GateEnd::Exited(code), "", stderr))
+            missing_installation(&run_of(command, GateEnd::Exited(code), "", stderr))
         };
         let cargo = "error: no matching package named `x` found\nAs a reminder, you're using offline mode (--offline) which";
         assert!(told("cargo test", 101, cargo).unwrap().contains("cargo fetch"));

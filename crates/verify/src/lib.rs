@@ -23,7 +23,7 @@ pub use bundle::{
     BundleCut, BundleEntry, BundleError, BundleGap, BundleManifest, BundleOrigin, BundleVersion,
     MANIFEST_NAME, failure_bundle,
 };
-pub use classify::{FailureClass, classify, missing};
+pub use classify::{FailureClass, classify, missing_installation};
 pub use gate::{
     BehaviorCatalogCheck, Gate, GateEnd, GateId, GateIdError, GateInput, GateOutcome, GateRun, GateSpec,
     Lite, NotStarted, PatchCheck, PlanCheck, builtin_gates,

@@ -186,6 +186,19 @@ fn a_gate_sees_no_network_no_home_and_cannot_write_elsewhere() {
 }
 
 #[test]
+fn what_a_gate_lacks_is_said_before_a_model_is_asked() {
+    let says = "sh: No module named pytest";
+    let gate = format!("[gates.tests]\ncommand = [\"sh\", \"-c\", \"echo '{says}' >&2; exit 1\"]\n");
+    let repo = small().file(".crucible/config.toml", gate).build();
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let message = desk.start(repo.path()).exits(2).message();
+    assert!(message.contains(says) && message.contains("install pytest"), "{message}");
+    assert!(message.contains("[gates]"), "{message}");
+    assert!(server.requests().is_empty());
+}
+
+#[test]
 fn a_gate_whose_program_is_missing_is_said_before_a_model_is_asked() {
     let repo = small()
         .file(".crucible/config.toml", "[gates.tests]\ncommand = [\"no-such-program-here\"]\n")
