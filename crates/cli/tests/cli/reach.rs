@@ -126,6 +126,27 @@ fn a_gate_sees_neither_the_original_nor_any_run() {
 }
 
 #[test]
+fn a_gate_sees_nothing_of_what_a_linked_work_tree_belongs_to() {
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let (original, linked) = (desk.path("original"), desk.path("linked"));
+    let places = [original.join("secret.txt"), original.join(".git/HEAD"), desk.path("third/src/area.py")];
+    let look = |number: usize| {
+        format!("cat '{}' >/dev/null 2>&1 && exit {}\n", places[number].display(), 20 + number)
+    };
+    let script = look(0) + &look(1) + &look(2) + "grep -q 'width \\* height' src/area.py || exit 1\n";
+    in_sight(&desk, small().file("check.sh", script).uncommitted("secret.txt", "mine\n"));
+    for name in ["linked", "third"] {
+        let mut git = std::process::Command::new("git");
+        git.arg("-C").arg(&original).args(["worktree", "add", "--quiet", "-b", name]).arg(desk.path(name));
+        assert!(git.status().unwrap().success());
+    }
+    assert!(places.iter().all(|place| place.exists()));
+    let status = desk.start_call(&linked).run().ok().json();
+    assert_eq!(status["state"], "verified", "{status}");
+}
+
+#[test]
 fn tools_installed_inside_the_repository_still_run() {
     let server = answering(good_answer());
     let desk = Desk::with(&server);

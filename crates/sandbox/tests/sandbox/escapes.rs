@@ -120,3 +120,30 @@ pub(crate) fn nothing_outside_can_be_reached() {
         }
     }
 }
+
+/// A service's socket that lies in the file system: covered, while a plain file beside it is seen. The part runs in a
+/// mount namespace of its own, because only the superuser may put something where services put theirs.
+#[test]
+fn sockets_of_services_are_covered() {
+    if part().is_some() {
+        std::fs::write("/srv/plain", "").unwrap();
+        let _listening = UnixListener::bind("/srv/s").unwrap();
+        let scratch = Scratch::new();
+        let look = "test -e /srv/plain && echo seen; test -S /srv/s && echo REACHED; true";
+        let said = output(&scratch.sandbox(), scratch.confined(look));
+        assert_eq!(said, "seen\n");
+        assert_eq!(output(&scratch.sandbox(), scratch.script(look)), "seen\nREACHED\n");
+        println!("looked at both");
+        return;
+    }
+    let mut part = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        part.args(["--user", "--map-root-user"]);
+    }
+    part.args(["--mount", "sh", "-c", "mount -t tmpfs none /srv && exec \"$@\"", "sh"]);
+    part.arg(std::env::current_exe().unwrap());
+    play(&mut part, "escapes::sockets_of_services_are_covered", "inside");
+    let done = part.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("looked at both") && done.status.success(), "{said}");
+}
