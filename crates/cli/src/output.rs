@@ -12,8 +12,7 @@ use crucible_model::{ExitStatus, Finding, Level, Outcome, VerdictReport};
 use serde::Serialize;
 
 use crate::error::CommandError;
-pub(crate) use crate::text::escaped;
-use crate::text::{escaped_json, one_line};
+use crate::text::{escaped, escaped_json, one_line};
 
 /// Whether results are for people or for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

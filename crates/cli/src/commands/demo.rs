@@ -10,6 +10,7 @@ use crucible_host::fs::{create_dir_all, read_up_to, temp_dir_in, write_atomic};
 use crucible_ledger::{EventRecord, Ledger};
 use crucible_llm::{CassetteSource, ProviderSettings};
 use crucible_model::{ByteLimit, EditFormat, ExitStatus};
+use crucible_patch::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES};
 use crucible_repo::baseline;
 use crucible_run::{
     AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunDir, RunOptions, RunSettings, RunState,
@@ -17,11 +18,11 @@ use crucible_run::{
 };
 use crucible_sandbox::Strength;
 
-use crate::app::App;
+use crate::app::{App, LEDGER};
 use crate::commands::model;
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
-use crate::output::{Output, escaped};
+use crate::output::Output;
 use crate::progress::Progress;
 
 /// What the model is asked for.
@@ -78,7 +79,7 @@ impl Demo {
         let (provider, settings) = self.provider(app)?;
         let backend = model::backend(app, &sandbox, provider, &settings)?;
         let speaker = backend.speaker().clone();
-        let mut ledger = Ledger::open(&home.join("ledger.db"))?;
+        let mut ledger = Ledger::open(&home.join(LEDGER))?;
         let mut story = Story { output: app.output.clone(), progress: Progress::new(&app.output), dir: None };
         story.say(&format!("A small repository with a failing test: {}", repo.display()));
         if self.record.is_none() {
@@ -121,7 +122,7 @@ impl Demo {
             }))?;
             return Ok(ExitStatus::Success);
         }
-        let out = |line: &str| app.output.line(&escaped(line));
+        let out = |line: &str| app.output.line(line);
         out(&format!("\nCommitted {} with the evidence in its trailers:", landing.commit));
         for line in landing.message.lines().filter(|line| line.starts_with("Crucible-")) {
             out(&format!("  {line}"));
@@ -181,7 +182,7 @@ fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
         max_calls: MAX_CALLS,
         gates: Vec::new(),
         sandbox: Strength::BestEffort,
-        patch: PatchLimits { max_files: 5, max_added_lines: 400 },
+        patch: PatchLimits { max_files: DEFAULT_MAX_FILES, max_added_lines: DEFAULT_MAX_ADDED_LINES },
         max_files: 20,
         max_total_bytes: 60_000,
         max_iterations: 4,
@@ -208,7 +209,7 @@ struct Story {
 impl Story {
     fn say(&mut self, text: &str) {
         self.progress.finish();
-        self.output.remark(&escaped(text));
+        self.output.remark(text);
     }
 
     fn show(&mut self, path: &str, lines: usize) {
