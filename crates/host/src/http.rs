@@ -25,14 +25,22 @@ pub struct HttpClient {
     tls: OnceLock<Client>,
 }
 
-/// A `POST` with a JSON body.
+/// What a request carries, and with it its method.
+pub enum Payload {
+    /// Nothing: a `GET`.
+    Nothing,
+    /// This JSON: a `POST`.
+    Json(Vec<u8>),
+}
+
+/// A request.
 pub struct HttpRequest {
     /// Where to: `http` or `https`, without user or password.
     pub url: String,
-    /// Header names and values; `content-type: application/json` is added when it is not among them.
+    /// Header names and values; a body's `content-type: application/json` is added when it is not among them.
     pub headers: Vec<(String, Secret)>,
-    /// The body as it is sent.
-    pub body: Vec<u8>,
+    /// What is sent.
+    pub payload: Payload,
     /// The time for everything: connecting, sending, and the last byte of the answer.
     pub timeout: Duration,
     /// The longest answer that is taken.
@@ -124,7 +132,7 @@ impl HttpClient {
     /// # Errors
     ///
     /// See [`HttpError`]; a status of 400 or more is an answer, not an error.
-    pub async fn post_json(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+    pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let url = parse_url(&request.url)?;
         let origin = url.origin().ascii_serialization();
         let after = request.timeout;
@@ -141,8 +149,10 @@ impl HttpClient {
         request: HttpRequest,
     ) -> Result<HttpResponse, HttpError> {
         let client = if url.scheme() == "https" { self.tls()? } else { &self.plain };
-        let mut call = client.post(url).body(request.body);
-        let mut typed = false;
+        let (mut call, mut typed) = match request.payload {
+            Payload::Nothing => (client.get(url), true),
+            Payload::Json(body) => (client.post(url).body(body), false),
+        };
         for (name, value) in &request.headers {
             let bad = || HttpError::BadHeader { name: name.clone() };
             let header = HeaderName::try_from(name.as_str()).map_err(|_| bad())?;
@@ -183,6 +193,15 @@ impl HttpClient {
     }
 }
 
+impl Payload {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Json(body) => body.len(),
+        }
+    }
+}
+
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HttpClient")
@@ -194,7 +213,7 @@ impl fmt::Debug for HttpRequest {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("HttpRequest")
             .field("headers", &names)
-            .field("body_bytes", &self.body.len())
+            .field("body_bytes", &self.payload.bytes())
             .field("timeout", &self.timeout)
             .field("max_body", &self.max_body)
             .finish_non_exhaustive()
@@ -304,12 +323,12 @@ mod tests {
         let request = HttpRequest {
             url: url.to_owned(),
             headers: vec![("authorization".to_owned(), Secret::new("Bearer k-123456".to_owned()))],
-            body: b"{\"prompt\":\"b-123456\"}".to_vec(),
+            payload: Payload::Json(b"{\"prompt\":\"b-123456\"}".to_vec()),
             timeout,
             max_body: ByteLimit(limit),
         };
         assert!(!format!("{request:?}").contains("123456"));
-        HttpClient::new().unwrap().post_json(request).await
+        HttpClient::new().unwrap().send(request).await
     }
 
     #[tokio::test]
@@ -385,11 +404,11 @@ mod tests {
         let request = HttpRequest {
             url: "http://127.0.0.1:1/".to_owned(),
             headers: vec![("x-api-key".to_owned(), Secret::new("k-123456\r\nx-other: 1".to_owned()))],
-            body: Vec::new(),
+            payload: Payload::Json(Vec::new()),
             timeout: Duration::from_secs(1),
             max_body: ByteLimit(1),
         };
-        let error = HttpClient::new().unwrap().post_json(request).await.unwrap_err();
+        let error = HttpClient::new().unwrap().send(request).await.unwrap_err();
         assert_eq!(error, HttpError::BadHeader { name: "x-api-key".to_owned() });
     }
 }

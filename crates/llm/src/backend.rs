@@ -44,6 +44,8 @@ pub struct BackendParts {
     pub provider: &'static str,
     /// The model that is asked when a call names none.
     pub default_model: String,
+    /// The models of phases that have one of their own, by the phase's name.
+    pub phase_models: BTreeMap<String, String>,
     /// The most tokens an answer takes when a call sets no `max_tokens`; what the budget reserves.
     pub max_output_tokens: u64,
     /// What it is good at.
@@ -78,6 +80,12 @@ impl Backend {
     #[must_use]
     pub fn default_model(&self) -> &str {
         &self.0.default_model
+    }
+
+    /// The models of phases that have one of their own, by the phase's name.
+    #[must_use]
+    pub fn phase_models(&self) -> &BTreeMap<String, String> {
+        &self.0.phase_models
     }
 
     /// The most tokens an answer takes when a call sets no `max_tokens`.

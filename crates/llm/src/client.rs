@@ -1,5 +1,6 @@
 //! A backend in all its layers: the way in which models are asked everywhere.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crucible_model::{CanonicalError, Digest};
@@ -34,6 +35,7 @@ pub struct ModelClient {
     layers: SecretScanned<Recorded<Retried<Budgeted<Backend>>>>,
     provider: &'static str,
     default_model: String,
+    phase_models: BTreeMap<String, String>,
     capabilities: Capabilities,
     speaker: Speaker,
     origin: Origin,
@@ -49,27 +51,34 @@ impl ModelClient {
         let retry = if origin == Origin::Recording { RetryPolicy::NEVER } else { retry };
         let provider = backend.provider();
         let default_model = backend.default_model().to_owned();
+        let phase_models = backend.phase_models().clone();
         let capabilities = backend.capabilities();
         let speaker = backend.speaker().clone();
         let max_tokens = backend.max_output_tokens();
         let attempts = Retried::new(Budgeted::new(backend, budget, max_tokens, price), retry);
         let layers = SecretScanned::new(Recorded::new(attempts, scanner, recording), scanner);
-        Self { layers, provider, default_model, capabilities, speaker, origin }
+        Self { layers, provider, default_model, phase_models, capabilities, speaker, origin }
     }
 
-    /// Makes a call; an empty model means the default one.
+    /// Makes a call; an empty model means that of its phase, or the default one.
     ///
     /// # Errors
     ///
     /// See [`CallError`].
     pub async fn call(&self, mut inv: LlmInvocation) -> Result<LlmResult, CallError> {
         if inv.model.is_empty() {
-            inv.model.clone_from(&self.default_model);
+            self.model_for(&inv.phase_id).clone_into(&mut inv.model);
         }
         self.layers.call(inv).await
     }
 
-    /// The key under which a request is recorded; an empty model means the default one.
+    /// The model that this phase asks when its call names none.
+    #[must_use]
+    pub fn model_for(&self, phase: &str) -> &str {
+        self.phase_models.get(phase).unwrap_or(&self.default_model)
+    }
+
+    /// The key under which a request is recorded; an empty model means that of its phase, or the default one.
     ///
     /// # Errors
     ///
@@ -77,7 +86,7 @@ impl ModelClient {
     pub fn key(&self, inv: &LlmInvocation) -> Result<Digest, CanonicalError> {
         let mut request = RecordedRequest::of(inv);
         if request.model.is_empty() {
-            request.model.clone_from(&self.default_model);
+            self.model_for(&inv.phase_id).clone_into(&mut request.model);
         }
         request.key()
     }

@@ -15,6 +15,8 @@ mod capability;
 mod cassette;
 mod chat;
 mod client;
+mod client_program;
+mod endpoint;
 mod error;
 mod http_fault;
 mod invocation;
@@ -37,7 +39,8 @@ pub use error::{AnswerFault, CallError, Fault, LlmError, Resource, SecretInReque
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{
-    CassetteSource, Context, Login, ProviderKind, ProviderSettings, construct, provider, registry,
+    CassetteSource, Context, KeyUse, Login, Profile, ProviderClass, ProviderKind, ProviderSettings, construct,
+    provider, registry,
 };
 pub use retry::{Attempted, Retried, RetryPolicy};
 pub use strategy::{ExecutionStrategy, StrategyError};

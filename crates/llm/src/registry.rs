@@ -4,13 +4,14 @@
 //! finds what must be there (a program, a key, a recording, an address that is one) and says what is missing, so
 //! that a wrong configuration fails before any run starts and a fallback can be tried.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_host::env::Environment;
 use crucible_host::fs;
-use crucible_host::http::HttpClient;
+use crucible_host::http::{HttpClient, check_url};
 use crucible_model::Secret;
 use crucible_sandbox::Sandbox;
 use serde::Deserialize;
@@ -34,6 +35,9 @@ pub trait ProviderKind: Sync {
     /// What it is, in one line for a user who chooses.
     fn summary(&self) -> &'static str;
 
+    /// How it reaches its models, and what it needs for that.
+    fn class(&self) -> ProviderClass;
+
     /// What its backends are good at, unless a backend knows better.
     fn capabilities(&self) -> Capabilities;
 
@@ -45,8 +49,33 @@ pub trait ProviderKind: Sync {
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError>;
 }
 
-/// Every provider. `gemini-cli`, `codex-cli`, `anthropic`, `openai` and `openrouter` belong here too, each
-/// with a file of its own beside the others.
+/// How a provider reaches its models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderClass {
+    /// By a client program of its own (`binary`), which may hold a login of the user.
+    Program {
+        /// The command that installs it.
+        install: &'static str,
+    },
+    /// By HTTP, at `base_url`.
+    Http {
+        /// Whether it wants a key.
+        key: KeyUse,
+    },
+    /// Not at all: it plays a recording.
+    Recording,
+}
+
+/// Whether a provider wants a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyUse {
+    /// Nothing goes without one.
+    Required,
+    /// Where `api_key_env` names a variable, its key is sent.
+    Optional,
+}
+
+/// Every provider.
 #[must_use]
 pub fn registry() -> &'static [&'static dyn ProviderKind] {
     &[&ClaudeCli, &Gateway, &Replay]
@@ -67,6 +96,14 @@ pub struct ProviderSettings {
     pub max_tokens: Option<u64>,
     /// How freely the model chooses its words; absent: as the server does.
     pub temperature: Option<f64>,
+    /// Named choices of a model, for phases that ask for one: `[llm.<provider>.profiles.<name>]`.
+    pub profiles: BTreeMap<String, Profile>,
+    /// Which profile a phase uses, by the phase's name: `[phases.<name>] llm_profile`.
+    pub phase_profiles: BTreeMap<String, String>,
+    /// The address that `openrouter` is told the requests come from.
+    pub referer: Option<String>,
+    /// The name that `openrouter` is told the requests come from.
+    pub title: Option<String>,
     /// The client program, by path or by name.
     pub binary: Option<PathBuf>,
     /// Whose login a client program uses.
@@ -75,6 +112,14 @@ pub struct ProviderSettings {
     pub cassette: Option<CassetteSource>,
     /// The run's own recording so far: `replay` takes those calls as played already.
     pub already_played: Option<PathBuf>,
+}
+
+/// A named choice of a model.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Profile {
+    /// The model.
+    pub model: Option<String>,
 }
 
 /// Whose login and settings a client program uses.
@@ -189,6 +234,14 @@ pub(crate) fn required<T>(provider: &str, key: &str, value: Option<T>) -> Result
             format!("its {key} is not set, or empty"),
             format!("set [llm.{provider}] {key}"),
         ))
+    })
+}
+
+/// An address from the settings, where it is one.
+pub(crate) fn checked_url(provider: &str, url: &str) -> Result<String, LlmError> {
+    check_url(url).map(|()| url.to_owned()).map_err(|error| {
+        let next = format!("correct [llm.{provider}] base_url");
+        LlmError::Misconfiguration(Fault::new(provider, "", error.to_string(), next))
     })
 }
 

@@ -5,7 +5,7 @@
 //! caller went on with the answer. A request that the recording does not hold fails with the nearest recorded one shown as a diff:
 //! either a prompt changed since the recording was made, or something in it is not the same twice.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::capability::{Capabilities, StructuredOutput};
 use crate::cassette::{CallOutcome, Cassette, CassetteError, RecordedCall, RecordedRequest};
 use crate::error::{Fault, LlmError};
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::registry::{CassetteSource, Context, ProviderKind, ProviderSettings};
+use crate::registry::{CassetteSource, Context, ProviderClass, ProviderKind, ProviderSettings};
 
 const NAME: &str = "replay";
 
@@ -41,6 +41,10 @@ impl ProviderKind for Replay {
         "a recording of earlier answers; needs no key, no network and no model"
     }
 
+    fn class(&self) -> ProviderClass {
+        ProviderClass::Recording
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities { edit_format: EditFormat::WholeFile, structured_output: StructuredOutput::None }
     }
@@ -55,6 +59,7 @@ impl ProviderKind for Replay {
         let parts = BackendParts {
             provider: NAME,
             default_model: first.map_or(&header.model, |request| &request.model).clone(),
+            phase_models: BTreeMap::new(),
             max_output_tokens: 0,
             capabilities: header.capabilities,
             speaker: Speaker { provider: header.provider.clone(), model: header.model.clone() },

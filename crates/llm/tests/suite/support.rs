@@ -141,6 +141,7 @@ impl Scripted {
         Backend::new(BackendParts {
             provider: "scripted",
             default_model: "m".to_owned(),
+            phase_models: BTreeMap::new(),
             max_output_tokens: 100,
             capabilities: CAPABILITIES,
             speaker: Speaker { provider: "scripted".to_owned(), model: "m".to_owned() },

@@ -5,18 +5,13 @@
 //! it says `success` on errors too. Tokens come from `modelUsage`, for `usage` is zero after a cut stream.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use crucible_secrets::Scanner;
 use serde_json::{Map, Value};
 
 use crate::budget::REPORTED_COST;
 use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::Asked;
 use crate::invocation::LlmResult;
-
-/// How much of standard error is kept.
-const LAST_WORDS: usize = 2048;
 
 /// Reads the program's output after it ended by itself with this code.
 pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
@@ -55,17 +50,6 @@ pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResu
         return Err(asked.unusable(AnswerFault::Empty, "the answer holds no text", next));
     }
     Ok(answer(asked, text, &result))
-}
-
-/// The end of what the program wrote to standard error: secrets and the user's home taken out, at most 2 KiB.
-pub(super) fn last_words(stderr: &str, home: Option<&Path>) -> String {
-    let mut text = Scanner::builtin().redact(stderr).text.into_owned();
-    if let Some(home) = home.and_then(Path::to_str).filter(|home| home.len() > 1) {
-        text = text.replace(home, "~");
-    }
-    let text = text.trim();
-    let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_WORDS));
-    text[start..].to_owned()
 }
 
 /// The last JSON object: the whole output, or else the last line that is one.
@@ -219,24 +203,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// Seed 002, property 5, for every client program.
-        #[test]
-        fn last_words_are_short_and_hold_no_key(noise in "\\PC{0,4000}", digits in "[A-Za-z0-9]{36}") {
-            let key = format!("ghp_{digits}");
-            let words = last_words(&format!("{noise}\n token={key} \n{noise}"), Some(Path::new("/home/someone")));
-            prop_assert!(words.len() <= LAST_WORDS);
-            prop_assert!(!words.contains(&key));
-        }
-
         #[test]
         fn no_output_makes_it_panic(code in any::<i32>(), stdout in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _any = read(ASKED, code, &stdout);
         }
-    }
-
-    #[test]
-    fn the_users_home_is_not_named() {
-        let words = last_words("cannot read /home/someone/.claude/x", Some(Path::new("/home/someone")));
-        assert_eq!(words, "cannot read ~/.claude/x");
     }
 }

@@ -1,0 +1,322 @@
+//! Running a provider's own command line client: one process a call, held to text in and text out.
+//!
+//! A call gets an empty working directory (clients send what instruction files they find in theirs), its prompt on
+//! standard input, and, unless the user's own login is asked for, an empty home. The environment is handed on as it is, keys
+//! included, less what the provider leaves out; what the provider sets comes before what stands there. The deadline ends
+//! the process and everything it started.
+//!
+//! What always holds: nothing of a call stays on the disk, output is bounded, and of standard error only the
+//! last 2 KiB are kept, without secrets and without the user's home. Whether the call succeeded is for the provider to read
+//! from the output: an exit code of 0 says little.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_host::env::Environment;
+use crucible_host::fs::{self, FsError};
+use crucible_model::{ByteLimit, Secret};
+use crucible_sandbox::{End, Extent, Keep, Limits, Redaction, Sandbox, SandboxError, Spawn, Stdin};
+use crucible_secrets::Scanner;
+
+use crate::error::{AnswerFault, Fault, LlmError};
+use crate::http_fault::{Asked, CallTime};
+use crate::invocation::{LlmInvocation, Role};
+use crate::registry::{Context, Login, ProviderSettings, named_key, required};
+
+/// How much of standard error is kept.
+const LAST_WORDS: usize = 2048;
+
+const MAX_STDOUT: ByteLimit = ByteLimit(32 << 20);
+const MAX_STDERR: ByteLimit = ByteLimit(64 << 10);
+
+/// Variables that lead a client out of an isolated home.
+const NOT_PASSED_ISOLATED: [&str; 4] =
+    ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
+
+/// A client program that was found, and what its calls run in.
+pub(crate) struct ClientProgram {
+    provider: &'static str,
+    program: PathBuf,
+    login: Login,
+    key: Option<Secret>,
+    env: Environment,
+    sandbox: Arc<Sandbox>,
+    temporary: PathBuf,
+    cap: Duration,
+}
+
+/// The directories of one call.
+pub(crate) struct Places {
+    work: PathBuf,
+    /// The home directory of an isolated call, empty but for what the provider puts there.
+    pub(crate) home: PathBuf,
+}
+
+/// What a provider wants of one call.
+pub(crate) struct ProgramCall {
+    /// The arguments behind the program's name.
+    pub(crate) args: Vec<OsString>,
+    /// Variables to set, over whatever the environment holds.
+    pub(crate) set: Vec<(OsString, OsString)>,
+    /// Variables not to hand on.
+    pub(crate) left_out: &'static [&'static str],
+    /// Files to make below the home of an isolated call. With the user's own login they are not made.
+    pub(crate) files: Vec<(&'static str, Vec<u8>)>,
+    /// What the program reads.
+    pub(crate) stdin: Vec<u8>,
+}
+
+/// How a program ended by itself.
+pub(crate) struct Ended {
+    /// Its exit code.
+    pub(crate) code: i32,
+    /// All it printed.
+    pub(crate) stdout: Vec<u8>,
+    /// The end of what it wrote to standard error: redacted, at most 2 KiB.
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// Adds what the program complained about, which never decides anything.
+    pub(crate) fn explain(&self, error: LlmError) -> LlmError {
+        with_stderr(error, &self.stderr)
+    }
+}
+
+impl ClientProgram {
+    /// Finds the program that the settings name, and the key.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Misconfiguration`] with where it was looked for and how to install it, or with the variable that
+    /// holds no key.
+    pub(crate) fn find(
+        provider: &'static str,
+        install: &str,
+        settings: &ProviderSettings,
+        context: &Context,
+    ) -> Result<Self, LlmError> {
+        let wanted = required(provider, "binary", settings.binary.as_deref())?;
+        let program = context.env.find_program(wanted).map_err(|error| {
+            LlmError::Misconfiguration(Fault::new(
+                provider,
+                "",
+                format!("the program {wanted:?} cannot be used: {error}"),
+                format!("install it with `{install}`, or set [llm.{provider}] binary"),
+            ))
+        })?;
+        let key = match (settings.login, &settings.api_key_env) {
+            (Login::Isolated, Some(variable)) => Some(named_key(provider, variable, &context.env)?),
+            (Login::Isolated, None) | (Login::User, _) => None,
+        };
+        Ok(Self {
+            provider,
+            program,
+            login: settings.login,
+            key,
+            env: context.env.clone(),
+            sandbox: Arc::clone(&context.sandbox),
+            temporary: context.temporary.clone(),
+            cap: context.cli_cap,
+        })
+    }
+
+    /// The key that the settings name; none with the user's own login.
+    pub(crate) fn key(&self) -> Option<&Secret> {
+        self.key.as_ref()
+    }
+
+    /// Whose login the program uses.
+    pub(crate) fn login(&self) -> Login {
+        self.login
+    }
+
+    /// The time that a call has.
+    pub(crate) fn time(&self, inv: &LlmInvocation) -> CallTime {
+        CallTime { call: inv.timeout, cap: self.cap }
+    }
+
+    /// Makes one call and waits for the program to end by itself.
+    ///
+    /// # Errors
+    ///
+    /// The error that a program means which ran out of time, was ended by a signal, printed too much, or did not
+    /// start.
+    pub(crate) async fn run(
+        &self,
+        asked: Asked<'_>,
+        time: CallTime,
+        call: impl FnOnce(&Places) -> ProgramCall,
+    ) -> Result<Ended, LlmError> {
+        let no_place = |error: FsError| {
+            let next = "make room there, or set TMPDIR to another directory";
+            LlmError::Misconfiguration(asked.fault(error.to_string(), next))
+        };
+        let private = fs::temp_dir_in(&self.temporary, &format!("{}-", self.provider)).map_err(no_place)?;
+        let places = Places { work: private.path().join("work"), home: private.path().join("home") };
+        fs::create_dir_all(&places.work).map_err(no_place)?;
+        fs::create_dir_all(&places.home).map_err(no_place)?;
+        let ProgramCall { args, mut set, left_out, files, stdin } = call(&places);
+        if self.login == Login::Isolated {
+            set.push(("HOME".into(), places.home.clone().into()));
+            for (name, bytes) in files {
+                let path = places.home.join(name);
+                if let Some(parent) = path.parent() {
+                    fs::create_dir_all(parent).map_err(no_place)?;
+                }
+                fs::write_atomic(&path, &bytes).map_err(no_place)?;
+            }
+        }
+        let mut limits = Limits::new(time.effective());
+        limits.stdout = MAX_STDOUT;
+        limits.stderr = MAX_STDERR;
+        let spawn = Spawn {
+            args,
+            env: self.environment(set, left_out),
+            stdin: Stdin::Bytes(stdin),
+            keep: Keep::Tail,
+            redaction: Redaction::Raw,
+            ..Spawn::new(&self.program, &places.work, limits)
+        };
+        let completed = self.sandbox.run(spawn).await.map_err(|error| self.not_run(asked, &error))?;
+        let stderr = last_words(&completed.stderr.text(), self.env.home().as_deref());
+        let code = match completed.end {
+            End::TimedOut => return Err(asked.timeout(time)),
+            End::OutputLimit => return Err(too_long(asked)),
+            End::DiskLimit => {
+                return Err(asked.unreadable("the program wrote more to the disk than it may", "try again"));
+            }
+            End::Signalled(signal) => {
+                let what = format!("the program was ended by signal {signal}");
+                return Err(with_stderr(asked.unreadable(what, "try again"), &stderr));
+            }
+            End::Exited(code) => code,
+        };
+        if completed.stdout.extent == Extent::Cut {
+            return Err(too_long(asked));
+        }
+        Ok(Ended { code, stdout: completed.stdout.bytes, stderr })
+    }
+
+    /// What stands in the environment, less what is left out, and what is set.
+    fn environment(
+        &self,
+        mut set: Vec<(OsString, OsString)>,
+        left_out: &[&str],
+    ) -> Vec<(OsString, OsString)> {
+        let isolated: &[&str] = match self.login {
+            Login::Isolated => &NOT_PASSED_ISOLATED,
+            Login::User => &[],
+        };
+        let is_left_out = |name: &OsStr| {
+            left_out.iter().chain(isolated).any(|other| name == *other)
+                || set.iter().any(|(own, _)| own == name)
+        };
+        let inherited = self.env.pairs().filter(|(name, _)| !is_left_out(name));
+        let mut all: Vec<_> = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        all.append(&mut set);
+        all
+    }
+
+    fn not_run(&self, asked: Asked<'_>, error: &SandboxError) -> LlmError {
+        let fault = asked.fault(error.to_string(), format!("check [llm.{}] binary", self.provider));
+        match error {
+            SandboxError::BadArgument { .. } => {
+                LlmError::Unsupported(asked.fault(error.to_string(), "take the NUL byte out of the request"))
+            }
+            SandboxError::NotFound { .. }
+            | SandboxError::NotExecutable { .. }
+            | SandboxError::Exec { .. }
+            | SandboxError::WorkingDirectory { .. }
+            | SandboxError::Writable { .. }
+            | SandboxError::Masked { .. }
+            | SandboxError::LayersMissing { .. } => LlmError::Misconfiguration(fault),
+            SandboxError::Setup { .. }
+            | SandboxError::Supervision { .. }
+            | SandboxError::Survivors { .. } => LlmError::Transport(fault),
+        }
+    }
+}
+
+/// The system prompts as one text, and everything else as another: a single message as it is, several under their roles.
+pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
+    let of = |wanted: fn(Role) -> bool| inv.messages.iter().filter(move |message| wanted(message.role));
+    let system: Vec<&str> = of(|role| role == Role::System).map(|message| message.content.as_str()).collect();
+    let turns: Vec<_> = of(|role| role != Role::System).collect();
+    let prompt = match turns.as_slice() {
+        [only] => only.content.as_str().to_owned(),
+        several => {
+            let parts: Vec<String> = (several.iter())
+                .map(|message| format!("[{}]\n{}", message.role.as_str(), message.content.as_str()))
+                .collect();
+            parts.join("\n\n")
+        }
+    };
+    (system.join("\n\n"), prompt)
+}
+
+/// Refuses what a program does not take.
+///
+/// # Errors
+///
+/// [`LlmError::Unsupported`] when `what` has more bytes than the limit.
+pub(crate) fn check_size(asked: Asked<'_>, what: &str, size: usize, limit: usize) -> Result<(), LlmError> {
+    if size <= limit {
+        return Ok(());
+    }
+    Err(LlmError::Unsupported(asked.fault(
+        format!("the {what} has {size} bytes, the program takes at most {limit}"),
+        "lower the context budget, or use a provider over HTTP",
+    )))
+}
+
+/// The end of what a program wrote to standard error: secrets and the user's home taken out, at most 2 KiB.
+fn last_words(stderr: &str, home: Option<&Path>) -> String {
+    let mut text = Scanner::builtin().redact(stderr).text.into_owned();
+    if let Some(home) = home.and_then(Path::to_str).filter(|home| home.len() > 1) {
+        text = text.replace(home, "~");
+    }
+    let text = text.trim();
+    let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_WORDS));
+    text[start..].to_owned()
+}
+
+fn too_long(asked: Asked<'_>) -> LlmError {
+    let what = format!("the program printed more than {} bytes", MAX_STDOUT.0);
+    asked.unusable(AnswerFault::TooLarge, what, "ask for less at once")
+}
+
+fn with_stderr(mut error: LlmError, stderr: &str) -> LlmError {
+    if let Some(fault) = error.fault_mut() {
+        fault.stderr = Some(stderr.to_owned()).filter(|text| !text.is_empty());
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Seed 002, property 5, for every client program.
+        #[test]
+        fn last_words_are_short_and_hold_no_key(noise in "\\PC{0,4000}", digits in "[A-Za-z0-9]{36}") {
+            let key = format!("ghp_{digits}");
+            let words = last_words(&format!("{noise}\n token={key} \n{noise}"), Some(Path::new("/home/someone")));
+            prop_assert!(words.len() <= LAST_WORDS);
+            prop_assert!(!words.contains(&key));
+        }
+    }
+
+    #[test]
+    fn the_users_home_is_not_named() {
+        let words = last_words("cannot read /home/someone/.claude/x", Some(Path::new("/home/someone")));
+        assert_eq!(words, "cannot read ~/.claude/x");
+    }
+}

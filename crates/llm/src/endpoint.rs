@@ -1,0 +1,79 @@
+//! One address of a provider that speaks HTTP: what is sent there, and what a bad answer means.
+//!
+//! Requests are not streamed, and bounded in time and size. The key leaves only in the header its provider wants
+//! it in. What a server says in an error is never read: it may quote the request or the key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_host::http::{HttpClient, HttpRequest, Payload};
+use crucible_model::{ByteLimit, Secret};
+
+use crate::error::LlmError;
+use crate::http_fault::{Asked, CallTime};
+use crate::registry::{Context, checked_url};
+
+/// The longest answer that is read. A million tokens are about four megabytes.
+const MAX_BODY: ByteLimit = ByteLimit(16 * 1024 * 1024);
+
+/// An address below a provider's base, and the headers it wants.
+pub(crate) struct Endpoint {
+    http: Arc<HttpClient>,
+    url: String,
+    headers: Vec<(String, Secret)>,
+    cap: Duration,
+}
+
+impl Endpoint {
+    /// The address `path` below `base_url`. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Misconfiguration`] when the base is no address.
+    pub(crate) fn new(
+        provider: &'static str,
+        base_url: &str,
+        path: &str,
+        headers: Vec<(String, Secret)>,
+        context: &Context,
+    ) -> Result<Self, LlmError> {
+        let base = checked_url(provider, base_url)?;
+        let url = format!("{}/{path}", base.trim_end_matches('/'));
+        Ok(Self { http: Arc::clone(&context.http), url, headers, cap: context.http_cap })
+    }
+
+    /// The time of a call that allows itself this much.
+    pub(crate) fn time(&self, allowed: Duration) -> CallTime {
+        CallTime { call: allowed, cap: self.cap }
+    }
+
+    /// Sends one request and reads the body of its 200.
+    ///
+    /// # Errors
+    ///
+    /// What the wire or any other status means.
+    pub(crate) async fn send(
+        &self,
+        asked: Asked<'_>,
+        time: CallTime,
+        payload: Payload,
+    ) -> Result<Vec<u8>, LlmError> {
+        let request = HttpRequest {
+            url: self.url.clone(),
+            headers: self.headers.clone(),
+            payload,
+            timeout: time.effective(),
+            max_body: MAX_BODY,
+        };
+        let answer = self.http.send(request).await.map_err(|error| asked.on_http_error(&error, time))?;
+        if answer.status != 200 {
+            return Err(asked.on_status(answer.status, &answer.headers));
+        }
+        Ok(answer.body)
+    }
+}
+
+/// The header that most providers want their key in.
+pub(crate) fn bearer(key: &Secret) -> (String, Secret) {
+    ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose())))
+}
