@@ -61,7 +61,8 @@ fn fmt(root: &Root) -> Result<(), TaskError> {
 
 fn clippy(root: &Root) -> Result<(), TaskError> {
     Call::cargo(root)
-        .args(["clippy", "--locked", "--workspace", "--all-targets", "--features", "xtask/bench"])
+        .args(["clippy", "--locked", "--workspace", "--all-targets"])
+        .args(["--features", "xtask/bench,crucible-llm/live"])
         .args(["--", "-D", "warnings"])
         .run()
 }

@@ -60,6 +60,40 @@ pub(crate) enum TaskError {
         /// Why it did not pass.
         source: Box<TaskError>,
     },
+    /// A live suite was asked for where no real model may be called.
+    #[error(
+        "{variable} is set, so that no test calls a real model; `--live` would. Unset it, or leave `--live` out"
+    )]
+    LiveForbidden {
+        /// The variable that forbids it.
+        variable: &'static str,
+    },
+    /// A variable that is a switch holds something else.
+    #[error("{variable} is neither 1 nor 0 but `{value}`. Set it to one of them, or unset it")]
+    NoSwitch {
+        /// The variable.
+        variable: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// What was fetched is not what was expected.
+    #[error("{} has the digest {found}, not {expected}: it was not used. Run the task again, which fetches it anew", path.display())]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+        /// The SHA-256 it should have.
+        expected: &'static str,
+        /// The SHA-256 it has.
+        found: String,
+    },
+    /// The model server of the live tests does not answer.
+    #[error("the model server {reason}. What it said is in {}", log.display())]
+    NoServer {
+        /// What it did instead, as the rest of a sentence.
+        reason: String,
+        /// Where its output is.
+        log: PathBuf,
+    },
     /// No bench has this name.
     #[cfg(feature = "bench")]
     #[error("no bench is named `{name}`. There are: {known}")]

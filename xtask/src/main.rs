@@ -15,6 +15,7 @@
 mod bench;
 mod ci;
 mod error;
+mod live;
 mod process;
 mod root;
 mod test;

@@ -5,8 +5,10 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use crate::error::TaskError;
 use crate::root::Root;
@@ -43,6 +45,22 @@ impl Call {
         self
     }
 
+    /// Runs in this folder instead of the workspace's.
+    pub(crate) fn folder(mut self, folder: &Path) -> Self {
+        folder.clone_into(&mut self.folder);
+        self
+    }
+
+    /// Puts a folder in front of the `PATH`.
+    pub(crate) fn env_path_first(self, folder: &Path) -> Self {
+        let mut path = folder.as_os_str().to_owned();
+        if let Some(rest) = env::var_os("PATH") {
+            path.push(":");
+            path.push(rest);
+        }
+        self.env("PATH", path)
+    }
+
     /// Shows the command, runs it with this program's streams, and fails when it does.
     pub(crate) fn run(&self) -> Result<(), TaskError> {
         eprintln!("$ {}", self.shown());
@@ -56,6 +74,31 @@ impl Call {
         let outcome =
             self.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         outcome.is_ok_and(|status| status.success())
+    }
+
+    /// Runs the command without a word and gives what it printed, if it succeeded.
+    pub(crate) fn stdout(&self) -> Option<String> {
+        let output = self.command().stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()
+    }
+
+    /// Shows the command and starts it at the head of a process group of its own, writing into `log`. It does not
+    /// outlive the thread that started it, however that ends; so call this from the main one.
+    pub(crate) fn start_group(&self, log: &File) -> Result<Child, TaskError> {
+        eprintln!("$ {} &", self.shown());
+        let tied = Self {
+            program: "setpriv".into(),
+            args: ["--pdeathsig", "KILL", "--"].map(OsString::from).to_vec(),
+            env: self.env.clone(),
+            folder: self.folder.clone(),
+        };
+        let tied = tied.args([&self.program]).args(&self.args);
+        let output = || log.try_clone().map(Stdio::from);
+        let started = || {
+            let mut command = tied.command();
+            command.stdin(Stdio::null()).stdout(output()?).stderr(output()?).process_group(0).spawn()
+        };
+        started().map_err(|source| TaskError::Spawn { command: tied.shown(), source })
     }
 
     /// The command line as a person would type it.

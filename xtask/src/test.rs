@@ -1,14 +1,16 @@
 //! `cargo xtask test`: installs what the tests need, runs every test, and ends with one line of counts.
 //!
 //! The tests run under nextest, each in its own process; documentation examples under `cargo test
-//! --doc`, only for the crates that have any. No test needs a real model server. The counts come from the runner's
-//! own report, never from a guess: no report is an error.
+//! --doc`, only for the crates that have any. No test needs a real model but those of the live suite, which runs where
+//! it is asked for. The counts come from the runner's own report, never from a guess: no report is an error.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
 use crate::error::TaskError;
+use crate::live::{self, Flag, Suites};
 use crate::process::Call;
 use crate::root::Root;
 use crate::tidy::{Reach, Workspace};
@@ -17,6 +19,10 @@ use crate::tools;
 /// What the tests are run with.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct TestArgs {
+    /// Run the live suite instead: start a model server on this machine (built and fetched at first, about 500 MB)
+    /// and ask a real model. `CRUCIBLE_REAL_LLM_TESTS=1` runs it after the others; `CRUCIBLE_SKIP_LLM_TESTS=1` forbids it.
+    #[arg(long)]
+    live: bool,
     /// Handed to `cargo nextest run`: `-p crucible-patch`, a name filter. Narrows the run to what it selects.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NEXTEST ARGS")]
     nextest: Vec<String>,
@@ -24,27 +30,35 @@ pub(crate) struct TestArgs {
 
 /// Runs the tests.
 pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
+    let suites = Suites::wanted(if args.live { Flag::Live } else { Flag::Absent })?;
     let start = Instant::now();
     tools::git(root)?;
     tools::bubblewrap(root)?;
-    let nextest = tools::nextest(root)?;
+    tools::clients(root)?;
 
-    let report = root.target().join("nextest/default/junit.xml");
-    remove_old(&report)?;
-    let outcome = Call::new(root, nextest).args(nextest_args(args)).run();
-    let counts = fs::read_to_string(&report).ok().and_then(|xml| Counts::read(&xml));
-    if let Err(error) = outcome {
-        if let Some(counts) = counts {
-            println!("{counts}");
+    let mut counts = Counts::default();
+    let mut examples = "not run: narrowed".to_owned();
+    if suites != Suites::Live {
+        let suite = Suite { profile: "default", words: usual_words(args), env: Vec::new() };
+        counts = nextest(root, &suite)?;
+        if args.nextest.is_empty() {
+            examples = run_examples(root)?;
         }
-        return Err(error);
     }
-    let counts = counts.ok_or_else(|| TaskError::Missing {
-        what: format!("the test runner's report, {}", report.display()),
-        fix: "Check `[profile.default.junit]` in .config/nextest.toml.".to_owned(),
-    })?;
-
-    let examples = if args.nextest.is_empty() { run_examples(root)? } else { "not run: narrowed".to_owned() };
+    match suites {
+        Suites::Live => {
+            examples = "not run: live suite alone".to_owned();
+            counts = live::run(root, &args.nextest)?;
+        }
+        Suites::Both => {
+            let live = live::run(root, &[])?;
+            counts = Counts { passed: counts.passed + live.passed, failed: counts.failed + live.failed };
+        }
+        Suites::UsualAsLiveIsForbidden => {
+            println!("the live suite was asked for and left out: CRUCIBLE_SKIP_LLM_TESTS is stronger");
+        }
+        Suites::Usual => {}
+    }
     println!(
         "all tests passed in {:.1} s (documentation examples: {examples})",
         start.elapsed().as_secs_f64(),
@@ -53,8 +67,43 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     Ok(())
 }
 
-fn nextest_args(args: &TestArgs) -> Vec<String> {
-    let mut words = vec!["nextest".to_owned(), "run".to_owned(), "--all-targets".to_owned()];
+/// Tests that are run together.
+#[derive(Debug)]
+pub(crate) struct Suite {
+    /// The profile of `.config/nextest.toml`, which also names where the report lies.
+    pub(crate) profile: &'static str,
+    /// What `cargo nextest run` gets besides.
+    pub(crate) words: Vec<String>,
+    /// Variables for the tests.
+    pub(crate) env: Vec<(OsString, OsString)>,
+}
+
+/// Runs a suite under nextest, and reads the report. When a test fails, the counts are shown before the error.
+pub(crate) fn nextest(root: &Root, suite: &Suite) -> Result<Counts, TaskError> {
+    let report = root.target().join("nextest").join(suite.profile).join("junit.xml");
+    remove_old(&report)?;
+    let mut call = Call::new(root, tools::nextest(root)?)
+        .args(["nextest", "run", "--profile", suite.profile])
+        .args(&suite.words);
+    for (name, value) in &suite.env {
+        call = call.env(name, value);
+    }
+    let outcome = call.run();
+    let counts = fs::read_to_string(&report).ok().and_then(|xml| Counts::read(&xml));
+    if let Err(error) = outcome {
+        if let Some(counts) = counts {
+            println!("{counts}");
+        }
+        return Err(error);
+    }
+    counts.ok_or_else(|| TaskError::Missing {
+        what: format!("the test runner's report, {}", report.display()),
+        fix: format!("Check `[profile.{}.junit]` in .config/nextest.toml.", suite.profile),
+    })
+}
+
+fn usual_words(args: &TestArgs) -> Vec<String> {
+    let mut words = vec!["--all-targets".to_owned()];
     let picks_packages = args
         .nextest
         .iter()
@@ -128,10 +177,10 @@ fn is_rust(info: &str) -> bool {
 }
 
 /// How many tests passed and failed, in the form that other programs look for.
-#[derive(Debug, PartialEq, Eq)]
-struct Counts {
-    passed: u64,
-    failed: u64,
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
 }
 
 impl Counts {
@@ -168,6 +217,19 @@ mod tests {
     }
 
     #[test]
+    fn the_live_flag_is_told_from_words_for_the_runner() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: TestArgs,
+        }
+        let parse = |words: &[&str]| <Line as clap::Parser>::parse_from([&["test"], words].concat()).args;
+        assert!(parse(&["--live"]).live && parse(&["--live", "gateway"]).nextest == ["gateway"]);
+        let narrowed = parse(&["-p", "crucible-llm"]);
+        assert!(!narrowed.live && narrowed.nextest == ["-p", "crucible-llm"]);
+    }
+
+    #[test]
     fn only_blocks_that_rustdoc_compiles_are_examples() {
         assert!(has_example("/// ```\n/// let a = 1;\n/// ```"));
         assert!(has_example("//! ```compile_fail\n//! x\n//! ```"));
@@ -178,10 +240,11 @@ mod tests {
 
     #[test]
     fn a_chosen_package_replaces_the_whole_workspace() {
-        let all = nextest_args(&TestArgs::default());
+        let all = usual_words(&TestArgs::default());
         assert!(all.contains(&"--workspace".to_owned()));
-        let one = TestArgs { nextest: vec!["-p".to_owned(), "crucible-patch".to_owned()] };
-        let words = nextest_args(&one);
+        let one =
+            TestArgs { nextest: vec!["-p".to_owned(), "crucible-patch".to_owned()], ..TestArgs::default() };
+        let words = usual_words(&one);
         assert!(!words.contains(&"--workspace".to_owned()));
         assert!(words.ends_with(&one.nextest));
     }

@@ -34,14 +34,27 @@ const VARIABLES: [(&str, &str); 3] = [
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 5] =
-    ["paths.runs_root", "sandbox.strength", "llm.claude-cli.binary", "llm.*.api_key_env", "llm.*.base_url"];
+const NOT_FOR_PROJECTS: [&str; 9] = [
+    "paths.runs_root",
+    "sandbox.strength",
+    "llm.*.binary",
+    "llm.*.api_key_env",
+    "llm.*.base_url",
+    // A limit in money is worth what the prices are worth.
+    "llm.prices.*.input",
+    "llm.prices.*.output",
+    "llm.prices.*.date",
+    "llm.prices.*.source",
+];
 
 /// Limits that a project's file may tighten and not loosen: what they cap is the user's money and machine. Zero stands
 /// for "no limit" where a key allows it.
-const ONLY_LOWER: [&str; 8] = [
+const ONLY_LOWER: [&str; 11] = [
     "llm.budget.calls",
     "llm.budget.tokens",
+    "llm.budget.dollars",
+    "llm.max_cli_timeout_s",
+    "llm.max_http_timeout_s",
     "llm.*.max_tokens",
     "run.max_iterations",
     "run.max_files",
@@ -258,11 +271,15 @@ impl Config {
     /// The names that users gave to tables below `table`, such as the gates.
     #[must_use]
     pub fn names_below(&self, table: &str) -> Vec<String> {
-        let prefix = format!("{table}.");
-        let below = self.settings.keys().filter_map(|key| key.strip_prefix(&prefix)?.split_once('.'));
-        let mut names: Vec<String> = below.map(|(name, _)| name.to_owned()).collect();
-        names.dedup();
-        names
+        let prefix = format!("{table}.*.");
+        let patterns: Vec<&str> = self
+            .templates
+            .iter()
+            .map(|(pattern, _)| pattern.as_str())
+            .filter(|p| p.starts_with(&prefix))
+            .collect();
+        let named = |key: &str| patterns.iter().find_map(|pattern| name_in(pattern, key)).map(str::to_owned);
+        self.settings.keys().filter_map(|key| named(key)).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Where a value comes from.
@@ -324,10 +341,15 @@ impl Config {
     fn loosened(&self, key: &str, value: &Value) -> Option<String> {
         let listed = ONLY_LOWER.iter().any(|pattern| *pattern == key || matches_template(pattern, key));
         let now = &self.settings.get(key).filter(|_| listed)?.value;
-        let limit = |value: &Value| match value.as_integer() {
-            Some(0) if key == "llm.budget.tokens" => i64::MAX,
-            Some(number) => number,
-            None => i64::MIN,
+        let unlimited = ["llm.budget.tokens", "llm.budget.dollars"].contains(&key);
+        let limit = |value: &Value| {
+            let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+            match number {
+                Some(number) if unlimited && number == 0.0 => f64::INFINITY,
+                Some(number) if number.is_nan() => f64::INFINITY,
+                Some(number) => number,
+                None => f64::NEG_INFINITY,
+            }
         };
         (limit(value) > limit(now)).then(|| now.to_string())
     }
@@ -393,7 +415,7 @@ impl Config {
         let Some((table, _)) = pattern.split_once(".*.") else {
             return;
         };
-        let Some(name) = key.strip_prefix(table).and_then(|rest| rest.get(1..)?.split('.').next()) else {
+        let Some(name) = name_in(pattern, key) else {
             return;
         };
         for (template, default) in &self.templates {
@@ -456,15 +478,16 @@ fn is_loopback_url(url: &str) -> bool {
     matches!(host, "localhost" | "127.0.0.1" | "[::1]")
 }
 
+/// Whether a key is one of a template, `table.*.field`. The name between may hold dots, as the names of models do.
 fn matches_template(pattern: &str, key: &str) -> bool {
-    let (mut pattern, mut key) = (pattern.split('.'), key.split('.'));
-    loop {
-        match (pattern.next(), key.next()) {
-            (None, None) => return true,
-            (Some(expected), Some(part)) if expected == "*" || expected == part => {}
-            _ => return false,
-        }
-    }
+    name_in(pattern, key).is_some()
+}
+
+/// The name that a user gave to the table of a key which is one of a template.
+fn name_in<'k>(pattern: &str, key: &'k str) -> Option<&'k str> {
+    let (table, field) = pattern.split_once(".*.")?;
+    let name = key.strip_prefix(table)?.strip_prefix('.')?.strip_suffix(field)?.strip_suffix('.')?;
+    (!name.is_empty()).then_some(name)
 }
 
 fn parse(origin: &str, text: &str) -> Result<toml::Table, ConfigError> {
@@ -618,6 +641,34 @@ mod tests {
         assert!(text.contains("may lower `run.max_iterations`, not raise it; it is 3"), "{text}");
         let own = [("CRUCIBLE_RUN_MAX_ITERATIONS", "9")];
         assert_eq!(load("", &own, &[]).unwrap().number("run.max_iterations"), 9);
+    }
+
+    #[test]
+    fn a_name_may_hold_dots_and_a_limit_in_money_is_a_limit() {
+        let defaults = "[llm.budget]\ndollars = 0.0\n[llm.prices.\"*\"]\ninput = -1.0\noutput = -1.0\n";
+        let read = |project: &str, user: &str| {
+            let room = tempfile::tempdir().unwrap();
+            let (own, theirs) = (room.path().join("user.toml"), room.path().join("project.toml"));
+            std::fs::write(&own, user).unwrap();
+            std::fs::write(&theirs, project).unwrap();
+            let files = ConfigFiles { project: Some(theirs), user: own };
+            let env = Environment::from_pairs([("HOME", "/")], "/");
+            Config::load(defaults, &files, &env, &[])
+        };
+        let price = "[llm.prices.\"openai/gpt-4.1\"]\ninput = 2\n";
+        let config = read("", price).unwrap();
+        assert_eq!(config.names_below("llm.prices"), ["openai/gpt-4.1"]);
+        assert_eq!(config.fraction("llm.prices.openai/gpt-4.1.input"), Some(2.0));
+        assert_eq!(config.fraction("llm.prices.openai/gpt-4.1.output"), Some(-1.0));
+        assert!(matches!(read(price, ""), Err(ConfigError::NotForProjects { .. })));
+
+        let limit = |dollars: &str| format!("[llm.budget]\ndollars = {dollars}\n");
+        assert!(read(&limit("0.5"), "").is_ok(), "no limit was set before");
+        assert!(read(&limit("0.5"), &limit("1.0")).is_ok());
+        for looser in ["2.0", "0.0", "nan", "inf"] {
+            let refused = read(&limit(looser), &limit("1.0"));
+            assert!(matches!(refused, Err(ConfigError::OnlyLower { .. })), "{looser}");
+        }
     }
 
     #[test]

@@ -26,8 +26,6 @@ pub struct NewCall {
     pub model: String,
     /// The digest of the canonical request.
     pub request: Digest,
-    /// 1 for the first attempt, 2 for its first retry, …
-    pub attempt: u32,
     /// The instant of the reservation.
     pub ts: Timestamp,
     /// The most tokens it can use, in and out together.
@@ -47,6 +45,17 @@ pub struct Allowance {
     pub cost: Option<MicroDollars>,
 }
 
+/// What a run may use only so much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scarce {
+    /// Calls.
+    Calls,
+    /// Tokens, in and out together.
+    Tokens,
+    /// Money, in millionths of a US dollar.
+    Cost,
+}
+
 /// What the ledger answered to a call that wants to be dispatched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reservation {
@@ -57,8 +66,8 @@ pub enum Reservation {
     },
     /// It would use more than the run may. Nothing was reserved.
     Refused {
-        /// What would be exceeded: `calls`, `tokens` or `cost` (in millionths of a dollar).
-        what: &'static str,
+        /// What would be exceeded.
+        what: Scarce,
         /// What is used or reserved already.
         used: u64,
         /// What this call wanted.
@@ -112,6 +121,8 @@ pub struct CallRow {
     pub seq: u64,
     /// What was reserved.
     pub call: NewCall,
+    /// 1 for the first attempt at this request in the run, 2 for the next, …
+    pub attempt: u32,
     /// How it ended.
     pub state: CallState,
 }
@@ -139,12 +150,14 @@ impl Ledger {
         let transaction = self.connection.transaction().map_err(&fail)?;
         let used = read_usage(&transaction, &call.run).map_err(&fail)?;
         let checks = [
-            ("calls", used.calls, 1, allowance.calls),
-            ("tokens", used.tokens, call.tokens, allowance.tokens),
-            ("cost", used.cost.0, call.cost.0, allowance.cost.map(|money| money.0)),
+            (Scarce::Calls, used.calls, 1, allowance.calls),
+            (Scarce::Tokens, used.tokens, call.tokens, allowance.tokens),
+            (Scarce::Cost, used.cost.0, call.cost.0, allowance.cost.map(|money| money.0)),
         ];
         for (what, used, wanted, limit) in checks {
-            if let Some(limit) = limit.filter(|limit| used.saturating_add(wanted) > *limit) {
+            // Nothing more always fits, even over a limit that was lowered since.
+            let passed = |limit: &u64| wanted > 0 && used.saturating_add(wanted) > *limit;
+            if let Some(limit) = limit.filter(passed) {
                 return Ok(Reservation::Refused { what, used, wanted, limit });
             }
         }
@@ -152,7 +165,9 @@ impl Ledger {
             "INSERT INTO model_calls (run_id, seq, provider, model, request, attempt, state, reserved_at,
                                             reserved_tokens, reserved_cost)
                    VALUES (?1, (SELECT ifnull(max(seq), 0) + 1 FROM model_calls WHERE run_id = ?1),
-                           ?2, ?3, ?4, ?5, 'reserved', ?6, ?7, ?8) RETURNING seq";
+                           ?2, ?3, ?4,
+                           (SELECT count(*) + 1 FROM model_calls WHERE run_id = ?1 AND request = ?4),
+                           'reserved', ?5, ?6, ?7) RETURNING seq";
         let seq = transaction
             .prepare_cached(sql)
             .and_then(|mut insert| {
@@ -161,7 +176,6 @@ impl Ledger {
                     call.provider,
                     call.model,
                     call.request.to_string(),
-                    call.attempt,
                     call.ts.to_string(),
                     to_sql(call.tokens),
                     to_sql(call.cost.0)
@@ -259,11 +273,11 @@ fn read_call(row: &Row<'_>, run: &RunId) -> Result<CallRow, rusqlite::Error> {
             provider: row.get(1)?,
             model: row.get(2)?,
             request: row.get::<_, String>(3)?.parse().map_err(|error| unreadable(3, error))?,
-            attempt: row.get(4)?,
             ts: instant(5)?,
             tokens: unsigned(row, 6)?,
             cost: MicroDollars(unsigned(row, 7)?),
         },
+        attempt: row.get(4)?,
         state,
     })
 }

@@ -25,7 +25,9 @@ mod store;
 mod verify;
 
 pub use artifact::MAX_ARTIFACT_BYTES;
-pub use calls::{Allowance, CallRow, CallState, MicroDollars, NewCall, Reservation, Settlement, Usage};
+pub use calls::{
+    Allowance, CallRow, CallState, MicroDollars, NewCall, Reservation, Scarce, Settlement, Usage,
+};
 pub use chain::ChainHead;
 pub use error::LedgerError;
 pub use event::{ArtifactRef, EventRecord, MAX_BODY_BYTES, NewEvent};

@@ -6,18 +6,25 @@
 //! fallbacks and a resumed run, all sharing one [`CallBudget`], cannot pass a limit together that none would pass
 //! alone.
 //!
-//! What always holds: an attempt that failed or was abandoned keeps its slot; its tokens come back only when the
-//! provider certainly did nothing (it refused the key, the rate or the request).
+//! Where reservations stand is a [`CallBook`]: in memory for one process, or in a database, where they outlive the
+//! process and bind every other one that goes on with the same work.
+//!
+//! What always holds: the check against the limits and the reservation are one step; an attempt that failed or was
+//! abandoned keeps its slot; its tokens come back only when the provider certainly did nothing (it refused the key, the
+//! rate or the request); what cannot be reserved is not sent.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use crucible_model::{CanonicalError, Digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::backend::LlmBackend;
+use crate::cassette::RecordedRequest;
 use crate::error::{Fault, LlmError, Resource};
 use crate::invocation::{LlmInvocation, LlmResult};
+use crate::price::{Price, PriceTable};
 
 /// The extension of a result that holds the cost a provider itself reports, in millionths of a dollar.
 pub(crate) const REPORTED_COST: &str = "cost_micro_dollars";
@@ -65,33 +72,114 @@ pub struct Amount {
     pub micro_dollars: u64,
 }
 
-/// What calls may cost together. Shared by everything that calls models on behalf of one user action.
-#[derive(Debug)]
-pub struct CallBudget {
-    limits: BudgetLimits,
-    /// What is used up or reserved.
-    used: Mutex<Amount>,
+/// An attempt that is about to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct PlannedCall<'c> {
+    /// The provider that would be asked.
+    pub provider: &'c str,
+    /// What it would be asked.
+    pub invocation: &'c LlmInvocation,
+    /// The most it can use.
+    pub worst: Amount,
 }
 
-/// A part of a budget that is held for one attempt. Dropped without [`HeldAmount::settle`], all of it stays used.
-#[derive(Debug)]
+impl PlannedCall<'_> {
+    /// The digest of the canonical request: equal for an attempt and its retries.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the metadata have no canonical form.
+    pub fn request(&self) -> Result<Digest, CanonicalError> {
+        RecordedRequest::of(self.invocation).key()
+    }
+}
+
+/// How an attempt ended. What it does not tell stays as it was reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallEnd {
+    /// `ok`, or the class of the error.
+    pub outcome: &'static str,
+    /// Tokens of the request and of the answer.
+    pub tokens: Option<(u64, u64)>,
+    /// What it cost, in millionths of a US dollar: reported, or estimated from a configured price.
+    pub micro_dollars: Option<u64>,
+}
+
+/// The number of a reservation in its book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket(pub u64);
+
+/// Why a book did not take a reservation or its end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BookError {
+    /// A limit does not carry it.
+    #[error("this attempt would bring the use to {attempted} {resource}, the limit is {limit}")]
+    Exhausted {
+        /// What ran out.
+        resource: Resource,
+        /// How much there may be.
+        limit: u64,
+        /// How much it would have been.
+        attempted: u64,
+    },
+    /// The book cannot be read or written.
+    #[error("{detail}")]
+    Unavailable {
+        /// What the book said.
+        detail: String,
+    },
+}
+
+/// Where reservations stand.
+pub trait CallBook: Send + Sync {
+    /// Sets the worst case of an attempt aside, in one step with the check that `limits` carry it. Nothing more
+    /// always fits, even over a limit that was lowered since.
+    ///
+    /// # Errors
+    ///
+    /// See [`BookError`]; then nothing is set aside.
+    fn reserve(&self, call: &PlannedCall<'_>, limits: &BudgetLimits) -> Result<Ticket, BookError>;
+
+    /// Replaces what was held by what was really spent. The slot of the attempt stays used in any case.
+    ///
+    /// # Errors
+    ///
+    /// [`BookError::Unavailable`]; then what was held stays used.
+    fn settle(&self, ticket: Ticket, held: Amount, end: &CallEnd) -> Result<(), BookError>;
+
+    /// What is used up or reserved at this moment.
+    ///
+    /// # Errors
+    ///
+    /// [`BookError::Unavailable`].
+    fn used(&self) -> Result<Amount, BookError>;
+}
+
+/// What calls may cost together. Shared by everything that calls models on behalf of one user action.
+pub struct CallBudget {
+    limits: BudgetLimits,
+    book: Box<dyn CallBook>,
+}
+
+/// A part of a budget that is held for one attempt. Dropped without [`Reservation::settle`], all of it stays used.
 #[must_use = "a reservation that is not settled stays used in full"]
-pub struct HeldAmount {
+pub struct Reservation {
     budget: Arc<CallBudget>,
+    ticket: Ticket,
     held: Amount,
 }
 
 impl CallBudget {
-    /// A budget of which nothing is used.
+    /// A budget of which nothing is used, for this process.
     #[must_use]
     pub fn new(limits: BudgetLimits) -> Arc<Self> {
-        Self::resumed(limits, Amount::default())
+        Self::kept(limits, Box::new(MemoryBook::default()))
     }
 
-    /// The budget of something that goes on: this much of it is used already.
+    /// A budget whose reservations stand in `book`.
     #[must_use]
-    pub fn resumed(limits: BudgetLimits, used: Amount) -> Arc<Self> {
-        Arc::new(Self { limits, used: Mutex::new(used) })
+    pub fn kept(limits: BudgetLimits, book: Box<dyn CallBook>) -> Arc<Self> {
+        Arc::new(Self { limits, book })
     }
 
     /// The limits.
@@ -100,112 +188,119 @@ impl CallBudget {
         self.limits
     }
 
-    /// What is used up or reserved at this moment. Store this to resume later.
-    #[must_use]
-    pub fn used(&self) -> Amount {
-        *self.lock()
-    }
-
-    /// Sets an amount aside for one attempt.
+    /// What is used up or reserved at this moment.
     ///
     /// # Errors
     ///
-    /// [`LlmError::BudgetExceeded`] when a limit does not carry it; then nothing is set aside.
-    pub fn reserve(self: &Arc<Self>, amount: Amount) -> Result<HeldAmount, LlmError> {
-        let mut used = self.lock();
-        let next = Amount {
-            calls: carry(Resource::Calls, self.limits.calls, used.calls, amount.calls)?,
-            tokens: carry(Resource::Tokens, self.limits.tokens, used.tokens, amount.tokens)?,
-            micro_dollars: carry(
-                Resource::MicroDollars,
-                self.limits.micro_dollars,
-                used.micro_dollars,
-                amount.micro_dollars,
-            )?,
-        };
-        *used = next;
-        drop(used);
-        Ok(HeldAmount { budget: Arc::clone(self), held: amount })
+    /// [`BookError::Unavailable`] when the book cannot be read.
+    pub fn used(&self) -> Result<Amount, BookError> {
+        self.book.used()
     }
 
-    /// The amounts are whole at every moment, so a panic elsewhere while they were locked does not spoil them.
-    fn lock(&self) -> MutexGuard<'_, Amount> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Sets the worst case of an attempt aside.
+    ///
+    /// # Errors
+    ///
+    /// [`BookError::Exhausted`] when a limit does not carry it; then nothing is set aside.
+    pub fn reserve(self: &Arc<Self>, call: &PlannedCall<'_>) -> Result<Reservation, BookError> {
+        let ticket = self.book.reserve(call, &self.limits)?;
+        Ok(Reservation { budget: Arc::clone(self), ticket, held: call.worst })
     }
 }
 
-impl HeldAmount {
-    /// Replaces what was held by what was really spent. The slot of the attempt stays used in any case.
-    pub fn settle(self, spent: Amount) {
-        let mut used = self.budget.lock();
-        let replace = |used: u64, held: u64, spent: u64| used.saturating_sub(held).saturating_add(spent);
-        used.tokens = replace(used.tokens, self.held.tokens, spent.tokens);
-        used.micro_dollars = replace(used.micro_dollars, self.held.micro_dollars, spent.micro_dollars);
+impl Reservation {
+    /// Replaces what was held by what was really spent.
+    ///
+    /// # Errors
+    ///
+    /// [`BookError::Unavailable`]; then what was held stays used.
+    pub fn settle(self, end: &CallEnd) -> Result<(), BookError> {
+        self.budget.book.settle(self.ticket, self.held, end)
     }
 }
 
-/// The use after adding `more`, where the limit carries it. Nothing more always fits, even over a limit that
-/// was lowered since.
-fn carry(resource: Resource, limit: Limit, used: u64, more: u64) -> Result<u64, LlmError> {
+/// The use after adding `more`, where the limit carries it.
+fn carry(resource: Resource, limit: Limit, used: u64, more: u64) -> Result<u64, BookError> {
     let attempted = used.saturating_add(more);
     match limit {
         Limit::At(limit) if more > 0 && attempted > limit => {
-            Err(LlmError::BudgetExceeded { resource, limit, attempted })
+            Err(BookError::Exhausted { resource, limit, attempted })
         }
         Limit::At(_) | Limit::Unlimited => Ok(attempted),
     }
 }
 
-/// What a model's tokens cost, from the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Price {
-    /// Nobody said.
-    Unknown,
-    /// Millionths of a US dollar for a million tokens.
-    PerMillionTokens {
-        /// Of requests.
-        input: u64,
-        /// Of answers.
-        output: u64,
-    },
-}
+/// The book of one process.
+#[derive(Debug, Default)]
+struct MemoryBook(Mutex<Amount>);
 
-impl Price {
-    /// The cost in millionths of a dollar, rounded up.
-    fn of(self, input_tokens: u64, output_tokens: u64) -> u64 {
-        match self {
-            Self::Unknown => 0,
-            Self::PerMillionTokens { input, output } => {
-                let total = u128::from(input) * u128::from(input_tokens)
-                    + u128::from(output) * u128::from(output_tokens);
-                u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX)
-            }
+impl CallBook for MemoryBook {
+    fn reserve(&self, call: &PlannedCall<'_>, limits: &BudgetLimits) -> Result<Ticket, BookError> {
+        // The amounts are whole at every moment, so a panic elsewhere while they were locked does not spoil them.
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let worst = call.worst;
+        *used = Amount {
+            calls: carry(Resource::Calls, limits.calls, used.calls, worst.calls)?,
+            tokens: carry(Resource::Tokens, limits.tokens, used.tokens, worst.tokens)?,
+            micro_dollars: carry(
+                Resource::MicroDollars,
+                limits.micro_dollars,
+                used.micro_dollars,
+                worst.micro_dollars,
+            )?,
+        };
+        Ok(Ticket(used.calls))
+    }
+
+    fn settle(&self, _ticket: Ticket, held: Amount, end: &CallEnd) -> Result<(), BookError> {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let replace = |used: u64, held: u64, spent: u64| used.saturating_sub(held).saturating_add(spent);
+        if let Some((input, output)) = end.tokens {
+            used.tokens = replace(used.tokens, held.tokens, input.saturating_add(output));
         }
+        if let Some(cost) = end.micro_dollars {
+            used.micro_dollars = replace(used.micro_dollars, held.micro_dollars, cost);
+        }
+        Ok(())
+    }
+
+    fn used(&self) -> Result<Amount, BookError> {
+        Ok(*self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Reserves each attempt in a budget before the backend sees it.
 pub struct Budgeted<B> {
     inner: B,
-    budget: Arc<CallBudget>,
+    provider: &'static str,
     default_max_tokens: u64,
-    price: Price,
+    budget: Arc<CallBudget>,
+    prices: Arc<PriceTable>,
 }
 
 impl<B> Budgeted<B> {
-    /// Puts `inner` under a budget. `default_max_tokens` is what an answer may take when a call does not say.
-    pub fn new(inner: B, budget: Arc<CallBudget>, default_max_tokens: u64, price: Price) -> Self {
-        Self { inner, budget, default_max_tokens, price }
+    /// Puts `inner`, which asks this provider, under a budget. `default_max_tokens` is what an answer may take when a call
+    /// does not say.
+    pub fn new(
+        inner: B,
+        provider: &'static str,
+        default_max_tokens: u64,
+        budget: Arc<CallBudget>,
+        prices: Arc<PriceTable>,
+    ) -> Self {
+        Self { inner, provider, default_max_tokens, budget, prices }
     }
 
-    fn worst_case(&self, inv: &LlmInvocation) -> Result<Amount, LlmError> {
-        if self.price == Price::Unknown && self.budget.limits().micro_dollars != Limit::Unlimited {
+    fn worst_case(&self, inv: &LlmInvocation, price: Price) -> Result<Amount, LlmError> {
+        if price == Price::Unknown && self.budget.limits().micro_dollars != Limit::Unlimited {
             return Err(LlmError::Misconfiguration(Fault::new(
-                "budget",
+                self.provider,
                 &inv.model,
                 "a limit in money is set, but no price is configured for this model",
-                "add its price to the price table, or limit calls and tokens instead",
+                format!(
+                    "add a table llm.prices.\"{}/{}\" to your own configuration, or limit calls and tokens instead",
+                    self.provider, inv.model
+                ),
             )));
         }
         let input = inv
@@ -218,34 +313,55 @@ impl<B> Budgeted<B> {
         Ok(Amount {
             calls: 1,
             tokens: input.saturating_add(output),
-            micro_dollars: self.price.of(input, output),
+            micro_dollars: price.of(input, output).unwrap_or_default(),
         })
     }
 
-    /// What an answer cost: what the provider reports, and the worst case where it reports nothing.
-    fn spent(&self, result: &LlmResult, held: Amount) -> Amount {
-        let counted = result.tokens_input.zip(result.tokens_output);
-        let tokens = counted.map_or(held.tokens, |(input, output)| input.saturating_add(output));
-        let estimated = counted.map_or(held.micro_dollars, |(input, output)| self.price.of(input, output));
-        let reported = result.extensions.get(REPORTED_COST).and_then(Value::as_u64);
-        Amount { calls: held.calls, tokens, micro_dollars: reported.unwrap_or(estimated) }
+    /// The error of an attempt that was not sent.
+    fn not_reserved(&self, inv: &LlmInvocation, error: BookError) -> LlmError {
+        match error {
+            BookError::Exhausted { resource, limit, attempted } => {
+                LlmError::BudgetExceeded { resource, limit, attempted }
+            }
+            BookError::Unavailable { detail } => LlmError::Misconfiguration(Fault::new(
+                self.provider,
+                &inv.model,
+                format!("nothing was sent, for what it may cost cannot be reserved: {detail}"),
+                "mend that and go on",
+            )),
+        }
     }
 }
 
 #[async_trait]
 impl<B: LlmBackend> LlmBackend for Budgeted<B> {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let held = self.worst_case(&inv)?;
-        let reservation = self.budget.reserve(held)?;
+        let price = self.prices.of(self.provider, &inv.model);
+        let worst = self.worst_case(&inv, price)?;
+        let call = PlannedCall { provider: self.provider, invocation: &inv, worst };
+        let reservation = self.budget.reserve(&call).map_err(|error| self.not_reserved(&inv, error))?;
         let outcome = self.inner.invoke(inv).await;
-        match &outcome {
-            Ok(result) => reservation.settle(self.spent(result, held)),
+        let end = match &outcome {
+            Ok(result) => {
+                CallEnd { outcome: "ok", tokens: result.tokens(), micro_dollars: cost_of(result, price) }
+            }
             Err(error) if error.did_no_work() => {
-                reservation.settle(Amount { calls: held.calls, ..Amount::default() });
+                CallEnd { outcome: error.class(), tokens: Some((0, 0)), micro_dollars: Some(0) }
             }
             // It may have worked for nothing, and be paid for it.
-            Err(_) => drop(reservation),
-        }
+            Err(error) => CallEnd { outcome: error.class(), tokens: None, micro_dollars: None },
+        };
+        // What cannot be settled stays reserved: more than it cost, never less.
+        let _stays_reserved = reservation.settle(&end);
         outcome
     }
+}
+
+/// What an answer cost in millionths of a dollar: what the provider reports, or else what the price makes of its tokens.
+fn cost_of(result: &LlmResult, price: Price) -> Option<u64> {
+    let reported = result.extensions.get(REPORTED_COST).and_then(Value::as_u64);
+    reported.or_else(|| {
+        let (input, output) = result.tokens()?;
+        price.of(input, output)
+    })
 }

@@ -5,15 +5,58 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::answer_body::{self, Expected};
+use crate::budget::REPORTED_COST;
 use crate::error::{AnswerFault, LlmError};
-use crate::http_fault::Asked;
+use crate::http_fault::{Asked, Silence};
 use crate::invocation::{LlmInvocation, LlmResult};
 
-/// The hints of `metadata` that this format has a field for, under the same name.
-const HINTS: [&str; 5] = ["max_tokens", "temperature", "top_p", "seed", "response_format"];
+/// The hints of `metadata` that this format has a field for, under the same name but for [`ChatFormat::token_limit`].
+const HINTS: [&str; 5] = [MAX_TOKENS, "temperature", "top_p", SEED, RESPONSE_FORMAT];
 
-/// How much of a model's name, as a server states it, is believed.
-const MAX_MODEL_NAME: usize = 200;
+const MAX_TOKENS: &str = "max_tokens";
+const SEED: &str = "seed";
+const RESPONSE_FORMAT: &str = "response_format";
+
+const WRONG_SERVER: &str = "check that base_url names an OpenAI-compatible server";
+
+/// How one server's format differs from another's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChatFormat {
+    /// The field that bounds the answer.
+    pub(crate) token_limit: TokenLimit,
+    /// How a request says that `response_format` must be followed.
+    pub(crate) form: Form,
+    /// Whether the usage holds what the call cost.
+    pub(crate) cost: CostReport,
+}
+
+/// The field that bounds the answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TokenLimit {
+    /// The old name, which every compatible server knows.
+    MaxTokens,
+    /// The name that OpenAI's newer models insist on.
+    MaxCompletionTokens,
+}
+
+/// How a request says that `response_format` must be followed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Form {
+    /// By the field itself.
+    Stated,
+    /// A router also has to be told to choose only servers that take every field given.
+    Routed,
+}
+
+/// Whether the usage holds what the call cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CostReport {
+    /// It does not, or whoever says so is not who sends the bill.
+    Unstated,
+    /// In dollars, as `cost`.
+    Dollars,
+}
 
 /// What a provider sends where a call does not say otherwise.
 #[derive(Debug, Clone, Copy)]
@@ -24,24 +67,38 @@ pub(crate) struct ChatDefaults {
 }
 
 /// The body of a request, and the names of the hints that have no place in it.
-pub(crate) fn request(inv: &LlmInvocation, defaults: ChatDefaults) -> (Value, Vec<String>) {
+pub(crate) fn request(
+    inv: &LlmInvocation,
+    defaults: ChatDefaults,
+    format: ChatFormat,
+) -> (Value, Vec<String>) {
     let messages: Vec<Value> = (inv.messages.iter())
         .map(|message| json!({"role": message.role.as_str(), "content": message.content.as_str()}))
         .collect();
+    let token_limit = match format.token_limit {
+        TokenLimit::MaxTokens => MAX_TOKENS,
+        TokenLimit::MaxCompletionTokens => "max_completion_tokens",
+    };
     let mut body = Map::from_iter([
         ("model".to_owned(), json!(inv.model)),
         ("messages".to_owned(), Value::Array(messages)),
-        ("max_tokens".to_owned(), json!(defaults.max_tokens)),
+        (token_limit.to_owned(), json!(defaults.max_tokens)),
         ("stream".to_owned(), json!(false)),
     ]);
     body.extend(defaults.temperature.map(|temperature| ("temperature".to_owned(), json!(temperature))));
     let mut ignored = Vec::new();
     for (name, value) in &inv.metadata {
         if HINTS.contains(&name.as_str()) {
-            body.insert(name.clone(), value.clone());
+            let field = if name == MAX_TOKENS { token_limit } else { name };
+            body.insert(field.to_owned(), value.clone());
         } else {
             ignored.push(name.clone());
         }
+    }
+    if matches!(format.form, Form::Routed) && body.contains_key(RESPONSE_FORMAT) {
+        // Nobody would be left to route to: few servers say that they take a seed, and the form matters more.
+        ignored.extend(body.remove(SEED).map(|_| SEED.to_owned()));
+        body.insert("provider".to_owned(), json!({"require_parameters": true}));
     }
     (Value::Object(body), ignored)
 }
@@ -51,7 +108,7 @@ pub(crate) fn request(inv: &LlmInvocation, defaults: ChatDefaults) -> (Value, Ve
 struct Completion {
     model: Option<String>,
     choices: Option<Vec<Choice>>,
-    usage: Option<Usage>,
+    usage: Option<Value>,
     error: Option<Refusal>,
 }
 
@@ -59,17 +116,13 @@ struct Completion {
 struct Choice {
     message: ChoiceMessage,
     finish_reason: Option<String>,
+    error: Option<Refusal>,
 }
 
 #[derive(Deserialize)]
 struct ChoiceMessage {
     content: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Usage {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
+    refusal: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -77,29 +130,33 @@ struct Refusal {
     code: Option<Value>,
 }
 
-/// Reads the body of a 200.
-pub(crate) fn response(asked: Asked<'_>, body: &[u8], ignored: Vec<String>) -> Result<LlmResult, LlmError> {
-    const WRONG_SERVER: &str = "check that base_url names an OpenAI-compatible server";
-    const TRY_OTHER: &str = "try again or choose another model";
-    let text = std::str::from_utf8(body)
-        .map_err(|_| asked.unreadable("the answer is not UTF-8", "look at the server's log"))?;
-    let completion: Completion = serde_json::from_str(text).map_err(|_| {
-        let what = if text.trim_start().starts_with('<') {
-            "the answer is a web page, not a completion"
-        } else {
-            "the answer is not a chat completion in JSON"
-        };
-        asked.unreadable(what, WRONG_SERVER)
-    })?;
-    if let Some(refusal) = completion.error {
-        // Some servers answer 200 and put the status they mean into the body.
-        let code = refusal.code.as_ref().and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
-        return Err(match code {
+impl Refusal {
+    /// Some servers answer 200 and put the status they mean into the body.
+    fn meant(&self, asked: Asked<'_>) -> LlmError {
+        let code = self.code.as_ref().and_then(|code| match code {
+            Value::String(digits) => digits.parse().ok(),
+            code => code.as_u64().and_then(|code| u16::try_from(code).ok()),
+        });
+        match code {
             Some(status) if status != 200 => asked.on_status(status, &BTreeMap::new()),
             Some(_) | None => {
                 asked.unreadable("the answer is an error without a status", "look at the server's log")
             }
-        });
+        }
+    }
+}
+
+/// Reads the body of a 200.
+pub(crate) fn response(
+    asked: Asked<'_>,
+    body: &[u8],
+    ignored: Vec<String>,
+    format: ChatFormat,
+) -> Result<LlmResult, LlmError> {
+    let expected = Expected { what: "a chat completion", next: WRONG_SERVER };
+    let completion: Completion = answer_body::read(asked, body, expected)?;
+    if let Some(refusal) = completion.error {
+        return Err(refusal.meant(asked));
     }
     let choice = completion
         .choices
@@ -107,45 +164,54 @@ pub(crate) fn response(asked: Asked<'_>, body: &[u8], ignored: Vec<String>) -> R
         .into_iter()
         .next()
         .ok_or_else(|| {
-            asked.unusable(AnswerFault::Empty, "the answer's list of choices is empty", TRY_OTHER)
+            asked.unusable(
+                AnswerFault::Empty,
+                "the answer's list of choices is empty",
+                "try again or choose another model",
+            )
         })?;
+    if let Some(refusal) = &choice.error {
+        return Err(refusal.meant(asked));
+    }
+    if choice.finish_reason.as_deref() == Some("error") {
+        return Err(asked.unreadable("the model failed while it answered", "try again"));
+    }
     let content = choice.message.content.filter(|content| !content.trim().is_empty());
-    let raw_response = content.ok_or_else(|| match choice.finish_reason.as_deref() {
-        Some("length") => asked.unusable(
-            AnswerFault::Empty,
-            "the token limit was used up before the first word",
-            "raise max_tokens",
-        ),
-        _ => asked.unusable(AnswerFault::Empty, "the answer holds no text", TRY_OTHER),
+    let raw_response = content.ok_or_else(|| {
+        asked.wordless(match (choice.finish_reason.as_deref(), choice.message.refusal) {
+            (Some("length"), _) => Silence::TokenLimit,
+            (_, Some(Value::String(_))) => Silence::Refusal,
+            (_, _) => Silence::Unexplained,
+        })
     })?;
     let mut extensions = BTreeMap::new();
     if let Some(reason) = choice.finish_reason {
-        extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from(reason));
+        extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from(answer_body::reason(&reason)));
     }
     if !ignored.is_empty() {
         extensions.insert(LlmResult::IGNORED_METADATA.to_owned(), Value::from(ignored));
     }
-    let (tokens_input, tokens_output) =
-        completion.usage.map_or((None, None), |usage| (usage.prompt_tokens, usage.completion_tokens));
+    let usage = completion.usage.unwrap_or_default();
+    if matches!(format.cost, CostReport::Dollars) {
+        let cost = usage["cost"].as_f64().and_then(micro_dollars);
+        extensions.extend(cost.map(|cost| (REPORTED_COST.to_owned(), Value::from(cost))));
+    }
     Ok(LlmResult {
         raw_response,
         provider: asked.provider.to_owned(),
-        model_used: completion
-            .model
-            .map_or_else(|| asked.model.to_owned(), |name| plain_name(&name, asked.model)),
-        tokens_input,
-        tokens_output,
+        model_used: answer_body::model_name(completion.model.as_deref(), asked.model),
+        tokens_input: usage["prompt_tokens"].as_u64(),
+        tokens_output: usage["completion_tokens"].as_u64(),
         timed_out: Some(false),
         extensions,
     })
 }
 
-/// A model's name as a server states it: one line of bounded length; local servers name the file they loaded,
-/// of which only the last part is kept.
-fn plain_name(stated: &str, asked: &str) -> String {
-    let name = if stated.starts_with('/') { stated.rsplit('/').next().unwrap_or(asked) } else { stated };
-    let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_MODEL_NAME).collect();
-    if name.is_empty() { asked.to_owned() } else { name }
+/// Dollars as the budget counts them, rounded up; nothing where it is no sum that a call can cost.
+fn micro_dollars(dollars: f64) -> Option<u64> {
+    // What a decimal fraction gains by becoming binary must not round it up by one.
+    let rounded = (dollars * 1e6 - 1e-6).ceil().max(0.0);
+    (dollars >= 0.0 && rounded < 1e15).then_some(rounded as u64)
 }
 
 #[cfg(test)]
@@ -154,23 +220,84 @@ mod tests {
 
     const ASKED: Asked<'static> = Asked { provider: "gateway", model: "m" };
 
+    const PRICED: ChatFormat =
+        ChatFormat { token_limit: TokenLimit::MaxTokens, form: Form::Stated, cost: CostReport::Dollars };
+
+    fn read(body: &str) -> Result<LlmResult, LlmError> {
+        response(ASKED, body.as_bytes(), Vec::new(), PRICED)
+    }
+
     #[test]
     fn a_status_inside_a_200_is_taken_for_what_it_is() {
-        for (code, class) in [("401", "provider_auth"), ("429", "provider_quota"), ("502", "provider_outage")]
-        {
-            let body = format!(r#"{{"error":{{"code":{code},"message":"sk-secret"}}}}"#);
-            let error = response(ASKED, body.as_bytes(), Vec::new()).unwrap_err();
-            assert_eq!(error.class(), class);
+        for (code, class) in [
+            ("401", "provider_auth"),
+            ("402", "provider_quota"),
+            ("429", "provider_quota"),
+            ("\"429\"", "provider_quota"),
+            ("502", "provider_outage"),
+            ("\"sk-secret\"", "provider_outage"),
+            ("-1", "provider_outage"),
+            ("1e300", "provider_outage"),
+        ] {
+            let error = format!(r#"{{"error":{{"code":{code},"message":"sk-secret"}}}}"#);
+            let in_choice = format!(r#"{{"choices":[{{"message":{{"content":"half"}},{}]}}"#, &error[1..]);
+            for body in [error, in_choice] {
+                let error = read(&body).unwrap_err();
+                assert_eq!(error.class(), class, "{body}");
+                assert!(!format!("{error} {error:?}").contains("secret"));
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_that_broke_off_in_an_error_is_none() {
+        let error =
+            read(r#"{"choices":[{"message":{"content":"half"},"finish_reason":"error"}]}"#).unwrap_err();
+        assert_eq!(error.class(), "provider_outage");
+    }
+
+    #[test]
+    fn no_words_are_told_apart_by_why_there_are_none() {
+        for (choice, why) in [
+            (r#"{"message":{"content":""},"finish_reason":"length"}"#, "token limit"),
+            (r#"{"message":{"content":null,"refusal":"sk-secret"},"finish_reason":"stop"}"#, "refuses"),
+            (r#"{"message":{"content":null,"refusal":null},"finish_reason":"stop"}"#, "holds no text"),
+            (r#"{"message":{}}"#, "holds no text"),
+        ] {
+            let error = read(&format!(r#"{{"choices":[{choice}]}}"#)).unwrap_err();
+            assert_eq!(error.answer_fault(), Some(AnswerFault::Empty));
+            assert!(error.to_string().contains(why), "{error}");
             assert!(!format!("{error} {error:?}").contains("secret"));
         }
     }
 
     #[test]
-    fn the_name_of_a_model_is_one_short_line_without_directories() {
-        assert_eq!(plain_name("/home/someone/models/q.gguf", "m"), "q.gguf");
-        assert_eq!(plain_name("org/model:free", "m"), "org/model:free");
-        assert_eq!(plain_name("a\nb\u{1b}[2J", "m"), "ab[2J");
-        assert_eq!(plain_name("/", "m"), "m");
-        assert_eq!(plain_name(&"x".repeat(5000), "m").len(), MAX_MODEL_NAME);
+    fn a_reported_cost_is_kept_where_it_can_be_one() {
+        let cost = |cost: &str| {
+            let body =
+                format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{{"cost":{cost}}}}}"#);
+            read(&body).unwrap().extensions.get(REPORTED_COST).and_then(Value::as_u64)
+        };
+        for (dollars, micro) in [
+            ("0.000014", Some(14)),
+            ("0.0000141", Some(15)),
+            ("0", Some(0)),
+            ("1.5", Some(1_500_000)),
+            ("-1", None),
+            ("1e300", None),
+            ("\"0.1\"", None),
+            ("null", None),
+        ] {
+            assert_eq!(cost(dollars), micro, "{dollars}");
+        }
+    }
+
+    #[test]
+    fn a_usage_of_no_use_does_not_spoil_the_answer() {
+        for usage in ["null", "[]", "\"x\"", r#"{"prompt_tokens":-1,"completion_tokens":1.5}"#] {
+            let body = format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{usage}}}"#);
+            let result = read(&body).unwrap();
+            assert_eq!((result.tokens_input, result.tokens_output), (None, None));
+        }
     }
 }

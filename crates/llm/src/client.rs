@@ -7,11 +7,12 @@ use crucible_model::{CanonicalError, Digest};
 use crucible_secrets::Scanner;
 
 use crate::backend::{Backend, Origin, Speaker};
-use crate::budget::{Budgeted, CallBudget, Price};
+use crate::budget::{Budgeted, CallBudget};
 use crate::capability::Capabilities;
 use crate::cassette::RecordedRequest;
 use crate::error::CallError;
 use crate::invocation::{LlmInvocation, LlmResult};
+use crate::price::{ListedPrice, PriceTable};
 use crate::record::{Recorded, Recording};
 use crate::retry::{Retried, RetryPolicy};
 use crate::scan::SecretScanned;
@@ -26,8 +27,8 @@ pub struct ClientOptions {
     pub retry: RetryPolicy,
     /// What calls may cost, shared with whoever else calls for the same purpose.
     pub budget: Arc<CallBudget>,
-    /// What the model's tokens cost.
-    pub price: Price,
+    /// What tokens cost. A recording costs nothing, whatever stands here.
+    pub prices: Arc<PriceTable>,
 }
 
 /// A backend in all its layers.
@@ -36,6 +37,7 @@ pub struct ModelClient {
     provider: &'static str,
     default_model: String,
     phase_models: BTreeMap<String, String>,
+    prices: Arc<PriceTable>,
     capabilities: Capabilities,
     speaker: Speaker,
     origin: Origin,
@@ -45,19 +47,23 @@ impl ModelClient {
     /// Wraps a backend into its layers.
     #[must_use]
     pub fn new(backend: Backend, options: ClientOptions) -> Self {
-        let ClientOptions { scanner, recording, retry, budget, price } = options;
+        let ClientOptions { scanner, recording, retry, budget, prices } = options;
         let origin = backend.origin();
         // The recorded outcome already is what the last attempt gave.
-        let retry = if origin == Origin::Recording { RetryPolicy::NEVER } else { retry };
+        let (retry, prices) = match origin {
+            Origin::Recording => (RetryPolicy::NEVER, Arc::new(PriceTable::free())),
+            Origin::Live => (retry, prices),
+        };
         let provider = backend.provider();
         let default_model = backend.default_model().to_owned();
         let phase_models = backend.phase_models().clone();
         let capabilities = backend.capabilities();
         let speaker = backend.speaker().clone();
         let max_tokens = backend.max_output_tokens();
-        let attempts = Retried::new(Budgeted::new(backend, budget, max_tokens, price), retry);
+        let attempts =
+            Retried::new(Budgeted::new(backend, provider, max_tokens, budget, Arc::clone(&prices)), retry);
         let layers = SecretScanned::new(Recorded::new(attempts, scanner, recording), scanner);
-        Self { layers, provider, default_model, phase_models, capabilities, speaker, origin }
+        Self { layers, provider, default_model, phase_models, prices, capabilities, speaker, origin }
     }
 
     /// Makes a call; an empty model means that of its phase, or the default one.
@@ -103,6 +109,12 @@ impl ModelClient {
     #[must_use]
     pub fn holds_answer(&self, key: &Digest) -> bool {
         self.layers.inner().writer().is_some_and(|writer| writer.holds_answer(key))
+    }
+
+    /// The line that tells what the tokens of a model cost; none for a recording, which costs nothing.
+    #[must_use]
+    pub fn listed_price(&self, model: &str) -> Option<&ListedPrice> {
+        self.prices.line(self.provider, model).filter(|_| self.origin == Origin::Live)
     }
 
     /// The provider's name in the registry.

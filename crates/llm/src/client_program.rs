@@ -1,12 +1,14 @@
 //! Running a provider's own command line client: one process a call, held to text in and text out.
 //!
-//! A call gets an empty working directory (clients send what instruction files they find in theirs), its prompt on
+//! A call gets an empty working directory (clients send what instruction files they find in theirs), a directory for
+//! temporary files (one of them leaves its whole prompt there when a call fails), its prompt on
 //! standard input, and, unless the user's own login is asked for, an empty home. The environment is handed on as it is, keys
 //! included, less what the provider leaves out; what the provider sets comes before what stands there. The deadline ends
 //! the process and everything it started.
 //!
-//! What always holds: nothing of a call stays on the disk, output is bounded, and of standard error only the
-//! last 2 KiB are kept, without secrets and without the user's home. Whether the call succeeded is for the provider to read
+//! What always holds: nothing of a call stays in these places, output is bounded, and of standard error at most the
+//! last 2 KiB are shown, without secrets, keys and the user's home, and nothing of it where the provider was asked already: from then
+//! on clients quote what the server answers. Whether the call succeeded is for the provider to read
 //! from the output: an exit code of 0 says little.
 
 use std::ffi::{OsStr, OsString};
@@ -19,14 +21,18 @@ use crucible_host::fs::{self, FsError};
 use crucible_model::{ByteLimit, Secret};
 use crucible_sandbox::{End, Extent, Keep, Limits, Redaction, Sandbox, SandboxError, Spawn, Stdin};
 use crucible_secrets::Scanner;
+use serde_json::Value;
 
 use crate::error::{AnswerFault, Fault, LlmError};
 use crate::http_fault::{Asked, CallTime};
-use crate::invocation::{LlmInvocation, Role};
+use crate::invocation::{LlmInvocation, LlmResult, Role};
 use crate::registry::{Context, Login, ProviderSettings, named_key, required};
 
 /// How much of standard error is kept.
 const LAST_WORDS: usize = 2048;
+
+/// What is shorter is no key, and taking it out would garble every text.
+const SHORTEST_KEY: usize = 6;
 
 const MAX_STDOUT: ByteLimit = ByteLimit(32 << 20);
 const MAX_STDERR: ByteLimit = ByteLimit(64 << 10);
@@ -41,6 +47,8 @@ pub(crate) struct ClientProgram {
     program: PathBuf,
     login: Login,
     key: Option<Secret>,
+    /// Every key that the program may know, for taking them out of what it says.
+    known_keys: Vec<Secret>,
     env: Environment,
     sandbox: Arc<Sandbox>,
     temporary: PathBuf,
@@ -50,8 +58,9 @@ pub(crate) struct ClientProgram {
 /// The directories of one call.
 pub(crate) struct Places {
     work: PathBuf,
-    /// The home directory of an isolated call, empty but for what the provider puts there.
+    /// What the provider puts its files into; the home directory of an isolated call.
     pub(crate) home: PathBuf,
+    temporary: PathBuf,
 }
 
 /// What a provider wants of one call.
@@ -62,7 +71,7 @@ pub(crate) struct ProgramCall {
     pub(crate) set: Vec<(OsString, OsString)>,
     /// Variables not to hand on.
     pub(crate) left_out: &'static [&'static str],
-    /// Files to make below the home of an isolated call. With the user's own login they are not made.
+    /// Files to make below [`Places::home`], with the user's own login too.
     pub(crate) files: Vec<(&'static str, Vec<u8>)>,
     /// What the program reads.
     pub(crate) stdin: Vec<u8>,
@@ -74,19 +83,23 @@ pub(crate) struct Ended {
     pub(crate) code: i32,
     /// All it printed.
     pub(crate) stdout: Vec<u8>,
-    /// The end of what it wrote to standard error: redacted, at most 2 KiB.
-    pub(crate) stderr: String,
+    /// The end of what it wrote to standard error, to be read and never to be shown.
+    pub(crate) complaint: String,
+    /// The same for showing: redacted, at most 2 KiB.
+    last_words: String,
 }
 
 impl Ended {
-    /// Adds what the program complained about, which never decides anything.
+    /// Adds what the program complained about, where it printed nothing else: what it says after an answer came may quote
+    /// that.
     pub(crate) fn explain(&self, error: LlmError) -> LlmError {
-        with_stderr(error, &self.stderr)
+        if self.stdout.trim_ascii().is_empty() { with_stderr(error, &self.last_words) } else { error }
     }
 }
 
 impl ClientProgram {
-    /// Finds the program that the settings name, and the key.
+    /// Finds the program that the settings name, and the key. `key_variables` are the names under which the program looks
+    /// for keys.
     ///
     /// # Errors
     ///
@@ -95,6 +108,7 @@ impl ClientProgram {
     pub(crate) fn find(
         provider: &'static str,
         install: &str,
+        key_variables: &[&str],
         settings: &ProviderSettings,
         context: &Context,
     ) -> Result<Self, LlmError> {
@@ -111,11 +125,14 @@ impl ClientProgram {
             (Login::Isolated, Some(variable)) => Some(named_key(provider, variable, &context.env)?),
             (Login::Isolated, None) | (Login::User, _) => None,
         };
+        let inherited = key_variables.iter().filter_map(|name| context.env.get(name));
+        let known_keys = inherited.map(|key| Secret::new(key.to_owned())).chain(key.clone()).collect();
         Ok(Self {
             provider,
             program,
             login: settings.login,
             key,
+            known_keys,
             env: context.env.clone(),
             sandbox: Arc::clone(&context.sandbox),
             temporary: context.temporary.clone(),
@@ -155,19 +172,22 @@ impl ClientProgram {
             LlmError::Misconfiguration(asked.fault(error.to_string(), next))
         };
         let private = fs::temp_dir_in(&self.temporary, &format!("{}-", self.provider)).map_err(no_place)?;
-        let places = Places { work: private.path().join("work"), home: private.path().join("home") };
-        fs::create_dir_all(&places.work).map_err(no_place)?;
-        fs::create_dir_all(&places.home).map_err(no_place)?;
+        let [work, home, temporary] = ["work", "home", "tmp"].map(|name| private.path().join(name));
+        for place in [&work, &home, &temporary] {
+            fs::create_dir_all(place).map_err(no_place)?;
+        }
+        let places = Places { work, home, temporary };
         let ProgramCall { args, mut set, left_out, files, stdin } = call(&places);
+        set.push(("TMPDIR".into(), places.temporary.clone().into()));
         if self.login == Login::Isolated {
             set.push(("HOME".into(), places.home.clone().into()));
-            for (name, bytes) in files {
-                let path = places.home.join(name);
-                if let Some(parent) = path.parent() {
-                    fs::create_dir_all(parent).map_err(no_place)?;
-                }
-                fs::write_atomic(&path, &bytes).map_err(no_place)?;
+        }
+        for (name, bytes) in files {
+            let path = places.home.join(name);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).map_err(no_place)?;
             }
+            fs::write_atomic(&path, &bytes).map_err(no_place)?;
         }
         let mut limits = Limits::new(time.effective());
         limits.stdout = MAX_STDOUT;
@@ -181,7 +201,8 @@ impl ClientProgram {
             ..Spawn::new(&self.program, &places.work, limits)
         };
         let completed = self.sandbox.run(spawn).await.map_err(|error| self.not_run(asked, &error))?;
-        let stderr = last_words(&completed.stderr.text(), self.env.home().as_deref());
+        let complaint = completed.stderr.text().into_owned();
+        let last_words = last_words(&complaint, &self.known_keys, self.env.home().as_deref());
         let code = match completed.end {
             End::TimedOut => return Err(asked.timeout(time)),
             End::OutputLimit => return Err(too_long(asked)),
@@ -190,14 +211,14 @@ impl ClientProgram {
             }
             End::Signalled(signal) => {
                 let what = format!("the program was ended by signal {signal}");
-                return Err(with_stderr(asked.unreadable(what, "try again"), &stderr));
+                return Err(with_stderr(asked.unreadable(what, "try again"), &last_words));
             }
             End::Exited(code) => code,
         };
         if completed.stdout.extent == Extent::Cut {
             return Err(too_long(asked));
         }
-        Ok(Ended { code, stdout: completed.stdout.bytes, stderr })
+        Ok(Ended { code, stdout: completed.stdout.bytes, complaint, last_words })
     }
 
     /// What stands in the environment, less what is left out, and what is set.
@@ -241,12 +262,13 @@ impl ClientProgram {
 }
 
 /// The system prompts as one text, and everything else as another: a single message as it is, several under their roles.
+/// So is one that begins with a slash: clients take such a prompt for a command of theirs.
 pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
     let of = |wanted: fn(Role) -> bool| inv.messages.iter().filter(move |message| wanted(message.role));
     let system: Vec<&str> = of(|role| role == Role::System).map(|message| message.content.as_str()).collect();
     let turns: Vec<_> = of(|role| role != Role::System).collect();
     let prompt = match turns.as_slice() {
-        [only] => only.content.as_str().to_owned(),
+        [only] if !only.content.as_str().trim_start().starts_with('/') => only.content.as_str().to_owned(),
         several => {
             let parts: Vec<String> = (several.iter())
                 .map(|message| format!("[{}]\n{}", message.role.as_str(), message.content.as_str()))
@@ -272,9 +294,21 @@ pub(crate) fn check_size(asked: Asked<'_>, what: &str, size: usize, limit: usize
     )))
 }
 
-/// The end of what a program wrote to standard error: secrets and the user's home taken out, at most 2 KiB.
-fn last_words(stderr: &str, home: Option<&Path>) -> String {
+/// The hints of a call that a program cannot be told, for the result's extension of that name.
+pub(crate) fn note_ignored(result: &mut LlmResult, inv: &LlmInvocation, followed: &[&str]) {
+    let names = inv.metadata.keys().map(String::as_str);
+    let ignored: Vec<&str> = names.filter(|name| !followed.contains(name)).collect();
+    if !ignored.is_empty() {
+        result.extensions.insert(LlmResult::IGNORED_METADATA.to_owned(), Value::from(ignored));
+    }
+}
+
+/// The end of what a program wrote to standard error: secrets, keys and the user's home taken out, at most 2 KiB.
+fn last_words(stderr: &str, known_keys: &[Secret], home: Option<&Path>) -> String {
     let mut text = Scanner::builtin().redact(stderr).text.into_owned();
+    for key in known_keys.iter().map(Secret::expose).filter(|key| key.trim().len() >= SHORTEST_KEY) {
+        text = text.replace(key.trim(), "[key]");
+    }
     if let Some(home) = home.and_then(Path::to_str).filter(|home| home.len() > 1) {
         text = text.replace(home, "~");
     }
@@ -308,15 +342,18 @@ mod tests {
         #[test]
         fn last_words_are_short_and_hold_no_key(noise in "\\PC{0,4000}", digits in "[A-Za-z0-9]{36}") {
             let key = format!("ghp_{digits}");
-            let words = last_words(&format!("{noise}\n token={key} \n{noise}"), Some(Path::new("/home/someone")));
+            let plain = Secret::new(digits);
+            let stderr = format!("{noise}\n token={key} \n{noise}\n{}", plain.expose());
+            let words = last_words(&stderr, &[plain], Some(Path::new("/home/someone")));
             prop_assert!(words.len() <= LAST_WORDS);
             prop_assert!(!words.contains(&key));
+            prop_assert!(words.ends_with("[key]") || words.contains("[secret:"), "{words}");
         }
     }
 
     #[test]
     fn the_users_home_is_not_named() {
-        let words = last_words("cannot read /home/someone/.claude/x", Some(Path::new("/home/someone")));
+        let words = last_words("cannot read /home/someone/.claude/x", &[], Some(Path::new("/home/someone")));
         assert_eq!(words, "cannot read ~/.claude/x");
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crucible_host::http::{HttpClient, HttpRequest, Payload};
+use crucible_host::http::{HttpClient, HttpError, HttpRequest, Payload};
 use crucible_model::{ByteLimit, Secret};
 
 use crate::error::LlmError;
@@ -29,7 +29,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`LlmError::Misconfiguration`] when the base is no address.
+    /// [`LlmError::Misconfiguration`] when the base is no address that a path can be put behind, or a header cannot be
+    /// sent.
     pub(crate) fn new(
         provider: &'static str,
         base_url: &str,
@@ -38,6 +39,16 @@ impl Endpoint {
         context: &Context,
     ) -> Result<Self, LlmError> {
         let base = checked_url(provider, base_url)?;
+        let asked = Asked { provider, model: "" };
+        if base.contains(['?', '#']) {
+            return Err(LlmError::Misconfiguration(asked.fault(
+                "the address cannot be used: it holds a query or a fragment",
+                format!("end [llm.{provider}] base_url with its path"),
+            )));
+        }
+        if let Some((name, _)) = headers.iter().find(|(_, value)| !can_be_sent(value)) {
+            return Err(asked.unsendable(&HttpError::BadHeader { name: name.clone() }));
+        }
         let url = format!("{}/{path}", base.trim_end_matches('/'));
         Ok(Self { http: Arc::clone(&context.http), url, headers, cap: context.http_cap })
     }
@@ -76,4 +87,9 @@ impl Endpoint {
 /// The header that most providers want their key in.
 pub(crate) fn bearer(key: &Secret) -> (String, Secret) {
     ("authorization".to_owned(), Secret::new(format!("Bearer {}", key.expose())))
+}
+
+/// Whether a header can hold this value: visible ASCII and blanks.
+fn can_be_sent(value: &Secret) -> bool {
+    value.expose().bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
 }

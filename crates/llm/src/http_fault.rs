@@ -32,6 +32,17 @@ impl CallTime {
     }
 }
 
+/// Why an answer holds no words.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Silence {
+    /// The token limit was reached before the first one.
+    TokenLimit,
+    /// The model says that it will not answer.
+    Refusal,
+    /// Nobody says.
+    Unexplained,
+}
+
 impl Asked<'_> {
     pub(crate) fn fault(self, what: impl Into<String>, next: impl Into<String>) -> Box<Fault> {
         Fault::new(self.provider, self.model, what, next)
@@ -62,6 +73,16 @@ impl Asked<'_> {
         LlmError::ProviderOutage(Box::new(Fault { answer: Some(answer), ..*self.fault(what, next) }))
     }
 
+    /// An answer without words.
+    pub(crate) fn wordless(self, why: Silence) -> LlmError {
+        let (what, next) = match why {
+            Silence::TokenLimit => ("the token limit was used up before the first word", "raise max_tokens"),
+            Silence::Refusal => ("the model refuses to answer", "ask in another way or choose another model"),
+            Silence::Unexplained => ("the answer holds no text", "try again or choose another model"),
+        };
+        self.unusable(AnswerFault::Empty, what, next)
+    }
+
     pub(crate) fn on_http_error(self, error: &HttpError, time: CallTime) -> LlmError {
         match error {
             HttpError::Connect { .. } => LlmError::Transport(
@@ -79,16 +100,20 @@ impl Asked<'_> {
             HttpError::BadUrl { .. } => {
                 LlmError::Misconfiguration(self.fault(error.to_string(), "correct base_url"))
             }
-            HttpError::BadHeader { .. } => {
-                LlmError::Misconfiguration(self.fault(
-                    error.to_string(),
-                    "look at the variable that holds the key for stray line breaks",
-                ))
-            }
+            HttpError::BadHeader { .. } => self.unsendable(error),
             HttpError::Setup { .. } => LlmError::Misconfiguration(
                 self.fault(error.to_string(), "check that this machine has certificates installed"),
             ),
         }
+    }
+
+    /// A header that cannot be sent.
+    pub(crate) fn unsendable(self, error: &HttpError) -> LlmError {
+        LlmError::Misconfiguration(self.fault(
+            error.to_string(),
+            "look for line breaks and for other than plain ASCII in the variable that holds the key, and in the \
+             settings that are sent as headers",
+        ))
     }
 
     /// The error that a status means; every status that is not 200 is one.
@@ -100,6 +125,10 @@ impl Asked<'_> {
             401 | 403 => LlmError::ProviderAuth(fault(
                 "the provider refuses the key",
                 "check the variable that api_key_env names, and what the key may do",
+            )),
+            402 => LlmError::ProviderQuota(fault(
+                "the provider's credit is used up",
+                "add credit at the provider, or choose a cheaper model",
             )),
             429 => LlmError::ProviderQuota(Box::new(Fault {
                 retry_after_seconds: headers.get("retry-after").and_then(|value| value.trim().parse().ok()),
@@ -114,7 +143,12 @@ impl Asked<'_> {
             )),
             404 => LlmError::Misconfiguration(fault(
                 "the server does not know this address or this model",
-                "check base_url, which ends before /chat/completions, and the model's name",
+                "check base_url, which ends before what the provider's API adds to it (/chat/completions, /messages), \
+                 and the model's name; a router answers so, too, when nobody takes every hint given",
+            )),
+            408 => LlmError::ProviderOutage(fault(
+                "the provider gave up before the model had answered",
+                "try again, ask for less, or choose a faster model",
             )),
             400..=499 => LlmError::Unsupported(fault(
                 "the provider refuses this request as it stands",
@@ -149,7 +183,8 @@ mod tests {
             let error = ASKED.on_status(status, &BTreeMap::new());
             let expected = match status {
                 401 | 403 => "provider_auth",
-                429 => "provider_quota",
+                402 | 429 => "provider_quota",
+                408 => "provider_outage",
                 404 | 300..=399 => "misconfiguration",
                 400..=499 => "unsupported",
                 _ => "provider_outage",

@@ -149,6 +149,12 @@ impl LlmResult {
     /// The name of the extension that lists the hints the backend could not follow.
     pub const IGNORED_METADATA: &'static str = "ignored_metadata";
 
+    /// Tokens of the request and of the answer, where the provider told both.
+    #[must_use]
+    pub fn tokens(&self) -> Option<(u64, u64)> {
+        self.tokens_input.zip(self.tokens_output)
+    }
+
     /// The answer as far as it goes.
     #[must_use]
     pub fn answer(&self) -> Untrusted {

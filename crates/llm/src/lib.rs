@@ -9,26 +9,40 @@
 //! What always holds: a model gets text and returns text, nothing it says is acted on here; no error, log or
 //! `Debug` output holds a key, a header, a request or a response; every call is bounded in time and bytes.
 
+mod advice;
+mod answer_body;
 mod backend;
 mod budget;
 mod capability;
 mod cassette;
 mod chat;
+mod chat_backend;
 mod client;
 mod client_program;
+pub mod doctor;
 mod endpoint;
 mod error;
 mod http_fault;
 mod invocation;
+mod messages;
+mod offered;
+mod phase_models;
+mod price;
 mod providers;
+mod receipt;
 mod record;
 mod registry;
 mod retry;
 mod scan;
+mod select;
 mod strategy;
 
+pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Question};
 pub use backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
-pub use budget::{Amount, BudgetLimits, Budgeted, CallBudget, HeldAmount, Limit, Price};
+pub use budget::{
+    Amount, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, Limit, PlannedCall, Reservation,
+    Ticket,
+};
 pub use capability::{Capabilities, StructuredOutput};
 pub use cassette::{
     Attempt, CASSETTE_SCHEMA, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall,
@@ -37,10 +51,14 @@ pub use cassette::{
 pub use client::{ClientOptions, ModelClient};
 pub use error::{AnswerFault, CallError, Fault, LlmError, Resource, SecretInRequest, SecretPlace};
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
+pub use offered::{Availability, Catalogue, Extent, Offered, OfferedModel, availability, offered};
+pub use price::{ListedPrice, Price, PriceTable};
+pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{
     CassetteSource, Context, KeyUse, Login, Profile, ProviderClass, ProviderKind, ProviderSettings, construct,
     provider, registry,
 };
 pub use retry::{Attempted, Retried, RetryPolicy};
+pub use select::{Candidate, Fallback, FellBack, Selected, select};
 pub use strategy::{ExecutionStrategy, StrategyError};

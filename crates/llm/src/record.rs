@@ -17,7 +17,6 @@ use crucible_secrets::Scanner;
 use serde_json::Value;
 
 use crate::backend::LlmBackend;
-use crate::budget::Amount;
 use crate::cassette::{
     Attempt, CallOutcome, Cassette, CassetteError, CassetteHeader, RecordedCall, RecordedRequest, to_line,
     whole_lines,
@@ -56,7 +55,6 @@ pub struct CassetteWriter {
 
 struct WriterState {
     calls: u64,
-    used: Amount,
     /// Outcomes in which the model spoke, each with the digest of its line.
     reusable: HashMap<Digest, VecDeque<(CallOutcome, Digest)>>,
     /// The digest of the line from which each request was answered last.
@@ -88,16 +86,8 @@ impl CassetteWriter {
             (cassette.calls, cassette.lines)
         };
         let number = calls.len() as u64;
-        let mut used = Amount::default();
-        for call in &calls {
-            // What the budget itself refused was never asked.
-            let refused =
-                |attempt: &&Attempt| matches!(attempt, Attempt::Failed(LlmError::BudgetExceeded { .. }));
-            used.calls += call.attempts.iter().filter(|attempt| !refused(attempt)).count() as u64;
-            used.tokens = used.tokens.saturating_add(tokens_of(call));
-        }
         let reusable = reusable(calls.into_iter().zip(lines), reuse);
-        let state = WriterState { calls: number, used, reusable, lines: HashMap::new() };
+        let state = WriterState { calls: number, reusable, lines: HashMap::new() };
         Ok(Self { path: path.to_owned(), state: Mutex::new(state) })
     }
 
@@ -105,13 +95,6 @@ impl CassetteWriter {
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.lock().calls
-    }
-
-    /// What the calls cost that the cassette held when it was opened: every attempt, and the tokens that the providers
-    /// counted. What the budget refused is none of them. For a [`crate::CallBudget`] that goes on.
-    #[must_use]
-    pub fn used_before(&self) -> Amount {
-        self.lock().used
     }
 
     /// Whether an answer to this request lies here that was not handed out yet, so that nobody will be asked for it.
@@ -146,16 +129,6 @@ impl CassetteWriter {
 
     fn lock(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn tokens_of(call: &RecordedCall) -> u64 {
-    match &call.outcome {
-        CallOutcome::Answered(result) => {
-            let count = |tokens: Option<u64>| tokens.unwrap_or_default();
-            count(result.tokens_input).saturating_add(count(result.tokens_output))
-        }
-        CallOutcome::Failed(_) => 0,
     }
 }
 

@@ -20,9 +20,15 @@ use crate::backend::Backend;
 use crate::capability::Capabilities;
 use crate::cassette::CassetteError;
 use crate::error::{Fault, LlmError};
+use crate::offered::Catalogue;
 use crate::providers::{
+    anthropic::Anthropic,
     claude_cli::ClaudeCli,
+    codex_cli::CodexCli,
     gateway::Gateway,
+    gemini_cli::GeminiCli,
+    openai::OpenAi,
+    openrouter::OpenRouter,
     replay::{Replay, unusable_recording},
 };
 use crate::record::MAX_CASSETTE;
@@ -41,12 +47,30 @@ pub trait ProviderKind: Sync {
     /// What its backends are good at, unless a backend knows better.
     fn capabilities(&self) -> Capabilities;
 
+    /// Why the edit format and the structured output of [`ProviderKind::capabilities`] are the default, in a sentence or two:
+    /// what was measured, or that nothing was.
+    fn evidence(&self) -> &'static str;
+
     /// Makes a backend ready, without sending anything.
     ///
     /// # Errors
     ///
     /// [`LlmError::Misconfiguration`] with what is missing and where it was looked for.
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError>;
+
+    /// Where its server lists the models that it offers, without sending anything. A model need not be set for that.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Unsupported`] where there is no such list; [`LlmError::Misconfiguration`] with what is missing.
+    fn catalogue(&self, _settings: &ProviderSettings, _context: &Context) -> Result<Catalogue, LlmError> {
+        Err(LlmError::Unsupported(Fault::new(
+            self.name(),
+            "",
+            "it has no list of the models it offers",
+            "look into its documentation for their names",
+        )))
+    }
 }
 
 /// How a provider reaches its models.
@@ -78,7 +102,7 @@ pub enum KeyUse {
 /// Every provider.
 #[must_use]
 pub fn registry() -> &'static [&'static dyn ProviderKind] {
-    &[&ClaudeCli, &Gateway, &Replay]
+    &[&Anthropic, &ClaudeCli, &CodexCli, &Gateway, &GeminiCli, &OpenAi, &OpenRouter, &Replay]
 }
 
 /// What a configuration says about one provider (`[llm.<provider>]`). There are no defaults behind it: whoever makes a
@@ -256,4 +280,14 @@ pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Re
             format!("set {variable}, or change [llm.{provider}] api_key_env"),
         ))
     })
+}
+
+/// The key of a provider that answers nobody without one.
+pub(crate) fn required_key(
+    provider: &str,
+    settings: &ProviderSettings,
+    env: &Environment,
+) -> Result<Secret, LlmError> {
+    let variable = required(provider, "api_key_env", settings.api_key_env.as_deref())?;
+    named_key(provider, variable, env)
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crucible_host::fs::{read_prefix, temp_dir_in};
 use crucible_ledger::Ledger;
-use crucible_llm::{CallError, LlmInvocation, ModelClient};
+use crucible_llm::{CallError, LlmInvocation, LlmReceipt, ModelClient};
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Untrusted, counted};
 use crucible_pack::{ContextPack, FileRequest, Mandatory};
 use crucible_patch::{FileMode, is_test_path};
@@ -34,6 +34,7 @@ use crate::gate_files::gate_files;
 use crate::gatekeeper::{self, Ground, Judged};
 use crate::journal::{Entry, FILES, Journal, Witness};
 use crate::layout::{self, RunDir, attempt_file};
+use crate::receipt::{self, LLM};
 use crate::recording::{LINE, Opening, SEED};
 use crate::role::chair::NotAsked;
 use crate::role::librarian::WorkTree;
@@ -41,7 +42,7 @@ use crate::role::patchmaker::Brief;
 use crate::role::{chair, patchmaker, reviewers};
 use crate::start::{record_beginning, register};
 use crate::state::RunState;
-use crate::status::{progress, usage};
+use crate::status::{answers_used, progress};
 use crate::trial::{self, BEHAVIOR_INDEX, Trial, Tried, require_base};
 use crate::world::World;
 
@@ -76,8 +77,10 @@ pub async fn advance<C: Borrow<ModelClient>>(
     let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     let mut engine = Engine { world, dir: dir.clone(), record, git, journal };
     let calls = allowed(&engine.record, engine.journal.events());
-    let opened =
-        usage(dir).and_then(|usage| open(&Opening { settings: &engine.record.settings, usage, calls }));
+    let opened = answers_used(dir).and_then(|answered| {
+        let RunRecord { run_id, settings, .. } = &engine.record;
+        open(&Opening { settings, run: run_id, answered, calls })
+    });
     let done = match opened {
         Ok(client) => engine.run(client.borrow()).await,
         Err(error) => Err(error),
@@ -125,6 +128,7 @@ impl Engine<'_> {
     fn note_down(&mut self) -> Result<RunState, RunError> {
         let reached = progress(&self.dir, self.journal.events())?.state();
         self.journal.write_trace()?;
+        receipt::write(&self.dir, &self.record, self.journal.events())?;
         register(&self.record, reached, self.journal.ledger(), self.world)?;
         Ok(reached)
     }
@@ -368,7 +372,7 @@ impl Engine<'_> {
         let invocation = LlmInvocation {
             spec_id: self.record.run_id.to_string(),
             phase_id: role.name().to_owned(),
-            model: self.record.settings.model.clone(),
+            model: self.model_of(role).to_owned(),
             timeout: Duration::from_secs(self.record.settings.model_timeout_s),
             messages: patchmaker::messages(
                 self.record.settings.edit_format,
@@ -383,10 +387,28 @@ impl Engine<'_> {
         self.record_question(client, number, role, &key)?;
         let what = format!(
             "attempt {number} of {}: {} is writing",
-            self.record.settings.max_iterations, self.record.settings.model
+            self.record.settings.max_iterations,
+            self.model_of(role)
         );
         self.journal.witness().working(role.name(), &what);
-        let (text, unread) = match client.call(invocation).await {
+        let allowed = invocation.timeout;
+        let called = client.call(invocation).await;
+        let llm = match &called {
+            Ok(result) => {
+                let price = client.listed_price(self.model_of(role));
+                Some(LlmReceipt::of_answer(result, allowed, price))
+            }
+            Err(CallError::Llm(error)) => {
+                let settings = &self.record.settings;
+                let receipt = LlmReceipt::of_failure(&settings.provider, self.model_of(role), error, allowed);
+                if error.answer_fault().is_none() {
+                    self.record_failure(number, role, &receipt)?;
+                }
+                Some(receipt)
+            }
+            Err(CallError::Secret(_) | CallError::Record(_)) => None,
+        };
+        let (text, unread) = match called {
             Ok(result) => {
                 let cut = result
                     .whole_answer()
@@ -404,7 +426,7 @@ impl Engine<'_> {
             Err(error) => return Err(error.into()),
         };
         self.dir.write(&attempt_file(number, attempt::ANSWER), text.as_str().as_bytes())?;
-        Ok(Answer { text, unread, line: client.recorded_line(&key) })
+        Ok(Answer { text, unread, line: client.recorded_line(&key), role, llm })
     }
 
     /// Records that the model is asked, before it is. A question whose answer was not recorded was cut off; putting it
@@ -434,6 +456,22 @@ impl Engine<'_> {
             .map(drop)
     }
 
+    /// Records that a call has no answer: what it may have cost, and why.
+    fn record_failure(&mut self, number: u64, role: RunRole, llm: &LlmReceipt) -> Result<(), RunError> {
+        let before = self.journal.events().iter();
+        let times = before.filter(|event| event.event == EventKind::ModelFailed.name()).count() + 1;
+        let key = format!("model-failed-{times}");
+        let body = serde_json::json!({ "attempt": number, LLM: llm });
+        let (event, path) = (EventKind::ModelFailed, layout::CASSETTE);
+        self.journal.record(Entry { role: role.name(), event, key, path, body }).map(drop)
+    }
+
+    /// The model that a role asks.
+    fn model_of(&self, role: RunRole) -> &str {
+        let settings = &self.record.settings;
+        settings.role_models.get(role.name()).unwrap_or(&settings.model)
+    }
+
     /// Judges an answer and, where it is let through, tries it behind the gates.
     async fn try_answer(
         &mut self,
@@ -445,8 +483,11 @@ impl Engine<'_> {
         let text = &answer.text;
         let key = |step| attempt_key(number, step);
         let path = attempt_file(number, attempt::ANSWER);
-        let body =
-            answer.line.map_or_else(|| serde_json::json!({}), |line| serde_json::json!({ LINE: line }));
+        let mut body = serde_json::json!({ "role": answer.role.name() });
+        if let Value::Object(fields) = &mut body {
+            fields.extend(answer.line.map(|line| (LINE.to_owned(), line.to_string().into())));
+            fields.extend(answer.llm.as_ref().map(|llm| (LLM.to_owned(), serde_json::json!(llm))));
+        }
         let (role, event) = ("model", EventKind::ModelAnswered);
         self.journal.record_file_with(Entry {
             role,
@@ -664,6 +705,10 @@ struct Answer {
     unread: Option<Finding>,
     /// The digest of the call's line in the recording, where there is one.
     line: Option<Digest>,
+    /// Who asked.
+    role: RunRole,
+    /// What a receipt says of the call.
+    llm: Option<LlmReceipt>,
 }
 
 /// The parameters of attempt `number`: each has its own seed, and every later one is a little warmer, because a

@@ -42,6 +42,8 @@ pub enum EventKind {
     ModelAsked,
     /// The model has answered.
     ModelAnswered,
+    /// The model has no answer: the call failed, or the budget did not carry it.
+    ModelFailed,
     /// The answer amounts to a patch.
     PatchProposed,
     /// The patch gate lets it through.
@@ -68,7 +70,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -88,6 +90,7 @@ impl EventKind {
         Self::BudgetRaised,
         Self::ModelAsked,
         Self::ModelAnswered,
+        Self::ModelFailed,
         Self::PatchProposed,
         Self::PatchAccepted,
         Self::PatchRejected,
@@ -124,6 +127,7 @@ impl EventKind {
             Self::BudgetRaised => "BUDGET_RAISED",
             Self::ModelAsked => "MODEL_ASKED",
             Self::ModelAnswered => "MODEL_ANSWERED",
+            Self::ModelFailed => "MODEL_FAILED",
             Self::PatchProposed => "PATCH_PROPOSED",
             Self::PatchAccepted => "PATCH_ACCEPTED",
             Self::PatchRejected => "PATCH_REJECTED",

@@ -22,6 +22,8 @@ pub(crate) const RUN: &str = "run.json";
 pub(crate) const EVENTS: &str = "events.jsonl";
 /// The story of the run for people; derived from the events.
 pub(crate) const TRACE: &str = "TRACE.md";
+/// What the model calls cost and how they ended; derived from the events.
+pub(crate) const RECEIPT: &str = "receipt.json";
 /// Every model call with its answer.
 pub const CASSETTE: &str = "cassette.jsonl";
 /// The recording that answers, in a run of the provider `replay`: a copy of the one it was started with.

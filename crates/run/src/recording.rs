@@ -16,7 +16,6 @@ use crate::contract::RunSettings;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
-use crate::status::ModelUsage;
 
 /// The field of a `MODEL_ANSWERED` event that holds the digest of the answer's line.
 pub(crate) const LINE: &str = "recorded_line";
@@ -32,8 +31,10 @@ const UNKNOWN: Code = Code::new("ledger-recording-unknown-answer");
 pub struct Opening<'r> {
     /// How the run works.
     pub settings: &'r RunSettings,
-    /// How often it asked so far.
-    pub usage: ModelUsage,
+    /// The run.
+    pub run: &'r RunId,
+    /// How many answers it used up so far ([`crate::answers_used`]).
+    pub answered: u64,
     /// Calls it may make by now ([`crate::raise_budget`]).
     pub calls: u64,
 }

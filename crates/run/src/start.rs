@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crucible_ledger::{Ledger, RunRow};
+use crucible_llm::ReceiptWarning;
 use crucible_model::{Digest, RunId};
 use crucible_repo::{DirtyKind, Git};
 use crucible_secrets::Scanner;
@@ -31,6 +32,8 @@ pub struct RunOptions {
     pub found_gate_timeout: Duration,
     /// Who answers.
     pub answers: AnswersFrom,
+    /// What the run's receipts warn of.
+    pub warnings: Vec<ReceiptWarning>,
 }
 
 /// Makes a run: checks goal and repository, writes `run.json`, the guardrails and the dispatch configuration.
@@ -83,6 +86,7 @@ pub async fn create(
         branch,
         created_at,
         clock: world.clock.source(),
+        warnings: options.warnings,
         settings: RunSettings { gates, ..options.settings },
     };
     let dir = RunDir::of(&world.runs_root, &run_id);

@@ -115,32 +115,16 @@ pub(crate) fn status_of(dir: &RunDir, run: RunRecord, events: &[EventRecord]) ->
     })
 }
 
-/// How often a run asked its model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct ModelUsage {
-    /// Questions that were put, whether or not an answer came.
-    pub asked: u64,
-    /// Answers that were used up: their attempt has ended. An answer that was recorded later than these is used again
-    /// when a run goes on, instead of asking for it once more.
-    pub answered: u64,
-}
-
-/// Counts the questions and answers of a run from its files.
+/// How many answers of a run's model were used up: their attempt has ended. An answer that was recorded later than these is
+/// used again when the run goes on, instead of asking for it once more.
 ///
 /// # Errors
 ///
 /// Fails when the events cannot be read.
-pub fn usage(dir: &RunDir) -> Result<ModelUsage, RunError> {
+pub fn answers_used(dir: &RunDir) -> Result<u64, RunError> {
     let events = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
-    let mut usage = ModelUsage { asked: 0, answered: 0 };
-    for line in journal::read_lines(&events) {
-        match line.kind() {
-            Some(EventKind::ModelAsked) => usage.asked += 1,
-            Some(EventKind::PatchRejected | EventKind::AttemptEnded) => usage.answered += 1,
-            _ => {}
-        }
-    }
-    Ok(usage)
+    let ends_an_attempt = |kind| matches!(kind, EventKind::PatchRejected | EventKind::AttemptEnded);
+    Ok(journal::read_lines(&events).filter(|line| line.kind().is_some_and(ends_an_attempt)).count() as u64)
 }
 
 /// What a run's files and the ledger's events say of its progress.
@@ -242,11 +226,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_and_answers_are_counted_by_what_an_event_is() {
+    fn used_answers_are_counted_by_what_an_event_is() {
         let room = tempfile::tempdir().unwrap();
         let dir = RunDir::at(room.path().to_owned());
-        let zero = ModelUsage { asked: 0, answered: 0 };
-        assert_eq!(usage(&dir).unwrap(), zero);
+        assert_eq!(answers_used(&dir).unwrap(), 0);
         let line = |event: &str, path: &str| {
             serde_json::json!({
                 "event": event, "hash": Digest::of(b"x"), "path": path, "role": "r", "seq": 1,
@@ -254,17 +237,17 @@ mod tests {
             })
             .to_string()
         };
-        let asked = line("MODEL_ASKED", "cassette.jsonl");
+        let ended = line("ATTEMPT_ENDED", "");
         let lines = [
-            asked.clone(),
-            asked.replace(':', " : ").replace("09 : 30 : 00", "09:30:00").replace("sha256 : ", "sha256:"),
+            line("MODEL_ASKED", "cassette.jsonl"),
+            ended.replace(':', " : ").replace("09 : 30 : 00", "09:30:00").replace("sha256 : ", "sha256:"),
             line("PATCH_REJECTED", ""),
-            line("ATTEMPT_ENDED", ""),
-            r#"{"event":"NOTED","about":{"event":"MODEL_ASKED"}}"#.to_owned(),
-            line("NOTED", r#""event":"MODEL_ASKED""#),
-            asked[..asked.len() - 9].to_owned(),
+            ended.clone(),
+            r#"{"event":"NOTED","about":{"event":"ATTEMPT_ENDED"}}"#.to_owned(),
+            line("NOTED", r#""event":"ATTEMPT_ENDED""#),
+            ended[..ended.len() - 9].to_owned(),
         ];
         dir.write(layout::EVENTS, lines.join("\n").as_bytes()).unwrap();
-        assert_eq!(usage(&dir).unwrap(), ModelUsage { asked: 2, answered: 2 });
+        assert_eq!(answers_used(&dir).unwrap(), 3);
     }
 }

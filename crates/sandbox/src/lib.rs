@@ -38,6 +38,7 @@ mod supervise;
 mod sys;
 mod tools;
 mod tree;
+mod version;
 mod wire;
 
 pub use completed::{Captured, Completed, End, Extent};
@@ -53,3 +54,4 @@ pub use spawn::{
     Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Strength,
     StrengthError,
 };
+pub use version::{NoVersion, SaidVersion};

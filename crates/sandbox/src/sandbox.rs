@@ -37,6 +37,11 @@ impl Sandbox {
         &self.offer().layers
     }
 
+    /// The environment that tells where things are.
+    pub(crate) fn env(&self) -> &Environment {
+        &self.env
+    }
+
     fn offer(&self) -> &Offer {
         self.offer.get_or_init(|| probe::offer(self.launcher.as_ref(), &self.env))
     }

@@ -1,16 +1,29 @@
 //! Fakes and fixtures for tests: real servers on loopback and real repositories, never mocks of our own types.
 //!
-//! [`FakeOpenAi`] plays an OpenAI-compatible model server in every mode that has been seen of real ones,
-//! the broken ones included. [`repo`] builds git repositories with fixed identities and dates.
+//! [`FakeApi`] plays the model providers' APIs (OpenAI, Anthropic and Gemini, plain and streamed) in every mode
+//! that has been seen of real ones, the broken ones included; the real client programs, which [`real_client`]
+//! finds, talk to it as they would to their provider. [`repo`] builds git repositories with fixed identities
+//! and dates.
 //!
 //! What always holds: nothing here reaches beyond loopback or outside a temporary directory, and whatever a
 //! value started ends when it is dropped. A fake that cannot do what a test asked of it panics, with the reason.
 #![expect(clippy::disallowed_methods, reason = "test support starts git and writes fixture files directly")]
 #![expect(clippy::expect_used, clippy::panic, reason = "a broken fixture is a failed test, said at once")]
 
-pub mod openai;
+mod anthropic;
+mod clients;
+mod gemini;
+mod loopback;
+mod openai;
+mod reply;
 pub mod repo;
+mod responses;
+mod seen;
 mod server;
+mod wire;
 
-pub use openai::{FakeOpenAi, Reply, RetryAfter, SeenRequest};
+pub use clients::{real_client, real_clients_dir};
+pub use reply::{Reply, RetryAfter};
 pub use repo::{RepoBuilder, TestRepo};
+pub use seen::{Endpoint, Family, SeenRequest};
+pub use server::{FakeApi, FakeOpenAi};

@@ -19,7 +19,7 @@ use crucible_run::{
 use crucible_sandbox::Strength;
 
 use crate::app::{App, LEDGER};
-use crate::commands::model;
+use crate::commands::model::{self, RunClient};
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 use crate::output::Output;
@@ -77,9 +77,11 @@ impl Demo {
             tmp: home.join("tmp"),
         };
         let (provider, settings) = self.provider(app)?;
-        let backend = model::backend(app, &sandbox, provider, &settings)?;
+        let here = app.config(app.env.working_directory(), &[])?;
+        let backend = model::backend(app, &here, &sandbox, provider, &settings)?;
         let speaker = backend.speaker().clone();
-        let mut ledger = Ledger::open(&home.join(LEDGER))?;
+        let ledger_path = home.join(LEDGER);
+        let mut ledger = Ledger::open(&ledger_path)?;
         let mut story = Story { output: app.output.clone(), progress: Progress::new(&app.output), dir: None };
         story.say(&format!("A small repository with a failing test: {}", repo.display()));
         if self.record.is_none() {
@@ -97,7 +99,8 @@ impl Demo {
             let dir = RunDir::of(&world.runs_root, &id);
             story.dir = Some(dir.clone());
             let config = app.config(&repo, &[])?;
-            let open = |opening: &Opening<'_>| model::client(backend, &dir, &config, opening);
+            let client = RunClient::new(app, &ledger_path, &dir, &config)?;
+            let open = |opening: &Opening<'_>| client.open(backend, opening);
             let state = advance(&world, &dir, open, &mut ledger, &mut story).await?;
             let landing = match state {
                 RunState::Verified => Some(land(&world, &dir, &mut ledger, &mut story).await?),
@@ -173,6 +176,7 @@ fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
     let settings = RunSettings {
         provider: provider.to_owned(),
         model,
+        role_models: BTreeMap::new(),
         edit_format: EditFormat::WholeFile,
         parameters: BTreeMap::from([
             ("max_tokens".to_owned(), 1500.into()),
@@ -196,6 +200,7 @@ fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
         settings,
         found_gate_timeout: GATE_TIMEOUT,
         answers: AnswersFrom::Provider,
+        warnings: Vec::new(),
     }
 }
 

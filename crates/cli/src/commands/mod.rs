@@ -3,9 +3,11 @@
 mod completions;
 mod config;
 mod demo;
+mod doctor;
 mod init;
 mod ledger;
 mod model;
+mod models;
 mod patch;
 mod run;
 mod sandbox;
@@ -43,6 +45,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Init(init::Init),
     Demo(demo::Demo),
+    Doctor(doctor::Doctor),
+    Models(models::Models),
     #[command(subcommand)]
     Run(run::Run),
     #[command(subcommand)]
@@ -63,6 +67,8 @@ impl Command {
         match self {
             Self::Init(command) => command.run(app),
             Self::Demo(command) => command.run(app),
+            Self::Doctor(command) => command.run(app),
+            Self::Models(command) => command.run(app),
             Self::Run(command) => command.run(app),
             Self::Patch(command) => command.run(app),
             Self::Sandbox(command) => command.run(app),

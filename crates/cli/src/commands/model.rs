@@ -1,21 +1,26 @@
 //! From the configuration to a model that can be asked.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use crucible_host::clock::clock_from;
 use crucible_host::config::{Config, SettingSource};
 use crucible_host::http::HttpClient;
+use crucible_ledger::Ledger;
 use crucible_llm::{
-    Amount, Backend, BudgetLimits, CallBudget, CallError, Capabilities, CassetteHeader, CassetteSource,
-    CassetteWriter, ClientOptions, Context, Limit, Login, ModelClient, Price, ProviderSettings, Recording,
-    RetryPolicy, Reuse, construct,
+    Backend, BudgetLimits, CallBudget, CallError, Candidate, Capabilities, CassetteHeader, CassetteSource,
+    CassetteWriter, ClientOptions, Context, Fallback, Limit, ListedPrice, Login, ModelClient, Price,
+    PriceTable, Profile, ProviderSettings, Recording, RetryPolicy, Reuse, Selected, construct, select,
 };
-use crucible_model::ExitStatus;
+use crucible_model::{Clock, ExitStatus};
 use crucible_run::{AnswersFrom, Opening, RunDir, RunError};
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 
 use crate::app::App;
+use crate::call_book::LedgerBook;
 use crate::error::CommandError;
 
 /// What a provider is made with: the settings of its section.
@@ -37,7 +42,11 @@ pub(crate) fn settings(app: &App, config: &Config, provider: &str) -> ProviderSe
         api_key_env: text("api_key_env"),
         model: text("model"),
         max_tokens,
-        temperature: config.fraction(&key("temperature")),
+        temperature: temperature(config, provider),
+        profiles: profiles(config, provider),
+        phase_profiles: phase_profiles(config),
+        referer: text("referer"),
+        title: text("title"),
         binary: text("binary").map(PathBuf::from),
         login,
         cassette,
@@ -45,8 +54,112 @@ pub(crate) fn settings(app: &App, config: &Config, provider: &str) -> ProviderSe
     }
 }
 
+/// How freely a provider's models choose their words; nothing where they do as they do by themselves.
+pub(crate) fn temperature(config: &Config, provider: &str) -> Option<f64> {
+    config.fraction(&format!("llm.{provider}.temperature")).filter(|temperature| *temperature >= 0.0)
+}
+
+/// The named choices of a model that a provider's section holds.
+fn profiles(config: &Config, provider: &str) -> BTreeMap<String, Profile> {
+    let table = format!("llm.{provider}.profiles");
+    let profile =
+        |name: &str| Profile { model: config.text(&format!("{table}.{name}.model")).map(str::to_owned) };
+    config.names_below(&table).into_iter().map(|name| (name.clone(), profile(&name))).collect()
+}
+
+/// Which of them a phase uses.
+fn phase_profiles(config: &Config) -> BTreeMap<String, String> {
+    let profile = |phase: &str| config.text(&format!("phases.{phase}.llm_profile")).map(str::to_owned);
+    config
+        .names_below("phases")
+        .into_iter()
+        .filter_map(|phase| Some((phase.clone(), profile(&phase)?)))
+        .collect()
+}
+
+/// The prices that the configuration lists.
+pub(crate) fn prices(config: &Config) -> Result<PriceTable, CommandError> {
+    let mut lines = BTreeMap::new();
+    for name in config.names_below("llm.prices") {
+        let bad = |what: &str| {
+            CommandError::usage(format!("[llm.prices.{name:?}] {what}"))
+                .hint("A price has four lines: input and output in US dollars for a million tokens, date and source.")
+        };
+        let key = |field: &str| format!("llm.prices.{name}.{field}");
+        let millionths = |field: &str| {
+            let dollars = config.fraction(&key(field)).filter(|price| (0.0..1e9).contains(price));
+            // Rounded up; far below what a float holds exactly.
+            dollars
+                .map(|dollars| (dollars * 1_000_000.0).ceil() as u64)
+                .ok_or_else(|| bad(&format!("has no {field}")))
+        };
+        let price = Price::PerMillionTokens { input: millionths("input")?, output: millionths("output")? };
+        let text = |field: &str| {
+            config.text(&key(field)).map(str::to_owned).ok_or_else(|| bad(&format!("has no {field}")))
+        };
+        let (date, source) = (text("date")?, text("source")?);
+        if !is_date(&date) {
+            return Err(bad(&format!("has the date {date:?}, which is none like 2026-01-31")));
+        }
+        lines.insert(name.clone(), ListedPrice { price, date, source });
+    }
+    Ok(PriceTable::new(lines))
+}
+
+fn is_date(text: &str) -> bool {
+    format!("{text}T00:00:00Z").parse::<crucible_model::Timestamp>().is_ok()
+}
+
+/// Says what is wrong with prices and limits before anything begins.
+pub(crate) fn check_budget(config: &Config) -> Result<(), CommandError> {
+    prices(config)?;
+    limits(config).map(drop)
+}
+
+/// The limits of a budget, but for its calls.
+fn limits(config: &Config) -> Result<BudgetLimits, CommandError> {
+    let some = |number: u64| if number == 0 { Limit::Unlimited } else { Limit::At(number) };
+    let dollars = config.fraction("llm.budget.dollars").unwrap_or_default();
+    if !(0.0..1e9).contains(&dollars) {
+        return Err(CommandError::usage(format!("llm.budget.dollars is {dollars}"))
+            .hint("It takes US dollars, such as 1.5; 0 sets no limit."));
+    }
+    Ok(BudgetLimits {
+        calls: Limit::Unlimited,
+        tokens: some(config.number("llm.budget.tokens")),
+        // Rounded up, so that the smallest limit still is one.
+        micro_dollars: some((dollars * 1_000_000.0).ceil() as u64),
+    })
+}
+
+/// The provider that is configured, made ready, or its fallback; a fallback is said at once.
+pub(crate) fn selected(
+    app: &App,
+    config: &Config,
+    sandbox: &Arc<Sandbox>,
+    primary: Candidate,
+) -> Result<Selected, CommandError> {
+    let fallback = match config.text("llm.fallback_provider") {
+        Some(name) if name != primary.name => {
+            let name = name.to_owned();
+            Fallback::To(Box::new(Candidate { settings: settings(app, config, &name), name }))
+        }
+        Some(_) | None => Fallback::None,
+    };
+    let selected = select(primary, fallback, &context(app, config, sandbox)?)?;
+    if let Some(fell_back) = &selected.fell_back {
+        app.output.remark(&format!("warning: {}", fell_back.warning()));
+    }
+    Ok(selected)
+}
+
 /// What providers need of the outside world.
-pub(crate) fn context(app: &App, sandbox: &Arc<Sandbox>) -> Result<Context, CommandError> {
+pub(crate) fn context(app: &App, config: &Config, sandbox: &Arc<Sandbox>) -> Result<Context, CommandError> {
+    let seconds = |key: &str| match config.number(key) {
+        0 => Err(CommandError::usage(format!("{key} is no limit"))
+            .hint("It takes a whole number of seconds from 1.")),
+        seconds => Ok(Duration::from_secs(seconds)),
+    };
     Ok(Context {
         env: app.env.clone(),
         http: Arc::new(
@@ -54,19 +167,20 @@ pub(crate) fn context(app: &App, sandbox: &Arc<Sandbox>) -> Result<Context, Comm
         ),
         sandbox: Arc::clone(sandbox),
         temporary: app.env.temporary_directory(),
-        cli_cap: Context::CLI_CAP,
-        http_cap: Context::HTTP_CAP,
+        cli_cap: seconds("llm.max_cli_timeout_s")?,
+        http_cap: seconds("llm.max_http_timeout_s")?,
     })
 }
 
 /// Makes the backend of a provider.
 pub(crate) fn backend(
     app: &App,
+    config: &Config,
     sandbox: &Arc<Sandbox>,
     provider: &str,
     settings: &ProviderSettings,
 ) -> Result<Backend, CommandError> {
-    construct(provider, settings, &context(app, sandbox)?).map_err(CommandError::from)
+    construct(provider, settings, &context(app, config, sandbox)?).map_err(CommandError::from)
 }
 
 /// Who answers a new run. A recording is read here, once, into the settings: the run keeps the very bytes it is answered
@@ -82,42 +196,52 @@ pub(crate) fn answers(provider: &str, settings: &mut ProviderSettings) -> Result
     }
 }
 
-/// Wraps a backend for a run: recorded in the run's cassette, within what is left of its budget, and never asking
-/// again what was answered before the run was cut off. Called under the run's lock.
-pub(crate) fn client(
-    backend: Backend,
-    dir: &RunDir,
-    config: &Config,
-    opening: &Opening<'_>,
-) -> Result<ModelClient, RunError> {
-    let Opening { settings, usage, calls } = opening;
-    // A replay asks in the way that the header states, so it states how this run asks.
-    let asked = Capabilities { edit_format: settings.edit_format, ..backend.capabilities() };
-    let header = CassetteHeader::new(backend.speaker().provider.clone(), settings.model.clone(), asked);
-    let path = dir.path(crucible_run::CASSETTE);
-    let writer =
-        CassetteWriter::open(&path, &header, Reuse::After(usage.answered)).map_err(CallError::from)?;
-    // A call that was cut off before it could be recorded keeps its slot.
-    let unrecorded = usage.asked.saturating_sub(writer.calls());
-    let recorded = writer.used_before();
-    let used = Amount { calls: recorded.calls + unrecorded, ..recorded };
-    let limits = BudgetLimits {
-        tokens: match config.number("llm.budget.tokens") {
-            0 => Limit::Unlimited,
-            tokens => Limit::At(tokens),
-        },
-        ..BudgetLimits::calls(*calls)
-    };
-    Ok(ModelClient::new(
-        backend,
-        ClientOptions {
-            scanner: Scanner::builtin(),
-            recording: Recording::To(Arc::new(writer)),
-            retry: RetryPolicy::PHASES,
-            budget: CallBudget::resumed(limits, used),
-            price: Price::Unknown,
-        },
-    ))
+/// What the client of a run is made of, besides its backend.
+pub(crate) struct RunClient<'a> {
+    /// The ledger's file, in which the run's reservations stand.
+    ledger: &'a Path,
+    dir: &'a RunDir,
+    prices: Arc<PriceTable>,
+    /// The limits of the run's budget, but for its calls.
+    limits: BudgetLimits,
+    clock: Box<dyn Clock>,
+}
+
+impl<'a> RunClient<'a> {
+    /// Reads what it takes from the configuration, before anything begins.
+    pub(crate) fn new(
+        app: &'a App,
+        ledger: &'a Path,
+        dir: &'a RunDir,
+        config: &Config,
+    ) -> Result<Self, CommandError> {
+        let prices = Arc::new(prices(config)?);
+        Ok(Self { ledger, dir, prices, limits: limits(config)?, clock: clock_from(&app.env)? })
+    }
+
+    /// Wraps a backend for the run: recorded in the run's cassette, within what is left of its budget, and never asking
+    /// again what was answered before the run was cut off. Called under the run's lock.
+    pub(crate) fn open(self, backend: Backend, opening: &Opening<'_>) -> Result<ModelClient, RunError> {
+        let Opening { settings, run, answered, calls } = opening;
+        // A replay asks in the way that the header states, so it states how this run asks.
+        let asked = Capabilities { edit_format: settings.edit_format, ..backend.capabilities() };
+        let header = CassetteHeader::new(backend.speaker().provider.clone(), settings.model.clone(), asked);
+        let path = self.dir.path(crucible_run::CASSETTE);
+        let writer =
+            CassetteWriter::open(&path, &header, Reuse::After(*answered)).map_err(CallError::from)?;
+        let book = LedgerBook::new(Ledger::open(self.ledger)?, (*run).clone(), self.clock);
+        let limits = BudgetLimits { calls: Limit::At(*calls), ..self.limits };
+        Ok(ModelClient::new(
+            backend,
+            ClientOptions {
+                scanner: Scanner::builtin(),
+                recording: Recording::To(Arc::new(writer)),
+                retry: RetryPolicy::PHASES,
+                budget: CallBudget::kept(limits, Box::new(book)),
+                prices: self.prices,
+            },
+        ))
+    }
 }
 
 /// A client that answers from a run's own cassette and records nothing.
@@ -129,7 +253,7 @@ pub(crate) fn replaying(backend: Backend) -> ModelClient {
             recording: Recording::Off,
             retry: RetryPolicy::NEVER,
             budget: CallBudget::new(BudgetLimits::calls(u64::MAX)),
-            price: Price::Unknown,
+            prices: Arc::default(),
         },
     )
 }

@@ -7,8 +7,11 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod answers;
+mod budget;
 mod completion;
 mod demo;
+mod doctor;
+mod doctor_observed;
 mod documents;
 mod full_disk;
 mod gates;
@@ -16,6 +19,7 @@ mod happy_path;
 mod hostile_text;
 mod landing;
 mod messages;
+mod models;
 mod patch;
 mod providers;
 mod reach;

@@ -126,6 +126,13 @@ impl Desk {
         self.directory.path().join("data")
     }
 
+    /// Writes the user's own configuration file.
+    pub(crate) fn user_config(&self, text: &str) {
+        let dir = self.home().join(".config/crucible");
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("config.toml"), text).unwrap();
+    }
+
     /// A place for the test's own files.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)

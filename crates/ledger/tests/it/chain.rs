@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::common::{event, filled, instant, place, run_id};
 use crucible_ledger::{
     Allowance, CallState, Ledger, LedgerError, MAX_BODY_BYTES, MicroDollars, NewCall, Reservation, RunRow,
-    Settlement, Usage,
+    Scarce, Settlement, Usage,
 };
 use crucible_model::Digest;
 use serde_json::json;
@@ -155,7 +155,6 @@ fn a_budget_survives_a_restart_and_is_never_overshot() {
         provider: "gateway".to_owned(),
         model: "m".to_owned(),
         request: Digest::of(b"request"),
-        attempt: 1,
         ts: instant(),
         tokens: 100,
         cost: MicroDollars(5),
@@ -165,7 +164,7 @@ fn a_budget_survives_a_restart_and_is_never_overshot() {
     assert_eq!(ledger.reserve_call(&call, &allowance).unwrap(), Reservation::Granted { seq: 2 });
     assert_eq!(
         ledger.reserve_call(&call, &allowance).unwrap(),
-        Reservation::Refused { what: "tokens", used: 200, wanted: 100, limit: 250 }
+        Reservation::Refused { what: Scarce::Tokens, used: 200, wanted: 100, limit: 250 }
     );
     let end = Settlement {
         ts: instant(),
@@ -186,16 +185,17 @@ fn a_budget_survives_a_restart_and_is_never_overshot() {
     assert_eq!(ledger.reserve_call(&call, &allowance).unwrap(), Reservation::Granted { seq: 3 });
     assert_eq!(
         ledger.reserve_call(&call, &allowance).unwrap(),
-        Reservation::Refused { what: "calls", used: 3, wanted: 1, limit: 3 }
+        Reservation::Refused { what: Scarce::Calls, used: 3, wanted: 1, limit: 3 }
     );
     let cost = Allowance { cost: Some(MicroDollars(15)), ..Allowance::default() };
     assert!(matches!(
         ledger.reserve_call(&call, &cost).unwrap(),
-        Reservation::Refused { what: "cost", used: 11, .. }
+        Reservation::Refused { what: Scarce::Cost, used: 11, .. }
     ));
     let calls = ledger.calls(&run_id()).unwrap();
     assert_eq!(calls[0].state, CallState::Settled(end));
     assert_eq!((&calls[1].call, &calls[1].state), (&call, &CallState::Reserved));
+    assert_eq!(calls.iter().map(|row| row.attempt).collect::<Vec<_>>(), [1, 2, 3]);
 }
 
 const CHILD: &str = "CRUCIBLE_TEST_LEDGER";

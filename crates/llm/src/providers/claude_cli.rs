@@ -1,7 +1,9 @@
 //! `claude-cli`: Anthropic's command line client, held to text in and text out.
 //!
-//! Each call is one process with no tools, run by [`ClientProgram`]. Its own retries and all its traffic besides the call
-//! are off. Success is what its last JSON says, never its exit code alone: it ends with 0 after an interrupt
+//! Each call is one process with no tools, run by [`ClientProgram`]. Its own retries, its record of the session and all its
+//! traffic besides the call are off. So is its reading of files that a prompt names: without that, the words `@/some/file`
+//! in a repository's text would send that file of this machine to the provider. Success is what its last JSON says, never
+//! its exit code alone: it ends with 0 after an interrupt
 //! and calls errors a success. The key and the address that the settings name are set under the names that the client
 //! knows.
 
@@ -14,10 +16,11 @@ use serde_json::Value;
 
 use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
-use crate::client_program::{ClientProgram, Places, ProgramCall, check_size, conversation};
+use crate::client_program::{ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored};
 use crate::error::LlmError;
 use crate::http_fault::{Asked, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult};
+use crate::phase_models::phase_models;
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
 
 mod output;
@@ -26,8 +29,9 @@ const NAME: &str = "claude-cli";
 
 const INSTALL: &str = "npm install -g @anthropic-ai/claude-code";
 
-/// The client's own variables for its key and for where it sends its calls.
+/// The client's own variables for its key, for a token in its place, and for where it sends its calls.
 const KEY: &str = "ANTHROPIC_API_KEY";
+const TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 const BASE_URL: &str = "ANTHROPIC_BASE_URL";
 
 /// The system prompt of a call that brings none; without one, the client would use its own, made for tools.
@@ -40,7 +44,9 @@ const MAX_SYSTEM: usize = 128 * 1024 - 1;
 const MAX_PROMPT: usize = 3_000_000;
 
 /// Without these the client opens dozens of connections of its own and retries for minutes.
-const QUIET: [(&str, &str); 5] = [
+const QUIET: [(&str, &str); 6] = [
+    // Together with a denied Read this keeps it from sending files that the prompt names.
+    ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     ("CLAUDE_CODE_MAX_RETRIES", "0"),
     ("DISABLE_AUTOUPDATER", "1"),
@@ -48,8 +54,11 @@ const QUIET: [(&str, &str); 5] = [
     ("DISABLE_TELEMETRY", "1"),
 ];
 
-/// What tells the client that it runs inside itself.
-const LEFT_OUT: [&str; 2] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
+/// What tells the client that it runs inside itself, or to log its requests.
+const LEFT_OUT: [&str; 4] = ["ANTHROPIC_LOG", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "DEBUG"];
+
+/// Settings over those of the user.
+const NO_FILES: &str = r#"{"permissions":{"deny":["Read"]}}"#;
 
 /// The provider `claude-cli`.
 pub(crate) struct ClaudeCli;
@@ -71,15 +80,20 @@ impl ProviderKind for ClaudeCli {
         Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::None }
     }
 
+    fn evidence(&self) -> &'static str {
+        "Not measured here: search-and-replace is the form that other coding tools use with these models, at a fraction of \
+         a whole file's tokens. The program's own schema option ended well without an object when the model ignored it."
+    }
+
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
-        let program = ClientProgram::find(NAME, INSTALL, settings, context)?;
+        let program = ClientProgram::find(NAME, INSTALL, &[KEY, TOKEN], settings, context)?;
         let model = required(NAME, "model", settings.model.clone())?;
         let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
         let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
         Ok(Backend::new(BackendParts {
             provider: NAME,
             default_model: model.clone(),
-            phase_models: BTreeMap::new(),
+            phase_models: phase_models(NAME, settings)?,
             max_output_tokens: max_tokens,
             capabilities: self.capabilities(),
             speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
@@ -121,11 +135,7 @@ impl LlmBackend for ClaudeCliBackend {
         let ended = self.program.run(asked, time, call).await?;
         let mut result =
             output::read(asked, ended.code, &ended.stdout).map_err(|error| ended.explain(error))?;
-        let ignored: Vec<&str> =
-            inv.metadata.keys().map(String::as_str).filter(|name| *name != "max_tokens").collect();
-        if !ignored.is_empty() {
-            result.extensions.insert(LlmResult::IGNORED_METADATA.to_owned(), Value::from(ignored));
-        }
+        note_ignored(&mut result, &inv, &["max_tokens"]);
         Ok(result)
     }
 }
@@ -147,7 +157,13 @@ impl ClaudeCliBackend {
 }
 
 fn arguments(model: &str, system: &str) -> Vec<OsString> {
-    ["-p", "--output-format", "json", "--model", model, "--tools", "", "--system-prompt", system]
-        .map(OsString::from)
-        .to_vec()
+    let fixed = ["-p", "--output-format", "json", "--model", model, "--tools", "", "--system-prompt", system];
+    let closed = [
+        "--settings",
+        NO_FILES,
+        "--strict-mcp-config",
+        "--disable-slash-commands",
+        "--no-session-persistence",
+    ];
+    fixed.iter().chain(&closed).map(OsString::from).collect()
 }

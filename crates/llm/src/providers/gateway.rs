@@ -2,29 +2,32 @@
 //!
 //! The key is optional; local servers want none.
 
-use std::collections::BTreeMap;
+use crucible_model::{EditFormat, Secret};
 
-use async_trait::async_trait;
-use crucible_host::http::Payload;
-use crucible_model::EditFormat;
-
-use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::backend::Backend;
 use crate::capability::{Capabilities, StructuredOutput};
-use crate::chat::{self, ChatDefaults};
-use crate::endpoint::{Endpoint, bearer};
+use crate::chat::{ChatFormat, CostReport, Form, TokenLimit};
+use crate::chat_backend::ChatServer;
+use crate::endpoint::bearer;
 use crate::error::LlmError;
-use crate::http_fault::Asked;
-use crate::invocation::{LlmInvocation, LlmResult};
-use crate::registry::{Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, named_key, required};
+use crate::offered::Catalogue;
+use crate::registry::{Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, named_key};
 
-const NAME: &str = "gateway";
+const SERVER: ChatServer = ChatServer {
+    provider: "gateway",
+    capabilities: Capabilities {
+        edit_format: EditFormat::WholeFile,
+        structured_output: StructuredOutput::JsonSchema,
+    },
+    format: ChatFormat { token_limit: TokenLimit::MaxTokens, form: Form::Stated, cost: CostReport::Unstated },
+};
 
 /// The provider `gateway`.
 pub(crate) struct Gateway;
 
 impl ProviderKind for Gateway {
     fn name(&self) -> &'static str {
-        NAME
+        SERVER.provider
     }
 
     fn summary(&self) -> &'static str {
@@ -36,51 +39,26 @@ impl ProviderKind for Gateway {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { edit_format: EditFormat::WholeFile, structured_output: StructuredOutput::JsonSchema }
+        SERVER.capabilities
+    }
+
+    fn evidence(&self) -> &'static str {
+        "Ten tries of a local 1.5B model: the whole corrected file fixed the bug 7 times, a search-and-replace edit once, \
+         a unified diff never. An object of a given shape came 2 times when it was asked for in words, and 10 times \
+         under a JSON Schema."
     }
 
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
-        let base_url = required(NAME, "base_url", settings.base_url.as_deref())?;
-        let key =
-            settings.api_key_env.as_deref().map(|name| named_key(NAME, name, &context.env)).transpose()?;
-        let headers = key.as_ref().map(bearer).into_iter().collect();
-        let endpoint = Endpoint::new(NAME, base_url, "chat/completions", headers, context)?;
-        let model = required(NAME, "model", settings.model.clone())?;
-        let defaults = ChatDefaults {
-            max_tokens: required(NAME, "max_tokens", settings.max_tokens)?,
-            temperature: settings.temperature,
-        };
-        Ok(Backend::new(BackendParts {
-            provider: NAME,
-            default_model: model.clone(),
-            phase_models: BTreeMap::new(),
-            max_output_tokens: defaults.max_tokens,
-            capabilities: self.capabilities(),
-            speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
-            origin: Origin::Live,
-            parameters: BTreeMap::new(),
-            inner: Box::new(GatewayBackend { endpoint, model, defaults }),
-        }))
+        SERVER.backend(headers(settings, context)?, settings, context)
+    }
+
+    fn catalogue(&self, settings: &ProviderSettings, context: &Context) -> Result<Catalogue, LlmError> {
+        SERVER.catalogue(headers(settings, context)?, settings, context)
     }
 }
 
-struct GatewayBackend {
-    endpoint: Endpoint,
-    model: String,
-    defaults: ChatDefaults,
-}
-
-#[async_trait]
-impl LlmBackend for GatewayBackend {
-    async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        if inv.model.is_empty() {
-            inv.model.clone_from(&self.model);
-        }
-        let asked = Asked { provider: NAME, model: &inv.model };
-        let time = self.endpoint.time(inv.timeout);
-        let (body, ignored) = chat::request(&inv, self.defaults);
-        let payload = Payload::Json(body.to_string().into_bytes());
-        let answer = self.endpoint.send(asked, time, payload).await?;
-        chat::response(asked, &answer, ignored)
-    }
+fn headers(settings: &ProviderSettings, context: &Context) -> Result<Vec<(String, Secret)>, LlmError> {
+    let variable = settings.api_key_env.as_deref();
+    let key = variable.map(|name| named_key(SERVER.provider, name, &context.env)).transpose()?;
+    Ok(key.as_ref().map(bearer).into_iter().collect())
 }

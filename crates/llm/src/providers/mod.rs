@@ -1,5 +1,10 @@
 //! The providers, one file each. A new one is a file here and a line in the registry.
 
+pub(crate) mod anthropic;
 pub(crate) mod claude_cli;
+pub(crate) mod codex_cli;
 pub(crate) mod gateway;
+pub(crate) mod gemini_cli;
+pub(crate) mod openai;
+pub(crate) mod openrouter;
 pub(crate) mod replay;

@@ -49,6 +49,10 @@ impl ProviderKind for Replay {
         Capabilities { edit_format: EditFormat::WholeFile, structured_output: StructuredOutput::None }
     }
 
+    fn evidence(&self) -> &'static str {
+        "A recording says itself how its answers were asked for; this holds for one that does not."
+    }
+
     fn construct(&self, settings: &ProviderSettings, _context: &Context) -> Result<Backend, LlmError> {
         let source = settings.cassette.as_ref().ok_or_else(|| {
             misconfigured("", "no recording is named".to_owned(), "set [llm.replay] cassette to a recording")

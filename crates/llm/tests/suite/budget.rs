@@ -1,10 +1,11 @@
 //! Budgets hold, whatever runs at once and however it ends.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crucible_llm::{
-    Amount, BudgetLimits, Budgeted, CallBudget, Fault, Limit, LlmBackend, LlmError, Price, Resource, Retried,
-    RetryPolicy,
+    Amount, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, Fault, Limit, ListedPrice,
+    LlmBackend, LlmError, PlannedCall, Price, PriceTable, Resource, Retried, RetryPolicy, Ticket,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -13,6 +14,17 @@ use crate::support::{NO_LIMITS, Scripted, Shared, answer, ask, outage};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap()
+}
+
+fn under(inner: Shared, most: u64, budget: Arc<CallBudget>, price: Price) -> Budgeted<Shared> {
+    let lines = match price {
+        Price::Unknown => BTreeMap::new(),
+        price => {
+            let (date, source) = ("2026-01-01".to_owned(), "a test".to_owned());
+            BTreeMap::from([("scripted/*".to_owned(), ListedPrice { price, date, source })])
+        }
+    };
+    Budgeted::new(inner, "scripted", most, budget, Arc::new(PriceTable::new(lines)))
 }
 
 fn tokens(limit: u64) -> BudgetLimits {
@@ -30,7 +42,7 @@ proptest! {
             let backend = Scripted::new(failures);
             let budget = CallBudget::new(BudgetLimits::calls(limit));
             let calls: Vec<_> = (0..64).map(|_| {
-                let budgeted = Budgeted::new(Shared(backend.clone()), Arc::clone(&budget), 100, Price::Unknown);
+                let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
                 tokio::spawn(async move { budgeted.invoke(ask("x")).await })
             }).collect();
             let mut refused = 0;
@@ -43,7 +55,7 @@ proptest! {
             }
             assert_eq!(backend.calls(), limit.min(64));
             assert_eq!(refused, 64 - limit.min(64));
-            assert_eq!(budget.used().calls, limit.min(64));
+            assert_eq!(budget.used().unwrap().calls, limit.min(64));
         });
     }
 
@@ -54,18 +66,18 @@ proptest! {
             let backend = Scripted::new([]);
             let budget = CallBudget::new(tokens(limit));
             let calls: Vec<_> = (0..64).map(|_| {
-                let budgeted = Budgeted::new(Shared(backend.clone()), Arc::clone(&budget), most, Price::Unknown);
+                let budgeted = under(Shared(backend.clone()), most, Arc::clone(&budget), Price::Unknown);
                 let budget = Arc::clone(&budget);
                 tokio::spawn(async move {
                     let _outcome = budgeted.invoke(ask("x")).await;
-                    budget.used().tokens
+                    budget.used().unwrap().tokens
                 })
             }).collect();
             for call in calls {
                 assert!(call.await.unwrap() <= limit);
             }
             // Each answer is said to have cost 15 tokens.
-            assert_eq!(budget.used().tokens, 15 * backend.calls());
+            assert_eq!(budget.used().unwrap().tokens, 15 * backend.calls());
         });
     }
 
@@ -75,17 +87,22 @@ proptest! {
         let budget = CallBudget::new(BudgetLimits { calls: Limit::At(40), tokens: Limit::At(1000), ..NO_LIMITS });
         let mut slots = 0;
         for (held, spent, settles) in steps {
-            let before = budget.used();
-            match budget.reserve(Amount { calls: 1, tokens: held, micro_dollars: 0 }) {
+            let before = budget.used().unwrap();
+            let worst = Amount { calls: 1, tokens: held, micro_dollars: 0 };
+            let call = PlannedCall { provider: "scripted", invocation: &ask("x"), worst };
+            match budget.reserve(&call) {
                 Ok(reservation) => {
                     slots += 1;
-                    prop_assert!(budget.used().tokens <= 1000);
-                    if settles { reservation.settle(Amount { calls: 0, tokens: spent.min(held), micro_dollars: 0 }) }
+                    prop_assert!(budget.used().unwrap().tokens <= 1000);
+                    if settles {
+                        let tokens = Some((spent.min(held), 0));
+                        reservation.settle(&CallEnd { outcome: "ok", tokens, micro_dollars: None }).unwrap();
+                    }
                 }
-                Err(LlmError::BudgetExceeded { .. }) => prop_assert_eq!(budget.used(), before),
+                Err(BookError::Exhausted { .. }) => prop_assert_eq!(budget.used().unwrap(), before),
                 Err(other) => prop_assert!(false, "{}", other),
             }
-            prop_assert_eq!(budget.used().calls, slots);
+            prop_assert_eq!(budget.used().unwrap().calls, slots);
             prop_assert!(slots <= 40);
         }
     }
@@ -95,11 +112,11 @@ proptest! {
 async fn every_attempt_takes_a_slot_so_retries_cannot_pass_the_limit() {
     let backend = Scripted::new((0..10).map(|_| Err(outage(500))));
     let budget = CallBudget::new(BudgetLimits::calls(2));
-    let budgeted = Budgeted::new(Shared(backend.clone()), Arc::clone(&budget), 100, Price::Unknown);
+    let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
     let error = Retried::new(budgeted, RetryPolicy::PHASES).invoke(ask("x")).await.unwrap_err();
     assert_eq!(error, LlmError::BudgetExceeded { resource: Resource::Calls, limit: 2, attempted: 3 });
     assert!(error.to_string().starts_with("LLM budget exhausted"), "{error}");
-    assert_eq!((backend.calls(), budget.used().calls), (2, 2));
+    assert_eq!((backend.calls(), budget.used().unwrap().calls), (2, 2));
 }
 
 #[tokio::test]
@@ -108,10 +125,10 @@ async fn failed_calls_keep_their_slot_and_give_tokens_back_only_when_nothing_was
     for (error, keeps_tokens) in [(refused, false), (outage(500), true)] {
         let budget = CallBudget::new(NO_LIMITS);
         let backend = Scripted::new([Err(error)]);
-        let budgeted = Budgeted::new(Shared(backend), Arc::clone(&budget), 100, Price::Unknown);
+        let budgeted = under(Shared(backend), 100, Arc::clone(&budget), Price::Unknown);
         assert!(budgeted.invoke(ask("x")).await.is_err());
-        assert_eq!(budget.used().calls, 1);
-        assert_eq!(budget.used().tokens > 0, keeps_tokens);
+        assert_eq!(budget.used().unwrap().calls, 1);
+        assert_eq!(budget.used().unwrap().tokens > 0, keeps_tokens);
     }
 }
 
@@ -119,25 +136,15 @@ async fn failed_calls_keep_their_slot_and_give_tokens_back_only_when_nothing_was
 async fn a_call_that_is_abandoned_stays_reserved() {
     let budget = CallBudget::new(NO_LIMITS);
     let backend = Scripted::new([]);
-    let budgeted = Budgeted::new(Shared(backend), Arc::clone(&budget), 100, Price::Unknown);
+    let budgeted = under(Shared(backend), 100, Arc::clone(&budget), Price::Unknown);
     // Polled once, so that it is under way, then dropped as an interrupt would.
     tokio::select! {
         biased;
         _ = budgeted.invoke(ask("x")) => panic!("it must not end at the first poll"),
         () = std::future::ready(()) => {}
     }
-    assert_eq!(budget.used().calls, 1);
-    assert!(budget.used().tokens > 100);
-}
-
-#[tokio::test]
-async fn a_resumed_budget_goes_on_where_it_was() {
-    let spent = Amount { calls: 19, tokens: 5, micro_dollars: 0 };
-    let stored = serde_json::to_value(spent).unwrap();
-    let budget = CallBudget::resumed(BudgetLimits::calls(20), serde_json::from_value(stored).unwrap());
-    let budgeted = Budgeted::new(Shared(Scripted::new([])), Arc::clone(&budget), 100, Price::Unknown);
-    assert!(budgeted.invoke(ask("x")).await.is_ok());
-    assert!(matches!(budgeted.invoke(ask("x")).await, Err(LlmError::BudgetExceeded { attempted: 21, .. })));
+    assert_eq!(budget.used().unwrap().calls, 1);
+    assert!(budget.used().unwrap().tokens > 100);
 }
 
 #[tokio::test]
@@ -148,13 +155,40 @@ async fn money_is_counted_where_the_price_is_known_and_the_providers_own_cost_wi
     let mut reported = answer("ok");
     reported.extensions.insert("cost_micro_dollars".to_owned(), json!(7));
     let backend = Scripted::new([Ok(answer("ok")), Ok(reported)]);
-    let budgeted = Budgeted::new(Shared(backend), Arc::clone(&budget), 100, price);
+    let budgeted = under(Shared(backend), 100, Arc::clone(&budget), price);
     budgeted.invoke(ask("x")).await.unwrap();
-    assert_eq!(budget.used().micro_dollars, 10 + 2 * 5);
+    assert_eq!(budget.used().unwrap().micro_dollars, 10 + 2 * 5);
     budgeted.invoke(ask("x")).await.unwrap();
-    assert_eq!(budget.used().micro_dollars, 20 + 7);
+    assert_eq!(budget.used().unwrap().micro_dollars, 20 + 7);
 
-    let unpriced = Budgeted::new(Shared(Scripted::new([])), CallBudget::new(limits), 100, Price::Unknown);
+    let unpriced = under(Shared(Scripted::new([])), 100, CallBudget::new(limits), Price::Unknown);
     let error = unpriced.invoke(ask("x")).await.unwrap_err();
     assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");
+}
+
+/// A book that has a fault.
+struct Broken;
+
+impl CallBook for Broken {
+    fn reserve(&self, _call: &PlannedCall<'_>, _limits: &BudgetLimits) -> Result<Ticket, BookError> {
+        Err(BookError::Unavailable { detail: "the disk is full".to_owned() })
+    }
+
+    fn settle(&self, _ticket: Ticket, _held: Amount, _end: &CallEnd) -> Result<(), BookError> {
+        Err(BookError::Unavailable { detail: "the disk is full".to_owned() })
+    }
+
+    fn used(&self) -> Result<Amount, BookError> {
+        Err(BookError::Unavailable { detail: "the disk is full".to_owned() })
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_reserved_is_not_sent() {
+    let backend = Scripted::new([]);
+    let budget = CallBudget::kept(NO_LIMITS, Box::new(Broken));
+    let error = under(Shared(backend.clone()), 100, budget, Price::Unknown).invoke(ask("x")).await;
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("nothing was sent") && text.contains("the disk is full"), "{text}");
+    assert_eq!(backend.calls(), 0);
 }

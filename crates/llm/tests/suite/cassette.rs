@@ -7,7 +7,7 @@ use std::time::Duration;
 use crucible_llm::{
     AnswerFault, Attempt, BudgetLimits, CallBudget, CallError, CallOutcome, Cassette, CassetteError,
     CassetteHeader, CassetteSource, CassetteWriter, ClientOptions, Fault, LlmError, LlmInvocation,
-    ModelClient, Origin, Price, ProviderSettings, Recording, RetryPolicy, Reuse, TornTail, construct,
+    ModelClient, Origin, ProviderSettings, Recording, RetryPolicy, Reuse, TornTail, construct,
 };
 use crucible_model::Digest;
 use crucible_secrets::Scanner;
@@ -373,7 +373,7 @@ async fn a_call_that_the_budget_refused_was_not_played() {
             recording: Recording::To(writer(&own, Reuse::After(0))),
             retry: RetryPolicy::NEVER,
             budget: CallBudget::new(limits),
-            price: Price::Unknown,
+            prices: Arc::default(),
         };
         ModelClient::new(construct("replay", &settings, &context(&[])).unwrap(), options)
     };

@@ -10,7 +10,7 @@ use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
     Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientOptions, Context, Fault, Limit,
-    LlmBackend, LlmError, LlmInvocation, LlmResult, Message, ModelClient, Origin, Price, ProviderSettings,
+    LlmBackend, LlmError, LlmInvocation, LlmResult, Message, ModelClient, Origin, ProviderSettings,
     Recording, RetryPolicy, Speaker, StructuredOutput, construct,
 };
 use crucible_model::{EditFormat, PromptBuilder, Untrusted};
@@ -86,13 +86,32 @@ pub(crate) fn gateway(base_url: &str, key: Option<&str>) -> Backend {
     construct("gateway", &settings, &context(&variables)).unwrap()
 }
 
+/// Every provider that speaks HTTP.
+pub(crate) const HTTP_PROVIDERS: [&str; 4] = ["anthropic", "gateway", "openai", "openrouter"];
+
+/// What a configuration says of a provider that speaks HTTP.
+pub(crate) fn http_settings(base_url: &str) -> ProviderSettings {
+    ProviderSettings {
+        base_url: Some(base_url.to_owned()),
+        api_key_env: Some("TEST_KEY".to_owned()),
+        referer: Some("https://program.invalid".to_owned()),
+        title: Some("program".to_owned()),
+        ..gateway_settings()
+    }
+}
+
+/// A backend of this provider at this address with this key, over the connections of a context.
+pub(crate) fn http_backend(provider: &str, base_url: &str, context: &Context) -> Backend {
+    construct(provider, &http_settings(base_url), context).unwrap()
+}
+
 pub(crate) fn client(backend: Backend, recording: Recording, retry: RetryPolicy) -> ModelClient {
     let options = ClientOptions {
         scanner: Scanner::builtin(),
         recording,
         retry,
         budget: CallBudget::new(NO_LIMITS),
-        price: Price::Unknown,
+        prices: Arc::default(),
     };
     ModelClient::new(backend, options)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crucible_llm::ReceiptWarning;
 use crucible_model::{ClockSource, Digest, EditFormat, RepoPath, RunId, Timestamp};
 use crucible_repo::{Branch, Oid};
 use crucible_sandbox::Strength;
@@ -51,6 +52,9 @@ pub struct RunSettings {
     pub provider: String,
     /// The model that is asked.
     pub model: String,
+    /// The models of roles that have one of their own, by the role's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub role_models: BTreeMap<String, String>,
     /// How the model is asked to answer.
     pub edit_format: EditFormat,
     /// Parameters of each call, such as `temperature` and `max_tokens`.
@@ -102,6 +106,9 @@ pub struct RunRecord {
     pub created_at: Timestamp,
     /// Whether that instant is real.
     pub clock: ClockSource,
+    /// What its receipts warn of: that a fallback provider is used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<ReceiptWarning>,
     /// How it works.
     pub settings: RunSettings,
 }

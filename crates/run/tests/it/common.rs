@@ -21,12 +21,12 @@ use crucible_host::http::HttpClient;
 use crucible_ledger::{Anchor, EventRecord, Ledger};
 use crucible_llm::{
     BudgetLimits, CallBudget, Cassette, CassetteError, CassetteHeader, CassetteSource, CassetteWriter,
-    ClientOptions, Context, ModelClient, Price, ProviderSettings, Recording, RetryPolicy, Reuse, construct,
+    ClientOptions, Context, ModelClient, ProviderSettings, Recording, RetryPolicy, Reuse, construct,
 };
 use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
 use crucible_run::{
     AnswersFrom, CASSETTE, ContextSettings, Landing, Opening, PatchLimits, RunDir, RunError, RunOptions,
-    RunSettings, RunState, Witness, World, advance, create, land, status, usage,
+    RunSettings, RunState, Witness, World, advance, answers_used, create, land, status,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -372,11 +372,13 @@ impl Place {
                 && !path.ends_with(".log")
                 && !path.split('/').any(|name| name.starts_with(".tmp-"))
         };
+        let id = dir.root().file_name().unwrap().to_string_lossy().into_owned();
         let artifacts = files_below(dir.root())
             .into_iter()
             .map(|(path, bytes)| (path.to_string_lossy().into_owned(), bytes))
             .filter(|(path, _)| counts(path))
-            .map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap()))
+            // A receipt names its run.
+            .map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap().replace(&id, "RUN")))
             .collect();
         let cassette = Cassette::parse(&std::fs::read(dir.path(CASSETTE)).unwrap()).unwrap();
         Story { steps, artifacts, calls: cassette.calls.iter().map(|call| call.key.to_string()).collect() }
@@ -523,6 +525,7 @@ fn options(repo: PathBuf) -> RunOptions {
     let settings = RunSettings {
         provider: "gateway".to_owned(),
         model: "fake-model".to_owned(),
+        role_models: BTreeMap::new(),
         edit_format: EditFormat::WholeFile,
         parameters: BTreeMap::from([
             ("max_tokens".to_owned(), 500.into()),
@@ -551,6 +554,7 @@ fn options(repo: PathBuf) -> RunOptions {
         settings,
         found_gate_timeout: Duration::from_secs(20),
         answers: AnswersFrom::Provider,
+        warnings: Vec::new(),
     }
 }
 
@@ -571,7 +575,7 @@ fn client_options(recording: Recording) -> ClientOptions {
         recording,
         retry: RetryPolicy::NEVER,
         budget: CallBudget::new(BudgetLimits::calls(100)),
-        price: Price::Unknown,
+        prices: Arc::default(),
     }
 }
 
@@ -590,7 +594,7 @@ fn client(
     };
     let backend = construct("gateway", &settings, &context(env, sandbox)).unwrap();
     let header = CassetteHeader::new("gateway", "fake-model", backend.capabilities());
-    let reuse = Reuse::After(usage(dir)?.answered);
+    let reuse = Reuse::After(answers_used(dir)?);
     match CassetteWriter::open(&dir.path(CASSETTE), &header, reuse) {
         Ok(writer) => Ok(ModelClient::new(backend, client_options(Recording::To(Arc::new(writer))))),
         Err(CassetteError::File(error)) => Err(error.into()),

@@ -10,3 +10,4 @@ mod escapes;
 mod home;
 mod support;
 mod trusted;
+mod versions;

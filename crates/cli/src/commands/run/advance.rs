@@ -7,7 +7,7 @@ use crucible_model::ExitStatus;
 use crucible_run::{CASSETTE, Opening, SOURCE, advance, raise_budget, status};
 
 use crate::app::App;
-use crate::commands::model;
+use crate::commands::model::{self, RunClient};
 use crate::commands::run::{ENDS, conclude, find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
@@ -46,11 +46,13 @@ impl Advance {
         if self.cassette.is_none() && dir.has(SOURCE) {
             settings.cassette = Some(CassetteSource::File(dir.path(SOURCE)));
         }
-        let context = model::context(app, &sandbox)?;
+        let context = model::context(app, &config, &sandbox)?;
+        let ledger_path = app.ledger_path()?;
+        let client = RunClient::new(app, &ledger_path, &dir, &config)?;
         let open = |opening: &Opening<'_>| {
             settings.already_played = Some(dir.path(CASSETTE)).filter(|path| path.exists());
             let backend = construct(&run.settings.provider, &settings, &context).map_err(CallError::from)?;
-            model::client(backend, &dir, &config, opening)
+            client.open(backend, opening)
         };
         let known = ledger.events(Some(&run.run_id))?.last().map_or(0, |event| event.seq);
         let mut progress = Progress::after(&app.output, known);

@@ -29,7 +29,7 @@ impl Replay {
         let (ledger, dir) = find(app, &world, Some(&self.run))?;
         let mut settings = model::settings(app, &config, "replay");
         settings.cassette = Some(CassetteSource::File(dir.path(CASSETTE)));
-        let client = model::replaying(model::backend(app, &sandbox, "replay", &settings)?);
+        let client = model::replaying(model::backend(app, &config, &sandbox, "replay", &settings)?);
         let mut progress = Progress::new(&app.output);
         let replayed =
             app.block_on(async { Ok(replay(&world, &dir, &client, &ledger, &mut progress).await?) });

@@ -1,5 +1,6 @@
 //! `crucible run start` and `crucible run new`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_host::config::Config;
 use crucible_ledger::Ledger;
-use crucible_llm::{Backend, Origin};
+use crucible_llm::{Backend, Candidate, Origin, ReceiptWarning, Selected};
 use crucible_model::{EditFormat, ExitStatus, RepoPath};
 use crucible_run::{
     AnswersFrom, ContextSettings, ContractDocuments, Opening, RunDir, RunOptions, RunSettings, advance,
@@ -18,6 +19,7 @@ use crucible_sandbox::Sandbox;
 use crucible_verify::GateSpec;
 
 use crate::app::{App, strength, strengths};
+use crate::commands::model::RunClient;
 use crate::commands::patch::patch_limits;
 use crate::commands::run::{ENDS, conclude, shared_sandbox, world};
 use crate::commands::{model, repository_of};
@@ -38,6 +40,9 @@ pub(crate) struct Options {
     /// Who answers; without it the configured one (llm.provider, which has no default)
     #[arg(long, value_name = "NAME", value_parser = providers())]
     pub(crate) provider: Option<String>,
+    /// Who answers where that provider cannot be made ready; without it as configured (llm.fallback_provider, none)
+    #[arg(long, value_name = "NAME", value_parser = providers())]
+    pub(crate) fallback_provider: Option<String>,
     /// The model to ask; without it the provider's configured one (`crucible config show`)
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -87,10 +92,12 @@ impl Start {
             app.output.remark(&format!("run {}", begun.dir.root().display()));
         }
         let world = world(app, &begun.sandbox, &begun.config)?;
-        let (dir, config, backend) = (&begun.dir, &begun.config, begun.backend);
-        let open = |opening: &Opening<'_>| model::client(backend, dir, config, opening);
+        let backend = begun.backend;
+        let ledger_path = app.ledger_path()?;
+        let client = RunClient::new(app, &ledger_path, &begun.dir, &begun.config)?;
+        let open = |opening: &Opening<'_>| client.open(backend, opening);
         let advanced = app.block_on(async {
-            Ok(advance(&world, dir, open, &mut begun.ledger, &mut begun.progress).await?)
+            Ok(advance(&world, &begun.dir, open, &mut begun.ledger, &mut begun.progress).await?)
         });
         begun.progress.finish();
         advanced?;
@@ -135,12 +142,20 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
         return Err(CommandError::usage(format!("--cassette is of no use to the provider {provider:?}"))
             .hint("A recording answers for the provider `replay`: --provider replay --cassette FILE."));
     }
+    model::check_budget(&config)?;
     let mut settings = model::settings(app, &config, &provider);
     let answers = model::answers(&provider, &mut settings)?;
-    let backend = model::backend(app, &sandbox, &provider, &settings)?;
+    let primary = Candidate { name: provider, settings };
+    let Selected { backend, candidate, fell_back } = model::selected(app, &config, &sandbox, primary)?;
     let named = named(app, options, &repo)?;
-    let run_options =
-        RunOptions { answers, ..run_options(options, repo, named, &config, &provider, &backend)? };
+    // The name of a model means nothing to another provider.
+    let chosen = options.model.clone().filter(|_| fell_back.is_none());
+    let warnings = fell_back.iter().map(ReceiptWarning::fallback).collect();
+    let run_options = RunOptions {
+        answers,
+        warnings,
+        ..run_options(options, repo, named, &config, &candidate.name, &backend, chosen)?
+    };
     let mut progress = Progress::new(&app.output);
     let world = world(app, &sandbox, &config)?;
     app.block_on(async { Ok(world.stays_outside(&run_options.repo).await?) })?;
@@ -155,6 +170,7 @@ impl Options {
         let mut flags = Vec::new();
         let mut add = |key, value: Option<String>| flags.extend(value.map(|value| (key, value)));
         add("llm.provider", self.provider.clone());
+        add("llm.fallback_provider", self.fallback_provider.clone());
         add("run.max_iterations", self.max_iterations.map(|number| number.to_string()));
         add("sandbox.strength", self.sandbox.clone());
         add("llm.replay.cassette", self.cassette.as_ref().map(|path| path.display().to_string()));
@@ -205,18 +221,24 @@ fn run_options(
     config: &Config,
     provider: &str,
     backend: &Backend,
+    chosen: Option<String>,
 ) -> Result<RunOptions, CommandError> {
     let max_tokens = config.number(&format!("llm.{provider}.max_tokens"));
     let mut parameters = parameters_of_recording(backend.parameters());
     if max_tokens > 0 {
         parameters.insert("max_tokens".to_owned(), max_tokens.into());
     }
-    if let Some(temperature) = config.fraction(&format!("llm.{provider}.temperature")) {
+    if let Some(temperature) = model::temperature(config, provider) {
         parameters.insert("temperature".to_owned(), temperature.into());
     }
     let settings = RunSettings {
         provider: provider.to_owned(),
-        model: options.model.clone().unwrap_or_else(|| backend.default_model().to_owned()),
+        model: chosen.clone().unwrap_or_else(|| backend.default_model().to_owned()),
+        // A model that the command line names is asked by every role.
+        role_models: match chosen {
+            Some(_) => BTreeMap::new(),
+            None => backend.phase_models().clone(),
+        },
         edit_format: match backend.origin() {
             // A recording answers only as it was asked.
             Origin::Recording => backend.capabilities().edit_format,
@@ -242,6 +264,7 @@ fn run_options(
         settings,
         found_gate_timeout,
         answers: AnswersFrom::Provider,
+        warnings: Vec::new(),
     })
 }
 

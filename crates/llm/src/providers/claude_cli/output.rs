@@ -30,6 +30,22 @@ pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResu
     if let Some(status) = result.get("api_error_status").filter(|status| !status.is_null()) {
         return Err(api_error(asked, status));
     }
+    match result.get("api_error").and_then(Value::as_str) {
+        Some("connection_failed") => {
+            return Err(LlmError::Transport(asked.fault(
+                "the connection cannot be made, or broke",
+                "check the network and [llm.claude-cli] base_url, and try again",
+            )));
+        }
+        Some("max_output_tokens") => {
+            return Err(asked.unusable(
+                AnswerFault::TooLarge,
+                "the answer was cut off at its token limit",
+                "raise max_tokens or ask for less at once",
+            ));
+        }
+        Some(_) | None => {}
+    }
     let text = result.get("result").and_then(Value::as_str).unwrap_or_default();
     let subtype = result.get("subtype").and_then(Value::as_str).unwrap_or_default();
     if result.get("is_error").and_then(Value::as_bool) != Some(false) || subtype.starts_with("error") {
@@ -48,6 +64,9 @@ pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResu
     if text.trim().is_empty() {
         let next = "try again or choose another model";
         return Err(asked.unusable(AnswerFault::Empty, "the answer holds no text", next));
+    }
+    if result.get("modelUsage").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        return Err(asked.unreadable("the program answered by itself, without asking a model", AGAIN));
     }
     Ok(answer(asked, text, &result))
 }
@@ -152,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_success_that_is_none_is_an_error() {
-        let broken: [(i32, Vec<u8>); 12] = [
+        let broken: [(i32, Vec<u8>); 13] = [
             (0, Vec::new()),
             (143, Vec::new()),
             (0, b"Error: not json".to_vec()),
@@ -165,6 +184,8 @@ mod tests {
             (0, with("subtype", json!("error_max_turns"))),
             (0, with("api_error_status", json!("what"))),
             (1, success().to_string().into_bytes()),
+            // What it says to a prompt that it takes for a command of its own.
+            (0, with("modelUsage", json!({}))),
         ];
         for (code, stdout) in broken {
             let error = read(ASKED, code, &stdout).unwrap_err();
@@ -185,6 +206,14 @@ mod tests {
             let error = read(ASKED, 1, result.to_string().as_bytes()).unwrap_err();
             assert_eq!(error.class(), class);
             assert!(!format!("{error}{error:?}").contains("sk-secret"));
+        }
+        for (api_error, class) in
+            [("connection_failed", "transport"), ("max_output_tokens", "provider_outage")]
+        {
+            let mut result = success();
+            result["is_error"] = json!(true);
+            result["api_error"] = json!(api_error);
+            assert_eq!(read(ASKED, 1, result.to_string().as_bytes()).unwrap_err().class(), class);
         }
         let login = with("result", json!("Invalid API key · Please run /login"));
         let mut login: Value = serde_json::from_slice(&login).unwrap();

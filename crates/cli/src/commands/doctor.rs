@@ -1,0 +1,230 @@
+//! `crucible doctor`: what is installed, configured and missing, without asking any model.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use comfy_table::{Table, presets};
+use crucible_host::config::Config;
+use crucible_llm::doctor::{
+    Configured, Diagnosis, KeyCheck, KeyState, KeyWanted, ProgramCheck, ProgramState, ProviderCheck,
+    Readiness, examine, verdict,
+};
+use crucible_llm::registry;
+use crucible_model::{ExitStatus, Finding, Outcome};
+use crucible_sandbox::{LayerState, LayerStatus, Strength};
+use serde::Serialize;
+
+use crate::app::{App, strength};
+use crate::commands::model;
+use crate::error::CommandError;
+use crate::text::one_line;
+
+/// The schema of the result as JSON, described in `docs/contracts/doctor.schema.json`.
+const SCHEMA: &str = "crucible-doctor-v1";
+
+/// Tell what is installed, configured and missing; asks no model
+///
+/// Looks at every provider, at the programs that Crucible uses and at the layers of the sandbox. Programs are asked for
+/// their version in the sandbox, without a network; no model is asked and no connection is opened.
+///
+/// Exit code 0: a run could begin, or at least nothing but the choice of a provider is missing. Exit code 2: something
+/// that a run needs is missing: git, the configured strength of the sandbox, or what the chosen provider needs.
+#[derive(Args)]
+pub(crate) struct Doctor {
+    /// Look at what holds for the project in this directory
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    repo: PathBuf,
+}
+
+/// The result as JSON.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema_version: &'static str,
+    verdict: Outcome,
+    findings: &'a [Finding],
+    choice: Choice<'a>,
+    providers: &'a [ProviderCheck],
+    programs: &'a [ProgramCheck],
+    sandbox: Walls<'a>,
+}
+
+/// Who is to answer, and who would.
+#[derive(Serialize)]
+struct Choice<'a> {
+    provider: Option<&'a str>,
+    /// Where the choice was made.
+    source: Option<String>,
+    fallback: Option<&'a str>,
+    /// The one of them that is ready.
+    answers: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Walls<'a> {
+    strength: Strength,
+    layers: &'a [LayerStatus],
+}
+
+impl Doctor {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let directory = app.absolute(&self.repo);
+        if !directory.is_dir() {
+            return Err(CommandError::usage(format!("{} is no directory", directory.display()))
+                .hint("Name a directory of the project."));
+        }
+        let config = app.config(&directory, &[])?;
+        let strength = strength(&config)?;
+        let text = |key: &str| config.text(key).unwrap_or_default().to_owned();
+        let settings = registry()
+            .iter()
+            .map(|kind| (kind.name().to_owned(), model::settings(app, &config, kind.name())));
+        let configured = Configured {
+            settings: settings.collect(),
+            provider: text("llm.provider"),
+            fallback: text("llm.fallback_provider"),
+            strategy: text("llm.execution_strategy"),
+        };
+        // A table of prices that cannot be read would refuse a run, too.
+        model::prices(&config)?;
+        let context = model::context(app, &config, &Arc::new(app.sandbox()))?;
+        let seen = app.block_on(async { Ok(examine(&configured, strength, &context).await) })?;
+        let verdict = verdict(&seen);
+        let choice = Choice::new(&seen, &config);
+        if app.output.is_json() {
+            app.output.json(&Document {
+                schema_version: SCHEMA,
+                verdict: verdict.outcome(),
+                findings: verdict.findings(),
+                choice,
+                providers: &seen.providers,
+                programs: &seen.programs,
+                sandbox: Walls { strength, layers: &seen.layers.layers },
+            })?;
+        } else {
+            show(app, &seen, &choice);
+            verdict.findings().iter().for_each(|finding| app.output.finding(finding));
+        }
+        Ok(if verdict.passes() { ExitStatus::Success } else { ExitStatus::Usage })
+    }
+}
+
+impl<'a> Choice<'a> {
+    fn new(seen: &'a Diagnosis, config: &Config) -> Self {
+        let named = |name: &'a str| Some(name).filter(|name| !name.is_empty());
+        let provider = named(&seen.provider);
+        Self {
+            provider,
+            source: provider.and(config.source("llm.provider")).map(ToString::to_string),
+            fallback: named(&seen.fallback),
+            answers: seen.answers().map(|check| check.provider.as_str()),
+        }
+    }
+}
+
+impl Choice<'_> {
+    fn to_text(&self) -> String {
+        let Some(name) = self.provider else {
+            return "none chosen".to_owned();
+        };
+        let source = self.source.as_ref().map(|source| format!(" ({source})")).unwrap_or_default();
+        let state = match self.answers {
+            Some(answers) if answers == name => "ready".to_owned(),
+            Some(other) => format!("not ready; its fallback {other} is"),
+            None => "not ready".to_owned(),
+        };
+        format!("{name}{source}, {state}")
+    }
+}
+
+/// The tables, and below them what would make more providers ready.
+fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>) {
+    let mut providers = table(["provider", "state", "model", "program or address", "key"]);
+    for check in &seen.providers {
+        let state = match check.readiness {
+            Readiness::Ready => "ready",
+            Readiness::NotReady => "not ready",
+        };
+        let model = check.model.clone().unwrap_or_default();
+        providers.add_row([&check.provider, state, &model, &place(check), &key(check)].map(one_line));
+    }
+    let mut programs = table(["program", "version", "where", "for"]);
+    for check in &seen.programs {
+        let row = [check.name.as_str(), &version(check), &found(check), &check.purpose];
+        programs.add_row(row.map(one_line));
+    }
+    let mut layers = table(["sandbox", "state", "by"]);
+    for layer in &seen.layers.layers {
+        let state = match layer.state {
+            LayerState::Available => "available",
+            LayerState::Missing => "missing",
+        };
+        layers.add_row([layer.layer.to_string().as_str(), state, &layer.detail].map(one_line));
+    }
+    for table in [providers, programs, layers] {
+        app.output.line(&format!("{}\n", table.trim_fmt()));
+    }
+    let all = seen.programs.iter().chain(seen.providers.iter().filter_map(|check| check.program.as_ref()));
+    if all.clone().any(|program| program.state == ProgramState::Missing) {
+        let mut places: Vec<String> = Vec::new();
+        for place in app.env.path_dirs().iter().map(|place| one_line(&place.to_string_lossy())) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        app.output.line(&format!("searched   {}", places.join(" ")));
+    }
+    app.output.line(&format!("provider   {}", one_line(&choice.to_text())));
+    let others = seen.providers.iter().filter(|check| check.provider != seen.provider);
+    for (check, problem) in others.filter_map(|check| Some((check, check.lacks()?))) {
+        app.output.line(&one_line(&format!("to use {}: {}; {}", check.provider, problem.what, problem.next)));
+    }
+}
+
+fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    table
+}
+
+/// What a provider is reached by.
+fn place(check: &ProviderCheck) -> String {
+    let program = check.program.as_ref().map(|program| format!("{} {}", found(program), version(program)));
+    let named = program.as_ref().or(check.base_url.as_ref()).or(check.recording.as_ref());
+    named.map_or("-", |place| place.trim_end()).to_owned()
+}
+
+fn found(program: &ProgramCheck) -> String {
+    match (program.state, &program.path) {
+        (ProgramState::Missing, _) | (_, None) => "not found".to_owned(),
+        (ProgramState::Unusable | ProgramState::Found, Some(path)) => path.clone(),
+    }
+}
+
+fn version(program: &ProgramCheck) -> String {
+    let told = program.version.as_ref().or(program.says.as_ref());
+    match (told, program.state) {
+        (Some(told), _) => told.clone(),
+        (None, ProgramState::Missing) => String::new(),
+        (None, ProgramState::Found | ProgramState::Unusable) => "(not told)".to_owned(),
+    }
+}
+
+fn key(check: &ProviderCheck) -> String {
+    let Some(KeyCheck { variable, state, wanted }) = &check.key else {
+        return "-".to_owned();
+    };
+    let state = match state {
+        KeyState::Set => "set",
+        KeyState::Empty => "empty",
+        KeyState::NotText => "not text",
+        KeyState::Unset => "not set",
+    };
+    match (variable, wanted) {
+        (Some(variable), KeyWanted::Required | KeyWanted::Optional) => format!("{variable} {state}"),
+        (Some(variable), KeyWanted::OwnLogin) => format!("own login ({variable} {state})"),
+        (None, KeyWanted::OwnLogin) => "own login".to_owned(),
+        (None, KeyWanted::Required) => "no variable named".to_owned(),
+        (None, KeyWanted::Optional) => "none wanted".to_owned(),
+    }
+}

@@ -1,0 +1,287 @@
+//! `crucible doctor`: what it says of a machine, in both forms, and how it ends.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::support::{Call, Desk, Ran};
+
+/// A machine where nothing is on `PATH` but bubblewrap and these scripts.
+fn machine(desk: &Desk, programs: &[(&str, &str)]) -> PathBuf {
+    let bin = desk.path("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let bwrap = std::env::split_paths(&path).map(|place| place.join("bwrap")).find(|file| file.exists());
+    let link = bin.join("bwrap");
+    if !link.exists() {
+        symlink(bwrap.unwrap(), link).unwrap();
+    }
+    for (name, script) in programs {
+        let file = bin.join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    bin
+}
+
+const GIT: (&str, &str) = ("git", "echo git version 2.47.3");
+const CLAUDE: (&str, &str) = ("claude", "echo '2.1.330 (Claude Code)'");
+
+/// A call of the doctor on such a machine.
+fn doctor(desk: &Desk, programs: &[(&str, &str)], args: &[&str]) -> Call {
+    let bin = machine(desk, programs);
+    desk.call([&["doctor"], args].concat()).env("PATH", bin)
+}
+
+/// Lines as a reader compares them: the test's own paths and this machine's walls replaced, columns one space apart.
+fn text(desk: &Desk, ran: &Ran) -> String {
+    let printed = format!("{}{}", ran.stdout, ran.stderr)
+        .replace(desk.path("bin").to_str().unwrap(), "BIN")
+        .replace(desk.home().to_str().unwrap(), "~");
+    let mut lines: Vec<String> = Vec::new();
+    for line in printed.lines() {
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        if matches!(words.as_slice(), [_, "available", ..]) {
+            words.truncate(2);
+        }
+        if matches!(words.as_slice(), ["bwrap", ..]) {
+            words[1] = "VERSION";
+        }
+        lines.push(words.join(" "));
+    }
+    lines.push(format!("exit {}", ran.code.unwrap()));
+    lines.join("\n")
+}
+
+/// The document, which is as its schema says.
+#[track_caller]
+fn document(ran: &Ran) -> Value {
+    let document = ran.json();
+    let schema = include_str!("../../../../docs/contracts/doctor.schema.json");
+    let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+    let errors: Vec<String> =
+        schema.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
+    document
+}
+
+fn codes(document: &Value) -> Vec<(&str, &str)> {
+    let findings = document["findings"].as_array().unwrap().iter();
+    findings.map(|row| (row["code"].as_str().unwrap(), row["level"].as_str().unwrap())).collect()
+}
+
+fn provider<'a>(document: &'a Value, name: &str) -> &'a Value {
+    document["providers"].as_array().unwrap().iter().find(|row| row["provider"] == name).unwrap()
+}
+
+#[test]
+fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
+    let desk = Desk::new();
+    let call =
+        doctor(&desk, &[GIT, CLAUDE], &[]).env("ANTHROPIC_API_KEY", "a-key").env("OPENAI_API_KEY", " ");
+    let ran = call.env("CRUCIBLE_LLM_PROVIDER", "claude-cli").run();
+    insta::assert_snapshot!(text(&desk, &ran), @r#"
+    provider state model program or address key
+    anthropic ready claude-sonnet-4-5 https://api.anthropic.com ANTHROPIC_API_KEY set
+    claude-cli ready sonnet BIN/claude 2.1.330 ANTHROPIC_API_KEY set
+    codex-cli not ready gpt-5-codex not found own login (OPENAI_API_KEY empty)
+    gateway ready gpt-oss-20b http://127.0.0.1:9/v1 none wanted
+    gemini-cli not ready gemini-2.5-pro not found own login (GEMINI_API_KEY not set)
+    openai not ready gpt-5 https://api.openai.com/v1 OPENAI_API_KEY empty
+    openrouter not ready google/gemini-2.0-flash-lite https://openrouter.ai/api/v1 OPENROUTER_API_KEY not set
+    replay not ready - -
+
+    program version where for
+    git 2.47.3 BIN/git every run
+    bwrap VERSION BIN/bwrap the sandbox
+    gh not found repositories on GitHub
+    ruff not found checks of Python code
+    mypy not found checks of Python code
+    pytest not found tests of Python code
+
+    sandbox state by
+    namespaces available
+    network-cut available
+    masks available
+    landlock available
+    seccomp available
+    resource-limits available
+
+    searched BIN
+    provider claude-cli (environment CRUCIBLE_LLM_PROVIDER), ready
+    to use codex-cli: codex was not found; install it with `npm install -g @openai/codex`, or set [llm.codex-cli] binary
+    to use gemini-cli: gemini was not found; install it with `npm install -g @google/gemini-cli`, or set [llm.gemini-cli] binary
+    to use openai: the variable "OPENAI_API_KEY" that should hold its key is not set, or empty; set OPENAI_API_KEY, or change [llm.openai] api_key_env
+    to use openrouter: the variable "OPENROUTER_API_KEY" that should hold its key is not set, or empty; set OPENROUTER_API_KEY, or change [llm.openrouter] api_key_env
+    to use replay: no recording is named; set [llm.replay] cassette to a recording
+    info doctor-program-missing: gh was not found
+    Needed for repositories on GitHub; install it, for example with `apt-get install gh`.
+    info doctor-program-missing: ruff was not found
+    Needed for checks of Python code; install it, for example with `pip install ruff`.
+    info doctor-program-missing: mypy was not found
+    Needed for checks of Python code; install it, for example with `pip install mypy`.
+    info doctor-program-missing: pytest was not found
+    Needed for tests of Python code; install it, for example with `pip install pytest`.
+    exit 0
+    "#);
+    assert!(!desk.data().exists());
+}
+
+#[test]
+fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
+    let desk = Desk::new();
+    let call = || doctor(&desk, &[GIT, CLAUDE], &["--json"]).env("ANTHROPIC_API_KEY", "a-key-of-ours");
+    let ran = call().run().ok();
+    let seen = document(&ran);
+    assert_eq!(seen["verdict"], "pass");
+    assert_eq!(seen["choice"]["provider"], "gateway");
+    assert_eq!(seen["choice"]["source"], "environment CRUCIBLE_LLM_PROVIDER");
+    let bin = desk.path("bin");
+    let codex = provider(&seen, "codex-cli");
+    assert_eq!(codex["program"]["searched"][0], bin.join("codex").to_str().unwrap());
+    assert!(codex["problem"]["next"].as_str().unwrap().contains("npm install"));
+    let claude = &provider(&seen, "claude-cli")["program"];
+    let printed = serde_json::to_string_pretty(claude).unwrap().replace(bin.to_str().unwrap(), "BIN");
+    insta::assert_snapshot!(printed, @r#"
+    {
+      "install": "npm install -g @anthropic-ai/claude-code",
+      "isolation": "full",
+      "name": "claude",
+      "need": "provider",
+      "path": "BIN/claude",
+      "problem": null,
+      "purpose": "claude-cli",
+      "says": "2.1.330 (Claude Code)",
+      "searched": [],
+      "state": "found",
+      "version": "2.1.330"
+    }
+    "#);
+    let keys: Vec<String> = ["anthropic", "openai", "gateway", "claude-cli", "replay"]
+        .map(|name| format!("{name}: {}", provider(&seen, name)["key"]))
+        .into();
+    insta::assert_snapshot!(keys.join("\n"), @r#"
+    anthropic: {"state":"set","variable":"ANTHROPIC_API_KEY","wanted":"required"}
+    openai: {"state":"unset","variable":"OPENAI_API_KEY","wanted":"required"}
+    gateway: {"state":"unset","variable":null,"wanted":"optional"}
+    claude-cli: {"state":"set","variable":"ANTHROPIC_API_KEY","wanted":"required"}
+    replay: null
+    "#);
+    assert!(!ran.stdout.contains("a-key-of-ours"));
+    let git = seen["programs"].as_array().unwrap().iter().find(|row| row["name"] == "git").unwrap();
+    assert_eq!((&git["version"], &git["isolation"]), (&"2.47.3".into(), &"full".into()));
+
+    // Whatever is wrong, the document has its shape.
+    for (name, value) in [
+        ("CRUCIBLE_LLM_PROVIDER", ""),
+        ("CRUCIBLE_LLM_PROVIDER", "nobody\u{1b}[2J"),
+        ("CRUCIBLE_SANDBOX", "off"),
+        ("CRUCIBLE_GATEWAY_BASE_URL", "http://me:pass-0123@host/"),
+        ("CRUCIBLE_LLM_REPLAY_CASSETTE", "/no/such"),
+    ] {
+        let ran = call().env(name, value).run();
+        document(&ran);
+        assert!(!ran.stdout.contains("pass-0123") && !ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn the_exit_code_says_whether_a_run_could_begin() {
+    let desk = Desk::new();
+    let ended = |programs: &[(&str, &str)], variables: &[(&str, &str)], code: i32| {
+        let call = doctor(&desk, programs, &["--json"]);
+        let call = variables.iter().fold(call, |call, (name, value)| call.env(name, value));
+        let seen = document(&call.run().exits(code));
+        let weighty = codes(&seen).into_iter().filter(|(_, level)| *level != "info");
+        weighty.map(|(code, level)| format!("{level} {code}")).collect::<Vec<_>>().join(", ")
+    };
+    // The machine of a closure before keeps its programs, so the poorest comes first.
+    assert_eq!(ended(&[], &[], 2), "error doctor-program-missing");
+    assert_eq!(ended(&[("git", "echo git version 2.20.1")], &[], 2), "error doctor-program-old");
+    assert_eq!(ended(&[GIT], &[], 0), "");
+    assert_eq!(ended(&[], &[("CRUCIBLE_LLM_PROVIDER", "")], 0), "warning doctor-provider-unset");
+    let openai = ("CRUCIBLE_LLM_PROVIDER", "openai");
+    assert_eq!(ended(&[], &[openai], 2), "error doctor-provider-unready");
+    assert_eq!(ended(&[], &[openai, ("OPENAI_API_KEY", "")], 2), "error doctor-provider-unready");
+    assert_eq!(ended(&[], &[openai, ("OPENAI_API_KEY", "key")], 0), "");
+    let fallback = ("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway");
+    assert_eq!(ended(&[], &[openai, fallback], 0), "warning doctor-provider-unready");
+    let strategy = ("CRUCIBLE_LLM_EXECUTION_STRATEGY", "external_tool");
+    assert_eq!(ended(&[], &[strategy], 2), "error doctor-strategy-refused");
+    assert_eq!(ended(&[], &[("CRUCIBLE_SANDBOX", "off")], 0), "warning sandbox-off");
+}
+
+#[test]
+fn without_bubblewrap_it_works_and_says_what_is_missing() {
+    let desk = Desk::new();
+    let bin = machine(&desk, &[GIT, CLAUDE]);
+    std::fs::remove_file(bin.join("bwrap")).unwrap();
+    let call = |strength: &str| {
+        desk.call(["doctor", "--json"]).env("PATH", &bin).env("CRUCIBLE_SANDBOX", strength).run()
+    };
+    let required = document(&call("required").exits(2));
+    assert_eq!(provider(&required, "claude-cli")["program"]["version"], "2.1.330");
+    assert_eq!(provider(&required, "claude-cli")["program"]["isolation"], "partial");
+    assert!(codes(&required).contains(&("doctor-program-missing", "error")), "{required:#}");
+    assert!(codes(&required).contains(&("sandbox-layer-missing", "error")), "{required:#}");
+    let accepted = document(&call("best-effort").ok());
+    assert!(codes(&accepted).contains(&("sandbox-layer-missing", "warning")), "{accepted:#}");
+}
+
+#[test]
+fn a_client_that_is_none_or_misbehaves_is_told_and_ends_nothing() {
+    let desk = Desk::new();
+    let folder = desk.path("folder");
+    std::fs::create_dir(&folder).unwrap();
+    let flat = desk.path("flat");
+    std::fs::write(&flat, "#!/bin/sh\necho 1.0\n").unwrap();
+    let with = |binary: &std::path::Path, code: i32| {
+        let call = doctor(&desk, &[GIT], &["--json"]).env("CRUCIBLE_LLM_PROVIDER", "claude-cli");
+        let seen = document(&call.env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", binary).run().exits(code));
+        (provider(&seen, "claude-cli")["program"].clone(), codes(&seen)[0].0.to_owned())
+    };
+    for (bad, says) in [(&folder, "is a directory"), (&flat, "is not executable")] {
+        let (program, code) = with(bad, 2);
+        assert_eq!(program["state"], "unusable");
+        assert!(program["problem"].as_str().unwrap().contains(says), "{program:#}");
+        assert_eq!(code, "doctor-provider-unready");
+    }
+    let hostile = [
+        ("silent", "exit 0", "printed nothing"),
+        ("loud", "while :; do echo 0123456789012345678901234567890123456789; done", "without end"),
+        (
+            "sorry",
+            "echo 'no such option' >&2; exit 64",
+            "exit code 64 when asked for its version and said: no such option",
+        ),
+        ("hangs", "trap '' TERM; /bin/sleep 1000; /bin/sleep 1000", "did not tell its version within 10 s"),
+    ];
+    let bin = machine(&desk, &hostile.map(|(name, script, _)| (name, script)));
+    for (name, _, says) in hostile {
+        let (program, code) = with(&bin.join(name), 0);
+        assert_eq!((&program["state"], code.as_str()), (&"found".into(), "doctor-program-mute"));
+        assert!(program["problem"].as_str().unwrap().contains(says), "{program:#}");
+    }
+    let asks = "printf '\\033]0;mine\\007Password: '; read secret < /dev/tty || read secret; echo";
+    let bin = machine(&desk, &[("asks", asks)]);
+    let (program, _) = with(&bin.join("asks"), 0);
+    assert_eq!((&program["version"], &program["says"]), (&Value::Null, &"Password:".into()));
+}
+
+#[test]
+fn it_looks_at_the_project_it_is_told() {
+    let desk = Desk::new();
+    let project = desk.path("project/.crucible");
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::create_dir(desk.path("project/.git")).unwrap();
+    std::fs::write(project.join("config.toml"), "[llm]\nprovider = \"claude-cli\"\n").unwrap();
+    let call = doctor(&desk, &[GIT, CLAUDE], &["--json", "--repo"]).arg(desk.path("project"));
+    let seen = document(&call.without_env("CRUCIBLE_LLM_PROVIDER").run().ok());
+    assert_eq!(seen["choice"]["provider"], "claude-cli");
+    assert!(seen["choice"]["source"].as_str().unwrap().ends_with("config.toml"));
+    doctor(&desk, &[], &["--repo", "/no/such"]).run().exits(2);
+    std::fs::write(project.join("config.toml"), "[llm]\nprovder = \"x\"\n").unwrap();
+    let broken = doctor(&desk, &[], &["--json", "--repo"]).arg(desk.path("project")).run().exits(2);
+    assert!(broken.message().contains("did you mean `llm.provider`"), "{}", broken.stderr);
+}

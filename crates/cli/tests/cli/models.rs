@@ -1,0 +1,128 @@
+//! `crucible models`: what is configured, what it costs, and what servers offer.
+
+use std::net::TcpListener;
+
+use crucible_llm::provider;
+use serde_json::Value;
+
+use crate::support::{Call, Desk, Ran, answering};
+
+/// Lines as a reader compares them: columns one space apart, and the gateway's evidence replaced, which is not told here.
+fn text(ran: &Ran) -> String {
+    let evidence = provider("gateway").unwrap().evidence();
+    let lines = format!("{}{}", ran.stdout, ran.stderr).replace(evidence, "EVIDENCE");
+    let lines = lines.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    format!("{}\nexit {}", lines.collect::<Vec<_>>().join("\n"), ran.code.unwrap())
+}
+
+fn row<'a>(document: &'a Value, name: &str) -> &'a Value {
+    document["providers"].as_array().unwrap().iter().find(|row| row["provider"] == name).unwrap()
+}
+
+/// A call in a home whose own configuration says this.
+fn configured(desk: &Desk, settings: &str, args: &[&str]) -> Call {
+    let directory = desk.home().join(".config/crucible");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("config.toml"), settings).unwrap();
+    desk.call([&["models"], args].concat())
+}
+
+const PRICE: &str = "[llm.prices.\"gateway/gpt-oss*\"]\ninput = 0.05\noutput = 1.5\ndate = \"2026-01-31\"\nsource = \"own electricity\"\n";
+
+#[test]
+fn a_provider_is_told_with_its_price_and_the_evidence() {
+    let desk = Desk::new();
+    let ran = configured(&desk, PRICE, &["--provider", "gateway"]).run();
+    insta::assert_snapshot!(text(&ran), @r#"
+    provider model changes as structured output price for a million tokens
+    gateway gpt-oss-20b whole-file json-schema $0.05 in, $1.50 out (own electricity, 2026-01-31)
+
+    gateway: any OpenAI-compatible server (llama.cpp, Ollama, vLLM, LM Studio); no key needed on your own machine
+    EVIDENCE
+    exit 0
+    "#);
+    let ran = configured(&desk, PRICE, &["--provider", "gateway", "--json"]).run().ok();
+    insta::assert_snapshot!(ran.stdout.replace(provider("gateway").unwrap().evidence(), "EVIDENCE"), @r#"
+    {
+      "schema_version": "crucible-models-v1",
+      "provider": "gateway",
+      "providers": [
+        {
+          "provider": "gateway",
+          "summary": "any OpenAI-compatible server (llama.cpp, Ollama, vLLM, LM Studio); no key needed on your own machine",
+          "model": "gpt-oss-20b",
+          "max_tokens": 4096,
+          "edit_format": "whole-file",
+          "structured_output": "json-schema",
+          "evidence": "EVIDENCE",
+          "price": {
+            "input_micro_dollars": 50000,
+            "output_micro_dollars": 1500000,
+            "date": "2026-01-31",
+            "source": "own electricity"
+          },
+          "offered": null
+        }
+      ]
+    }
+    "#);
+    let unpriced = configured(&desk, "", &["--json"]).run().ok().json();
+    assert_eq!(unpriced["providers"].as_array().unwrap().len(), 8);
+    assert!(unpriced["providers"].as_array().unwrap().iter().all(|row| row["price"].is_null()));
+    let bad = configured(&desk, &PRICE.replace("2026-01-31", "lately"), &["--json"]).run().exits(2);
+    assert!(bad.message().contains("lately"), "{}", bad.stderr);
+    let unknown = configured(&desk, "", &["--provider", "nobody", "--json"]).run().exits(2);
+    assert!(unknown.message().contains("there is no such provider"), "{}", unknown.stderr);
+}
+
+#[test]
+fn nobody_is_asked_without_the_flag() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    server.set_nonblocking(true).unwrap();
+    let desk = Desk::new();
+    let url = format!("http://{}/v1", server.local_addr().unwrap());
+    let call = desk.call(["models", "--json"]);
+    let providers = ["GATEWAY", "OPENAI", "OPENROUTER", "ANTHROPIC"];
+    let call = providers.iter().fold(call, |call, name| call.env(&format!("CRUCIBLE_{name}_BASE_URL"), &url));
+    let rows = call.run().ok().json();
+    assert!(rows["providers"].as_array().unwrap().iter().all(|row| row["offered"].is_null()));
+    assert!(server.accept().is_err(), "somebody connected");
+}
+
+#[test]
+fn what_servers_offer_is_listed_and_who_does_not_answer_is_told() {
+    let server = answering("never asked");
+    let desk = Desk::with(&server);
+    let ran = desk.call(["models", "--online", "--provider", "gateway"]).run();
+    insta::assert_snapshot!(text(&ran), @r#"
+    provider model changes as structured output price for a million tokens
+    gateway gpt-oss-20b whole-file json-schema unknown
+
+    gateway: any OpenAI-compatible server (llama.cpp, Ollama, vLLM, LM Studio); no key needed on your own machine
+    EVIDENCE
+    offers 1 model
+    model context in out
+    fake-model unknown unknown unknown
+    exit 0
+    "#);
+    let call = || desk.call(["models", "--online", "--json"]);
+    let all = call()
+        .env("CRUCIBLE_OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+        .env("OPENAI_API_KEY", "a-key-of-ours");
+    let all = all.run().ok();
+    let document = all.json();
+    let gateway = &row(&document, "gateway")["offered"];
+    assert!(gateway["complete"] == true && !gateway["models"].as_array().unwrap().is_empty(), "{gateway:#}");
+    let openai = row(&document, "openai")["offered"]["error"].as_str().unwrap();
+    assert!(openai.contains("cannot connect"), "{openai}");
+    let openrouter = row(&document, "openrouter")["offered"]["error"].as_str().unwrap();
+    assert!(openrouter.contains("OPENROUTER_API_KEY"), "{openrouter}");
+    assert!(row(&document, "claude-cli")["offered"].is_null());
+    assert!(!all.stdout.contains("a-key-of-ours"));
+    assert!(server.requests().iter().all(|request| request.path.contains("models")), "a model was asked");
+
+    // Whoever is named has to answer.
+    desk.call(["models", "--online", "--provider", "claude-cli", "--json"]).run().exits(2);
+    let gone = Desk::new().call(["models", "--online", "--provider", "gateway", "--json"]).run().exits(70);
+    assert!(gone.message().contains("cannot connect"), "{}", gone.stderr);
+}

@@ -1,0 +1,247 @@
+//! Asks a model for advice within narrow limits (seed 004, *Sparkstation integration*: `generate`).
+//!
+//! Advice is never needed: whoever asks goes on without it. So the prompt is bounded, the time is short, and the two ways
+//! of getting none are told apart: nobody is there to ask ([`AdviceError::Unavailable`]), or somebody was and did not
+//! help ([`AdviceError::Failed`]).
+//!
+//! What always holds: our own words are never cut, only the material is, the last of it first and before it is fenced;
+//! what was left out is counted in the answer and said in the prompt; an answer that is empty or cut short is no advice.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crucible_model::{PromptBuilder, PromptText, Untrusted};
+use serde_json::Value;
+
+use crate::client::ModelClient;
+use crate::error::{CallError, LlmError};
+use crate::invocation::{CutShort, LlmInvocation, Message};
+
+/// What one piece of advice may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdviceLimits {
+    /// The most characters (Unicode scalar values) of the whole prompt.
+    pub max_prompt_chars: usize,
+    /// The time for the answer, retries included.
+    pub timeout: Duration,
+}
+
+impl Default for AdviceLimits {
+    /// 8,000 characters and 30 seconds.
+    fn default() -> Self {
+        Self { max_prompt_chars: 8_000, timeout: Duration::from_secs(30) }
+    }
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Question<'q> {
+    /// What the advice is for: a run id, a spec id, a skill's name.
+    pub spec_id: &'q str,
+    /// Which step of it.
+    pub phase_id: &'q str,
+    /// What the model is to do, in our own words.
+    pub task: &'static str,
+    /// What it is to read, the most important first; each with a name.
+    pub material: &'q [(&'q str, Untrusted)],
+    /// As in [`LlmInvocation::metadata`].
+    pub hints: BTreeMap<String, Value>,
+}
+
+/// What a model advises.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// Its words; never empty.
+    pub text: Untrusted,
+    /// The model that gave it, as its provider names it.
+    pub model: String,
+    /// How many characters of the material the limit kept out of the prompt.
+    pub left_out_chars: usize,
+}
+
+/// Why there is no advice.
+#[derive(Debug, thiserror::Error)]
+pub enum AdviceError {
+    /// Nobody is there to ask: not set up, not reachable, or silent until the time was over.
+    #[error("no advice can be had: {0}")]
+    Unavailable(LlmError),
+    /// Somebody was there and gave none.
+    #[error("no advice was given: {0}")]
+    Failed(AdviceFailure),
+}
+
+/// Why somebody who is there gave no advice.
+#[derive(Debug, thiserror::Error)]
+pub enum AdviceFailure {
+    /// The call was refused or failed, or its answer is empty.
+    #[error(transparent)]
+    Call(CallError),
+    /// The answer stops in the middle.
+    #[error(transparent)]
+    CutShort(CutShort),
+    /// The task and the names of its material alone are over the limit; nothing was sent.
+    #[error(
+        "without any material the prompt has {chars} characters already, the limit is {limit}; raise max_prompt_chars"
+    )]
+    TaskTooLong {
+        /// How many there are.
+        chars: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+}
+
+impl From<LlmError> for AdviceError {
+    /// For errors of making a backend ready as well as for those of a call.
+    fn from(error: LlmError) -> Self {
+        match error {
+            LlmError::Transport(_) | LlmError::Timeout { .. } | LlmError::Misconfiguration(_) => {
+                Self::Unavailable(error)
+            }
+            LlmError::ProviderAuth(_)
+            | LlmError::ProviderQuota(_)
+            | LlmError::ProviderOutage(_)
+            | LlmError::BudgetExceeded { .. }
+            | LlmError::Unsupported(_) => Self::Failed(AdviceFailure::Call(error.into())),
+        }
+    }
+}
+
+impl From<CallError> for AdviceError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Llm(error) => error.into(),
+            error => Self::Failed(AdviceFailure::Call(error)),
+        }
+    }
+}
+
+/// Asks one model for advice.
+pub struct Advisor<'c> {
+    client: &'c ModelClient,
+    limits: AdviceLimits,
+}
+
+impl<'c> Advisor<'c> {
+    /// Asks through this client, within these limits.
+    #[must_use]
+    pub fn new(client: &'c ModelClient, limits: AdviceLimits) -> Self {
+        Self { client, limits }
+    }
+
+    /// Asks once.
+    ///
+    /// # Errors
+    ///
+    /// See [`AdviceError`].
+    pub async fn advise(&self, question: Question<'_>) -> Result<Advice, AdviceError> {
+        let (prompt, left_out_chars) =
+            bounded(&question, self.limits.max_prompt_chars).map_err(AdviceError::Failed)?;
+        let inv = LlmInvocation {
+            spec_id: question.spec_id.to_owned(),
+            phase_id: question.phase_id.to_owned(),
+            model: String::new(),
+            timeout: self.limits.timeout,
+            messages: vec![Message::user(prompt)],
+            metadata: question.hints,
+        };
+        let result = self.client.call(inv).await?;
+        let text = result.whole_answer().map_err(|cut| AdviceError::Failed(AdviceFailure::CutShort(cut)))?;
+        Ok(Advice { text, model: result.model_used, left_out_chars })
+    }
+}
+
+const CUT: &str = "Not all of the material fits: what comes last is cut off at its end.\n";
+
+/// The prompt within the limit, and how many characters of the material it leaves out.
+fn bounded(question: &Question<'_>, limit: usize) -> Result<(PromptText, usize), AdviceFailure> {
+    let whole = prompt(question, "", usize::MAX);
+    let chars = count(&whole);
+    if chars <= limit {
+        return Ok((whole, 0));
+    }
+    // An empty piece takes the line break that a longer one may bring itself: nothing is longer than counted here.
+    let bare = count(&prompt(question, CUT, 0));
+    let room = limit.checked_sub(bare).ok_or(AdviceFailure::TaskTooLong { chars: bare, limit })?;
+    let material: usize = question.material.iter().map(|(_, text)| text.as_str().chars().count()).sum();
+    Ok((prompt(question, CUT, room), material.saturating_sub(room)))
+}
+
+/// The prompt with at most this many characters of material.
+fn prompt(question: &Question<'_>, notice: &'static str, room: usize) -> PromptText {
+    let mut room = room;
+    let start = PromptBuilder::new().ours(question.task).ours("\n").ours(notice);
+    let with_piece = |builder: PromptBuilder, (name, text): &(&str, Untrusted)| {
+        let kept: String = text.as_str().chars().take(room).collect();
+        room -= kept.chars().count();
+        builder.untrusted(name, &Untrusted::new(kept))
+    };
+    question.material.iter().fold(start, with_piece).build()
+}
+
+fn count(prompt: &PromptText) -> usize {
+    prompt.as_str().chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn question<'q>(material: &'q [(&'q str, Untrusted)]) -> Question<'q> {
+        Question { spec_id: "s", phase_id: "p", task: "Say what is wrong.", material, hints: BTreeMap::new() }
+    }
+
+    #[test]
+    fn what_fits_is_sent_whole_and_what_does_not_loses_its_end() {
+        let material =
+            [("a", Untrusted::new("first".repeat(20))), ("b", Untrusted::new("second".repeat(20)))];
+        let question = question(&material);
+        let (whole, left_out) = bounded(&question, 8_000).unwrap();
+        assert!(whole.as_str().contains(&"second".repeat(20)) && !whole.as_str().contains(CUT));
+        assert_eq!(left_out, 0);
+
+        let limit = count(&whole) - 1;
+        let (cut, left_out) = bounded(&question, limit).unwrap();
+        assert!(cut.as_str().contains(&"first".repeat(20)) && cut.as_str().contains(CUT));
+        assert!(left_out > 0 && !cut.as_str().contains(&"second".repeat(20)));
+        assert!(cut.as_str().trim_end().lines().last().unwrap().starts_with(">>>END "));
+    }
+
+    #[test]
+    fn our_own_words_are_never_cut() {
+        let error = bounded(&question(&[("a", Untrusted::new("x"))]), 10).unwrap_err();
+        assert!(matches!(error, AdviceFailure::TaskTooLong { limit: 10, .. }), "{error}");
+        assert!(bounded(&question(&[]), 19).is_ok(), "the task and its line break");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn no_prompt_is_longer_than_the_limit_and_what_is_left_out_is_counted(
+            texts in prop::collection::vec("(?s).{0,400}", 0..4),
+            limit in 300usize..2_000,
+        ) {
+            let material: Vec<_> = texts.iter().map(|text| ("name", Untrusted::new(text.as_str()))).collect();
+            let question = question(&material);
+            if let Ok((prompt, left_out)) = bounded(&question, limit) {
+                prop_assert!(count(&prompt) <= limit);
+                let all: usize = texts.iter().map(|text| text.chars().count()).sum();
+                let whole = count(&super::prompt(&question, "", usize::MAX));
+                prop_assert_eq!(left_out > 0, whole > limit);
+                prop_assert!(left_out <= all);
+                // What is kept is there, in order, to the last character.
+                let mut room = all - left_out;
+                for text in &texts {
+                    let kept: String = text.chars().take(room).collect();
+                    room -= kept.chars().count();
+                    prop_assert!(prompt.as_str().contains(&kept));
+                }
+            } else {
+                prop_assert!(!material.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What is said of a diagnosis: whether a run could begin, and what would help.
+
+use crucible_model::{Code, Finding, Level, Verdict};
+use crucible_sandbox::Strength;
+
+use super::program::{GIT, GIT_AT_LEAST};
+use super::{Diagnosis, Need, Problem, ProgramCheck, ProgramState, ProviderCheck, Readiness};
+use crate::registry::{provider, registry};
+
+/// Judges what was seen. An error is what would refuse a run: no git, a chosen provider that cannot be made ready and has
+/// no fallback that can, layers missing from a sandbox that is required, a strategy that is not offered. That no
+/// provider is chosen is a warning; a program that only some commands use is an information.
+#[must_use]
+pub fn verdict(seen: &Diagnosis) -> Verdict {
+    let mut findings = choice(seen);
+    if let Some(error) = &seen.strategy {
+        let hint = "Set [llm] execution_strategy = \"controlled\".";
+        findings.push(Finding::error(Code::new("doctor-strategy-refused"), error.to_string(), hint));
+    }
+    let mut verdict = Verdict::new(findings);
+    verdict.merge(Verdict::new(seen.programs.iter().filter_map(|own| program(own, seen)).collect()));
+    verdict.merge(seen.layers.verdict(seen.strength));
+    verdict
+}
+
+/// The chosen provider and its fallback.
+fn choice(seen: &Diagnosis) -> Vec<Finding> {
+    if seen.provider.is_empty() {
+        let names: Vec<&str> = registry().iter().map(|kind| kind.name()).collect();
+        let hint = format!(
+            "Set [llm] provider, CRUCIBLE_LLM_PROVIDER or --provider to one of {}.",
+            names.join(", ")
+        );
+        return vec![Finding::warning(Code::new("doctor-provider-unset"), "no provider is chosen", hint)];
+    }
+    let chosen = candidate(&seen.provider, seen);
+    let fallback = (!seen.fallback.is_empty()).then(|| candidate(&seen.fallback, seen));
+    let answers = seen.answers();
+    let mut findings = Vec::new();
+    if let Err(problem) = &chosen {
+        let (level, hint) = match answers {
+            Some(other) => (Level::Warning, format!("{} answers instead; {}", other.provider, problem.next)),
+            None => (Level::Error, problem.next.clone()),
+        };
+        findings.push(unready(&seen.provider, level, problem, hint));
+    }
+    if let Some(Err(problem)) = &fallback {
+        findings.push(unready(&seen.fallback, Level::Warning, problem, problem.next.clone()));
+    }
+    let client = answers.and_then(|check| check.program.as_ref());
+    findings.extend(client.and_then(|client| mute(client, Level::Warning)));
+    findings
+}
+
+fn unready(name: &str, level: Level, problem: &Problem, hint: String) -> Finding {
+    let code = Code::new("doctor-provider-unready");
+    Finding { code, level, subject: format!("{name}: {}", problem.what), hint }
+}
+
+/// A program that is there and does not tell its version.
+fn mute(program: &ProgramCheck, level: Level) -> Option<Finding> {
+    let problem = program.problem.as_deref().filter(|_| program.state == ProgramState::Found)?;
+    let subject = format!("{}: {problem}", program.path.as_ref().unwrap_or(&program.name));
+    let hint = "Run it with --version yourself; what it needs may lie where the sandbox shows nothing.";
+    Some(Finding { code: Code::new("doctor-program-mute"), level, subject, hint: hint.to_owned() })
+}
+
+impl Diagnosis {
+    /// The provider that would answer a run: the chosen one, or its fallback; none where neither is ready.
+    #[must_use]
+    pub fn answers(&self) -> Option<&ProviderCheck> {
+        let ready = |name: &str| candidate(name, self).ok();
+        // Without a choice there is nothing to fall back from.
+        if self.provider.is_empty() { None } else { ready(&self.provider).or_else(|| ready(&self.fallback)) }
+    }
+}
+
+/// The provider of this name where it is ready, else what it lacks.
+fn candidate<'a>(name: &str, seen: &'a Diagnosis) -> Result<&'a ProviderCheck, Problem> {
+    match seen.providers.iter().find(|check| check.provider == name) {
+        Some(check) if check.readiness == Readiness::Ready => Ok(check),
+        Some(check) => Err(check.lacks().unwrap_or_else(|| Problem {
+            what: "it is not ready".to_owned(),
+            next: "see its settings".to_owned(),
+        })),
+        None => Err(provider(name).err().as_ref().map_or_else(
+            || Problem { what: "it was not looked at".to_owned(), next: "try again".to_owned() },
+            Problem::from,
+        )),
+    }
+}
+
+/// One of our own programs.
+fn program(own: &ProgramCheck, seen: &Diagnosis) -> Option<Finding> {
+    let level = match (own.need, seen.strength) {
+        (Need::EveryRun, _) | (Need::Sandbox, Strength::Required) => Level::Error,
+        (Need::Sandbox, Strength::BestEffort) => Level::Warning,
+        (Need::Sandbox, Strength::Off) | (Need::Provider | Need::Some, _) => Level::Info,
+    };
+    let ProgramCheck { name, purpose, install, .. } = own;
+    if let (ProgramState::Missing | ProgramState::Unusable, Some(problem)) = (own.state, &own.problem) {
+        let hint = format!("Needed for {purpose}; install it, for example with `{install}`.");
+        let code = Code::new("doctor-program-missing");
+        let subject = match own.state {
+            ProgramState::Missing => format!("{name} was not found"),
+            ProgramState::Unusable | ProgramState::Found => format!("{name}: {problem}"),
+        };
+        return Some(Finding { code, level, subject, hint });
+    }
+    if name == GIT && own.is_older_than(GIT_AT_LEAST) {
+        let (major, minor) = GIT_AT_LEAST;
+        let subject = format!("{name} {}", own.version.as_deref().unwrap_or_default());
+        let hint = format!("Install {name} {major}.{minor} or later.");
+        return Some(Finding { code: Code::new("doctor-program-old"), level, subject, hint });
+    }
+    mute(own, level.min(Level::Warning))
+}

@@ -1,0 +1,184 @@
+//! One program: where it is, and what it says of itself.
+
+use std::path::Path;
+
+use crucible_host::env::ProgramError;
+use crucible_sandbox::IsolationLevel;
+use serde::Serialize;
+
+use crate::registry::Context;
+
+/// A program that Crucible itself uses.
+pub(super) struct OwnProgram {
+    name: &'static str,
+    need: Need,
+    purpose: &'static str,
+    install: &'static str,
+}
+
+/// Every one of them.
+pub(super) const OWN: [OwnProgram; 6] = [
+    OwnProgram { name: GIT, need: Need::EveryRun, purpose: "every run", install: "apt-get install git" },
+    OwnProgram {
+        name: "bwrap",
+        need: Need::Sandbox,
+        purpose: "the sandbox",
+        install: "apt-get install bubblewrap",
+    },
+    OwnProgram {
+        name: "gh",
+        need: Need::Some,
+        purpose: "repositories on GitHub",
+        install: "apt-get install gh",
+    },
+    OwnProgram {
+        name: "ruff",
+        need: Need::Some,
+        purpose: "checks of Python code",
+        install: "pip install ruff",
+    },
+    OwnProgram {
+        name: "mypy",
+        need: Need::Some,
+        purpose: "checks of Python code",
+        install: "pip install mypy",
+    },
+    OwnProgram {
+        name: "pytest",
+        need: Need::Some,
+        purpose: "tests of Python code",
+        install: "pip install pytest",
+    },
+];
+
+/// The program without which nothing goes, and the first version that does.
+pub(super) const GIT: &str = "git";
+/// As major and minor number.
+pub(super) const GIT_AT_LEAST: (u64, u64) = (2, 31);
+
+/// Who misses a program that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// Nothing goes without it.
+    EveryRun,
+    /// The sandbox is weaker without it.
+    Sandbox,
+    /// The provider it belongs to.
+    Provider,
+    /// What uses it, and nothing else.
+    Some,
+}
+
+/// Whether a program is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProgramState {
+    /// It is.
+    Found,
+    /// Something by its name is, and it is a directory or may not be run.
+    Unusable,
+    /// It is not.
+    Missing,
+}
+
+/// What was seen of a program.
+#[derive(Debug, Serialize)]
+pub struct ProgramCheck {
+    /// Its name or path, as it was asked for.
+    pub name: String,
+    /// Who needs it.
+    pub need: Need,
+    /// What for.
+    pub purpose: String,
+    /// Whether it is there.
+    pub state: ProgramState,
+    /// Where it is; absent where it is missing.
+    pub path: Option<String>,
+    /// Where it was looked for; empty where it was found.
+    pub searched: Vec<String>,
+    /// The number of its version, where it told one.
+    pub version: Option<String>,
+    /// The first line that it answered, cleaned and cut.
+    pub says: Option<String>,
+    /// How much of the sandbox stood around the question; absent where it was not answered.
+    pub isolation: Option<IsolationLevel>,
+    /// What is wrong with it; absent where nothing is.
+    pub problem: Option<String>,
+    /// What installs it.
+    pub install: String,
+}
+
+/// Which program is looked for.
+pub(super) struct AskedProgram<'a> {
+    pub(super) program: &'a Path,
+    pub(super) need: Need,
+    pub(super) purpose: &'a str,
+    pub(super) install: &'a str,
+}
+
+impl OwnProgram {
+    pub(super) fn asked(&self) -> AskedProgram<'_> {
+        AskedProgram {
+            program: Path::new(self.name),
+            need: self.need,
+            purpose: self.purpose,
+            install: self.install,
+        }
+    }
+}
+
+/// Looks for a program and asks it for its version.
+pub(super) async fn check(asked: AskedProgram<'_>, context: &Context) -> ProgramCheck {
+    let AskedProgram { program, need, purpose, install } = asked;
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut check = ProgramCheck {
+        name: text(program),
+        need,
+        purpose: purpose.to_owned(),
+        state: ProgramState::Found,
+        path: None,
+        searched: Vec::new(),
+        version: None,
+        says: None,
+        isolation: None,
+        problem: None,
+        install: install.to_owned(),
+    };
+    let found = match context.env.find_program(program) {
+        Ok(found) => found,
+        Err(error) => {
+            check.problem = Some(error.to_string());
+            match error {
+                ProgramError::NotFound { searched } => {
+                    check.state = ProgramState::Missing;
+                    check.searched = searched.iter().map(|path| text(path)).collect();
+                }
+                ProgramError::IsDirectory { file } | ProgramError::NotExecutable { file } => {
+                    check.state = ProgramState::Unusable;
+                    check.path = Some(text(&file));
+                }
+            }
+            return check;
+        }
+    };
+    check.path = Some(text(&found));
+    match context.sandbox.version_of(&found).await {
+        Ok(said) => {
+            check.version = said.number;
+            check.says = Some(said.line);
+            check.isolation = Some(said.isolation);
+        }
+        Err(error) => check.problem = Some(error.to_string()),
+    }
+    check
+}
+
+impl ProgramCheck {
+    /// Whether its version is known to be lower than this; one that is not told is believed to do.
+    pub(super) fn is_older_than(&self, (major, minor): (u64, u64)) -> bool {
+        let mut numbers = self.version.iter().flat_map(|version| version.split('.'));
+        let mut next = || numbers.next().and_then(|part| part.parse::<u64>().ok());
+        matches!((next(), next()), (Some(own), Some(own_minor)) if (own, own_minor) < (major, minor))
+    }
+}

@@ -1,0 +1,226 @@
+//! One provider: whether it could answer, and what it would answer with.
+
+use crucible_host::env::Environment;
+use serde::Serialize;
+
+use super::program::{self, AskedProgram, Need, ProgramCheck, ProgramState};
+use crate::error::{Fault, LlmError};
+use crate::registry::{
+    CassetteSource, Context, KeyUse, Login, ProviderClass, ProviderKind, ProviderSettings,
+};
+
+/// How a provider reaches its models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// By a client program of its own.
+    Program,
+    /// By HTTP.
+    Http,
+    /// Not at all: it plays a recording.
+    Recording,
+}
+
+/// Whether a provider could be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Readiness {
+    /// A run could begin with it. Whether its server answers, and accepts the key, only a call tells.
+    Ready,
+    /// Something is missing.
+    NotReady,
+}
+
+/// What is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// What it is.
+    pub what: String,
+    /// What the user can do.
+    pub next: String,
+}
+
+/// Whether a variable holds a key. What it holds is not told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyState {
+    /// It does.
+    Set,
+    /// It is set, to nothing but white space.
+    Empty,
+    /// It is set, to something that is no text.
+    NotText,
+    /// It is not set.
+    Unset,
+}
+
+/// Whether a provider wants the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyWanted {
+    /// It does nothing without.
+    Required,
+    /// It is sent where a variable is named.
+    Optional,
+    /// It is not used: the client program has the user's own login.
+    OwnLogin,
+}
+
+/// What was seen of a provider's key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyCheck {
+    /// The variable that should hold it; absent where none is named.
+    pub variable: Option<String>,
+    /// Whether it does.
+    pub state: KeyState,
+    /// Whether that matters.
+    pub wanted: KeyWanted,
+}
+
+/// What was seen of a provider.
+#[derive(Debug, Serialize)]
+pub struct ProviderCheck {
+    /// Its name.
+    pub provider: String,
+    /// How it reaches its models.
+    pub reach: Reach,
+    /// Whether it could be asked.
+    pub readiness: Readiness,
+    /// What is missing; absent where it is ready.
+    pub problem: Option<Problem>,
+    /// The configured model.
+    pub model: Option<String>,
+    /// The address that is configured, without what it may log in with.
+    pub base_url: Option<String>,
+    /// Its client program; absent where it has none, or the settings name none.
+    pub program: Option<ProgramCheck>,
+    /// Its key; absent where it has no use for one.
+    pub key: Option<KeyCheck>,
+    /// The recording that it plays.
+    pub recording: Option<String>,
+}
+
+impl ProviderCheck {
+    /// What is missing, in few words: the places where a program was looked for are left to [`ProgramCheck::searched`].
+    #[must_use]
+    pub fn lacks(&self) -> Option<Problem> {
+        let problem = self.problem.clone()?;
+        let missing = self.program.as_ref().filter(|program| program.state == ProgramState::Missing);
+        Some(match missing {
+            Some(program) => Problem { what: format!("{} was not found", program.name), ..problem },
+            None => problem,
+        })
+    }
+}
+
+/// Looks at a provider: makes it ready as a run would, and asks its program for its version.
+pub(super) async fn check(
+    kind: &dyn ProviderKind,
+    settings: &ProviderSettings,
+    context: &Context,
+) -> ProviderCheck {
+    let problem = kind.construct(settings, context).err().map(|error| Problem::from(&error));
+    let (reach, wanted, install) = match kind.class() {
+        ProviderClass::Program { install } => (Reach::Program, program_key(settings), install),
+        ProviderClass::Http { key: KeyUse::Required } => (Reach::Http, Some(KeyWanted::Required), ""),
+        ProviderClass::Http { key: KeyUse::Optional } => (Reach::Http, Some(KeyWanted::Optional), ""),
+        ProviderClass::Recording => (Reach::Recording, None, ""),
+    };
+    let program = match &settings.binary {
+        Some(binary) if reach == Reach::Program => {
+            let asked = AskedProgram { program: binary, need: Need::Provider, purpose: kind.name(), install };
+            Some(program::check(asked, context).await)
+        }
+        Some(_) | None => None,
+    };
+    let recording = match &settings.cassette {
+        Some(CassetteSource::File(path)) if reach == Reach::Recording => {
+            Some(path.to_string_lossy().into_owned())
+        }
+        Some(_) | None => None,
+    };
+    ProviderCheck {
+        provider: kind.name().to_owned(),
+        reach,
+        readiness: if problem.is_some() { Readiness::NotReady } else { Readiness::Ready },
+        problem,
+        model: settings.model.clone(),
+        base_url: settings.base_url.as_deref().map(without_login),
+        program,
+        key: wanted.map(|wanted| key(settings, wanted, &context.env)),
+        recording,
+    }
+}
+
+/// What a client program makes of a key.
+fn program_key(settings: &ProviderSettings) -> Option<KeyWanted> {
+    match settings.login {
+        Login::User => Some(KeyWanted::OwnLogin),
+        Login::Isolated => settings.api_key_env.as_ref().map(|_| KeyWanted::Required),
+    }
+}
+
+fn key(settings: &ProviderSettings, wanted: KeyWanted, env: &Environment) -> KeyCheck {
+    let variable = settings.api_key_env.as_deref().map(redacted);
+    let state =
+        match settings.api_key_env.as_deref().and_then(|name| env.get_os(name)).map(|value| value.to_str()) {
+            None => KeyState::Unset,
+            Some(None) => KeyState::NotText,
+            Some(Some(value)) if value.trim().is_empty() => KeyState::Empty,
+            Some(Some(_)) => KeyState::Set,
+        };
+    KeyCheck { variable, state, wanted }
+}
+
+/// An address without the name and the password that somebody put into it, and without what follows its path.
+fn without_login(url: &str) -> String {
+    let shown = redacted(url);
+    let shown = shown.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = shown.split_once("://") else {
+        return shown.rsplit_once('@').map_or(shown, |(_, host)| host).to_owned();
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
+}
+
+/// A text without what looks like a key: somebody may write one where the name of its variable belongs.
+fn redacted(text: &str) -> String {
+    crucible_secrets::Scanner::builtin().redact(text).text.into_owned()
+}
+
+impl From<&LlmError> for Problem {
+    fn from(error: &LlmError) -> Self {
+        let of = |fault: &Fault| Self { what: redacted(&fault.what), next: redacted(&fault.next) };
+        match error {
+            LlmError::Transport(fault)
+            | LlmError::ProviderAuth(fault)
+            | LlmError::ProviderQuota(fault)
+            | LlmError::ProviderOutage(fault)
+            | LlmError::Misconfiguration(fault)
+            | LlmError::Unsupported(fault) => of(fault),
+            LlmError::Timeout { .. } | LlmError::BudgetExceeded { .. } => {
+                Self { what: error.to_string(), next: "try again".to_owned() }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_in_an_address_is_not_told() {
+        for (url, shown) in [
+            ("http://me:pa@ss@host:80/v1?a=b@c", "http://host:80/v1"),
+            ("http://localhost:8000/v1", "http://localhost:8000/v1"),
+            ("https://host", "https://host"),
+            ("me:pass@host/v1", "host/v1"),
+            ("://@", "://"),
+            ("", ""),
+        ] {
+            assert_eq!(without_login(url), shown, "{url}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What a provider's server offers: its models, how much they take in, and what they cost.
+//!
+//! One `GET`, and no question to a model. The lists of OpenAI, OpenRouter, Anthropic and local servers have the same
+//! outline (`data`, each with an `id`); what else they tell differs, and what is not told is not guessed.
+//!
+//! What always holds: nothing here is asked for unless somebody wants the list or wants to know whether anybody is there;
+//! at most [`Offered::MOST`] models are kept, and that there were more is said.
+
+use std::time::Duration;
+
+use crucible_host::http::Payload;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::answer_body::{self, Expected};
+use crate::endpoint::Endpoint;
+use crate::error::LlmError;
+use crate::http_fault::Asked;
+use crate::price::Price;
+use crate::registry::{Context, ProviderSettings, provider};
+
+/// What a server offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offered {
+    /// The models, in the server's order.
+    pub models: Vec<OfferedModel>,
+    /// Whether these are all.
+    pub extent: Extent,
+}
+
+/// Whether a list is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// There are no more.
+    All,
+    /// The server has more than these.
+    Cut,
+}
+
+/// A model that a server offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedModel {
+    /// What `model` has to be set to: one line of at most 200 characters.
+    pub id: String,
+    /// The most tokens of a request; absent where the server does not say.
+    pub context_tokens: Option<u64>,
+    /// What the server asks for it.
+    pub price: Price,
+}
+
+/// Whether anybody answers at a provider's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// A server that can name its models.
+    Available,
+    /// Nobody, or somebody who does not help.
+    Unavailable(LlmError),
+}
+
+/// Where a server lists its models.
+pub struct Catalogue {
+    provider: &'static str,
+    endpoint: Endpoint,
+}
+
+impl Offered {
+    /// The most models that are kept of a list.
+    pub const MOST: usize = 2_000;
+}
+
+impl Catalogue {
+    /// A list at this address.
+    pub(crate) fn new(provider: &'static str, endpoint: Endpoint) -> Self {
+        Self { provider, endpoint }
+    }
+
+    /// Asks for the list.
+    ///
+    /// # Errors
+    ///
+    /// What the wire or the status means; [`LlmError::ProviderOutage`] when what comes is no list of models.
+    pub async fn models(&self, timeout: Duration) -> Result<Offered, LlmError> {
+        let asked = Asked { provider: self.provider, model: "list of models" };
+        let body = self.endpoint.send(asked, self.endpoint.time(timeout), Payload::Nothing).await?;
+        let expected = Expected {
+            what: "a list of models",
+            next: "check that base_url names a model server that lists them",
+        };
+        answer_body::read(asked, &body, expected).map(Listing::offered)
+    }
+}
+
+/// Asks a provider's server what it offers, whatever model is set.
+///
+/// # Errors
+///
+/// [`LlmError::Unsupported`] for a provider that has no list; otherwise as for a call.
+pub async fn offered(
+    name: &str,
+    settings: &ProviderSettings,
+    context: &Context,
+    timeout: Duration,
+) -> Result<Offered, LlmError> {
+    provider(name)?.catalogue(settings, context)?.models(timeout).await
+}
+
+/// Asks a provider's server whether it is there (seed 004, `is_available`), by asking for its models.
+pub async fn availability(
+    name: &str,
+    settings: &ProviderSettings,
+    context: &Context,
+    timeout: Duration,
+) -> Availability {
+    match offered(name, settings, context, timeout).await {
+        Ok(_) => Availability::Available,
+        Err(error) => Availability::Unavailable(error),
+    }
+}
+
+#[derive(Deserialize)]
+struct Listing {
+    data: Vec<Entry>,
+    /// Anthropic's word for a further page.
+    #[serde(default)]
+    has_more: Value,
+}
+
+/// Only what is used; each server adds its own.
+#[derive(Deserialize)]
+struct Entry {
+    id: String,
+    /// OpenRouter, vLLM and Anthropic, in this order.
+    #[serde(default)]
+    context_length: Value,
+    #[serde(default)]
+    max_model_len: Value,
+    #[serde(default)]
+    max_input_tokens: Value,
+    #[serde(default)]
+    pricing: Value,
+}
+
+impl Listing {
+    fn offered(self) -> Offered {
+        let cut = self.data.len() > Offered::MOST || self.has_more == true;
+        Offered {
+            models: self.data.into_iter().take(Offered::MOST).map(Entry::model).collect(),
+            extent: if cut { Extent::Cut } else { Extent::All },
+        }
+    }
+}
+
+impl Entry {
+    fn model(self) -> OfferedModel {
+        let contexts = [&self.context_length, &self.max_model_len, &self.max_input_tokens];
+        OfferedModel {
+            id: answer_body::model_id(&self.id),
+            context_tokens: contexts.into_iter().find_map(Value::as_u64).filter(|tokens| *tokens > 0),
+            price: price(&self.pricing),
+        }
+    }
+}
+
+/// A price as OpenRouter states it, in dollars for one token. It says -1 where the price depends on the request.
+fn price(pricing: &Value) -> Price {
+    let of = |name: &str| micro_dollars_per_million(pricing[name].as_str()?);
+    match of("prompt").zip(of("completion")) {
+        Some((input, output)) => Price::PerMillionTokens { input, output },
+        None => Price::Unknown,
+    }
+}
+
+fn micro_dollars_per_million(dollars_per_token: &str) -> Option<u64> {
+    let dollars: f64 = dollars_per_token.parse().ok()?;
+    // A dollar a token is a thousand times what the dearest model costs.
+    (0.0..=1.0).contains(&dollars).then(|| (dollars * 1e12).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn listing(body: Value) -> Offered {
+        serde_json::from_value::<Listing>(body).unwrap().offered()
+    }
+
+    #[test]
+    fn prices_become_whole_numbers_without_loss() {
+        for (stated, micro) in [
+            ("0.000003", Some(3_000_000)),
+            ("0.000015", Some(15_000_000)),
+            ("0.00000005", Some(50_000)),
+            ("0.000000000001", Some(1)),
+            ("3e-6", Some(3_000_000)),
+            ("0", Some(0)),
+            ("-1", None),
+            ("NaN", None),
+            ("inf", None),
+            ("2", None),
+            ("free", None),
+            ("", None),
+        ] {
+            assert_eq!(micro_dollars_per_million(stated), micro, "{stated}");
+        }
+    }
+
+    #[test]
+    fn half_a_price_is_none() {
+        for pricing in
+            [json!({"prompt": "0.1"}), json!({"prompt": "0.1", "completion": 0.1}), json!(["0.1"]), json!(7)]
+        {
+            assert_eq!(price(&pricing), Price::Unknown, "{pricing}");
+        }
+    }
+
+    #[test]
+    fn the_context_is_read_wherever_the_server_says_it() {
+        let models = listing(json!({"data": [
+            {"id": "a", "context_length": 1000}, {"id": "b", "max_model_len": 2000},
+            {"id": "c", "max_input_tokens": 3000}, {"id": "d", "context_length": null},
+            {"id": "e", "context_length": -1}, {"id": "f", "context_length": 0},
+        ]}));
+        let contexts: Vec<_> = models.models.iter().map(|model| model.context_tokens).collect();
+        assert_eq!(contexts, [Some(1000), Some(2000), Some(3000), None, None, None]);
+    }
+
+    #[test]
+    fn a_list_is_cut_at_the_limit_and_says_so() {
+        let entries = |count: usize| json!({"data": vec![json!({"id": "m"}); count]});
+        let whole = listing(entries(Offered::MOST));
+        assert_eq!((whole.models.len(), whole.extent), (Offered::MOST, Extent::All));
+        let cut = listing(entries(Offered::MOST + 1));
+        assert_eq!((cut.models.len(), cut.extent), (Offered::MOST, Extent::Cut));
+        assert_eq!(listing(json!({"data": [], "has_more": true})).extent, Extent::Cut);
+    }
+
+    #[test]
+    fn names_are_one_short_line_and_stay_what_they_are() {
+        let id = |id: &str| listing(json!({"data": [{"id": id}]})).models.remove(0).id;
+        assert_eq!(id("/models/q.gguf"), "/models/q.gguf");
+        assert_eq!(id("a\u{1b}[2J\nb\u{202e}"), "a[2Jb");
+        assert_eq!(id(&"x".repeat(9_999)).len(), 200);
+    }
+}

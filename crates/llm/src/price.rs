@@ -1,0 +1,125 @@
+//! What tokens cost, from the configuration: a table whose every line has a date and a source.
+//!
+//! Nothing is guessed: a model that the table does not name has no price, and a limit in money then refuses it. A cost
+//! computed from a price is an estimate; what a provider itself reports comes first (D17).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What a model's tokens cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Price {
+    /// Nobody said.
+    Unknown,
+    /// Millionths of a US dollar for a million tokens.
+    PerMillionTokens {
+        /// Of requests.
+        input: u64,
+        /// Of answers.
+        output: u64,
+    },
+}
+
+impl Price {
+    /// The cost in millionths of a dollar, rounded up; nothing where the price is not known.
+    #[must_use]
+    pub fn of(self, input_tokens: u64, output_tokens: u64) -> Option<u64> {
+        match self {
+            Self::Unknown => None,
+            Self::PerMillionTokens { input, output } => {
+                let total = u128::from(input) * u128::from(input_tokens)
+                    + u128::from(output) * u128::from(output_tokens);
+                Some(u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX))
+            }
+        }
+    }
+}
+
+/// A price with where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListedPrice {
+    /// The price.
+    pub price: Price,
+    /// The day it was looked up, as `YYYY-MM-DD`.
+    pub date: String,
+    /// Where.
+    pub source: String,
+}
+
+/// The prices of models, by `provider/model`. A name that ends in `*` stands for every one that begins so; the longest
+/// that fits counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PriceTable(BTreeMap<String, ListedPrice>);
+
+impl PriceTable {
+    /// A table of these lines.
+    #[must_use]
+    pub fn new(lines: BTreeMap<String, ListedPrice>) -> Self {
+        Self(lines)
+    }
+
+    /// A table by which nothing costs anything.
+    #[must_use]
+    pub fn free() -> Self {
+        let price = Price::PerMillionTokens { input: 0, output: 0 };
+        let line = ListedPrice { price, date: String::new(), source: String::new() };
+        Self(BTreeMap::from([("*".to_owned(), line)]))
+    }
+
+    /// What the tokens of a model cost.
+    #[must_use]
+    pub fn of(&self, provider: &str, model: &str) -> Price {
+        self.line(provider, model).map_or(Price::Unknown, |line| line.price)
+    }
+
+    /// The line that tells the price of a model.
+    #[must_use]
+    pub fn line(&self, provider: &str, model: &str) -> Option<&ListedPrice> {
+        let name = format!("{provider}/{model}");
+        self.0.get(&name).or_else(|| {
+            let fits = |pattern: &str| pattern.strip_suffix('*').is_some_and(|start| name.starts_with(start));
+            let lines = self.0.iter().filter(|(pattern, _)| fits(pattern));
+            lines.max_by_key(|(pattern, _)| pattern.len()).map(|(_, line)| line)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(input: u64) -> ListedPrice {
+        ListedPrice {
+            price: Price::PerMillionTokens { input, output: 0 },
+            date: "2026-01-01".to_owned(),
+            source: "the provider's page".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_exact_name_comes_first_then_the_longest_beginning_then_nothing() {
+        let table = PriceTable::new(BTreeMap::from([
+            ("openai/gpt-4.1".to_owned(), line(1)),
+            ("openai/gpt-4*".to_owned(), line(2)),
+            ("openai/*".to_owned(), line(3)),
+        ]));
+        let input = |provider, model| match table.of(provider, model) {
+            Price::PerMillionTokens { input, .. } => input,
+            Price::Unknown => 0,
+        };
+        assert_eq!(input("openai", "gpt-4.1"), 1);
+        assert_eq!(input("openai", "gpt-4o"), 2);
+        assert_eq!(input("openai", "o3"), 3);
+        assert_eq!(input("anthropic", "gpt-4.1"), 0);
+    }
+
+    #[test]
+    fn a_cost_is_rounded_up_and_never_wraps() {
+        let price = Price::PerMillionTokens { input: 1, output: u64::MAX };
+        assert_eq!(price.of(1, 0), Some(1));
+        assert_eq!(price.of(0, u64::MAX), Some(u64::MAX));
+        assert_eq!(Price::Unknown.of(5, 5), None);
+    }
+}

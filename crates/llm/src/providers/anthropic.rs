@@ -1,0 +1,113 @@
+//! `anthropic`: Anthropic's own messages API.
+//!
+//! `base_url` may end before `/v1`, as Anthropic's own programs want it, or with it, as the other providers' do.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use crucible_host::http::Payload;
+use crucible_model::{EditFormat, Secret};
+
+use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::capability::{Capabilities, StructuredOutput};
+use crate::endpoint::Endpoint;
+use crate::error::LlmError;
+use crate::http_fault::Asked;
+use crate::invocation::{LlmInvocation, LlmResult};
+use crate::messages::{self, MessageDefaults};
+use crate::offered::Catalogue;
+use crate::registry::{
+    Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, required, required_key,
+};
+
+const NAME: &str = "anthropic";
+
+/// The version of the API that all this is written for.
+const VERSION: &str = "2023-06-01";
+
+/// The provider `anthropic`.
+pub(crate) struct Anthropic;
+
+impl ProviderKind for Anthropic {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Anthropic's API, with a key in ANTHROPIC_API_KEY"
+    }
+
+    fn class(&self) -> ProviderClass {
+        ProviderClass::Http { key: KeyUse::Required }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            edit_format: EditFormat::SearchReplace,
+            structured_output: StructuredOutput::JsonSchema,
+        }
+    }
+
+    fn evidence(&self) -> &'static str {
+        "Not measured here: search-and-replace is the form that other coding tools use with these models, at a fraction of \
+         a whole file's tokens. Anthropic documents answers held to a JSON Schema (`output_config.format`) for its models \
+         since 4.5."
+    }
+
+    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+        let endpoint = endpoint("messages", settings, context)?;
+        let model = required(NAME, "model", settings.model.clone())?;
+        let defaults = MessageDefaults {
+            max_tokens: required(NAME, "max_tokens", settings.max_tokens)?,
+            temperature: settings.temperature,
+        };
+        Ok(Backend::new(BackendParts {
+            provider: NAME,
+            default_model: model.clone(),
+            phase_models: BTreeMap::new(),
+            max_output_tokens: defaults.max_tokens,
+            capabilities: self.capabilities(),
+            speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
+            origin: Origin::Live,
+            parameters: BTreeMap::new(),
+            inner: Box::new(AnthropicBackend { endpoint, model, defaults }),
+        }))
+    }
+
+    fn catalogue(&self, settings: &ProviderSettings, context: &Context) -> Result<Catalogue, LlmError> {
+        // The most that it lists at once; without it, twenty.
+        Ok(Catalogue::new(NAME, endpoint("models?limit=1000", settings, context)?))
+    }
+}
+
+fn endpoint(path: &str, settings: &ProviderSettings, context: &Context) -> Result<Endpoint, LlmError> {
+    let base_url = required(NAME, "base_url", settings.base_url.as_deref())?.trim_end_matches('/');
+    let origin = base_url.strip_suffix("/v1").unwrap_or(base_url);
+    let key = required_key(NAME, settings, &context.env)?;
+    let headers = vec![
+        ("x-api-key".to_owned(), key),
+        ("anthropic-version".to_owned(), Secret::new(VERSION.to_owned())),
+    ];
+    Endpoint::new(NAME, origin, &format!("v1/{path}"), headers, context)
+}
+
+struct AnthropicBackend {
+    endpoint: Endpoint,
+    model: String,
+    defaults: MessageDefaults,
+}
+
+#[async_trait]
+impl LlmBackend for AnthropicBackend {
+    async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        if inv.model.is_empty() {
+            inv.model.clone_from(&self.model);
+        }
+        let asked = Asked { provider: NAME, model: &inv.model };
+        let time = self.endpoint.time(inv.timeout);
+        let (body, ignored) = messages::request(asked, &inv, self.defaults)?;
+        let payload = Payload::Json(body.to_string().into_bytes());
+        let answer = self.endpoint.send(asked, time, payload).await?;
+        messages::response(asked, &answer, ignored)
+    }
+}

@@ -1,0 +1,224 @@
+//! `codex-cli`: OpenAI's command line client, held to text in and text out.
+//!
+//! Each call is one process, run by [`ClientProgram`], which gets its prompt on standard input and prints one JSON event a
+//! line; `output` reads them. All settings go in arguments, for those come before any file of the user: no tools that run
+//! or read anything, no retries, no record of the session, and the system prompt, in a file, in place of the client's own.
+//! Unless the user's own login is asked for, the client gets an empty configuration directory and a provider that
+//! takes its key from `OPENAI_API_KEY`. It waits for headers without end: the deadline is ours.
+//!
+//! With the user's own login, tool servers that the user has set up stay; the client offers no way to
+//! leave them out.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use async_trait::async_trait;
+use crucible_model::EditFormat;
+use serde_json::Value;
+
+use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::capability::{Capabilities, StructuredOutput};
+use crate::client_program::{ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored};
+use crate::error::LlmError;
+use crate::http_fault::Asked;
+use crate::invocation::{LlmInvocation, LlmResult};
+use crate::phase_models::phase_models;
+use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
+
+mod output;
+
+const NAME: &str = "codex-cli";
+
+const INSTALL: &str = "npm install -g @openai/codex";
+
+/// The client's own variables for its keys.
+const KEY: &str = "OPENAI_API_KEY";
+const OTHER_KEY: &str = "CODEX_API_KEY";
+
+/// Where the client sends its calls unless told otherwise.
+const BASE_URL: &str = "https://api.openai.com/v1";
+
+/// The system prompt of a call that brings none; without one, the client would use its own, made for tools.
+const PLAIN_SYSTEM: &str = "Answer with text only.";
+
+/// The file that holds the system prompt.
+const SYSTEM: &str = ".codex/system.md";
+
+/// The longest prompt that the client takes; it counts characters, of which this many bytes are never more.
+const MAX_PROMPT: usize = 1 << 20;
+
+/// What takes away the client's tools and traffic of its own.
+const CLOSED: [&str; 33] = [
+    "agents.enabled=false",
+    "analytics.enabled=false",
+    "approval_policy=\"never\"",
+    "check_for_update_on_startup=false",
+    "features.api_key_model_discovery=false",
+    "features.apps=false",
+    "features.browser_use=false",
+    "features.code_mode_host=false",
+    "features.computer_use=false",
+    "features.goals=false",
+    "features.hooks=false",
+    "features.image_generation=false",
+    "features.in_app_browser=false",
+    "features.plugins=false",
+    "features.remote_plugin=false",
+    "features.shell_snapshot=false",
+    "features.shell_tool=false",
+    "features.skill_search=false",
+    "features.sleep_tool=false",
+    "features.tool_suggest=false",
+    "features.unbounded_connection_retries=false",
+    "features.unified_exec=false",
+    "features.view_image=false",
+    "history.persistence=\"none\"",
+    "include_apps_instructions=false",
+    "include_collaboration_mode_instructions=false",
+    "include_environment_context=false",
+    "include_permissions_instructions=false",
+    "notify=[]",
+    "project_doc_max_bytes=0",
+    "skills.bundled.enabled=false",
+    "skills.include_instructions=false",
+    "web_search=\"disabled\"",
+];
+
+/// What tells the client that it runs inside itself, and what makes it log requests.
+const LEFT_OUT: [&str; 4] =
+    ["CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "RUST_LOG"];
+
+/// The provider `codex-cli`.
+pub(crate) struct CodexCli;
+
+impl ProviderKind for CodexCli {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "OpenAI's `codex` program, with a key in OPENAI_API_KEY or your own login"
+    }
+
+    fn class(&self) -> ProviderClass {
+        ProviderClass::Program { install: INSTALL }
+    }
+
+    /// The program's own schema option takes only schemas of OpenAI's strict kind, which callers do not promise.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::None }
+    }
+
+    fn evidence(&self) -> &'static str {
+        "Not measured here: search-and-replace is the form that other coding tools use with these models, at a fraction of \
+         a whole file's tokens. The program's schema option takes only strict schemas, so it is not relied on."
+    }
+
+    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+        let program = ClientProgram::find(NAME, INSTALL, &[KEY, OTHER_KEY], settings, context)?;
+        let model = required(NAME, "model", settings.model.clone())?;
+        let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
+        let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
+        Ok(Backend::new(BackendParts {
+            provider: NAME,
+            default_model: model.clone(),
+            phase_models: phase_models(NAME, settings)?,
+            max_output_tokens: max_tokens,
+            capabilities: self.capabilities(),
+            speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
+            origin: Origin::Live,
+            parameters: BTreeMap::new(),
+            inner: Box::new(CodexCliBackend { program, model, base_url }),
+        }))
+    }
+}
+
+struct CodexCliBackend {
+    program: ClientProgram,
+    model: String,
+    base_url: Option<String>,
+}
+
+#[async_trait]
+impl LlmBackend for CodexCliBackend {
+    async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        if inv.model.is_empty() {
+            inv.model.clone_from(&self.model);
+        }
+        let asked = Asked { provider: NAME, model: &inv.model };
+        let (mut system, prompt) = conversation(&inv);
+        if system.trim().is_empty() {
+            PLAIN_SYSTEM.clone_into(&mut system);
+        }
+        check_size(asked, "system prompt", system.len(), MAX_PROMPT)?;
+        check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
+        let call = |places: &Places| ProgramCall {
+            args: self.arguments(&inv.model, places),
+            set: self.variables(places),
+            left_out: &LEFT_OUT,
+            files: vec![(SYSTEM, system.into_bytes())],
+            stdin: prompt.into_bytes(),
+        };
+        let ended = self.program.run(asked, self.program.time(&inv), call).await?;
+        let mut result =
+            output::read(asked, ended.code, &ended.stdout).map_err(|error| ended.explain(error))?;
+        note_ignored(&mut result, &inv, &[]);
+        Ok(result)
+    }
+}
+
+impl CodexCliBackend {
+    fn variables(&self, places: &Places) -> Vec<(OsString, OsString)> {
+        let mut set: Vec<(OsString, OsString)> = Vec::new();
+        set.extend(self.program.key().map(|key| (KEY.into(), key.expose().into())));
+        if self.program.login() == Login::Isolated {
+            set.push(("CODEX_HOME".into(), places.home.join(".codex").into()));
+        }
+        set
+    }
+
+    fn arguments(&self, model: &str, places: &Places) -> Vec<OsString> {
+        let mut args: Vec<OsString> = [
+            "exec",
+            "--json",
+            "--skip-git-repo-check",
+            "--sandbox",
+            "read-only",
+            "--ephemeral",
+            "--ignore-rules",
+        ]
+        .map(OsString::from)
+        .to_vec();
+        args.push(format!("--model={model}").into());
+        let mut settings: Vec<String> = CLOSED.map(str::to_owned).to_vec();
+        settings.push(setting("model_instructions_file", &shown(&places.home.join(SYSTEM))));
+        settings.push(setting("log_dir", &shown(&places.home)));
+        settings.push(setting("sqlite_home", &shown(&places.home)));
+        match (self.program.login(), self.base_url.as_deref()) {
+            (Login::Isolated, url) => settings.extend([
+                setting("model_provider", "crucible"),
+                setting("model_providers.crucible.name", "crucible"),
+                setting("model_providers.crucible.base_url", url.unwrap_or(BASE_URL)),
+                setting("model_providers.crucible.env_key", KEY),
+                setting("model_providers.crucible.wire_api", "responses"),
+                "model_providers.crucible.request_max_retries=0".to_owned(),
+                "model_providers.crucible.stream_max_retries=0".to_owned(),
+            ]),
+            (Login::User, Some(url)) => settings.push(setting("openai_base_url", url)),
+            (Login::User, None) => {}
+        }
+        args.extend(settings.into_iter().flat_map(|setting| [OsString::from("-c"), setting.into()]));
+        args.push("-".into());
+        args
+    }
+}
+
+/// A setting as an argument: a text in TOML is written as in JSON.
+fn setting(name: &str, value: &str) -> String {
+    format!("{name}={}", Value::from(value))
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

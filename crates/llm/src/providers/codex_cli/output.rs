@@ -1,0 +1,180 @@
+//! What the `codex` program printed, and what it means. Pure.
+//!
+//! It prints one JSON event a line. Success is an exit code of 0, a turn that was completed, and a message of the model with
+//! text in it: a turn is also completed without one. A turn that failed says why in words that may quote the server; only
+//! how they begin is looked at, for the status that stands there.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::error::LlmError;
+use crate::http_fault::{Asked, Silence};
+use crate::invocation::LlmResult;
+
+const AGAIN: &str = "try again; if it stays, run the program by hand";
+
+/// What the events of a turn say.
+#[derive(Default)]
+struct Turn {
+    /// The last message of the model.
+    text: Option<String>,
+    /// Tokens, where the turn was completed.
+    usage: Option<Value>,
+    /// Why it failed.
+    failure: Option<String>,
+    /// Whether any line was an event.
+    began: bool,
+}
+
+/// Reads the program's output after it ended by itself with this code.
+pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+    let Turn { text, usage, failure, began } = turn(stdout);
+    if let Some(reason) = failure {
+        return match (reason.strip_prefix("Incomplete response returned, reason: "), text) {
+            (Some(reason), Some(text)) => Ok(result(asked, text, usage.as_ref(), Some(cut_by(reason)))),
+            (Some(_), None) => Err(asked.wordless(Silence::TokenLimit)),
+            (None, _) => Err(failed(asked, &reason)),
+        };
+    }
+    if !began {
+        return Err(
+            asked.unreadable(format!("the program ended with code {code} and reported no event"), AGAIN)
+        );
+    }
+    let Some(usage) = usage.filter(|_| code == 0) else {
+        return Err(asked
+            .unreadable(format!("the program ended with code {code} before the turn was completed"), AGAIN));
+    };
+    match text.filter(|text| !text.trim().is_empty()) {
+        Some(text) => Ok(result(asked, text, Some(&usage), None)),
+        None => Err(asked.wordless(Silence::Unexplained)),
+    }
+}
+
+/// Takes from the events what counts. Lines that are none are warnings.
+fn turn(stdout: &[u8]) -> Turn {
+    let mut turn = Turn::default();
+    let message_of = |event: &Value| event["message"].as_str().map(str::to_owned);
+    for line in stdout.split(|&byte| byte == b'\n') {
+        let Ok(mut event @ Value::Object(_)) = serde_json::from_slice::<Value>(line) else { continue };
+        turn.began = true;
+        match event["type"].as_str().unwrap_or_default() {
+            "item.completed" if event["item"]["type"] == "agent_message" => {
+                turn.text = event["item"]["text"].as_str().map(str::to_owned);
+            }
+            "turn.completed" => turn.usage = Some(event["usage"].take()),
+            "turn.failed" => {
+                turn.failure = Some(message_of(&event["error"]).unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+    turn
+}
+
+fn result(asked: Asked<'_>, text: String, usage: Option<&Value>, finish: Option<&'static str>) -> LlmResult {
+    let count = |name: &str| usage.and_then(|usage| usage.get(name)?.as_u64());
+    let finish = finish.map(|reason| (LlmResult::FINISH_REASON.to_owned(), Value::from(reason)));
+    LlmResult {
+        raw_response: text,
+        provider: asked.provider.to_owned(),
+        // The program does not say which model answered.
+        model_used: asked.model.to_owned(),
+        tokens_input: count("input_tokens"),
+        tokens_output: count("output_tokens"),
+        timed_out: Some(false),
+        extensions: finish.into_iter().collect(),
+    }
+}
+
+fn cut_by(reason: &str) -> &'static str {
+    if reason.trim() == "content_filter" { "content_filter" } else { "length" }
+}
+
+/// What a turn that failed means.
+fn failed(asked: Asked<'_>, reason: &str) -> LlmError {
+    if let Some(status) = status(reason) {
+        return asked.on_status(status, &BTreeMap::new());
+    }
+    let starts = |signs: &[&str]| signs.iter().any(|sign| reason.starts_with(sign));
+    if starts(&["stream disconnected", "Connection failed", "error sending request"]) {
+        return LlmError::Transport(asked.fault(
+            "the connection cannot be made, or broke",
+            "check the network and [llm.codex-cli] base_url, and try again",
+        ));
+    }
+    if starts(&["Codex ran out of room"]) {
+        return LlmError::Unsupported(
+            asked.fault("the prompt does not fit into the model's context", "lower the context budget"),
+        );
+    }
+    if starts(&["Quota exceeded", "You've hit your usage limit", "You’ve hit your usage limit"]) {
+        return LlmError::ProviderQuota(asked.fault("the quota is used up", "wait, or raise it"));
+    }
+    if starts(&["Missing environment variable", "Your access token could not be refreshed"]) {
+        return LlmError::ProviderAuth(asked.fault(
+            "the program has no valid key or login",
+            "set the variable that [llm.codex-cli] api_key_env names, or set login = \"user\" and log in with `codex login`",
+        ));
+    }
+    asked.unreadable("the program reports an error without a status", AGAIN)
+}
+
+/// The status that stands at the beginning of the reason, in one of the forms that the program uses.
+fn status(reason: &str) -> Option<u16> {
+    const FORMS: [&str; 2] = ["unexpected status ", "exceeded retry limit, last status: "];
+    if let Some(rest) = FORMS.iter().find_map(|form| reason.strip_prefix(form)) {
+        return rest.get(..3)?.parse().ok().filter(|status| (300..600).contains(status));
+    }
+    // A refused request is reported by the body of the refusal, and nothing else.
+    if reason.starts_with('{') {
+        return Some(400);
+    }
+    // What it says of a 500, with either apostrophe.
+    (reason.starts_with("We") && reason.contains("currently experiencing high demand")).then_some(500)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ASKED: Asked<'static> = Asked { provider: "codex-cli", model: "m" };
+
+    #[test]
+    fn only_the_beginning_of_a_reason_holds_a_status() {
+        assert_eq!(status("unexpected status 529 <unknown status code>: x"), Some(529));
+        assert_eq!(status("exceeded retry limit, last status: 429 Too Many Requests"), Some(429));
+        assert_eq!(status("{\"error\": {}}"), Some(400));
+        assert_eq!(status("We’re currently experiencing high demand"), Some(500));
+        for none in [
+            "",
+            "x unexpected status 401",
+            "unexpected status ",
+            "unexpected status 4é",
+            "unexpected status 200 OK",
+        ] {
+            assert_eq!(status(none), None, "{none}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn no_output_makes_the_reader_panic(
+            code in any::<i32>(),
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            reason in "(unexpected status |\\PC){0,30}",
+            kind in "item.completed|turn.completed|turn.failed|error|\\PC{0,5}",
+        ) {
+            let _any = read(ASKED, code, &bytes);
+            let event = serde_json::json!({"type": kind, "item": reason, "error": {"message": reason}, "usage": reason});
+            let mut stdout = event.to_string().into_bytes();
+            stdout.extend(bytes);
+            let _any = read(ASKED, code, &stdout);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! `gemini-cli`: Google's command line client, held to text in and text out.
+//!
+//! Each call is one process, run by [`ClientProgram`]. The prompt goes through standard input: as the argument of `-p`,
+//! which seed 002 shows, nothing longer than the kernel's 128 KiB could be asked. The system prompt goes into a file
+//! that `GEMINI_SYSTEM_MD` names; it takes the place of the client's own. A settings file, which comes before those of the
+//! user and of the machine, takes away its tools, tool servers, extensions, skills, hooks and retries, and bounds the answer. The
+//! answer's text is taken as it is; around it the client puts JSON with its statistics, which `output` judges.
+//!
+//! With the user's own login the client still keeps its session files in the user's home, as it always does.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use async_trait::async_trait;
+use crucible_model::EditFormat;
+use serde_json::{Map, Value, json};
+
+use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::capability::{Capabilities, StructuredOutput};
+use crate::client_program::{ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored};
+use crate::error::LlmError;
+use crate::http_fault::{Asked, Silence};
+use crate::invocation::{LlmInvocation, LlmResult};
+use crate::phase_models::phase_models;
+use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
+
+mod output;
+
+const NAME: &str = "gemini-cli";
+
+const INSTALL: &str = "npm install -g @google/gemini-cli";
+
+/// The client's own variables for its keys and for where it sends its calls.
+const KEY: &str = "GEMINI_API_KEY";
+const OTHER_KEY: &str = "GOOGLE_API_KEY";
+const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
+
+/// The files of a call.
+const SETTINGS: &str = ".gemini/settings.json";
+const SYSTEM: &str = "system.md";
+
+/// The system prompt of a call that brings none; without one, the client would use its own, made for tools.
+const PLAIN_SYSTEM: &str = "Answer with text only.";
+
+/// Up to here its standard input was seen to arrive; from 7 MB on it sends nothing and reports success.
+const MAX_PROMPT: usize = 3_000_000;
+
+/// What keeps the client from asking anything, restarting itself and reporting home.
+const QUIET: [(&str, &str); 4] = [
+    ("GEMINI_CLI_NO_RELAUNCH", "true"),
+    ("GEMINI_CLI_TRUST_WORKSPACE", "true"),
+    ("GEMINI_TELEMETRY_ENABLED", "false"),
+    ("NO_COLOR", "1"),
+];
+
+/// What tells the client that it runs inside itself, starts it in a container, or makes it write or log more.
+const LEFT_OUT: [&str; 6] =
+    ["DEBUG", "DEBUG_MODE", "GEMINI_CLI", "GEMINI_SANDBOX", "GEMINI_WRITE_SYSTEM_MD", "SANDBOX"];
+
+/// The hints that the client can be told.
+const FOLLOWED: [&str; 3] = ["max_tokens", "temperature", "top_p"];
+
+/// The provider `gemini-cli`.
+pub(crate) struct GeminiCli;
+
+impl ProviderKind for GeminiCli {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Google's `gemini` program, with a key in GEMINI_API_KEY or your own login; profiles choose a model per phase"
+    }
+
+    fn class(&self) -> ProviderClass {
+        ProviderClass::Program { install: INSTALL }
+    }
+
+    /// The API knows answers held to a schema; the program has no option for them.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { edit_format: EditFormat::SearchReplace, structured_output: StructuredOutput::None }
+    }
+
+    fn evidence(&self) -> &'static str {
+        "Not measured here: search-and-replace is the form that the program's own edit tool uses, at a fraction of a whole \
+         file's tokens. The program has no option that holds an answer to a schema."
+    }
+
+    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+        let program = ClientProgram::find(NAME, INSTALL, &[KEY, OTHER_KEY], settings, context)?;
+        let model = required(NAME, "model", settings.model.clone())?;
+        let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
+        let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
+        Ok(Backend::new(BackendParts {
+            provider: NAME,
+            default_model: model.clone(),
+            phase_models: phase_models(NAME, settings)?,
+            max_output_tokens: max_tokens,
+            capabilities: self.capabilities(),
+            speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
+            origin: Origin::Live,
+            parameters: BTreeMap::new(),
+            inner: Box::new(GeminiCliBackend {
+                program,
+                model,
+                max_tokens,
+                temperature: settings.temperature,
+                base_url,
+            }),
+        }))
+    }
+}
+
+struct GeminiCliBackend {
+    program: ClientProgram,
+    model: String,
+    max_tokens: u64,
+    temperature: Option<f64>,
+    base_url: Option<String>,
+}
+
+#[async_trait]
+impl LlmBackend for GeminiCliBackend {
+    async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        if inv.model.is_empty() {
+            inv.model.clone_from(&self.model);
+        }
+        let asked = Asked { provider: NAME, model: &inv.model };
+        let (mut system, prompt) = conversation(&inv);
+        if system.trim().is_empty() {
+            PLAIN_SYSTEM.clone_into(&mut system);
+        }
+        check_size(asked, "system prompt", system.len(), MAX_PROMPT)?;
+        check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
+        let max_tokens = inv.metadata.get("max_tokens").and_then(Value::as_u64).unwrap_or(self.max_tokens);
+        let call = |places: &Places| ProgramCall {
+            args: ["-m", &inv.model, "-o", "json", "--extensions", "none"].map(OsString::from).to_vec(),
+            set: self.variables(places),
+            left_out: &LEFT_OUT,
+            files: vec![
+                (SETTINGS, self.settings(&inv, max_tokens).to_string().into_bytes()),
+                (SYSTEM, system.into_bytes()),
+            ],
+            stdin: prompt.into_bytes(),
+        };
+        let ended = self.program.run(asked, self.program.time(&inv), call).await?;
+        if ended.code != 0 {
+            return Err(output::failure(asked, &ended));
+        }
+        let mut result = output::answer(asked, &ended.stdout).map_err(|error| ended.explain(error))?;
+        if output::fills(&result, max_tokens) {
+            // The client does not say that an answer was cut off; only its length tells.
+            result.extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from("length"));
+        }
+        if result.raw_response.trim().is_empty() {
+            return Err(asked.wordless(Silence::Unexplained));
+        }
+        note_ignored(&mut result, &inv, &FOLLOWED);
+        Ok(result)
+    }
+}
+
+impl GeminiCliBackend {
+    fn variables(&self, places: &Places) -> Vec<(OsString, OsString)> {
+        let mut set: Vec<(OsString, OsString)> =
+            QUIET.map(|(name, value)| (name.into(), value.into())).to_vec();
+        set.push(("GEMINI_CLI_SYSTEM_SETTINGS_PATH".into(), places.home.join(SETTINGS).into()));
+        set.push(("GEMINI_SYSTEM_MD".into(), places.home.join(SYSTEM).into()));
+        set.extend(self.base_url.as_ref().map(|url| (BASE_URL.into(), url.into())));
+        set.extend(self.program.key().map(|key| (KEY.into(), key.expose().into())));
+        set
+    }
+
+    /// The settings of a call. Lists in them are allow-lists.
+    fn settings(&self, inv: &LlmInvocation, max_tokens: u64) -> Value {
+        let mut generation = Map::new();
+        generation.insert("maxOutputTokens".to_owned(), Value::from(max_tokens));
+        let temperature = inv.metadata.get("temperature").cloned().or(self.temperature.map(Value::from));
+        generation.extend(temperature.map(|value| ("temperature".to_owned(), value)));
+        generation.extend(inv.metadata.get("top_p").map(|value| ("topP".to_owned(), value.clone())));
+        // Every chat model inherits from the first; the second wins over what the client knows of the model itself.
+        let limits = |name: &str| json!({"match": {"model": name}, "modelConfig": {"generateContentConfig": &generation}});
+        let mut settings = json!({
+            "general": {
+                "enableAutoUpdate": false,
+                "enableAutoUpdateNotification": false,
+                "maxAttempts": 1,
+                "retryFetchErrors": false,
+            },
+            "advanced": {"ignoreLocalEnv": true},
+            "context": {"includeDirectoryTree": false},
+            "hooksConfig": {"enabled": false},
+            "ide": {"enabled": false},
+            // The name of no server: an empty list would allow all.
+            "mcp": {"allowed": ["none"]},
+            "model": {"compressionThreshold": 1, "disableLoopDetection": true, "maxSessionTurns": 1},
+            "modelConfigs": {"customOverrides": [limits("chat-base"), limits(&inv.model)]},
+            "privacy": {"usageStatisticsEnabled": false},
+            "skills": {"enabled": false},
+            "telemetry": {"enabled": false},
+            "tools": {"core": []},
+        });
+        if self.program.login() == Login::Isolated {
+            settings["security"] = json!({"auth": {"selectedType": "gemini-api-key"}});
+        }
+        settings
+    }
+}

@@ -1,0 +1,275 @@
+//! What the `gemini` program printed, and what it means. Pure.
+//!
+//! Success is an exit code of 0 together with JSON that holds text, no error, and statistics of exactly one request of one
+//! model without errors: the program also ends with 0 when it sent nothing, and when it glued together what came
+//! before and after a broken stream. On failure its exit code is the status modulo 256, unless it is one of its own; what
+//! it says on standard error ends in JSON, whose code is the status where there was one. Of the words in there, which
+//! quote the server, only fixed signs are looked for.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::client_program::Ended;
+use crate::error::{AnswerFault, LlmError};
+use crate::http_fault::Asked;
+use crate::invocation::LlmResult;
+
+const AGAIN: &str = "try again; if it stays, run the program by hand";
+
+/// How far below its limit an answer may end and still count as cut off, in tokens; what the API counts is not always
+/// the limit itself.
+const SLACK: u64 = 8;
+
+/// How many lines that begin with a brace are tried for the JSON on standard error, from the end.
+const MOST_STARTS: usize = 16;
+
+#[derive(Deserialize)]
+struct Output {
+    #[serde(default)]
+    response: Option<String>,
+    stats: Stats,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Stats {
+    models: BTreeMap<String, ModelStats>,
+}
+
+#[derive(Deserialize)]
+struct ModelStats {
+    api: Requests,
+    tokens: Tokens,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Requests {
+    total_requests: u64,
+    total_errors: u64,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    prompt: u64,
+    candidates: u64,
+    /// What the model thought before it spoke, which counts as spoken.
+    #[serde(default)]
+    thoughts: u64,
+}
+
+/// What stands at the end of standard error when the program failed.
+#[derive(Deserialize)]
+struct Envelope {
+    #[serde(rename = "session_id")]
+    _session: String,
+    error: Reported,
+}
+
+#[derive(Deserialize)]
+struct Reported {
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    code: Value,
+}
+
+/// Reads what the program printed when it ended with 0. The text may be empty.
+pub(super) fn answer(asked: Asked<'_>, stdout: &[u8]) -> Result<LlmResult, LlmError> {
+    if stdout.trim_ascii().is_empty() {
+        return Err(asked.unreadable("the program ended with code 0 and printed nothing", AGAIN));
+    }
+    let Ok(output) = serde_json::from_slice::<Output>(stdout) else {
+        return Err(
+            asked.unreadable("the program ended with code 0, and what it printed is not its JSON", AGAIN)
+        );
+    };
+    let Output { response, stats: Stats { models }, error } = output;
+    let text = response.unwrap_or_default();
+    let sum = |of: fn(&Requests) -> u64| models.values().map(|m| of(&m.api)).fold(0, u64::saturating_add);
+    let [requests, errors] = [sum(|api| api.total_requests), sum(|api| api.total_errors)];
+    if error.is_some_and(|error| !error.is_null()) || errors > 0 {
+        return Err(if text.trim().is_empty() {
+            asked.unusable(AnswerFault::Empty, "the answer broke off before any text came", "try again")
+        } else {
+            asked.unreadable("the answer broke off, and what came of it is not used", "try again")
+        });
+    }
+    if models.is_empty() || requests == 0 {
+        return Err(asked.unreadable("the program sent nothing and reports success", AGAIN));
+    }
+    let mut speakers = models.iter().filter(|(_, model)| model.api.total_requests == 1);
+    let (1, Some((speaker, ModelStats { tokens, .. }))) = (requests, speakers.next()) else {
+        return Err(asked.unreadable(
+            format!("the program made {requests} requests for one answer, whose text may be glued together"),
+            "try again; name a model itself and not an alias for several",
+        ));
+    };
+    Ok(LlmResult {
+        raw_response: text,
+        provider: asked.provider.to_owned(),
+        model_used: speaker.clone(),
+        tokens_input: Some(tokens.prompt),
+        tokens_output: Some(tokens.candidates.saturating_add(tokens.thoughts)),
+        timed_out: Some(false),
+        extensions: BTreeMap::new(),
+    })
+}
+
+/// Whether an answer is as long as it may be, and so most likely cut off.
+pub(super) fn fills(result: &LlmResult, max_tokens: u64) -> bool {
+    result.tokens_output.is_some_and(|tokens| tokens.saturating_add(SLACK) >= max_tokens)
+}
+
+/// What it means that the program ended with another code than 0.
+pub(super) fn failure(asked: Asked<'_>, ended: &Ended) -> LlmError {
+    let envelope = envelope(&ended.complaint);
+    let stated = envelope.as_ref().and_then(|reported| status(reported.code.as_u64()?));
+    let broken = |reported: &Reported| {
+        reported.message == "terminated" || reported.message.contains("fetch failed sending request")
+    };
+    if let Some(status) = stated.or_else(|| not_found(&ended.complaint)) {
+        return asked.on_status(status, &BTreeMap::new());
+    }
+    if envelope.as_ref().is_some_and(broken) {
+        return LlmError::Transport(asked.fault(
+            "the connection cannot be made, or broke",
+            "check the network and [llm.gemini-cli] base_url, and try again",
+        ));
+    }
+    if let Some(error) = own_code(asked, ended.code) {
+        return error;
+    }
+    if let (None, Some(status)) = (&envelope, folded(ended.code)) {
+        return asked.on_status(status, &BTreeMap::new());
+    }
+    let error = asked.unreadable(format!("the program ended with code {}", ended.code), AGAIN);
+    // With an envelope, a server was asked, and what stands around it quotes what came.
+    if envelope.is_none() && !ended.complaint.contains("\"error\"") { ended.explain(error) } else { error }
+}
+
+/// The program's own exit codes.
+fn own_code(asked: Asked<'_>, code: i32) -> Option<LlmError> {
+    Some(match code {
+        41 => LlmError::ProviderAuth(asked.fault(
+            "the program has no valid key or login",
+            "set the variable that [llm.gemini-cli] api_key_env names, or set login = \"user\" and log in with `gemini`",
+        )),
+        42 => LlmError::Unsupported(asked.fault("the program found no prompt", "ask something")),
+        44 | 52 => LlmError::Misconfiguration(asked.fault(
+            format!("the program does not accept its settings (exit code {code})"),
+            "check that the program is version 0.61 or later, and the settings in your home with login = \"user\"",
+        )),
+        53 => asked.unusable(
+            AnswerFault::Empty,
+            "the model asked for a tool instead of answering",
+            "try again or choose another model",
+        ),
+        55 => LlmError::Misconfiguration(asked.fault(
+            "the program does not trust the empty directory it runs in",
+            "check that the program is version 0.61 or later, and its folder trust with login = \"user\"",
+        )),
+        130 => asked.unreadable("the program was interrupted", "try again"),
+        _ => return None,
+    })
+}
+
+/// The last JSON of the program's own form on standard error. It begins on a line of its own.
+fn envelope(complaint: &str) -> Option<Reported> {
+    let starts = complaint.rmatch_indices('{').filter(|(at, _)| {
+        let before = complaint[..*at].rsplit('\n').next().unwrap_or_default();
+        before.is_empty() || before == "[ERROR] "
+    });
+    let read = |(at, _): (usize, &str)| {
+        let mut values = serde_json::Deserializer::from_str(&complaint[at..]).into_iter::<Envelope>();
+        values.next()?.ok()
+    };
+    starts.take(MOST_STARTS).find_map(read).map(|envelope| envelope.error)
+}
+
+/// A model or address that is not known: then the JSON holds no status, but the stack above it does.
+fn not_found(complaint: &str) -> Option<u16> {
+    (complaint.contains("ModelNotFoundError") && complaint.lines().any(|line| line.trim() == "code: 404"))
+        .then_some(404)
+}
+
+fn status(code: u64) -> Option<u16> {
+    u16::try_from(code).ok().filter(|status| (300..600).contains(status))
+}
+
+/// The status of which an exit code is what the kernel left: 400 to 511, and what servers in front of an API answer
+/// from 520 on.
+fn folded(code: i32) -> Option<u16> {
+    let code = u16::try_from(code).ok()?;
+    match code {
+        144..=255 => Some(code + 256),
+        8..=18 => Some(code + 512),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ASKED: Asked<'static> = Asked { provider: "gemini-cli", model: "m" };
+
+    #[test]
+    fn the_last_json_of_the_programs_own_form_is_taken() {
+        let own = |code: u64| {
+            format!("{{\n \"session_id\": \"s\",\n \"error\": {{\"message\": \"x\", \"code\": {code}}}\n}}")
+        };
+        let code = |text: &str| envelope(text).map(|reported| reported.code);
+        assert_eq!(code(&format!("warning {{\n{}", own(401))), Some(Value::from(401)));
+        assert_eq!(code(&format!("{}\n[ERROR] {}\n", own(500), own(53))), Some(Value::from(53)));
+        // What a server says stands in a string, or does not name a session.
+        assert_eq!(code(&format!("{}\n{{\"error\": {{\"code\": 200}}}}", own(429))), Some(Value::from(429)));
+        assert_eq!(code("said: {\"session_id\": \"s\", \"error\": {\"code\": 429}}"), None);
+        assert_eq!(code(""), None);
+    }
+
+    #[test]
+    fn exit_codes_are_statuses_only_where_they_can_be() {
+        for status in (400..=511).chain(520..=530) {
+            assert_eq!(folded(i32::from(status) % 256), Some(status));
+        }
+        for code in [-1, 0, 1, 2, 41, 42, 53, 55, 124, 130, 137, 143, 256, 429] {
+            assert_eq!(folded(code), None, "{code}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn no_output_makes_the_readers_panic(
+            stdout in proptest::collection::vec(any::<u8>(), 0..200),
+            complaint in "(\\PC|\n|[{}\":]|session_id|error|code){0,60}",
+            code in any::<i32>(),
+        ) {
+            let _any = answer(ASKED, &stdout);
+            let _any = (envelope(&complaint), not_found(&complaint), folded(code), own_code(ASKED, code));
+        }
+
+        /// Whatever numbers stand in the statistics, the answer has one request of one model behind it.
+        #[test]
+        fn only_one_request_of_one_model_is_an_answer(counts in proptest::collection::vec((0_u64..3, 0_u64..2), 0..4)) {
+            let models: BTreeMap<String, Value> = (counts.iter().enumerate())
+                .map(|(at, (requests, errors))| {
+                    let api = serde_json::json!({"totalRequests": requests, "totalErrors": errors});
+                    let tokens = serde_json::json!({"prompt": 1, "candidates": u64::MAX, "thoughts": u64::MAX});
+                    (format!("m{at}"), serde_json::json!({"api": api, "tokens": tokens}))
+                })
+                .collect();
+            let stdout = serde_json::json!({"response": "x", "stats": {"models": models}}).to_string();
+            let good = counts.iter().map(|(requests, _)| requests).sum::<u64>() == 1
+                && counts.iter().all(|(_, errors)| *errors == 0);
+            prop_assert_eq!(answer(ASKED, stdout.as_bytes()).is_ok(), good);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `openrouter`: one key for the models of many providers, in OpenAI's format.
+//!
+//! Each request says which program it comes from (`HTTP-Referer`, `X-Title`); both are settings. The cost that is
+//! reported with an answer counts instead of an estimate. A request with a `response_format` is only routed to
+//! servers that follow it.
+
+use crucible_model::{EditFormat, Secret};
+
+use crate::backend::Backend;
+use crate::capability::{Capabilities, StructuredOutput};
+use crate::chat::{ChatFormat, CostReport, Form, TokenLimit};
+use crate::chat_backend::ChatServer;
+use crate::endpoint::bearer;
+use crate::error::LlmError;
+use crate::offered::Catalogue;
+use crate::registry::{
+    Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, required, required_key,
+};
+
+const SERVER: ChatServer = ChatServer {
+    provider: "openrouter",
+    capabilities: Capabilities {
+        edit_format: EditFormat::WholeFile,
+        structured_output: StructuredOutput::JsonSchema,
+    },
+    format: ChatFormat { token_limit: TokenLimit::MaxTokens, form: Form::Routed, cost: CostReport::Dollars },
+};
+
+/// The provider `openrouter`.
+pub(crate) struct OpenRouter;
+
+impl ProviderKind for OpenRouter {
+    fn name(&self) -> &'static str {
+        SERVER.provider
+    }
+
+    fn summary(&self) -> &'static str {
+        "OpenRouter: the models of many providers with one key, in OPENROUTER_API_KEY"
+    }
+
+    fn class(&self) -> ProviderClass {
+        ProviderClass::Http { key: KeyUse::Required }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        SERVER.capabilities
+    }
+
+    fn evidence(&self) -> &'static str {
+        "Any model may answer, and whole files are what even a 1.5B model got right most often (7 of 10; edits 1, diffs 0). \
+         OpenRouter documents answers held to a JSON Schema, and is told to use only servers that do so."
+    }
+
+    fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
+        SERVER.backend(headers(settings, context)?, settings, context)
+    }
+
+    fn catalogue(&self, settings: &ProviderSettings, context: &Context) -> Result<Catalogue, LlmError> {
+        SERVER.catalogue(headers(settings, context)?, settings, context)
+    }
+}
+
+fn headers(settings: &ProviderSettings, context: &Context) -> Result<Vec<(String, Secret)>, LlmError> {
+    let key = required_key(SERVER.provider, settings, &context.env)?;
+    let named =
+        |key: &str, value: &Option<String>| required(SERVER.provider, key, value.clone()).map(Secret::new);
+    Ok(vec![
+        bearer(&key),
+        ("http-referer".to_owned(), named("referer", &settings.referer)?),
+        ("x-title".to_owned(), named("title", &settings.title)?),
+    ])
+}

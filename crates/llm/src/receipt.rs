@@ -1,0 +1,135 @@
+//! What a receipt says of model calls (seed 002, *Receipt Extensions*).
+//!
+//! A field that is not known is left out; a reader takes a missing field as unknown and passes over fields that it does not
+//! know. Nothing here can hold a request, an answer or a key.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::REPORTED_COST;
+use crate::error::LlmError;
+use crate::invocation::LlmResult;
+use crate::price::ListedPrice;
+use crate::select::FellBack;
+use crate::strategy::ExecutionStrategy;
+
+/// The `llm` block of a phase.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LlmReceipt {
+    /// The provider that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model that answered, as the provider names it; for a call that failed, the one that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_used: Option<String>,
+    /// Tokens of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_input: Option<u64>,
+    /// Tokens of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_output: Option<u64>,
+    /// Whether the call ran out of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<bool>,
+    /// Seconds the call was allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+    /// Whether the budget refused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_exhausted: Option<bool>,
+    /// What it cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// The class of the error, where the call failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What a call cost, and who says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Millionths of a US dollar.
+    pub micro_dollars: u64,
+    /// Who says so.
+    pub basis: CostBasis,
+    /// The day of the price that an estimate is made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_date: Option<String>,
+}
+
+/// Who says what a call cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CostBasis {
+    /// The provider.
+    Reported,
+    /// A configured price and the tokens: an estimate.
+    Estimated,
+}
+
+/// Something a receipt warns of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptWarning {
+    /// What kind of warning: `llm_fallback`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The warning.
+    pub message: String,
+}
+
+/// How the work was done; in every receipt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PipelineReceipt {
+    /// Who may act on what a model says.
+    pub execution_strategy: ExecutionStrategy,
+}
+
+impl LlmReceipt {
+    /// Of a call that was answered.
+    #[must_use]
+    pub fn of_answer(result: &LlmResult, allowed: Duration, price: Option<&ListedPrice>) -> Self {
+        Self {
+            provider: Some(result.provider.clone()),
+            model_used: Some(result.model_used.clone()),
+            tokens_input: result.tokens_input,
+            tokens_output: result.tokens_output,
+            timed_out: result.timed_out,
+            timeout_seconds: Some(allowed.as_secs()),
+            budget_exhausted: Some(false),
+            cost: cost(result, price),
+            error: None,
+        }
+    }
+
+    /// Of a call to this provider and model that failed.
+    #[must_use]
+    pub fn of_failure(provider: &str, model: &str, error: &LlmError, allowed: Duration) -> Self {
+        Self {
+            provider: Some(provider.to_owned()),
+            model_used: Some(model.to_owned()),
+            timed_out: Some(matches!(error, LlmError::Timeout { .. })),
+            timeout_seconds: Some(allowed.as_secs()),
+            budget_exhausted: Some(matches!(error, LlmError::BudgetExceeded { .. })),
+            error: Some(error.class().to_owned()),
+            ..Self::default()
+        }
+    }
+}
+
+impl ReceiptWarning {
+    /// That a fallback is used.
+    #[must_use]
+    pub fn fallback(fell_back: &FellBack) -> Self {
+        Self { kind: "llm_fallback".to_owned(), message: fell_back.warning() }
+    }
+}
+
+fn cost(result: &LlmResult, price: Option<&ListedPrice>) -> Option<Cost> {
+    if let Some(reported) = result.extensions.get(REPORTED_COST).and_then(serde_json::Value::as_u64) {
+        return Some(Cost { micro_dollars: reported, basis: CostBasis::Reported, price_date: None });
+    }
+    let (listed, (input, output)) = price.zip(result.tokens())?;
+    let micro_dollars = listed.price.of(input, output)?;
+    Some(Cost { micro_dollars, basis: CostBasis::Estimated, price_date: Some(listed.date.clone()) })
+}

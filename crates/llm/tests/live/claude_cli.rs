@@ -1,0 +1,45 @@
+//! `claude-cli` with the real program, which asks the model server by way of Anthropic's Messages format.
+
+use crucible_llm::{Backend, LlmBackend, Login, ProviderSettings, construct};
+use crucible_testkit::real_client;
+
+use crate::support::{MAX_TOKENS, MODEL, Summary, address, ask, context};
+
+const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "a-local-server-takes-any-key");
+
+fn claude(base_url: String) -> Backend {
+    let settings = ProviderSettings {
+        base_url: Some(base_url),
+        api_key_env: Some(KEY.0.to_owned()),
+        binary: Some(real_client("claude")),
+        login: Login::Isolated,
+        model: Some(MODEL.to_owned()),
+        max_tokens: Some(MAX_TOKENS),
+        ..ProviderSettings::default()
+    };
+    construct("claude-cli", &settings, &context(KEY)).unwrap()
+}
+
+#[tokio::test]
+async fn the_real_program_brings_the_models_answer_and_its_tokens() {
+    let mut summary = Summary::of("the real claude", "the capital of France, through the program");
+    let mut inv = ask("What is the capital of France?");
+    inv.metadata.clear();
+    let result = claude(address()).invoke(inv).await.unwrap();
+    summary.answered(&result);
+    assert!(result.whole_answer().unwrap().as_str().contains("Paris"), "{}", result.raw_response);
+    assert_eq!((result.provider.as_str(), result.model_used.as_str()), ("claude-cli", MODEL));
+    let (input, output) = (result.tokens_input.unwrap(), result.tokens_output.unwrap());
+    assert!(input > 0 && (1..=MAX_TOKENS).contains(&output), "{input} {output}");
+    summary.passed("whole, names Paris, tokens reported");
+}
+
+/// Nothing reaches the model: the address is one that the server does not know.
+#[tokio::test]
+async fn the_real_programs_failure_is_an_error_though_it_calls_it_a_success() {
+    let summary = Summary::of("the real claude, failing", "at an address that the server does not know");
+    let error = claude(format!("{}/nowhere", address())).invoke(ask("Say hello.")).await.unwrap_err();
+    assert_eq!(error.class(), "misconfiguration", "{error}");
+    assert!(!format!("{error:?}").contains(KEY.1), "{error:?}");
+    summary.passed("a typed error, no key in it");
+}

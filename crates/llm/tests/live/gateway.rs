@@ -1,0 +1,128 @@
+//! `gateway` against a real server with a real model.
+
+use std::sync::Arc;
+
+use crucible_llm::{
+    BudgetLimits, CallBudget, CassetteHeader, CassetteWriter, Finish, Limit, LlmBackend, Message,
+    ProviderSettings, Recording, Reuse, construct,
+};
+use crucible_model::{PromptBuilder, Untrusted};
+use serde_json::{Value, json};
+
+use crate::support::{MAX_TOKENS, NO_LIMITS, Summary, ask, client, context, gateway};
+
+#[tokio::test]
+async fn a_plain_question_gets_a_whole_answer_with_its_tokens() {
+    let mut summary = Summary::of("plain answer", "the capital of France");
+    let result = gateway().invoke(ask("What is the capital of France?")).await.unwrap();
+    summary.answered(&result);
+    assert!(result.whole_answer().unwrap().as_str().contains("Paris"), "{}", result.raw_response);
+    assert_eq!(result.finish(), Finish::Complete);
+    assert_eq!(result.provider, "gateway");
+    let (input, output) = (result.tokens_input.unwrap(), result.tokens_output.unwrap());
+    assert!(input >= 10 && (1..=MAX_TOKENS).contains(&output), "{input} {output}");
+    summary.passed("whole, names Paris, tokens reported");
+}
+
+#[tokio::test]
+async fn a_schema_holds_the_answer_to_its_form() {
+    let mut summary = Summary::of("held to a schema", "two facts as an object of a JSON Schema");
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "maxLength": 20},
+            "population_in_millions": {"type": "integer"},
+            "continent": {"enum": ["Africa", "Asia", "Europe"]},
+        },
+        "required": ["city", "population_in_millions", "continent"],
+        "additionalProperties": false,
+    });
+    let mut inv = ask("Tell me about Paris.");
+    let format =
+        json!({"type": "json_schema", "json_schema": {"name": "city", "strict": true, "schema": schema}});
+    inv.metadata.insert("response_format".to_owned(), format);
+    let result = gateway().invoke(inv).await.unwrap();
+    summary.answered(&result);
+    let answer: Value = serde_json::from_str(result.whole_answer().unwrap().as_str()).unwrap();
+    let fields = answer.as_object().unwrap();
+    assert_eq!(fields.len(), 3, "{answer}");
+    assert!(fields["city"].is_string() && fields["population_in_millions"].is_i64(), "{answer}");
+    assert!(["Africa", "Asia", "Europe"].contains(&fields["continent"].as_str().unwrap()), "{answer}");
+    summary.passed("parses, has the three fields and no other");
+}
+
+/// The one prompt that is longer than 256 tokens: the server refuses it before the model sees any of it.
+#[tokio::test]
+async fn a_prompt_beyond_the_context_is_unsupported() {
+    let summary = Summary::of("too long a prompt", "20,000 words, refused before the model sees one");
+    let mut inv = ask("Sum this up.");
+    let text = Untrusted::new("word ".repeat(20_000));
+    inv.messages.push(Message::user(PromptBuilder::new().untrusted("text", &text).build()));
+    let error = gateway().invoke(inv).await.unwrap_err();
+    assert_eq!(error.class(), "unsupported", "{error}");
+    let said = error.to_string();
+    assert!(said.contains("context") && !said.contains("word word"), "{said}");
+    summary.passed("refused as unsupported");
+}
+
+#[tokio::test]
+async fn an_answer_cut_at_its_limit_is_never_taken_for_a_whole_one() {
+    let mut summary = Summary::of("cut at its limit", "to count to fifty in six tokens");
+    let mut inv = ask("Count from 1 to 50, separated by commas.");
+    inv.metadata.insert("max_tokens".to_owned(), json!(6));
+    let result = gateway().invoke(inv).await.unwrap();
+    summary.answered(&result);
+    assert_eq!(result.tokens_output, Some(6));
+    assert_eq!(result.finish(), Finish::CutShort);
+    assert!(result.whole_answer().is_err());
+    summary.passed("said to be cut short");
+}
+
+#[tokio::test]
+async fn the_budget_settles_with_what_the_server_counted() {
+    let mut summary = Summary::of("budget", "two words, then once more over the budget");
+    let budget = CallBudget::new(BudgetLimits { tokens: Limit::At(400), ..NO_LIMITS });
+    let client = client(gateway(), Recording::Off, &budget);
+    let result = client.call(ask("Say hello.")).await.unwrap();
+    summary.answered(&result);
+    let counted = result.tokens_input.unwrap() + result.tokens_output.unwrap();
+    let used = budget.used().unwrap();
+    assert_eq!((used.calls, used.tokens), (1, counted));
+
+    // What a call could cost at worst is more than what is left, so this one is not sent.
+    let mut greedy = ask("Say hello.");
+    greedy.metadata.insert("max_tokens".to_owned(), json!(400 - counted));
+    let error = client.call(greedy).await.unwrap_err();
+    assert!(error.to_string().starts_with("LLM budget exhausted"), "{error}");
+    assert_eq!(budget.used().unwrap(), used);
+    summary.passed("settled to the counted tokens; the next call refused unsent");
+}
+
+#[tokio::test]
+async fn what_was_recorded_replays_equal_from_the_file_alone() {
+    let mut summary = Summary::of("record and replay", "the same question twice, freely worded");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cassette.jsonl");
+    let live = gateway();
+    let header = CassetteHeader::new("gateway", live.default_model(), live.capabilities());
+    let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
+    let live = client(live, Recording::To(writer), &CallBudget::new(NO_LIMITS));
+    let mut question = ask("Name a colour.");
+    question.metadata.insert("temperature".to_owned(), json!(0.9));
+    question.metadata.remove("seed");
+    let mut spoken = Vec::new();
+    for _ in 0..2 {
+        let result = live.call(question.clone()).await.unwrap();
+        summary.answered(&result);
+        spoken.push(result);
+    }
+
+    let settings = ProviderSettings { cassette: Some(path.into()), ..ProviderSettings::default() };
+    let replay = construct("replay", &settings, &context(("UNUSED", ""))).unwrap();
+    let replay = client(replay, Recording::Off, &CallBudget::new(NO_LIMITS));
+    for spoken in spoken {
+        assert_eq!(replay.call(question.clone()).await.unwrap(), spoken);
+    }
+    assert!(replay.call(question).await.is_err(), "it was asked twice only");
+    summary.passed("both answers replay equal, a third is refused");
+}

@@ -1,0 +1,144 @@
+//! A provider with its real program, in front of a server that follows a script.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_host::env::Environment;
+use crucible_host::http::HttpClient;
+use crucible_llm::{
+    Context, LlmBackend, LlmError, LlmInvocation, LlmResult, Login, Message, ProviderSettings, construct,
+};
+use crucible_model::{PromptBuilder, Untrusted};
+use crucible_sandbox::Sandbox;
+use crucible_testkit::{FakeApi, Reply, SeenRequest, real_client, real_clients_dir};
+use tempfile::TempDir;
+
+pub(crate) use Program::{Claude, Codex, Gemini};
+
+/// A word of every prompt, which a server that refuses quotes.
+pub(crate) const PROMPT: &str = "words-of-the-prompt";
+
+/// A key of a form that no secret scanner knows, so that nothing but silence keeps it out of errors.
+pub(crate) const KEY: &str = "plain-key-of-the-team";
+
+pub(crate) const PROGRAMS: [Program; 3] = [Claude, Gemini, Codex];
+
+/// A client program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    Claude,
+    Gemini,
+    Codex,
+}
+
+impl Program {
+    pub(crate) fn provider(self) -> &'static str {
+        match self {
+            Claude => "claude-cli",
+            Gemini => "gemini-cli",
+            Codex => "codex-cli",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Claude => "claude",
+            Gemini => "gemini",
+            Codex => "codex",
+        }
+    }
+
+    /// A server that gives these replies, and the provider in front of it.
+    pub(crate) fn against(self, replies: impl IntoIterator<Item = Reply>) -> Stand {
+        let temporary = tempfile::tempdir().expect("a temporary directory");
+        Stand { program: self, api: FakeApi::start(replies), temporary }
+    }
+}
+
+/// A program in front of a server, and where its calls keep their files.
+pub(crate) struct Stand {
+    program: Program,
+    pub(crate) api: FakeApi,
+    pub(crate) temporary: TempDir,
+}
+
+impl Stand {
+    /// Asks with a prompt that holds this text.
+    pub(crate) async fn call(&self, text: &str) -> Result<LlmResult, LlmError> {
+        self.invoke(ask(text)).await
+    }
+
+    /// Makes a call.
+    pub(crate) async fn start(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        let settings = ProviderSettings {
+            base_url: Some(match self.program {
+                Claude | Gemini => self.api.origin(),
+                Codex => self.api.base_url(),
+            }),
+            api_key_env: Some("TEAM_KEY".to_owned()),
+            binary: Some(real_client(self.program.name())),
+            login: Login::Isolated,
+            model: Some("a-model".to_owned()),
+            max_tokens: Some(4096),
+            ..ProviderSettings::default()
+        };
+        construct(self.program.provider(), &settings, &self.context()).expect("a backend").invoke(inv).await
+    }
+
+    /// Makes a call and sees to it that nothing of it stays on the disk.
+    pub(crate) async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        let provider = self.program.provider();
+        let outcome = self.start(inv).await;
+        let left: Vec<_> = self.temporary.path().read_dir().expect("the directory").flatten().collect();
+        assert!(left.is_empty(), "{provider} leaves {left:?}");
+        outcome
+    }
+
+    /// Its only request for an answer.
+    pub(crate) fn only_request(&self) -> SeenRequest {
+        let [request] = self.api.completions().try_into().expect("one request");
+        request
+    }
+
+    fn context(&self) -> Context {
+        // Two of the programs start `node` by name.
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::iter::once(real_clients_dir()).chain(std::env::split_paths(&path));
+        let path = std::env::join_paths(path).expect("a PATH");
+        let variables = [("PATH", path.as_os_str()), ("TEAM_KEY", KEY.as_ref())];
+        let env = Environment::from_pairs(variables, "/");
+        Context {
+            sandbox: Arc::new(Sandbox::new(None, &env)),
+            http: Arc::new(HttpClient::new().expect("a client")),
+            env,
+            temporary: self.temporary.path().to_owned(),
+            cli_cap: Context::CLI_CAP,
+            http_cap: Context::HTTP_CAP,
+        }
+    }
+}
+
+/// A request with a system prompt, whose user message holds this text.
+pub(crate) fn ask(text: &str) -> LlmInvocation {
+    let text = Untrusted::new(text);
+    LlmInvocation {
+        spec_id: "run-1".to_owned(),
+        phase_id: "patch".to_owned(),
+        model: String::new(),
+        timeout: Duration::from_secs(100),
+        messages: vec![
+            Message::system(PromptBuilder::new().ours("the-system-prompt").build()),
+            Message::user(PromptBuilder::new().ours(PROMPT).untrusted("file.txt", &text).build()),
+        ],
+        metadata: BTreeMap::new(),
+    }
+}
+
+/// Fails when an error says what the server said, which quotes key and prompt.
+pub(crate) fn assert_says_nothing(error: &LlmError) {
+    let shown = format!("{error}\n{error:?}");
+    for word in [KEY, PROMPT, "the-system-prompt", "refused:"] {
+        assert!(!shown.contains(word), "{word} in {shown}");
+    }
+}

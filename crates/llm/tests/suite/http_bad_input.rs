@@ -1,0 +1,242 @@
+//! What bad servers, bad networks and bad settings can do, against every provider that speaks HTTP.
+//!
+//! Each fault is a typed error that tells neither the key nor the prompt, and everything ends: what never answers within
+//! the call's time, all else within a deadline that no loaded machine should need.
+
+use std::io::Write;
+use std::time::Duration;
+
+use crucible_llm::{
+    AnswerFault, CallError, LlmBackend, LlmError, LlmResult, ProviderSettings, Recording, RetryPolicy,
+    construct,
+};
+use crucible_testkit::{FakeApi, Reply, RetryAfter};
+
+use crate::raw_server::{RawServer, read_request};
+use crate::support::{HTTP_PROVIDERS, ask, client, context, http_backend, http_settings};
+
+const KEY: &str = "secret-key-0123456789";
+const PROMPT: &str = "words of the prompt";
+
+/// What no call here takes, unless it hangs.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Asks within this time, and checks what holds for every error.
+async fn outcome(provider: &str, base_url: &str, timeout: Duration) -> Result<LlmResult, LlmError> {
+    let backend = http_backend(provider, base_url, &context(&[("TEST_KEY", KEY)]));
+    let mut inv = ask(PROMPT);
+    inv.timeout = timeout;
+    let outcome = tokio::time::timeout(DEADLINE, backend.invoke(inv)).await.unwrap();
+    if let Err(error) = &outcome {
+        let shown = format!("{error} {error:?}");
+        assert!(!shown.contains("0123456789") && !shown.contains(PROMPT), "{shown}");
+        assert!(shown.contains(provider) && shown.contains("test-model"), "{shown}");
+    }
+    outcome
+}
+
+async fn error_after(provider: &str, reply: &Reply) -> LlmError {
+    let server = FakeApi::start([reply.clone()]);
+    outcome(provider, &server.base_url(), Duration::from_secs(60)).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_is_an_outage_that_is_not_retried() {
+    for reply in [
+        Reply::Html,
+        Reply::BadJson,
+        Reply::EndHalfway,
+        Reply::InvalidUtf8,
+        Reply::Raw(200, Vec::new()),
+        Reply::Raw(200, b"null".to_vec()),
+        Reply::Raw(200, b"{}".to_vec()),
+        Reply::Raw(200, b"[]".to_vec()),
+        Reply::Raw(200, br#"{"choices":null,"content":null}"#.to_vec()),
+        Reply::Raw(200, br#"{"choices":[{"message":{"content":["parts"]}}],"content":"text"}"#.to_vec()),
+        Reply::Raw(200, br#"{"choices":[{}],"content":[{}]}"#.to_vec()),
+        Reply::Raw(200, br#"{"choices":{"message":{}},"content":{"text":"x"}}"#.to_vec()),
+        Reply::Raw(200, vec![b'['; 200_000]),
+    ] {
+        for provider in HTTP_PROVIDERS {
+            let error = error_after(provider, &reply).await;
+            assert_eq!(error.class(), "provider_outage", "{provider}: {reply:?}");
+            assert!(!error.is_transient() && error.answer_fault().is_none(), "{provider}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_words_is_the_models_fault() {
+    for reply in [
+        Reply::EmptyChoices,
+        Reply::NullContent,
+        Reply::Answer(String::new()),
+        Reply::Answer(" \n\t".to_owned()),
+        Reply::CutAnswer(String::new()),
+    ] {
+        for provider in HTTP_PROVIDERS {
+            let error = error_after(provider, &reply).await;
+            assert_eq!(error.answer_fault(), Some(AnswerFault::Empty), "{provider}: {reply:?}: {error}");
+            assert!(!error.is_transient());
+        }
+    }
+}
+
+/// Sends this, then body for as long as somebody reads it.
+fn flood(head: &'static str, piece: &'static [u8]) -> RawServer {
+    RawServer::start(move |mut stream| {
+        if read_request(&mut stream) && stream.write_all(head.as_bytes()).is_ok() {
+            while stream.write_all(piece).is_ok() {}
+        }
+    })
+}
+
+#[tokio::test]
+async fn fifty_megabytes_are_not_read_announced_or_not() {
+    let announced = flood("HTTP/1.1 200 OK\r\ncontent-length: 50000000\r\n\r\n", b"                ");
+    let mut piece = b"10000\r\n".to_vec();
+    piece.extend_from_slice(&[b' '; 0x10000]);
+    piece.extend_from_slice(b"\r\n");
+    let chunked = flood("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", piece.leak());
+    for server in [announced, chunked] {
+        for provider in HTTP_PROVIDERS {
+            let error = outcome(provider, &server.base_url(), Duration::from_secs(60)).await.unwrap_err();
+            assert_eq!(error.answer_fault(), Some(AnswerFault::TooLarge), "{provider}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn headers_without_end_are_broken_off() {
+    let server = flood("HTTP/1.1 200 OK\r\n", b"x-filler: 0123456789\r\n");
+    for provider in HTTP_PROVIDERS {
+        let error = outcome(provider, &server.base_url(), Duration::from_secs(60)).await.unwrap_err();
+        assert!(matches!(error, LlmError::Transport(_)), "{provider}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn what_never_ends_is_a_timeout() {
+    for reply in
+        [Reply::Hang, Reply::Endless, Reply::LateAnswer("late".to_owned(), Duration::from_secs(3600))]
+    {
+        for provider in HTTP_PROVIDERS {
+            let server = FakeApi::start([reply.clone()]);
+            let error = outcome(provider, &server.base_url(), Duration::from_millis(300)).await.unwrap_err();
+            assert!(matches!(error, LlmError::Timeout { .. }), "{provider}: {reply:?}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_broken_exchange_is_transport() {
+    for provider in HTTP_PROVIDERS {
+        for reply in [Reply::Drop, Reply::DropHalfway] {
+            let error = error_after(provider, &reply).await;
+            assert!(matches!(error, LlmError::Transport(_)), "{provider}: {reply:?}: {error}");
+        }
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let error = outcome(provider, &format!("http://{free}/v1"), DEADLINE).await.unwrap_err();
+        assert!(matches!(error, LlmError::Transport(_)) && error.to_string().contains("base_url"), "{error}");
+        let no_http = RawServer::start(|mut stream| drop(stream.write_all(b"SSH-2.0-server\r\n\r\n")));
+        let error = outcome(provider, &no_http.base_url(), DEADLINE).await.unwrap_err();
+        assert!(matches!(error, LlmError::Transport(_)), "{provider}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    for provider in HTTP_PROVIDERS {
+        let elsewhere = FakeApi::start([Reply::Answer("stolen".to_owned())]);
+        let target = Reply::Redirect(format!("{}/chat/completions", elsewhere.base_url()));
+        assert!(matches!(error_after(provider, &target).await, LlmError::Misconfiguration(_)));
+        assert_eq!(elsewhere.requests().len(), 0);
+    }
+}
+
+/// Who is told to wait for a year is told so at once, by the layers around a backend, too.
+#[tokio::test]
+async fn nobody_waits_for_a_year() {
+    for provider in HTTP_PROVIDERS {
+        let server = FakeApi::start([Reply::RateLimited(RetryAfter::Value("31536000".to_owned()))]);
+        let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));
+        let client = client(backend, Recording::Off, RetryPolicy::PHASES);
+        let call = tokio::time::timeout(DEADLINE, client.call(ask(PROMPT))).await.unwrap();
+        let Err(CallError::Llm(LlmError::ProviderQuota(fault))) = call else { panic!("429 is a quota") };
+        assert_eq!(fault.retry_after_seconds, Some(31_536_000));
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+/// Seed 002, property 7, through each provider and a real connection.
+#[tokio::test]
+async fn each_status_becomes_its_variant() {
+    let expected = [
+        (204, "provider_outage"),
+        (400, "unsupported"),
+        (401, "provider_auth"),
+        (402, "provider_quota"),
+        (403, "provider_auth"),
+        (404, "misconfiguration"),
+        (408, "provider_outage"),
+        (413, "unsupported"),
+        (422, "unsupported"),
+        (429, "provider_quota"),
+        (500, "provider_outage"),
+        (502, "provider_outage"),
+        (503, "provider_outage"),
+        (504, "provider_outage"),
+        (529, "provider_outage"),
+    ];
+    for provider in HTTP_PROVIDERS {
+        for (status, class) in expected {
+            let error = error_after(provider, &Reply::Status(status)).await;
+            assert_eq!(error.class(), class, "{provider}: {status}");
+            assert_eq!(error.is_transient(), status >= 500);
+            assert!(error.to_string().contains(&status.to_string()), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_base_url_that_is_none_is_refused_without_being_shown() {
+    let context = context(&[("TEST_KEY", KEY)]);
+    for bad in [
+        "",
+        "here",
+        "http://",
+        "ftp://host/v1",
+        "file:///etc/passwd",
+        "http://user:pass-0123@host/v1",
+        "http://host/v1?key=pass-0123",
+        "http://host/v1#pass-0123",
+    ] {
+        for provider in HTTP_PROVIDERS {
+            let error = construct(provider, &http_settings(bad), &context).err().unwrap();
+            assert!(matches!(error, LlmError::Misconfiguration(_)), "{provider}: {bad}: {error}");
+            assert!(error.to_string().contains(&format!("[llm.{provider}] base_url")), "{error}");
+            assert!(!format!("{error} {error:?}").contains("pass-0123"));
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_none_or_cannot_be_sent_is_refused_without_being_shown() {
+    let settings = http_settings("https://host.invalid/v1");
+    for provider in HTTP_PROVIDERS {
+        for key in [
+            "",
+            " \t",
+            "secret-key-0123456789\n",
+            "secret-key-0123456789\r\nx-other: 1",
+            "schlüssel-0123456789",
+        ] {
+            let error = construct(provider, &settings, &context(&[("TEST_KEY", key)])).err().unwrap();
+            assert!(matches!(error, LlmError::Misconfiguration(_)), "{provider}: {error}");
+            assert!(!format!("{error} {error:?}").contains("0123456789"));
+        }
+        let unnamed = ProviderSettings { api_key_env: None, ..settings.clone() };
+        let made = construct(provider, &unnamed, &context(&[("TEST_KEY", KEY)]));
+        assert_eq!(made.is_ok(), provider == "gateway", "only a gateway needs no key");
+    }
+}

@@ -1,0 +1,87 @@
+//! A shell script in a client program's place, so that each of its traps can be played on purpose.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crucible_llm::{
+    Backend, LlmBackend, LlmError, LlmInvocation, LlmResult, Login, ProviderSettings, construct,
+};
+use tempfile::TempDir;
+
+use crate::support::{client_settings, context};
+
+/// A program in a directory of its own, where it can leave notes.
+pub(crate) struct Stand {
+    provider: &'static str,
+    program: &'static str,
+    pub(crate) dir: TempDir,
+}
+
+impl Stand {
+    /// The script stands in for this program of this provider; `$NOTES` is the directory for its notes.
+    pub(crate) fn new(provider: &'static str, program: &'static str, script: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(program);
+        let notes = dir.path().display();
+        std::fs::write(&path, format!("#!/bin/sh\nNOTES='{notes}'\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self { provider, program, dir }
+    }
+
+    /// What a configuration says of this program.
+    pub(crate) fn settings(&self) -> ProviderSettings {
+        ProviderSettings { binary: Some(self.program.into()), ..client_settings() }
+    }
+
+    pub(crate) fn backend(&self, login: Login) -> Backend {
+        self.backend_with(ProviderSettings { login, ..self.settings() })
+    }
+
+    pub(crate) fn backend_with(&self, settings: ProviderSettings) -> Backend {
+        self.try_backend_with(&settings).unwrap()
+    }
+
+    pub(crate) fn try_backend_with(&self, settings: &ProviderSettings) -> Result<Backend, LlmError> {
+        let bin = self.dir.path().display().to_string();
+        let mut context = context(&[
+            ("PATH", &format!("{bin}:/usr/bin:/bin")),
+            ("HOME", "/home/someone"),
+            ("ANTHROPIC_API_KEY", "the-users-key"),
+            ("GEMINI_API_KEY", "the-users-key"),
+            ("OPENAI_API_KEY", "the-users-key"),
+            ("CLAUDECODE", "1"),
+            ("GEMINI_SANDBOX", "docker"),
+            ("RUST_LOG", "trace"),
+            ("XDG_CONFIG_HOME", "/home/someone/.config"),
+            ("API_TIMEOUT_MS", "1"),
+            ("ANTHROPIC_BASE_URL", "https://elsewhere.example"),
+            ("GOOGLE_GEMINI_BASE_URL", "https://elsewhere.example"),
+            ("TEAM_KEY", "the-teams-key"),
+        ]);
+        context.temporary = self.dir.path().to_owned();
+        construct(self.provider, settings, &context)
+    }
+
+    /// What the program noted under this name.
+    pub(crate) fn note(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(name)).unwrap()
+    }
+
+    /// One call with nobody's login.
+    pub(crate) async fn call(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        self.backend(Login::Isolated).invoke(inv).await
+    }
+}
+
+/// The value of a variable in what `env` printed.
+pub(crate) fn variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> {
+    environment.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// Fails when an error's text holds a key, the prompt or a server's words, which the scripts say `quoted`.
+pub(crate) fn assert_says_nothing(error: &LlmError, provider: &str) {
+    let shown = format!("{error} {error:?}");
+    for word in ["the-users-key", "words of the prompt", "quoted"] {
+        assert!(!shown.contains(word), "{shown}");
+    }
+    assert!(shown.contains(provider), "{shown}");
+}

@@ -1,0 +1,162 @@
+//! `receipt.json`: who was asked, what it cost, and how it ended. Derived from the events, in the form of seed 002,
+//! *Receipt Extensions*; edits to it change nothing.
+
+use crucible_ledger::EventRecord;
+use crucible_llm::{LlmReceipt, PipelineReceipt, ReceiptWarning};
+use crucible_model::RunId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::contract::RunRecord;
+use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::layout::{self, RunDir};
+
+/// The field of an event that holds what a receipt says of the call.
+pub(crate) const LLM: &str = "llm";
+
+/// The receipt of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunReceipt {
+    /// `crucible-receipt-v1`.
+    pub schema_version: String,
+    /// The run, under the two names that receipts have for what they are about.
+    pub receipt_id: RunId,
+    /// The run.
+    pub spec_id: RunId,
+    /// Every call in order.
+    pub phases: Vec<PhaseReceipt>,
+    /// How the work was done.
+    pub pipeline: PipelineReceipt,
+}
+
+/// One call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseReceipt {
+    /// The role that asked.
+    pub phase_id: String,
+    /// `success` when the model answered, whatever became of the answer; otherwise `failed`.
+    pub status: String,
+    /// What is known of the call.
+    pub llm: LlmReceipt,
+    /// What there is to warn of.
+    pub warnings: Vec<ReceiptWarning>,
+}
+
+impl RunReceipt {
+    /// The receipt of a run with these events.
+    pub(crate) fn of(record: &RunRecord, events: &[EventRecord]) -> Self {
+        let phases = events.iter().filter_map(|event| phase(record, event)).collect();
+        Self {
+            schema_version: "crucible-receipt-v1".to_owned(),
+            receipt_id: record.run_id.clone(),
+            spec_id: record.run_id.clone(),
+            phases,
+            pipeline: PipelineReceipt::default(),
+        }
+    }
+}
+
+/// Writes the receipt of a run.
+pub(crate) fn write(dir: &RunDir, record: &RunRecord, events: &[EventRecord]) -> Result<(), RunError> {
+    dir.write_json(layout::RECEIPT, &RunReceipt::of(record, events)).map(drop)
+}
+
+fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseReceipt> {
+    let role = || event.body.get("role").and_then(Value::as_str).unwrap_or(&event.role).to_owned();
+    let phase_id = match EventKind::of(&event.event) {
+        Some(EventKind::ModelAnswered | EventKind::ModelFailed) => role(),
+        _ => return None,
+    };
+    let llm: LlmReceipt = serde_json::from_value(event.body.get(LLM)?.clone()).ok()?;
+    let status = if llm.error.is_none() { "success" } else { "failed" }.to_owned();
+    Some(PhaseReceipt { phase_id, status, llm, warnings: record.warnings.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use crucible_llm::{Fault, LlmError, Resource};
+    use crucible_model::Digest;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::gatekeeper::tests::record;
+
+    fn event(kind: &str, body: Value) -> EventRecord {
+        EventRecord {
+            seq: 1,
+            run: "r".parse().unwrap(),
+            ts: "2026-01-31T09:30:00Z".parse().unwrap(),
+            role: "fixer".to_owned(),
+            event: kind.to_owned(),
+            path: None,
+            key: None,
+            artifacts: Vec::new(),
+            body,
+            prev: Digest::ZERO,
+            hash: Digest::ZERO,
+        }
+    }
+
+    /// One event of a run: an answer, a failure, something else, or a body that says nothing that can be read.
+    fn events() -> impl Strategy<Value = EventRecord> {
+        let answer = ("[a-z-]{1,12}", "[a-z./-]{1,12}", proptest::option::of(0u64..9999)).prop_map(
+            |(provider, model, tokens)| {
+                let llm = LlmReceipt {
+                    provider: Some(provider),
+                    model_used: Some(model),
+                    tokens_input: tokens,
+                    ..LlmReceipt::default()
+                };
+                event("MODEL_ANSWERED", json!({ "role": "patchmaker", LLM: llm }))
+            },
+        );
+        let failure = (0u8..3).prop_map(|which| {
+            let error = match which {
+                0 => LlmError::BudgetExceeded { resource: Resource::Calls, limit: 1, attempted: 2 },
+                1 => LlmError::ProviderAuth(Fault::new("p", "m", "w", "n")),
+                _ => LlmError::ProviderOutage(Fault::new("p", "m", "w", "n")),
+            };
+            let llm = LlmReceipt::of_failure("p", "m", &error, Duration::from_secs(3));
+            event("MODEL_FAILED", json!({ LLM: llm }))
+        });
+        let other = "[A-Z_]{1,20}".prop_map(|kind| event(&kind, json!({})));
+        let unread = Just(event("MODEL_ANSWERED", json!({ LLM: "words" })));
+        prop_oneof![answer, failure, other, unread]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Seed 002, properties 2 and 10.
+        #[test]
+        fn every_receipt_names_the_strategy_and_every_answer_its_model(
+            events in proptest::collection::vec(events(), 0..12),
+        ) {
+            let receipt = RunReceipt::of(&record(Path::new("/r"), &[]), &events);
+            let document = serde_json::to_value(&receipt).unwrap();
+            prop_assert_eq!(&document["pipeline"]["execution_strategy"], "controlled");
+            let told = events.iter().filter(|event| event.body.get(LLM).is_some_and(Value::is_object)).count();
+            prop_assert_eq!(receipt.phases.len(), told);
+            for phase in document["phases"].as_array().unwrap() {
+                let llm = &phase["llm"];
+                prop_assert!(llm["provider"].is_string() && llm["model_used"].is_string());
+                prop_assert_eq!(phase["status"] == "failed", llm["error"].is_string());
+                prop_assert_eq!(llm["budget_exhausted"] == true, llm["error"] == "budget_exceeded");
+            }
+            // An older or newer reader gets back what it can read.
+            prop_assert_eq!(serde_json::from_value::<RunReceipt>(document).unwrap(), receipt);
+        }
+    }
+
+    #[test]
+    fn a_receipt_of_a_later_version_is_read_as_far_as_it_is_known() {
+        let text = r#"{"provider":"p","model_used":"m","tokens_cached":7,"timed_out":null}"#;
+        let llm: LlmReceipt = serde_json::from_str(text).unwrap();
+        assert_eq!((llm.provider.as_deref(), llm.timed_out), (Some("p"), None));
+    }
+}

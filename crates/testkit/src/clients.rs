@@ -1,0 +1,24 @@
+//! Where the providers' real programs are, which `cargo xtask test` installs in the workspace.
+//!
+//! What always holds: a missing program fails the test that asked for it, and says what to run; none is skipped.
+
+use std::path::PathBuf;
+
+/// The directory of the installed programs, to be put on `PATH`: some of them start `node` by name.
+#[must_use]
+pub fn real_clients_dir() -> PathBuf {
+    let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let workspace = workspace.canonicalize().expect("the workspace this was built from");
+    workspace.join(".tools/clients/node_modules/.bin")
+}
+
+/// The real program of this name: `claude`, `gemini` or `codex`.
+///
+/// # Panics
+/// When it is not installed.
+#[must_use]
+pub fn real_client(name: &str) -> PathBuf {
+    let program = real_clients_dir().join(name);
+    assert!(program.is_file(), "{} is missing: run `cargo xtask test`, which installs it", program.display());
+    program
+}

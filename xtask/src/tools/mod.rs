@@ -1,0 +1,47 @@
+//! The programs the tests and checks need, and how each is installed.
+//!
+//! A program on the machine is used as it is. What is missing is put into `.tools/` (never into the
+//! user's own folders), or installed by apt where this runs as root. A tool that cannot be had is an
+//! error with the command to type; no check passes because its tool was absent.
+//!
+//! What always holds: a folder that an interrupted run left half-made is cleared, not trusted; what is
+//! complete costs next to nothing to find again; two runs at once do not install over each other.
+
+mod cargo;
+mod clients;
+mod llama;
+mod node;
+mod python;
+mod system;
+mod weights;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+pub(crate) use cargo::{deny, nextest};
+pub(crate) use clients::clients;
+pub(crate) use llama::llama;
+pub(crate) use system::{bubblewrap, git};
+pub(crate) use weights::weights;
+
+use crate::error::TaskError;
+use crate::root::Root;
+
+/// Waits until no other run installs anything; until the value is dropped, none begins to.
+fn alone(root: &Root) -> Result<File, TaskError> {
+    let folder = root.tools();
+    fs::create_dir_all(&folder).map_err(TaskError::io("create", &folder))?;
+    let path = folder.join("lock");
+    let file = File::create(&path).map_err(TaskError::io("create", &path))?;
+    file.lock().map_err(TaskError::io("lock", &path))?;
+    Ok(file)
+}
+
+/// Removes a folder with all it holds; one that is not there is removed already.
+fn clear(folder: &Path) -> Result<(), TaskError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(TaskError::io("clear", folder)(error)),
+        _ => Ok(()),
+    }
+}

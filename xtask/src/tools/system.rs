@@ -1,0 +1,54 @@
+//! Programs of the distribution: used where they are, installed by apt where this runs as root.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use crate::error::TaskError;
+use crate::process::Call;
+use crate::root::Root;
+
+/// What the sandbox's tests need: without bubblewrap they would test nothing.
+pub(crate) fn bubblewrap(root: &Root) -> Result<(), TaskError> {
+    if Call::new(root, "bwrap").args(["--version"]).succeeds() {
+        return Ok(());
+    }
+    install(root, "bubblewrap", "bubblewrap (the sandbox's outer layer)")
+}
+
+/// The authority on diffs and trees.
+pub(crate) fn git(root: &Root) -> Result<(), TaskError> {
+    if Call::new(root, "git").args(["--version"]).succeeds() {
+        return Ok(());
+    }
+    Err(TaskError::Missing {
+        what: "git".to_owned(),
+        fix: "Install it (Debian: apt-get install git).".to_owned(),
+    })
+}
+
+/// Installs a package of the distribution, or says how to.
+pub(super) fn install(root: &Root, package: &'static str, what: &str) -> Result<(), TaskError> {
+    let has_apt = Call::new(root, "apt-get").args(["--version"]).succeeds();
+    match (is_root()?, has_apt) {
+        (true, true) => {
+            Call::new(root, "apt-get").args(["update", "--quiet"]).run()?;
+            Call::new(root, "apt-get")
+                .args(["install", "--yes", "--quiet", "--no-install-recommends", package])
+                .env("DEBIAN_FRONTEND", "noninteractive")
+                .run()
+        }
+        (false, true) => Err(TaskError::Missing {
+            what: what.to_owned(),
+            fix: format!("Run: sudo apt-get update && sudo apt-get install {package}"),
+        }),
+        (_, false) => Err(TaskError::Missing {
+            what: what.to_owned(),
+            fix: format!("Install the package `{package}` of your distribution."),
+        }),
+    }
+}
+
+fn is_root() -> Result<bool, TaskError> {
+    let own = fs::metadata("/proc/self").map_err(TaskError::io("read", "/proc/self"))?;
+    Ok(own.uid() == 0)
+}
