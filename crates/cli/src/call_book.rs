@@ -85,3 +85,80 @@ fn bound(limit: Limit) -> Option<u64> {
 fn unavailable(error: LedgerError) -> BookError {
     BookError::Unavailable { detail: error.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use crucible_host::clock::SystemClock;
+    use crucible_llm::LlmInvocation;
+
+    use super::*;
+
+    fn book(path: &Path) -> LedgerBook {
+        LedgerBook::new(Ledger::open(path).unwrap(), "run".parse().unwrap(), Box::new(SystemClock))
+    }
+
+    fn reserve(book: &LedgerBook, worst: Amount, limits: &BudgetLimits) -> Result<Ticket, BookError> {
+        let invocation = LlmInvocation {
+            spec_id: "run".to_owned(),
+            phase_id: "fixer".to_owned(),
+            model: "m".to_owned(),
+            timeout: Duration::from_secs(1),
+            messages: Vec::new(),
+            metadata: BTreeMap::new(),
+        };
+        book.reserve(&PlannedCall { provider: "gateway", invocation: &invocation, worst }, limits)
+    }
+
+    #[test]
+    fn books_of_one_run_never_pass_its_limit_together_however_many_there_are() {
+        let room = tempfile::tempdir().unwrap();
+        let path = room.path().join("ledger.db");
+        drop(Ledger::open(&path).unwrap());
+        let limits = BudgetLimits::calls(20);
+        let granted: usize = std::thread::scope(|scope| {
+            let work = || {
+                let book = book(&path);
+                (0..10)
+                    .filter(|_| {
+                        reserve(&book, Amount { calls: 1, tokens: 7, micro_dollars: 3 }, &limits).is_ok()
+                    })
+                    .count()
+            };
+            let workers: Vec<_> = (0..6).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+        });
+        assert_eq!(granted, 20);
+        // Whoever goes on later finds what was reserved and never settled.
+        let later = book(&path);
+        assert_eq!(later.used().unwrap(), Amount { calls: 20, tokens: 140, micro_dollars: 60 });
+        let refused = reserve(&later, Amount { calls: 1, ..Amount::default() }, &limits).unwrap_err();
+        assert_eq!(refused, BookError::Exhausted { resource: Resource::Calls, limit: 20, attempted: 21 });
+    }
+
+    #[test]
+    fn what_was_settled_counts_as_told_and_what_was_not_told_as_reserved() {
+        let room = tempfile::tempdir().unwrap();
+        let book = book(&room.path().join("ledger.db"));
+        let limits =
+            BudgetLimits { tokens: Limit::At(300), micro_dollars: Limit::At(300), ..BudgetLimits::calls(9) };
+        let worst = Amount { calls: 1, tokens: 100, micro_dollars: 100 };
+        let told = reserve(&book, worst, &limits).unwrap();
+        book.settle(told, worst, &CallEnd { outcome: "ok", tokens: Some((3, 4)), micro_dollars: Some(5) })
+            .unwrap();
+        let silent = reserve(&book, worst, &limits).unwrap();
+        book.settle(silent, worst, &CallEnd { outcome: "timeout", tokens: None, micro_dollars: None })
+            .unwrap();
+        assert_eq!(book.used().unwrap(), Amount { calls: 2, tokens: 107, micro_dollars: 105 });
+        let resource = |amount| match reserve(&book, amount, &limits) {
+            Err(BookError::Exhausted { resource, .. }) => Some(resource),
+            Ok(_) | Err(BookError::Unavailable { .. }) => None,
+        };
+        assert_eq!(resource(Amount { tokens: 194, ..worst }), Some(Resource::Tokens));
+        assert_eq!(resource(Amount { micro_dollars: 196, ..worst }), Some(Resource::MicroDollars));
+        assert_eq!(resource(Amount { tokens: 193, micro_dollars: 195, ..worst }), None);
+    }
+}

@@ -161,9 +161,9 @@ pub struct CallBudget {
     book: Box<dyn CallBook>,
 }
 
-/// A part of a budget that is held for one attempt. Dropped without [`Reservation::settle`], all of it stays used.
+/// A part of a budget that is held for one attempt. Dropped without [`HeldAmount::settle`], all of it stays used.
 #[must_use = "a reservation that is not settled stays used in full"]
-pub struct Reservation {
+pub struct HeldAmount {
     budget: Arc<CallBudget>,
     ticket: Ticket,
     held: Amount,
@@ -202,13 +202,13 @@ impl CallBudget {
     /// # Errors
     ///
     /// [`BookError::Exhausted`] when a limit does not carry it; then nothing is set aside.
-    pub fn reserve(self: &Arc<Self>, call: &PlannedCall<'_>) -> Result<Reservation, BookError> {
+    pub fn reserve(self: &Arc<Self>, call: &PlannedCall<'_>) -> Result<HeldAmount, BookError> {
         let ticket = self.book.reserve(call, &self.limits)?;
-        Ok(Reservation { budget: Arc::clone(self), ticket, held: call.worst })
+        Ok(HeldAmount { budget: Arc::clone(self), ticket, held: call.worst })
     }
 }
 
-impl Reservation {
+impl HeldAmount {
     /// Replaces what was held by what was really spent.
     ///
     /// # Errors

@@ -57,8 +57,9 @@ pub(crate) struct ClientProgram {
 
 /// The directories of one call.
 pub(crate) struct Places {
-    work: PathBuf,
-    /// What the provider puts its files into; the home directory of an isolated call.
+    /// The working directory, empty but for what the provider puts there.
+    pub(crate) work: PathBuf,
+    /// The home directory of an isolated call, likewise; with the user's own login only a place for files.
     pub(crate) home: PathBuf,
     temporary: PathBuf,
 }
@@ -71,8 +72,8 @@ pub(crate) struct ProgramCall {
     pub(crate) set: Vec<(OsString, OsString)>,
     /// Variables not to hand on.
     pub(crate) left_out: &'static [&'static str],
-    /// Files to make below [`Places::home`], with the user's own login too.
-    pub(crate) files: Vec<(&'static str, Vec<u8>)>,
+    /// Files to make in the places of the call, and what they hold.
+    pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
     /// What the program reads.
     pub(crate) stdin: Vec<u8>,
 }
@@ -182,8 +183,7 @@ impl ClientProgram {
         if self.login == Login::Isolated {
             set.push(("HOME".into(), places.home.clone().into()));
         }
-        for (name, bytes) in files {
-            let path = places.home.join(name);
+        for (path, bytes) in files {
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent).map_err(no_place)?;
             }
@@ -210,8 +210,10 @@ impl ClientProgram {
                 return Err(asked.unreadable("the program wrote more to the disk than it may", "try again"));
             }
             End::Signalled(signal) => {
+                let ended =
+                    Ended { code: 128 + signal, stdout: completed.stdout.bytes, complaint, last_words };
                 let what = format!("the program was ended by signal {signal}");
-                return Err(with_stderr(asked.unreadable(what, "try again"), &last_words));
+                return Err(ended.explain(asked.unreadable(what, "try again")));
             }
             End::Exited(code) => code,
         };
@@ -242,7 +244,8 @@ impl ClientProgram {
     }
 
     fn not_run(&self, asked: Asked<'_>, error: &SandboxError) -> LlmError {
-        let fault = asked.fault(error.to_string(), format!("check [llm.{}] binary", self.provider));
+        let provider = self.provider;
+        let fault = asked.fault(error.to_string(), format!("check [llm.{provider}] binary"));
         match error {
             SandboxError::BadArgument { .. } => {
                 LlmError::Unsupported(asked.fault(error.to_string(), "take the NUL byte out of the request"))

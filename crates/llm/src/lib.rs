@@ -26,7 +26,6 @@ mod http_fault;
 mod invocation;
 mod messages;
 mod offered;
-mod phase_models;
 mod price;
 mod providers;
 mod receipt;
@@ -40,7 +39,7 @@ mod strategy;
 pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Question};
 pub use backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
 pub use budget::{
-    Amount, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, Limit, PlannedCall, Reservation,
+    Amount, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount, Limit, PlannedCall,
     Ticket,
 };
 pub use capability::{Capabilities, StructuredOutput};
@@ -51,14 +50,14 @@ pub use cassette::{
 pub use client::{ClientOptions, ModelClient};
 pub use error::{AnswerFault, CallError, Fault, LlmError, Resource, SecretInRequest, SecretPlace};
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
-pub use offered::{Availability, Catalogue, Extent, Offered, OfferedModel, availability, offered};
+pub use offered::{Availability, Catalogue, ListExtent, Offered, OfferedModel, availability, offered};
 pub use price::{ListedPrice, Price, PriceTable};
 pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{
-    CassetteSource, Context, KeyUse, Login, Profile, ProviderClass, ProviderKind, ProviderSettings, construct,
+    CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind, ProviderSettings, construct,
     provider, registry,
 };
 pub use retry::{Attempted, Retried, RetryPolicy};
-pub use select::{Candidate, Fallback, FellBack, Selected, select};
+pub use select::{Fallback, FellBack, NamedProvider, Selected, select};
 pub use strategy::{ExecutionStrategy, StrategyError};

@@ -25,14 +25,14 @@ pub struct Offered {
     /// The models, in the server's order.
     pub models: Vec<OfferedModel>,
     /// Whether these are all.
-    pub extent: Extent,
+    pub extent: ListExtent,
 }
 
 /// Whether a list is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum ListExtent {
     /// There are no more.
-    All,
+    Whole,
     /// The server has more than these.
     Cut,
 }
@@ -145,7 +145,7 @@ impl Listing {
         let cut = self.data.len() > Offered::MOST || self.has_more == true;
         Offered {
             models: self.data.into_iter().take(Offered::MOST).map(Entry::model).collect(),
-            extent: if cut { Extent::Cut } else { Extent::All },
+            extent: if cut { ListExtent::Cut } else { ListExtent::Whole },
         }
     }
 }
@@ -230,10 +230,10 @@ mod tests {
     fn a_list_is_cut_at_the_limit_and_says_so() {
         let entries = |count: usize| json!({"data": vec![json!({"id": "m"}); count]});
         let whole = listing(entries(Offered::MOST));
-        assert_eq!((whole.models.len(), whole.extent), (Offered::MOST, Extent::All));
+        assert_eq!((whole.models.len(), whole.extent), (Offered::MOST, ListExtent::Whole));
         let cut = listing(entries(Offered::MOST + 1));
-        assert_eq!((cut.models.len(), cut.extent), (Offered::MOST, Extent::Cut));
-        assert_eq!(listing(json!({"data": [], "has_more": true})).extent, Extent::Cut);
+        assert_eq!((cut.models.len(), cut.extent), (Offered::MOST, ListExtent::Cut));
+        assert_eq!(listing(json!({"data": [], "has_more": true})).extent, ListExtent::Cut);
     }
 
     #[test]

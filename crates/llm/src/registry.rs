@@ -121,7 +121,7 @@ pub struct ProviderSettings {
     /// How freely the model chooses its words; absent: as the server does.
     pub temperature: Option<f64>,
     /// Named choices of a model, for phases that ask for one: `[llm.<provider>.profiles.<name>]`.
-    pub profiles: BTreeMap<String, Profile>,
+    pub profiles: BTreeMap<String, ModelProfile>,
     /// Which profile a phase uses, by the phase's name: `[phases.<name>] llm_profile`.
     pub phase_profiles: BTreeMap<String, String>,
     /// The address that `openrouter` is told the requests come from.
@@ -141,7 +141,7 @@ pub struct ProviderSettings {
 /// A named choice of a model.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Profile {
+pub struct ModelProfile {
     /// The model.
     pub model: Option<String>,
 }

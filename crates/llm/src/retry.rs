@@ -98,8 +98,9 @@ impl<B: LlmBackend> LlmBackend for Retried<B> {
 
 /// A late attempt only had what was left; its error names the time of the whole call.
 fn with_whole_time(mut error: LlmError, allowed: Duration) -> LlmError {
-    if let LlmError::Timeout { call, .. } = &mut error {
+    if let LlmError::Timeout { call, duration, cap, .. } = &mut error {
         *call = allowed;
+        *duration = allowed.min(*cap);
     }
     error
 }

@@ -9,7 +9,7 @@ use crate::registry::{Context, ProviderSettings, construct};
 
 /// A provider by its name, with its settings.
 #[derive(Clone)]
-pub struct Candidate {
+pub struct NamedProvider {
     /// The name in the registry.
     pub name: String,
     /// What the configuration says of it.
@@ -22,7 +22,7 @@ pub enum Fallback {
     /// Nothing.
     None,
     /// Make this one ready instead.
-    To(Box<Candidate>),
+    To(Box<NamedProvider>),
 }
 
 /// A backend that is ready.
@@ -30,7 +30,7 @@ pub struct Selected {
     /// The backend.
     pub backend: Backend,
     /// What it was made with.
-    pub candidate: Candidate,
+    pub candidate: NamedProvider,
     /// The failure that led to the fallback; absent where the named provider is ready itself.
     pub fell_back: Option<FellBack>,
 }
@@ -63,7 +63,7 @@ impl FellBack {
 ///
 /// The error of the named provider; with a fallback that cannot be made ready either, a
 /// [`LlmError::Misconfiguration`] that tells both.
-pub fn select(primary: Candidate, fallback: Fallback, context: &Context) -> Result<Selected, LlmError> {
+pub fn select(primary: NamedProvider, fallback: Fallback, context: &Context) -> Result<Selected, LlmError> {
     let error = match construct(&primary.name, &primary.settings, context) {
         Ok(backend) => return Ok(Selected { backend, candidate: primary, fell_back: None }),
         Err(error) => error,

@@ -21,6 +21,14 @@ pub(crate) struct BenchArgs {
     /// How often each side of a case runs; the median counts.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
+    /// Be the process that asks the model's server at this address, as the bench `council` starts it.
+    #[cfg(feature = "bench")]
+    #[arg(long, hide = true, requires = "about", value_name = "ADDRESS")]
+    ask_at_once: Option<String>,
+    /// The file it asks about.
+    #[cfg(feature = "bench")]
+    #[arg(long, hide = true, requires = "ask_at_once", value_name = "FILE")]
+    about: Option<std::path::PathBuf>,
 }
 
 /// Builds this tool in release with its benches, and runs those.

@@ -21,9 +21,10 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(100);
 
 /// One thread and one slot: two threads collapse beside anything else that computes. The context holds what a client
-/// program adds to a question of its own.
-const OPTIONS: [&str; 13] =
-    ["-t", "1", "-tb", "1", "-np", "1", "-c", "8192", "--jinja", "--no-ui", "--poll", "0", "--host"];
+/// program adds to a question of its own. Always the likeliest token, also for a client that asks for chance: so that an
+/// answer stays the same from run to run.
+const OPTIONS: [&str; 14] =
+    ["-t", "1", "-tb", "1", "-np", "1", "-c", "8192", "--top-k", "1", "--jinja", "--no-ui", "--poll", "0"];
 
 /// A server that answers. Dropped, it and all its processes are gone.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ impl Server {
         let address = free_address().map_err(TaskError::io("find a free port on", "127.0.0.1"))?;
         let child = Call::new(root, program)
             .args(OPTIONS)
-            .args([address.ip().to_string(), "--port".to_owned(), address.port().to_string()])
+            .args(["--host", &address.ip().to_string(), "--port", &address.port().to_string()])
             .args([Path::new("-m"), weights])
             .start_group(&file)?;
         let mut server = Self { child, address };

@@ -10,9 +10,9 @@ use crucible_host::config::{Config, SettingSource};
 use crucible_host::http::HttpClient;
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    Backend, BudgetLimits, CallBudget, CallError, Candidate, Capabilities, CassetteHeader, CassetteSource,
+    Backend, BudgetLimits, CallBudget, CallError, NamedProvider, Capabilities, CassetteHeader, CassetteSource,
     CassetteWriter, ClientOptions, Context, Fallback, Limit, ListedPrice, Login, ModelClient, Price,
-    PriceTable, Profile, ProviderSettings, Recording, RetryPolicy, Reuse, Selected, construct, select,
+    PriceTable, ModelProfile, ProviderSettings, Recording, RetryPolicy, Reuse, Selected, construct, select,
 };
 use crucible_model::{Clock, ExitStatus};
 use crucible_run::{AnswersFrom, Opening, RunDir, RunError};
@@ -60,10 +60,10 @@ pub(crate) fn temperature(config: &Config, provider: &str) -> Option<f64> {
 }
 
 /// The named choices of a model that a provider's section holds.
-fn profiles(config: &Config, provider: &str) -> BTreeMap<String, Profile> {
+fn profiles(config: &Config, provider: &str) -> BTreeMap<String, ModelProfile> {
     let table = format!("llm.{provider}.profiles");
     let profile =
-        |name: &str| Profile { model: config.text(&format!("{table}.{name}.model")).map(str::to_owned) };
+        |name: &str| ModelProfile { model: config.text(&format!("{table}.{name}.model")).map(str::to_owned) };
     config.names_below(&table).into_iter().map(|name| (name.clone(), profile(&name))).collect()
 }
 
@@ -137,12 +137,12 @@ pub(crate) fn selected(
     app: &App,
     config: &Config,
     sandbox: &Arc<Sandbox>,
-    primary: Candidate,
+    primary: NamedProvider,
 ) -> Result<Selected, CommandError> {
     let fallback = match config.text("llm.fallback_provider") {
         Some(name) if name != primary.name => {
             let name = name.to_owned();
-            Fallback::To(Box::new(Candidate { settings: settings(app, config, &name), name }))
+            Fallback::To(Box::new(NamedProvider { settings: settings(app, config, &name), name }))
         }
         Some(_) | None => Fallback::None,
     };

@@ -8,7 +8,7 @@ use clap::Args;
 use comfy_table::{Table, presets};
 use crucible_host::config::Config;
 use crucible_llm::{
-    Extent, ListedPrice, LlmError, Offered, Price, PriceTable, ProviderClass, ProviderKind, StructuredOutput,
+    ListExtent, ListedPrice, LlmError, Offered, Price, PriceTable, ProviderClass, ProviderKind, StructuredOutput,
     offered, provider, registry,
 };
 use crucible_model::{EditFormat, ExitStatus, counted};
@@ -19,7 +19,7 @@ use crate::commands::model;
 use crate::error::CommandError;
 use crate::text::one_line;
 
-/// The schema of the result as JSON.
+/// The schema of the result as JSON, described in `docs/contracts/models.schema.json`.
 const SCHEMA: &str = "crucible-models-v1";
 
 /// How long a server may take to list its models.
@@ -209,7 +209,7 @@ impl From<Result<Offered, LlmError>> for OfferedRow {
             ModelRow { id: model.id, context_tokens, input_micro_dollars, output_micro_dollars }
         };
         Self {
-            complete: Some(offered.extent == Extent::All),
+            complete: Some(offered.extent == ListExtent::Whole),
             models: offered.models.into_iter().map(row).collect(),
             error: None,
         }

@@ -80,16 +80,18 @@ fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
     let desk = Desk::new();
     let call =
         doctor(&desk, &[GIT, CLAUDE], &[]).env("ANTHROPIC_API_KEY", "a-key").env("OPENAI_API_KEY", " ");
-    let ran = call.env("CRUCIBLE_LLM_PROVIDER", "claude-cli").run();
+    let providers = ["ANTHROPIC", "CLAUDE_CLI", "CODEX_CLI", "GATEWAY", "GEMINI_CLI", "OPENAI", "OPENROUTER"];
+    let own = |call: Call, name: &&str| call.env(&format!("CRUCIBLE_LLM_{name}_MODEL"), "MODEL");
+    let ran = providers.iter().fold(call, own).env("CRUCIBLE_LLM_PROVIDER", "claude-cli").run();
     insta::assert_snapshot!(text(&desk, &ran), @r#"
     provider state model program or address key
-    anthropic ready claude-sonnet-4-5 https://api.anthropic.com ANTHROPIC_API_KEY set
-    claude-cli ready sonnet BIN/claude 2.1.330 ANTHROPIC_API_KEY set
-    codex-cli not ready gpt-5-codex not found own login (OPENAI_API_KEY empty)
-    gateway ready gpt-oss-20b http://127.0.0.1:9/v1 none wanted
-    gemini-cli not ready gemini-2.5-pro not found own login (GEMINI_API_KEY not set)
-    openai not ready gpt-5 https://api.openai.com/v1 OPENAI_API_KEY empty
-    openrouter not ready google/gemini-2.0-flash-lite https://openrouter.ai/api/v1 OPENROUTER_API_KEY not set
+    anthropic ready MODEL https://api.anthropic.com ANTHROPIC_API_KEY set
+    claude-cli ready MODEL BIN/claude 2.1.330 ANTHROPIC_API_KEY set
+    codex-cli not ready MODEL not found own login (OPENAI_API_KEY empty)
+    gateway ready MODEL http://127.0.0.1:9/v1 none wanted
+    gemini-cli not ready MODEL not found own login (GEMINI_API_KEY not set)
+    openai not ready MODEL https://api.openai.com/v1 OPENAI_API_KEY empty
+    openrouter not ready MODEL https://openrouter.ai/api/v1 OPENROUTER_API_KEY not set
     replay not ready - -
 
     program version where for
@@ -148,7 +150,7 @@ fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
       "install": "npm install -g @anthropic-ai/claude-code",
       "isolation": "full",
       "name": "claude",
-      "need": "provider",
+      "needed_by": "provider",
       "path": "BIN/claude",
       "problem": null,
       "purpose": "claude-cli",

@@ -22,6 +22,7 @@ mod messages;
 mod models;
 mod patch;
 mod providers;
+mod providers_doc;
 mod reach;
 mod record;
 mod repositories;

@@ -19,6 +19,18 @@ fn row<'a>(document: &'a Value, name: &str) -> &'a Value {
     document["providers"].as_array().unwrap().iter().find(|row| row["provider"] == name).unwrap()
 }
 
+/// The document, which is as its schema says.
+#[track_caller]
+fn document(ran: &Ran) -> Value {
+    let document = ran.json();
+    let schema = include_str!("../../../../docs/contracts/models.schema.json");
+    let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+    let errors: Vec<String> =
+        schema.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
+    document
+}
+
 /// A call in a home whose own configuration says this.
 fn configured(desk: &Desk, settings: &str, args: &[&str]) -> Call {
     let directory = desk.home().join(".config/crucible");
@@ -66,7 +78,8 @@ fn a_provider_is_told_with_its_price_and_the_evidence() {
       ]
     }
     "#);
-    let unpriced = configured(&desk, "", &["--json"]).run().ok().json();
+    document(&ran);
+    let unpriced = document(&configured(&desk, "", &["--json"]).run().ok());
     assert_eq!(unpriced["providers"].as_array().unwrap().len(), 8);
     assert!(unpriced["providers"].as_array().unwrap().iter().all(|row| row["price"].is_null()));
     let bad = configured(&desk, &PRICE.replace("2026-01-31", "lately"), &["--json"]).run().exits(2);
@@ -110,7 +123,7 @@ fn what_servers_offer_is_listed_and_who_does_not_answer_is_told() {
         .env("CRUCIBLE_OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
         .env("OPENAI_API_KEY", "a-key-of-ours");
     let all = all.run().ok();
-    let document = all.json();
+    let document = document(&all);
     let gateway = &row(&document, "gateway")["offered"];
     assert!(gateway["complete"] == true && !gateway["models"].as_array().unwrap().is_empty(), "{gateway:#}");
     let openai = row(&document, "openai")["offered"]["error"].as_str().unwrap();

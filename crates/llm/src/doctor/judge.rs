@@ -4,7 +4,7 @@ use crucible_model::{Code, Finding, Level, Verdict};
 use crucible_sandbox::Strength;
 
 use super::program::{GIT, GIT_AT_LEAST};
-use super::{Diagnosis, Need, Problem, ProgramCheck, ProgramState, ProviderCheck, Readiness};
+use super::{Diagnosis, NeededBy, Problem, ProgramCheck, ProgramState, ProviderCheck, Readiness};
 use crate::registry::{provider, registry};
 
 /// Judges what was seen. An error is what would refuse a run: no git, a chosen provider that cannot be made ready and has
@@ -92,10 +92,10 @@ fn candidate<'a>(name: &str, seen: &'a Diagnosis) -> Result<&'a ProviderCheck, P
 
 /// One of our own programs.
 fn program(own: &ProgramCheck, seen: &Diagnosis) -> Option<Finding> {
-    let level = match (own.need, seen.strength) {
-        (Need::EveryRun, _) | (Need::Sandbox, Strength::Required) => Level::Error,
-        (Need::Sandbox, Strength::BestEffort) => Level::Warning,
-        (Need::Sandbox, Strength::Off) | (Need::Provider | Need::Some, _) => Level::Info,
+    let level = match (own.needed_by, seen.strength) {
+        (NeededBy::EveryRun, _) | (NeededBy::Sandbox, Strength::Required) => Level::Error,
+        (NeededBy::Sandbox, Strength::BestEffort) => Level::Warning,
+        (NeededBy::Sandbox, Strength::Off) | (NeededBy::Provider | NeededBy::SomeCommands, _) => Level::Info,
     };
     let ProgramCheck { name, purpose, install, .. } = own;
     if let (ProgramState::Missing | ProgramState::Unusable, Some(problem)) = (own.state, &own.problem) {

@@ -18,7 +18,7 @@ use futures_util::future::{join, join_all};
 use serde::Serialize;
 
 pub use judge::verdict;
-pub use program::{Need, ProgramCheck, ProgramState};
+pub use program::{NeededBy, ProgramCheck, ProgramState};
 pub use provider::{KeyCheck, KeyState, KeyWanted, Problem, ProviderCheck, Reach, Readiness};
 
 use crate::registry::{Context, ProviderSettings, registry};

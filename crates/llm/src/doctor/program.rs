@@ -11,41 +11,46 @@ use crate::registry::Context;
 /// A program that Crucible itself uses.
 pub(super) struct OwnProgram {
     name: &'static str,
-    need: Need,
+    needed_by: NeededBy,
     purpose: &'static str,
     install: &'static str,
 }
 
 /// Every one of them.
 pub(super) const OWN: [OwnProgram; 6] = [
-    OwnProgram { name: GIT, need: Need::EveryRun, purpose: "every run", install: "apt-get install git" },
+    OwnProgram {
+        name: GIT,
+        needed_by: NeededBy::EveryRun,
+        purpose: "every run",
+        install: "apt-get install git",
+    },
     OwnProgram {
         name: "bwrap",
-        need: Need::Sandbox,
+        needed_by: NeededBy::Sandbox,
         purpose: "the sandbox",
         install: "apt-get install bubblewrap",
     },
     OwnProgram {
         name: "gh",
-        need: Need::Some,
+        needed_by: NeededBy::SomeCommands,
         purpose: "repositories on GitHub",
         install: "apt-get install gh",
     },
     OwnProgram {
         name: "ruff",
-        need: Need::Some,
+        needed_by: NeededBy::SomeCommands,
         purpose: "checks of Python code",
         install: "pip install ruff",
     },
     OwnProgram {
         name: "mypy",
-        need: Need::Some,
+        needed_by: NeededBy::SomeCommands,
         purpose: "checks of Python code",
         install: "pip install mypy",
     },
     OwnProgram {
         name: "pytest",
-        need: Need::Some,
+        needed_by: NeededBy::SomeCommands,
         purpose: "tests of Python code",
         install: "pip install pytest",
     },
@@ -59,15 +64,15 @@ pub(super) const GIT_AT_LEAST: (u64, u64) = (2, 31);
 /// Who misses a program that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Need {
+pub enum NeededBy {
     /// Nothing goes without it.
     EveryRun,
     /// The sandbox is weaker without it.
     Sandbox,
     /// The provider it belongs to.
     Provider,
-    /// What uses it, and nothing else.
-    Some,
+    /// The commands that use it, and nothing else.
+    SomeCommands,
 }
 
 /// Whether a program is there.
@@ -88,7 +93,7 @@ pub struct ProgramCheck {
     /// Its name or path, as it was asked for.
     pub name: String,
     /// Who needs it.
-    pub need: Need,
+    pub needed_by: NeededBy,
     /// What for.
     pub purpose: String,
     /// Whether it is there.
@@ -112,7 +117,7 @@ pub struct ProgramCheck {
 /// Which program is looked for.
 pub(super) struct AskedProgram<'a> {
     pub(super) program: &'a Path,
-    pub(super) need: Need,
+    pub(super) needed_by: NeededBy,
     pub(super) purpose: &'a str,
     pub(super) install: &'a str,
 }
@@ -121,7 +126,7 @@ impl OwnProgram {
     pub(super) fn asked(&self) -> AskedProgram<'_> {
         AskedProgram {
             program: Path::new(self.name),
-            need: self.need,
+            needed_by: self.needed_by,
             purpose: self.purpose,
             install: self.install,
         }
@@ -130,11 +135,11 @@ impl OwnProgram {
 
 /// Looks for a program and asks it for its version.
 pub(super) async fn check(asked: AskedProgram<'_>, context: &Context) -> ProgramCheck {
-    let AskedProgram { program, need, purpose, install } = asked;
+    let AskedProgram { program, needed_by, purpose, install } = asked;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut check = ProgramCheck {
         name: text(program),
-        need,
+        needed_by,
         purpose: purpose.to_owned(),
         state: ProgramState::Found,
         path: None,

@@ -3,7 +3,7 @@
 use crucible_host::env::Environment;
 use serde::Serialize;
 
-use super::program::{self, AskedProgram, Need, ProgramCheck, ProgramState};
+use super::program::{self, AskedProgram, NeededBy, ProgramCheck, ProgramState};
 use crate::error::{Fault, LlmError};
 use crate::registry::{
     CassetteSource, Context, KeyUse, Login, ProviderClass, ProviderKind, ProviderSettings,
@@ -128,7 +128,12 @@ pub(super) async fn check(
     };
     let program = match &settings.binary {
         Some(binary) if reach == Reach::Program => {
-            let asked = AskedProgram { program: binary, need: Need::Provider, purpose: kind.name(), install };
+            let asked = AskedProgram {
+                program: binary,
+                needed_by: NeededBy::Provider,
+                purpose: kind.name(),
+                install,
+            };
             Some(program::check(asked, context).await)
         }
         Some(_) | None => None,

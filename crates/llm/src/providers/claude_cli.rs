@@ -20,7 +20,6 @@ use crate::client_program::{ClientProgram, Places, ProgramCall, check_size, conv
 use crate::error::LlmError;
 use crate::http_fault::{Asked, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::phase_models::phase_models;
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
 
 mod output;
@@ -93,7 +92,7 @@ impl ProviderKind for ClaudeCli {
         Ok(Backend::new(BackendParts {
             provider: NAME,
             default_model: model.clone(),
-            phase_models: phase_models(NAME, settings)?,
+            phase_models: BTreeMap::new(),
             max_output_tokens: max_tokens,
             capabilities: self.capabilities(),
             speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },

@@ -3,8 +3,8 @@
 //! Each call is one process, run by [`ClientProgram`], which gets its prompt on standard input and prints one JSON event a
 //! line; `output` reads them. All settings go in arguments, for those come before any file of the user: no tools that run
 //! or read anything, no retries, no record of the session, and the system prompt, in a file, in place of the client's own.
-//! Unless the user's own login is asked for, the client gets an empty configuration directory and a provider that
-//! takes its key from `OPENAI_API_KEY`. It waits for headers without end: the deadline is ours.
+//! Unless the user's own login is asked for, the client gets an empty configuration directory, and its key from
+//! `OPENAI_API_KEY`. It waits for headers without end: the deadline is ours.
 //!
 //! With the user's own login, tool servers that the user has set up stay; the client offers no way to
 //! leave them out.
@@ -23,7 +23,6 @@ use crate::client_program::{ClientProgram, Places, ProgramCall, check_size, conv
 use crate::error::LlmError;
 use crate::http_fault::Asked;
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::phase_models::phase_models;
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
 
 mod output;
@@ -123,7 +122,7 @@ impl ProviderKind for CodexCli {
         Ok(Backend::new(BackendParts {
             provider: NAME,
             default_model: model.clone(),
-            phase_models: phase_models(NAME, settings)?,
+            phase_models: BTreeMap::new(),
             max_output_tokens: max_tokens,
             capabilities: self.capabilities(),
             speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
@@ -157,7 +156,7 @@ impl LlmBackend for CodexCliBackend {
             args: self.arguments(&inv.model, places),
             set: self.variables(places),
             left_out: &LEFT_OUT,
-            files: vec![(SYSTEM, system.into_bytes())],
+            files: vec![(places.home.join(SYSTEM), system.into_bytes())],
             stdin: prompt.into_bytes(),
         };
         let ended = self.program.run(asked, self.program.time(&inv), call).await?;
@@ -195,19 +194,26 @@ impl CodexCliBackend {
         settings.push(setting("model_instructions_file", &shown(&places.home.join(SYSTEM))));
         settings.push(setting("log_dir", &shown(&places.home)));
         settings.push(setting("sqlite_home", &shown(&places.home)));
-        match (self.program.login(), self.base_url.as_deref()) {
-            (Login::Isolated, url) => settings.extend([
-                setting("model_provider", "crucible"),
-                setting("model_providers.crucible.name", "crucible"),
-                setting("model_providers.crucible.base_url", url.unwrap_or(BASE_URL)),
-                setting("model_providers.crucible.env_key", KEY),
-                setting("model_providers.crucible.wire_api", "responses"),
-                "model_providers.crucible.request_max_retries=0".to_owned(),
-                "model_providers.crucible.stream_max_retries=0".to_owned(),
-            ]),
-            (Login::User, Some(url)) => settings.push(setting("openai_base_url", url)),
-            (Login::User, None) => {}
-        }
+        // A provider of our own: those that the client brings along try again for minutes, and cannot be changed.
+        settings.extend([
+            setting("model_provider", "crucible"),
+            setting("model_providers.crucible.name", "crucible"),
+            setting("model_providers.crucible.wire_api", "responses"),
+            "model_providers.crucible.request_max_retries=0".to_owned(),
+            "model_providers.crucible.stream_max_retries=0".to_owned(),
+        ]);
+        let url = match self.program.login() {
+            Login::Isolated => {
+                settings.push(setting("model_providers.crucible.env_key", KEY));
+                self.base_url.as_deref().or(Some(BASE_URL))
+            }
+            // Where no address is set, the client has one that fits the kind of login.
+            Login::User => {
+                settings.push("model_providers.crucible.requires_openai_auth=true".to_owned());
+                self.base_url.as_deref()
+            }
+        };
+        settings.extend(url.map(|url| setting("model_providers.crucible.base_url", url)));
         args.extend(settings.into_iter().flat_map(|setting| [OsString::from("-c"), setting.into()]));
         args.push("-".into());
         args

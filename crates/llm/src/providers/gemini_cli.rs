@@ -2,9 +2,10 @@
 //!
 //! Each call is one process, run by [`ClientProgram`]. The prompt goes through standard input: as the argument of `-p`,
 //! which seed 002 shows, nothing longer than the kernel's 128 KiB could be asked. The system prompt goes into a file
-//! that `GEMINI_SYSTEM_MD` names; it takes the place of the client's own. A settings file, which comes before those of the
-//! user and of the machine, takes away its tools, tool servers, extensions, skills, hooks and retries, and bounds the answer. The
-//! answer's text is taken as it is; around it the client puts JSON with its statistics, which `output` judges.
+//! that `GEMINI_SYSTEM_MD` names; it takes the place of the client's own. A settings file in its working directory, which
+//! comes before the user's, takes away its tools, tool servers, skills, hooks and retries, and bounds the answer; an
+//! argument takes away extensions. (A settings file that a variable names is read only where root alone could write it.)
+//! The answer's text is taken as it is; around it the client puts JSON with its statistics, which `output` judges.
 //!
 //! With the user's own login the client still keeps its session files in the user's home, as it always does.
 
@@ -21,10 +22,10 @@ use crate::client_program::{ClientProgram, Places, ProgramCall, check_size, conv
 use crate::error::LlmError;
 use crate::http_fault::{Asked, Silence};
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::phase_models::phase_models;
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
 
 mod output;
+mod profiles;
 
 const NAME: &str = "gemini-cli";
 
@@ -94,7 +95,7 @@ impl ProviderKind for GeminiCli {
         Ok(Backend::new(BackendParts {
             provider: NAME,
             default_model: model.clone(),
-            phase_models: phase_models(NAME, settings)?,
+            phase_models: profiles::phase_models(settings)?,
             max_output_tokens: max_tokens,
             capabilities: self.capabilities(),
             speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
@@ -134,12 +135,12 @@ impl LlmBackend for GeminiCliBackend {
         check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
         let max_tokens = inv.metadata.get("max_tokens").and_then(Value::as_u64).unwrap_or(self.max_tokens);
         let call = |places: &Places| ProgramCall {
-            args: ["-m", &inv.model, "-o", "json", "--extensions", "none"].map(OsString::from).to_vec(),
+            args: arguments(&inv.model),
             set: self.variables(places),
             left_out: &LEFT_OUT,
             files: vec![
-                (SETTINGS, self.settings(&inv, max_tokens).to_string().into_bytes()),
-                (SYSTEM, system.into_bytes()),
+                (places.work.join(SETTINGS), self.settings(&inv, max_tokens).to_string().into_bytes()),
+                (places.home.join(SYSTEM), system.into_bytes()),
             ],
             stdin: prompt.into_bytes(),
         };
@@ -164,7 +165,6 @@ impl GeminiCliBackend {
     fn variables(&self, places: &Places) -> Vec<(OsString, OsString)> {
         let mut set: Vec<(OsString, OsString)> =
             QUIET.map(|(name, value)| (name.into(), value.into())).to_vec();
-        set.push(("GEMINI_CLI_SYSTEM_SETTINGS_PATH".into(), places.home.join(SETTINGS).into()));
         set.push(("GEMINI_SYSTEM_MD".into(), places.home.join(SYSTEM).into()));
         set.extend(self.base_url.as_ref().map(|url| (BASE_URL.into(), url.into())));
         set.extend(self.program.key().map(|key| (KEY.into(), key.expose().into())));
@@ -205,4 +205,9 @@ impl GeminiCliBackend {
         }
         settings
     }
+}
+
+fn arguments(model: &str) -> Vec<OsString> {
+    // In one piece, so that no name of a model is taken for a switch.
+    [&format!("--model={model}"), "-o", "json", "--extensions", "none"].map(OsString::from).to_vec()
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use crucible_model::Digest;
-use crucible_model::EditFormat;
+use crucible_model::{EditFormat, to_canonical_json};
 use similar::TextDiff;
 
 use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
@@ -201,6 +201,11 @@ impl LlmBackend for ReplayBackend {
 fn render(request: &RecordedRequest) -> String {
     let mut text = format!("model: {}\n", request.model);
     for (name, value) in &request.metadata {
+        // As it is compared: 1 and 1.0 are the same number.
+        let value = to_canonical_json(value).map_or_else(
+            |_| value.to_string(),
+            |canonical| String::from_utf8_lossy(&canonical).into_owned(),
+        );
         let _infallible = writeln!(text, "metadata {name}: {value}");
     }
     for message in &request.messages {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crucible_llm::LlmResult;
 use crucible_testkit::Reply;
 
-use crate::support::{Claude, Codex, Gemini, KEY, PROGRAMS, PROMPT, ask, assert_says_nothing};
+use crate::support::{Claude, Codex, Gemini, KEY, PROGRAMS, PROMPT, Stand, ask, assert_says_nothing};
 
 fn answer(text: &str) -> Reply {
     Reply::Answer(text.to_owned())
@@ -167,7 +167,7 @@ async fn calls_at_the_same_time_do_not_mix() {
     }
 }
 
-async fn raw(stand: &crate::support::Stand, name: &str) -> String {
+async fn raw(stand: &Stand, name: &str) -> String {
     let result: LlmResult = stand.start(ask(&format!("{name}-file"))).await.expect("an answer");
     result.raw_response
 }

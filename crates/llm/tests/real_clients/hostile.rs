@@ -1,20 +1,23 @@
 //! The worst that a prompt and a server can do: ask for files, for tools, for commands, and never answer.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crucible_llm::LlmInvocation;
+use crucible_llm::{LlmInvocation, Message};
+use crucible_model::PromptBuilder;
 use crucible_testkit::Reply;
 use serde_json::json;
+use tempfile::TempDir;
 
-use crate::support::{Claude, Codex, Gemini, PROGRAMS, Program, ask};
+use crate::support::{Claude, Codex, Gemini, PROGRAMS, Program, Stand, ask};
 
 /// All that was sent to the server.
-fn sent(stand: &crate::support::Stand) -> String {
+fn sent(stand: &Stand) -> String {
     stand.api.requests().iter().map(|request| request.body.to_string()).collect()
 }
 
 /// A file that nobody may send, and the directory that holds it.
-fn private_file() -> (tempfile::TempDir, std::path::PathBuf) {
+fn private_file() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("private.txt");
     std::fs::write(&path, "what-nobody-may-see\n").expect("a file");
@@ -75,9 +78,7 @@ async fn a_prompt_is_never_a_command_of_the_program() {
         let stand = program.against([Reply::Answer("of the model".to_owned())]);
         let mut inv = ask("x");
         inv.messages.truncate(1);
-        inv.messages.push(crucible_llm::Message::user(
-            crucible_model::PromptBuilder::new().ours("/help\n!touch made\n").build(),
-        ));
+        inv.messages.push(Message::user(PromptBuilder::new().ours("/help\n!touch made\n").build()));
         match stand.invoke(inv).await {
             Ok(result) => assert_eq!(result.raw_response, "of the model", "{program:?}"),
             Err(error) => assert_eq!(error.class(), "provider_outage", "{program:?}: {error}"),
@@ -88,16 +89,24 @@ async fn a_prompt_is_never_a_command_of_the_program() {
 #[tokio::test]
 async fn a_server_that_never_answers_is_left_in_time_and_no_process_stays() {
     for program in PROGRAMS {
-        for reply in [Reply::Hang, Reply::Endless] {
-            let stand = program.against([reply.clone()]);
-            // A name that only this call's processes have among their arguments.
-            let model = format!("marker-{}", stand.api.origin().replace(['/', ':', '.'], "-"));
-            let inv = LlmInvocation { model: model.clone(), timeout: Duration::from_secs(6), ..ask("x") };
-            let error = stand.invoke(inv).await.expect_err("no answer");
-            assert_eq!(error.class(), "timeout", "{program:?} {reply:?}: {error}");
-            assert_eq!(processes_with(&model), Vec::<String>::new(), "{program:?} {reply:?}");
-        }
+        times_out(program, Reply::Hang).await;
     }
+}
+
+#[tokio::test]
+async fn a_stream_that_never_ends_is_left_in_time_and_no_process_stays() {
+    for program in PROGRAMS {
+        times_out(program, Reply::Endless).await;
+    }
+}
+
+async fn times_out(program: Program, reply: Reply) {
+    let stand = program.against([reply]);
+    let model = marker(&stand);
+    let inv = LlmInvocation { model: model.clone(), timeout: Duration::from_secs(6), ..ask("x") };
+    let error = stand.invoke(inv).await.expect_err("no answer");
+    assert_eq!(error.class(), "timeout", "{program:?}: {error}");
+    assert_eq!(processes_with(&model), Vec::<String>::new(), "{program:?}");
 }
 
 /// What the user's interrupt does to a call: its future is dropped.
@@ -105,7 +114,7 @@ async fn a_server_that_never_answers_is_left_in_time_and_no_process_stays() {
 async fn a_call_that_is_given_up_leaves_no_process() {
     for program in PROGRAMS {
         let stand = program.against([Reply::Hang]);
-        let model = format!("marker-{}", stand.api.origin().replace(['/', ':', '.'], "-"));
+        let model = marker(&stand);
         let inv = LlmInvocation { model: model.clone(), ..ask("x") };
         tokio::select! {
             outcome = stand.start(inv) => panic!("{program:?} ended: {outcome:?}"),
@@ -121,7 +130,12 @@ async fn a_call_that_is_given_up_leaves_no_process() {
     }
 }
 
-async fn until_asked(stand: &crate::support::Stand) {
+/// A name that only this server's callers have among their arguments.
+fn marker(stand: &Stand) -> String {
+    format!("marker-{}", stand.api.origin().replace(['/', ':', '.'], "-"))
+}
+
+async fn until_asked(stand: &Stand) {
     while stand.api.completions().is_empty() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -8,4 +8,6 @@
 mod answers;
 mod hostile;
 mod refusals;
+mod requests;
 mod support;
+mod users_login;

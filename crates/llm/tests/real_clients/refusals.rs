@@ -42,6 +42,12 @@ async fn a_rate_limit_is_told_apart_and_left_to_us() {
             let seen = refused(program, Reply::RateLimited(retry_after)).await;
             assert_eq!(seen, ("provider_quota", Some(429), 1), "{program:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_passes() {
+    for program in PROGRAMS {
         let stand =
             program.against([Reply::RateLimited(RetryAfter::Absent), Reply::Answer("later".to_owned())]);
         assert_eq!(stand.call("x").await.expect_err("a refusal").class(), "provider_quota", "{program:?}");

@@ -51,16 +51,19 @@ impl Program {
 
     /// A server that gives these replies, and the provider in front of it.
     pub(crate) fn against(self, replies: impl IntoIterator<Item = Reply>) -> Stand {
-        let temporary = tempfile::tempdir().expect("a temporary directory");
-        Stand { program: self, api: FakeApi::start(replies), temporary }
+        let [temporary, home] = [(), ()].map(|()| tempfile::tempdir().expect("a temporary directory"));
+        Stand { program: self, login: Login::Isolated, api: FakeApi::start(replies), temporary, home }
     }
 }
 
 /// A program in front of a server, and where its calls keep their files.
 pub(crate) struct Stand {
     program: Program,
+    pub(crate) login: Login,
     pub(crate) api: FakeApi,
     pub(crate) temporary: TempDir,
+    /// The user's home.
+    pub(crate) home: TempDir,
 }
 
 impl Stand {
@@ -78,7 +81,7 @@ impl Stand {
             }),
             api_key_env: Some("TEAM_KEY".to_owned()),
             binary: Some(real_client(self.program.name())),
-            login: Login::Isolated,
+            login: self.login,
             model: Some("a-model".to_owned()),
             max_tokens: Some(4096),
             ..ProviderSettings::default()
@@ -106,8 +109,12 @@ impl Stand {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path = std::iter::once(real_clients_dir()).chain(std::env::split_paths(&path));
         let path = std::env::join_paths(path).expect("a PATH");
-        let variables = [("PATH", path.as_os_str()), ("TEAM_KEY", KEY.as_ref())];
-        let env = Environment::from_pairs(variables, "/");
+        let isolated = [("PATH", path.as_os_str()), ("TEAM_KEY", KEY.as_ref())];
+        // With the user's own login a key that stands in the environment is the login.
+        let users = ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "CODEX_API_KEY"].map(|name| (name, KEY.as_ref()));
+        let users = users.into_iter().chain([("HOME", self.home.path().as_os_str())]);
+        let users = users.filter(|_| self.login == Login::User);
+        let env = Environment::from_pairs(isolated.into_iter().chain(users), "/");
         Context {
             sandbox: Arc::new(Sandbox::new(None, &env)),
             http: Arc::new(HttpClient::new().expect("a client")),

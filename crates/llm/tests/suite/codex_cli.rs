@@ -5,9 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crucible_llm::{
-    AnswerFault, Finish, LlmBackend, LlmError, LlmResult, Login, Message, Profile, ProviderSettings,
-};
+use crucible_llm::{AnswerFault, Finish, LlmBackend, LlmError, LlmResult, Login, Message, ProviderSettings};
 use crucible_model::{PromptBuilder, Untrusted};
 use serde_json::{Value, json};
 
@@ -99,7 +97,7 @@ async fn gets_its_prompt_on_standard_input_and_its_settings_in_arguments() {
 }
 
 #[tokio::test]
-async fn the_users_own_login_keeps_the_home_and_the_provider() {
+async fn the_users_own_login_keeps_the_home_and_the_kind_of_login() {
     let program = stand(&format!("{NOTE_ALL}\n{}", printing(&[message("ok"), completed()])));
     let mut inv = ask("x");
     inv.messages.remove(0);
@@ -108,13 +106,16 @@ async fn the_users_own_login_keeps_the_home_and_the_provider() {
     assert_eq!(variable(&environment, "HOME"), Some("/home/someone"));
     assert_eq!(variable(&environment, "CODEX_HOME"), None);
     let args = program.note("args");
-    assert!(args.contains("[features.shell_tool=false]") && !args.contains("model_provider"), "{args}");
+    for expected in ["features.shell_tool=false", "requires_openai_auth=true", "request_max_retries=0"] {
+        assert!(args.contains(expected), "{args}");
+    }
+    assert!(!args.contains("base_url") && !args.contains("env_key"), "{args}");
     assert_eq!(program.note("system"), "Answer with text only.");
 
     let base_url = Some("http://127.0.0.1:8080/v1".to_owned());
     let settings = ProviderSettings { base_url, login: Login::User, ..program.settings() };
     program.backend_with(settings).invoke(inv).await.unwrap();
-    assert!(program.note("args").contains("[openai_base_url=\"http://127.0.0.1:8080/v1\"]"));
+    assert!(program.note("args").contains("base_url=\"http://127.0.0.1:8080/v1\"]"));
 }
 
 #[tokio::test]
@@ -174,6 +175,7 @@ async fn failures_are_told_by_how_the_programs_own_words_begin() {
         (status("401 Unauthorized"), "provider_auth"),
         (status("403 Forbidden"), "provider_auth"),
         (status("404 Not Found"), "misconfiguration"),
+        (failing("The model `quoted` does not exist or you do not have access to it."), "misconfiguration"),
         (failing("exceeded retry limit, last status: 429 Too Many Requests"), "provider_quota"),
         (
             failing("We’re currently experiencing high demand, which may cause temporary errors."),
@@ -223,20 +225,6 @@ async fn a_long_prompt_is_read_whole_and_a_longer_one_is_refused_unsent() {
     long.messages[1] = Message::user(more);
     assert!(matches!(program.call(long).await, Err(LlmError::Unsupported(_))));
     assert!(!program.dir.path().join("size").exists());
-}
-
-#[tokio::test]
-async fn a_phase_whose_profile_does_not_exist_is_refused_at_once() {
-    let program = stand("exit 1");
-    let profile = Profile { model: Some("gpt-small".to_owned()) };
-    let mut settings = ProviderSettings {
-        profiles: [("quick".to_owned(), profile)].into(),
-        phase_profiles: [("tasks".to_owned(), "quick".to_owned())].into(),
-        ..program.settings()
-    };
-    assert_eq!(program.backend_with(settings.clone()).phase_models()["tasks"], "gpt-small");
-    settings.profiles.clear();
-    assert!(matches!(program.try_backend_with(&settings), Err(LlmError::Misconfiguration(_))));
 }
 
 #[tokio::test]

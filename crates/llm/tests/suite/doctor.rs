@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_llm::doctor::{
-    Configured, Diagnosis, KeyState, Need, ProgramState, Reach, Readiness, examine, verdict,
+    Configured, Diagnosis, KeyState, NeededBy, ProgramState, Reach, Readiness, examine, verdict,
 };
 use crucible_llm::{CassetteSource, Context, Login, ProviderSettings, registry};
 use crucible_model::Level;
@@ -179,9 +179,9 @@ fn an_old_git_and_a_missing_one_refuse_and_a_tool_of_some_commands_does_not() {
     let mut machine = Machine::new();
     machine.variables.insert("PATH".to_owned(), format!("{}:/bin", machine.directory.path().display()));
     let ready = || configured("gateway", settings(Path::new("claude"), "http://127.0.0.1:9/v1"));
-    let tool = |seen: &Diagnosis, need: Need| -> Vec<(String, Level)> {
+    let tool = |seen: &Diagnosis, need: NeededBy| -> Vec<(String, Level)> {
         let names: Vec<&str> =
-            seen.programs.iter().filter(|own| own.need == need).map(|own| own.name.as_str()).collect();
+            seen.programs.iter().filter(|own| own.needed_by == need).map(|own| own.name.as_str()).collect();
         let verdict = verdict(seen);
         let about = |subject: &str| names.iter().any(|name| subject.starts_with(name));
         let findings = verdict.findings().iter().filter(|finding| about(&finding.subject));
@@ -197,7 +197,7 @@ fn an_old_git_and_a_missing_one_refuse_and_a_tool_of_some_commands_does_not() {
     ] {
         std::fs::write(&git, format!("#!/bin/sh\necho {version}\n")).unwrap();
         std::fs::set_permissions(&git, PermissionsExt::from_mode(0o755)).unwrap();
-        assert_eq!(tool(&machine.examine(&ready()), Need::EveryRun), findings, "{version}");
+        assert_eq!(tool(&machine.examine(&ready()), NeededBy::EveryRun), findings, "{version}");
     }
     std::fs::write(&git, "#!/bin/sh\nexit 1\n").unwrap();
     let seen = machine.examine(&ready());
@@ -207,8 +207,8 @@ fn an_old_git_and_a_missing_one_refuse_and_a_tool_of_some_commands_does_not() {
     std::fs::remove_file(&git).unwrap();
     machine.variables.insert("PATH".to_owned(), machine.directory.path().display().to_string());
     let seen = machine.examine(&ready());
-    assert_eq!(tool(&seen, Need::EveryRun), [("doctor-program-missing".to_owned(), Level::Error)]);
-    let others = tool(&seen, Need::Some);
+    assert_eq!(tool(&seen, NeededBy::EveryRun), [("doctor-program-missing".to_owned(), Level::Error)]);
+    let others = tool(&seen, NeededBy::SomeCommands);
     assert!(others.iter().all(|(_, level)| *level == Level::Info) && others.len() == 4, "{others:?}");
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crucible_llm::{Candidate, Fallback, LlmError, ProviderSettings, ReceiptWarning, select};
+use crucible_llm::{NamedProvider, Fallback, LlmError, ProviderSettings, ReceiptWarning, select};
 use crucible_testkit::{FakeOpenAi, Reply};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ const FAULTS: [Fault; 6] =
 /// The providers that can be made ready from settings alone.
 const PROVIDERS: [&str; 5] = ["claude-cli", "anthropic", "openai", "openrouter", "gateway"];
 
-fn candidate(name: &str, fault: Fault, room: &TempDir) -> Candidate {
+fn candidate(name: &str, fault: Fault, room: &TempDir) -> NamedProvider {
     let program = room.path().join("client");
     let settings = ProviderSettings {
         base_url: Some(
@@ -47,7 +47,7 @@ fn candidate(name: &str, fault: Fault, room: &TempDir) -> Candidate {
         binary: Some(if fault == Fault::NoBinary { room.path().join("nothing") } else { program }),
         ..ProviderSettings::default()
     };
-    Candidate { name: name.to_owned(), settings }
+    NamedProvider { name: name.to_owned(), settings }
 }
 
 /// Whether this fault keeps this provider from being made ready.
@@ -117,7 +117,7 @@ proptest! {
 fn without_a_name_there_is_nothing_to_fall_back_from() {
     let room = room();
     let fallback = Fallback::To(Box::new(candidate("gateway", Fault::None, &room)));
-    let nobody = Candidate { name: String::new(), settings: ProviderSettings::default() };
+    let nobody = NamedProvider { name: String::new(), settings: ProviderSettings::default() };
     let error = select(nobody, fallback, &context(&[("A_KEY", "k")])).err().unwrap();
     assert!(error.to_string().contains("LLM provider must be specified"), "{error}");
 }
@@ -128,7 +128,7 @@ async fn a_provider_that_fails_while_it_works_is_not_replaced() {
 
     let (failing, other) =
         (FakeOpenAi::start([Reply::Status(500)]), FakeOpenAi::start([Reply::Answer("hi".into())]));
-    let at = |server: &FakeOpenAi| Candidate {
+    let at = |server: &FakeOpenAi| NamedProvider {
         name: "gateway".to_owned(),
         settings: ProviderSettings {
             base_url: Some(server.base_url()),

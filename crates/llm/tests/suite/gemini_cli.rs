@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crucible_llm::{
-    AnswerFault, Finish, LlmBackend, LlmError, LlmResult, Login, Message, Profile, ProviderSettings,
+    AnswerFault, Finish, LlmBackend, LlmError, LlmResult, Login, Message, ModelProfile, ProviderSettings,
 };
 use crucible_model::{PromptBuilder, Untrusted};
 use serde_json::{Value, json};
@@ -44,8 +44,8 @@ fn failing(exit: i32, code: &Value, message: &str) -> String {
 #[tokio::test]
 async fn gets_its_prompt_on_standard_input_and_its_system_prompt_and_settings_in_files() {
     let program = stand(&format!(
-        "cat > $NOTES/stdin; env > $NOTES/env; pwd > $NOTES/pwd; ls -A | wc -l > $NOTES/files\n\
-         cat $GEMINI_SYSTEM_MD > $NOTES/system; cat $GEMINI_CLI_SYSTEM_SETTINGS_PATH > $NOTES/settings\n\
+        "cat > $NOTES/stdin; env > $NOTES/env; pwd > $NOTES/pwd; ls -A > $NOTES/files\n\
+         cat $GEMINI_SYSTEM_MD > $NOTES/system; cat .gemini/settings.json > $NOTES/settings\n\
          for a in \"$@\"; do printf '%s\\n' \"[$a]\"; done > $NOTES/args\n{}",
         printing(&output("hello"))
     ));
@@ -62,7 +62,7 @@ async fn gets_its_prompt_on_standard_input_and_its_system_prompt_and_settings_in
     assert_eq!(result.finish(), Finish::Unknown);
     assert_eq!(program.note("stdin"), inv.messages[1].content.as_str());
     assert_eq!(program.note("system"), inv.messages[0].content.as_str());
-    assert_eq!(program.note("args"), "[-m]\n[gemini-pro]\n[-o]\n[json]\n[--extensions]\n[none]\n");
+    assert_eq!(program.note("args"), "[--model=gemini-pro]\n[-o]\n[json]\n[--extensions]\n[none]\n");
     let settings: Value = serde_json::from_str(&program.note("settings")).unwrap();
     assert_eq!(settings["security"]["auth"]["selectedType"], "gemini-api-key");
     assert_eq!(settings["tools"]["core"], json!([]));
@@ -79,7 +79,7 @@ async fn gets_its_prompt_on_standard_input_and_its_system_prompt_and_settings_in
     assert_eq!(variable(&environment, "GEMINI_CLI_NO_RELAUNCH"), Some("true"));
     assert_eq!(variable(&environment, "GEMINI_SANDBOX"), None);
     assert!(!environment.contains("/home/someone"), "{environment}");
-    assert_eq!(program.note("files").trim(), "0");
+    assert_eq!(program.note("files"), ".gemini\n");
     // Its private places are gone afterwards, the one for temporary files among them.
     for place in [program.note("pwd").trim(), variable(&environment, "TMPDIR").unwrap()] {
         assert!(place.starts_with(program.dir.path().to_str().unwrap()), "{place}");
@@ -90,7 +90,7 @@ async fn gets_its_prompt_on_standard_input_and_its_system_prompt_and_settings_in
 #[tokio::test]
 async fn the_users_own_login_keeps_the_home_and_still_takes_away_the_tools() {
     let program = stand(&format!(
-        "env > $NOTES/env; cat $GEMINI_CLI_SYSTEM_SETTINGS_PATH > $NOTES/settings; cat $GEMINI_SYSTEM_MD > $NOTES/system\n{}",
+        "env > $NOTES/env; cat .gemini/settings.json > $NOTES/settings; cat $GEMINI_SYSTEM_MD > $NOTES/system\n{}",
         printing(&output("ok"))
     ));
     let mut inv = ask("x");
@@ -246,7 +246,7 @@ async fn a_long_prompt_is_read_whole_and_a_longer_one_is_refused_unsent() {
 #[tokio::test]
 async fn each_phase_asks_the_model_of_its_profile() {
     let program = stand("exit 1");
-    let profile = |model: &str| Profile { model: Some(model.to_owned()) };
+    let profile = |model: &str| ModelProfile { model: Some(model.to_owned()) };
     let settings = ProviderSettings {
         profiles: [("deep".to_owned(), profile("gemini-pro"))].into(),
         phase_profiles: [("design".to_owned(), "deep".to_owned())].into(),

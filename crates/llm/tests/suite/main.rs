@@ -13,6 +13,7 @@ mod fallback;
 mod doctor;
 mod gateway;
 mod gemini_cli;
+mod hostile_programs;
 mod http_bad_input;
 mod http_pool;
 mod http_secrets;

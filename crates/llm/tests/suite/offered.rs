@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crucible_llm::{
-    Availability, Extent, LlmError, Offered, OfferedModel, Price, ProviderSettings, availability, offered,
+    Availability, ListExtent, LlmError, Offered, OfferedModel, Price, ProviderSettings, availability, offered,
 };
 use crucible_testkit::{Endpoint, FakeApi, Reply};
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn every_provider_with_a_server_lists_its_models_and_asks_none() {
         let context = context(&[("TEST_KEY", KEY)]);
         let list = offered(provider, &settings(&server.base_url()), &context, TIME).await.unwrap();
         let model = OfferedModel { id: "fake-model".to_owned(), context_tokens: None, price: Price::Unknown };
-        assert_eq!(list, Offered { models: vec![model], extent: Extent::All }, "{provider}");
+        assert_eq!(list, Offered { models: vec![model], extent: ListExtent::Whole }, "{provider}");
 
         let seen = server.requests();
         assert_eq!(seen.len(), 1);

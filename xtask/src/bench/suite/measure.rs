@@ -40,6 +40,15 @@ pub(super) enum Goal {
         /// The median of the part that does not count.
         apart: Duration,
     },
+    /// Our median is at most this much longer than the other.
+    MoreAtMost(Duration),
+    /// Our process had at most this many bytes resident; the times only stand beside it.
+    MemoryAtMost {
+        /// The most that was seen in any round.
+        peak: u64,
+        /// The most there may be.
+        most: u64,
+    },
     /// We run at least at this share of the other's speed.
     SpeedAtLeast(f64),
     /// We get through this many bytes at no less than so many megabytes (10⁶) a second.
@@ -58,6 +67,10 @@ impl Case {
             Goal::TimeAtMost(most) => median(&self.pair.ours) <= most,
             Goal::TimesAtMost(most) => self.pair.ratio() <= most,
             Goal::TimesAtMostBeyond { times, apart } => self.pair.ratio_beyond(apart) <= times,
+            Goal::MoreAtMost(most) => {
+                median(&self.pair.ours) <= median(&self.pair.beside).saturating_add(most)
+            }
+            Goal::MemoryAtMost { peak, most } => peak <= most,
             Goal::SpeedAtLeast(least) => 1.0 / self.pair.ratio() >= least,
             Goal::BytesPerSecond { bytes, megabytes } => rate(bytes, median(&self.pair.ours)) >= megabytes,
         }
@@ -76,6 +89,12 @@ impl Case {
                 format!("{:.2} times beyond {}", self.pair.ratio_beyond(apart), milliseconds(apart)),
                 format!("at most {times:.2} times"),
             ),
+            Goal::MoreAtMost(most) => {
+                (format!("{:+.3} ms", self.pair.difference()), format!("at most +{}", milliseconds(most)))
+            }
+            Goal::MemoryAtMost { peak, most } => {
+                (format!("{} resident", megabytes(peak)), format!("at most {}", megabytes(most)))
+            }
             Goal::SpeedAtLeast(least) => {
                 (format!("{:.2} of its speed", 1.0 / self.pair.ratio()), format!("at least {least:.2}"))
             }
@@ -91,6 +110,11 @@ impl Pair {
     /// Our median over the other's.
     pub(super) fn ratio(&self) -> f64 {
         self.ratio_beyond(Duration::ZERO)
+    }
+
+    /// What our median takes beyond the other's, in milliseconds; less than nothing when ours is the shorter one.
+    fn difference(&self) -> f64 {
+        (median(&self.ours).as_secs_f64() - median(&self.beside).as_secs_f64()) * 1e3
     }
 
     /// Our median without `apart`, over the other's median.
@@ -136,6 +160,11 @@ pub(super) fn median(times: &[Duration]) -> Duration {
 /// A time as a person reads it.
 pub(super) fn milliseconds(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}
+
+fn megabytes(bytes: u64) -> String {
+    let tenths = bytes / 100_000;
+    format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate for people, far below 2^53 bytes")]
@@ -186,6 +215,17 @@ mod tests {
             case(ours, 2, goal).reached()
         };
         assert!(beyond(7) && !beyond(8));
+        let one_more = Goal::MoreAtMost(Duration::from_millis(1));
+        assert!(case(9, 8, one_more).reached() && case(3, 8, one_more).reached());
+        assert!(!case(10, 8, one_more).reached());
+        assert_eq!(case(10, 8, one_more).verdict().0, "+2.000 ms");
+        assert_eq!(case(7, 8, one_more).verdict().0, "-1.000 ms");
+        let memory = |peak| case(1, 1, Goal::MemoryAtMost { peak, most: 40_000_000 });
+        assert!(memory(40_000_000).reached() && !memory(40_000_001).reached());
+        assert_eq!(
+            memory(23_456_789).verdict(),
+            ("23.4 MB resident".to_owned(), "at most 40.0 MB".to_owned())
+        );
         assert!(case(10, 8, Goal::SpeedAtLeast(0.8)).reached());
         assert!(!case(10, 7, Goal::SpeedAtLeast(0.8)).reached());
         assert!(case(10, 1, Goal::BytesPerSecond { bytes: 2_000_000, megabytes: 200.0 }).reached());

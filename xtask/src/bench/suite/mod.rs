@@ -3,8 +3,15 @@
 //! Each bench is one file and one entry of [`BENCHES`]: it brings its cases, each of them ours beside another, and
 //! the frame around them measures in turns, takes medians and reports.
 
+mod asking;
+// The budget's book in the ledger belongs to the program, which is no library; this is its very file.
+#[path = "../../../../crates/cli/src/call_book.rs"]
+mod call_book;
+mod council;
+mod layers;
 mod ledger;
 mod measure;
+mod model_server;
 mod pack;
 mod patch;
 mod report;
@@ -58,11 +65,22 @@ trait Bench {
 }
 
 /// Every bench.
-const BENCHES: &[&dyn Bench] =
-    &[&startup::Startup, &pack::Pack, &snapshot::Snapshot, &patch::PatchCheck, &ledger::Appends, &scan::Scan];
+const BENCHES: &[&dyn Bench] = &[
+    &startup::Startup,
+    &pack::Pack,
+    &snapshot::Snapshot,
+    &patch::PatchCheck,
+    &ledger::Appends,
+    &scan::Scan,
+    &layers::Layers,
+    &council::Council,
+];
 
 /// Measures, prints a table and writes `target/bench.json`.
 pub(crate) fn run(root: &Root, args: &BenchArgs) -> Result<(), TaskError> {
+    if let (Some(address), Some(text)) = (&args.ask_at_once, &args.about) {
+        return council::ask_at_once(address, text);
+    }
     let context = Context { root, rounds: args.rounds, trees: OnceCell::new() };
     let chosen = choose(&args.names)?;
     let mut cases = Vec::new();

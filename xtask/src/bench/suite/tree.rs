@@ -125,6 +125,21 @@ impl SourceTree {
         self.files.iter().map(|path| read(&self.folder.join(path))).collect()
     }
 
+    /// About the first so many bytes of what its files hold.
+    pub(super) fn text(&self, bytes: usize) -> Result<String, TaskError> {
+        let mut text = String::with_capacity(bytes);
+        for path in &self.files {
+            let left = bytes.saturating_sub(text.len());
+            if left == 0 {
+                break;
+            }
+            // All of them were read as UTF-8 when the tree was found.
+            let content = String::from_utf8_lossy(&read(&self.folder.join(path))?).into_owned();
+            text.push_str(&content[..content.floor_char_boundary(left)]);
+        }
+        Ok(text)
+    }
+
     /// Makes a repository of its files.
     pub(super) fn repository(&self) -> Result<Repository, TaskError> {
         let repository = Repository { folder: scratch()? };

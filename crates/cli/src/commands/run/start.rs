@@ -9,7 +9,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_host::config::Config;
 use crucible_ledger::Ledger;
-use crucible_llm::{Backend, Candidate, Origin, ReceiptWarning, Selected};
+use crucible_llm::{Backend, NamedProvider, Origin, ReceiptWarning, Selected};
 use crucible_model::{EditFormat, ExitStatus, RepoPath};
 use crucible_run::{
     AnswersFrom, ContextSettings, ContractDocuments, Opening, RunDir, RunOptions, RunSettings, advance,
@@ -145,7 +145,7 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
     model::check_budget(&config)?;
     let mut settings = model::settings(app, &config, &provider);
     let answers = model::answers(&provider, &mut settings)?;
-    let primary = Candidate { name: provider, settings };
+    let primary = NamedProvider { name: provider, settings };
     let Selected { backend, candidate, fell_back } = model::selected(app, &config, &sandbox, primary)?;
     let named = named(app, options, &repo)?;
     // The name of a model means nothing to another provider.

@@ -2,7 +2,8 @@
 //!
 //! The last valid JSON object on standard output is the result. It counts as success when the program ended
 //! with 0, the object says so in every one of its fields, and there is text. `subtype` alone decides nothing:
-//! it says `success` on errors too. Tokens come from `modelUsage`, for `usage` is zero after a cut stream.
+//! it says `success` on errors too. Tokens come from `modelUsage`, for `usage` is zero after a cut stream. Text of more
+//! than one turn counts as cut off: only the last turn's is handed out.
 
 use std::collections::BTreeMap;
 
@@ -109,8 +110,12 @@ fn answer(asked: Asked<'_>, text: &str, result: &Map<String, Value>) -> LlmResul
     let speaker =
         by_model.iter().max_by_key(|(_, usage)| count(usage, &["outputTokens"])).map(|(model, _)| model);
     let mut extensions = BTreeMap::new();
-    if let Some(reason) = result.get("stop_reason").filter(|reason| reason.is_string()) {
-        extensions.insert(LlmResult::FINISH_REASON.to_owned(), reason.clone());
+    // After a turn that reached its limit the program has the model go on, and its result is only what came last.
+    let turns = result.get("num_turns").and_then(Value::as_u64).unwrap_or(1);
+    let last_part = (turns > 1).then(|| Value::from("max_tokens"));
+    let stated = || result.get("stop_reason").filter(|reason| reason.is_string()).cloned();
+    if let Some(reason) = last_part.or_else(stated) {
+        extensions.insert(LlmResult::FINISH_REASON.to_owned(), reason);
     }
     if let Some(denied) =
         result.get("permission_denials").and_then(Value::as_array).filter(|list| !list.is_empty())
@@ -219,6 +224,14 @@ mod tests {
         let mut login: Value = serde_json::from_slice(&login).unwrap();
         login["is_error"] = json!(true);
         assert_eq!(read(ASKED, 1, login.to_string().as_bytes()).unwrap_err().class(), "provider_auth");
+    }
+
+    #[test]
+    fn the_last_of_several_turns_is_not_the_whole_answer() {
+        assert!(read(ASKED, 0, &with("num_turns", json!(1))).unwrap().whole_answer().is_ok());
+        let last = read(ASKED, 0, &with("num_turns", json!(2))).unwrap();
+        assert!(last.whole_answer().is_err());
+        assert_eq!(last.tokens_output, Some(21));
     }
 
     #[test]

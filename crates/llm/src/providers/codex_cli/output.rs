@@ -115,7 +115,7 @@ fn failed(asked: Asked<'_>, reason: &str) -> LlmError {
     if starts(&["Missing environment variable", "Your access token could not be refreshed"]) {
         return LlmError::ProviderAuth(asked.fault(
             "the program has no valid key or login",
-            "set the variable that [llm.codex-cli] api_key_env names, or set login = \"user\" and log in with `codex login`",
+            "set the variable that [llm.codex-cli] api_key_env names, or leave it empty and log in with `codex login`",
         ));
     }
     asked.unreadable("the program reports an error without a status", AGAIN)
@@ -130,6 +130,10 @@ fn status(reason: &str) -> Option<u16> {
     // A refused request is reported by the body of the refusal, and nothing else.
     if reason.starts_with('{') {
         return Some(400);
+    }
+    // OpenAI's words for an unknown model, which come without the status.
+    if reason.starts_with("The model `") {
+        return Some(404);
     }
     // What it says of a 500, with either apostrophe.
     (reason.starts_with("We") && reason.contains("currently experiencing high demand")).then_some(500)

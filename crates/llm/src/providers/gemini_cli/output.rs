@@ -156,12 +156,12 @@ fn own_code(asked: Asked<'_>, code: i32) -> Option<LlmError> {
     Some(match code {
         41 => LlmError::ProviderAuth(asked.fault(
             "the program has no valid key or login",
-            "set the variable that [llm.gemini-cli] api_key_env names, or set login = \"user\" and log in with `gemini`",
+            "set the variable that [llm.gemini-cli] api_key_env names, or leave it empty and log in with `gemini`",
         )),
         42 => LlmError::Unsupported(asked.fault("the program found no prompt", "ask something")),
         44 | 52 => LlmError::Misconfiguration(asked.fault(
             format!("the program does not accept its settings (exit code {code})"),
-            "check that the program is version 0.61 or later, and the settings in your home with login = \"user\"",
+            "check that the program is version 0.61 or later, and your own settings of it",
         )),
         53 => asked.unusable(
             AnswerFault::Empty,
@@ -170,7 +170,7 @@ fn own_code(asked: Asked<'_>, code: i32) -> Option<LlmError> {
         ),
         55 => LlmError::Misconfiguration(asked.fault(
             "the program does not trust the empty directory it runs in",
-            "check that the program is version 0.61 or later, and its folder trust with login = \"user\"",
+            "check that the program is version 0.61 or later",
         )),
         130 => asked.unreadable("the program was interrupted", "try again"),
         _ => return None,

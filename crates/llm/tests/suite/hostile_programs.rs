@@ -1,0 +1,76 @@
+//! What somebody may have put where a client program should be.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crucible_llm::{LlmBackend, LlmError, ProviderSettings, construct};
+
+use crate::support::{ask, client_settings, context};
+
+const CLIENTS: [&str; 3] = ["claude-cli", "codex-cli", "gemini-cli"];
+
+fn program(room: &Path, script: &str, mode: u32) -> PathBuf {
+    let path = room.join("client");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+fn settings(binary: PathBuf) -> ProviderSettings {
+    ProviderSettings { binary: Some(binary), ..client_settings() }
+}
+
+#[test]
+fn what_is_no_program_is_found_before_anything_runs() {
+    let room = tempfile::tempdir().unwrap();
+    let not_executable = program(room.path(), "exit 0", 0o644);
+    let candidates = [
+        room.path().to_owned(),
+        not_executable,
+        room.path().join("nothing"),
+        PathBuf::from("no-such-client"),
+    ];
+    for client in CLIENTS {
+        for binary in &candidates {
+            let context = context(&[("PATH", "/usr/bin:/bin")]);
+            let error = construct(client, &settings(binary.clone()), &context).err().unwrap();
+            assert!(matches!(error, LlmError::Misconfiguration(_)), "{client}: {error}");
+            let text = error.to_string();
+            assert!(text.contains("npm install") && text.contains("binary"), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_asks_for_a_password_gets_none_and_is_an_error() {
+    let room = tempfile::tempdir().unwrap();
+    let script = "printf 'Password: '; head -c 5 >/dev/null; read answer </dev/tty && echo got it; exit 0";
+    let binary = program(room.path(), script, 0o755);
+    for client in CLIENTS {
+        let mut context = context(&[("PATH", "/usr/bin:/bin")]);
+        context.temporary = room.path().to_owned();
+        let backend = construct(client, &settings(binary.clone()), &context).unwrap();
+        let begun = Instant::now();
+        let error = backend.invoke(ask("x")).await.unwrap_err();
+        assert!(matches!(error, LlmError::ProviderOutage(_)), "{client}: {error}");
+        assert!(!error.to_string().contains("got it"), "{error}");
+        // The call allows twenty seconds; whoever waited for a terminal would have used them.
+        assert!(begun.elapsed() < Duration::from_secs(15), "{client}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_vanishes_before_the_call_is_a_configuration_error() {
+    let room = tempfile::tempdir().unwrap();
+    let binary = program(room.path(), "exit 0", 0o755);
+    for client in CLIENTS {
+        let mut context = context(&[("PATH", "/usr/bin:/bin")]);
+        context.temporary = room.path().to_owned();
+        program(room.path(), "exit 0", 0o755);
+        let backend = construct(client, &settings(binary.clone()), &context).unwrap();
+        std::fs::remove_file(&binary).unwrap();
+        let error = backend.invoke(ask("x")).await.unwrap_err();
+        assert!(matches!(error, LlmError::Misconfiguration(_)), "{client}: {error}");
+    }
+}

@@ -1,0 +1,270 @@
+//! What the layers around a model's backend cost a call with a question of 100 kB.
+//!
+//! Each rung adds one layer and stands beside the rung before it, so that the table says which one costs what. The
+//! client as a whole stands beside the HTTP client that sends the very same bytes. What has to reach the disk
+//! before an answer is used, the recording and the ledger, has rows of its own twice: beside the HTTP client alone,
+//! and beside the HTTP client with as many plain appends that wait for the disk.
+
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::future::Future;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crucible_host::clock::SystemClock;
+use crucible_ledger::Ledger;
+use crucible_llm::{
+    Budgeted, CallBudget, CassetteHeader, CassetteWriter, LlmBackend, LlmInvocation, LlmResult, Recording,
+    Retried, RetryPolicy, Reuse,
+};
+use crucible_model::RunId;
+use tempfile::TempDir;
+
+use super::asking::{AMPLE, Asking, question};
+use super::call_book::LedgerBook;
+use super::measure::{Case, Goal, Pair, side_by_side};
+use super::model_server::ModelServer;
+use super::tree::scratch;
+use super::{Bench, Context, unmeasured};
+use crate::error::TaskError;
+
+const NAME: &str = "layers";
+
+/// How long the question's text is.
+const QUESTION_BYTES: usize = 100_000;
+
+/// How many calls one round makes, one after the other; its time is divided by this.
+const CALLS: u32 = 20;
+
+/// The most that a call may take longer than what it stands beside.
+const MOST: Duration = Duration::from_millis(1);
+
+/// What SQLite writes to its log for one changed page: the page and its header.
+const LEDGER_WRITE: usize = 4096 + 24;
+
+/// A call is reserved before it is made and settled afterwards.
+const LEDGER_WRITES: usize = 2;
+
+/// The bench of the layers.
+pub(super) struct Layers;
+
+impl Bench for Layers {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
+        let text = context.trees()?.branched.text(QUESTION_BYTES)?;
+        let stand = Stand::new(&text)?;
+        let append = |bytes: &[usize]| bytes.to_vec();
+        let recorded = stand.recorded_bytes;
+        let ledger = [LEDGER_WRITE; LEDGER_WRITES];
+        let (nothing, line, rows) = (append(&[]), append(&[recorded]), append(&ledger));
+        let all = [line.as_slice(), rows.as_slice()].concat();
+
+        let rounds = context.rounds;
+        let mut cases = Vec::new();
+        let mut row = |ours: &str, beside: &str, pair: Pair| {
+            let (ours, beside) = (ours.to_owned(), beside.to_owned());
+            cases.push(Case { bench: NAME, ours, beside, pair, goal: Goal::MoreAtMost(MOST) });
+        };
+        let (backend, budget, retry, full) =
+            (Rung::Backend, Rung::Budget, Rung::Retry, Rung::Client(Kept::Nowhere));
+        let climb =
+            |upper: Rung, lower: Rung| side_by_side(rounds, || stand.rung(upper), || stand.rung(lower));
+        let whole = |kept: Kept, writes: &[usize]| {
+            side_by_side(rounds, || stand.rung(Rung::Client(kept)), || stand.http(writes))
+        };
+        row(
+            "backend alone",
+            "HTTP client",
+            side_by_side(rounds, || stand.rung(backend), || stand.http(&nothing))?,
+        );
+        row("… with a budget in memory", "backend alone", climb(budget, backend)?);
+        row("… and retries", "… with a budget in memory", climb(retry, budget)?);
+        row("… and the secret scan: all layers", "… and retries", climb(full, retry)?);
+        row("all layers", "HTTP client", whole(Kept::Nowhere, &nothing)?);
+        for (ours, kept, writes) in [
+            ("all layers, recorded", Kept::Recorded, &line),
+            ("all layers, budget in the ledger", Kept::InLedger, &rows),
+            ("all layers, recorded, budget in the ledger", Kept::Both, &all),
+        ] {
+            row(ours, "HTTP client", whole(kept, &nothing)?);
+            let sizes: Vec<String> = writes.iter().map(|bytes| format!("{} kB", bytes / 1000)).collect();
+            row(ours, &format!("HTTP client, appends of {}", sizes.join(" and ")), whole(kept, writes)?);
+        }
+        Ok(cases)
+    }
+}
+
+/// How much of the client stands around the backend.
+#[derive(Debug, Clone, Copy)]
+enum Rung {
+    Backend,
+    Budget,
+    Retry,
+    Client(Kept),
+}
+
+/// What of a call is kept on the disk.
+#[derive(Debug, Clone, Copy)]
+enum Kept {
+    Nowhere,
+    Recorded,
+    InLedger,
+    Both,
+}
+
+/// The server, both ways to ask it, and a folder for what is written.
+struct Stand {
+    asking: Asking,
+    question: LlmInvocation,
+    /// What the backend sends for the question.
+    body: Vec<u8>,
+    /// How long the line is that records a call.
+    recorded_bytes: usize,
+    folder: TempDir,
+}
+
+impl Stand {
+    /// Asks the question once in every way, so that the bytes are known that it makes.
+    fn new(text: &str) -> Result<Self, TaskError> {
+        let server =
+            ModelServer::start(Duration::ZERO).map_err(TaskError::io("start", "the model's server"))?;
+        let asking = Asking::new(NAME, server.address())?;
+        let mut stand = Self {
+            asking,
+            question: question(text),
+            body: Vec::new(),
+            recorded_bytes: 0,
+            folder: scratch()?,
+        };
+        let sample = stand.folder.path().join("sample.jsonl");
+        let client = stand.asking.client(Self::record(sample.clone())?, CallBudget::new(AMPLE))?;
+        stand.calls(1, |inv| client.call(inv))?;
+        let recording = fs::read(&sample).map_err(TaskError::io("read", &sample))?;
+        stand.recorded_bytes =
+            recording.split_inclusive(|byte| *byte == b'\n').next_back().map_or(0, <[u8]>::len);
+        stand.body = server.last_body();
+        Ok(stand)
+    }
+
+    fn record(path: PathBuf) -> Result<Recording, TaskError> {
+        let header = CassetteHeader::new(
+            "gateway",
+            "bench-model",
+            crucible_llm::provider("gateway").map_err(unmeasured(NAME))?.capabilities(),
+        );
+        let writer = CassetteWriter::open(&path, &header, Reuse::Nothing).map_err(unmeasured(NAME))?;
+        Ok(Recording::To(Arc::new(writer)))
+    }
+
+    /// The time of a call with so much around the backend. Everything but the pool of connections is new each round, as
+    /// it is in a run.
+    fn rung(&self, rung: Rung) -> Result<Duration, TaskError> {
+        let budgeted = || -> Result<_, TaskError> {
+            let budget = CallBudget::new(AMPLE);
+            Ok(Budgeted::new(self.asking.backend()?, "gateway", 4096, budget, Arc::default()))
+        };
+        match rung {
+            Rung::Backend => {
+                let backend = self.asking.backend()?;
+                self.calls(CALLS, |inv| backend.invoke(inv))
+            }
+            Rung::Budget => {
+                let budgeted = budgeted()?;
+                self.calls(CALLS, |inv| budgeted.invoke(inv))
+            }
+            Rung::Retry => {
+                let retried = Retried::new(budgeted()?, RetryPolicy::PHASES);
+                self.calls(CALLS, |inv| retried.invoke(inv))
+            }
+            Rung::Client(kept) => {
+                let place = scratch_in(&self.folder)?;
+                let recording = match kept {
+                    Kept::Recorded | Kept::Both => Self::record(place.path().join("cassette.jsonl"))?,
+                    Kept::Nowhere | Kept::InLedger => Recording::Off,
+                };
+                let budget = match kept {
+                    Kept::InLedger | Kept::Both => ledger_budget(place.path().join("ledger.db"))?,
+                    Kept::Nowhere | Kept::Recorded => CallBudget::new(AMPLE),
+                };
+                let client = self.asking.client(recording, budget)?;
+                self.calls(CALLS, |inv| client.call(inv))
+            }
+        }
+    }
+
+    /// The time of a call. What the caller hands over is made before the time starts.
+    fn calls<F, E>(&self, number: u32, ask: impl Fn(LlmInvocation) -> F) -> Result<Duration, TaskError>
+    where
+        F: Future<Output = Result<LlmResult, E>>,
+        E: Display,
+    {
+        let questions: Vec<_> = (0..number).map(|_| self.question.clone()).collect();
+        self.asking.runtime.block_on(async {
+            let start = Instant::now();
+            for question in questions {
+                ask(question).await.map_err(unmeasured(NAME))?;
+            }
+            Ok(start.elapsed() / number)
+        })
+    }
+
+    /// The time of an exchange of the same bytes, each followed by plain appends of so many bytes, flushed one by one.
+    fn http(&self, appends: &[usize]) -> Result<Duration, TaskError> {
+        let place = scratch_in(&self.folder)?;
+        let path = place.path().join("plain");
+        let mut file = File::create(&path).map_err(TaskError::io("create", &path))?;
+        let lines: Vec<Vec<u8>> = appends.iter().map(|bytes| vec![b'x'; *bytes]).collect();
+        let requests: Vec<_> = (0..CALLS).map(|_| self.asking.request(self.body.clone())).collect();
+        self.asking.runtime.block_on(async {
+            let start = Instant::now();
+            for request in requests {
+                let answer = self.asking.http().send(request).await.map_err(unmeasured(NAME))?;
+                if answer.status != 200 {
+                    return Err(unmeasured(NAME)(format!("the server answered {}", answer.status)));
+                }
+                for line in &lines {
+                    file.write_all(line)
+                        .and_then(|()| file.sync_data())
+                        .map_err(TaskError::io("append to", &path))?;
+                }
+            }
+            Ok(start.elapsed() / CALLS)
+        })
+    }
+}
+
+fn scratch_in(folder: &TempDir) -> Result<TempDir, TaskError> {
+    tempfile::tempdir_in(folder).map_err(TaskError::io("create", folder.path()))
+}
+
+/// The budget of a run of its own, kept as the program keeps it.
+fn ledger_budget(path: PathBuf) -> Result<Arc<CallBudget>, TaskError> {
+    let ledger = Ledger::open(&path).map_err(unmeasured(NAME))?;
+    let run: RunId = "bench".parse().map_err(unmeasured(NAME))?;
+    Ok(CallBudget::kept(AMPLE, Box::new(LedgerBook::new(ledger, run, Box::new(SystemClock)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rung_gets_its_answers_and_both_sides_send_the_same_bytes() {
+        let stand = Stand::new("fn main() {}\n").unwrap();
+        let body = String::from_utf8(stand.body.clone()).unwrap();
+        assert!(body.contains("fn main") && body.contains("bench-model"), "{body}");
+        assert!(stand.recorded_bytes > body.len() + 2000, "{}", stand.recorded_bytes);
+        for rung in [Rung::Backend, Rung::Budget, Rung::Retry] {
+            assert!(stand.rung(rung).unwrap() > Duration::ZERO);
+        }
+        for kept in [Kept::Nowhere, Kept::Recorded, Kept::InLedger, Kept::Both] {
+            assert!(stand.rung(Rung::Client(kept)).unwrap() > Duration::ZERO);
+        }
+        assert!(stand.http(&[10, 20]).unwrap() > Duration::ZERO);
+    }
+}

@@ -1,0 +1,155 @@
+//! A server on loopback that gives every chat completion the same answer, each after the same time.
+//!
+//! One plain thread serves one connection, so what it costs is small and the same for whoever asks. It counts the
+//! connections it was asked on and keeps the last request's body, so that the side a bench compares with can send
+//! the very same bytes.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+/// How long the answer's text is: a finding or two.
+const ANSWER_BYTES: usize = 2000;
+
+/// The server. Its threads end with their connections, the one that accepts with the process.
+pub(super) struct ModelServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    latency: Duration,
+    answer: Vec<u8>,
+    connections: AtomicUsize,
+    last_body: Mutex<Vec<u8>>,
+}
+
+impl ModelServer {
+    /// Starts one that waits for `latency` between the last byte of a request and the first of its answer.
+    pub(super) fn start(latency: Duration) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            latency,
+            answer: answer(),
+            connections: AtomicUsize::new(0),
+            last_body: Mutex::default(),
+        });
+        let serving = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&serving);
+                // Who hangs up in the middle is gone; nobody waits for the answer.
+                thread::spawn(move || serve(stream, &shared));
+            }
+        });
+        Ok(Self { address, shared })
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// On how many connections it got a request.
+    pub(super) fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// The body of the request that came last.
+    pub(super) fn last_body(&self) -> Vec<u8> {
+        self.shared.last_body.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn answer() -> Vec<u8> {
+    let body = json!({
+        "id": "bench",
+        "object": "chat.completion",
+        "model": "bench-model",
+        "choices": [{
+            "index": 0,
+            "message": {"role": "assistant", "content": "It reads as it should. ".repeat(ANSWER_BYTES / 23)},
+            "finish_reason": "stop",
+        }],
+        "usage": {"prompt_tokens": 25_000, "completion_tokens": 500, "total_tokens": 25_500},
+    })
+    .to_string();
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut requests = BufReader::with_capacity(64 * 1024, stream.try_clone()?);
+    let mut body = Vec::new();
+    let mut served = 0;
+    while read_request(&mut requests, &mut body)? == Next::Request {
+        if served == 0 {
+            shared.connections.fetch_add(1, Ordering::SeqCst);
+        }
+        served += 1;
+        std::mem::swap(&mut body, &mut *shared.last_body.lock().unwrap_or_else(PoisonError::into_inner));
+        if !shared.latency.is_zero() {
+            thread::sleep(shared.latency);
+        }
+        stream.write_all(&shared.answer)?;
+    }
+    Ok(())
+}
+
+#[derive(Debug, PartialEq)]
+enum Next {
+    Request,
+    End,
+}
+
+/// Reads one request with a stated length into `body`.
+fn read_request(stream: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<Next> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line)? == 0 {
+            return Ok(Next::End);
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        }
+    }
+    body.resize(length, 0);
+    stream.read_exact(body)?;
+    Ok(Next::Request)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn connections_are_counted_once_and_the_last_body_is_kept() {
+        let server = ModelServer::start(Duration::ZERO).unwrap();
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        for body in ["one", "three"] {
+            let length = body.len();
+            let request = format!("POST / HTTP/1.1\r\nhost: x\r\nContent-Length: {length}\r\n\r\n{body}");
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut seen = vec![0; answer().len()];
+            stream.read_exact(&mut seen).unwrap();
+            assert_eq!((seen, server.last_body()), (answer(), body.as_bytes().to_vec()));
+        }
+        assert_eq!(server.connections(), 1);
+    }
+}
