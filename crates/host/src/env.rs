@@ -66,6 +66,16 @@ impl Environment {
         self.get_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
     }
 
+    /// A text that names the user's home by `~`: for what is written down, where nobody needs to know who the user is.
+    #[must_use]
+    pub fn without_home(&self, text: &str) -> String {
+        let home = self.home().filter(|home| home.is_absolute());
+        match home.as_deref().and_then(Path::to_str).map(|home| home.trim_end_matches('/')) {
+            Some(home) if !home.is_empty() => text.replace(home, "~"),
+            Some(_) | None => text.to_owned(),
+        }
+    }
+
     /// Crucible's own directory, which holds the ledger and the runs: `CRUCIBLE_HOME`, else `crucible` in
     /// `XDG_DATA_HOME`, else `~/.local/share/crucible`.
     ///

@@ -44,10 +44,10 @@ pub struct BackendParts {
     pub provider: &'static str,
     /// The model that is asked when a call names none.
     pub default_model: String,
-    /// The models of phases that have one of their own, by the phase's name.
-    pub phase_models: BTreeMap<String, String>,
     /// The most tokens an answer takes when a call sets no `max_tokens`; what the budget reserves.
     pub max_output_tokens: u64,
+    /// The most tokens that it adds to a request by itself; the budget reserves those, too.
+    pub added_tokens: u64,
     /// What it is good at.
     pub capabilities: Capabilities,
     /// Whose words it returns.
@@ -61,68 +61,83 @@ pub struct BackendParts {
 }
 
 /// A backend that a provider made, with what is known about it.
-pub struct Backend(BackendParts);
+pub struct Backend {
+    parts: BackendParts,
+    phase_models: BTreeMap<String, String>,
+}
 
 impl Backend {
     /// A backend of these parts.
     #[must_use]
     pub fn new(parts: BackendParts) -> Self {
-        Self(parts)
+        Self { parts, phase_models: BTreeMap::new() }
+    }
+
+    /// The same, with these models for phases that have one of their own, by the phase's name.
+    #[must_use]
+    pub fn with_phase_models(self, phase_models: BTreeMap<String, String>) -> Self {
+        Self { phase_models, ..self }
     }
 
     /// The provider's name in the registry.
     #[must_use]
     pub fn provider(&self) -> &'static str {
-        self.0.provider
+        self.parts.provider
     }
 
     /// The model that is asked when a call names none.
     #[must_use]
     pub fn default_model(&self) -> &str {
-        &self.0.default_model
+        &self.parts.default_model
     }
 
     /// The models of phases that have one of their own, by the phase's name.
     #[must_use]
     pub fn phase_models(&self) -> &BTreeMap<String, String> {
-        &self.0.phase_models
+        &self.phase_models
     }
 
     /// The most tokens an answer takes when a call sets no `max_tokens`.
     #[must_use]
     pub fn max_output_tokens(&self) -> u64 {
-        self.0.max_output_tokens
+        self.parts.max_output_tokens
+    }
+
+    /// The most tokens that it adds to a request by itself.
+    #[must_use]
+    pub fn added_tokens(&self) -> u64 {
+        self.parts.added_tokens
     }
 
     /// What it is good at.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
-        self.0.capabilities
+        self.parts.capabilities
     }
 
     /// Whose words it returns.
     #[must_use]
     pub fn speaker(&self) -> &Speaker {
-        &self.0.speaker
+        &self.parts.speaker
     }
 
     /// Where they come from.
     #[must_use]
     pub fn origin(&self) -> Origin {
-        self.0.origin
+        self.parts.origin
     }
 
     /// The hints that a recording's first call was made with: whoever wants its answers asks with these. Empty for a model
     /// that answers now.
     #[must_use]
     pub fn parameters(&self) -> &BTreeMap<String, Value> {
-        &self.0.parameters
+        &self.parts.parameters
     }
 }
 
 #[async_trait]
 impl LlmBackend for Backend {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        self.0.inner.invoke(inv).await
+        self.parts.inner.invoke(inv).await
     }
 }

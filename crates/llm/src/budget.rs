@@ -272,34 +272,37 @@ impl CallBook for MemoryBook {
 /// Reserves each attempt in a budget before the backend sees it.
 pub struct Budgeted<B> {
     inner: B,
-    provider: &'static str,
-    default_max_tokens: u64,
+    asks: Asks,
     budget: Arc<CallBudget>,
     prices: Arc<PriceTable>,
 }
 
+/// What a budget has to know of who is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Asks {
+    /// The provider.
+    pub provider: &'static str,
+    /// Tokens that an answer may take when a call does not say.
+    pub max_output_tokens: u64,
+    /// The most tokens that the provider's client adds to a request by itself.
+    pub added_tokens: u64,
+}
+
 impl<B> Budgeted<B> {
-    /// Puts `inner`, which asks this provider, under a budget. `default_max_tokens` is what an answer may take when a call
-    /// does not say.
-    pub fn new(
-        inner: B,
-        provider: &'static str,
-        default_max_tokens: u64,
-        budget: Arc<CallBudget>,
-        prices: Arc<PriceTable>,
-    ) -> Self {
-        Self { inner, provider, default_max_tokens, budget, prices }
+    /// Puts `inner` under a budget.
+    pub fn new(inner: B, asks: Asks, budget: Arc<CallBudget>, prices: Arc<PriceTable>) -> Self {
+        Self { inner, asks, budget, prices }
     }
 
     fn worst_case(&self, inv: &LlmInvocation, price: Price) -> Result<Amount, LlmError> {
         if price == Price::Unknown && self.budget.limits().micro_dollars != Limit::Unlimited {
             return Err(LlmError::Misconfiguration(Fault::new(
-                self.provider,
+                self.asks.provider,
                 &inv.model,
                 "a limit in money is set, but no price is configured for this model",
                 format!(
                     "add a table llm.prices.\"{}/{}\" to your own configuration, or limit calls and tokens instead",
-                    self.provider, inv.model
+                    self.asks.provider, inv.model
                 ),
             )));
         }
@@ -307,9 +310,9 @@ impl<B> Budgeted<B> {
             .messages
             .iter()
             .map(|message| message.content.as_str().len() as u64 + TEMPLATE_TOKENS)
-            .fold(0, u64::saturating_add);
+            .fold(self.asks.added_tokens, u64::saturating_add);
         let output =
-            inv.metadata.get("max_tokens").and_then(Value::as_u64).unwrap_or(self.default_max_tokens);
+            inv.metadata.get("max_tokens").and_then(Value::as_u64).unwrap_or(self.asks.max_output_tokens);
         Ok(Amount {
             calls: 1,
             tokens: input.saturating_add(output),
@@ -324,7 +327,7 @@ impl<B> Budgeted<B> {
                 LlmError::BudgetExceeded { resource, limit, attempted }
             }
             BookError::Unavailable { detail } => LlmError::Misconfiguration(Fault::new(
-                self.provider,
+                self.asks.provider,
                 &inv.model,
                 format!("nothing was sent, for what it may cost cannot be reserved: {detail}"),
                 "mend that and go on",
@@ -336,9 +339,9 @@ impl<B> Budgeted<B> {
 #[async_trait]
 impl<B: LlmBackend> LlmBackend for Budgeted<B> {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let price = self.prices.of(self.provider, &inv.model);
+        let price = self.prices.of(self.asks.provider, &inv.model);
         let worst = self.worst_case(&inv, price)?;
-        let call = PlannedCall { provider: self.provider, invocation: &inv, worst };
+        let call = PlannedCall { provider: self.asks.provider, invocation: &inv, worst };
         let reservation = self.budget.reserve(&call).map_err(|error| self.not_reserved(&inv, error))?;
         let outcome = self.inner.invoke(inv).await;
         let end = match &outcome {

@@ -50,8 +50,8 @@ impl ChatServer {
         Ok(Backend::new(BackendParts {
             provider,
             default_model: model.clone(),
-            phase_models: BTreeMap::new(),
             max_output_tokens: defaults.max_tokens,
+            added_tokens: 0,
             capabilities,
             speaker: Speaker { provider: provider.to_owned(), model: model.clone() },
             origin: Origin::Live,

@@ -7,7 +7,7 @@ use crucible_model::{CanonicalError, Digest};
 use crucible_secrets::Scanner;
 
 use crate::backend::{Backend, Origin, Speaker};
-use crate::budget::{Budgeted, CallBudget};
+use crate::budget::{Asks, Budgeted, CallBudget};
 use crate::capability::Capabilities;
 use crate::cassette::RecordedRequest;
 use crate::error::CallError;
@@ -59,9 +59,12 @@ impl ModelClient {
         let phase_models = backend.phase_models().clone();
         let capabilities = backend.capabilities();
         let speaker = backend.speaker().clone();
-        let max_tokens = backend.max_output_tokens();
-        let attempts =
-            Retried::new(Budgeted::new(backend, provider, max_tokens, budget, Arc::clone(&prices)), retry);
+        let asks = Asks {
+            provider,
+            max_output_tokens: backend.max_output_tokens(),
+            added_tokens: backend.added_tokens(),
+        };
+        let attempts = Retried::new(Budgeted::new(backend, asks, budget, Arc::clone(&prices)), retry);
         let layers = SecretScanned::new(Recorded::new(attempts, scanner, recording), scanner);
         Self { layers, provider, default_model, phase_models, prices, capabilities, speaker, origin }
     }

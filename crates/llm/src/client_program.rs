@@ -12,7 +12,7 @@
 //! from the output: an exit code of 0 says little.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,9 @@ use crate::error::{AnswerFault, Fault, LlmError};
 use crate::http_fault::{Asked, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult, Role};
 use crate::registry::{Context, Login, ProviderSettings, named_key, required};
+
+/// The tokens that a client may add to a request by itself: the date, the system, its directory. Some hundred were seen.
+pub(crate) const ADDED_TOKENS: u64 = 4096;
 
 /// How much of standard error is kept.
 const LAST_WORDS: usize = 2048;
@@ -170,7 +173,7 @@ impl ClientProgram {
     ) -> Result<Ended, LlmError> {
         let no_place = |error: FsError| {
             let next = "make room there, or set TMPDIR to another directory";
-            LlmError::Misconfiguration(asked.fault(error.to_string(), next))
+            LlmError::Misconfiguration(asked.fault(self.env.without_home(&error.to_string()), next))
         };
         let private = fs::temp_dir_in(&self.temporary, &format!("{}-", self.provider)).map_err(no_place)?;
         let [work, home, temporary] = ["work", "home", "tmp"].map(|name| private.path().join(name));
@@ -202,7 +205,7 @@ impl ClientProgram {
         };
         let completed = self.sandbox.run(spawn).await.map_err(|error| self.not_run(asked, &error))?;
         let complaint = completed.stderr.text().into_owned();
-        let last_words = last_words(&complaint, &self.known_keys, self.env.home().as_deref());
+        let last_words = last_words(&complaint, &self.known_keys, &self.env);
         let code = match completed.end {
             End::TimedOut => return Err(asked.timeout(time)),
             End::OutputLimit => return Err(too_long(asked)),
@@ -245,7 +248,8 @@ impl ClientProgram {
 
     fn not_run(&self, asked: Asked<'_>, error: &SandboxError) -> LlmError {
         let provider = self.provider;
-        let fault = asked.fault(error.to_string(), format!("check [llm.{provider}] binary"));
+        let fault =
+            asked.fault(self.env.without_home(&error.to_string()), format!("check [llm.{provider}] binary"));
         match error {
             SandboxError::BadArgument { .. } => {
                 LlmError::Unsupported(asked.fault(error.to_string(), "take the NUL byte out of the request"))
@@ -307,14 +311,12 @@ pub(crate) fn note_ignored(result: &mut LlmResult, inv: &LlmInvocation, followed
 }
 
 /// The end of what a program wrote to standard error: secrets, keys and the user's home taken out, at most 2 KiB.
-fn last_words(stderr: &str, known_keys: &[Secret], home: Option<&Path>) -> String {
+fn last_words(stderr: &str, known_keys: &[Secret], env: &Environment) -> String {
     let mut text = Scanner::builtin().redact(stderr).text.into_owned();
     for key in known_keys.iter().map(Secret::expose).filter(|key| key.trim().len() >= SHORTEST_KEY) {
         text = text.replace(key.trim(), "[key]");
     }
-    if let Some(home) = home.and_then(Path::to_str).filter(|home| home.len() > 1) {
-        text = text.replace(home, "~");
-    }
+    let text = env.without_home(&text);
     let text = text.trim();
     let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_WORDS));
     text[start..].to_owned()
@@ -338,6 +340,10 @@ mod tests {
 
     use super::*;
 
+    fn at_home() -> Environment {
+        Environment::from_pairs([("HOME", "/home/someone")], "/")
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -347,7 +353,7 @@ mod tests {
             let key = format!("ghp_{digits}");
             let plain = Secret::new(digits);
             let stderr = format!("{noise}\n token={key} \n{noise}\n{}", plain.expose());
-            let words = last_words(&stderr, &[plain], Some(Path::new("/home/someone")));
+            let words = last_words(&stderr, &[plain], &at_home());
             prop_assert!(words.len() <= LAST_WORDS);
             prop_assert!(!words.contains(&key));
             prop_assert!(words.ends_with("[key]") || words.contains("[secret:"), "{words}");
@@ -356,7 +362,7 @@ mod tests {
 
     #[test]
     fn the_users_home_is_not_named() {
-        let words = last_words("cannot read /home/someone/.claude/x", &[], Some(Path::new("/home/someone")));
+        let words = last_words("cannot read /home/someone/.claude/x", &[], &at_home());
         assert_eq!(words, "cannot read ~/.claude/x");
     }
 }

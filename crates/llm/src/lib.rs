@@ -26,6 +26,7 @@ mod http_fault;
 mod invocation;
 mod messages;
 mod offered;
+mod phase_models;
 mod price;
 mod providers;
 mod receipt;
@@ -39,7 +40,7 @@ mod strategy;
 pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Question};
 pub use backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
 pub use budget::{
-    Amount, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount, Limit, PlannedCall,
+    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount, Limit, PlannedCall,
     Ticket,
 };
 pub use capability::{Capabilities, StructuredOutput};

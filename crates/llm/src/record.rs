@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crucible_host::fs;
-use crucible_model::{ByteLimit, Digest};
+use crucible_model::{ByteLimit, CanonicalError, Digest, to_canonical_json};
 use crucible_secrets::Scanner;
 use serde_json::Value;
 
@@ -116,19 +116,51 @@ impl CassetteWriter {
         Some(outcome)
     }
 
-    fn append(&self, call: &RecordedCall) -> Result<(), CassetteError> {
-        let line = to_line(call)?;
+    fn append(&self, entry: &Entry) -> Result<(), CassetteError> {
+        let line = entry.to_line()?;
         let digest = Digest::of(line.trim_ascii_end());
         // Held while writing: lines of parallel calls come one after the other, each of them whole.
         let mut state = self.lock();
         fs::append_durable(&self.path, &line)?;
         state.calls += 1;
-        state.lines.insert(call.key, digest);
+        state.lines.insert(entry.key, digest);
         Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A [`RecordedCall`] that is about to be written. Its request, which can be hundreds of kilobytes, is already in the
+/// canonical form that its key was made from: finding that form costs as much as all else in a line together.
+struct Entry {
+    key: Digest,
+    spec_id: String,
+    phase_id: String,
+    request: Vec<u8>,
+    attempts: Vec<Attempt>,
+    outcome: CallOutcome,
+    redactions: u64,
+}
+
+impl Entry {
+    /// The line: the canonical form of the call, which is its members in the order of their names.
+    fn to_line(&self) -> Result<Vec<u8>, CanonicalError> {
+        let mut line = Vec::with_capacity(self.request.len() + 4096);
+        let mut member = |lead: &str, value: &[u8]| {
+            line.extend_from_slice(lead.as_bytes());
+            line.extend_from_slice(value);
+        };
+        member("{\"attempts\":", &to_canonical_json(&self.attempts)?);
+        member(",\"key\":", &to_canonical_json(&self.key)?);
+        member(",\"outcome\":", &to_canonical_json(&self.outcome)?);
+        member(",\"phase_id\":", &to_canonical_json(&self.phase_id)?);
+        member(",\"redactions\":", &to_canonical_json(&self.redactions)?);
+        member(",\"request\":", &self.request);
+        member(",\"spec_id\":", &to_canonical_json(&self.spec_id)?);
+        member("}", b"\n");
+        Ok(line)
     }
 }
 
@@ -182,8 +214,8 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
             let Attempted { outcome, .. } = self.inner.attempt(inv).await;
             return Ok(self.cleaned(outcome).0?);
         };
-        let request = RecordedRequest::of(&inv);
-        let key = request.key().map_err(CassetteError::from)?;
+        let request = to_canonical_json(&RecordedRequest::of(&inv)).map_err(CassetteError::from)?;
+        let key = Digest::of(&request);
         if let Some(outcome) = writer.take_reusable(&key) {
             return Ok(outcome.into_result()?);
         }
@@ -195,10 +227,10 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
             Ok(result) => CallOutcome::Answered(result.clone()),
             Err(error) => CallOutcome::Failed(error.clone()),
         };
-        let call = RecordedCall { key, spec_id, phase_id, request, attempts, outcome: recorded, redactions };
+        let entry = Entry { key, spec_id, phase_id, request, attempts, outcome: recorded, redactions };
         let writer = Arc::clone(writer);
         // Flushing to the disk blocks; the runtime's threads are for calls that wait on the network.
-        let written = tokio::task::spawn_blocking(move || writer.append(&call)).await;
+        let written = tokio::task::spawn_blocking(move || writer.append(&entry)).await;
         written.unwrap_or(Err(CassetteError::Interrupted))?;
         Ok(outcome?)
     }
@@ -256,6 +288,74 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
                 fields.values_mut().for_each(|field| self.clean_value(field, redactions))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cassette::RecordedMessage;
+    use crate::error::Fault;
+    use crate::invocation::Role;
+
+    fn outcomes() -> impl Strategy<Value = CallOutcome> {
+        let answered =
+            (any::<String>(), any::<Option<u32>>(), any::<String>()).prop_map(|(text, tokens, note)| {
+                CallOutcome::Answered(LlmResult {
+                    raw_response: text,
+                    provider: "gateway".to_owned(),
+                    model_used: "m".to_owned(),
+                    tokens_input: tokens.map(u64::from),
+                    tokens_output: None,
+                    timed_out: Some(false),
+                    extensions: BTreeMap::from([
+                        ("zeta".to_owned(), Value::from(note)),
+                        ("alpha".to_owned(), Value::Null),
+                    ]),
+                })
+            });
+        let failed = any::<String>().prop_map(|what| {
+            CallOutcome::Failed(LlmError::ProviderAuth(Fault::new("gateway", "m", what, "next")))
+        });
+        prop_oneof![answered, failed]
+    }
+
+    proptest! {
+        /// Replays and audits find a line by the canonical form of its call.
+        #[test]
+        fn a_line_is_the_canonical_form_of_its_call(
+            (spec_id, phase_id, content) in (any::<String>(), any::<String>(), any::<String>()),
+            metadata in prop::collection::btree_map(any::<String>(), any::<u32>(), 0..4),
+            outcome in outcomes(),
+            redactions in any::<u32>(),
+        ) {
+            let request = RecordedRequest {
+                model: "m".to_owned(),
+                messages: vec![RecordedMessage { role: Role::User, content }],
+                metadata: metadata.into_iter().map(|(name, value)| (name, Value::from(value))).collect(),
+            };
+            let attempts = match &outcome {
+                CallOutcome::Answered(_) => vec![Attempt::Answered],
+                CallOutcome::Failed(error) => vec![Attempt::Failed(error.clone()); 2],
+            };
+            let key = request.key().unwrap();
+            let redactions = u64::from(redactions);
+            let entry = Entry {
+                key,
+                spec_id: spec_id.clone(),
+                phase_id: phase_id.clone(),
+                request: to_canonical_json(&request).unwrap(),
+                attempts: attempts.clone(),
+                outcome: outcome.clone(),
+                redactions,
+            };
+            let call = RecordedCall { key, spec_id, phase_id, request, attempts, outcome, redactions };
+            prop_assert_eq!(entry.to_line().unwrap(), to_line(&call).unwrap());
         }
     }
 }

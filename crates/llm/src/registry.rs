@@ -21,6 +21,7 @@ use crate::capability::Capabilities;
 use crate::cassette::CassetteError;
 use crate::error::{Fault, LlmError};
 use crate::offered::Catalogue;
+use crate::phase_models::phase_models;
 use crate::providers::{
     anthropic::Anthropic,
     claude_cli::ClaudeCli,
@@ -246,7 +247,15 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
 ///
 /// As [`provider`] and [`ProviderKind::construct`].
 pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
-    provider(name)?.construct(settings, context)
+    let kind = provider(name)?;
+    let backend = kind.construct(settings, context)?;
+    match kind.class() {
+        // A recording answers as it was asked.
+        ProviderClass::Recording => Ok(backend),
+        ProviderClass::Program { .. } | ProviderClass::Http { .. } => {
+            Ok(backend.with_phase_models(phase_models(name, settings)?))
+        }
+    }
 }
 
 /// A setting without which a provider cannot be made ready.

@@ -59,14 +59,16 @@ impl<B: LlmBackend> Retried<B> {
     }
 
     /// Makes a call, with as many attempts as the policy and the call's time allow.
-    pub async fn attempt(&self, inv: LlmInvocation) -> Attempted {
+    pub async fn attempt(&self, mut inv: LlmInvocation) -> Attempted {
         let begun = Instant::now();
         let allowed = inv.timeout;
         let mut pauses = self.policy.pauses();
         let mut attempts = Vec::new();
         loop {
+            // A request can be hundreds of kilobytes: it is copied only where another attempt may need it.
+            let again = pauses.next().map(|pause| (pause, inv.clone()));
             let left = allowed.saturating_sub(begun.elapsed());
-            let outcome = self.inner.invoke(LlmInvocation { timeout: left, ..inv.clone() }).await;
+            let outcome = self.inner.invoke(LlmInvocation { timeout: left, ..inv }).await;
             attempts.push(match &outcome {
                 Ok(_) => Attempt::Answered,
                 Err(error) => Attempt::Failed(error.clone()),
@@ -77,10 +79,12 @@ impl<B: LlmBackend> Retried<B> {
                 }
                 Err(error) => error,
             };
-            let pause = pauses.next().filter(|_| error.is_transient());
             let left = allowed.saturating_sub(begun.elapsed());
-            match pause {
-                Some(pause) if pause < left => tokio::time::sleep(pause).await,
+            match again.filter(|_| error.is_transient()) {
+                Some((pause, same)) if pause < left => {
+                    tokio::time::sleep(pause).await;
+                    inv = same;
+                }
                 Some(_) | None => {
                     return Attempted { outcome: Err(with_whole_time(error, allowed)), attempts };
                 }
@@ -103,4 +107,51 @@ fn with_whole_time(mut error: LlmError, allowed: Duration) -> LlmError {
         *duration = allowed.min(*cap);
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use crucible_model::PromptBuilder;
+
+    use super::*;
+    use crate::error::Fault;
+    use crate::invocation::Message;
+
+    /// Fails each time, and notes where the words of the question lie.
+    #[derive(Default)]
+    struct Places(Mutex<Vec<usize>>);
+
+    #[async_trait]
+    impl LlmBackend for Places {
+        async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+            self.0.lock().unwrap().push(inv.messages[0].content.as_str().as_ptr() as usize);
+            let fault = Fault { status: Some(503), ..*Fault::new("p", "m", "down", "wait") };
+            Err(LlmError::ProviderOutage(Box::new(fault)))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_attempts_that_others_may_follow_work_on_a_copy() {
+        for (policy, attempts) in [(RetryPolicy::NEVER, 1), (RetryPolicy::PHASES, 3)] {
+            let inv = LlmInvocation {
+                spec_id: String::new(),
+                phase_id: String::new(),
+                model: "m".to_owned(),
+                timeout: Duration::from_secs(60),
+                messages: vec![Message::user(PromptBuilder::new().ours("question").build())],
+                metadata: BTreeMap::new(),
+            };
+            let original = inv.messages[0].content.as_str().as_ptr() as usize;
+            let retried = Retried::new(Places::default(), policy);
+            assert!(retried.attempt(inv).await.outcome.is_err());
+            let places = retried.inner.0.into_inner().unwrap();
+            assert_eq!(places.len(), attempts);
+            if policy == RetryPolicy::NEVER {
+                assert_eq!(places, [original]);
+            }
+        }
+    }
 }

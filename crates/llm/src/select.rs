@@ -42,7 +42,7 @@ pub struct FellBack {
     pub primary: String,
     /// The class of its failure, as in [`LlmError::class`].
     pub category: &'static str,
-    /// What is wrong with it. Without secrets, like every error.
+    /// What is wrong with it. Without secrets, like every error, and without the name of the user's home: it is written down.
     pub reason: String,
     /// The provider that is used instead.
     pub fallback: String,
@@ -80,7 +80,7 @@ pub fn select(primary: NamedProvider, fallback: Fallback, context: &Context) -> 
             let fell_back = FellBack {
                 primary: primary.name,
                 category: error.class(),
-                reason: error.to_string(),
+                reason: context.env.without_home(&error.to_string()),
                 fallback: fallback.name.clone(),
             };
             Ok(Selected { backend, candidate: *fallback, fell_back: Some(fell_back) })

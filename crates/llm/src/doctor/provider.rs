@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::program::{self, AskedProgram, NeededBy, ProgramCheck, ProgramState};
 use crate::error::{Fault, LlmError};
 use crate::registry::{
-    CassetteSource, Context, KeyUse, Login, ProviderClass, ProviderKind, ProviderSettings,
+    CassetteSource, Context, KeyUse, Login, ProviderClass, ProviderKind, ProviderSettings, construct,
 };
 
 /// How a provider reaches its models.
@@ -119,7 +119,7 @@ pub(super) async fn check(
     settings: &ProviderSettings,
     context: &Context,
 ) -> ProviderCheck {
-    let problem = kind.construct(settings, context).err().map(|error| Problem::from(&error));
+    let problem = construct(kind.name(), settings, context).err().map(|error| Problem::from(&error));
     let (reach, wanted, install) = match kind.class() {
         ProviderClass::Program { install } => (Reach::Program, program_key(settings), install),
         ProviderClass::Http { key: KeyUse::Required } => (Reach::Http, Some(KeyWanted::Required), ""),

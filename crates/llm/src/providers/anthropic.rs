@@ -64,8 +64,8 @@ impl ProviderKind for Anthropic {
         Ok(Backend::new(BackendParts {
             provider: NAME,
             default_model: model.clone(),
-            phase_models: BTreeMap::new(),
             max_output_tokens: defaults.max_tokens,
+            added_tokens: 0,
             capabilities: self.capabilities(),
             speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
             origin: Origin::Live,

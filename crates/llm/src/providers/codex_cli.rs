@@ -19,7 +19,9 @@ use serde_json::Value;
 
 use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
-use crate::client_program::{ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored};
+use crate::client_program::{
+    ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
+};
 use crate::error::LlmError;
 use crate::http_fault::Asked;
 use crate::invocation::{LlmInvocation, LlmResult};
@@ -122,8 +124,8 @@ impl ProviderKind for CodexCli {
         Ok(Backend::new(BackendParts {
             provider: NAME,
             default_model: model.clone(),
-            phase_models: BTreeMap::new(),
             max_output_tokens: max_tokens,
+            added_tokens: ADDED_TOKENS,
             capabilities: self.capabilities(),
             speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
             origin: Origin::Live,

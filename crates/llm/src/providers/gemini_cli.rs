@@ -18,14 +18,15 @@ use serde_json::{Map, Value, json};
 
 use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
-use crate::client_program::{ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored};
+use crate::client_program::{
+    ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
+};
 use crate::error::LlmError;
 use crate::http_fault::{Asked, Silence};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
 
 mod output;
-mod profiles;
 
 const NAME: &str = "gemini-cli";
 
@@ -95,8 +96,8 @@ impl ProviderKind for GeminiCli {
         Ok(Backend::new(BackendParts {
             provider: NAME,
             default_model: model.clone(),
-            phase_models: profiles::phase_models(settings)?,
             max_output_tokens: max_tokens,
+            added_tokens: ADDED_TOKENS,
             capabilities: self.capabilities(),
             speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
             origin: Origin::Live,

@@ -5,7 +5,7 @@
 //! caller went on with the answer. A request that the recording does not hold fails with the nearest recorded one shown as a diff:
 //! either a prompt changed since the recording was made, or something in it is not the same twice.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -63,8 +63,8 @@ impl ProviderKind for Replay {
         let parts = BackendParts {
             provider: NAME,
             default_model: first.map_or(&header.model, |request| &request.model).clone(),
-            phase_models: BTreeMap::new(),
             max_output_tokens: 0,
+            added_tokens: 0,
             capabilities: header.capabilities,
             speaker: Speaker { provider: header.provider.clone(), model: header.model.clone() },
             origin: Origin::Recording,
@@ -202,10 +202,8 @@ fn render(request: &RecordedRequest) -> String {
     let mut text = format!("model: {}\n", request.model);
     for (name, value) in &request.metadata {
         // As it is compared: 1 and 1.0 are the same number.
-        let value = to_canonical_json(value).map_or_else(
-            |_| value.to_string(),
-            |canonical| String::from_utf8_lossy(&canonical).into_owned(),
-        );
+        let value = to_canonical_json(value)
+            .map_or_else(|_| value.to_string(), |canonical| String::from_utf8_lossy(&canonical).into_owned());
         let _infallible = writeln!(text, "metadata {name}: {value}");
     }
     for message in &request.messages {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crucible_llm::{
-    Amount, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, Fault, Limit, ListedPrice,
-    LlmBackend, LlmError, PlannedCall, Price, PriceTable, Resource, Retried, RetryPolicy, Ticket,
+    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, Fault, Limit,
+    ListedPrice, LlmBackend, LlmError, PlannedCall, Price, PriceTable, Resource, Retried, RetryPolicy,
+    Ticket,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -24,7 +25,12 @@ fn under(inner: Shared, most: u64, budget: Arc<CallBudget>, price: Price) -> Bud
             BTreeMap::from([("scripted/*".to_owned(), ListedPrice { price, date, source })])
         }
     };
-    Budgeted::new(inner, "scripted", most, budget, Arc::new(PriceTable::new(lines)))
+    Budgeted::new(
+        inner,
+        Asks { provider: "scripted", max_output_tokens: most, added_tokens: 0 },
+        budget,
+        Arc::new(PriceTable::new(lines)),
+    )
 }
 
 fn tokens(limit: u64) -> BudgetLimits {
@@ -191,4 +197,14 @@ async fn what_cannot_be_reserved_is_not_sent() {
     let text = error.unwrap_err().to_string();
     assert!(text.contains("nothing was sent") && text.contains("the disk is full"), "{text}");
     assert_eq!(backend.calls(), 0);
+}
+
+#[tokio::test]
+async fn what_a_client_adds_by_itself_is_reserved_too() {
+    let budget = CallBudget::new(tokens(5000));
+    let asks = Asks { provider: "scripted", max_output_tokens: 100, added_tokens: 4096 };
+    let budgeted = Budgeted::new(Shared(Scripted::new([])), asks, Arc::clone(&budget), Arc::default());
+    budgeted.invoke(ask(&"x".repeat(100))).await.unwrap();
+    let error = budgeted.invoke(ask(&"x".repeat(600))).await.unwrap_err();
+    assert!(matches!(error, LlmError::BudgetExceeded { resource: Resource::Tokens, .. }), "{error}");
 }

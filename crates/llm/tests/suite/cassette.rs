@@ -133,13 +133,20 @@ async fn a_changed_request_fails_with_the_nearest_one_as_a_diff() {
     let path = cassette_in(&dir);
     let live = recording(&Scripted::new([]), &path, Reuse::Nothing);
     live.call(ask("something else\nentirely\n")).await.unwrap();
-    live.call(ask("line one\nline two\nline three\n")).await.unwrap();
+    let with_number = |text: &str, number: serde_json::Value| LlmInvocation {
+        metadata: std::collections::BTreeMap::from([("temperature".to_owned(), number)]),
+        ..ask(text)
+    };
+    live.call(with_number("line one\nline two\nline three\n", 1.0.into())).await.unwrap();
 
-    let error = llm(replay(&path).call(ask("line one\nline 2\nline three\n")).await.unwrap_err());
+    let changed = with_number("line one\nline 2\nline three\n", 1.into());
+    let error = llm(replay(&path).call(changed).await.unwrap_err());
     assert!(matches!(error, LlmError::Misconfiguration(_)));
     let text = error.to_string();
     assert!(text.contains("\n-line two\n+line 2\n"), "{text}");
     assert!(!text.contains("entirely"), "{text}");
+    // The same number, written in another way, is no difference.
+    assert!(!text.contains("-metadata") && !text.contains("+metadata"), "{text}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crucible_llm::{NamedProvider, Fallback, LlmError, ProviderSettings, ReceiptWarning, select};
+use crucible_llm::{Fallback, LlmError, NamedProvider, ProviderSettings, ReceiptWarning, select};
 use crucible_testkit::{FakeOpenAi, Reply};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -111,6 +111,19 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_is_written_down_of_a_fallback_does_not_name_the_users_home() {
+    let room = room();
+    let home = room.path().display().to_string();
+    let chosen = select(
+        candidate("claude-cli", Fault::NoBinary, &room),
+        Fallback::To(Box::new(candidate("gateway", Fault::None, &room))),
+        &context(&[("A_KEY", "k"), ("HOME", &home)]),
+    );
+    let message = ReceiptWarning::fallback(&chosen.unwrap().fell_back.unwrap()).message;
+    assert!(message.contains("~/nothing") && !message.contains(&home), "{message}");
 }
 
 #[test]

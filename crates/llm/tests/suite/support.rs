@@ -160,8 +160,8 @@ impl Scripted {
         Backend::new(BackendParts {
             provider: "scripted",
             default_model: "m".to_owned(),
-            phase_models: BTreeMap::new(),
             max_output_tokens: 100,
+            added_tokens: 0,
             capabilities: CAPABILITIES,
             speaker: Speaker { provider: "scripted".to_owned(), model: "m".to_owned() },
             origin: Origin::Live,

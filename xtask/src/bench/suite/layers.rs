@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use crucible_host::clock::SystemClock;
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    Budgeted, CallBudget, CassetteHeader, CassetteWriter, LlmBackend, LlmInvocation, LlmResult, Recording,
+    Asks, Budgeted, CallBudget, CassetteHeader, CassetteWriter, LlmBackend, LlmInvocation, LlmResult, Recording,
     Retried, RetryPolicy, Reuse,
 };
 use crucible_model::RunId;
@@ -166,7 +166,10 @@ impl Stand {
     fn rung(&self, rung: Rung) -> Result<Duration, TaskError> {
         let budgeted = || -> Result<_, TaskError> {
             let budget = CallBudget::new(AMPLE);
-            Ok(Budgeted::new(self.asking.backend()?, "gateway", 4096, budget, Arc::default()))
+            Ok({
+                let asks = Asks { provider: "gateway", max_output_tokens: 4096, added_tokens: 0 };
+                Budgeted::new(self.asking.backend()?, asks, budget, Arc::default())
+            })
         };
         match rung {
             Rung::Backend => {

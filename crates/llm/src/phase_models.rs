@@ -1,4 +1,5 @@
-//! Named choices of a model, and which phase makes which: seed 002, *Gemini CLI specifics*. Pure.
+//! Named choices of a model, and which phase makes which. Pure. Seed 002 has them for
+//! one client (*Gemini CLI specifics*); here every provider that asks a model has them.
 //!
 //! A phase names a profile, a profile names a model. What does not exist is refused when the backend is made, before
 //! any phase starts.
@@ -8,26 +9,27 @@ use std::collections::BTreeMap;
 use crate::error::{Fault, LlmError};
 use crate::registry::ProviderSettings;
 
-use super::NAME;
-
 /// The models of phases that have one of their own, by the phase's name.
 ///
 /// # Errors
 ///
 /// [`LlmError::Misconfiguration`] when a phase names a profile that does not exist, with those that do, or one
 /// without a model.
-pub(super) fn phase_models(settings: &ProviderSettings) -> Result<BTreeMap<String, String>, LlmError> {
+pub(crate) fn phase_models(
+    provider: &str,
+    settings: &ProviderSettings,
+) -> Result<BTreeMap<String, String>, LlmError> {
     let model_of = |(phase, name): (&String, &String)| {
         let Some(profile) = settings.profiles.get(name) else {
-            return Err(unknown(settings, phase, name));
+            return Err(unknown(provider, settings, phase, name));
         };
         let model = profile.model.clone().filter(|model| !model.trim().is_empty());
         let model = model.ok_or_else(|| {
             LlmError::Misconfiguration(Fault::new(
-                NAME,
+                provider,
                 "",
                 format!("the profile {name:?}, which phase {phase:?} uses, names no model"),
-                format!("set [llm.{NAME}.profiles.{name}] model"),
+                format!("set [llm.{provider}.profiles.{name}] model"),
             ))
         })?;
         Ok((phase.clone(), model))
@@ -35,15 +37,15 @@ pub(super) fn phase_models(settings: &ProviderSettings) -> Result<BTreeMap<Strin
     settings.phase_profiles.iter().map(model_of).collect()
 }
 
-fn unknown(settings: &ProviderSettings, phase: &str, name: &str) -> LlmError {
+fn unknown(provider: &str, settings: &ProviderSettings, phase: &str, name: &str) -> LlmError {
     let known: Vec<&str> = settings.profiles.keys().map(String::as_str).collect();
     let choices = if known.is_empty() {
-        format!("there are none; add [llm.{NAME}.profiles.{name}]")
+        format!("there are none; add [llm.{provider}.profiles.{name}]")
     } else {
-        format!("choose one of {}, or add [llm.{NAME}.profiles.{name}]", known.join(", "))
+        format!("choose one of {}, or add [llm.{provider}.profiles.{name}]", known.join(", "))
     };
     let what = format!("phase {phase:?} uses the profile {name:?}, which does not exist");
-    LlmError::Misconfiguration(Fault::new(NAME, "", what, choices))
+    LlmError::Misconfiguration(Fault::new(provider, "", what, choices))
 }
 
 #[cfg(test)]
@@ -63,7 +65,8 @@ mod tests {
     #[test]
     fn a_phase_gets_the_model_of_its_profile() {
         let profiles = [("deep", Some("large")), ("quick", Some("small")), ("unused", None)];
-        let models = phase_models(&settings(&profiles, &[("design", "deep"), ("tasks", "quick")])).unwrap();
+        let models =
+            phase_models("p", &settings(&profiles, &[("design", "deep"), ("tasks", "quick")])).unwrap();
         let expected = [("design", "large"), ("tasks", "small")];
         assert_eq!(models, expected.map(|(phase, model)| (phase.to_owned(), model.to_owned())).into());
     }
@@ -72,7 +75,7 @@ mod tests {
     fn what_does_not_exist_is_refused_with_what_does() {
         let profiles = [("deep", Some("large")), ("empty", Some(" "))];
         let refused = |profiles, phases: &[(&str, &str)]| {
-            let error = phase_models(&settings(profiles, phases)).unwrap_err();
+            let error = phase_models("gemini-cli", &settings(profiles, phases)).unwrap_err();
             assert!(matches!(error, LlmError::Misconfiguration(_)));
             error.to_string()
         };
