@@ -1,12 +1,12 @@
 //! The `crucible` program: arguments in, text and exit codes out. All else is in the libraries.
 
 mod app;
-mod call_book;
 mod commands;
 mod error;
 mod event_loop;
 mod output;
 mod progress;
+mod table;
 mod text;
 mod usage;
 

@@ -238,6 +238,20 @@ pub fn check_url(url: &str) -> Result<(), HttpError> {
     parse_url(url).map(|_| ())
 }
 
+/// An address without the name and the password that somebody put into it, to be shown: behind its scheme, everything up to the
+/// last `@` is left out. A password may hold any character, so one that stands behind `/`, `?` or `#` ends a login, too.
+#[must_use]
+pub fn without_login(url: &str) -> String {
+    let is_scheme =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) if is_scheme(scheme) => (Some(scheme), rest),
+        Some(_) | None => (None, url),
+    };
+    let bare = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    scheme.map_or_else(|| bare.to_owned(), |scheme| format!("{scheme}://{bare}"))
+}
+
 fn parse_url(text: &str) -> Result<Url, HttpError> {
     let bad = |why| HttpError::BadUrl { why };
     let url =
@@ -396,6 +410,29 @@ mod tests {
             let error = post(bad, 1).await.unwrap_err();
             assert!(matches!(error, HttpError::BadUrl { .. }), "{bad}: {error}");
             assert!(!error.to_string().contains("123456"));
+        }
+    }
+
+    #[test]
+    fn no_character_of_a_password_hides_where_a_login_ends() {
+        for (url, shown) in [
+            ("http://me:pass@host:80/v1", "http://host:80/v1"),
+            ("http://me:pa@ss@host/v1", "http://host/v1"),
+            ("http://me:pa#ss@host/v1", "http://host/v1"),
+            ("http://me:pa/ss@host/v1", "http://host/v1"),
+            ("http://me:pa?ss@host/v1", "http://host/v1"),
+            ("http://me:pa://ss@host/v1", "http://host/v1"),
+            ("http://me:1/pass@host/v1", "http://host/v1"),
+            ("me:pass@host/v1", "host/v1"),
+            ("me:pa://ss@host/v1", "host/v1"),
+            ("http:/me:pass@host", "host"),
+            ("http://localhost:8000/v1?a=b#c", "http://localhost:8000/v1?a=b#c"),
+            ("https://host", "https://host"),
+            ("://@", "://"),
+            ("@", ""),
+            ("", ""),
+        ] {
+            assert_eq!(without_login(url), shown, "{url}");
         }
     }
 

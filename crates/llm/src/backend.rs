@@ -38,6 +38,20 @@ pub struct Speaker {
     pub model: String,
 }
 
+/// What a client does beyond the one request that it is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientExtra {
+    /// The most tokens that it adds to a request by itself.
+    pub added_tokens: u64,
+    /// The most requests that it makes for one call: some ask again without being told to.
+    pub requests: u64,
+}
+
+impl ClientExtra {
+    /// Nothing: one request, as it is.
+    pub const NONE: Self = Self { added_tokens: 0, requests: 1 };
+}
+
 /// What a provider states about the backend it makes.
 pub struct BackendParts {
     /// The provider's name in the registry.
@@ -46,8 +60,8 @@ pub struct BackendParts {
     pub default_model: String,
     /// The most tokens an answer takes when a call sets no `max_tokens`; what the budget reserves.
     pub max_output_tokens: u64,
-    /// The most tokens that it adds to a request by itself; the budget reserves those, too.
-    pub added_tokens: u64,
+    /// What its client does beyond the one request that it is asked for; the budget reserves that, too.
+    pub extra: ClientExtra,
     /// What it is good at.
     pub capabilities: Capabilities,
     /// Whose words it returns.
@@ -103,10 +117,10 @@ impl Backend {
         self.parts.max_output_tokens
     }
 
-    /// The most tokens that it adds to a request by itself.
+    /// What its client does beyond the one request that it is asked for.
     #[must_use]
-    pub fn added_tokens(&self) -> u64 {
-        self.parts.added_tokens
+    pub fn extra(&self) -> ClientExtra {
+        self.parts.extra
     }
 
     /// What it is good at.
@@ -137,7 +151,10 @@ impl Backend {
 
 #[async_trait]
 impl LlmBackend for Backend {
-    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+    async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        if inv.model.is_empty() {
+            inv.model.clone_from(&self.parts.default_model);
+        }
         self.parts.inner.invoke(inv).await
     }
 }

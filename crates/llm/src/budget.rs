@@ -13,14 +13,14 @@
 //! abandoned keeps its slot; its tokens come back only when the provider certainly did nothing (it refused the key, the
 //! rate or the request); what cannot be reserved is not sent.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use crucible_model::{CanonicalError, Digest};
+use crucible_model::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::backend::LlmBackend;
+use crate::backend::{ClientExtra, LlmBackend, Origin};
 use crate::cassette::RecordedRequest;
 use crate::error::{Fault, LlmError, Resource};
 use crate::invocation::{LlmInvocation, LlmResult};
@@ -73,25 +73,16 @@ pub struct Amount {
 }
 
 /// An attempt that is about to be made.
-#[derive(Debug, Clone, Copy)]
-pub struct PlannedCall<'c> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedCall {
     /// The provider that would be asked.
-    pub provider: &'c str,
-    /// What it would be asked.
-    pub invocation: &'c LlmInvocation,
+    pub provider: &'static str,
+    /// The model that would be asked.
+    pub model: String,
+    /// The digest of the canonical request: equal for an attempt and its retries.
+    pub request: Digest,
     /// The most it can use.
     pub worst: Amount,
-}
-
-impl PlannedCall<'_> {
-    /// The digest of the canonical request: equal for an attempt and its retries.
-    ///
-    /// # Errors
-    ///
-    /// Fails when the metadata have no canonical form.
-    pub fn request(&self) -> Result<Digest, CanonicalError> {
-        RecordedRequest::of(self.invocation).key()
-    }
 }
 
 /// How an attempt ended. What it does not tell stays as it was reserved.
@@ -130,7 +121,7 @@ pub enum BookError {
     },
 }
 
-/// Where reservations stand.
+/// Where reservations stand that outlive this process. What it does may block: it is called where that holds up nobody.
 pub trait CallBook: Send + Sync {
     /// Sets the worst case of an attempt aside, in one step with the check that `limits` carry it. Nothing more
     /// always fits, even over a limit that was lowered since.
@@ -138,14 +129,14 @@ pub trait CallBook: Send + Sync {
     /// # Errors
     ///
     /// See [`BookError`]; then nothing is set aside.
-    fn reserve(&self, call: &PlannedCall<'_>, limits: &BudgetLimits) -> Result<Ticket, BookError>;
+    fn reserve(&self, call: &PlannedCall, limits: &BudgetLimits) -> Result<Ticket, BookError>;
 
     /// Replaces what was held by what was really spent. The slot of the attempt stays used in any case.
     ///
     /// # Errors
     ///
     /// [`BookError::Unavailable`]; then what was held stays used.
-    fn settle(&self, ticket: Ticket, held: Amount, end: &CallEnd) -> Result<(), BookError>;
+    fn settle(&self, ticket: Ticket, end: &CallEnd) -> Result<(), BookError>;
 
     /// What is used up or reserved at this moment.
     ///
@@ -158,7 +149,15 @@ pub trait CallBook: Send + Sync {
 /// What calls may cost together. Shared by everything that calls models on behalf of one user action.
 pub struct CallBudget {
     limits: BudgetLimits,
-    book: Box<dyn CallBook>,
+    book: Book,
+}
+
+/// Where the reservations of a budget stand.
+enum Book {
+    /// In this process: what is used up or reserved.
+    OfProcess(Mutex<Amount>),
+    /// In a book that outlives it.
+    Kept(Arc<dyn CallBook>),
 }
 
 /// A part of a budget that is held for one attempt. Dropped without [`HeldAmount::settle`], all of it stays used.
@@ -173,13 +172,13 @@ impl CallBudget {
     /// A budget of which nothing is used, for this process.
     #[must_use]
     pub fn new(limits: BudgetLimits) -> Arc<Self> {
-        Self::kept(limits, Box::new(MemoryBook::default()))
+        Arc::new(Self { limits, book: Book::OfProcess(Mutex::default()) })
     }
 
     /// A budget whose reservations stand in `book`.
     #[must_use]
-    pub fn kept(limits: BudgetLimits, book: Box<dyn CallBook>) -> Arc<Self> {
-        Arc::new(Self { limits, book })
+    pub fn kept(limits: BudgetLimits, book: Arc<dyn CallBook>) -> Arc<Self> {
+        Arc::new(Self { limits, book: Book::Kept(book) })
     }
 
     /// The limits.
@@ -194,17 +193,39 @@ impl CallBudget {
     ///
     /// [`BookError::Unavailable`] when the book cannot be read.
     pub fn used(&self) -> Result<Amount, BookError> {
-        self.book.used()
+        match &self.book {
+            Book::OfProcess(used) => Ok(*lock(used)),
+            Book::Kept(book) => book.used(),
+        }
     }
 
-    /// Sets the worst case of an attempt aside.
+    /// Sets the worst case of an attempt aside. Abandoned half way, it may stay set aside.
     ///
     /// # Errors
     ///
     /// [`BookError::Exhausted`] when a limit does not carry it; then nothing is set aside.
-    pub fn reserve(self: &Arc<Self>, call: &PlannedCall<'_>) -> Result<HeldAmount, BookError> {
-        let ticket = self.book.reserve(call, &self.limits)?;
-        Ok(HeldAmount { budget: Arc::clone(self), ticket, held: call.worst })
+    pub async fn reserve(
+        self: &Arc<Self>,
+        provider: &'static str,
+        inv: &LlmInvocation,
+        worst: Amount,
+    ) -> Result<HeldAmount, BookError> {
+        let ticket = match &self.book {
+            Book::OfProcess(used) => {
+                let mut used = lock(used);
+                *used = carried(*used, worst, &self.limits)?;
+                Ticket(used.calls)
+            }
+            Book::Kept(book) => {
+                let request = RecordedRequest::of(inv).key();
+                let request =
+                    request.map_err(|error| BookError::Unavailable { detail: error.to_string() })?;
+                let call = PlannedCall { provider, model: inv.model.clone(), request, worst };
+                let (book, limits) = (Arc::clone(book), self.limits);
+                elsewhere(move || book.reserve(&call, &limits)).await?
+            }
+        };
+        Ok(HeldAmount { budget: Arc::clone(self), ticket, held: worst })
     }
 }
 
@@ -214,59 +235,63 @@ impl HeldAmount {
     /// # Errors
     ///
     /// [`BookError::Unavailable`]; then what was held stays used.
-    pub fn settle(self, end: &CallEnd) -> Result<(), BookError> {
-        self.budget.book.settle(self.ticket, self.held, end)
+    pub async fn settle(self, end: CallEnd) -> Result<(), BookError> {
+        match &self.budget.book {
+            Book::OfProcess(used) => {
+                let mut used = lock(used);
+                let replace =
+                    |used: u64, held: u64, spent: u64| used.saturating_sub(held).saturating_add(spent);
+                if let Some((input, output)) = end.tokens {
+                    used.tokens = replace(used.tokens, self.held.tokens, input.saturating_add(output));
+                }
+                if let Some(cost) = end.micro_dollars {
+                    used.micro_dollars = replace(used.micro_dollars, self.held.micro_dollars, cost);
+                }
+                Ok(())
+            }
+            Book::Kept(book) => {
+                let (book, ticket) = (Arc::clone(book), self.ticket);
+                elsewhere(move || book.settle(ticket, &end)).await
+            }
+        }
     }
 }
 
-/// The use after adding `more`, where the limit carries it.
-fn carry(resource: Resource, limit: Limit, used: u64, more: u64) -> Result<u64, BookError> {
-    let attempted = used.saturating_add(more);
-    match limit {
-        Limit::At(limit) if more > 0 && attempted > limit => {
-            Err(BookError::Exhausted { resource, limit, attempted })
-        }
-        Limit::At(_) | Limit::Unlimited => Ok(attempted),
-    }
+/// Runs what blocks on a thread of its own, so that other calls go on meanwhile.
+async fn elsewhere<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BookError> + Send + 'static,
+) -> Result<T, BookError> {
+    let unavailable = |error: tokio::task::JoinError| BookError::Unavailable { detail: error.to_string() };
+    tokio::task::spawn_blocking(work).await.map_err(unavailable)?
 }
 
-/// The book of one process.
-#[derive(Debug, Default)]
-struct MemoryBook(Mutex<Amount>);
+/// The amounts are whole at every moment, so a panic elsewhere while they were locked does not spoil them.
+fn lock(used: &Mutex<Amount>) -> MutexGuard<'_, Amount> {
+    used.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-impl CallBook for MemoryBook {
-    fn reserve(&self, call: &PlannedCall<'_>, limits: &BudgetLimits) -> Result<Ticket, BookError> {
-        // The amounts are whole at every moment, so a panic elsewhere while they were locked does not spoil them.
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let worst = call.worst;
-        *used = Amount {
-            calls: carry(Resource::Calls, limits.calls, used.calls, worst.calls)?,
-            tokens: carry(Resource::Tokens, limits.tokens, used.tokens, worst.tokens)?,
-            micro_dollars: carry(
-                Resource::MicroDollars,
-                limits.micro_dollars,
-                used.micro_dollars,
-                worst.micro_dollars,
-            )?,
-        };
-        Ok(Ticket(used.calls))
-    }
-
-    fn settle(&self, _ticket: Ticket, held: Amount, end: &CallEnd) -> Result<(), BookError> {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let replace = |used: u64, held: u64, spent: u64| used.saturating_sub(held).saturating_add(spent);
-        if let Some((input, output)) = end.tokens {
-            used.tokens = replace(used.tokens, held.tokens, input.saturating_add(output));
+/// The use after adding `more`, where the limits carry it. Nothing more always fits, even over a limit that was lowered
+/// since.
+fn carried(used: Amount, more: Amount, limits: &BudgetLimits) -> Result<Amount, BookError> {
+    let carry = |resource, limit, used: u64, more: u64| {
+        let attempted = used.saturating_add(more);
+        match limit {
+            Limit::At(limit) if more > 0 && attempted > limit => {
+                Err(BookError::Exhausted { resource, limit, attempted })
+            }
+            Limit::At(_) | Limit::Unlimited => Ok(attempted),
         }
-        if let Some(cost) = end.micro_dollars {
-            used.micro_dollars = replace(used.micro_dollars, held.micro_dollars, cost);
-        }
-        Ok(())
-    }
-
-    fn used(&self) -> Result<Amount, BookError> {
-        Ok(*self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+    };
+    Ok(Amount {
+        calls: carry(Resource::Calls, limits.calls, used.calls, more.calls)?,
+        tokens: carry(Resource::Tokens, limits.tokens, used.tokens, more.tokens)?,
+        micro_dollars: carry(
+            Resource::MicroDollars,
+            limits.micro_dollars,
+            used.micro_dollars,
+            more.micro_dollars,
+        )?,
+    })
 }
 
 /// Reserves each attempt in a budget before the backend sees it.
@@ -284,14 +309,36 @@ pub struct Asks {
     pub provider: &'static str,
     /// Tokens that an answer may take when a call does not say.
     pub max_output_tokens: u64,
-    /// The most tokens that the provider's client adds to a request by itself.
-    pub added_tokens: u64,
+    /// What the provider's client does beyond the one request that it is asked for.
+    pub extra: ClientExtra,
+    /// Where its answers come from. A recording costs nothing, whatever its answers cost once.
+    pub origin: Origin,
 }
 
 impl<B> Budgeted<B> {
     /// Puts `inner` under a budget.
     pub fn new(inner: B, asks: Asks, budget: Arc<CallBudget>, prices: Arc<PriceTable>) -> Self {
         Self { inner, asks, budget, prices }
+    }
+
+    /// What the tokens of a model cost here.
+    fn price(&self, model: &str) -> Price {
+        match self.asks.origin {
+            Origin::Live => self.prices.of(self.asks.provider, model),
+            Origin::Recording => Price::NOTHING,
+        }
+    }
+
+    /// What an answer cost in millionths of a dollar: what the provider reports, or else what the price makes of its tokens.
+    fn cost_of(&self, result: &LlmResult, price: Price) -> Option<u64> {
+        let reported = match self.asks.origin {
+            Origin::Live => result.extensions.get(REPORTED_COST).and_then(Value::as_u64),
+            Origin::Recording => Some(0),
+        };
+        reported.or_else(|| {
+            let (input, output) = result.tokens()?;
+            price.of(input, output)
+        })
     }
 
     fn worst_case(&self, inv: &LlmInvocation, price: Price) -> Result<Amount, LlmError> {
@@ -306,13 +353,14 @@ impl<B> Budgeted<B> {
                 ),
             )));
         }
-        let input = inv
-            .messages
-            .iter()
-            .map(|message| message.content.as_str().len() as u64 + TEMPLATE_TOKENS)
-            .fold(self.asks.added_tokens, u64::saturating_add);
-        let output =
-            inv.metadata.get("max_tokens").and_then(Value::as_u64).unwrap_or(self.asks.max_output_tokens);
+        let ClientExtra { added_tokens, requests } = self.asks.extra;
+        // A schema that the answer is held to is read by the model like the rest.
+        let hints: u64 = inv.metadata.values().map(|hint| hint.to_string().len() as u64).sum();
+        let messages =
+            inv.messages.iter().map(|message| message.content.as_str().len() as u64 + TEMPLATE_TOKENS);
+        let input = messages.fold(added_tokens.saturating_add(hints), u64::saturating_add);
+        let output = inv.max_tokens(self.asks.provider, self.asks.max_output_tokens)?;
+        let (input, output) = (input.saturating_mul(requests), output.saturating_mul(requests));
         Ok(Amount {
             calls: 1,
             tokens: input.saturating_add(output),
@@ -339,32 +387,24 @@ impl<B> Budgeted<B> {
 #[async_trait]
 impl<B: LlmBackend> LlmBackend for Budgeted<B> {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let price = self.prices.of(self.asks.provider, &inv.model);
+        let price = self.price(&inv.model);
         let worst = self.worst_case(&inv, price)?;
-        let call = PlannedCall { provider: self.asks.provider, invocation: &inv, worst };
-        let reservation = self.budget.reserve(&call).map_err(|error| self.not_reserved(&inv, error))?;
+        let reserved = self.budget.reserve(self.asks.provider, &inv, worst).await;
+        let reserved = reserved.map_err(|error| self.not_reserved(&inv, error))?;
         let outcome = self.inner.invoke(inv).await;
         let end = match &outcome {
             Ok(result) => {
-                CallEnd { outcome: "ok", tokens: result.tokens(), micro_dollars: cost_of(result, price) }
+                CallEnd { outcome: "ok", tokens: result.tokens(), micro_dollars: self.cost_of(result, price) }
             }
-            Err(error) if error.did_no_work() => {
+            // A client that asks again by itself may have been answered before it was refused.
+            Err(error) if error.did_no_work() && self.asks.extra.requests == 1 => {
                 CallEnd { outcome: error.class(), tokens: Some((0, 0)), micro_dollars: Some(0) }
             }
             // It may have worked for nothing, and be paid for it.
             Err(error) => CallEnd { outcome: error.class(), tokens: None, micro_dollars: None },
         };
         // What cannot be settled stays reserved: more than it cost, never less.
-        let _stays_reserved = reservation.settle(&end);
+        let _stays_reserved = reserved.settle(end).await;
         outcome
     }
-}
-
-/// What an answer cost in millionths of a dollar: what the provider reports, or else what the price makes of its tokens.
-fn cost_of(result: &LlmResult, price: Price) -> Option<u64> {
-    let reported = result.extensions.get(REPORTED_COST).and_then(Value::as_u64);
-    reported.or_else(|| {
-        let (input, output) = result.tokens()?;
-        price.of(input, output)
-    })
 }

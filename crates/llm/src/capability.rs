@@ -18,6 +18,18 @@ pub enum StructuredOutput {
     None,
 }
 
+impl StructuredOutput {
+    /// Its name, as JSON has it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::JsonSchema => "json-schema",
+            Self::JsonMode => "json-mode",
+            Self::None => "none",
+        }
+    }
+}
+
 /// What a backend is good at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Capabilities {
@@ -25,4 +37,16 @@ pub struct Capabilities {
     pub edit_format: EditFormat,
     /// How far its answers can be held to a form.
     pub structured_output: StructuredOutput,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_one_in_json() {
+        for form in [StructuredOutput::JsonSchema, StructuredOutput::JsonMode, StructuredOutput::None] {
+            assert_eq!(serde_json::to_value(form).unwrap(), form.as_str());
+        }
+    }
 }

@@ -10,9 +10,10 @@ use crate::budget::REPORTED_COST;
 use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::{Asked, Silence};
 use crate::invocation::{LlmInvocation, LlmResult};
+use crate::price::micro_dollars;
 
-/// The hints of `metadata` that this format has a field for, under the same name but for [`ChatFormat::token_limit`].
-const HINTS: [&str; 5] = [MAX_TOKENS, "temperature", "top_p", SEED, RESPONSE_FORMAT];
+/// The hints of `metadata` that this format has a field for, under the same name; `max_tokens` is read apart.
+const HINTS: [&str; 4] = ["temperature", "top_p", SEED, RESPONSE_FORMAT];
 
 const MAX_TOKENS: &str = "max_tokens";
 const SEED: &str = "seed";
@@ -67,11 +68,16 @@ pub(crate) struct ChatDefaults {
 }
 
 /// The body of a request, and the names of the hints that have no place in it.
+///
+/// # Errors
+///
+/// As [`LlmInvocation::max_tokens`].
 pub(crate) fn request(
+    asked: Asked<'_>,
     inv: &LlmInvocation,
     defaults: ChatDefaults,
     format: ChatFormat,
-) -> (Value, Vec<String>) {
+) -> Result<(Value, Vec<String>), LlmError> {
     let messages: Vec<Value> = (inv.messages.iter())
         .map(|message| json!({"role": message.role.as_str(), "content": message.content.as_str()}))
         .collect();
@@ -82,16 +88,15 @@ pub(crate) fn request(
     let mut body = Map::from_iter([
         ("model".to_owned(), json!(inv.model)),
         ("messages".to_owned(), Value::Array(messages)),
-        (token_limit.to_owned(), json!(defaults.max_tokens)),
+        (token_limit.to_owned(), json!(inv.max_tokens(asked.provider, defaults.max_tokens)?)),
         ("stream".to_owned(), json!(false)),
     ]);
     body.extend(defaults.temperature.map(|temperature| ("temperature".to_owned(), json!(temperature))));
     let mut ignored = Vec::new();
     for (name, value) in &inv.metadata {
         if HINTS.contains(&name.as_str()) {
-            let field = if name == MAX_TOKENS { token_limit } else { name };
-            body.insert(field.to_owned(), value.clone());
-        } else {
+            body.insert(name.clone(), value.clone());
+        } else if name != MAX_TOKENS {
             ignored.push(name.clone());
         }
     }
@@ -100,7 +105,7 @@ pub(crate) fn request(
         ignored.extend(body.remove(SEED).map(|_| SEED.to_owned()));
         body.insert("provider".to_owned(), json!({"require_parameters": true}));
     }
-    (Value::Object(body), ignored)
+    Ok((Value::Object(body), ignored))
 }
 
 /// Only what is used; servers add much else.
@@ -146,6 +151,19 @@ impl Refusal {
     }
 }
 
+/// An error that stands beside an answer: whatever status it means, the model had begun, and what it did is to be paid.
+fn broken_off(error: LlmError) -> LlmError {
+    match error {
+        LlmError::Transport(fault)
+        | LlmError::ProviderAuth(fault)
+        | LlmError::ProviderQuota(fault)
+        | LlmError::ProviderOutage(fault)
+        | LlmError::Misconfiguration(fault)
+        | LlmError::Unsupported(fault) => LlmError::ProviderOutage(fault),
+        LlmError::Timeout { .. } | LlmError::BudgetExceeded { .. } => error,
+    }
+}
+
 /// Reads the body of a 200.
 pub(crate) fn response(
     asked: Asked<'_>,
@@ -156,7 +174,9 @@ pub(crate) fn response(
     let expected = Expected { what: "a chat completion", next: WRONG_SERVER };
     let completion: Completion = answer_body::read(asked, body, expected)?;
     if let Some(refusal) = completion.error {
-        return Err(refusal.meant(asked));
+        let begun = completion.choices.is_some_and(|choices| !choices.is_empty());
+        let meant = refusal.meant(asked);
+        return Err(if begun { broken_off(meant) } else { meant });
     }
     let choice = completion
         .choices
@@ -171,7 +191,7 @@ pub(crate) fn response(
             )
         })?;
     if let Some(refusal) = &choice.error {
-        return Err(refusal.meant(asked));
+        return Err(broken_off(refusal.meant(asked)));
     }
     if choice.finish_reason.as_deref() == Some("error") {
         return Err(asked.unreadable("the model failed while it answered", "try again"));
@@ -207,13 +227,6 @@ pub(crate) fn response(
     })
 }
 
-/// Dollars as the budget counts them, rounded up; nothing where it is no sum that a call can cost.
-fn micro_dollars(dollars: f64) -> Option<u64> {
-    // What a decimal fraction gains by becoming binary must not round it up by one.
-    let rounded = (dollars * 1e6 - 1e-6).ceil().max(0.0);
-    (dollars >= 0.0 && rounded < 1e15).then_some(rounded as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,11 +252,37 @@ mod tests {
             ("-1", "provider_outage"),
             ("1e300", "provider_outage"),
         ] {
-            let error = format!(r#"{{"error":{{"code":{code},"message":"sk-secret"}}}}"#);
-            let in_choice = format!(r#"{{"choices":[{{"message":{{"content":"half"}},{}]}}"#, &error[1..]);
-            for body in [error, in_choice] {
+            for begun in ["", r#""choices":[],"#, r#""choices":null,"#] {
+                let body = format!(r#"{{{begun}"error":{{"code":{code},"message":"sk-secret"}}}}"#);
                 let error = read(&body).unwrap_err();
                 assert_eq!(error.class(), class, "{body}");
+                assert!(!format!("{error} {error:?}").contains("secret"));
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_beside_half_an_answer_keeps_its_status_and_gives_no_tokens_back() {
+        for (code, status) in [
+            ("401", Some(401)),
+            ("402", Some(402)),
+            ("\"429\"", Some(429)),
+            ("400", Some(400)),
+            ("404", Some(404)),
+            ("502", Some(502)),
+            ("\"sk-secret\"", None),
+        ] {
+            let refusal = format!(r#""error":{{"code":{code},"message":"sk-secret"}}"#);
+            let half = r#""message":{"content":"half"}"#;
+            for body in [
+                format!(r#"{{"choices":[{{{half},{refusal}}}]}}"#),
+                format!(r#"{{"choices":[{{{half}}}],{refusal}}}"#),
+            ] {
+                let error = read(&body).unwrap_err();
+                let LlmError::ProviderOutage(fault) = &error else { panic!("{body}: {error:?}") };
+                assert_eq!(fault.status, status, "{body}");
+                assert_eq!(error.is_transient(), status == Some(502), "{body}");
+                assert!(!error.did_no_work());
                 assert!(!format!("{error} {error:?}").contains("secret"));
             }
         }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use crucible_host::http::Payload;
 use crucible_model::Secret;
 
-use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 use crate::capability::Capabilities;
 use crate::chat::{self, ChatDefaults, ChatFormat};
 use crate::endpoint::Endpoint;
@@ -51,12 +51,12 @@ impl ChatServer {
             provider,
             default_model: model.clone(),
             max_output_tokens: defaults.max_tokens,
-            added_tokens: 0,
+            extra: ClientExtra::NONE,
             capabilities,
-            speaker: Speaker { provider: provider.to_owned(), model: model.clone() },
+            speaker: Speaker { provider: provider.to_owned(), model },
             origin: Origin::Live,
             parameters: BTreeMap::new(),
-            inner: Box::new(ChatBackend { provider, endpoint, model, defaults, format }),
+            inner: Box::new(ChatBackend { provider, endpoint, defaults, format }),
         }))
     }
 
@@ -80,20 +80,16 @@ impl ChatServer {
 struct ChatBackend {
     provider: &'static str,
     endpoint: Endpoint,
-    model: String,
     defaults: ChatDefaults,
     format: ChatFormat,
 }
 
 #[async_trait]
 impl LlmBackend for ChatBackend {
-    async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        if inv.model.is_empty() {
-            inv.model.clone_from(&self.model);
-        }
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let asked = Asked { provider: self.provider, model: &inv.model };
         let time = self.endpoint.time(inv.timeout);
-        let (body, ignored) = chat::request(&inv, self.defaults, self.format);
+        let (body, ignored) = chat::request(asked, &inv, self.defaults, self.format)?;
         let payload = Payload::Json(body.to_string().into_bytes());
         let answer = self.endpoint.send(asked, time, payload).await?;
         chat::response(asked, &answer, ignored, self.format)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crucible_model::{CanonicalError, Digest};
 use crucible_secrets::Scanner;
@@ -12,7 +13,8 @@ use crate::capability::Capabilities;
 use crate::cassette::RecordedRequest;
 use crate::error::CallError;
 use crate::invocation::{LlmInvocation, LlmResult};
-use crate::price::{ListedPrice, PriceTable};
+use crate::price::PriceTable;
+use crate::receipt::LlmReceipt;
 use crate::record::{Recorded, Recording};
 use crate::retry::{Retried, RetryPolicy};
 use crate::scan::SecretScanned;
@@ -50,20 +52,17 @@ impl ModelClient {
         let ClientOptions { scanner, recording, retry, budget, prices } = options;
         let origin = backend.origin();
         // The recorded outcome already is what the last attempt gave.
-        let (retry, prices) = match origin {
-            Origin::Recording => (RetryPolicy::NEVER, Arc::new(PriceTable::free())),
-            Origin::Live => (retry, prices),
+        let retry = match origin {
+            Origin::Recording => RetryPolicy::NEVER,
+            Origin::Live => retry,
         };
         let provider = backend.provider();
         let default_model = backend.default_model().to_owned();
         let phase_models = backend.phase_models().clone();
         let capabilities = backend.capabilities();
         let speaker = backend.speaker().clone();
-        let asks = Asks {
-            provider,
-            max_output_tokens: backend.max_output_tokens(),
-            added_tokens: backend.added_tokens(),
-        };
+        let asks =
+            Asks { provider, max_output_tokens: backend.max_output_tokens(), extra: backend.extra(), origin };
         let attempts = Retried::new(Budgeted::new(backend, asks, budget, Arc::clone(&prices)), retry);
         let layers = SecretScanned::new(Recorded::new(attempts, scanner, recording), scanner);
         Self { layers, provider, default_model, phase_models, prices, capabilities, speaker, origin }
@@ -114,10 +113,15 @@ impl ModelClient {
         self.layers.inner().writer().is_some_and(|writer| writer.holds_answer(key))
     }
 
-    /// The line that tells what the tokens of a model cost; none for a recording, which costs nothing.
+    /// What a receipt says of an answer to a call that asked this model and allowed itself this time. A recording costs
+    /// nothing, so nothing is said of a cost.
     #[must_use]
-    pub fn listed_price(&self, model: &str) -> Option<&ListedPrice> {
-        self.prices.line(self.provider, model).filter(|_| self.origin == Origin::Live)
+    pub fn receipt(&self, result: &LlmResult, model: &str, allowed: Duration) -> LlmReceipt {
+        let receipt = LlmReceipt::of_answer(result, allowed, self.prices.line(self.provider, model));
+        match self.origin {
+            Origin::Live => receipt,
+            Origin::Recording => LlmReceipt { cost: None, ..receipt },
+        }
     }
 
     /// The provider's name in the registry.

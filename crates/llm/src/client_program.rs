@@ -3,12 +3,13 @@
 //! A call gets an empty working directory (clients send what instruction files they find in theirs), a directory for
 //! temporary files (one of them leaves its whole prompt there when a call fails), its prompt on
 //! standard input, and, unless the user's own login is asked for, an empty home. The environment is handed on as it is, keys
-//! included, less what the provider leaves out; what the provider sets comes before what stands there. The deadline ends
-//! the process and everything it started.
+//! included, less what the provider leaves out; what the provider sets comes before what stands there. Where the settings
+//! name a key, it goes alone: whatever other keys the program looks for stay here, for its server may be another's. The
+//! deadline ends the process and everything it started.
 //!
 //! What always holds: nothing of a call stays in these places, output is bounded, and of standard error at most the
-//! last 2 KiB are shown, without secrets, keys and the user's home, and nothing of it where the provider was asked already: from then
-//! on clients quote what the server answers. Whether the call succeeded is for the provider to read
+//! last 2 KiB are shown, without secrets, keys and the user's home, and nothing of it where the provider may have been asked
+//! already: from then on clients quote what the server answers. Whether the call succeeded is for the provider to read
 //! from the output: an exit code of 0 says little.
 
 use std::ffi::{OsStr, OsString};
@@ -31,6 +32,12 @@ use crate::registry::{Context, Login, ProviderSettings, named_key, required};
 /// The tokens that a client may add to a request by itself: the date, the system, its directory. Some hundred were seen.
 pub(crate) const ADDED_TOKENS: u64 = 4096;
 
+/// What to do about an end that the program does not explain.
+pub(crate) const AGAIN: &str = "try again; if it stays, run the program by hand";
+
+/// The system prompt of a call that brings none; without one, a client would use its own, made for tools.
+const PLAIN_SYSTEM: &str = "Answer with text only.";
+
 /// How much of standard error is kept.
 const LAST_WORDS: usize = 2048;
 
@@ -39,6 +46,9 @@ const SHORTEST_KEY: usize = 6;
 
 const MAX_STDOUT: ByteLimit = ByteLimit(32 << 20);
 const MAX_STDERR: ByteLimit = ByteLimit(64 << 10);
+
+/// The codes above it tell of a signal.
+const LAST_OWN_CODE: i32 = 128;
 
 /// Variables that lead a client out of an isolated home.
 const NOT_PASSED_ISOLATED: [&str; 4] =
@@ -50,6 +60,8 @@ pub(crate) struct ClientProgram {
     program: PathBuf,
     login: Login,
     key: Option<Secret>,
+    /// The names under which the program looks for keys, where it is to find none but ours.
+    closed_keys: &'static [&'static str],
     /// Every key that the program may know, for taking them out of what it says.
     known_keys: Vec<Secret>,
     env: Environment,
@@ -94,10 +106,15 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Adds what the program complained about, where it printed nothing else: what it says after an answer came may quote
-    /// that.
+    /// Adds what the program complained about, where it failed and printed nothing else: what it says after an answer came,
+    /// or until something ended it in the middle of one, may quote that.
     pub(crate) fn explain(&self, error: LlmError) -> LlmError {
-        if self.stdout.trim_ascii().is_empty() { with_stderr(error, &self.last_words) } else { error }
+        let failed = (1..=LAST_OWN_CODE).contains(&self.code);
+        if failed && self.stdout.trim_ascii().is_empty() {
+            with_stderr(error, &self.last_words)
+        } else {
+            error
+        }
     }
 }
 
@@ -112,7 +129,7 @@ impl ClientProgram {
     pub(crate) fn find(
         provider: &'static str,
         install: &str,
-        key_variables: &[&str],
+        key_variables: &'static [&'static str],
         settings: &ProviderSettings,
         context: &Context,
     ) -> Result<Self, LlmError> {
@@ -129,6 +146,7 @@ impl ClientProgram {
             (Login::Isolated, Some(variable)) => Some(named_key(provider, variable, &context.env)?),
             (Login::Isolated, None) | (Login::User, _) => None,
         };
+        let closed_keys = if key.is_some() { key_variables } else { &[] };
         let inherited = key_variables.iter().filter_map(|name| context.env.get(name));
         let known_keys = inherited.map(|key| Secret::new(key.to_owned())).chain(key.clone()).collect();
         Ok(Self {
@@ -136,6 +154,7 @@ impl ClientProgram {
             program,
             login: settings.login,
             key,
+            closed_keys,
             known_keys,
             env: context.env.clone(),
             sandbox: Arc::clone(&context.sandbox),
@@ -213,10 +232,9 @@ impl ClientProgram {
                 return Err(asked.unreadable("the program wrote more to the disk than it may", "try again"));
             }
             End::Signalled(signal) => {
-                let ended =
-                    Ended { code: 128 + signal, stdout: completed.stdout.bytes, complaint, last_words };
-                let what = format!("the program was ended by signal {signal}");
-                return Err(ended.explain(asked.unreadable(what, "try again")));
+                return Err(
+                    asked.unreadable(format!("the program was ended by signal {signal}"), "try again")
+                );
             }
             End::Exited(code) => code,
         };
@@ -237,7 +255,7 @@ impl ClientProgram {
             Login::User => &[],
         };
         let is_left_out = |name: &OsStr| {
-            left_out.iter().chain(isolated).any(|other| name == *other)
+            left_out.iter().chain(isolated).chain(self.closed_keys).any(|other| name == *other)
                 || set.iter().any(|(own, _)| own == name)
         };
         let inherited = self.env.pairs().filter(|(name, _)| !is_left_out(name));
@@ -268,7 +286,7 @@ impl ClientProgram {
     }
 }
 
-/// The system prompts as one text, and everything else as another: a single message as it is, several under their roles.
+/// The system prompts as one text, never a blank one, and everything else as another: a single message as it is, several under their roles.
 /// So is one that begins with a slash: clients take such a prompt for a command of theirs.
 pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
     let of = |wanted: fn(Role) -> bool| inv.messages.iter().filter(move |message| wanted(message.role));
@@ -283,7 +301,8 @@ pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
             parts.join("\n\n")
         }
     };
-    (system.join("\n\n"), prompt)
+    let system = system.join("\n\n");
+    (if system.trim().is_empty() { PLAIN_SYSTEM.to_owned() } else { system }, prompt)
 }
 
 /// Refuses what a program does not take.
@@ -299,6 +318,23 @@ pub(crate) fn check_size(asked: Asked<'_>, what: &str, size: usize, limit: usize
         format!("the {what} has {size} bytes, the program takes at most {limit}"),
         "lower the context budget, or use a provider over HTTP",
     )))
+}
+
+/// The error of a program that says that its connection failed.
+pub(crate) fn broken_connection(asked: Asked<'_>) -> LlmError {
+    LlmError::Transport(asked.fault(
+        "the connection cannot be made, or broke",
+        format!("check the network and [llm.{}] base_url, and try again", asked.provider),
+    ))
+}
+
+/// The error of a program that says that it has no key; `log_in` is its command for a login.
+pub(crate) fn no_key(asked: Asked<'_>, log_in: &str) -> LlmError {
+    let variable = format!("[llm.{}] api_key_env", asked.provider);
+    LlmError::ProviderAuth(asked.fault(
+        "the program has no valid key or login",
+        format!("set the variable that {variable} names, or leave it empty and log in with `{log_in}`"),
+    ))
 }
 
 /// The hints of a call that a program cannot be told, for the result's extension of that name.

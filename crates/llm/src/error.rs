@@ -2,15 +2,18 @@
 //!
 //! [`LlmError`] has the eight variants of seed 002. Each text names the provider, the model, what class of
 //! thing went wrong and what to do next; none is made from a request, a response, a header or a key, so none can
-//! hold one. [`CallError`] adds what the layers around a backend can refuse: a secret in the request, a record
+//! hold one. One exception is meant: a request that a recording does not hold is shown against the nearest one that it
+//! holds, for that is what its user has to compare. [`CallError`] adds what the layers around a backend can refuse: a secret in the request, a record
 //! that cannot be written.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cassette::CassetteError;
+use crate::registry::{ProviderClass, provider};
 
 /// What is wrong with an answer that came and cannot be taken: the model spoke, and said nothing or far too much. Nothing of it
 /// is kept.
@@ -109,7 +112,8 @@ impl fmt::Display for Resource {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LlmError {
-    /// The provider cannot be reached, or a client program ended in a way that says nothing.
+    /// The provider cannot be reached or the connection broke, as the system or a client program says; or the sandbox
+    /// failed around that program.
     #[error("{0}")]
     Transport(Box<Fault>),
     /// The provider refuses the key: 401, 403.
@@ -124,7 +128,7 @@ pub enum LlmError {
     /// No answer in time.
     #[error(
         "{provider} ({model}): no answer within {duration:?} (the call allows {call:?}, the provider at most \
-         {cap:?}); raise the timeout, ask for less, or choose a faster model"
+         {cap:?}); raise {}, ask for less, or choose a faster model", settings_of_time(.provider, .call, .cap)
     )]
     Timeout {
         /// Who was asked.
@@ -157,6 +161,21 @@ pub enum LlmError {
     /// The provider cannot do what was asked.
     #[error("{0}")]
     Unsupported(Box<Fault>),
+}
+
+/// The setting that ended a call: the smaller of the two, or both where they are the same.
+fn settings_of_time(name: &str, call: &Duration, cap: &Duration) -> String {
+    const CALL: &str = "llm.timeout_s";
+    let most = match provider(name).map(|kind| kind.class()) {
+        Ok(ProviderClass::Program { .. }) => "llm.max_cli_timeout_s",
+        Ok(ProviderClass::Http { .. }) => "llm.max_http_timeout_s",
+        Ok(ProviderClass::Recording) | Err(_) => "the provider's limit",
+    };
+    match call.cmp(cap) {
+        Ordering::Less => CALL.to_owned(),
+        Ordering::Equal => format!("{CALL} and {most}"),
+        Ordering::Greater => most.to_owned(),
+    }
 }
 
 impl LlmError {

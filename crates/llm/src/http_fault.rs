@@ -130,13 +130,15 @@ impl Asked<'_> {
                 "the provider's credit is used up",
                 "add credit at the provider, or choose a cheaper model",
             )),
-            429 => LlmError::ProviderQuota(Box::new(Fault {
-                retry_after_seconds: headers.get("retry-after").and_then(|value| value.trim().parse().ok()),
-                ..*fault(
-                    "the provider limits the rate, or the quota is used up",
-                    "wait and try again, or raise it",
-                )
-            })),
+            429 => {
+                // The form with a date would need a clock.
+                let seconds: Option<u64> =
+                    headers.get("retry-after").and_then(|value| value.trim().parse().ok());
+                let wait = seconds.filter(|seconds| *seconds > 0).map(|seconds| format!(" {}", span(seconds)));
+                let what = "the provider limits the rate, or the quota is used up";
+                let next = format!("wait{} and try again, or raise it", wait.unwrap_or_default());
+                LlmError::ProviderQuota(Box::new(Fault { retry_after_seconds: seconds, ..*fault(what, &next) }))
+            }
             300..=399 => LlmError::Misconfiguration(fault(
                 "the server points to another address, and redirects are not followed",
                 "set base_url to the address itself",
@@ -163,6 +165,20 @@ impl Asked<'_> {
                 "check that base_url names a model server",
             )),
         }
+    }
+}
+
+/// A time in the unit in which people wait, rounded up.
+fn span(seconds: u64) -> String {
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 60 * MINUTE;
+    const DAY: u64 = 24 * HOUR;
+    match seconds {
+        0..=120 => format!("{seconds} s"),
+        ..=7_200 => format!("{} minutes", seconds.div_ceil(MINUTE)),
+        ..=172_800 => format!("{} hours", seconds.div_ceil(HOUR)),
+        ..=31_622_400 => format!("{} days", seconds.div_ceil(DAY)),
+        _ => "more than a year".to_owned(),
     }
 }
 
@@ -210,9 +226,49 @@ mod tests {
     }
 
     #[test]
+    fn how_long_to_wait_is_said_for_people() {
+        let said = |value: &str| {
+            let headers = BTreeMap::from([("retry-after".to_owned(), value.to_owned())]);
+            ASKED.on_status(429, &headers).to_string()
+        };
+        for (value, wait) in [
+            ("7", "wait 7 s and"),
+            ("120", "wait 120 s and"),
+            ("121", "wait 3 minutes and"),
+            ("7201", "wait 3 hours and"),
+            ("172801", "wait 3 days and"),
+            ("31536000", "wait 365 days and"),
+            ("18446744073709551615", "wait more than a year and"),
+            ("0", "wait and"),
+            ("18446744073709551616", "wait and"),
+            ("Wed, 21 Oct 2099 07:28:00 GMT", "wait and"),
+        ] {
+            assert!(said(value).contains(wait), "{value}: {}", said(value));
+        }
+    }
+
+    #[test]
     fn a_timeout_names_both_times() {
         let time = CallTime { call: Duration::from_secs(900), cap: Duration::from_secs(300) };
         let text = ASKED.timeout(time).to_string();
         assert!(text.contains("within 300s") && text.contains("900s"), "{text}");
+    }
+
+    #[test]
+    fn a_timeout_names_the_setting_that_ended_the_call() {
+        let text = |provider, call, cap| {
+            let time = CallTime { call: Duration::from_secs(call), cap: Duration::from_secs(cap) };
+            Asked { provider, model: "m" }.timeout(time).to_string()
+        };
+        for (provider, call, cap, named) in [
+            ("gateway", 1, 300, "raise llm.timeout_s, ask"),
+            ("gateway", 900, 300, "raise llm.max_http_timeout_s, ask"),
+            ("claude-cli", 900, 600, "raise llm.max_cli_timeout_s, ask"),
+            ("openai", 300, 300, "raise llm.timeout_s and llm.max_http_timeout_s, ask"),
+            ("nobody", 900, 300, "raise the provider's limit, ask"),
+        ] {
+            let text = text(provider, call, cap);
+            assert!(text.contains(named), "{text}");
+        }
     }
 }

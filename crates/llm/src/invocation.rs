@@ -12,6 +12,8 @@ use crucible_model::{PromptText, Untrusted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::{Fault, LlmError};
+
 /// Who speaks in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -94,6 +96,23 @@ impl fmt::Debug for LlmInvocation {
             .field("messages", &self.messages)
             .field("metadata", &self.metadata.keys().collect::<Vec<_>>())
             .finish()
+    }
+}
+
+impl LlmInvocation {
+    /// The most tokens that the answer may take: the hint `max_tokens`, or else `default`.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Unsupported`] where the hint is no whole number from 1: what is reserved and what is sent would differ.
+    pub(crate) fn max_tokens(&self, provider: &str, default: u64) -> Result<u64, LlmError> {
+        let Some(hint) = self.metadata.get("max_tokens") else {
+            return Ok(default);
+        };
+        hint.as_u64().filter(|tokens| *tokens > 0).ok_or_else(|| {
+            let what = "the hint max_tokens is no whole number from 1";
+            LlmError::Unsupported(Fault::new(provider, &self.model, what, "give it one, or leave it out"))
+        })
     }
 }
 

@@ -38,7 +38,7 @@ mod select;
 mod strategy;
 
 pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Question};
-pub use backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+pub use backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 pub use budget::{
     Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount, Limit, PlannedCall,
     Ticket,
@@ -52,7 +52,7 @@ pub use client::{ClientOptions, ModelClient};
 pub use error::{AnswerFault, CallError, Fault, LlmError, Resource, SecretInRequest, SecretPlace};
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
 pub use offered::{Availability, Catalogue, ListExtent, Offered, OfferedModel, availability, offered};
-pub use price::{ListedPrice, Price, PriceTable};
+pub use price::{ListedPrice, Price, PriceTable, micro_dollars};
 pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{

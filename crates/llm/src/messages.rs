@@ -16,8 +16,8 @@ use crate::invocation::{LlmInvocation, LlmResult, Role};
 
 const WRONG_SERVER: &str = "check that base_url names a server that speaks Anthropic's messages";
 
-/// The hints of `metadata` that this format has a field for, under the same name.
-const HINTS: [&str; 3] = [MAX_TOKENS, TEMPERATURE, "top_p"];
+/// The hints of `metadata` that this format has a field for, under the same name; `max_tokens` is read apart.
+const HINTS: [&str; 2] = [TEMPERATURE, "top_p"];
 
 const MAX_TOKENS: &str = "max_tokens";
 const TEMPERATURE: &str = "temperature";
@@ -37,7 +37,7 @@ pub(crate) struct MessageDefaults {
 ///
 /// # Errors
 ///
-/// [`LlmError::Unsupported`] when nobody says anything but the system.
+/// [`LlmError::Unsupported`] when nobody says anything but the system, and as [`LlmInvocation::max_tokens`].
 pub(crate) fn request(
     asked: Asked<'_>,
     inv: &LlmInvocation,
@@ -66,7 +66,7 @@ pub(crate) fn request(
     let mut body = Map::from_iter([
         ("model".to_owned(), json!(inv.model)),
         ("messages".to_owned(), Value::Array(turns)),
-        (MAX_TOKENS.to_owned(), json!(defaults.max_tokens)),
+        (MAX_TOKENS.to_owned(), json!(inv.max_tokens(asked.provider, defaults.max_tokens)?)),
     ]);
     if !system.is_empty() {
         body.insert("system".to_owned(), json!(system.join(GAP)));
@@ -82,7 +82,7 @@ pub(crate) fn request(
         } else if let Some(schema) = schema {
             let format = json!({"type": "json_schema", "schema": schema});
             body.insert("output_config".to_owned(), json!({"format": format}));
-        } else {
+        } else if name != MAX_TOKENS {
             ignored.push(name.clone());
         }
     }
@@ -277,6 +277,16 @@ mod tests {
         assert_eq!((&body["top_p"], &body["max_tokens"]), (&json!(0.9), &json!(7)));
         assert_eq!(body.get("temperature"), None);
         assert_eq!(ignored, ["seed"]);
+    }
+
+    #[test]
+    fn a_token_limit_that_is_none_is_refused_before_anything_is_sent() {
+        let defaults = MessageDefaults { max_tokens: 9, temperature: None };
+        for hint in [json!(0), json!(-1), json!(1.5), json!("7"), Value::Null] {
+            let inv = inv(&[(Role::User, "a")], &[("max_tokens", hint.clone())]);
+            let error = request(ASKED, &inv, defaults).unwrap_err();
+            assert!(matches!(error, LlmError::Unsupported(_)), "{hint}: {error}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::answer_body::{self, Expected};
 use crate::endpoint::Endpoint;
 use crate::error::LlmError;
 use crate::http_fault::Asked;
-use crate::price::Price;
+use crate::price::{Price, micro_dollars};
 use crate::registry::{Context, ProviderSettings, provider};
 
 /// What a server offers.
@@ -173,7 +173,7 @@ fn price(pricing: &Value) -> Price {
 fn micro_dollars_per_million(dollars_per_token: &str) -> Option<u64> {
     let dollars: f64 = dollars_per_token.parse().ok()?;
     // A dollar a token is a thousand times what the dearest model costs.
-    (0.0..=1.0).contains(&dollars).then(|| (dollars * 1e12).round() as u64)
+    micro_dollars(dollars * 1e6).filter(|_| dollars <= 1.0)
 }
 
 #[cfg(test)]
@@ -193,6 +193,7 @@ mod tests {
             ("0.000015", Some(15_000_000)),
             ("0.00000005", Some(50_000)),
             ("0.000000000001", Some(1)),
+            ("0.0000000000011", Some(2)),
             ("3e-6", Some(3_000_000)),
             ("0", Some(0)),
             ("-1", None),

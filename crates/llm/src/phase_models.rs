@@ -19,6 +19,10 @@ pub(crate) fn phase_models(
     provider: &str,
     settings: &ProviderSettings,
 ) -> Result<BTreeMap<String, String>, LlmError> {
+    // A provider that has none at all is asked with its one model: the phases' profiles are those of another one.
+    if settings.profiles.is_empty() {
+        return Ok(BTreeMap::new());
+    }
     let model_of = |(phase, name): (&String, &String)| {
         let Some(profile) = settings.profiles.get(name) else {
             return Err(unknown(provider, settings, phase, name));
@@ -39,11 +43,7 @@ pub(crate) fn phase_models(
 
 fn unknown(provider: &str, settings: &ProviderSettings, phase: &str, name: &str) -> LlmError {
     let known: Vec<&str> = settings.profiles.keys().map(String::as_str).collect();
-    let choices = if known.is_empty() {
-        format!("there are none; add [llm.{provider}.profiles.{name}]")
-    } else {
-        format!("choose one of {}, or add [llm.{provider}.profiles.{name}]", known.join(", "))
-    };
+    let choices = format!("choose one of {}, or add [llm.{provider}.profiles.{name}]", known.join(", "));
     let what = format!("phase {phase:?} uses the profile {name:?}, which does not exist");
     LlmError::Misconfiguration(Fault::new(provider, "", what, choices))
 }
@@ -81,7 +81,8 @@ mod tests {
         };
         let unknown = refused(&profiles, &[("design", "dep")]);
         assert!(unknown.contains("\"design\"") && unknown.contains("choose one of deep, empty"), "{unknown}");
-        assert!(refused(&[], &[("design", "deep")]).contains("there are none"));
+        let none = phase_models("p", &settings(&[], &[("design", "deep")])).unwrap();
+        assert!(none.is_empty(), "the profiles of another provider are none of this one's");
         let without = refused(&profiles, &[("design", "empty")]);
         assert!(without.contains("[llm.gemini-cli.profiles.empty] model"), "{without}");
     }

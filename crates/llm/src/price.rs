@@ -23,6 +23,9 @@ pub enum Price {
 }
 
 impl Price {
+    /// Free of charge.
+    pub const NOTHING: Self = Self::PerMillionTokens { input: 0, output: 0 };
+
     /// The cost in millionths of a dollar, rounded up; nothing where the price is not known.
     #[must_use]
     pub fn of(self, input_tokens: u64, output_tokens: u64) -> Option<u64> {
@@ -35,6 +38,17 @@ impl Price {
             }
         }
     }
+}
+
+/// Dollars as everything here counts them: millionths, rounded up, so that no sum above nothing becomes nothing. Given what a
+/// million tokens cost in dollars, it is a part of [`Price::PerMillionTokens`].
+///
+/// Nothing where it is no sum that anybody asks: negative, no number, or from a thousand million dollars on.
+#[must_use]
+pub fn micro_dollars(dollars: f64) -> Option<u64> {
+    // What a decimal fraction gains by becoming binary must not round it up by one.
+    let millionths = (dollars * 1e6 * (1.0 - 4.0 * f64::EPSILON)).ceil();
+    (dollars >= 0.0 && millionths < 1e15).then_some(millionths as u64)
 }
 
 /// A price with where it comes from.
@@ -60,14 +74,6 @@ impl PriceTable {
         Self(lines)
     }
 
-    /// A table by which nothing costs anything.
-    #[must_use]
-    pub fn free() -> Self {
-        let price = Price::PerMillionTokens { input: 0, output: 0 };
-        let line = ListedPrice { price, date: String::new(), source: String::new() };
-        Self(BTreeMap::from([("*".to_owned(), line)]))
-    }
-
     /// What the tokens of a model cost.
     #[must_use]
     pub fn of(&self, provider: &str, model: &str) -> Price {
@@ -88,6 +94,8 @@ impl PriceTable {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn line(input: u64) -> ListedPrice {
@@ -113,6 +121,35 @@ mod tests {
         assert_eq!(input("openai", "gpt-4o"), 2);
         assert_eq!(input("openai", "o3"), 3);
         assert_eq!(input("anthropic", "gpt-4.1"), 0);
+    }
+
+    #[test]
+    fn dollars_become_millionths_rounded_up() {
+        for (dollars, micro) in [
+            (0.0, Some(0)),
+            (-0.0, Some(0)),
+            (1e-300, Some(1)),
+            (0.000_001, Some(1)),
+            (0.000_014, Some(14)),
+            (0.000_014_1, Some(15)),
+            (1.1, Some(1_100_000)),
+            (123_456.789_012, Some(123_456_789_012)),
+            (-0.01, None),
+            (f64::NAN, None),
+            (1e9, None),
+            (f64::INFINITY, None),
+        ] {
+            assert_eq!(micro_dollars(dollars), micro, "{dollars}");
+        }
+    }
+
+    proptest! {
+        /// Every sum of whole millionths survives being written as dollars.
+        #[test]
+        fn a_written_sum_is_read_as_it_was_meant(micro in 0u64..1_000_000_000_000) {
+            let written = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
+            prop_assert_eq!(micro_dollars(written.parse().unwrap()), Some(micro));
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crucible_host::fs;
 use crucible_host::http::{HttpClient, check_url};
 use crucible_model::Secret;
 use crucible_sandbox::Sandbox;
-use serde::Deserialize;
+use crucible_secrets::Scanner;
 
 use crate::backend::Backend;
 use crate::capability::Capabilities;
@@ -108,8 +108,7 @@ pub fn registry() -> &'static [&'static dyn ProviderKind] {
 
 /// What a configuration says about one provider (`[llm.<provider>]`). There are no defaults behind it: whoever makes a
 /// provider ready says what it needs, and what is missing is refused by name.
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Default)]
 pub struct ProviderSettings {
     /// Where the provider is: `gateway` needs it, a client program uses its own where it is absent.
     pub base_url: Option<String>,
@@ -140,16 +139,14 @@ pub struct ProviderSettings {
 }
 
 /// A named choice of a model.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelProfile {
     /// The model.
     pub model: Option<String>,
 }
 
 /// Whose login and settings a client program uses.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Login {
     /// Nobody's: it gets an empty home directory, and its key from the environment.
     #[default]
@@ -159,8 +156,7 @@ pub enum Login {
 }
 
 /// Where a recording is.
-#[derive(Clone, Deserialize)]
-#[serde(from = "PathBuf")]
+#[derive(Clone)]
 pub enum CassetteSource {
     /// In this file.
     File(PathBuf),
@@ -227,7 +223,10 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
             "llm",
             "",
             "LLM provider must be specified",
-            format!("set [llm] provider, CRUCIBLE_LLM_PROVIDER or --provider to one of {}", known()),
+            format!(
+                "set [llm] provider or CRUCIBLE_LLM_PROVIDER to one of {}; `crucible run start` also takes --provider",
+                known()
+            ),
         )));
     }
     registry().iter().find(|kind| kind.name() == name).copied().ok_or_else(|| {
@@ -250,7 +249,7 @@ pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> 
     let kind = provider(name)?;
     let backend = kind.construct(settings, context)?;
     match kind.class() {
-        // A recording answers as it was asked.
+        // A recording is asked as it was.
         ProviderClass::Recording => Ok(backend),
         ProviderClass::Program { .. } | ProviderClass::Http { .. } => {
             Ok(backend.with_phase_models(phase_models(name, settings)?))
@@ -281,6 +280,8 @@ pub(crate) fn checked_url(provider: &str, url: &str) -> Result<String, LlmError>
 /// The key in the variable that the settings name.
 pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Result<Secret, LlmError> {
     let key = env.get(variable).filter(|key| !key.trim().is_empty());
+    // Somebody may have put the key itself where its variable's name belongs.
+    let variable = Scanner::builtin().redact(variable).text;
     key.map(|key| Secret::new(key.to_owned())).ok_or_else(|| {
         LlmError::Misconfiguration(Fault::new(
             provider,

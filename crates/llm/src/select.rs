@@ -5,7 +5,7 @@
 
 use crate::backend::Backend;
 use crate::error::{Fault, LlmError};
-use crate::registry::{Context, ProviderSettings, construct};
+use crate::registry::{Context, ProviderSettings, construct, provider};
 
 /// A provider by its name, with its settings.
 #[derive(Clone)]
@@ -64,6 +64,8 @@ impl FellBack {
 /// The error of the named provider; with a fallback that cannot be made ready either, a
 /// [`LlmError::Misconfiguration`] that tells both.
 pub fn select(primary: NamedProvider, fallback: Fallback, context: &Context) -> Result<Selected, LlmError> {
+    // A name that nobody has, or none at all, is a mistake to be told and no reason to ask somebody else.
+    provider(&primary.name)?;
     let error = match construct(&primary.name, &primary.settings, context) {
         Ok(backend) => return Ok(Selected { backend, candidate: primary, fell_back: None }),
         Err(error) => error,
@@ -71,10 +73,6 @@ pub fn select(primary: NamedProvider, fallback: Fallback, context: &Context) -> 
     let Fallback::To(fallback) = fallback else {
         return Err(error);
     };
-    // Without a choice there is nothing to fall back from.
-    if primary.name.is_empty() {
-        return Err(error);
-    }
     match construct(&fallback.name, &fallback.settings, context) {
         Ok(backend) => {
             let fell_back = FellBack {

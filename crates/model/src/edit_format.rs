@@ -16,3 +16,27 @@ pub enum EditFormat {
     /// One git-format diff and nothing else.
     UnifiedDiff,
 }
+
+impl EditFormat {
+    /// Its name, as configuration and JSON have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WholeFile => "whole-file",
+            Self::SearchReplace => "search-replace",
+            Self::UnifiedDiff => "unified-diff",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_one_in_json() {
+        for format in [EditFormat::WholeFile, EditFormat::SearchReplace, EditFormat::UnifiedDiff] {
+            assert_eq!(serde_json::to_value(format).unwrap(), format.as_str());
+        }
+    }
+}

@@ -394,10 +394,7 @@ impl Engine<'_> {
         let allowed = invocation.timeout;
         let called = client.call(invocation).await;
         let llm = match &called {
-            Ok(result) => {
-                let price = client.listed_price(self.model_of(role));
-                Some(LlmReceipt::of_answer(result, allowed, price))
-            }
+            Ok(result) => Some(client.receipt(result, self.model_of(role), allowed)),
             Err(CallError::Llm(error)) => {
                 let settings = &self.record.settings;
                 let receipt = LlmReceipt::of_failure(&settings.provider, self.model_of(role), error, allowed);
@@ -448,8 +445,7 @@ impl Engine<'_> {
             }
         }
         let settings = &self.record.settings;
-        let body =
-            serde_json::json!({ "attempt": number, "provider": settings.provider, "model": settings.model });
+        let body = serde_json::json!({ "attempt": number, "provider": settings.provider, "model": self.model_of(role) });
         let path = layout::CASSETTE;
         self.journal
             .record(Entry { role: role.name(), event: EventKind::ModelAsked, key, path, body })

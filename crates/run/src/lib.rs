@@ -10,6 +10,7 @@
 mod analysis;
 mod attempt;
 mod budget;
+mod call_book;
 mod contract;
 mod document;
 mod engine;
@@ -35,6 +36,7 @@ mod world;
 pub use analysis::{Analysis, AnalysisVersion, BehaviorCatalogue, GateResult};
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
+pub use call_book::LedgerBook;
 pub use contract::{
     ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
     FindMode, Guardrails, GuardrailsError, PatchLimits, Plan, PlanStatus, Review, ReviewError, ReviewVerdict,

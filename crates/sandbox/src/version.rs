@@ -69,9 +69,12 @@ pub enum NoVersion {
     /// It did not end by itself in time.
     #[error("it did not tell its version within {} s and was ended", PATIENCE.as_secs())]
     TimedOut,
-    /// It printed or wrote more than a version needs.
+    /// It printed more than a version needs.
     #[error("it printed without end when asked for its version and was ended")]
     Endless,
+    /// It wrote more than its private places hold.
+    #[error("it wrote more than {} MiB when asked for its version and was ended", ROOM >> 20)]
+    WroteTooMuch,
     /// It was not started.
     #[error(transparent)]
     NotRun(#[from] SandboxError),
@@ -145,7 +148,8 @@ fn read(completed: &Completed) -> Result<SaidVersion, NoVersion> {
         (End::Exited(code), line) => Err(NoVersion::Failed { code, line: line.unwrap_or_default() }),
         (End::Signalled(signal), _) => Err(NoVersion::Signalled { signal }),
         (End::TimedOut, _) => Err(NoVersion::TimedOut),
-        (End::OutputLimit | End::DiskLimit, _) => Err(NoVersion::Endless),
+        (End::OutputLimit, _) => Err(NoVersion::Endless),
+        (End::DiskLimit, _) => Err(NoVersion::WroteTooMuch),
     }
 }
 
@@ -198,6 +202,8 @@ fn said(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::completed::Captured;
+    use crate::layers::{IsolationReceipt, Requested};
 
     #[test]
     fn the_number_is_found_in_what_programs_say() {
@@ -228,6 +234,18 @@ mod tests {
         assert_eq!(first_line(hostile).as_deref(), Some("tool 1.2.3"));
         assert_eq!(first_line(" \u{1b}[ \n\u{1b}").as_deref(), None);
         assert_eq!(first_line(&"ż".repeat(5000)).map(|line| line.chars().count()), Some(LINE));
+    }
+
+    #[test]
+    fn who_prints_and_who_writes_without_end_are_told_apart() {
+        let ended = |end| {
+            let receipt = IsolationReceipt::new(Requested::BestEffort, Network::None, Vec::new(), Vec::new());
+            let stdout = Captured { bytes: b"1.0".to_vec(), ..Captured::default() };
+            let stderr = Captured::default();
+            read(&Completed { end, stdout, stderr, duration: Duration::ZERO, receipt }).unwrap_err().to_string()
+        };
+        assert!(ended(End::OutputLimit).starts_with("it printed without end"));
+        assert!(ended(End::DiskLimit).starts_with("it wrote more than 256 MiB"));
     }
 
     #[test]

@@ -33,10 +33,15 @@ const BLOCK: usize = 1 << 20;
 pub(crate) fn weights(root: &Root) -> Result<PathBuf, TaskError> {
     let folder = root.tools().join("models");
     let whole = folder.join(NAME);
-    if whole.is_file() && digest(&whole)? == SHA256 {
+    let is_there = || Ok::<_, TaskError>(whole.is_file() && digest(&whole)? == SHA256);
+    if is_there()? {
         return Ok(whole);
     }
     let _alone = super::alone(root)?;
+    // Somebody else may have fetched them while this waited.
+    if is_there()? {
+        return Ok(whole);
+    }
     eprintln!("fetching the model's weights into .tools/models (490 MB, once)");
     fs::create_dir_all(&folder).map_err(TaskError::io("create", &folder))?;
     let (new, unpacked) = (folder.join("new.gguf"), folder.join("part"));

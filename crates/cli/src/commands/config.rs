@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use crucible_host::config::variable_of;
+use crucible_host::http::without_login;
 use crucible_model::ExitStatus;
 use crucible_secrets::Scanner;
 
 use crate::app::App;
 use crate::error::CommandError;
+use crate::table::table;
 
 /// See the configuration that is in force
 #[derive(Subcommand)]
@@ -45,8 +47,7 @@ impl ConfigCommand {
             app.output
                 .json(&serde_json::json!({ "schema_version": "crucible-config-v1", "settings": settings }))?;
         } else {
-            let mut table = comfy_table::Table::new();
-            table.load_style(comfy_table::presets::NOTHING).set_header(["setting", "value", "source"]);
+            let mut table = table(["setting", "value", "source"]);
             for (key, setting) in config.settings() {
                 table.add_row([
                     key,
@@ -66,12 +67,16 @@ impl ConfigCommand {
 /// A value without the secrets that somebody put into it: what looks like a key, and whom an address logs in as.
 fn shown(text: &str) -> String {
     let text = Scanner::builtin().redact(text).text.into_owned();
-    let login = text.split_once("://").and_then(|(scheme, rest)| {
-        let authority = rest.split(['/', '?', '#']).next()?;
-        let (_, host) = authority.rsplit_once('@')?;
-        Some(format!("{scheme}://[login]@{host}{}", rest.get(authority.len()..)?))
-    });
-    login.unwrap_or(text)
+    // Without a colon before it, an `@` is part of a name and no login.
+    let holds_login = text.split_once('@').is_some_and(|(before, _)| before.contains(':'));
+    let bare = without_login(&text);
+    if !holds_login || bare == text {
+        return text;
+    }
+    match bare.split_once("://") {
+        Some((scheme, rest)) => format!("{scheme}://[login]@{rest}"),
+        None => format!("[login]@{bare}"),
+    }
 }
 
 #[cfg(test)]
@@ -80,7 +85,11 @@ mod tests {
 
     #[test]
     fn a_login_in_an_address_is_not_shown() {
-        assert_eq!(shown("http://me:pa@ss@host:80/v1?a=b@c"), "http://[login]@host:80/v1?a=b@c");
+        for password in ["pa@ss", "pa#ss", "pa/ss", "pa?ss"] {
+            let url = format!("http://me:{password}@host:80/v1?a=b");
+            assert_eq!(shown(&url), "http://[login]@host:80/v1?a=b");
+        }
+        assert_eq!(shown("me:pass@host"), "[login]@host");
         assert_eq!(shown("http://localhost:8000/v1"), "http://localhost:8000/v1");
         assert_eq!(shown("a@b"), "a@b");
     }

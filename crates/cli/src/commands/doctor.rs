@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use comfy_table::{Table, presets};
 use crucible_host::config::Config;
 use crucible_llm::doctor::{
     Configured, Diagnosis, KeyCheck, KeyState, KeyWanted, ProgramCheck, ProgramState, ProviderCheck,
@@ -18,6 +17,7 @@ use serde::Serialize;
 use crate::app::{App, strength};
 use crate::commands::model;
 use crate::error::CommandError;
+use crate::table::table;
 use crate::text::one_line;
 
 /// The schema of the result as JSON, described in `docs/contracts/doctor.schema.json`.
@@ -30,6 +30,8 @@ const SCHEMA: &str = "crucible-doctor-v1";
 ///
 /// Exit code 0: a run could begin, or at least nothing but the choice of a provider is missing. Exit code 2: something
 /// that a run needs is missing: git, the configured strength of the sandbox, or what the chosen provider needs.
+///
+/// For example: `crucible doctor --repo .`; with --json also every place where a program was looked for.
 #[derive(Args)]
 pub(crate) struct Doctor {
     /// Look at what holds for the project in this directory
@@ -85,8 +87,8 @@ impl Doctor {
             fallback: text("llm.fallback_provider"),
             strategy: text("llm.execution_strategy"),
         };
-        // A table of prices that cannot be read would refuse a run, too.
-        model::prices(&config)?;
+        // Prices and limits that cannot be read would refuse a run, too.
+        model::check_budget(&config)?;
         let context = model::context(app, &config, &Arc::new(app.sandbox()))?;
         let seen = app.block_on(async { Ok(examine(&configured, strength, &context).await) })?;
         let verdict = verdict(&seen);
@@ -164,14 +166,8 @@ fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>) {
     for table in [providers, programs, layers] {
         app.output.line(&format!("{}\n", table.trim_fmt()));
     }
-    let all = seen.programs.iter().chain(seen.providers.iter().filter_map(|check| check.program.as_ref()));
-    if all.clone().any(|program| program.state == ProgramState::Missing) {
-        let mut places: Vec<String> = Vec::new();
-        for place in app.env.path_dirs().iter().map(|place| one_line(&place.to_string_lossy())) {
-            if !places.contains(&place) {
-                places.push(place);
-            }
-        }
+    let places = searched(seen);
+    if !places.is_empty() {
         app.output.line(&format!("searched   {}", places.join(" ")));
     }
     app.output.line(&format!("provider   {}", one_line(&choice.to_text())));
@@ -181,10 +177,20 @@ fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>) {
     }
 }
 
-fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    table
+/// Where the missing programs were looked for: the directory of each that was asked for by its name, and a path as it is.
+fn searched(seen: &Diagnosis) -> Vec<String> {
+    let clients = seen.providers.iter().filter_map(|check| check.program.as_ref());
+    let mut places: Vec<String> = Vec::new();
+    for check in seen.programs.iter().chain(clients) {
+        for file in &check.searched {
+            let directory = file.strip_suffix(check.name.as_str()).filter(|_| !check.name.contains('/'));
+            let place = one_line(directory.map_or(file.as_str(), |place| place.trim_end_matches('/')));
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+    }
+    places
 }
 
 /// What a provider is reached by.

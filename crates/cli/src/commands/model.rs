@@ -10,17 +10,17 @@ use crucible_host::config::{Config, SettingSource};
 use crucible_host::http::HttpClient;
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    Backend, BudgetLimits, CallBudget, CallError, NamedProvider, Capabilities, CassetteHeader, CassetteSource,
-    CassetteWriter, ClientOptions, Context, Fallback, Limit, ListedPrice, Login, ModelClient, Price,
-    PriceTable, ModelProfile, ProviderSettings, Recording, RetryPolicy, Reuse, Selected, construct, select,
+    Backend, BudgetLimits, CallBudget, CallError, Capabilities, CassetteHeader, CassetteSource,
+    CassetteWriter, ClientOptions, Context, Fallback, Limit, ListedPrice, Login, ModelClient, ModelProfile,
+    NamedProvider, Price, PriceTable, ProviderSettings, Recording, RetryPolicy, Reuse, Selected, construct,
+    select,
 };
 use crucible_model::{Clock, ExitStatus};
-use crucible_run::{AnswersFrom, Opening, RunDir, RunError};
+use crucible_run::{AnswersFrom, LedgerBook, Opening, RunDir, RunError};
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 
 use crate::app::App;
-use crate::call_book::LedgerBook;
 use crate::error::CommandError;
 
 /// What a provider is made with: the settings of its section.
@@ -132,25 +132,37 @@ fn limits(config: &Config) -> Result<BudgetLimits, CommandError> {
     })
 }
 
-/// The provider that is configured, made ready, or its fallback; a fallback is said at once.
+/// The provider of this name, made ready, or its fallback; a fallback is said at once.
 pub(crate) fn selected(
     app: &App,
     config: &Config,
     sandbox: &Arc<Sandbox>,
-    primary: NamedProvider,
+    name: &str,
 ) -> Result<Selected, CommandError> {
     let fallback = match config.text("llm.fallback_provider") {
-        Some(name) if name != primary.name => {
-            let name = name.to_owned();
-            Fallback::To(Box::new(NamedProvider { settings: settings(app, config, &name), name }))
-        }
+        Some(other) if other != name => Fallback::To(Box::new(named(app, config, other))),
         Some(_) | None => Fallback::None,
     };
-    let selected = select(primary, fallback, &context(app, config, sandbox)?)?;
+    let selected = select(named(app, config, name), fallback, &context(app, config, sandbox)?)?;
     if let Some(fell_back) = &selected.fell_back {
         app.output.remark(&format!("warning: {}", fell_back.warning()));
     }
+    let NamedProvider { name, settings } = &selected.candidate;
+    if settings.profiles.is_empty() && !settings.phase_profiles.is_empty() && name != "replay" {
+        app.output.remark(&format!(
+            "note: {name} has none of the profiles that [phases] names; every phase asks its one model"
+        ));
+    }
     Ok(selected)
+}
+
+/// A provider with its settings. A recording is read once, here: one that cannot be read is told when it is made ready.
+fn named(app: &App, config: &Config, name: &str) -> NamedProvider {
+    let mut settings = settings(app, config, name);
+    if let Some(bytes) = settings.cassette.as_ref().and_then(|source| source.bytes().ok()) {
+        settings.cassette = Some(CassetteSource::Bytes(bytes));
+    }
+    NamedProvider { name: name.to_owned(), settings }
 }
 
 /// What providers need of the outside world.
@@ -183,16 +195,14 @@ pub(crate) fn backend(
     construct(provider, settings, &context(app, config, sandbox)?).map_err(CommandError::from)
 }
 
-/// Who answers a new run. A recording is read here, once, into the settings: the run keeps the very bytes it is answered
-/// from.
-pub(crate) fn answers(provider: &str, settings: &mut ProviderSettings) -> Result<AnswersFrom, CommandError> {
-    match &settings.cassette {
-        Some(source) if provider == "replay" => {
-            let bytes = source.bytes()?;
-            settings.cassette = Some(CassetteSource::Bytes(Arc::clone(&bytes)));
-            Ok(AnswersFrom::Recording(bytes))
+/// Who answers a new run: a recording was read into the settings when it was made ready, so the run keeps the very bytes
+/// that it is answered from.
+pub(crate) fn answers(chosen: &NamedProvider) -> AnswersFrom {
+    match &chosen.settings.cassette {
+        Some(CassetteSource::Bytes(bytes)) if chosen.name == "replay" => {
+            AnswersFrom::Recording(Arc::clone(bytes))
         }
-        Some(_) | None => Ok(AnswersFrom::Provider),
+        Some(_) | None => AnswersFrom::Provider,
     }
 }
 
@@ -237,7 +247,7 @@ impl<'a> RunClient<'a> {
                 scanner: Scanner::builtin(),
                 recording: Recording::To(Arc::new(writer)),
                 retry: RetryPolicy::PHASES,
-                budget: CallBudget::kept(limits, Box::new(book)),
+                budget: CallBudget::kept(limits, Arc::new(book)),
                 prices: self.prices,
             },
         ))

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use comfy_table::{Table, presets};
 use crucible_host::config::Config;
 use crucible_llm::{
     ListExtent, ListedPrice, LlmError, Offered, Price, PriceTable, ProviderClass, ProviderKind, StructuredOutput,
@@ -17,6 +16,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::commands::model;
 use crate::error::CommandError;
+use crate::table::table;
 use crate::text::one_line;
 
 /// The schema of the result as JSON, described in `docs/contracts/models.schema.json`.
@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Show which models are configured, what they are good at and what they cost
 ///
 /// Sends nothing, unless --online asks the servers for their lists of models; that is no question to a model.
+///
+/// For example: `crucible models --provider openrouter --online`; with --json also the tokens that an answer may take.
 #[derive(Args)]
 pub(crate) struct Models {
     /// Only this provider
@@ -236,7 +238,7 @@ fn show(app: &App, rows: &[Row]) {
         };
         let model = row.model.as_deref().unwrap_or("-");
         let cells =
-            [row.provider, model, format_name(row.edit_format), form_name(row.structured_output), &price];
+            [row.provider, model, row.edit_format.as_str(), row.structured_output.as_str(), &price];
         all.add_row(cells.map(one_line));
     }
     app.output.line(&all.trim_fmt());
@@ -271,33 +273,11 @@ fn show_offered(app: &App, offered: &OfferedRow) {
     }
 }
 
-fn table<const N: usize>(header: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    table
-}
-
 /// Millionths of a dollar as dollars, with as many digits as they have, two at least.
 fn dollars(millionths: u64) -> String {
     let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
     let kept = text.trim_end_matches('0').len().max(text.len() - 4);
     format!("${}", text.get(..kept).unwrap_or(&text))
-}
-
-fn format_name(format: EditFormat) -> &'static str {
-    match format {
-        EditFormat::WholeFile => "whole-file",
-        EditFormat::SearchReplace => "search-replace",
-        EditFormat::UnifiedDiff => "unified-diff",
-    }
-}
-
-fn form_name(form: StructuredOutput) -> &'static str {
-    match form {
-        StructuredOutput::JsonSchema => "json-schema",
-        StructuredOutput::JsonMode => "json-mode",
-        StructuredOutput::None => "none",
-    }
 }
 
 #[cfg(test)]

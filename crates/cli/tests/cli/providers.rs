@@ -345,7 +345,7 @@ fn client_program(desk: &Desk) -> (PathBuf, PathBuf) {
     let (program, notes) = (desk.path("claude"), desk.path("environment"));
     let answer = serde_json::json!({
         "type": "result", "subtype": "success", "is_error": false, "api_error_status": null,
-        "result": good_answer(),
+        "result": good_answer(), "modelUsage": {"claude-x": {"inputTokens": 3, "outputTokens": 4}},
     });
     std::fs::write(desk.path("answer"), answer.to_string()).unwrap();
     let script = format!("#!/bin/sh\nenv > '{}'\ncat '{}'\n", notes.display(), desk.path("answer").display());
@@ -399,7 +399,10 @@ fn every_setting_that_a_message_names_exists() {
                 for (section, key) in settings_in(line) {
                     let section = section.replace("{NAME}", &stem);
                     let exists = |provider: &str| {
-                        let key = format!("{}.{key}", section.replace("{provider}", provider));
+                        let key = format!(
+                            "{}.{key}",
+                            section.replace("{provider}", provider).replace("{}", provider)
+                        );
                         keys.contains(&key.as_str())
                     };
                     named += 1;

@@ -5,7 +5,7 @@ use crucible_sandbox::Strength;
 
 use super::program::{GIT, GIT_AT_LEAST};
 use super::{Diagnosis, NeededBy, Problem, ProgramCheck, ProgramState, ProviderCheck, Readiness};
-use crate::registry::{provider, registry};
+use crate::registry::provider;
 
 /// Judges what was seen. An error is what would refuse a run: no git, a chosen provider that cannot be made ready and has
 /// no fallback that can, layers missing from a sandbox that is required, a strategy that is not offered. That no
@@ -26,12 +26,9 @@ pub fn verdict(seen: &Diagnosis) -> Verdict {
 /// The chosen provider and its fallback.
 fn choice(seen: &Diagnosis) -> Vec<Finding> {
     if seen.provider.is_empty() {
-        let names: Vec<&str> = registry().iter().map(|kind| kind.name()).collect();
-        let hint = format!(
-            "Set [llm] provider, CRUCIBLE_LLM_PROVIDER or --provider to one of {}.",
-            names.join(", ")
-        );
-        return vec![Finding::warning(Code::new("doctor-provider-unset"), "no provider is chosen", hint)];
+        let unset = provider("").err().as_ref().map(Problem::from);
+        let warning = |Problem { what, next }| Finding::warning(Code::new("doctor-provider-unset"), what, next);
+        return unset.map(warning).into_iter().collect();
     }
     let chosen = candidate(&seen.provider, seen);
     let fallback = (!seen.fallback.is_empty()).then(|| candidate(&seen.fallback, seen));

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crucible_host::http::Payload;
 use crucible_model::{EditFormat, Secret};
 
-use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::endpoint::Endpoint;
 use crate::error::LlmError;
@@ -65,12 +65,12 @@ impl ProviderKind for Anthropic {
             provider: NAME,
             default_model: model.clone(),
             max_output_tokens: defaults.max_tokens,
-            added_tokens: 0,
+            extra: ClientExtra::NONE,
             capabilities: self.capabilities(),
-            speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
+            speaker: Speaker { provider: NAME.to_owned(), model },
             origin: Origin::Live,
             parameters: BTreeMap::new(),
-            inner: Box::new(AnthropicBackend { endpoint, model, defaults }),
+            inner: Box::new(AnthropicBackend { endpoint, defaults }),
         }))
     }
 
@@ -93,16 +93,12 @@ fn endpoint(path: &str, settings: &ProviderSettings, context: &Context) -> Resul
 
 struct AnthropicBackend {
     endpoint: Endpoint,
-    model: String,
     defaults: MessageDefaults,
 }
 
 #[async_trait]
 impl LlmBackend for AnthropicBackend {
-    async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        if inv.model.is_empty() {
-            inv.model.clone_from(&self.model);
-        }
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let asked = Asked { provider: NAME, model: &inv.model };
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = messages::request(asked, &inv, self.defaults)?;

@@ -1,7 +1,7 @@
 //! `claude-cli`: Anthropic's command line client, held to text in and text out.
 //!
-//! Each call is one process with no tools, run by [`ClientProgram`]. Its own retries, its record of the session and all its
-//! traffic besides the call are off. So is its reading of files that a prompt names: without that, the words `@/some/file`
+//! Each call is one process with no tools, run by [`ClientProgram`]. Its own retries, its record of the session, the user's
+//! hooks and all its traffic besides the call are off. So is its reading of files that a prompt names: without that, the words `@/some/file`
 //! in a repository's text would send that file of this machine to the provider. Success is what its last JSON says, never
 //! its exit code alone: it ends with 0 after an interrupt
 //! and calls errors a success. The key and the address that the settings name are set under the names that the client
@@ -10,11 +10,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use async_trait::async_trait;
-use crucible_model::EditFormat;
-use serde_json::Value;
-
-use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::client_program::{
     ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
@@ -23,6 +19,8 @@ use crate::error::LlmError;
 use crate::http_fault::{Asked, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
+use async_trait::async_trait;
+use crucible_model::EditFormat;
 
 mod output;
 
@@ -30,13 +28,15 @@ const NAME: &str = "claude-cli";
 
 const INSTALL: &str = "npm install -g @anthropic-ai/claude-code";
 
-/// The client's own variables for its key, for a token in its place, and for where it sends its calls.
+/// The most requests that the client was seen to make for one call: it asks again after a stream that broke, an empty
+/// answer, or one that was cut off.
+const MOST_REQUESTS: u64 = 4;
+
+/// The client's own variables for its key, for tokens in its place, and for where it sends its calls.
 const KEY: &str = "ANTHROPIC_API_KEY";
 const TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
+const LOGIN_TOKEN: &str = "CLAUDE_CODE_OAUTH_TOKEN";
 const BASE_URL: &str = "ANTHROPIC_BASE_URL";
-
-/// The system prompt of a call that brings none; without one, the client would use its own, made for tools.
-const PLAIN_SYSTEM: &str = "Answer with text only.";
 
 /// What the kernel takes as one argument is 128 KiB; a little is left for the byte that ends it.
 const MAX_SYSTEM: usize = 128 * 1024 - 1;
@@ -45,21 +45,25 @@ const MAX_SYSTEM: usize = 128 * 1024 - 1;
 const MAX_PROMPT: usize = 3_000_000;
 
 /// Without these the client opens dozens of connections of its own and retries for minutes.
-const QUIET: [(&str, &str); 6] = [
-    // Together with a denied Read this keeps it from sending files that the prompt names.
+const QUIET: [(&str, &str); 9] = [
+    // Together with a denied Read these two keep it from sending files that the prompt names.
     ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
+    ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
+    // With this and no thinking, it does not send a refused request again without what a server may not know.
+    ("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS", "1"),
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     ("CLAUDE_CODE_MAX_RETRIES", "0"),
     ("DISABLE_AUTOUPDATER", "1"),
     ("DISABLE_ERROR_REPORTING", "1"),
     ("DISABLE_TELEMETRY", "1"),
+    ("MAX_THINKING_TOKENS", "0"),
 ];
 
 /// What tells the client that it runs inside itself, or to log its requests.
 const LEFT_OUT: [&str; 4] = ["ANTHROPIC_LOG", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "DEBUG"];
 
 /// Settings over those of the user.
-const NO_FILES: &str = r#"{"permissions":{"deny":["Read"]}}"#;
+const CLOSED: &str = r#"{"disableAllHooks":true,"permissions":{"deny":["Read"]}}"#;
 
 /// The provider `claude-cli`.
 pub(crate) struct ClaudeCli;
@@ -87,7 +91,7 @@ impl ProviderKind for ClaudeCli {
     }
 
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
-        let program = ClientProgram::find(NAME, INSTALL, &[KEY, TOKEN], settings, context)?;
+        let program = ClientProgram::find(NAME, INSTALL, &[KEY, TOKEN, LOGIN_TOKEN], settings, context)?;
         let model = required(NAME, "model", settings.model.clone())?;
         let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
         let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
@@ -95,40 +99,34 @@ impl ProviderKind for ClaudeCli {
             provider: NAME,
             default_model: model.clone(),
             max_output_tokens: max_tokens,
-            added_tokens: ADDED_TOKENS,
+            extra: ClientExtra { added_tokens: ADDED_TOKENS, requests: MOST_REQUESTS },
             capabilities: self.capabilities(),
-            speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
+            speaker: Speaker { provider: NAME.to_owned(), model },
             origin: Origin::Live,
             parameters: BTreeMap::new(),
-            inner: Box::new(ClaudeCliBackend { program, model, max_tokens, base_url }),
+            inner: Box::new(ClaudeCliBackend { program, max_tokens, base_url }),
         }))
     }
 }
 
 struct ClaudeCliBackend {
     program: ClientProgram,
-    model: String,
     max_tokens: u64,
     base_url: Option<String>,
 }
 
 #[async_trait]
 impl LlmBackend for ClaudeCliBackend {
-    async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        if inv.model.is_empty() {
-            inv.model.clone_from(&self.model);
-        }
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let asked = Asked { provider: NAME, model: &inv.model };
         let time = self.program.time(&inv);
-        let (mut system, prompt) = conversation(&inv);
-        if system.is_empty() {
-            PLAIN_SYSTEM.clone_into(&mut system);
-        }
+        let max_tokens = inv.max_tokens(NAME, self.max_tokens)?;
+        let (system, prompt) = conversation(&inv);
         check_size(asked, "system prompt", system.len(), MAX_SYSTEM)?;
         check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
         let call = |places: &Places| ProgramCall {
             args: arguments(&inv.model, &system),
-            set: self.variables(&inv, places, time),
+            set: self.variables(max_tokens, places, time),
             left_out: &LEFT_OUT,
             files: Vec::new(),
             stdin: prompt.into_bytes(),
@@ -142,8 +140,7 @@ impl LlmBackend for ClaudeCliBackend {
 }
 
 impl ClaudeCliBackend {
-    fn variables(&self, inv: &LlmInvocation, places: &Places, time: CallTime) -> Vec<(OsString, OsString)> {
-        let max_tokens = inv.metadata.get("max_tokens").and_then(Value::as_u64).unwrap_or(self.max_tokens);
+    fn variables(&self, max_tokens: u64, places: &Places, time: CallTime) -> Vec<(OsString, OsString)> {
         let mut set: Vec<(OsString, OsString)> =
             QUIET.map(|(name, value)| (name.into(), value.into())).to_vec();
         set.push(("API_TIMEOUT_MS".into(), time.effective().as_millis().to_string().into()));
@@ -159,12 +156,7 @@ impl ClaudeCliBackend {
 
 fn arguments(model: &str, system: &str) -> Vec<OsString> {
     let fixed = ["-p", "--output-format", "json", "--model", model, "--tools", "", "--system-prompt", system];
-    let closed = [
-        "--settings",
-        NO_FILES,
-        "--strict-mcp-config",
-        "--disable-slash-commands",
-        "--no-session-persistence",
-    ];
+    let closed =
+        ["--settings", CLOSED, "--strict-mcp-config", "--disable-slash-commands", "--no-session-persistence"];
     fixed.iter().chain(&closed).map(OsString::from).collect()
 }

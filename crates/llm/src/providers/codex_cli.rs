@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use crucible_model::EditFormat;
 use serde_json::Value;
 
-use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::client_program::{
     ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
@@ -36,12 +36,10 @@ const INSTALL: &str = "npm install -g @openai/codex";
 /// The client's own variables for its keys.
 const KEY: &str = "OPENAI_API_KEY";
 const OTHER_KEY: &str = "CODEX_API_KEY";
+const TOKEN: &str = "CODEX_ACCESS_TOKEN";
 
 /// Where the client sends its calls unless told otherwise.
 const BASE_URL: &str = "https://api.openai.com/v1";
-
-/// The system prompt of a call that brings none; without one, the client would use its own, made for tools.
-const PLAIN_SYSTEM: &str = "Answer with text only.";
 
 /// The file that holds the system prompt.
 const SYSTEM: &str = ".codex/system.md";
@@ -117,7 +115,7 @@ impl ProviderKind for CodexCli {
     }
 
     fn construct(&self, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
-        let program = ClientProgram::find(NAME, INSTALL, &[KEY, OTHER_KEY], settings, context)?;
+        let program = ClientProgram::find(NAME, INSTALL, &[KEY, OTHER_KEY, TOKEN], settings, context)?;
         let model = required(NAME, "model", settings.model.clone())?;
         let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
         let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
@@ -125,33 +123,26 @@ impl ProviderKind for CodexCli {
             provider: NAME,
             default_model: model.clone(),
             max_output_tokens: max_tokens,
-            added_tokens: ADDED_TOKENS,
+            extra: ClientExtra { added_tokens: ADDED_TOKENS, requests: 1 },
             capabilities: self.capabilities(),
-            speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
+            speaker: Speaker { provider: NAME.to_owned(), model },
             origin: Origin::Live,
             parameters: BTreeMap::new(),
-            inner: Box::new(CodexCliBackend { program, model, base_url }),
+            inner: Box::new(CodexCliBackend { program, base_url }),
         }))
     }
 }
 
 struct CodexCliBackend {
     program: ClientProgram,
-    model: String,
     base_url: Option<String>,
 }
 
 #[async_trait]
 impl LlmBackend for CodexCliBackend {
-    async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        if inv.model.is_empty() {
-            inv.model.clone_from(&self.model);
-        }
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let asked = Asked { provider: NAME, model: &inv.model };
-        let (mut system, prompt) = conversation(&inv);
-        if system.trim().is_empty() {
-            PLAIN_SYSTEM.clone_into(&mut system);
-        }
+        let (system, prompt) = conversation(&inv);
         check_size(asked, "system prompt", system.len(), MAX_PROMPT)?;
         check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
         let call = |places: &Places| ProgramCall {

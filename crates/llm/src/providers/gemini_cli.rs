@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use crucible_model::EditFormat;
 use serde_json::{Map, Value, json};
 
-use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::client_program::{
     ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
@@ -40,9 +40,6 @@ const BASE_URL: &str = "GOOGLE_GEMINI_BASE_URL";
 /// The files of a call.
 const SETTINGS: &str = ".gemini/settings.json";
 const SYSTEM: &str = "system.md";
-
-/// The system prompt of a call that brings none; without one, the client would use its own, made for tools.
-const PLAIN_SYSTEM: &str = "Answer with text only.";
 
 /// Up to here its standard input was seen to arrive; from 7 MB on it sends nothing and reports success.
 const MAX_PROMPT: usize = 3_000_000;
@@ -97,14 +94,13 @@ impl ProviderKind for GeminiCli {
             provider: NAME,
             default_model: model.clone(),
             max_output_tokens: max_tokens,
-            added_tokens: ADDED_TOKENS,
+            extra: ClientExtra { added_tokens: ADDED_TOKENS, requests: 1 },
             capabilities: self.capabilities(),
-            speaker: Speaker { provider: NAME.to_owned(), model: model.clone() },
+            speaker: Speaker { provider: NAME.to_owned(), model },
             origin: Origin::Live,
             parameters: BTreeMap::new(),
             inner: Box::new(GeminiCliBackend {
                 program,
-                model,
                 max_tokens,
                 temperature: settings.temperature,
                 base_url,
@@ -115,7 +111,6 @@ impl ProviderKind for GeminiCli {
 
 struct GeminiCliBackend {
     program: ClientProgram,
-    model: String,
     max_tokens: u64,
     temperature: Option<f64>,
     base_url: Option<String>,
@@ -123,18 +118,12 @@ struct GeminiCliBackend {
 
 #[async_trait]
 impl LlmBackend for GeminiCliBackend {
-    async fn invoke(&self, mut inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        if inv.model.is_empty() {
-            inv.model.clone_from(&self.model);
-        }
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         let asked = Asked { provider: NAME, model: &inv.model };
-        let (mut system, prompt) = conversation(&inv);
-        if system.trim().is_empty() {
-            PLAIN_SYSTEM.clone_into(&mut system);
-        }
+        let max_tokens = inv.max_tokens(NAME, self.max_tokens)?;
+        let (system, prompt) = conversation(&inv);
         check_size(asked, "system prompt", system.len(), MAX_PROMPT)?;
         check_size(asked, "prompt", prompt.len(), MAX_PROMPT)?;
-        let max_tokens = inv.metadata.get("max_tokens").and_then(Value::as_u64).unwrap_or(self.max_tokens);
         let call = |places: &Places| ProgramCall {
             args: arguments(&inv.model),
             set: self.variables(places),
@@ -149,7 +138,7 @@ impl LlmBackend for GeminiCliBackend {
         if ended.code != 0 {
             return Err(output::failure(asked, &ended));
         }
-        let mut result = output::answer(asked, &ended.stdout).map_err(|error| ended.explain(error))?;
+        let mut result = output::answer(asked, &ended.stdout)?;
         if output::fills(&result, max_tokens) {
             // The client does not say that an answer was cut off; only its length tells.
             result.extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from("length"));

@@ -5,7 +5,7 @@
 //! caller went on with the answer. A request that the recording does not hold fails with the nearest recorded one shown as a diff:
 //! either a prompt changed since the recording was made, or something in it is not the same twice.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crucible_model::Digest;
 use crucible_model::{EditFormat, to_canonical_json};
 use similar::TextDiff;
 
-use crate::backend::{Backend, BackendParts, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::cassette::{CallOutcome, Cassette, CassetteError, RecordedCall, RecordedRequest};
 use crate::error::{Fault, LlmError};
@@ -64,14 +64,20 @@ impl ProviderKind for Replay {
             provider: NAME,
             default_model: first.map_or(&header.model, |request| &request.model).clone(),
             max_output_tokens: 0,
-            added_tokens: 0,
+            extra: ClientExtra::NONE,
             capabilities: header.capabilities,
             speaker: Speaker { provider: header.provider.clone(), model: header.model.clone() },
             origin: Origin::Recording,
             parameters: first.map(|request| request.metadata.clone()).unwrap_or_default(),
             inner: Box::new(ReplayBackend::new(&cassette, &played(settings)?)),
         };
-        Ok(Backend::new(parts))
+        // Each phase asks the model that it asked then, for the model is a part of what is looked up.
+        let mut phases = BTreeMap::new();
+        for call in &cassette.calls {
+            phases.entry(call.phase_id.clone()).or_insert_with(|| call.request.model.clone());
+        }
+        phases.retain(|_, model| *model != parts.default_model);
+        Ok(Backend::new(parts).with_phase_models(phases))
     }
 }
 

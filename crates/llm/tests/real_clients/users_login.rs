@@ -24,14 +24,22 @@ fn generous_settings(program: Program, home: &Path, made: &Path) {
         std::fs::write(path, text).expect("a file");
     };
     let mark = |by: &str| made.join(by).display().to_string();
+    let hook = |by: &str| json!([{"hooks": [{"type": "command", "command": format!("touch {}", mark(by))}]}]);
     match program {
         Claude => {
             let servers = json!({"x": {"command": "touch", "args": [mark("server")]}});
             file(".claude.json", json!({"mcpServers": servers}).to_string());
-            file(".claude/settings.json", json!({"permissions": {"allow": ["Bash", "Read"]}}).to_string());
+            let settings = json!({
+                "permissions": {"allow": ["Bash", "Read"]},
+                "hooks": {
+                    "SessionStart": hook("start-hook"),
+                    "UserPromptSubmit": hook("prompt-hook"),
+                    "Stop": hook("stop-hook"),
+                },
+            });
+            file(".claude/settings.json", settings.to_string());
         }
         Gemini => {
-            let hook = |by: &str| json!([{"hooks": [{"type": "command", "command": format!("touch {}", mark(by))}]}]);
             let settings = json!({
                 "security": {"auth": {"selectedType": "gemini-api-key"}},
                 "tools": {"core": ["write_file", "run_shell_command"]},

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crucible_llm::{
-    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, Fault, Limit,
-    ListedPrice, LlmBackend, LlmError, PlannedCall, Price, PriceTable, Resource, Retried, RetryPolicy,
-    Ticket,
+    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, ClientExtra, Fault,
+    Limit, ListedPrice, LlmBackend, LlmError, Origin, PlannedCall, Price, PriceTable, Resource, Retried,
+    RetryPolicy, Ticket,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -27,7 +27,12 @@ fn under(inner: Shared, most: u64, budget: Arc<CallBudget>, price: Price) -> Bud
     };
     Budgeted::new(
         inner,
-        Asks { provider: "scripted", max_output_tokens: most, added_tokens: 0 },
+        Asks {
+            provider: "scripted",
+            max_output_tokens: most,
+            extra: ClientExtra::NONE,
+            origin: Origin::Live,
+        },
         budget,
         Arc::new(PriceTable::new(lines)),
     )
@@ -91,18 +96,19 @@ proptest! {
     #[test]
     fn slots_are_never_given_back(steps in proptest::collection::vec((0u64..50, 0u64..60, any::<bool>()), 1..100)) {
         let budget = CallBudget::new(BudgetLimits { calls: Limit::At(40), tokens: Limit::At(1000), ..NO_LIMITS });
+        let runtime = runtime();
         let mut slots = 0;
         for (held, spent, settles) in steps {
             let before = budget.used().unwrap();
             let worst = Amount { calls: 1, tokens: held, micro_dollars: 0 };
-            let call = PlannedCall { provider: "scripted", invocation: &ask("x"), worst };
-            match budget.reserve(&call) {
+            match runtime.block_on(budget.reserve("scripted", &ask("x"), worst)) {
                 Ok(reservation) => {
                     slots += 1;
                     prop_assert!(budget.used().unwrap().tokens <= 1000);
                     if settles {
                         let tokens = Some((spent.min(held), 0));
-                        reservation.settle(&CallEnd { outcome: "ok", tokens, micro_dollars: None }).unwrap();
+                        let end = CallEnd { outcome: "ok", tokens, micro_dollars: None };
+                        runtime.block_on(reservation.settle(end)).unwrap();
                     }
                 }
                 Err(BookError::Exhausted { .. }) => prop_assert_eq!(budget.used().unwrap(), before),
@@ -176,11 +182,11 @@ async fn money_is_counted_where_the_price_is_known_and_the_providers_own_cost_wi
 struct Broken;
 
 impl CallBook for Broken {
-    fn reserve(&self, _call: &PlannedCall<'_>, _limits: &BudgetLimits) -> Result<Ticket, BookError> {
+    fn reserve(&self, _call: &PlannedCall, _limits: &BudgetLimits) -> Result<Ticket, BookError> {
         Err(BookError::Unavailable { detail: "the disk is full".to_owned() })
     }
 
-    fn settle(&self, _ticket: Ticket, _held: Amount, _end: &CallEnd) -> Result<(), BookError> {
+    fn settle(&self, _ticket: Ticket, _end: &CallEnd) -> Result<(), BookError> {
         Err(BookError::Unavailable { detail: "the disk is full".to_owned() })
     }
 
@@ -192,7 +198,7 @@ impl CallBook for Broken {
 #[tokio::test]
 async fn what_cannot_be_reserved_is_not_sent() {
     let backend = Scripted::new([]);
-    let budget = CallBudget::kept(NO_LIMITS, Box::new(Broken));
+    let budget = CallBudget::kept(NO_LIMITS, Arc::new(Broken));
     let error = under(Shared(backend.clone()), 100, budget, Price::Unknown).invoke(ask("x")).await;
     let text = error.unwrap_err().to_string();
     assert!(text.contains("nothing was sent") && text.contains("the disk is full"), "{text}");
@@ -202,9 +208,58 @@ async fn what_cannot_be_reserved_is_not_sent() {
 #[tokio::test]
 async fn what_a_client_adds_by_itself_is_reserved_too() {
     let budget = CallBudget::new(tokens(5000));
-    let asks = Asks { provider: "scripted", max_output_tokens: 100, added_tokens: 4096 };
+    let asks = Asks {
+        provider: "scripted",
+        max_output_tokens: 100,
+        extra: ClientExtra { added_tokens: 4096, requests: 1 },
+        origin: Origin::Live,
+    };
     let budgeted = Budgeted::new(Shared(Scripted::new([])), asks, Arc::clone(&budget), Arc::default());
     budgeted.invoke(ask(&"x".repeat(100))).await.unwrap();
     let error = budgeted.invoke(ask(&"x".repeat(600))).await.unwrap_err();
     assert!(matches!(error, LlmError::BudgetExceeded { resource: Resource::Tokens, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_client_that_asks_again_by_itself_is_reserved_for_all_of_it_and_never_given_back() {
+    let budget = CallBudget::new(tokens(100_000));
+    let extra = ClientExtra { added_tokens: 0, requests: 4 };
+    let asks = Asks { provider: "scripted", max_output_tokens: 1000, extra, origin: Origin::Live };
+    let backend = Scripted::new([Err(LlmError::Unsupported(Fault::new("p", "m", "w", "n")))]);
+    let budgeted = Budgeted::new(Shared(backend), asks, Arc::clone(&budget), Arc::default());
+    assert!(budgeted.invoke(ask("x")).await.is_err());
+    assert!(budget.used().unwrap().tokens > 4000);
+}
+
+#[tokio::test]
+async fn hints_count_as_part_of_the_question_and_one_that_is_no_number_is_refused_unsent() {
+    let budget = CallBudget::new(tokens(5000));
+    let backend = Scripted::new([]);
+    let budgeted = under(Shared(backend.clone()), 100, Arc::clone(&budget), Price::Unknown);
+    let mut inv = ask("x");
+    inv.metadata.insert("response_format".to_owned(), json!({ "description": "d".repeat(6000) }));
+    assert!(matches!(budgeted.invoke(inv).await, Err(LlmError::BudgetExceeded { .. })));
+    for bad in [json!(-1), json!(0), json!(20.5), json!("all")] {
+        let mut inv = ask("x");
+        inv.metadata.insert("max_tokens".to_owned(), bad.clone());
+        let error = budgeted.invoke(inv).await.unwrap_err();
+        assert!(matches!(error, LlmError::Unsupported(_)), "{bad}: {error}");
+    }
+    assert_eq!(backend.calls(), 0);
+}
+
+#[tokio::test]
+async fn a_recording_costs_nothing_whatever_its_answers_cost_once() {
+    let budget = CallBudget::new(BudgetLimits { micro_dollars: Limit::At(5), ..NO_LIMITS });
+    let mut reported = answer("ok");
+    reported.extensions.insert("cost_micro_dollars".to_owned(), json!(7_000_000));
+    let asks = Asks {
+        provider: "replay",
+        max_output_tokens: 9,
+        extra: ClientExtra::NONE,
+        origin: Origin::Recording,
+    };
+    let backend = Shared(Scripted::new([Ok(reported)]));
+    Budgeted::new(backend, asks, Arc::clone(&budget), Arc::default()).invoke(ask("x")).await.unwrap();
+    assert_eq!(budget.used().unwrap().micro_dollars, 0);
 }

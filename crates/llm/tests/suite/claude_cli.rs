@@ -46,7 +46,7 @@ async fn gets_its_prompt_on_standard_input_and_nothing_of_the_users_but_the_key(
     assert_eq!(
         program.note("args"),
         "[-p]\n[--output-format]\n[json]\n[--model]\n[opus]\n[--tools]\n[]\n[--system-prompt]\n[You are terse.\n]\n\
-         [--settings]\n[{\"permissions\":{\"deny\":[\"Read\"]}}]\n[--strict-mcp-config]\n[--disable-slash-commands]\n\
+         [--settings]\n[{\"disableAllHooks\":true,\"permissions\":{\"deny\":[\"Read\"]}}]\n[--strict-mcp-config]\n[--disable-slash-commands]\n\
          [--no-session-persistence]\n"
     );
     let environment = program.note("env");
@@ -56,6 +56,7 @@ async fn gets_its_prompt_on_standard_input_and_nothing_of_the_users_but_the_key(
     assert_eq!(variable(&environment, "DISABLE_TELEMETRY"), Some("1"));
     assert_eq!(variable(&environment, "API_TIMEOUT_MS"), Some("20000"));
     assert_eq!(variable(&environment, "CLAUDE_CODE_DISABLE_ATTACHMENTS"), Some("1"));
+    assert_eq!(variable(&environment, "CLAUDE_CODE_DISABLE_FILE_MENTIONS"), Some("1"));
     assert_eq!(variable(&environment, "CLAUDECODE"), None);
     assert_eq!(variable(&environment, "XDG_CONFIG_HOME"), None);
     assert!(!environment.contains("/home/someone"), "{environment}");
@@ -73,20 +74,22 @@ async fn the_users_own_login_is_used_only_when_asked_for() {
     assert_eq!(variable(&environment, "CLAUDE_CONFIG_DIR"), None);
 }
 
-/// What the program sees of its key and of its server.
-async fn key_and_server(settings: ProviderSettings) -> [Option<String>; 2] {
+/// What the program sees of its key and of its server, and its whole environment.
+async fn key_and_server(settings: ProviderSettings) -> ([Option<String>; 2], String) {
     let program = stand(&format!("env > $NOTES/env; printf '%s' '{}'", success("ok")));
     program.backend_with(settings).invoke(ask("x")).await.unwrap();
     let environment = program.note("env");
-    ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"].map(|name| variable(&environment, name).map(str::to_owned))
+    let seen = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]
+        .map(|name| variable(&environment, name).map(str::to_owned));
+    (seen, environment)
 }
 
 #[tokio::test]
 async fn the_configured_address_is_where_it_sends_its_calls() {
     let base_url = Some("http://127.0.0.1:8080".to_owned());
-    let [_, server] = key_and_server(ProviderSettings { base_url, ..client_settings() }).await;
+    let ([_, server], _) = key_and_server(ProviderSettings { base_url, ..client_settings() }).await;
     assert_eq!(server.as_deref(), Some("http://127.0.0.1:8080"));
-    let [_, server] = key_and_server(client_settings()).await;
+    let ([_, server], _) = key_and_server(client_settings()).await;
     assert_eq!(server.as_deref(), Some("https://elsewhere.example"));
 }
 
@@ -94,11 +97,39 @@ async fn the_configured_address_is_where_it_sends_its_calls() {
 async fn the_named_key_reaches_it_under_the_name_it_knows() {
     let api_key_env = Some("TEAM_KEY".to_owned());
     let settings = ProviderSettings { api_key_env, ..client_settings() };
-    let [key, _] = key_and_server(settings.clone()).await;
+    let ([key, _], environment) = key_and_server(settings.clone()).await;
     assert_eq!(key.as_deref(), Some("the-teams-key"));
-    // With the user's own login no key is looked for.
-    let [key, _] = key_and_server(ProviderSettings { login: Login::User, ..settings }).await;
-    assert_eq!(key.as_deref(), Some("the-users-key"));
+    // No other one goes to that key's server.
+    for other in ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"] {
+        assert_eq!(variable(&environment, other), None);
+    }
+    // With the user's own login, and where no key is named, the user's keys are the login.
+    for plain in [ProviderSettings { login: Login::User, ..settings }, client_settings()] {
+        let ([key, _], environment) = key_and_server(plain).await;
+        assert_eq!(key.as_deref(), Some("the-users-key"));
+        assert_eq!(variable(&environment, "ANTHROPIC_AUTH_TOKEN"), Some("the-users-other-key"));
+    }
+}
+
+#[tokio::test]
+async fn a_limit_that_is_no_number_is_refused_unsent() {
+    let program = stand("touch $NOTES/started");
+    let mut inv = ask("x");
+    inv.metadata.insert("max_tokens".to_owned(), json!("1000"));
+    assert_eq!(program.call(inv).await.unwrap_err().class(), "unsupported");
+    assert!(!program.dir.path().join("started").exists());
+}
+
+#[tokio::test]
+async fn a_blank_system_prompt_is_none() {
+    let program = stand(&format!(
+        "for a in \"$@\"; do printf '%s\\n' \"[$a]\"; done > $NOTES/args; printf '%s' '{}'",
+        success("ok")
+    ));
+    let mut inv = ask("x");
+    inv.messages[0] = Message::system(PromptBuilder::new().ours(" \n").build());
+    program.call(inv).await.unwrap();
+    assert!(program.note("args").contains("[--system-prompt]\n[Answer with text only.]\n"));
 }
 
 #[tokio::test]
@@ -146,7 +177,10 @@ async fn its_traps_are_errors_of_the_right_kind() {
         (api_error(400), "unsupported"),
         ("exit 0".to_owned(), "provider_outage"),
         ("exit 143".to_owned(), "provider_outage"),
-        ("kill -TERM $$".to_owned(), "provider_outage"),
+        // It may have asked already, and complain in the words of the answer.
+        ("echo quoted >&2; exit 0".to_owned(), "provider_outage"),
+        ("echo quoted >&2; exit 143".to_owned(), "provider_outage"),
+        ("echo quoted >&2; kill -TERM $$".to_owned(), "provider_outage"),
         ("echo 'Password:'; exit 1".to_owned(), "provider_outage"),
     ];
     for (script, expected) in cases {

@@ -128,6 +128,7 @@ async fn the_configured_address_and_key_reach_it_under_the_names_it_knows() {
     };
     program.backend_with(settings).invoke(ask("x")).await.unwrap();
     assert_eq!(variable(&program.note("env"), "OPENAI_API_KEY"), Some("the-teams-key"));
+    assert_eq!(variable(&program.note("env"), "CODEX_API_KEY"), None);
     let url = "[model_providers.crucible.base_url=\"http://127.0.0.1:8080/v1\"]";
     assert!(settings_of(&program.note("args")).contains(&url));
     assert!(!program.note("args").contains("the-teams-key"));
@@ -161,8 +162,12 @@ async fn an_answer_that_was_cut_off_is_handed_out_as_such() {
         .await
         .unwrap();
     assert_eq!((result.raw_response.as_str(), result.finish()), ("half a fi", Finish::CutShort));
-    let error = stand(&failing(reason)).call(ask("x")).await.unwrap_err();
-    assert_eq!(error.answer_fault(), Some(AnswerFault::Empty));
+    let failed = json!({"type": "turn.failed", "error": {"message": reason}});
+    let blank = format!("{}; exit 1", printing(&[message(" \n"), failed]));
+    for nothing in [failing(reason), blank] {
+        let error = stand(&nothing).call(ask("x")).await.unwrap_err();
+        assert_eq!(error.answer_fault(), Some(AnswerFault::Empty), "{nothing}");
+    }
 }
 
 #[tokio::test]
@@ -191,7 +196,7 @@ async fn failures_are_told_by_how_the_programs_own_words_begin() {
         (status("what"), "provider_outage"),
         (failing("unexpected status ’’"), "provider_outage"),
         (failing(""), "provider_outage"),
-        ("kill -TERM $$".to_owned(), "provider_outage"),
+        ("echo quoted >&2; kill -TERM $$".to_owned(), "provider_outage"),
     ];
     for (script, class) in cases {
         let error = stand(&script).call(ask("words of the prompt")).await.unwrap_err();

@@ -108,17 +108,19 @@ async fn the_configured_address_and_key_reach_it_under_the_names_it_knows() {
         let program = stand(&format!("env > $NOTES/env; {}", printing(&output("ok"))));
         program.backend_with(change(program.settings())).invoke(ask("x")).await.unwrap();
         let environment = program.note("env");
-        ["GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"]
-            .map(|name| variable(&environment, name).unwrap_or_default().to_owned())
+        let seen = ["GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"]
+            .map(|name| variable(&environment, name).unwrap_or_default().to_owned());
+        (seen, environment)
     };
-    assert_eq!(seen(|plain| plain).await, ["the-users-key", "https://elsewhere.example"]);
-    let [key, server] = seen(|plain| ProviderSettings {
+    assert_eq!(seen(|plain| plain).await.0, ["the-users-key", "https://elsewhere.example"]);
+    let ([key, server], environment) = seen(|plain| ProviderSettings {
         base_url: Some("http://127.0.0.1:8080".to_owned()),
         api_key_env: Some("TEAM_KEY".to_owned()),
         ..plain
     })
     .await;
     assert_eq!([key.as_str(), server.as_str()], ["the-teams-key", "http://127.0.0.1:8080"]);
+    assert_eq!(variable(&environment, "GOOGLE_API_KEY"), None);
 }
 
 #[tokio::test]
@@ -129,7 +131,7 @@ async fn success_with_exit_code_0_is_believed_only_when_everything_says_so() {
         printing(&output)
     };
     let cases = [
-        ("exit 0".to_owned(), None),
+        ("echo quoted >&2; exit 0".to_owned(), None),
         ("echo quoted".to_owned(), None),
         (with(|out| out["stats"] = json!({})), None),
         (with(|out| out["error"] = json!({"type": "INVALID_STREAM", "message": "quoted"})), None),
@@ -153,6 +155,25 @@ async fn success_with_exit_code_0_is_believed_only_when_everything_says_so() {
         assert!(!error.is_transient(), "{script}");
         assert_says_nothing(&error, "gemini-cli");
     }
+}
+
+#[tokio::test]
+async fn the_name_of_the_model_is_one_short_line() {
+    let mut output = output("hello");
+    let models = output["stats"]["models"].as_object_mut().unwrap();
+    let model = models.remove("gemini-x").unwrap();
+    models.insert(format!("m\u{1b}[31m{}", "x".repeat(5000)), model);
+    let result = stand(&printing(&output)).call(ask("x")).await.unwrap();
+    assert!(result.model_used.starts_with("m[31mx") && result.model_used.len() <= 200);
+}
+
+#[tokio::test]
+async fn a_limit_that_is_no_number_is_refused_unsent() {
+    let program = stand("touch $NOTES/started");
+    let mut inv = ask("x");
+    inv.metadata.insert("max_tokens".to_owned(), json!(-1));
+    assert_eq!(program.call(inv).await.unwrap_err().class(), "unsupported");
+    assert!(!program.dir.path().join("started").exists());
 }
 
 #[tokio::test]
@@ -201,7 +222,8 @@ async fn failures_are_told_by_the_status_in_the_json_and_else_by_the_exit_code()
         (failing(1, &json!(1), "terminated"), "transport"),
         (failing(1, &json!(1), "Incomplete JSON segment at the end: quoted"), "provider_outage"),
         (bare(1), "provider_outage"),
-        ("kill -TERM $$".to_owned(), "provider_outage"),
+        ("echo quoted >&2; exit 143".to_owned(), "provider_outage"),
+        ("echo quoted >&2; kill -TERM $$".to_owned(), "provider_outage"),
     ];
     for (script, class) in cases {
         let error = stand(&script).call(ask("words of the prompt")).await.unwrap_err();

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientOptions, Context, Fault, Limit,
+    Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientExtra, ClientOptions, Context, Fault, Limit,
     LlmBackend, LlmError, LlmInvocation, LlmResult, Message, ModelClient, Origin, ProviderSettings,
     Recording, RetryPolicy, Speaker, StructuredOutput, construct,
 };
@@ -161,7 +161,7 @@ impl Scripted {
             provider: "scripted",
             default_model: "m".to_owned(),
             max_output_tokens: 100,
-            added_tokens: 0,
+            extra: ClientExtra::NONE,
             capabilities: CAPABILITIES,
             speaker: Speaker { provider: "scripted".to_owned(), model: "m".to_owned() },
             origin: Origin::Live,

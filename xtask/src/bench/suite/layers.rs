@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 use crucible_host::clock::SystemClock;
 use crucible_ledger::Ledger;
 use crucible_llm::{
-    Asks, Budgeted, CallBudget, CassetteHeader, CassetteWriter, LlmBackend, LlmInvocation, LlmResult, Recording,
-    Retried, RetryPolicy, Reuse,
+    Asks, Budgeted, CallBudget, CassetteHeader, CassetteWriter, ClientExtra, LlmBackend, LlmInvocation,
+    LlmResult, Origin, Recording, Retried, RetryPolicy, Reuse,
 };
 use crucible_model::RunId;
+use crucible_run::LedgerBook;
 use tempfile::TempDir;
 
 use super::asking::{AMPLE, Asking, question};
-use super::call_book::LedgerBook;
 use super::measure::{Case, Goal, Pair, side_by_side};
 use super::model_server::ModelServer;
 use super::tree::scratch;
@@ -165,11 +165,13 @@ impl Stand {
     /// it is in a run.
     fn rung(&self, rung: Rung) -> Result<Duration, TaskError> {
         let budgeted = || -> Result<_, TaskError> {
-            let budget = CallBudget::new(AMPLE);
-            Ok({
-                let asks = Asks { provider: "gateway", max_output_tokens: 4096, added_tokens: 0 };
-                Budgeted::new(self.asking.backend()?, asks, budget, Arc::default())
-            })
+            let asks = Asks {
+                provider: "gateway",
+                max_output_tokens: 4096,
+                extra: ClientExtra::NONE,
+                origin: Origin::Live,
+            };
+            Ok(Budgeted::new(self.asking.backend()?, asks, CallBudget::new(AMPLE), Arc::default()))
         };
         match rung {
             Rung::Backend => {
@@ -249,7 +251,7 @@ fn scratch_in(folder: &TempDir) -> Result<TempDir, TaskError> {
 fn ledger_budget(path: PathBuf) -> Result<Arc<CallBudget>, TaskError> {
     let ledger = Ledger::open(&path).map_err(unmeasured(NAME))?;
     let run: RunId = "bench".parse().map_err(unmeasured(NAME))?;
-    Ok(CallBudget::kept(AMPLE, Box::new(LedgerBook::new(ledger, run, Box::new(SystemClock)))))
+    Ok(CallBudget::kept(AMPLE, Arc::new(LedgerBook::new(ledger, run, Box::new(SystemClock)))))
 }
 
 #[cfg(test)]

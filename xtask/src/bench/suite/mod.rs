@@ -5,8 +5,6 @@
 
 mod asking;
 // The budget's book in the ledger belongs to the program, which is no library; this is its very file.
-#[path = "../../../../crates/cli/src/call_book.rs"]
-mod call_book;
 mod council;
 mod layers;
 mod ledger;

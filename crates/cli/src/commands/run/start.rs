@@ -9,7 +9,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_host::config::Config;
 use crucible_ledger::Ledger;
-use crucible_llm::{Backend, NamedProvider, Origin, ReceiptWarning, Selected};
+use crucible_llm::{Backend, Origin, ReceiptWarning, Selected};
 use crucible_model::{EditFormat, ExitStatus, RepoPath};
 use crucible_run::{
     AnswersFrom, ContextSettings, ContractDocuments, Opening, RunDir, RunOptions, RunSettings, advance,
@@ -143,13 +143,16 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
             .hint("A recording answers for the provider `replay`: --provider replay --cassette FILE."));
     }
     model::check_budget(&config)?;
-    let mut settings = model::settings(app, &config, &provider);
-    let answers = model::answers(&provider, &mut settings)?;
-    let primary = NamedProvider { name: provider, settings };
-    let Selected { backend, candidate, fell_back } = model::selected(app, &config, &sandbox, primary)?;
+    let Selected { backend, candidate, fell_back } = model::selected(app, &config, &sandbox, &provider)?;
+    let answers = model::answers(&candidate);
     let named = named(app, options, &repo)?;
     // The name of a model means nothing to another provider.
     let chosen = options.model.clone().filter(|_| fell_back.is_none());
+    if let (Some(wanted), None) = (&options.model, &chosen) {
+        let asked = backend.default_model();
+        app.output
+            .remark(&format!("note: the fallback is asked with its own model {asked}, not with {wanted}"));
+    }
     let warnings = fell_back.iter().map(ReceiptWarning::fallback).collect();
     let run_options = RunOptions {
         answers,

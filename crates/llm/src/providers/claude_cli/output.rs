@@ -1,7 +1,7 @@
 //! What the `claude` program printed, and what it means. Pure.
 //!
 //! The last valid JSON object on standard output is the result. It counts as success when the program ended
-//! with 0, the object says so in every one of its fields, and there is text. `subtype` alone decides nothing:
+//! with 0, the object says so in every one of its fields, a model is named, and there is text. `subtype` alone decides nothing:
 //! it says `success` on errors too. Tokens come from `modelUsage`, for `usage` is zero after a cut stream. Text of more
 //! than one turn counts as cut off: only the last turn's is handed out.
 
@@ -9,14 +9,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::answer_body::{model_name, reason};
 use crate::budget::REPORTED_COST;
+use crate::client_program::{AGAIN, broken_connection, no_key};
 use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::Asked;
 use crate::invocation::LlmResult;
+use crate::price::micro_dollars;
 
 /// Reads the program's output after it ended by itself with this code.
 pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
-    const AGAIN: &str = "try again; if it stays, run the program by hand";
     let Some(result) = last_object(stdout) else {
         let what = if stdout.trim_ascii().is_empty() {
             format!("the program ended with code {code} and printed nothing")
@@ -32,12 +34,7 @@ pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResu
         return Err(api_error(asked, status));
     }
     match result.get("api_error").and_then(Value::as_str) {
-        Some("connection_failed") => {
-            return Err(LlmError::Transport(asked.fault(
-                "the connection cannot be made, or broke",
-                "check the network and [llm.claude-cli] base_url, and try again",
-            )));
-        }
+        Some("connection_failed") => return Err(broken_connection(asked)),
         Some("max_output_tokens") => {
             return Err(asked.unusable(
                 AnswerFault::TooLarge,
@@ -51,10 +48,7 @@ pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResu
     let subtype = result.get("subtype").and_then(Value::as_str).unwrap_or_default();
     if result.get("is_error").and_then(Value::as_bool) != Some(false) || subtype.starts_with("error") {
         return Err(if asks_for_login(text) {
-            LlmError::ProviderAuth(asked.fault(
-                "the program has no valid key or login",
-                "set the variable that [llm.claude-cli] api_key_env names, or leave it empty and log in with `claude`",
-            ))
+            no_key(asked, "claude")
         } else {
             asked.unreadable(format!("the program reports an error (exit code {code})"), AGAIN)
         });
@@ -66,10 +60,12 @@ pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResu
         let next = "try again or choose another model";
         return Err(asked.unusable(AnswerFault::Empty, "the answer holds no text", next));
     }
-    if result.get("modelUsage").and_then(Value::as_object).is_some_and(Map::is_empty) {
+    let Some(by_model) =
+        result.get("modelUsage").and_then(Value::as_object).filter(|usage| !usage.is_empty())
+    else {
         return Err(asked.unreadable("the program answered by itself, without asking a model", AGAIN));
-    }
-    Ok(answer(asked, text, &result))
+    };
+    Ok(answer(asked, text, &result, by_model))
 }
 
 /// The last JSON object: the whole output, or else the last line that is one.
@@ -95,43 +91,43 @@ fn asks_for_login(text: &str) -> bool {
     ["/login", "api key", "not logged in", "authentication"].iter().any(|sign| text.contains(sign))
 }
 
-fn answer(asked: Asked<'_>, text: &str, result: &Map<String, Value>) -> LlmResult {
-    let no_usage = Map::new();
-    let by_model = result.get("modelUsage").and_then(Value::as_object).unwrap_or(&no_usage);
+fn answer(
+    asked: Asked<'_>,
+    text: &str,
+    result: &Map<String, Value>,
+    by_model: &Map<String, Value>,
+) -> LlmResult {
     let count = |usage: &Value, names: &[&str]| -> u64 {
         names.iter().filter_map(|name| usage.get(name)?.as_u64()).fold(0, u64::saturating_add)
     };
     const INPUT: [&str; 3] = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
-    let total = |names: &[&str]| {
-        (!by_model.is_empty())
-            .then(|| by_model.values().map(|usage| count(usage, names)).fold(0, u64::saturating_add))
-    };
+    let total =
+        |names: &[&str]| by_model.values().map(|usage| count(usage, names)).fold(0, u64::saturating_add);
     // Small helpers of the client may have spoken too; the one that said most is the one that answered.
     let speaker =
         by_model.iter().max_by_key(|(_, usage)| count(usage, &["outputTokens"])).map(|(model, _)| model);
     let mut extensions = BTreeMap::new();
     // After a turn that reached its limit the program has the model go on, and its result is only what came last.
     let turns = result.get("num_turns").and_then(Value::as_u64).unwrap_or(1);
-    let last_part = (turns > 1).then(|| Value::from("max_tokens"));
-    let stated = || result.get("stop_reason").filter(|reason| reason.is_string()).cloned();
-    if let Some(reason) = last_part.or_else(stated) {
-        extensions.insert(LlmResult::FINISH_REASON.to_owned(), reason);
+    let last_part = (turns > 1).then(|| "max_tokens".to_owned());
+    let stated = || result.get("stop_reason").and_then(Value::as_str).map(reason);
+    if let Some(why) = last_part.or_else(stated) {
+        extensions.insert(LlmResult::FINISH_REASON.to_owned(), Value::from(why));
     }
     if let Some(denied) =
         result.get("permission_denials").and_then(Value::as_array).filter(|list| !list.is_empty())
     {
         extensions.insert("permission_denials".to_owned(), Value::from(denied.len()));
     }
-    if let Some(dollars) = result.get("total_cost_usd").and_then(Value::as_f64).filter(|cost| *cost >= 0.0) {
-        // Rounded up; a float that does not fit becomes the largest number.
-        extensions.insert(REPORTED_COST.to_owned(), Value::from((dollars * 1_000_000.0).ceil() as u64));
+    if let Some(cost) = result.get("total_cost_usd").and_then(Value::as_f64).and_then(micro_dollars) {
+        extensions.insert(REPORTED_COST.to_owned(), Value::from(cost));
     }
     LlmResult {
         raw_response: text.to_owned(),
         provider: asked.provider.to_owned(),
-        model_used: speaker.cloned().unwrap_or_else(|| asked.model.to_owned()),
-        tokens_input: total(&INPUT),
-        tokens_output: total(&["outputTokens"]),
+        model_used: model_name(speaker.map(String::as_str), asked.model),
+        tokens_input: Some(total(&INPUT)),
+        tokens_output: Some(total(&["outputTokens"])),
         timed_out: Some(false),
         extensions,
     }
@@ -176,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_success_that_is_none_is_an_error() {
-        let broken: [(i32, Vec<u8>); 13] = [
+        let broken: [(i32, Vec<u8>); 15] = [
             (0, Vec::new()),
             (143, Vec::new()),
             (0, b"Error: not json".to_vec()),
@@ -191,6 +187,8 @@ mod tests {
             (1, success().to_string().into_bytes()),
             // What it says to a prompt that it takes for a command of its own.
             (0, with("modelUsage", json!({}))),
+            (0, with("modelUsage", Value::Null)),
+            (0, with("modelUsage", json!(["claude-x"]))),
         ];
         for (code, stdout) in broken {
             let error = read(ASKED, code, &stdout).unwrap_err();
@@ -232,6 +230,27 @@ mod tests {
         let last = read(ASKED, 0, &with("num_turns", json!(2))).unwrap();
         assert!(last.whole_answer().is_err());
         assert_eq!(last.tokens_output, Some(21));
+    }
+
+    #[test]
+    fn a_cost_that_cannot_be_is_none() {
+        for cost in [json!(-1.0), json!(1e300), json!("1")] {
+            let result = read(ASKED, 0, &with("total_cost_usd", cost)).unwrap();
+            assert!(!result.extensions.contains_key(REPORTED_COST));
+        }
+    }
+
+    #[test]
+    fn names_and_reasons_are_one_short_line() {
+        let usage = json!({"outputTokens": 1});
+        let mut result = success();
+        result["modelUsage"] = json!({format!("m\n\u{1b}[31m{}", "x".repeat(5000)): usage});
+        result["stop_reason"] = json!(format!("end\r\n{}", "y".repeat(5000)));
+        let result = read(ASKED, 0, result.to_string().as_bytes()).unwrap();
+        let reason = result.extensions[LlmResult::FINISH_REASON].as_str().unwrap();
+        for (stated, begin) in [(result.model_used.as_str(), "m[31mx"), (reason, "endy")] {
+            assert!(stated.starts_with(begin) && stated.len() <= 200, "{stated}");
+        }
     }
 
     #[test]

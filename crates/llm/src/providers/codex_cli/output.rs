@@ -8,11 +8,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::client_program::{AGAIN, broken_connection, no_key};
 use crate::error::LlmError;
 use crate::http_fault::{Asked, Silence};
 use crate::invocation::LlmResult;
-
-const AGAIN: &str = "try again; if it stays, run the program by hand";
 
 /// What the events of a turn say.
 #[derive(Default)]
@@ -30,6 +29,7 @@ struct Turn {
 /// Reads the program's output after it ended by itself with this code.
 pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResult, LlmError> {
     let Turn { text, usage, failure, began } = turn(stdout);
+    let text = text.filter(|text| !text.trim().is_empty());
     if let Some(reason) = failure {
         return match (reason.strip_prefix("Incomplete response returned, reason: "), text) {
             (Some(reason), Some(text)) => Ok(result(asked, text, usage.as_ref(), Some(cut_by(reason)))),
@@ -46,7 +46,7 @@ pub(super) fn read(asked: Asked<'_>, code: i32, stdout: &[u8]) -> Result<LlmResu
         return Err(asked
             .unreadable(format!("the program ended with code {code} before the turn was completed"), AGAIN));
     };
-    match text.filter(|text| !text.trim().is_empty()) {
+    match text {
         Some(text) => Ok(result(asked, text, Some(&usage), None)),
         None => Err(asked.wordless(Silence::Unexplained)),
     }
@@ -99,10 +99,7 @@ fn failed(asked: Asked<'_>, reason: &str) -> LlmError {
     }
     let starts = |signs: &[&str]| signs.iter().any(|sign| reason.starts_with(sign));
     if starts(&["stream disconnected", "Connection failed", "error sending request"]) {
-        return LlmError::Transport(asked.fault(
-            "the connection cannot be made, or broke",
-            "check the network and [llm.codex-cli] base_url, and try again",
-        ));
+        return broken_connection(asked);
     }
     if starts(&["Codex ran out of room"]) {
         return LlmError::Unsupported(
@@ -113,10 +110,7 @@ fn failed(asked: Asked<'_>, reason: &str) -> LlmError {
         return LlmError::ProviderQuota(asked.fault("the quota is used up", "wait, or raise it"));
     }
     if starts(&["Missing environment variable", "Your access token could not be refreshed"]) {
-        return LlmError::ProviderAuth(asked.fault(
-            "the program has no valid key or login",
-            "set the variable that [llm.codex-cli] api_key_env names, or leave it empty and log in with `codex login`",
-        ));
+        return no_key(asked, "codex login");
     }
     asked.unreadable("the program reports an error without a status", AGAIN)
 }

@@ -11,12 +11,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::client_program::Ended;
+use crate::answer_body::model_name;
+use crate::client_program::{AGAIN, Ended, broken_connection, no_key};
 use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::Asked;
 use crate::invocation::LlmResult;
-
-const AGAIN: &str = "try again; if it stays, run the program by hand";
 
 /// How far below its limit an answer may end and still count as cut off, in tokens; what the API counts is not always
 /// the limit itself.
@@ -111,7 +110,7 @@ pub(super) fn answer(asked: Asked<'_>, stdout: &[u8]) -> Result<LlmResult, LlmEr
     Ok(LlmResult {
         raw_response: text,
         provider: asked.provider.to_owned(),
-        model_used: speaker.clone(),
+        model_used: model_name(Some(speaker), asked.model),
         tokens_input: Some(tokens.prompt),
         tokens_output: Some(tokens.candidates.saturating_add(tokens.thoughts)),
         timed_out: Some(false),
@@ -135,10 +134,7 @@ pub(super) fn failure(asked: Asked<'_>, ended: &Ended) -> LlmError {
         return asked.on_status(status, &BTreeMap::new());
     }
     if envelope.as_ref().is_some_and(broken) {
-        return LlmError::Transport(asked.fault(
-            "the connection cannot be made, or broke",
-            "check the network and [llm.gemini-cli] base_url, and try again",
-        ));
+        return broken_connection(asked);
     }
     if let Some(error) = own_code(asked, ended.code) {
         return error;
@@ -154,10 +150,7 @@ pub(super) fn failure(asked: Asked<'_>, ended: &Ended) -> LlmError {
 /// The program's own exit codes.
 fn own_code(asked: Asked<'_>, code: i32) -> Option<LlmError> {
     Some(match code {
-        41 => LlmError::ProviderAuth(asked.fault(
-            "the program has no valid key or login",
-            "set the variable that [llm.gemini-cli] api_key_env names, or leave it empty and log in with `gemini`",
-        )),
+        41 => no_key(asked, "gemini"),
         42 => LlmError::Unsupported(asked.fault("the program found no prompt", "ask something")),
         44 | 52 => LlmError::Misconfiguration(asked.fault(
             format!("the program does not accept its settings (exit code {code})"),

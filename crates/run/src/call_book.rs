@@ -10,7 +10,7 @@ use crucible_llm::{
 use crucible_model::{Clock, RunId};
 
 /// The reservations of one run, through a connection of its own.
-pub(crate) struct LedgerBook {
+pub struct LedgerBook {
     ledger: Mutex<Ledger>,
     run: RunId,
     clock: Box<dyn Clock>,
@@ -18,7 +18,8 @@ pub(crate) struct LedgerBook {
 
 impl LedgerBook {
     /// The book of `run`.
-    pub(crate) fn new(ledger: Ledger, run: RunId, clock: Box<dyn Clock>) -> Self {
+    #[must_use]
+    pub fn new(ledger: Ledger, run: RunId, clock: Box<dyn Clock>) -> Self {
         Self { ledger: Mutex::new(ledger), run, clock }
     }
 
@@ -29,13 +30,12 @@ impl LedgerBook {
 }
 
 impl CallBook for LedgerBook {
-    fn reserve(&self, call: &PlannedCall<'_>, limits: &BudgetLimits) -> Result<Ticket, BookError> {
-        let request = call.request().map_err(|error| BookError::Unavailable { detail: error.to_string() })?;
+    fn reserve(&self, call: &PlannedCall, limits: &BudgetLimits) -> Result<Ticket, BookError> {
         let new = NewCall {
             run: self.run.clone(),
             provider: call.provider.to_owned(),
-            model: call.invocation.model.clone(),
-            request,
+            model: call.model.clone(),
+            request: call.request,
             ts: self.clock.now(),
             tokens: call.worst.tokens,
             cost: MicroDollars(call.worst.micro_dollars),
@@ -58,7 +58,7 @@ impl CallBook for LedgerBook {
         }
     }
 
-    fn settle(&self, ticket: Ticket, _held: Amount, end: &CallEnd) -> Result<(), BookError> {
+    fn settle(&self, ticket: Ticket, end: &CallEnd) -> Result<(), BookError> {
         let settlement = Settlement {
             ts: self.clock.now(),
             outcome: end.outcome.to_owned(),
@@ -88,12 +88,10 @@ fn unavailable(error: LedgerError) -> BookError {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::path::Path;
-    use std::time::Duration;
 
     use crucible_host::clock::SystemClock;
-    use crucible_llm::LlmInvocation;
+    use crucible_model::Digest;
 
     use super::*;
 
@@ -102,15 +100,8 @@ mod tests {
     }
 
     fn reserve(book: &LedgerBook, worst: Amount, limits: &BudgetLimits) -> Result<Ticket, BookError> {
-        let invocation = LlmInvocation {
-            spec_id: "run".to_owned(),
-            phase_id: "fixer".to_owned(),
-            model: "m".to_owned(),
-            timeout: Duration::from_secs(1),
-            messages: Vec::new(),
-            metadata: BTreeMap::new(),
-        };
-        book.reserve(&PlannedCall { provider: "gateway", invocation: &invocation, worst }, limits)
+        let request = Digest::of(b"request");
+        book.reserve(&PlannedCall { provider: "gateway", model: "m".to_owned(), request, worst }, limits)
     }
 
     #[test]
@@ -147,11 +138,9 @@ mod tests {
             BudgetLimits { tokens: Limit::At(300), micro_dollars: Limit::At(300), ..BudgetLimits::calls(9) };
         let worst = Amount { calls: 1, tokens: 100, micro_dollars: 100 };
         let told = reserve(&book, worst, &limits).unwrap();
-        book.settle(told, worst, &CallEnd { outcome: "ok", tokens: Some((3, 4)), micro_dollars: Some(5) })
-            .unwrap();
+        book.settle(told, &CallEnd { outcome: "ok", tokens: Some((3, 4)), micro_dollars: Some(5) }).unwrap();
         let silent = reserve(&book, worst, &limits).unwrap();
-        book.settle(silent, worst, &CallEnd { outcome: "timeout", tokens: None, micro_dollars: None })
-            .unwrap();
+        book.settle(silent, &CallEnd { outcome: "timeout", tokens: None, micro_dollars: None }).unwrap();
         assert_eq!(book.used().unwrap(), Amount { calls: 2, tokens: 107, micro_dollars: 105 });
         let resource = |amount| match reserve(&book, amount, &limits) {
             Err(BookError::Exhausted { resource, .. }) => Some(resource),
