@@ -18,7 +18,7 @@ use serde::Serialize;
 use toml::Value;
 
 use crate::env::Environment;
-use crate::fs::{FsError, read_up_to};
+use crate::fs::{FsError, read_regular_up_to};
 
 /// Configuration files are small; anything larger is a mistake or an attack.
 const MAX_FILE: ByteLimit = ByteLimit(1024 * 1024);
@@ -306,7 +306,7 @@ impl Config {
 
     fn read_file(&mut self, path: &Path, as_project_of: Option<&Path>) -> Result<(), ConfigError> {
         let origin = path.display().to_string();
-        let bytes = read_up_to(path, MAX_FILE)?;
+        let bytes = read_regular_up_to(path, MAX_FILE)?;
         let text = String::from_utf8(bytes)
             .map_err(|_| ConfigError::Syntax { origin: origin.clone(), message: "it is not UTF-8".into() })?;
         for (key, value) in flatten(parse(&origin, &text)?) {
@@ -396,6 +396,9 @@ impl Config {
             (default, value) if default.same_type(&value) => value,
             (default, _) => return Err(wrong(name_of_type(default))),
         };
+        if matches!(&value, Value::Float(number) if !number.is_finite()) {
+            return Err(wrong("a number that has an end"));
+        }
         if matches!(&value, Value::Integer(number) if *number < 0) {
             return Err(wrong("a whole number, zero or larger"));
         }

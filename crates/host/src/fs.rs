@@ -7,10 +7,12 @@
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crucible_model::ByteLimit;
+use rustix::fs::OFlags;
 
 /// Why the file system did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -111,9 +113,31 @@ pub fn create_dir_all(path: &Path) -> Result<(), FsError> {
 ///
 /// [`FsError::TooLarge`] when the file is longer.
 pub fn read_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
+    let file = File::open(path).map_err(|source| FsError::io("read", path, source))?;
+    read_open(file, path, limit)
+}
+
+/// The same for a file whose name somebody else chose: only a regular file is read. A pipe or a device could make the reader
+/// wait for ever, or never end.
+///
+/// # Errors
+///
+/// As [`read_up_to`], and for whatever is no regular file.
+#[expect(clippy::disallowed_methods, reason = "host owns the opening of files; this one is read")]
+pub fn read_regular_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
+    let fail = |source| FsError::io("read", path, source);
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(fail)?;
+    if !file.metadata().map_err(fail)?.is_file() {
+        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
+    }
+    read_open(file, path, limit)
+}
+
+fn read_open(file: File, path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(limit.0.saturating_add(1)).read_to_end(&mut bytes))
+    file.take(limit.0.saturating_add(1))
+        .read_to_end(&mut bytes)
         .map_err(|source| FsError::io("read", path, source))?;
     if bytes.len() as u64 > limit.0 {
         return Err(FsError::TooLarge { path: path.to_owned(), limit: limit.0 });
@@ -166,6 +190,23 @@ pub fn remove_stale_temporaries(directory: &Path) -> Result<(), FsError> {
         }
     }
     Ok(())
+}
+
+/// Removes the directories in `parent` whose names begin with `prefix` and that were made longer ago than `age`: what a killed
+/// process left of [`temp_dir_in`]. What cannot be removed stays; it is not ours, or goes next time.
+pub fn remove_stale_directories(parent: &Path, prefix: &str, age: Duration) {
+    let Ok(entries) = std::fs::read_dir(parent) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let ours = entry.file_name().as_bytes().starts_with(prefix.as_bytes());
+        let meta = entry.metadata().ok().filter(|meta| ours && meta.is_dir());
+        let made = meta.and_then(|meta| meta.modified().ok());
+        // A clock that was set back makes nothing stale.
+        if made.and_then(|made| made.elapsed().ok()).is_some_and(|passed| passed > age) {
+            let _stays = remove_dir_all(&entry.path());
+        }
+    }
 }
 
 /// Removes a directory and all below it, never following a link; one that is not there is fine.
@@ -229,8 +270,10 @@ pub fn set_mode(path: &Path, mode: u32) -> Result<(), FsError> {
 ///
 /// Fails when `parent` is missing or not writable.
 pub fn temp_dir_in(parent: &Path, prefix: &str) -> Result<tempfile::TempDir, FsError> {
+    // For the owner alone: what is put there may hold what a model was asked.
     tempfile::Builder::new()
         .prefix(prefix)
+        .permissions(Permissions::from_mode(0o700))
         .tempdir_in(parent)
         .map_err(|source| FsError::io("make a temporary directory in", parent, source))
 }
@@ -263,6 +306,37 @@ mod tests {
         write_atomic(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        for odd in [&pipe, &link, dir.path()] {
+            let error = read_regular_up_to(odd, ByteLimit(10)).unwrap_err().to_string();
+            assert!(error.contains("cannot read"), "{error}");
+        }
+        let file = dir.path().join("file");
+        write_atomic(&file, b"content").unwrap();
+        assert_eq!(read_regular_up_to(&file, ByteLimit(10)).unwrap(), b"content");
+        assert!(matches!(read_regular_up_to(&file, ByteLimit(3)), Err(FsError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn temporary_directories_are_for_their_owner_and_go_when_they_are_old() {
+        let parent = tempfile::tempdir().unwrap();
+        let made = temp_dir_in(parent.path(), "crucible-x-").unwrap().keep();
+        assert_eq!(std::fs::metadata(&made).unwrap().permissions().mode() & 0o777, 0o700);
+        let other = parent.path().join("other");
+        create_dir_all(&other).unwrap();
+        remove_stale_directories(parent.path(), "crucible-x-", Duration::from_secs(3600));
+        assert!(made.is_dir());
+        std::thread::sleep(Duration::from_millis(20));
+        remove_stale_directories(parent.path(), "crucible-x-", Duration::from_millis(1));
+        assert!(!made.exists() && other.is_dir());
     }
 
     #[test]

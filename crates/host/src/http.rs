@@ -242,8 +242,9 @@ pub fn check_url(url: &str) -> Result<(), HttpError> {
 /// last `@` is left out. A password may hold any character, so one that stands behind `/`, `?` or `#` ends a login, too.
 #[must_use]
 pub fn without_login(url: &str) -> String {
-    let is_scheme =
-        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    let is_scheme = |name: &str| {
+        name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+    };
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) if is_scheme(scheme) => (Some(scheme), rest),
         Some(_) | None => (None, url),

@@ -155,6 +155,6 @@ impl LlmBackend for Backend {
         if inv.model.is_empty() {
             inv.model.clone_from(&self.parts.default_model);
         }
-        self.parts.inner.invoke(inv).await
+        self.parts.inner.invoke(inv).await.map(LlmResult::with_plain_numbers)
     }
 }

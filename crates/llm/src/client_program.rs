@@ -38,6 +38,9 @@ pub(crate) const AGAIN: &str = "try again; if it stays, run the program by hand"
 /// The system prompt of a call that brings none; without one, a client would use its own, made for tools.
 const PLAIN_SYSTEM: &str = "Answer with text only.";
 
+/// How much longer than twice its cap a call's directory is left alone.
+const STALE: Duration = Duration::from_secs(3600);
+
 /// How much of standard error is kept.
 const LAST_WORDS: usize = 2048;
 
@@ -147,7 +150,9 @@ impl ClientProgram {
             (Login::Isolated, None) | (Login::User, _) => None,
         };
         let closed_keys = if key.is_some() { key_variables } else { &[] };
-        let inherited = key_variables.iter().filter_map(|name| context.env.get(name));
+        // The program inherits the keys of others, too, and may show them.
+        let inherited = context.env.pairs().filter(|(name, _)| names_a_secret(name));
+        let inherited = inherited.filter_map(|(_, value)| value.to_str());
         let known_keys = inherited.map(|key| Secret::new(key.to_owned())).chain(key.clone()).collect();
         Ok(Self {
             provider,
@@ -194,7 +199,11 @@ impl ClientProgram {
             let next = "make room there, or set TMPDIR to another directory";
             LlmError::Misconfiguration(asked.fault(self.env.without_home(&error.to_string()), next))
         };
-        let private = fs::temp_dir_in(&self.temporary, &format!("{}-", self.provider)).map_err(no_place)?;
+        let prefix = format!("crucible-{}-", self.provider);
+        fs::create_dir_all(&self.temporary).map_err(no_place)?;
+        // What a killed process left: no call lasts longer than its cap.
+        fs::remove_stale_directories(&self.temporary, &prefix, self.cap.saturating_mul(2) + STALE);
+        let private = fs::temp_dir_in(&self.temporary, &prefix).map_err(no_place)?;
         let [work, home, temporary] = ["work", "home", "tmp"].map(|name| private.path().join(name));
         for place in [&work, &home, &temporary] {
             fs::create_dir_all(place).map_err(no_place)?;
@@ -227,7 +236,10 @@ impl ClientProgram {
         let last_words = last_words(&complaint, &self.known_keys, &self.env);
         let code = match completed.end {
             End::TimedOut => return Err(asked.timeout(time)),
-            End::OutputLimit => return Err(too_long(asked)),
+            End::OutputLimit if completed.stdout.extent == Extent::Cut => return Err(too_long(asked)),
+            End::OutputLimit => {
+                return Err(asked.unreadable("the program complains without end", AGAIN));
+            }
             End::DiskLimit => {
                 return Err(asked.unreadable("the program wrote more to the disk than it may", "try again"));
             }
@@ -286,8 +298,8 @@ impl ClientProgram {
     }
 }
 
-/// The system prompts as one text, never a blank one, and everything else as another: a single message as it is, several under their roles.
-/// So is one that begins with a slash: clients take such a prompt for a command of theirs.
+/// The system prompts as one text, which is never blank, and everything else as another: a single message as it is, several
+/// under their roles. So is one that begins with a slash: clients take such a prompt for a command of theirs.
 pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
     let of = |wanted: fn(Role) -> bool| inv.messages.iter().filter(move |message| wanted(message.role));
     let system: Vec<&str> = of(|role| role == Role::System).map(|message| message.content.as_str()).collect();
@@ -356,6 +368,13 @@ fn last_words(stderr: &str, known_keys: &[Secret], env: &Environment) -> String 
     let text = text.trim();
     let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_WORDS));
     text[start..].to_owned()
+}
+
+/// Whether the name of a variable says that its value is nobody's business.
+fn names_a_secret(name: &OsStr) -> bool {
+    const SIGNS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+    let name = name.to_string_lossy().to_uppercase();
+    SIGNS.iter().any(|sign| name.contains(sign))
 }
 
 fn too_long(asked: Asked<'_>) -> LlmError {

@@ -122,7 +122,8 @@ pub enum LlmError {
     /// The provider limits the rate or the quota is used up: 429.
     #[error("{0}")]
     ProviderQuota(Box<Fault>),
-    /// The provider fails (5xx), or answers with something that cannot be read as an answer.
+    /// The provider fails (5xx), breaks off while the model answers, or answers with something that cannot be read as an
+    /// answer.
     #[error("{0}")]
     ProviderOutage(Box<Fault>),
     /// No answer in time.

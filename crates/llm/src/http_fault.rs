@@ -134,10 +134,14 @@ impl Asked<'_> {
                 // The form with a date would need a clock.
                 let seconds: Option<u64> =
                     headers.get("retry-after").and_then(|value| value.trim().parse().ok());
-                let wait = seconds.filter(|seconds| *seconds > 0).map(|seconds| format!(" {}", span(seconds)));
+                let wait =
+                    seconds.filter(|seconds| *seconds > 0).map(|seconds| format!(" {}", span(seconds)));
                 let what = "the provider limits the rate, or the quota is used up";
                 let next = format!("wait{} and try again, or raise it", wait.unwrap_or_default());
-                LlmError::ProviderQuota(Box::new(Fault { retry_after_seconds: seconds, ..*fault(what, &next) }))
+                LlmError::ProviderQuota(Box::new(Fault {
+                    retry_after_seconds: seconds,
+                    ..*fault(what, &next)
+                }))
             }
             300..=399 => LlmError::Misconfiguration(fault(
                 "the server points to another address, and redirects are not followed",
@@ -175,9 +179,9 @@ fn span(seconds: u64) -> String {
     const DAY: u64 = 24 * HOUR;
     match seconds {
         0..=120 => format!("{seconds} s"),
-        ..=7_200 => format!("{} minutes", seconds.div_ceil(MINUTE)),
-        ..=172_800 => format!("{} hours", seconds.div_ceil(HOUR)),
-        ..=31_622_400 => format!("{} days", seconds.div_ceil(DAY)),
+        121..=7_200 => format!("{} minutes", seconds.div_ceil(MINUTE)),
+        7_201..=172_800 => format!("{} hours", seconds.div_ceil(HOUR)),
+        172_801..=31_622_400 => format!("{} days", seconds.div_ceil(DAY)),
         _ => "more than a year".to_owned(),
     }
 }

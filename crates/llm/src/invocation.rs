@@ -116,6 +116,9 @@ impl LlmInvocation {
     }
 }
 
+/// The largest whole number that every reader of JSON gets back as it was.
+const MOST_EXACT: u64 = (1 << 53) - 1;
+
 /// What a model answered.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct LlmResult {
@@ -167,6 +170,22 @@ impl LlmResult {
 
     /// The name of the extension that lists the hints the backend could not follow.
     pub const IGNORED_METADATA: &'static str = "ignored_metadata";
+
+    /// The same without numbers that JSON does not carry unchanged: what a provider states so is no count of anything.
+    #[must_use]
+    pub(crate) fn with_plain_numbers(self) -> Self {
+        let plain = |count: &u64| *count <= MOST_EXACT;
+        let carried = |value: &Value| match value {
+            Value::Number(number) => number.as_u64().is_some_and(|count| plain(&count)),
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => true,
+        };
+        Self {
+            tokens_input: self.tokens_input.filter(plain),
+            tokens_output: self.tokens_output.filter(plain),
+            extensions: self.extensions.into_iter().filter(|(_, value)| carried(value)).collect(),
+            ..self
+        }
+    }
 
     /// Tokens of the request and of the answer, where the provider told both.
     #[must_use]
@@ -248,6 +267,17 @@ mod tests {
         assert_eq!(result(Some("length")).answer().as_str(), "half a fi");
         for reason in [Some("stop"), Some("tool_calls"), None] {
             assert!(result(reason).whole_answer().is_ok());
+        }
+    }
+
+    #[test]
+    fn numbers_that_json_does_not_carry_are_left_out() {
+        for (stated, kept) in [(MOST_EXACT, true), (MOST_EXACT + 1, false), (u64::MAX, false)] {
+            let mut answer = result(None);
+            answer.tokens_input = Some(stated);
+            answer.extensions.insert("cost".to_owned(), stated.into());
+            let plain = answer.with_plain_numbers();
+            assert_eq!((plain.tokens_input.is_some(), plain.extensions.contains_key("cost")), (kept, kept));
         }
     }
 

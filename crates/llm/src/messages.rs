@@ -280,16 +280,6 @@ mod tests {
     }
 
     #[test]
-    fn a_token_limit_that_is_none_is_refused_before_anything_is_sent() {
-        let defaults = MessageDefaults { max_tokens: 9, temperature: None };
-        for hint in [json!(0), json!(-1), json!(1.5), json!("7"), Value::Null] {
-            let inv = inv(&[(Role::User, "a")], &[("max_tokens", hint.clone())]);
-            let error = request(ASKED, &inv, defaults).unwrap_err();
-            assert!(matches!(error, LlmError::Unsupported(_)), "{hint}: {error}");
-        }
-    }
-
-    #[test]
     fn a_form_that_cannot_be_held_to_is_named_as_ignored() {
         for format in [json!({"type": "json_object"}), json!({"type": "json_schema"}), json!("json_schema")] {
             let (body, ignored) = body(&[(Role::User, "a")], &[("response_format", format)]);

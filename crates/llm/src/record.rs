@@ -69,7 +69,7 @@ impl CassetteWriter {
     ///
     /// Fails when the file cannot be read or written, or holds something else.
     pub fn open(path: &Path, header: &CassetteHeader, reuse: Reuse) -> Result<Self, CassetteError> {
-        let bytes = match fs::read_up_to(path, MAX_CASSETTE) {
+        let bytes = match fs::read_regular_up_to(path, MAX_CASSETTE) {
             Ok(bytes) => bytes,
             Err(error) if error.is_not_found() => Vec::new(),
             Err(error) => return Err(error.into()),

@@ -173,7 +173,7 @@ impl CassetteSource {
     pub fn bytes(&self) -> Result<Arc<[u8]>, LlmError> {
         match self {
             Self::Bytes(bytes) => Ok(Arc::clone(bytes)),
-            Self::File(path) => fs::read_up_to(path, MAX_CASSETTE)
+            Self::File(path) => fs::read_regular_up_to(path, MAX_CASSETTE)
                 .map(Arc::from)
                 .map_err(|error| unusable_recording(&CassetteError::from(error))),
         }
@@ -195,7 +195,7 @@ pub struct Context {
     pub http: Arc<HttpClient>,
     /// What starts client programs.
     pub sandbox: Arc<Sandbox>,
-    /// Where client programs get their private directories; must exist.
+    /// Where client programs get their private directories; made where it is not there.
     pub temporary: PathBuf,
     /// The most time any call of a client program gets.
     pub cli_cap: Duration,
@@ -282,14 +282,21 @@ pub(crate) fn named_key(provider: &str, variable: &str, env: &Environment) -> Re
     let key = env.get(variable).filter(|key| !key.trim().is_empty());
     // Somebody may have put the key itself where its variable's name belongs.
     let variable = Scanner::builtin().redact(variable).text;
-    key.map(|key| Secret::new(key.to_owned())).ok_or_else(|| {
+    let bad = |what: &str| {
         LlmError::Misconfiguration(Fault::new(
             provider,
             "",
-            format!("the variable {variable:?} that should hold its key is not set, or empty"),
+            format!("the variable {variable:?} that should hold its key {what}"),
             format!("set {variable}, or change [llm.{provider}] api_key_env"),
         ))
-    })
+    };
+    match key {
+        Some(key) if key.trim().contains(char::is_control) => {
+            Err(bad("holds a line break or another character that no key has"))
+        }
+        Some(key) => Ok(Secret::new(key.to_owned())),
+        None => Err(bad("is not set, empty, or no text")),
+    }
 }
 
 /// The key of a provider that answers nobody without one.

@@ -172,7 +172,7 @@ impl RunDir {
     ///
     /// Fails when it is not there or cannot be read.
     pub fn read(&self, relative: &str) -> Result<Vec<u8>, FsError> {
-        fs::read_up_to(&self.path(relative), MAX_FILE)
+        fs::read_regular_up_to(&self.path(relative), MAX_FILE)
     }
 
     /// A file's bytes, where it is there.

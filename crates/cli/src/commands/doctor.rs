@@ -1,6 +1,6 @@
 //! `crucible doctor`: what is installed, configured and missing, without asking any model.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -31,7 +31,7 @@ const SCHEMA: &str = "crucible-doctor-v1";
 /// Exit code 0: a run could begin, or at least nothing but the choice of a provider is missing. Exit code 2: something
 /// that a run needs is missing: git, the configured strength of the sandbox, or what the chosen provider needs.
 ///
-/// For example: `crucible doctor --repo .`; with --json also every place where a program was looked for.
+/// For example: `crucible doctor --repo .`, or `crucible doctor --json` with all that was seen of each program.
 #[derive(Args)]
 pub(crate) struct Doctor {
     /// Look at what holds for the project in this directory
@@ -183,8 +183,8 @@ fn searched(seen: &Diagnosis) -> Vec<String> {
     let mut places: Vec<String> = Vec::new();
     for check in seen.programs.iter().chain(clients) {
         for file in &check.searched {
-            let directory = file.strip_suffix(check.name.as_str()).filter(|_| !check.name.contains('/'));
-            let place = one_line(directory.map_or(file.as_str(), |place| place.trim_end_matches('/')));
+            let directory = Path::new(file).parent().and_then(Path::to_str);
+            let place = one_line(directory.filter(|_| !check.name.contains('/')).unwrap_or(file));
             if !places.contains(&place) {
                 places.push(place);
             }

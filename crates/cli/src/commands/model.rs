@@ -29,7 +29,11 @@ pub(crate) fn settings(app: &App, config: &Config, provider: &str) -> ProviderSe
     let text = |name: &str| config.text(&key(name)).map(str::to_owned);
     let max_tokens = Some(config.number(&key("max_tokens"))).filter(|tokens| *tokens > 0);
     let cassette = text("cassette").map(|path| CassetteSource::File(app.absolute(&PathBuf::from(path))));
-    let unset = |variable: &str| app.env.get(variable).is_none_or(|key| key.trim().is_empty());
+    // One that is no text is set all the same, and refused by name.
+    let unset = |variable: &str| match app.env.get_os(variable) {
+        Some(key) => key.to_str().is_some_and(|key| key.trim().is_empty()),
+        None => true,
+    };
     // A variable that somebody named must hold a key; the default one may be unset.
     let by_default = config.source(&key("api_key_env")) == Some(&SettingSource::Default);
     let login = match text("api_key_env") {
@@ -178,7 +182,8 @@ pub(crate) fn context(app: &App, config: &Config, sandbox: &Arc<Sandbox>) -> Res
             HttpClient::new().map_err(|error| CommandError::new(ExitStatus::Provider, error.to_string()))?,
         ),
         sandbox: Arc::clone(sandbox),
-        temporary: app.env.temporary_directory(),
+        // In Crucible's own directory, where nobody else looks and what was left is found again.
+        temporary: app.home().map_or_else(|_| app.env.temporary_directory(), |home| home.join("tmp")),
         cli_cap: seconds("llm.max_cli_timeout_s")?,
         http_cap: seconds("llm.max_http_timeout_s")?,
     })

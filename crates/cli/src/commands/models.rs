@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use crucible_host::config::Config;
 use crucible_llm::{
-    ListExtent, ListedPrice, LlmError, Offered, Price, PriceTable, ProviderClass, ProviderKind, StructuredOutput,
-    offered, provider, registry,
+    ListExtent, ListedPrice, LlmError, Offered, Price, PriceTable, ProviderClass, ProviderKind,
+    StructuredOutput, offered, provider, registry,
 };
 use crucible_model::{EditFormat, ExitStatus, counted};
 use serde::Serialize;
@@ -159,7 +159,7 @@ impl Models {
                     )
                 })?;
                 rows.push(Some(match answer {
-                    Err(error) if self.provider.is_some() => return Err(error.into()),
+                    Err(error) if self.provider.is_some() => return Err(no_list(error)),
                     answer => OfferedRow::from(answer),
                 }));
             }
@@ -203,7 +203,9 @@ impl From<Result<Offered, LlmError>> for OfferedRow {
     fn from(answer: Result<Offered, LlmError>) -> Self {
         let offered = match answer {
             Ok(offered) => offered,
-            Err(error) => return Self { complete: None, models: Vec::new(), error: Some(error.to_string()) },
+            Err(error) => {
+                return Self { complete: None, models: Vec::new(), error: Some(no_list(error).message) };
+            }
         };
         let row = |model: crucible_llm::OfferedModel| {
             let (input_micro_dollars, output_micro_dollars) = parts(model.price).unzip();
@@ -215,6 +217,18 @@ impl From<Result<Offered, LlmError>> for OfferedRow {
             models: offered.models.into_iter().map(row).collect(),
             error: None,
         }
+    }
+}
+
+/// Why there is no list. Its time is none of the settings that a call's error would name.
+fn no_list(error: LlmError) -> CommandError {
+    match error {
+        LlmError::Timeout { provider, duration, .. } => CommandError::new(
+            ExitStatus::TimedOut,
+            format!("{provider}: no list of models within {} s", duration.as_secs()),
+        )
+        .hint("Check that base_url names a model server that lists its models, and try again."),
+        error => error.into(),
     }
 }
 
@@ -237,8 +251,7 @@ fn show(app: &App, rows: &[Row]) {
             None => "unknown".to_owned(),
         };
         let model = row.model.as_deref().unwrap_or("-");
-        let cells =
-            [row.provider, model, row.edit_format.as_str(), row.structured_output.as_str(), &price];
+        let cells = [row.provider, model, row.edit_format.as_str(), row.structured_output.as_str(), &price];
         all.add_row(cells.map(one_line));
     }
     app.output.line(&all.trim_fmt());
@@ -283,6 +296,15 @@ fn dollars(millionths: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_takes_too_long_names_no_setting_of_calls() {
+        let (call, cap) = (PATIENCE, Duration::from_secs(300));
+        let (provider, model) = ("gateway".to_owned(), "list of models".to_owned());
+        let error = no_list(LlmError::Timeout { provider, model, duration: call, call, cap });
+        assert_eq!(error.status, ExitStatus::TimedOut);
+        assert_eq!(error.message, "gateway: no list of models within 30 s");
+    }
 
     #[test]
     fn dollars_keep_every_digit_and_two_at_least() {

@@ -87,7 +87,7 @@ fn a_price_without_its_date_source_or_number_is_no_price() {
     for (lines, says) in [
         ("output = 1.0\ndate = \"2026-01-31\"\nsource = \"x\"", "has no input"),
         ("input = 1.0\noutput = -3.0\ndate = \"2026-01-31\"\nsource = \"x\"", "has no output"),
-        ("input = nan\noutput = 1.0\ndate = \"2026-01-31\"\nsource = \"x\"", "has no input"),
+        ("input = nan\noutput = 1.0\ndate = \"2026-01-31\"\nsource = \"x\"", "a number that has an end"),
         ("input = 1.0\noutput = 1.0\nsource = \"x\"", "has no date"),
         ("input = 1.0\noutput = 1.0\ndate = \"last week\"\nsource = \"x\"", "\"last week\""),
         ("input = 1.0\noutput = 1.0\ndate = \"2026-01-31\"", "has no source"),
@@ -150,4 +150,39 @@ fn where_neither_can_be_used_both_reasons_are_told() {
     let message = call.run().exits(2).message();
     assert!(message.contains("no-such-client") && message.contains("OPENROUTER_API_KEY"), "{message}");
     assert!(desk.runs().is_empty());
+}
+
+#[test]
+fn whatever_numbers_a_server_states_the_run_can_be_read_replayed_and_landed() {
+    let repo = small().build();
+    let server = FakeOpenAi::answering(|_| {
+        let body = format!(
+            r#"{{"model":"m","choices":[{{"message":{{"content":{}}},"finish_reason":"stop"}}],"usage":{{"prompt_tokens":18446744073709551615,"completion_tokens":9223372036854775808}}}}"#,
+            json!(good_answer())
+        );
+        Reply::Raw(200, body.into_bytes())
+    });
+    let desk = Desk::with(&server);
+    desk.start(repo.path()).ok();
+    let llm = receipt(&desk)["phases"][0]["llm"].clone();
+    assert_eq!(llm["provider"], "gateway");
+    assert!(llm.get("tokens_input").is_none() && llm.get("tokens_output").is_none(), "{llm}");
+    let id = desk.status()["run"]["run_id"].as_str().unwrap().to_owned();
+    desk.run(["ledger", "verify"]).ok();
+    desk.run(["run", "replay", &id]).ok();
+    desk.run(["run", "land", &id]).ok();
+}
+
+#[test]
+fn a_recording_that_is_a_pipe_holds_up_nobody() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let pipe = desk.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for odd in [pipe.to_str().unwrap(), "/dev/zero"] {
+        desk.user_config(&format!("[llm.replay]\ncassette = {odd:?}\n"));
+        desk.run(["doctor"]).ok();
+        let call = desk.start_call(repo.path()).env("CRUCIBLE_LLM_PROVIDER", "replay");
+        let message = call.run().exits(2).message();
+        assert!(message.contains("no regular file"), "{message}");
+    }
 }

@@ -180,12 +180,28 @@ fn the_document_is_as_its_schema_says_and_tells_every_place_searched() {
         ("CRUCIBLE_LLM_PROVIDER", "nobody\u{1b}[2J"),
         ("CRUCIBLE_SANDBOX", "off"),
         ("CRUCIBLE_GATEWAY_BASE_URL", "http://me:pass-0123@host/"),
+        ("CRUCIBLE_GATEWAY_BASE_URL", "http://me:pass-0123#pass-0123/pass-0123?@host/"),
         ("CRUCIBLE_LLM_REPLAY_CASSETTE", "/no/such"),
     ] {
         let ran = call().env(name, value).run();
         document(&ran);
         assert!(!ran.stdout.contains("pass-0123") && !ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
     }
+}
+
+#[test]
+fn every_place_searched_is_told_whatever_was_looked_for() {
+    let desk = Desk::new();
+    let call = doctor(&desk, &[GIT], &[]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "/no/such/claude");
+    let ran = call.run();
+    let searched = ran.stdout.lines().find(|line| line.starts_with("searched")).unwrap();
+    let bin = desk.path("bin");
+    assert_eq!(searched, format!("searched   {} /no/such/claude", bin.display()));
+
+    let tools = ["gh", "ruff", "mypy", "pytest", "codex", "gemini"].map(|name| (name, "echo 1.0"));
+    let call = doctor(&desk, &tools, &[]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", "/no/such/claude");
+    let ran = call.run();
+    assert!(ran.stdout.contains("searched   /no/such/claude\n"), "{}", ran.stdout);
 }
 
 #[test]
@@ -283,6 +299,9 @@ fn it_looks_at_the_project_it_is_told() {
     assert_eq!(seen["choice"]["provider"], "claude-cli");
     assert!(seen["choice"]["source"].as_str().unwrap().ends_with("config.toml"));
     doctor(&desk, &[], &["--repo", "/no/such"]).run().exits(2);
+    // A limit that no budget can have would refuse a run, too.
+    let call = doctor(&desk, &[], &["--json"]).env("CRUCIBLE_LLM_BUDGET_DOLLARS", "-1").run().exits(2);
+    assert!(call.message().contains("llm.budget.dollars"), "{}", call.stderr);
     std::fs::write(project.join("config.toml"), "[llm]\nprovder = \"x\"\n").unwrap();
     let broken = doctor(&desk, &[], &["--json", "--repo"]).arg(desk.path("project")).run().exits(2);
     assert!(broken.message().contains("did you mean `llm.provider`"), "{}", broken.stderr);

@@ -89,6 +89,15 @@ fn a_provider_is_told_with_its_price_and_the_evidence() {
 }
 
 #[test]
+fn the_help_of_what_asks_no_model_has_an_example() {
+    for command in ["doctor", "models", "config show"] {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let ran = Desk::new().call(words).run().ok();
+        assert!(ran.stdout.contains(&format!("`crucible {command} --")), "{}", ran.stdout);
+    }
+}
+
+#[test]
 fn nobody_is_asked_without_the_flag() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     server.set_nonblocking(true).unwrap();

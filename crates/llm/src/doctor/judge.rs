@@ -27,7 +27,8 @@ pub fn verdict(seen: &Diagnosis) -> Verdict {
 fn choice(seen: &Diagnosis) -> Vec<Finding> {
     if seen.provider.is_empty() {
         let unset = provider("").err().as_ref().map(Problem::from);
-        let warning = |Problem { what, next }| Finding::warning(Code::new("doctor-provider-unset"), what, next);
+        let warning =
+            |Problem { what, next }| Finding::warning(Code::new("doctor-provider-unset"), what, next);
         return unset.map(warning).into_iter().collect();
     }
     let chosen = candidate(&seen.provider, seen);

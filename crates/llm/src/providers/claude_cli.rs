@@ -1,14 +1,17 @@
 //! `claude-cli`: Anthropic's command line client, held to text in and text out.
 //!
 //! Each call is one process with no tools, run by [`ClientProgram`]. Its own retries, its record of the session, the user's
-//! hooks and all its traffic besides the call are off. So is its reading of files that a prompt names: without that, the words `@/some/file`
-//! in a repository's text would send that file of this machine to the provider. Success is what its last JSON says, never
-//! its exit code alone: it ends with 0 after an interrupt
-//! and calls errors a success. The key and the address that the settings name are set under the names that the client
+//! hooks and all its traffic besides the call are off. So is its thinking, which would be spent of the answer's tokens, and
+//! its reading of files that a prompt names: without that, the words `@/some/file` in a repository's text would send that
+//! file of this machine to the provider. Success is what its last JSON says, never its exit code alone: it ends with 0
+//! after an interrupt and calls errors a success. The key and the address that the settings name are set under the names that the client
 //! knows.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+
+use async_trait::async_trait;
+use crucible_model::EditFormat;
 
 use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 use crate::capability::{Capabilities, StructuredOutput};
@@ -19,8 +22,6 @@ use crate::error::LlmError;
 use crate::http_fault::{Asked, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
-use async_trait::async_trait;
-use crucible_model::EditFormat;
 
 mod output;
 

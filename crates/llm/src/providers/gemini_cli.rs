@@ -68,7 +68,7 @@ impl ProviderKind for GeminiCli {
     }
 
     fn summary(&self) -> &'static str {
-        "Google's `gemini` program, with a key in GEMINI_API_KEY or your own login; profiles choose a model per phase"
+        "Google's `gemini` program, with a key in GEMINI_API_KEY or your own login"
     }
 
     fn class(&self) -> ProviderClass {

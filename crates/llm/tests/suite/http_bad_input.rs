@@ -11,6 +11,7 @@ use crucible_llm::{
     construct,
 };
 use crucible_testkit::{FakeApi, Reply, RetryAfter};
+use serde_json::json;
 
 use crate::raw_server::{RawServer, read_request};
 use crate::support::{HTTP_PROVIDERS, ask, client, context, http_backend, http_settings};
@@ -125,6 +126,21 @@ async fn what_never_ends_is_a_timeout() {
             let error = outcome(provider, &server.base_url(), Duration::from_millis(300)).await.unwrap_err();
             assert!(matches!(error, LlmError::Timeout { .. }), "{provider}: {reply:?}: {error}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_token_limit_that_is_none_is_refused_and_nothing_is_sent() {
+    for provider in HTTP_PROVIDERS {
+        let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
+        let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));
+        for hint in [json!(0), json!(-1), json!(1.5), json!("77"), json!(null)] {
+            let mut inv = ask(PROMPT);
+            inv.metadata.insert("max_tokens".to_owned(), hint.clone());
+            let error = backend.invoke(inv).await.unwrap_err();
+            assert!(matches!(error, LlmError::Unsupported(_)), "{provider}: {hint}: {error}");
+        }
+        assert_eq!(server.requests().len(), 0, "{provider}");
     }
 }
 
