@@ -652,8 +652,8 @@ mod tests {
         let read = |project: &str, user: &str| {
             let room = tempfile::tempdir().unwrap();
             let (own, theirs) = (room.path().join("user.toml"), room.path().join("project.toml"));
-            std::fs::write(&own, user).unwrap();
-            std::fs::write(&theirs, project).unwrap();
+            crate::fs::write_atomic(&own, user.as_bytes()).unwrap();
+            crate::fs::write_atomic(&theirs, project.as_bytes()).unwrap();
             let files = ConfigFiles { project: Some(theirs), user: own };
             let env = Environment::from_pairs([("HOME", "/")], "/");
             Config::load(defaults, &files, &env, &[])

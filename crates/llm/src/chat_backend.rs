@@ -91,6 +91,10 @@ impl LlmBackend for ChatBackend {
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = chat::request(asked, &inv, self.defaults, self.format)?;
         let payload = Payload::Json(body.to_string().into_bytes());
+        // While many calls wait for their models, each holds its question only as it is sent.
+        let LlmInvocation { model, messages, .. } = inv;
+        drop((body, messages));
+        let asked = Asked { provider: self.provider, model: &model };
         let answer = self.endpoint.send(asked, time, payload).await?;
         chat::response(asked, &answer, ignored, self.format)
     }

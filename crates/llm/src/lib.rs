@@ -7,7 +7,8 @@
 //! takes a slot of the budget before it is sent.
 //!
 //! What always holds: a model gets text and returns text, nothing it says is acted on here; no error, log or
-//! `Debug` output holds a key, a header, a request or a response; every call is bounded in time and bytes.
+//! `Debug` output holds a key, a header, a request or a response, but for a recording that lacks a request: it shows on purpose
+//! how that differs from the nearest one it holds; every call is bounded in time and bytes.
 
 mod advice;
 mod answer_body;
@@ -40,8 +41,8 @@ mod strategy;
 pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Question};
 pub use backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
 pub use budget::{
-    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount, Limit, PlannedCall,
-    Ticket,
+    Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount, Limit,
+    PlannedCall, Ticket,
 };
 pub use capability::{Capabilities, StructuredOutput};
 pub use cassette::{
@@ -56,8 +57,8 @@ pub use price::{ListedPrice, Price, PriceTable, micro_dollars};
 pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{
-    CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind, ProviderSettings, construct,
-    provider, registry,
+    CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind, ProviderSettings,
+    construct, provider, registry,
 };
 pub use retry::{Attempted, Retried, RetryPolicy};
 pub use select::{Fallback, FellBack, NamedProvider, Selected, select};

@@ -35,10 +35,11 @@ const DIRECTORIES: [(&str, read::Telling); 5] = [
 ];
 
 /// The files beside them that are taken.
-const FILES: [(&str, read::Telling); 4] = [
+const FILES: [(&str, read::Telling); 5] = [
     ("TRACE.md", read::Telling::End),
     ("cassette.jsonl", read::Telling::End),
     ("events.jsonl", read::Telling::End),
+    ("receipt.json", read::Telling::Beginning),
     ("run.json", read::Telling::Beginning),
 ];
 

@@ -13,7 +13,7 @@ use crucible_llm::{
     Backend, BudgetLimits, CallBudget, CallError, Capabilities, CassetteHeader, CassetteSource,
     CassetteWriter, ClientOptions, Context, Fallback, Limit, ListedPrice, Login, ModelClient, ModelProfile,
     NamedProvider, Price, PriceTable, ProviderSettings, Recording, RetryPolicy, Reuse, Selected, construct,
-    select,
+    micro_dollars, select,
 };
 use crucible_model::{Clock, ExitStatus};
 use crucible_run::{AnswersFrom, LedgerBook, Opening, RunDir, RunError};
@@ -91,11 +91,8 @@ pub(crate) fn prices(config: &Config) -> Result<PriceTable, CommandError> {
         };
         let key = |field: &str| format!("llm.prices.{name}.{field}");
         let millionths = |field: &str| {
-            let dollars = config.fraction(&key(field)).filter(|price| (0.0..1e9).contains(price));
-            // Rounded up; far below what a float holds exactly.
-            dollars
-                .map(|dollars| (dollars * 1_000_000.0).ceil() as u64)
-                .ok_or_else(|| bad(&format!("has no {field}")))
+            let price = config.fraction(&key(field)).and_then(micro_dollars);
+            price.ok_or_else(|| bad(&format!("has no {field}")))
         };
         let price = Price::PerMillionTokens { input: millionths("input")?, output: millionths("output")? };
         let text = |field: &str| {
@@ -124,15 +121,14 @@ pub(crate) fn check_budget(config: &Config) -> Result<(), CommandError> {
 fn limits(config: &Config) -> Result<BudgetLimits, CommandError> {
     let some = |number: u64| if number == 0 { Limit::Unlimited } else { Limit::At(number) };
     let dollars = config.fraction("llm.budget.dollars").unwrap_or_default();
-    if !(0.0..1e9).contains(&dollars) {
+    let Some(limit) = micro_dollars(dollars) else {
         return Err(CommandError::usage(format!("llm.budget.dollars is {dollars}"))
             .hint("It takes US dollars, such as 1.5; 0 sets no limit."));
-    }
+    };
     Ok(BudgetLimits {
         calls: Limit::Unlimited,
         tokens: some(config.number("llm.budget.tokens")),
-        // Rounded up, so that the smallest limit still is one.
-        micro_dollars: some((dollars * 1_000_000.0).ceil() as u64),
+        micro_dollars: some(limit),
     })
 }
 

@@ -114,8 +114,8 @@ fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
     provider claude-cli (environment CRUCIBLE_LLM_PROVIDER), ready
     to use codex-cli: codex was not found; install it with `npm install -g @openai/codex`, or set [llm.codex-cli] binary
     to use gemini-cli: gemini was not found; install it with `npm install -g @google/gemini-cli`, or set [llm.gemini-cli] binary
-    to use openai: the variable "OPENAI_API_KEY" that should hold its key is not set, or empty; set OPENAI_API_KEY, or change [llm.openai] api_key_env
-    to use openrouter: the variable "OPENROUTER_API_KEY" that should hold its key is not set, or empty; set OPENROUTER_API_KEY, or change [llm.openrouter] api_key_env
+    to use openai: the variable "OPENAI_API_KEY" that should hold its key is not set, empty, or no text; set OPENAI_API_KEY, or change [llm.openai] api_key_env
+    to use openrouter: the variable "OPENROUTER_API_KEY" that should hold its key is not set, empty, or no text; set OPENROUTER_API_KEY, or change [llm.openrouter] api_key_env
     to use replay: no recording is named; set [llm.replay] cassette to a recording
     info doctor-program-missing: gh was not found
     Needed for repositories on GitHub; install it, for example with `apt-get install gh`.

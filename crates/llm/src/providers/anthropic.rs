@@ -103,6 +103,10 @@ impl LlmBackend for AnthropicBackend {
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = messages::request(asked, &inv, self.defaults)?;
         let payload = Payload::Json(body.to_string().into_bytes());
+        // While many calls wait for their models, each holds its question only as it is sent.
+        let LlmInvocation { model, messages, .. } = inv;
+        drop((body, messages));
+        let asked = Asked { provider: NAME, model: &model };
         let answer = self.endpoint.send(asked, time, payload).await?;
         messages::response(asked, &answer, ignored)
     }

@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientExtra, ClientOptions, Context, Fault, Limit,
-    LlmBackend, LlmError, LlmInvocation, LlmResult, Message, ModelClient, Origin, ProviderSettings,
-    Recording, RetryPolicy, Speaker, StructuredOutput, construct,
+    Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientExtra, ClientOptions, Context,
+    Fault, Limit, LlmBackend, LlmError, LlmInvocation, LlmResult, Message, ModelClient, Origin,
+    ProviderSettings, Recording, RetryPolicy, Speaker, StructuredOutput, construct,
 };
 use crucible_model::{EditFormat, PromptBuilder, Untrusted};
 use crucible_sandbox::Sandbox;
