@@ -82,6 +82,16 @@ impl App {
         Ok(config)
     }
 
+    /// The configuration that holds for the project in a directory that the command line names.
+    pub(crate) fn config_of(&self, named: &Path) -> Result<Config, CommandError> {
+        let directory = self.absolute(named);
+        if !directory.is_dir() {
+            return Err(CommandError::usage(format!("{} is no directory", directory.display()))
+                .hint("Name a directory of the project."));
+        }
+        self.config(&directory, &[])
+    }
+
     /// `$CRUCIBLE_HOME`, where the ledger and the runs lie.
     pub(crate) fn home(&self) -> Result<PathBuf, CommandError> {
         let home = self

@@ -196,6 +196,20 @@ impl LlmError {
     }
 
     /// What happened at the provider, where that is what the error holds.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Fault> {
+        match self {
+            Self::Transport(fault)
+            | Self::ProviderAuth(fault)
+            | Self::ProviderQuota(fault)
+            | Self::ProviderOutage(fault)
+            | Self::Misconfiguration(fault)
+            | Self::Unsupported(fault) => Some(fault),
+            Self::Timeout { .. } | Self::BudgetExceeded { .. } => None,
+        }
+    }
+
+    /// The same, to be changed.
     pub(crate) fn fault_mut(&mut self) -> Option<&mut Fault> {
         match self {
             Self::Transport(fault)

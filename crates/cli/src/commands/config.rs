@@ -31,12 +31,7 @@ pub(crate) struct Show {
 impl ConfigCommand {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let Self::Show(show) = self;
-        let directory = app.absolute(&show.repo);
-        if !directory.is_dir() {
-            return Err(CommandError::usage(format!("{} is no directory", directory.display()))
-                .hint("Name a directory of the project."));
-        }
-        let config = app.config(&directory, &[])?;
+        let config = app.config_of(&show.repo)?;
         if app.output.is_json() {
             let settings: Vec<_> = config
                 .settings()

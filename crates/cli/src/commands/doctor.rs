@@ -70,12 +70,7 @@ struct Walls<'a> {
 
 impl Doctor {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let directory = app.absolute(&self.repo);
-        if !directory.is_dir() {
-            return Err(CommandError::usage(format!("{} is no directory", directory.display()))
-                .hint("Name a directory of the project."));
-        }
-        let config = app.config(&directory, &[])?;
+        let config = app.config_of(&self.repo)?;
         let strength = strength(&config)?;
         let text = |key: &str| config.text(key).unwrap_or_default().to_owned();
         let settings = registry()

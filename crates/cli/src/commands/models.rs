@@ -99,12 +99,7 @@ struct ModelRow {
 
 impl Models {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let directory = app.absolute(&self.repo);
-        if !directory.is_dir() {
-            return Err(CommandError::usage(format!("{} is no directory", directory.display()))
-                .hint("Name a directory of the project."));
-        }
-        let config = app.config(&directory, &[])?;
+        let config = app.config_of(&self.repo)?;
         let prices = model::prices(&config)?;
         let kinds = match &self.provider {
             Some(name) => vec![provider(name)?],

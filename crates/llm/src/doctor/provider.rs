@@ -5,7 +5,7 @@ use crucible_host::http::without_login;
 use serde::Serialize;
 
 use super::program::{self, AskedProgram, NeededBy, ProgramCheck, ProgramState};
-use crate::error::{Fault, LlmError};
+use crate::error::LlmError;
 use crate::registry::{
     CassetteSource, Context, KeyUse, Login, ProviderClass, ProviderKind, ProviderSettings, construct,
 };
@@ -191,17 +191,9 @@ fn redacted(text: &str) -> String {
 
 impl From<&LlmError> for Problem {
     fn from(error: &LlmError) -> Self {
-        let of = |fault: &Fault| Self { what: redacted(&fault.what), next: redacted(&fault.next) };
-        match error {
-            LlmError::Transport(fault)
-            | LlmError::ProviderAuth(fault)
-            | LlmError::ProviderQuota(fault)
-            | LlmError::ProviderOutage(fault)
-            | LlmError::Misconfiguration(fault)
-            | LlmError::Unsupported(fault) => of(fault),
-            LlmError::Timeout { .. } | LlmError::BudgetExceeded { .. } => {
-                Self { what: error.to_string(), next: "try again".to_owned() }
-            }
+        match error.fault() {
+            Some(fault) => Self { what: redacted(&fault.what), next: redacted(&fault.next) },
+            None => Self { what: error.to_string(), next: "try again".to_owned() },
         }
     }
 }
