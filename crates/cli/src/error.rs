@@ -213,9 +213,10 @@ impl From<RunError> for CommandError {
                 let command = Self::from(error);
                 return if command.budget_exhausted {
                     command.hint(format!(
-                        "The run is kept as it is. Allow it more with {} (calls) or {} (tokens), and go on with `crucible run advance`.",
+                        "The run is kept as it is. Allow it more with {} (calls), {} (tokens) or {} (dollars), and go on with `crucible run advance`.",
                         variable_of("llm.budget.calls"),
-                        variable_of("llm.budget.tokens")
+                        variable_of("llm.budget.tokens"),
+                        variable_of("llm.budget.dollars")
                     ))
                 } else {
                     command.hint("The run is kept as it is; go on with `crucible run advance`.")
