@@ -74,6 +74,29 @@ pub struct BackendParts {
     pub inner: Box<dyn LlmBackend>,
 }
 
+impl BackendParts {
+    /// The parts of a backend behind which a model answers now: it speaks for itself, and its client does nothing on its own.
+    pub(crate) fn live(
+        provider: &'static str,
+        capabilities: Capabilities,
+        model: String,
+        max_output_tokens: u64,
+        inner: Box<dyn LlmBackend>,
+    ) -> Self {
+        Self {
+            provider,
+            default_model: model.clone(),
+            max_output_tokens,
+            extra: ClientExtra::NONE,
+            capabilities,
+            speaker: Speaker { provider: provider.to_owned(), model },
+            origin: Origin::Live,
+            parameters: BTreeMap::new(),
+            inner,
+        }
+    }
+}
+
 /// A backend that a provider made, with what is known about it.
 pub struct Backend {
     parts: BackendParts,

@@ -1,12 +1,10 @@
 //! A server that speaks chat completions, as a backend: what `gateway`, `openai` and `openrouter` share.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use crucible_host::http::Payload;
 use crucible_model::Secret;
 
-use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, LlmBackend};
 use crate::capability::Capabilities;
 use crate::chat::{self, ChatDefaults, ChatFormat};
 use crate::endpoint::Endpoint;
@@ -47,17 +45,9 @@ impl ChatServer {
             max_tokens: required(provider, "max_tokens", settings.max_tokens)?,
             temperature: settings.temperature,
         };
-        Ok(Backend::new(BackendParts {
-            provider,
-            default_model: model.clone(),
-            max_output_tokens: defaults.max_tokens,
-            extra: ClientExtra::NONE,
-            capabilities,
-            speaker: Speaker { provider: provider.to_owned(), model },
-            origin: Origin::Live,
-            parameters: BTreeMap::new(),
-            inner: Box::new(ChatBackend { provider, endpoint, defaults, format }),
-        }))
+        let inner = Box::new(ChatBackend { provider, endpoint, defaults, format });
+        let parts = BackendParts::live(provider, capabilities, model, defaults.max_tokens, inner);
+        Ok(Backend::new(parts))
     }
 
     /// Where the server lists its models.

@@ -2,13 +2,11 @@
 //!
 //! `base_url` may end before `/v1`, as Anthropic's own programs want it, or with it, as the other providers' do.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use crucible_host::http::Payload;
 use crucible_model::{EditFormat, Secret};
 
-use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, LlmBackend};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::endpoint::Endpoint;
 use crate::error::LlmError;
@@ -61,17 +59,9 @@ impl ProviderKind for Anthropic {
             max_tokens: required(NAME, "max_tokens", settings.max_tokens)?,
             temperature: settings.temperature,
         };
-        Ok(Backend::new(BackendParts {
-            provider: NAME,
-            default_model: model.clone(),
-            max_output_tokens: defaults.max_tokens,
-            extra: ClientExtra::NONE,
-            capabilities: self.capabilities(),
-            speaker: Speaker { provider: NAME.to_owned(), model },
-            origin: Origin::Live,
-            parameters: BTreeMap::new(),
-            inner: Box::new(AnthropicBackend { endpoint, defaults }),
-        }))
+        let inner = Box::new(AnthropicBackend { endpoint, defaults });
+        let parts = BackendParts::live(NAME, self.capabilities(), model, defaults.max_tokens, inner);
+        Ok(Backend::new(parts))
     }
 
     fn catalogue(&self, settings: &ProviderSettings, context: &Context) -> Result<Catalogue, LlmError> {

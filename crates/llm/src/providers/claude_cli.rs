@@ -7,13 +7,12 @@
 //! after an interrupt and calls errors a success. The key and the address that the settings name are set under the names that the client
 //! knows.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use async_trait::async_trait;
 use crucible_model::EditFormat;
 
-use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::client_program::{
     ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
@@ -96,17 +95,10 @@ impl ProviderKind for ClaudeCli {
         let model = required(NAME, "model", settings.model.clone())?;
         let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
         let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
-        Ok(Backend::new(BackendParts {
-            provider: NAME,
-            default_model: model.clone(),
-            max_output_tokens: max_tokens,
-            extra: ClientExtra { added_tokens: ADDED_TOKENS, requests: MOST_REQUESTS },
-            capabilities: self.capabilities(),
-            speaker: Speaker { provider: NAME.to_owned(), model },
-            origin: Origin::Live,
-            parameters: BTreeMap::new(),
-            inner: Box::new(ClaudeCliBackend { program, max_tokens, base_url }),
-        }))
+        let inner = Box::new(ClaudeCliBackend { program, max_tokens, base_url });
+        let parts = BackendParts::live(NAME, self.capabilities(), model, max_tokens, inner);
+        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: MOST_REQUESTS };
+        Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 }
 

@@ -9,7 +9,6 @@
 //! With the user's own login, tool servers that the user has set up stay; the client offers no way to
 //! leave them out.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -17,7 +16,7 @@ use async_trait::async_trait;
 use crucible_model::EditFormat;
 use serde_json::Value;
 
-use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::client_program::{
     ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
@@ -119,17 +118,10 @@ impl ProviderKind for CodexCli {
         let model = required(NAME, "model", settings.model.clone())?;
         let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
         let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
-        Ok(Backend::new(BackendParts {
-            provider: NAME,
-            default_model: model.clone(),
-            max_output_tokens: max_tokens,
-            extra: ClientExtra { added_tokens: ADDED_TOKENS, requests: 1 },
-            capabilities: self.capabilities(),
-            speaker: Speaker { provider: NAME.to_owned(), model },
-            origin: Origin::Live,
-            parameters: BTreeMap::new(),
-            inner: Box::new(CodexCliBackend { program, base_url }),
-        }))
+        let inner = Box::new(CodexCliBackend { program, base_url });
+        let parts = BackendParts::live(NAME, self.capabilities(), model, max_tokens, inner);
+        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: 1 };
+        Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 }
 

@@ -9,14 +9,13 @@
 //!
 //! With the user's own login the client still keeps its session files in the user's home, as it always does.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use async_trait::async_trait;
 use crucible_model::EditFormat;
 use serde_json::{Map, Value, json};
 
-use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend};
 use crate::capability::{Capabilities, StructuredOutput};
 use crate::client_program::{
     ADDED_TOKENS, ClientProgram, Places, ProgramCall, check_size, conversation, note_ignored,
@@ -90,22 +89,11 @@ impl ProviderKind for GeminiCli {
         let model = required(NAME, "model", settings.model.clone())?;
         let max_tokens = required(NAME, "max_tokens", settings.max_tokens)?;
         let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
-        Ok(Backend::new(BackendParts {
-            provider: NAME,
-            default_model: model.clone(),
-            max_output_tokens: max_tokens,
-            extra: ClientExtra { added_tokens: ADDED_TOKENS, requests: 1 },
-            capabilities: self.capabilities(),
-            speaker: Speaker { provider: NAME.to_owned(), model },
-            origin: Origin::Live,
-            parameters: BTreeMap::new(),
-            inner: Box::new(GeminiCliBackend {
-                program,
-                max_tokens,
-                temperature: settings.temperature,
-                base_url,
-            }),
-        }))
+        let inner =
+            Box::new(GeminiCliBackend { program, max_tokens, temperature: settings.temperature, base_url });
+        let parts = BackendParts::live(NAME, self.capabilities(), model, max_tokens, inner);
+        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: 1 };
+        Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 }
 
