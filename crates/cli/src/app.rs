@@ -66,6 +66,12 @@ fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
         command.run(&app)
     });
     result.unwrap_or_else(|error| {
+        let error = match (error.status, command) {
+            (ExitStatus::Interrupted, Command::Run(_)) => {
+                error.hint("What was done is saved; a run goes on with `crucible run advance`.")
+            }
+            _ => error,
+        };
         output.error(&error);
         error.status
     })

@@ -55,8 +55,7 @@ impl EventLoop {
 }
 
 fn interrupted() -> CommandError {
-    CommandError::new(ExitStatus::Interrupted, "interrupted; what was done is saved")
-        .hint("A run goes on with `crucible run advance`.")
+    CommandError::new(ExitStatus::Interrupted, "interrupted")
 }
 
 #[cfg(test)]

@@ -306,3 +306,34 @@ fn it_looks_at_the_project_it_is_told() {
     let broken = doctor(&desk, &[], &["--json", "--repo"]).arg(desk.path("project")).run().exits(2);
     assert!(broken.message().contains("did you mean `llm.provider`"), "{}", broken.stderr);
 }
+
+#[test]
+fn interrupted_it_says_so_and_speaks_of_no_run() {
+    let desk = Desk::new();
+    let client = desk.path("slow client");
+    std::fs::write(&client, "#!/bin/sh\nsleep 60\n").unwrap();
+    std::fs::set_permissions(&client, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = desk.call(["doctor"]).env("CRUCIBLE_LLM_CLAUDE_CLI_BINARY", &client).command();
+    let child =
+        command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    // It listens before it starts the first program, and the client holds it up.
+    let tasks = format!("/proc/{}/task", child.id());
+    let has_child = || {
+        let tasks = std::fs::read_dir(&tasks).unwrap().flatten();
+        // A thread may end while it is looked at.
+        let children =
+            tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+        children.into_iter().any(|numbers| !numbers.trim().is_empty())
+    };
+    let begun = std::time::Instant::now();
+    while !has_child() {
+        assert!(begun.elapsed().as_secs() < 60, "it starts no program");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let number = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(number, nix::sys::signal::Signal::SIGINT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130));
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.contains("interrupted") && !said.contains("run advance"), "{said}");
+}
