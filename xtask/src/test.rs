@@ -34,6 +34,8 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     let start = Instant::now();
     tools::git(root)?;
     tools::bubblewrap(root)?;
+    tools::gh(root)?;
+    tools::dash(root)?;
     tools::clients(root)?;
 
     let mut counts = Counts::default();

@@ -19,7 +19,7 @@ use crucible_sandbox::{Launcher, Sandbox, Strength, StrengthError};
 use crate::commands::{Arguments, Command};
 use crate::error::CommandError;
 use crate::event_loop::EventLoop;
-use crate::output::{Format, Output};
+use crate::output::Output;
 use crate::usage;
 
 /// The defaults, and the list of every key there is.
@@ -51,8 +51,8 @@ pub(crate) fn main() -> ExitCode {
     }
     let env = Environment::capture();
     let parsed = Arguments::try_parse_from(&arguments);
-    let json = parsed.as_ref().map_or_else(|_| usage::wants_json(&arguments), |parsed| parsed.json);
-    let output = Output::new(&env, if json { Format::Json } else { Format::Human });
+    let manner = parsed.as_ref().map_or_else(|_| usage::manner(&arguments), Arguments::manner);
+    let output = Output::new(&env, manner);
     let status = match parsed {
         Ok(parsed) => run(&parsed.command, env, &output),
         Err(error) => usage::report(&error, &output),
@@ -69,6 +69,9 @@ fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
         let error = match (error.status, command) {
             (ExitStatus::Interrupted, Command::Run(_)) => {
                 error.hint("What was done is saved; a run goes on with `crucible run advance`.")
+            }
+            (ExitStatus::Interrupted, Command::Crawl(_)) => {
+                error.hint("Nothing fetched is left; `crucible crawl history` shows the session as aborted.")
             }
             _ => error,
         };

@@ -1,5 +1,7 @@
 //! Every library error becomes a message, hints and an exit code here, once and without a wildcard.
 
+mod crawl;
+
 use crucible_host::clock::ClockError;
 use crucible_host::config::{ConfigError, flag_of, variable_of};
 use crucible_host::fs::FsError;
@@ -80,6 +82,7 @@ impl From<LedgerError> for CommandError {
             | LedgerError::KeyTaken { .. }
             | LedgerError::UnknownArtifact { .. }
             | LedgerError::NoOpenCall { .. }
+            | LedgerError::NoActiveCrawl { .. }
             | LedgerError::Unreadable { .. }
             | LedgerError::Canonical(_)
             | LedgerError::Sqlite { .. } => ExitStatus::Refused,

@@ -3,6 +3,10 @@
 //! Text that may come from outside is printed escaped, so that no file name and no model can move the cursor, turn
 //! the direction of text or forge a line of the result. A result that cannot be written ends the command as an
 //! error; a reader that closes its end of the pipe has read enough and is none.
+//!
+//! A crawl has a voice of its own: every line that it writes to standard error begins with `[crawl] `, errors and
+//! documents of errors too, and its exit codes are those of its family. Both hold for whatever is written, since it is
+//! done here.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::{Arc, OnceLock};
@@ -23,10 +27,46 @@ pub(crate) enum Format {
     Json,
 }
 
+/// Whose words these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Voice {
+    /// Any command's but a crawl's.
+    Plain,
+    /// A crawl's.
+    Crawl,
+}
+
+impl Voice {
+    /// What each line on standard error begins with.
+    pub(crate) fn prefix(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Crawl => "[crawl] ",
+        }
+    }
+}
+
+/// How a command speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// Of the result.
+    pub(crate) format: Format,
+    /// Of an error. A crawl gives its result as JSON to a pipe unasked, but its errors are for people then.
+    pub(crate) errors: Format,
+    pub(crate) voice: Voice,
+}
+
+impl Manner {
+    /// JSON where it was asked for.
+    pub(crate) fn plain(format: Format) -> Self {
+        Self { format, errors: format, voice: Voice::Plain }
+    }
+}
+
 /// Where a command prints.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
-    format: Format,
+    manner: Manner,
     colour: bool,
     /// Standard error is a terminal: progress may move.
     pub(crate) live: bool,
@@ -35,15 +75,28 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(env: &Environment, format: Format) -> Self {
+    pub(crate) fn new(env: &Environment, manner: Manner) -> Self {
         let plain =
             env.get_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || env.get("TERM") == Some("dumb");
         let live = std::io::stderr().is_terminal() && env.get("TERM") != Some("dumb");
-        Self { format, colour: live && !plain, live, failed: Arc::default() }
+        Self { manner, colour: live && !plain, live, failed: Arc::default() }
     }
 
     pub(crate) fn is_json(&self) -> bool {
-        self.format == Format::Json
+        self.manner.format == Format::Json
+    }
+
+    /// What each line on standard error begins with.
+    pub(crate) fn prefix(&self) -> &'static str {
+        self.manner.voice.prefix()
+    }
+
+    /// How the process ends for whoever speaks with this voice.
+    fn ending(&self, status: ExitStatus) -> ExitStatus {
+        match self.manner.voice {
+            Voice::Plain => status,
+            Voice::Crawl => status.under_crawl(),
+        }
     }
 
     /// Text of the result, escaped, and the end of its line.
@@ -79,34 +132,46 @@ impl Output {
         Ok(())
     }
 
+    /// A document that is JSON already, on one line.
+    pub(crate) fn json_text(&self, document: &str) {
+        self.write(format!("{}\n", escaped_json(document)).as_bytes());
+    }
+
     /// A remark to the user, beside the result.
     pub(crate) fn remark(&self, text: &str) {
-        say(&escaped(text));
+        self.say(&escaped(text));
+    }
+
+    /// A question to the user; the answer is typed on the same line.
+    pub(crate) fn question(&self, text: &str) {
+        let text = format!("{}{} ", self.prefix(), escaped(text));
+        let mut stderr = std::io::stderr();
+        let _nobody_is_left_to_tell = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
     }
 
     /// A remark that begins with a name in a colour.
     pub(crate) fn remark_of(&self, name: &str, text: &str) {
-        say(&format!("  {} {}", self.paint("2", &one_line(name)), escaped(text)));
+        self.say(&format!("  {} {}", self.paint("2", &one_line(name)), escaped(text)));
     }
 
     /// An error, with its hints; as JSON on standard error where JSON was asked for.
     pub(crate) fn error(&self, error: &CommandError) {
-        if self.is_json() {
+        if self.manner.errors == Format::Json {
             let body = serde_json::json!({
                 "schema_version": "crucible-error-v1",
                 "error": error.message,
                 "hints": error.hints,
-                "exit_code": error.status.code(),
+                "exit_code": self.ending(error.status).code(),
                 "budget_exhausted": error.budget_exhausted,
             });
-            say(&escaped_json(&body.to_string()));
+            self.say(&escaped_json(&body.to_string()));
             return;
         }
         // What a message quotes may have lines of its own: set off, they cannot pass for ours.
         let text = |text: &str| escaped(text.trim_end()).replace('\n', "\n  ");
-        say(&format!("{} {}", self.paint("31;1", "error:"), text(&error.message)));
+        self.say(&format!("{} {}", self.paint("31;1", "error:"), text(&error.message)));
         for hint in &error.hints {
-            say(&format!("  {} {}", self.paint("36", "hint:"), text(hint)));
+            self.say(&format!("  {} {}", self.paint("36", "hint:"), text(hint)));
         }
     }
 
@@ -118,8 +183,10 @@ impl Output {
     /// What clap says of a wrong command line, for people; or the help that it shows instead.
     pub(crate) fn usage(&self, text: &str) {
         match text.strip_prefix("error:") {
-            Some(rest) => say(&format!("{}{}", self.paint("31;1", "error:"), escaped(rest.trim_end()))),
-            None => say(&escaped(text.trim_end())),
+            Some(rest) => {
+                self.say(&format!("{}{}", self.paint("31;1", "error:"), escaped(rest.trim_end())));
+            }
+            None => self.say(&escaped(text.trim_end())),
         }
     }
 
@@ -155,6 +222,7 @@ impl Output {
 
     /// The way the process ends: as the command did, unless its result could not be written.
     pub(crate) fn conclude(&self, status: ExitStatus) -> ExitStatus {
+        let status = self.ending(status);
         self.note(std::io::stdout().flush());
         let Some(error) = self.failed.get().filter(|error| error.kind() != ErrorKind::BrokenPipe) else {
             return status;
@@ -183,9 +251,29 @@ impl Output {
     fn paint(&self, colour: &str, text: &str) -> String {
         if self.colour { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+
+    /// Lines on standard error, in one piece. When they cannot be written either there is nobody left to tell.
+    fn say(&self, text: &str) {
+        let _nobody_is_left_to_tell = std::io::stderr().write_all(spoken(self.prefix(), text).as_bytes());
+    }
 }
 
-/// A line on standard error. When that cannot be written either there is nobody left to tell.
-fn say(text: &str) {
-    let _nobody_is_left_to_tell = writeln!(std::io::stderr(), "{text}");
+/// Lines as a voice says them: with a prefix none is empty.
+fn spoken(prefix: &str, text: &str) -> String {
+    if prefix.is_empty() {
+        return format!("{text}\n");
+    }
+    text.lines().filter(|line| !line.trim().is_empty()).map(|line| format!("{prefix}{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_a_crawl_carries_its_prefix_and_none_is_empty() {
+        let text = "error: no\n\n  tip: yes\n";
+        assert_eq!(spoken(Voice::Crawl.prefix(), text), "[crawl] error: no\n[crawl]   tip: yes\n");
+        assert_eq!(spoken(Voice::Plain.prefix(), "a\n\nb"), "a\n\nb\n");
+    }
 }

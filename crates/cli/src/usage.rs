@@ -2,18 +2,32 @@
 //!
 //! Help and version are results and printed as they are. A wrong command line is an error like any other: escaped,
 //! for it quotes what was typed, and one JSON document where `--json` stands among the arguments, even when they
-//! cannot be read as a whole.
+//! cannot be read as a whole. One under `crawl` speaks with that voice.
 
 use std::ffi::OsString;
 
 use crucible_model::ExitStatus;
 
 use crate::error::CommandError;
-use crate::output::Output;
+use crate::output::{Format, Manner, Output, Voice};
 
 /// Whether JSON is asked for. What follows a bare `--` belongs to another program.
-pub(crate) fn wants_json(arguments: &[OsString]) -> bool {
+fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+}
+
+/// How to speak of arguments that cannot be read.
+pub(crate) fn manner(arguments: &[OsString]) -> Manner {
+    let ours = || arguments.iter().skip(1).take_while(|argument| *argument != "--");
+    let format = |json: bool| if json { Format::Json } else { Format::Human };
+    // No option that may stand before a command takes a value.
+    let command = ours().find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
+    if command.is_none_or(|command| command != "crawl") {
+        return Manner::plain(format(wants_json(arguments)));
+    }
+    let named = ours().zip(ours().skip(1)).any(|(name, value)| name == "--format" && value == "json");
+    let asked = named || wants_json(arguments) || ours().any(|argument| argument == "--format=json");
+    Manner { format: format(asked), errors: format(asked), voice: Voice::Crawl }
 }
 
 /// Prints what clap found, and tells how the process ends.

@@ -34,9 +34,10 @@ const VARIABLES: [(&str, &str); 3] = [
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 9] = [
+const NOT_FOR_PROJECTS: [&str; 10] = [
     "paths.runs_root",
     "sandbox.strength",
+    "crawl.clone_base",
     "llm.*.binary",
     "llm.*.api_key_env",
     "llm.*.base_url",

@@ -92,6 +92,17 @@ pub fn append_durable(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
     if is_new { sync_directory(parent_of(path)) } else { Ok(()) }
 }
 
+/// Makes a new file for writing, for this user alone; nothing that stands there already is opened, not even through a link.
+///
+/// # Errors
+///
+/// Fails when something of that name is there, or the directory is missing, not writable or full.
+#[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
+pub fn create_new(path: &Path) -> Result<File, FsError> {
+    let file = File::options().write(true).create_new(true).mode(0o600).open(path);
+    file.map_err(|source| FsError::io("create", path, source))
+}
+
 /// Makes a directory and its parents, for this user alone where they are new.
 ///
 /// # Errors

@@ -16,3 +16,6 @@ pub mod lock;
 pub mod process;
 pub mod random;
 pub mod walk;
+mod work_dir;
+
+pub use work_dir::WorkDir;

@@ -21,19 +21,9 @@ impl Ledger {
     /// Fails when the bytes or the name of the kind are too large, and for all that can be wrong with the
     /// database.
     pub fn put_artifact(&mut self, kind: &str, bytes: &[u8]) -> Result<Digest, LedgerError> {
-        check_size("kind of the artifact", kind.len(), MAX_NAME_BYTES)?;
-        check_size("artifact", bytes.len(), MAX_ARTIFACT_BYTES)?;
-        let digest = Digest::of(bytes);
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
-        if describe(&transaction, &digest).map_err(&fail)?.is_none() {
-            transaction
-                .prepare_cached("INSERT INTO artifacts (digest, kind, size, bytes) VALUES (?1, ?2, ?3, ?4)")
-                .and_then(|mut insert| {
-                    insert.execute(params![digest.to_string(), kind, bytes.len() as i64, bytes])
-                })
-                .map_err(&fail)?;
-        }
+        let digest = put_within(&transaction, kind, bytes, &fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(digest)
     }
@@ -57,6 +47,27 @@ impl Ledger {
             bytes => Ok(bytes),
         }
     }
+}
+
+/// Stores bytes within a transaction that the caller commits.
+pub(crate) fn put_within(
+    transaction: &Connection,
+    kind: &str,
+    bytes: &[u8],
+    fail: &impl Fn(rusqlite::Error) -> LedgerError,
+) -> Result<Digest, LedgerError> {
+    check_size("kind of the artifact", kind.len(), MAX_NAME_BYTES)?;
+    check_size("artifact", bytes.len(), MAX_ARTIFACT_BYTES)?;
+    let digest = Digest::of(bytes);
+    if describe(transaction, &digest).map_err(fail)?.is_none() {
+        transaction
+            .prepare_cached("INSERT INTO artifacts (digest, kind, size, bytes) VALUES (?1, ?2, ?3, ?4)")
+            .and_then(|mut insert| {
+                insert.execute(params![digest.to_string(), kind, bytes.len() as i64, bytes])
+            })
+            .map_err(fail)?;
+    }
+    Ok(digest)
 }
 
 /// What is known of an artifact without reading its bytes.

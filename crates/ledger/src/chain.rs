@@ -47,44 +47,10 @@ impl Ledger {
     /// with an event of another name; and for all that can be wrong with the database. Nothing is appended then.
     pub fn append(&mut self, new: NewEvent) -> Result<EventRecord, LedgerError> {
         let fail = self.fail();
-        new.check_sizes()?;
-        let body = canonical_text(&new.body)?;
-        check_size("body", body.len(), MAX_BODY_BYTES)?;
-
         let transaction = self.connection.transaction().map_err(&fail)?;
-        if let Some(existing) = find_by_key(&transaction, &new).map_err(&fail)? {
-            return accept_existing(new, existing);
-        }
-        let head = read_head(&transaction).map_err(&fail)?;
-        let artifacts = new
-            .artifacts
-            .iter()
-            .map(|digest| {
-                artifact::describe(&transaction, digest)
-                    .map_err(&fail)?
-                    .ok_or(LedgerError::UnknownArtifact { digest: *digest })
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let artifact_list = canonical_text(&artifacts)?;
-        check_size("list of artifacts", artifact_list.len(), MAX_BODY_BYTES)?;
-
-        let mut raw = RawEvent {
-            seq: i64::try_from(head.seq).unwrap_or(i64::MAX).saturating_add(1),
-            run: new.run.to_string(),
-            ts: new.ts.to_string(),
-            role: new.role,
-            event: new.event,
-            path: new.path,
-            key: new.key,
-            artifacts: artifact_list,
-            body,
-            prev: head.hash.to_string(),
-            hash: String::new(),
-        };
-        raw.hash = raw.hash_at(raw.seq)?.to_string();
-        insert(&transaction, &raw).map_err(&fail)?;
+        let record = append_within(&transaction, new, &fail)?;
         transaction.commit().map_err(&fail)?;
-        raw.parse()
+        Ok(record)
     }
 
     /// The end of the chain: what a landed commit carries.
@@ -134,6 +100,49 @@ impl Ledger {
             .and_then(|mut select| select.query_row([seq], RawEvent::read).optional());
         row.map_err(self.fail())?.map(RawEvent::parse).transpose()
     }
+}
+
+/// Appends within a transaction that the caller commits, so that an event and the rows it speaks of stand or fall together.
+pub(crate) fn append_within(
+    transaction: &Connection,
+    new: NewEvent,
+    fail: &impl Fn(rusqlite::Error) -> LedgerError,
+) -> Result<EventRecord, LedgerError> {
+    new.check_sizes()?;
+    let body = canonical_text(&new.body)?;
+    check_size("body", body.len(), MAX_BODY_BYTES)?;
+    if let Some(existing) = find_by_key(transaction, &new).map_err(fail)? {
+        return accept_existing(new, existing);
+    }
+    let head = read_head(transaction).map_err(fail)?;
+    let artifacts = new
+        .artifacts
+        .iter()
+        .map(|digest| {
+            artifact::describe(transaction, digest)
+                .map_err(fail)?
+                .ok_or(LedgerError::UnknownArtifact { digest: *digest })
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let artifact_list = canonical_text(&artifacts)?;
+    check_size("list of artifacts", artifact_list.len(), MAX_BODY_BYTES)?;
+
+    let mut raw = RawEvent {
+        seq: i64::try_from(head.seq).unwrap_or(i64::MAX).saturating_add(1),
+        run: new.run.to_string(),
+        ts: new.ts.to_string(),
+        role: new.role,
+        event: new.event,
+        path: new.path,
+        key: new.key,
+        artifacts: artifact_list,
+        body,
+        prev: head.hash.to_string(),
+        hash: String::new(),
+    };
+    raw.hash = raw.hash_at(raw.seq)?.to_string();
+    insert(transaction, &raw).map_err(fail)?;
+    raw.parse()
 }
 
 pub(crate) fn read_head(connection: &Connection) -> Result<ChainHead, rusqlite::Error> {

@@ -109,6 +109,12 @@ pub enum LedgerError {
         /// The number of the call within the run.
         seq: u64,
     },
+    /// A crawl is told of that has ended, or never was.
+    #[error("crawl {id} is not active; `crucible crawl history` shows how it ended")]
+    NoActiveCrawl {
+        /// The number of the session.
+        id: u64,
+    },
     /// A row does not hold what Crucible writes there.
     #[error("{what} in the ledger cannot be read; run `crucible ledger verify`")]
     Unreadable {

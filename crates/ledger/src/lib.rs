@@ -1,6 +1,7 @@
 //! The ledger: what happened, in a record that cannot be quietly rewritten.
 //!
-//! One SQLite database holds the chain of events, the artifacts they speak of by digest, the list of runs
+//! One SQLite database holds the chain of events, the artifacts they speak of by digest, the list of runs,
+//! the sessions of crawls with their artifacts and messages, a cache of searches,
 //! and a table of model calls with an allowance for each run ([`Ledger::reserve_call`]). Nobody fills that table yet: the budget of
 //! a run is counted from its events and its recording. Each event carries the hash of the one before it; hashes are
 //! taken over canonical JSON, so the same event has the same hash everywhere. [`Ledger::verify`] reads it
@@ -18,6 +19,7 @@
 mod artifact;
 mod calls;
 mod chain;
+mod crawl;
 mod error;
 mod event;
 mod runs;
@@ -29,6 +31,10 @@ pub use calls::{
     Allowance, CallRow, CallState, MicroDollars, NewCall, Reservation, Scarce, Settlement, Usage,
 };
 pub use chain::ChainHead;
+pub use crawl::{
+    CrawlArtifactRow, CrawlFact, CrawlMessageRow, CrawlRow, CrawlStatus, LISTED_CRAWLS, NewCrawl,
+    NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
+};
 pub use error::LedgerError;
 pub use event::{ArtifactRef, EventRecord, MAX_BODY_BYTES, NewEvent};
 pub use runs::RunRow;

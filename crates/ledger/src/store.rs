@@ -28,6 +28,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("../migrations/0001_chain.sql")),
     M::up(include_str!("../migrations/0002_runs_and_calls.sql")),
     M::up(include_str!("../migrations/0003_one_index_per_event.sql")),
+    M::up(include_str!("../migrations/0004_crawl.sql")),
 ];
 
 /// The `application_id` in the header of the file: "CRUC".
@@ -203,7 +204,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::NewEvent;
+    use crate::{NewCrawl, NewEvent};
 
     fn event(number: u64) -> NewEvent {
         let run: RunId = "r".parse().unwrap();
@@ -237,6 +238,14 @@ mod tests {
             assert_eq!(ledger.append(event(2)).unwrap().seq, kept + 1);
             assert_eq!(ledger.verify(&[]).unwrap().findings(), [], "from version {version}");
             assert!(ledger.runs().unwrap().is_empty());
+            let crawl = NewCrawl {
+                ts: "2026-01-31T09:30:00Z".parse().unwrap(),
+                query: None,
+                config_snapshot: "{}".to_owned(),
+            };
+            let (id, ()) = ledger.begin_crawl(&crawl, |_| Ok::<_, LedgerError>(())).unwrap();
+            assert_eq!(id, 1, "from version {version}");
+            assert_eq!(ledger.verify(&[]).unwrap().findings(), [], "from version {version}");
         }
     }
 

@@ -13,8 +13,10 @@ pub enum ExitStatus {
     Success,
     /// 1: a policy said no (patch, plan, gate, verify), or a general error.
     Refused,
-    /// 2: the command line or the configuration is wrong; under `crawl`, a plan rejected by safety.
+    /// 2: the command line or the configuration is wrong; under `crawl` this is [`Self::Refused`].
     Usage,
+    /// 2, under `crawl` alone: the safety rules reject a plan.
+    PlanRejected,
     /// 3: an artifact does not match its schema.
     Schema,
     /// 4: a rate limit is exhausted.
@@ -35,10 +37,11 @@ pub enum ExitStatus {
 
 impl ExitStatus {
     /// Every status, in the order of its number.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Success,
         Self::Refused,
         Self::Usage,
+        Self::PlanRejected,
         Self::Schema,
         Self::RateLimited,
         Self::OverLimit,
@@ -55,7 +58,7 @@ impl ExitStatus {
         match self {
             Self::Success => 0,
             Self::Refused => 1,
-            Self::Usage => 2,
+            Self::Usage | Self::PlanRejected => 2,
             Self::Schema => 3,
             Self::RateLimited => 4,
             Self::OverLimit => 7,
@@ -65,5 +68,45 @@ impl ExitStatus {
             Self::Provider => 70,
             Self::Interrupted => 130,
         }
+    }
+
+    /// The same ending as the `crawl` family tells it, whose 2 means a rejected plan and which has neither 7 nor 10
+    /// (decision D3): what is wrong with the command line, too large or too slow is a general error there.
+    #[must_use]
+    pub const fn under_crawl(self) -> Self {
+        match self {
+            Self::Usage | Self::OverLimit | Self::TimedOut => Self::Refused,
+            Self::Success
+            | Self::Refused
+            | Self::PlanRejected
+            | Self::Schema
+            | Self::RateLimited
+            | Self::SecretDetected
+            | Self::LockHeld
+            | Self::Provider
+            | Self::Interrupted => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crawl_ends_with_no_other_number_than_its_own() {
+        let numbers = |all: &[ExitStatus]| {
+            let mut numbers: Vec<u8> = all.iter().map(|status| status.code()).collect();
+            numbers.dedup();
+            numbers
+        };
+        assert_eq!(numbers(&ExitStatus::ALL), [0, 1, 2, 3, 4, 7, 8, 9, 10, 70, 130]);
+        let mut crawl = ExitStatus::ALL.map(|status| status.under_crawl().code());
+        crawl.sort_unstable();
+        let mut seen = crawl.to_vec();
+        seen.dedup();
+        assert_eq!(seen, [0, 1, 2, 3, 4, 8, 9, 70, 130]);
+        assert_eq!(ExitStatus::Usage.under_crawl().code(), 1);
+        assert_eq!(ExitStatus::PlanRejected.under_crawl().code(), 2);
     }
 }

@@ -29,6 +29,20 @@ impl Root {
         Ok(Self { fd, path: path.to_owned() })
     }
 
+    /// The directory at `path` as a root of its own. A link in any part of it is [`Errno::LOOP`].
+    pub(crate) fn below(&self, path: &Path) -> Result<Self, Errno> {
+        Ok(Self { fd: self.open_dir(path)?, path: self.path.join(path) })
+    }
+
+    /// Opens the directory at `path` to list it; an empty path is this directory.
+    pub(crate) fn open_dir(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        if path.as_os_str().is_empty() {
+            return rustix::fs::openat(&self.fd, ".", flags | OFlags::CLOEXEC, Mode::empty());
+        }
+        self.open_file(path, flags, Mode::empty())
+    }
+
     /// The error of a call on `path` below this directory.
     pub(crate) fn fail(&self, action: &'static str, path: &Path, errno: Errno) -> RepoError {
         RepoError::io(action, self.path.join(path), errno)
@@ -46,11 +60,23 @@ impl Root {
 
     /// Makes the directory at `path`; its parent is there. One that is there already is fine.
     pub(crate) fn make_dir(&self, path: &Path) -> Result<(), Errno> {
-        let (parent, name) = self.parent_of(path)?;
-        match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
+        match self.make_new_dir(path) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(errno),
         }
+    }
+
+    /// Makes the directory at `path`, where nothing is; its parent is there.
+    pub(crate) fn make_new_dir(&self, path: &Path) -> Result<(), Errno> {
+        let (parent, name) = self.parent_of(path)?;
+        rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))
+    }
+
+    /// Gives the file at `path` the second name `to`. A link at either is not followed.
+    pub(crate) fn hard_link(&self, path: &Path, to: &Path) -> Result<(), Errno> {
+        let (from_parent, from) = self.parent_of(path)?;
+        let (to_parent, to) = self.parent_of(to)?;
+        rustix::fs::linkat(&from_parent, from, &to_parent, to, AtFlags::empty())
     }
 
     /// What stands at `path` itself, a link included.

@@ -14,26 +14,42 @@
 //! What always holds: until `land`, nothing in the user's repository is written, not even an object.
 
 mod agree;
+mod archive;
 mod attributes;
 mod baseline;
 mod beneath;
+mod build_system;
 mod checkout;
+mod clone;
 mod detect;
 mod error;
+mod gh;
 mod git;
 mod land;
+mod language;
 mod oid;
+mod ref_name;
+mod sample;
 mod snapshot;
 mod trailers;
 mod tree;
 
 pub use agree::agrees;
+pub use archive::{ArchiveError, ArchiveLimits, Refusal, Unpacked, unpack};
 pub use baseline::baseline;
+pub use build_system::{
+    BuildSystem, BuildSystemError, Detection, ProjectFiles, Projects, detect_build_system, find_projects,
+};
+pub use clone::{CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned, clone};
 pub use detect::{DetectedGate, Detector, TreeView, detect, detectors};
 pub use error::RepoError;
+pub use gh::{Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset};
 pub use git::{Branch, DirtyEntry, DirtyKind, Git, Head, TrackedFile};
+pub use language::count_languages;
 pub use land::{Commit, Identity, LandRequest, Landed, RUN_TRAILER};
 pub use oid::{Oid, OidError};
+pub use ref_name::{RefName, RefNameError};
+pub use sample::{Extent, FileKind, SampleCap, SampleCaps, SampledFile, Sampling, sample};
 pub use snapshot::{
     CopyMethod, Omission, OmitReason, SecretCheck, SnapshotOptions, SnapshotReport, Untracked, snapshot,
 };

@@ -1,7 +1,11 @@
-//! Reads a child's output: redacts it as it comes, keeps one end of it, counts all of it.
+//! Reads a child's output: redacts it as it comes, keeps one end of it, in memory or in a file, and counts all of it.
 //!
-//! What always holds: memory stays within twice the limit however much a child prints, and redaction comes
-//! before truncation, so a cut can never leave half a secret that no rule recognises.
+//! What always holds: memory stays within twice the limit however much a child prints, and a file within the limit; redaction
+//! comes before truncation, so a cut can never leave half a secret that no rule recognises.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
 
 use crucible_model::ByteLimit;
 use crucible_secrets::{Scanner, StreamRedactor};
@@ -9,47 +13,83 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::Notify;
 
 use crate::completed::{Captured, Extent};
-use crate::spawn::{Keep, Redaction};
+use crate::spawn::Keep;
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;
 
 /// One stream on its way from the child to the caller.
 pub(crate) struct Capture {
-    ring: Ring,
+    keeper: Keeper,
     redactor: Option<StreamRedactor<'static>>,
     total: u64,
 }
 
+enum Keeper {
+    Memory(Ring),
+    File(FileKeeper),
+}
+
 impl Capture {
-    /// An empty capture.
-    pub(crate) fn new(keep: Keep, limit: ByteLimit, redaction: Redaction) -> Self {
-        let redactor = match redaction {
-            Redaction::Redact => Some(Scanner::builtin().redactor()),
-            Redaction::Raw => None,
+    /// An empty capture in memory.
+    pub(crate) fn new(keep: Keep, limit: ByteLimit, secrets: Secrets) -> Self {
+        let redactor = match secrets {
+            Secrets::Replaced => Some(Scanner::builtin().redactor()),
+            Secrets::Kept => None,
         };
-        Self { ring: Ring::new(keep, limit), redactor, total: 0 }
+        Self { keeper: Keeper::Memory(Ring::new(keep, limit)), redactor, total: 0 }
+    }
+
+    /// A capture in a file: the first bytes as they come.
+    pub(crate) fn in_file(file: Arc<File>, limit: ByteLimit) -> Self {
+        let keeper = FileKeeper { file, room: limit.0, extent: Extent::Whole, failure: None };
+        Self { keeper: Keeper::File(keeper), redactor: None, total: 0 }
     }
 
     fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         match &mut self.redactor {
-            Some(redactor) => self.ring.push(&redactor.push(bytes)),
-            None => self.ring.push(bytes),
+            Some(redactor) => self.keeper.push(&redactor.push(bytes)),
+            None => self.keeper.push(bytes),
         }
     }
 
-    /// What was kept.
-    pub(crate) fn finish(mut self) -> Captured {
+    /// Whether there is no point in reading on.
+    fn is_over(&self, limit: ByteLimit) -> bool {
+        self.total > limit.0 || matches!(&self.keeper, Keeper::File(FileKeeper { failure: Some(_), .. }))
+    }
+
+    /// What was kept; fails when the file did not take it.
+    pub(crate) fn finish(mut self) -> io::Result<Captured> {
         if let Some(redactor) = self.redactor {
-            self.ring.push(&redactor.finish());
+            self.keeper.push(&redactor.finish());
         }
-        let (bytes, extent) = self.ring.finish();
-        Captured { bytes, total: self.total, extent }
+        let (bytes, extent) = match self.keeper {
+            Keeper::Memory(ring) => ring.finish(),
+            Keeper::File(FileKeeper { failure: Some(failure), .. }) => return Err(failure),
+            Keeper::File(kept) => (Vec::new(), kept.extent),
+        };
+        Ok(Captured { bytes, total: self.total, extent })
     }
 }
 
-/// Reads `pipe` to its end into `capture`; tells `runaway` once more than `limit` has come.
+/// Whether secrets in a stream are replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Secrets {
+    Replaced,
+    Kept,
+}
+
+impl Keeper {
+    fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Memory(ring) => ring.push(bytes),
+            Self::File(kept) => kept.push(bytes),
+        }
+    }
+}
+
+/// Reads `pipe` to its end into `capture`; tells `runaway` once more than `limit` has come or the capture takes no more.
 pub(crate) async fn pump(
     pipe: Option<impl AsyncRead + Unpin>,
     capture: &mut Capture,
@@ -61,8 +101,33 @@ pub(crate) async fn pump(
     // A broken pipe is the end of the stream, as the end of the file is.
     while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
         capture.push(chunk.get(..count).unwrap_or_default());
-        if capture.total > limit.0 {
+        if capture.is_over(limit) {
             runaway.notify_one();
+        }
+    }
+}
+
+/// The first bytes of a stream, written to a file.
+struct FileKeeper {
+    file: Arc<File>,
+    room: u64,
+    extent: Extent,
+    failure: Option<io::Error>,
+}
+
+impl FileKeeper {
+    fn push(&mut self, bytes: &[u8]) {
+        if self.failure.is_some() {
+            return;
+        }
+        let fitting = usize::try_from(self.room).unwrap_or(usize::MAX).min(bytes.len());
+        if fitting < bytes.len() {
+            self.extent = Extent::Cut;
+        }
+        // A chunk goes to the page cache in less time than handing it to another thread takes.
+        match (&*self.file).write_all(bytes.get(..fitting).unwrap_or_default()) {
+            Ok(()) => self.room -= fitting as u64,
+            Err(failure) => self.failure = Some(failure),
         }
     }
 }

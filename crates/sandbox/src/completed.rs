@@ -40,7 +40,7 @@ pub enum End {
 /// What was kept of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// The kept bytes, redacted where that was asked for.
+    /// The kept bytes, redacted where that was asked for; none where they were kept in a file.
     pub bytes: Vec<u8>,
     /// How many bytes the process printed.
     pub total: u64,

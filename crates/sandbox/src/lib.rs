@@ -51,7 +51,7 @@ pub use layers::{
 };
 pub use sandbox::Sandbox;
 pub use spawn::{
-    Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Strength,
-    StrengthError,
+    Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout,
+    Strength, StrengthError,
 };
 pub use version::{NoVersion, SaidVersion};

@@ -143,7 +143,8 @@ pub(crate) fn watch(spawn: Spawn) -> Watch {
         Confinement::Trusted => Vec::new(),
         Confinement::Confined(profile) => profile.writable,
     };
-    Watch { limits: spawn.limits, stdin: spawn.stdin, keep: spawn.keep, redaction: spawn.redaction, writable }
+    let Spawn { limits, stdin, stdout, keep, redaction, .. } = spawn;
+    Watch { limits, stdin, stdout, keep, redaction, writable }
 }
 
 /// The walls that the inner stage reported, or why there are none.

@@ -4,8 +4,10 @@
 //! that means "inherit the environment".
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_model::ByteLimit;
@@ -34,6 +36,8 @@ pub struct Spawn {
     pub env: Vec<(OsString, OsString)>,
     /// What the child reads on its standard input.
     pub stdin: Stdin,
+    /// Where its standard output is kept.
+    pub stdout: Stdout,
     /// Time, output and resources.
     pub limits: Limits,
     /// The walls.
@@ -54,6 +58,7 @@ impl Spawn {
             cwd: cwd.into(),
             env: Vec::new(),
             stdin: Stdin::Empty,
+            stdout: Stdout::Memory,
             limits,
             confinement: Confinement::Trusted,
             keep: Keep::Head,
@@ -79,6 +84,16 @@ impl std::fmt::Debug for Stdin {
             Self::Bytes(bytes) => write!(f, "Bytes({} bytes)", bytes.len()),
         }
     }
+}
+
+/// Where a child's standard output is kept, up to [`Limits::stdout`].
+#[derive(Debug, Clone)]
+pub enum Stdout {
+    /// In [`crate::Completed::stdout`].
+    Memory,
+    /// In this open file, as the bytes come: never redacted, always the first bytes. What is kept of a program that failed is
+    /// there too. A file that does not take it ends the program, and the run is an error.
+    File(Arc<File>),
 }
 
 /// What a process may use.
@@ -246,6 +261,8 @@ pub enum Keep {
 pub enum Redaction {
     /// They are replaced by the name of their rule, before any truncation.
     Redact,
+    /// They are replaced in standard error alone, for callers that parse standard output.
+    OnlyStderr,
     /// They stay: for callers that parse the bytes and redact later themselves.
     Raw,
 }

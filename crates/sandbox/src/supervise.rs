@@ -19,12 +19,12 @@ use tokio::process::ChildStdin;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use crate::capture::{Capture, pump};
+use crate::capture::{Capture, Secrets, pump};
 use crate::completed::{Captured, End};
 use crate::disk::Disk;
 use crate::error::SandboxError;
 use crate::plan::{Conversation, Plan};
-use crate::spawn::{Keep, Limits, Redaction, Stdin};
+use crate::spawn::{Keep, Limits, Redaction, Stdin, Stdout};
 use crate::spawner;
 use crate::tree;
 
@@ -48,6 +48,7 @@ pub(crate) struct Observed {
 pub(crate) struct Watch {
     pub(crate) limits: Limits,
     pub(crate) stdin: Stdin,
+    pub(crate) stdout: Stdout,
     pub(crate) keep: Keep,
     pub(crate) redaction: Redaction,
     /// The directories that it may write to, which are watched.
@@ -72,8 +73,16 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     let mut running = started.map_err(|source| SandboxError::Exec { program, source })?;
     let (stdin, stdout, stderr) = running.pipes();
 
-    let mut out = Capture::new(watch.keep, limits.stdout, watch.redaction);
-    let mut err = Capture::new(watch.keep, limits.stderr, watch.redaction);
+    let (of_out, of_err) = match watch.redaction {
+        Redaction::Redact => (Secrets::Replaced, Secrets::Replaced),
+        Redaction::OnlyStderr => (Secrets::Kept, Secrets::Replaced),
+        Redaction::Raw => (Secrets::Kept, Secrets::Kept),
+    };
+    let mut out = match watch.stdout {
+        Stdout::Memory => Capture::new(watch.keep, limits.stdout, of_out),
+        Stdout::File(file) => Capture::in_file(file, limits.stdout),
+    };
+    let mut err = Capture::new(watch.keep, limits.stderr, of_err);
     let mut report = Vec::new();
     let runaway = Notify::new();
     let cause;
@@ -132,7 +141,9 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
         Cause::OutputLimit => End::OutputLimit,
         Cause::DiskLimit => End::DiskLimit,
     };
-    Ok(Observed { end, stdout: out.finish(), stderr: err.finish(), report })
+    let kept = supervision("keeping what a program printed");
+    let (stdout, stderr) = (out.finish().map_err(&kept)?, err.finish().map_err(&kept)?);
+    Ok(Observed { end, stdout, stderr, report })
 }
 
 /// Returns when the program has written more than it may; never where that is not bounded.

@@ -2,8 +2,8 @@
 //!
 //! [`FakeApi`] plays the model providers' APIs (OpenAI, Anthropic and Gemini, plain and streamed) in every mode
 //! that has been seen of real ones, the broken ones included; the real client programs, which [`real_client`]
-//! finds, talk to it as they would to their provider. [`repo`] builds git repositories with fixed identities
-//! and dates.
+//! finds, talk to it as they would to their provider. [`FakeGitHub`] does the same for GitHub and the real `gh`.
+//! [`repo`] builds git repositories with fixed identities and dates.
 //!
 //! What always holds: nothing here reaches beyond loopback or outside a temporary directory, and whatever a
 //! value started ends when it is dropped. A fake that cannot do what a test asked of it panics, with the reason.
@@ -13,6 +13,7 @@
 mod anthropic;
 mod clients;
 mod gemini;
+mod github;
 mod loopback;
 mod openai;
 mod reply;
@@ -23,6 +24,10 @@ mod server;
 mod wire;
 
 pub use clients::{real_client, real_clients_dir};
+pub use github::{
+    FakeGitHub, FakeRelease, FakeReleaseKind, FakeRepo, Misbehaviour, SeenGitHubRequest, Times, fake_sha,
+    tarball,
+};
 pub use reply::{Reply, RetryAfter};
 pub use repo::{RepoBuilder, TestRepo};
 pub use seen::{Endpoint, Family, SeenRequest};

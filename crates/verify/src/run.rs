@@ -7,7 +7,7 @@ use std::time::Duration;
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
     Cap, Captured, Completed, Confinement, End, Keep, Limits, Network, Profile, Redaction, Resources,
-    Sandbox, SandboxError, Spawn, Stdin, Strength,
+    Sandbox, SandboxError, Spawn, Stdin, Stdout, Strength,
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};
@@ -132,6 +132,7 @@ async fn run_command(
         cwd: setting.copy.clone(),
         env: setting.env.clone(),
         stdin: Stdin::Empty,
+        stdout: Stdout::Memory,
         limits: Limits {
             stdout: setting.log_limit,
             stderr: setting.log_limit,

@@ -29,6 +29,10 @@ pub(crate) struct BenchArgs {
     #[cfg(feature = "bench")]
     #[arg(long, hide = true, requires = "ask_at_once", value_name = "FILE")]
     about: Option<std::path::PathBuf>,
+    /// Be the process that inspects this tree once, as the bench `crawl` starts it.
+    #[cfg(feature = "bench")]
+    #[arg(long, hide = true, value_name = "TREE")]
+    inspect_once: Option<std::path::PathBuf>,
 }
 
 /// Builds this tool in release with its benches, and runs those.

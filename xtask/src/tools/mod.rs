@@ -12,6 +12,8 @@ mod clients;
 mod llama;
 mod node;
 mod python;
+#[cfg(feature = "bench")]
+mod repomix;
 mod system;
 mod weights;
 
@@ -22,7 +24,9 @@ use std::path::Path;
 pub(crate) use cargo::{deny, nextest};
 pub(crate) use clients::clients;
 pub(crate) use llama::llama;
-pub(crate) use system::{bubblewrap, git};
+#[cfg(feature = "bench")]
+pub(crate) use repomix::{Repomix, repomix};
+pub(crate) use system::{bubblewrap, dash, gh, git};
 pub(crate) use weights::weights;
 
 use crate::error::TaskError;

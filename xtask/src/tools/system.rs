@@ -15,6 +15,22 @@ pub(crate) fn bubblewrap(root: &Root) -> Result<(), TaskError> {
     install(root, "bubblewrap", "bubblewrap (the sandbox's outer layer)")
 }
 
+/// GitHub's command line: the crawl reaches GitHub through it alone, and the tests run it against a GitHub of their own.
+pub(crate) fn gh(root: &Root) -> Result<(), TaskError> {
+    if Call::new(root, "gh").args(["--version"]).succeeds() {
+        return Ok(());
+    }
+    install(root, "gh", "gh (GitHub's command line)")
+}
+
+/// A plain POSIX shell: the authority, besides bash, on how a command splits into words.
+pub(crate) fn dash(root: &Root) -> Result<(), TaskError> {
+    if Call::new(root, "dash").args(["-c", ":"]).succeeds() {
+        return Ok(());
+    }
+    install(root, "dash", "dash (a plain shell)")
+}
+
 /// The authority on diffs and trees.
 pub(crate) fn git(root: &Root) -> Result<(), TaskError> {
     if Call::new(root, "git").args(["--version"]).succeeds() {

@@ -2,6 +2,7 @@
 
 mod completions;
 mod config;
+mod crawl;
 mod demo;
 mod doctor;
 mod init;
@@ -20,6 +21,7 @@ use crucible_model::ExitStatus;
 
 use crate::app::App;
 use crate::error::CommandError;
+use crate::output::{Format, Manner};
 
 /// Models propose. Crucible decides what lands.
 ///
@@ -30,7 +32,7 @@ use crate::error::CommandError;
     name = "crucible",
     version,
     max_term_width = 110,
-    after_help = "Exit codes: 0 done, 1 refused, 2 usage or configuration, 3 schema, 4 rate limit, 7 over a limit, 8 secret found, 9 locked, 10 timed out, 70 model provider, 130 interrupted."
+    after_help = "Exit codes: 0 done, 1 refused, 2 usage or configuration (under `crawl` 1, and 2 a plan rejected by safety), 3 schema, 4 rate limit, 7 over a limit, 8 secret found, 9 locked, 10 timed out, 70 model provider, 130 interrupted."
 )]
 pub(crate) struct Arguments {
     /// Print the result as one JSON document
@@ -49,6 +51,7 @@ pub(crate) enum Command {
     Models(models::Models),
     #[command(subcommand)]
     Run(run::Run),
+    Crawl(crawl::Crawl),
     #[command(subcommand)]
     Patch(patch::Patch),
     #[command(subcommand)]
@@ -62,6 +65,16 @@ pub(crate) enum Command {
     Completions(completions::Completions),
 }
 
+impl Arguments {
+    /// How the command speaks.
+    pub(crate) fn manner(&self) -> Manner {
+        match &self.command {
+            Command::Crawl(crawl) => crawl.manner(self.json),
+            _ => Manner::plain(if self.json { Format::Json } else { Format::Human }),
+        }
+    }
+}
+
 impl Command {
     pub(crate) fn dispatch(&self, app: &App) -> Result<ExitStatus, CommandError> {
         match self {
@@ -70,6 +83,7 @@ impl Command {
             Self::Doctor(command) => command.run(app),
             Self::Models(command) => command.run(app),
             Self::Run(command) => command.run(app),
+            Self::Crawl(command) => command.run(app),
             Self::Patch(command) => command.run(app),
             Self::Sandbox(command) => command.run(app),
             Self::Ledger(command) => command.run(app),

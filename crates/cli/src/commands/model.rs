@@ -118,7 +118,7 @@ pub(crate) fn check_budget(config: &Config) -> Result<(), CommandError> {
 }
 
 /// The limits of a budget, but for its calls.
-fn limits(config: &Config) -> Result<BudgetLimits, CommandError> {
+pub(crate) fn limits(config: &Config) -> Result<BudgetLimits, CommandError> {
     let some = |number: u64| if number == 0 { Limit::Unlimited } else { Limit::At(number) };
     let dollars = config.fraction("llm.budget.dollars").unwrap_or_default();
     let Some(limit) = micro_dollars(dollars) else {
@@ -139,11 +139,21 @@ pub(crate) fn selected(
     sandbox: &Arc<Sandbox>,
     name: &str,
 ) -> Result<Selected, CommandError> {
+    selected_with(app, config, &context(app, config, sandbox)?, name)
+}
+
+/// The same, with what providers need of the outside world already at hand.
+pub(crate) fn selected_with(
+    app: &App,
+    config: &Config,
+    context: &Context,
+    name: &str,
+) -> Result<Selected, CommandError> {
     let fallback = match config.text("llm.fallback_provider") {
         Some(other) if other != name => Fallback::To(Box::new(named(app, config, other))),
         Some(_) | None => Fallback::None,
     };
-    let selected = select(named(app, config, name), fallback, &context(app, config, sandbox)?)?;
+    let selected = select(named(app, config, name), fallback, context)?;
     if let Some(fell_back) = &selected.fell_back {
         app.output.remark(&format!("warning: {}", fell_back.warning()));
     }

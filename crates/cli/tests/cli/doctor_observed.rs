@@ -39,7 +39,7 @@ fn no_way_out() -> BpfProgram {
 
 /// In the observed copy of this test program: puts the filter upon itself and becomes what it was told. Does not come
 /// back from that.
-fn become_the_observed() {
+pub(crate) fn become_the_observed() {
     let Some(words) = std::env::var_os(WORDS) else {
         return;
     };
@@ -52,14 +52,14 @@ fn become_the_observed() {
     panic!("{}", command.exec());
 }
 
-/// Runs a call of the program under the observer, from within the test `name`.
-fn observed(desk: &Desk, name: &str, call: Call) -> Output {
+/// Runs a call of the program under the observer, from within the test `name`, written with its module.
+pub(crate) fn observed(desk: &Desk, name: &str, call: Call) -> Output {
     let call = call.command();
     let words: Vec<&str> =
         [call.get_program()].into_iter().chain(call.get_args()).map(|word| word.to_str().unwrap()).collect();
     let result = desk.path("observed");
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", &format!("doctor_observed::{name}"), "--nocapture"]).env_clear();
+    command.args(["--exact", name, "--nocapture"]).env_clear();
     command.envs(call.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.env(WORDS, words.join("\n")).env(RESULT, &result).stdin(Stdio::null());
     let output = command.current_dir(call.get_current_dir().unwrap()).output().unwrap();
@@ -106,7 +106,7 @@ fn client<'a>(document: &'a Value, provider: &str) -> &'a Value {
 fn with_the_real_clients_and_everything_configured_no_socket_is_asked_for() {
     become_the_observed();
     let (desk, server) = (Desk::new(), listener());
-    let name = "with_the_real_clients_and_everything_configured_no_socket_is_asked_for";
+    let name = "doctor_observed::with_the_real_clients_and_everything_configured_no_socket_is_asked_for";
     let look = || observed(&desk, name, fully_configured(&desk, &["doctor", "--json"], &server));
     let mut output = look();
     // A machine that is busy with something else may not start three big programs in the time that they have.
@@ -136,7 +136,7 @@ fn with_the_real_clients_and_everything_configured_no_socket_is_asked_for() {
 #[test]
 fn the_observer_catches_whoever_asks_for_a_socket() {
     become_the_observed();
-    let name = "the_observer_catches_whoever_asks_for_a_socket";
+    let name = "doctor_observed::the_observer_catches_whoever_asks_for_a_socket";
     let (desk, server) = (Desk::new(), listener());
     // The program itself, where it is told to ask a server.
     let online = || fully_configured(&desk, &["models", "--online", "--provider", "gateway"], &server);

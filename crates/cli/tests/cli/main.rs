@@ -9,6 +9,7 @@
 mod answers;
 mod budget;
 mod completion;
+mod crawl;
 mod demo;
 mod doctor;
 mod doctor_observed;

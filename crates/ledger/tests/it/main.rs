@@ -5,6 +5,8 @@ mod chain;
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod crawl;
+#[cfg(test)]
 mod opening;
 #[cfg(test)]
 mod tamper;

@@ -120,6 +120,7 @@ pub(crate) struct Call {
     without: Vec<&'static str>,
     settings: Vec<(&'static str, &'static str)>,
     max_output: Option<u64>,
+    patience: Option<Duration>,
 }
 
 impl Call {
@@ -162,8 +163,14 @@ impl Call {
     }
 
     /// The same call with one more setting.
-    fn with_setting(mut self, key: &'static str, value: &'static str) -> Self {
+    pub(crate) fn with_setting(mut self, key: &'static str, value: &'static str) -> Self {
         self.settings.push((key, value));
+        self
+    }
+
+    /// The same call with another deadline.
+    pub(crate) fn within(mut self, time: Duration) -> Self {
+        self.patience = Some(time);
         self
     }
 
@@ -233,9 +240,10 @@ impl Runner {
     ) -> Result<Output, RepoError> {
         let command = describe(&call.words);
         let max_output = call.max_output.unwrap_or(MAX_OUTPUT);
+        let patience = call.patience.unwrap_or(PATIENCE);
         let spawn = self.build(cwd, place, neutral, call);
         let completed = self.sandbox.run(spawn).await?;
-        finish(completed, command, max_output)
+        finish(completed, command, max_output, patience)
     }
 
     /// What git says about its version.
@@ -280,7 +288,7 @@ impl Runner {
             stdout: ByteLimit(max_output),
             stderr: ByteLimit(64 << 10),
             runaway: ByteLimit(max_output.saturating_mul(2).max(1 << 20)),
-            ..Limits::new(PATIENCE)
+            ..Limits::new(call.patience.unwrap_or(PATIENCE))
         };
         Spawn {
             args: [OsString::from("--no-pager")].into_iter().chain(call.words).collect(),
@@ -294,7 +302,12 @@ impl Runner {
     }
 }
 
-fn finish(completed: Completed, command: String, max_output: u64) -> Result<Output, RepoError> {
+fn finish(
+    completed: Completed,
+    command: String,
+    max_output: u64,
+    patience: Duration,
+) -> Result<Output, RepoError> {
     let stderr = completed.stderr.text().trim().to_owned();
     match completed.end {
         End::Exited(code) if completed.stdout.extent == Extent::Whole => {
@@ -306,7 +319,7 @@ fn finish(completed: Completed, command: String, max_output: u64) -> Result<Outp
         End::Signalled(signal) => {
             Err(RepoError::GitFailed { command, code: format!("signal {signal}"), stderr })
         }
-        End::TimedOut => Err(RepoError::TimedOut { command, after: PATIENCE }),
+        End::TimedOut => Err(RepoError::TimedOut { command, after: patience }),
     }
 }
 

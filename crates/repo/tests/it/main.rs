@@ -5,7 +5,11 @@ mod agree;
 #[cfg(test)]
 mod attributes;
 #[cfg(test)]
+mod clone;
+#[cfg(test)]
 mod common;
+#[cfg(test)]
+mod gh;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]

@@ -1,12 +1,15 @@
 //! Trusted programs: what they are given, and what comes back.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    Cap, End, Extent, IsolationLevel, Keep, PathProblem, Redaction, SandboxError, Spawn, Stdin,
+    Cap, Completed, End, Extent, IsolationLevel, Keep, PathProblem, Redaction, SandboxError, Spawn, Stdin,
+    Stdout,
 };
 
 use crate::support::{Scratch, limits, output, run};
@@ -65,7 +68,7 @@ fn the_environment_is_exactly_what_was_given() {
 fn no_descriptor_above_two_is_inherited() {
     let scratch = Scratch::new();
     // One that is not closed by itself when a program starts.
-    let file = std::fs::File::open("/etc/passwd").unwrap();
+    let file = File::open("/etc/passwd").unwrap();
     rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
     for confined in [false, true] {
         let mut spawn = if confined { scratch.confined("") } else { scratch.script("") };
@@ -265,4 +268,67 @@ fn limits_have_sober_defaults() {
     assert_eq!(limits.grace, std::time::Duration::from_secs(5));
     assert_eq!(limits.resources.address_space, Cap::Unlimited);
     assert_eq!(self::limits().stdout, ByteLimit(8 << 20));
+}
+
+/// Runs a script whose standard output goes to a new file of the scratch directory; what it holds afterwards.
+fn into_file(
+    scratch: &Scratch,
+    script: &str,
+    limit: u64,
+    runaway: u64,
+) -> (Result<Completed, SandboxError>, Vec<u8>) {
+    let path = scratch.copy.join("out");
+    let mut spawn = scratch.script(script);
+    spawn.stdout = Stdout::File(Arc::new(File::create_new(&path).unwrap()));
+    spawn.limits.stdout = ByteLimit(limit);
+    spawn.limits.runaway = ByteLimit(runaway);
+    (run(&scratch.sandbox(), spawn), std::fs::read(path).unwrap())
+}
+
+#[test]
+fn standard_output_in_a_file_is_raw_and_whole() {
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let scratch = Scratch::new();
+    let script = format!("head -c 300000 /dev/zero; printf %s {secret}; printf %s {secret} >&2; exit 3");
+    let (done, bytes) = into_file(&scratch, &script, 1 << 20, 1 << 20);
+    let done = done.unwrap();
+    assert_eq!((done.end, done.stdout.extent), (End::Exited(3), Extent::Whole));
+    assert!(done.stdout.bytes.is_empty());
+    assert_eq!(done.stdout.total, bytes.len() as u64);
+    assert!(bytes.len() == 300_000 + secret.len() && bytes.ends_with(secret.as_bytes()));
+    assert!(!done.stderr.text().contains(&secret), "{}", done.stderr.text());
+}
+
+#[test]
+fn standard_output_in_a_file_stops_at_its_limit() {
+    let scratch = Scratch::new();
+    let (done, bytes) = into_file(&scratch, "head -c 5000 /dev/zero", 1000, 1 << 20);
+    let done = done.unwrap();
+    assert_eq!((done.end, done.stdout.extent, done.stdout.total), (End::Exited(0), Extent::Cut, 5000));
+    assert_eq!(bytes.len(), 1000);
+
+    let scratch = Scratch::new();
+    let (done, bytes) = into_file(&scratch, "exec cat /dev/zero", 1000, 1000);
+    assert_eq!(done.unwrap().end, End::OutputLimit);
+    assert_eq!(bytes.len(), 1000);
+}
+
+#[test]
+fn a_file_that_takes_nothing_ends_the_program() {
+    let scratch = Scratch::new();
+    let mut spawn = scratch.script("exec cat /dev/zero");
+    spawn.stdout = Stdout::File(Arc::new(File::options().write(true).open("/dev/full").unwrap()));
+    let error = run(&scratch.sandbox(), spawn).unwrap_err();
+    assert!(matches!(error, SandboxError::Supervision { .. }), "{error}");
+}
+
+#[test]
+fn secrets_can_be_replaced_in_standard_error_alone() {
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let scratch = Scratch::new();
+    let mut spawn = scratch.script(&format!("printf %s {secret}; printf %s {secret} >&2"));
+    spawn.redaction = Redaction::OnlyStderr;
+    let done = run(&scratch.sandbox(), spawn).unwrap();
+    assert_eq!(done.stdout.text(), secret);
+    assert!(!done.stderr.text().contains(&secret), "{}", done.stderr.text());
 }

@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fs, io};
@@ -117,19 +117,7 @@ impl Round {
         let program = env::current_exe().map_err(TaskError::io("find", "this program"))?;
         let mut command = Command::new(program);
         command.args(["bench", "--ask-at-once", &server.address().to_string(), "--about"]).arg(text);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let spawned = command.spawn();
-        let mut child =
-            spawned.map_err(|source| TaskError::Spawn { command: format!("{command:?}"), source })?;
-        let told = child.stdout.take().map_or(Err(io::ErrorKind::BrokenPipe.into()), first_line);
-        // It waits until its input ends, so that it can still be looked at.
-        let peak = told.and_then(|line| Ok((line, peak_of(&child)?)));
-        drop(child.stdin.take());
-        let status = child.wait().map_err(TaskError::io("wait for", "the process of the calls"))?;
-        if !status.success() {
-            return Err(TaskError::Failed { command: format!("{command:?}"), status });
-        }
-        let (line, peak) = peak.map_err(TaskError::io("read", "what the process of the calls measured"))?;
+        let (line, peak) = peak_of(command)?;
         Ok(Self { waves: serde_json::from_str(&line)?, peak, connections: server.connections() - before })
     }
 }
@@ -140,9 +128,23 @@ fn first_line(from: ChildStdout) -> io::Result<String> {
     Ok(line)
 }
 
-/// The most bytes that a process has had resident so far.
-fn peak_of(child: &Child) -> io::Result<u64> {
-    peak_in(&fs::read_to_string(PathBuf::from(format!("/proc/{}/status", child.id())))?)
+/// Starts a process with its input and output in our hands, and gives back the first line that it says and the most bytes that
+/// it has had resident by then. It has to wait until its input ends, so that it can still be looked at.
+pub(super) fn peak_of(mut command: Command) -> Result<(String, u64), TaskError> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let spawned = command.spawn();
+    let mut child = spawned.map_err(|source| TaskError::Spawn { command: format!("{command:?}"), source })?;
+    let told = child.stdout.take().map_or(Err(io::ErrorKind::BrokenPipe.into()), first_line);
+    let peak = told.and_then(|line| {
+        let status = fs::read_to_string(PathBuf::from(format!("/proc/{}/status", child.id())))?;
+        Ok((line, peak_in(&status)?))
+    });
+    drop(child.stdin.take());
+    let status = child.wait().map_err(TaskError::io("wait for", "the process that measures"))?;
+    if !status.success() {
+        return Err(TaskError::Failed { command: format!("{command:?}"), status });
+    }
+    peak.map_err(TaskError::io("read", "what a process measured"))
 }
 
 fn peak_in(status: &str) -> io::Result<u64> {

@@ -6,6 +6,7 @@
 mod asking;
 // The budget's book in the ledger belongs to the program, which is no library; this is its very file.
 mod council;
+mod crawl;
 mod layers;
 mod ledger;
 mod measure;
@@ -72,12 +73,16 @@ const BENCHES: &[&dyn Bench] = &[
     &scan::Scan,
     &layers::Layers,
     &council::Council,
+    &crawl::Crawl,
 ];
 
 /// Measures, prints a table and writes `target/bench.json`.
 pub(crate) fn run(root: &Root, args: &BenchArgs) -> Result<(), TaskError> {
     if let (Some(address), Some(text)) = (&args.ask_at_once, &args.about) {
         return council::ask_at_once(address, text);
+    }
+    if let Some(tree) = &args.inspect_once {
+        return crawl::inspect_once(tree);
     }
     let context = Context { root, rounds: args.rounds, trees: OnceCell::new() };
     let chosen = choose(&args.names)?;

@@ -272,7 +272,7 @@ fn run_options(
 }
 
 /// The names of all providers.
-fn providers() -> PossibleValuesParser {
+pub(crate) fn providers() -> PossibleValuesParser {
     PossibleValuesParser::new(crucible_llm::registry().iter().map(|kind| kind.name()))
 }
 

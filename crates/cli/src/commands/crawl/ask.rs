@@ -1,0 +1,109 @@
+//! Questions to the user: written to standard error, answered by a line on standard input.
+//!
+//! A line is read by a thread of its own, so that Ctrl-C is heard while nobody types; one that waits in vain ends with
+//! the process. The end of the input is an answer, too: none.
+
+use std::io::{BufRead, IsTerminal, Read};
+
+use crucible_crawl::{SearchItem, SubProject};
+use tokio::sync::oneshot;
+
+use super::flags::Speech;
+use crate::app::App;
+use crate::error::CommandError;
+use crate::text::one_line;
+
+/// The longest line that is taken for an answer.
+const MAX_LINE: u64 = 4096;
+
+/// Whether questions may be asked: somebody is there to answer, and did not say that nothing is to be asked.
+pub(crate) fn may_ask(speech: &Speech) -> bool {
+    !speech.non_interactive && std::io::stdin().is_terminal()
+}
+
+/// Asks for a line; nothing where the input has ended. Space around an answer is no part of it.
+pub(crate) fn ask(app: &App, question: &str) -> Result<Option<String>, CommandError> {
+    app.output.question(&one_line(question));
+    app.block_on(async {
+        let (answer, answered) = oneshot::channel();
+        std::thread::spawn(move || {
+            let _nobody_waits_any_more = answer.send(read_line(std::io::stdin().lock()));
+        });
+        Ok(answered.await.ok().flatten())
+    })
+}
+
+/// Asks for a number from 1 to `most` until one is given; nothing where the input has ended.
+pub(crate) fn ask_number(app: &App, question: &str, most: usize) -> Result<Option<usize>, CommandError> {
+    loop {
+        let Some(answer) = ask(app, &format!("{question} [1-{most}]"))? else {
+            return Ok(None);
+        };
+        match answer.parse::<usize>() {
+            Ok(number) if (1..=most).contains(&number) => return Ok(Some(number)),
+            Ok(_) | Err(_) => app.output.remark(&format!("Write a number from 1 to {most}.")),
+        }
+    }
+}
+
+/// Asks for yes or no; anything but a yes is a no.
+pub(crate) fn confirm(app: &App, question: &str) -> Result<bool, CommandError> {
+    let answer = ask(app, &format!("{question} [y/N]"))?.unwrap_or_default();
+    Ok(matches!(answer.to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Lets the user choose among search results.
+pub(crate) fn choose_result<'a>(
+    app: &App,
+    results: &'a [SearchItem],
+) -> Result<&'a SearchItem, CommandError> {
+    for item in results {
+        let line = format!("{:>3}) {:.4}  {}  {}", item.rank, item.score, item.full_name, item.description);
+        app.output.remark(&one_line(&line.chars().take(100).collect::<String>()));
+    }
+    let chosen = ask_number(app, "Which one?", results.len())?;
+    chosen.and_then(|number| results.get(number - 1)).ok_or_else(nothing_chosen)
+}
+
+/// Lets the user choose a sub-project.
+pub(crate) fn choose_project(app: &App, projects: &[SubProject]) -> Result<String, CommandError> {
+    app.output.remark("The repository holds several projects and builds none at its top:");
+    for (number, project) in projects.iter().enumerate() {
+        let line = format!("{:>3}) {} ({})", number + 1, project.path, project.build_system);
+        app.output.remark(&one_line(&line));
+    }
+    let chosen = ask_number(app, "Which one?", projects.len())?;
+    chosen
+        .and_then(|number| projects.get(number - 1))
+        .map(|project| project.path.clone())
+        .ok_or_else(nothing_chosen)
+}
+
+fn nothing_chosen() -> CommandError {
+    CommandError::usage("nothing was chosen")
+        .hint("Name the repository, or take the best result with --auto-select.")
+}
+
+/// A line without the space around it; nothing at the end of the input. What is longer than a line may be is cut.
+fn read_line(mut input: impl BufRead) -> Option<String> {
+    let mut line = Vec::new();
+    input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).ok()?;
+    let ended = line.is_empty();
+    (!ended).then(|| String::from_utf8_lossy(&line).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_an_answer_and_the_end_of_the_input_is_none() {
+        let mut input = &b" 1 \r\n\n2"[..];
+        assert_eq!(read_line(&mut input).as_deref(), Some("1"));
+        assert_eq!(read_line(&mut input).as_deref(), Some(""));
+        assert_eq!(read_line(&mut input).as_deref(), Some("2"));
+        assert_eq!(read_line(&mut input), None);
+        let mut endless = std::io::BufReader::new(std::io::repeat(b'x'));
+        assert_eq!(read_line(&mut endless).unwrap().len(), 4096);
+    }
+}

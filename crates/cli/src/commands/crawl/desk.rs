@@ -1,0 +1,246 @@
+//! Where the commands of a crawl work: the pipeline with its session, which ends on every way out.
+
+use std::cell::OnceCell;
+
+use crucible_crawl::{
+    Checked, ConfigSnapshot, CrawlError, CrawlSession, ExportOf, Exported, FetchTools, GitHub, InspectError,
+    Inspected, OutputDir, Pipeline, PlannedCrawl, PreparedExport, RefChoice, SearchOptions, SearchV1,
+    SessionStatus, Target,
+};
+use crucible_host::WorkDir;
+use crucible_host::clock::clock_from;
+use crucible_host::config::Config;
+use crucible_model::{ExitStatus, RepoPath, RunId};
+use crucible_repo::{CloneUrl, Gh};
+
+use super::ask;
+use super::flags::Trace;
+use super::models::OpenMinds;
+use super::progress::CrawlProgress;
+use super::wanted::{Aim, Wanted, picked};
+use crate::app::App;
+use crate::commands::run::shared_sandbox;
+use crate::error::CommandError;
+
+/// What the names of work directories begin with.
+const WORK_PREFIX: &str = "crucible-crawl-";
+
+/// What a session is about.
+pub(crate) struct Intent {
+    query: Option<String>,
+    dry: bool,
+}
+
+impl Intent {
+    pub(crate) fn new(trace: &Trace) -> Self {
+        Self { query: None, dry: trace.dry_run }
+    }
+
+    pub(crate) fn query(self, query: &str) -> Self {
+        Self { query: Some(query.to_owned()), ..self }
+    }
+}
+
+/// Whether a repository that is named is looked up as if it had been searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LookUp {
+    /// For an export, which tells how the repository was found.
+    Yes,
+    /// Nothing needs it.
+    No,
+}
+
+/// A place to work at, while the command goes on.
+pub(crate) struct Desk<'a> {
+    pub(crate) app: &'a App,
+    pub(crate) config: &'a Config,
+    tools: FetchTools,
+    progress: &'a CrawlProgress,
+    /// Made when it is needed: a local repository needs no `gh`.
+    github: OnceCell<GitHub<'a>>,
+    pipeline: Pipeline<'a>,
+    snapshot: ConfigSnapshot,
+}
+
+impl Desk<'_> {
+    /// Begins a session, works, and ends the session as the work ended.
+    pub(crate) fn open(
+        app: &App,
+        config: &Config,
+        intent: Intent,
+        work: impl FnOnce(&mut Desk<'_>) -> Result<ExitStatus, CommandError>,
+    ) -> Result<ExitStatus, CommandError> {
+        let progress = CrawlProgress::new(&app.output);
+        let clone_base = config.text("crawl.clone_base").unwrap_or_default();
+        let clone_base = CloneUrl::parse(clone_base)
+            .map_err(|error| CommandError::usage(format!("crawl.clone_base: {error}")))?;
+        let tools = FetchTools { sandbox: shared_sandbox(app), env: app.env.clone(), clone_base };
+        let snapshot = snapshot(config)?;
+        WorkDir::sweep(&app.env.temporary_directory(), WORK_PREFIX);
+        let session = if intent.dry {
+            CrawlSession::dry()
+        } else {
+            let (ledger, locks) = (app.ledger()?, app.home()?.join("tmp"));
+            let clock = clock_from(&app.env)?;
+            CrawlSession::begin(ledger, &locks, clock, intent.query.as_deref(), &snapshot)
+                .map_err(CrawlError::from)?
+        };
+        let pipeline = Pipeline::new(session, app.clock.now(), &progress);
+        let github = OnceCell::new();
+        let mut desk = Desk { app, config, tools, progress: &progress, github, pipeline, snapshot };
+        let worked = work(&mut desk);
+        progress.finish();
+        let status = match &worked {
+            Ok(ExitStatus::Success) => SessionStatus::Completed,
+            Err(error) if error.status == ExitStatus::Interrupted => SessionStatus::Aborted,
+            Ok(_) | Err(_) => SessionStatus::Failed,
+        };
+        match (worked, desk.pipeline.end(status)) {
+            (Ok(_), Err(error)) => Err(error.into()),
+            (worked, _) => worked,
+        }
+    }
+
+    /// The run under which calls of models are counted; none where nothing may be written.
+    pub(crate) fn run_id(&self) -> Option<RunId> {
+        self.pipeline.session().run_id().cloned()
+    }
+
+    /// The session's number.
+    pub(crate) fn session(&self) -> u64 {
+        self.pipeline.session().id()
+    }
+
+    pub(crate) fn search(
+        &mut self,
+        query: &str,
+        options: &SearchOptions,
+    ) -> Result<Checked<SearchV1>, CommandError> {
+        let github = github(&self.github, self.app, &self.tools, self.progress)?;
+        let pipeline = &mut self.pipeline;
+        let found = self.app.block_on(async { Ok(pipeline.search(github, query, options).await?) });
+        self.progress.finish();
+        found
+    }
+
+    /// Finds the wanted repository, fetches it and looks at it; with how it was found, where that was asked for or a search.
+    pub(crate) fn inspect(
+        &mut self,
+        wanted: &Wanted,
+        look_up: LookUp,
+    ) -> Result<(Inspected, Option<Checked<SearchV1>>), CommandError> {
+        let (target, found) = match (&wanted.aim, look_up) {
+            (Aim::Found { query, options, pick }, _) => {
+                let found = self.search(query, options)?;
+                (picked(self.app, &found.document, *pick)?, Some(found))
+            }
+            (Aim::Named(Target::GitHub(name)), LookUp::Yes) => {
+                let github = github(&self.github, self.app, &self.tools, self.progress)?;
+                let pipeline = &mut self.pipeline;
+                let found = self.app.block_on(async { Ok(pipeline.look_up(github, name).await?) })?;
+                (Target::GitHub(name.clone()), Some(found))
+            }
+            (Aim::Named(target), _) => (target.clone(), None),
+        };
+        let inspected = self.look_at(&target, &wanted.choice, wanted.may_ask);
+        self.progress.finish();
+        Ok((inspected?, found))
+    }
+
+    /// What is fetched is gone when this returns, or when it is interrupted.
+    fn look_at(
+        &mut self,
+        target: &Target,
+        choice: &RefChoice,
+        may_ask: bool,
+    ) -> Result<Inspected, CommandError> {
+        let app = self.app;
+        let session = self.pipeline.session();
+        let label = if session.is_dry() { "dry".to_owned() } else { session.id().to_string() };
+        let work = WorkDir::create(&app.env.temporary_directory(), WORK_PREFIX, &label)?;
+        let fetched = match target {
+            Target::GitHub(name) => {
+                let github = github(&self.github, app, &self.tools, self.progress)?;
+                let (pipeline, tools) = (&mut self.pipeline, &self.tools);
+                app.block_on(async { Ok(pipeline.fetch(github, tools, name, choice, work.path()).await?) })?
+            }
+            Target::Local(path) => {
+                let (pipeline, tools) = (&mut self.pipeline, &self.tools);
+                app.block_on(async { Ok(pipeline.fetch_local(tools, path, choice, work.path()).await?) })?
+            }
+        };
+        let pipeline = &mut self.pipeline;
+        match app.block_on(async { Ok(pipeline.inspect(&fetched, choice.subpath.as_ref()).await) })? {
+            Err(CrawlError::Inspect(InspectError::ChooseSubProject { sub_projects, .. })) if may_ask => {
+                self.progress.finish();
+                let path: RepoPath = ask::choose_project(app, &sub_projects)?
+                    .parse()
+                    .map_err(|error| CommandError::new(ExitStatus::Refused, format!("{error}")))?;
+                app.block_on(async { Ok(pipeline.inspect(&fetched, Some(&path)).await?) })
+            }
+            looked => Ok(looked?),
+        }
+    }
+
+    pub(crate) fn plan(
+        &mut self,
+        inspected: &Inspected,
+        minds: &OpenMinds,
+    ) -> Result<PlannedCrawl, CommandError> {
+        let (pipeline, planner) = (&mut self.pipeline, minds.planner());
+        let planned = self.app.block_on(async { Ok(pipeline.plan(inspected, &planner).await?) });
+        self.progress.finish();
+        planned
+    }
+
+    /// Makes the documents of an export.
+    pub(crate) fn prepare(
+        &mut self,
+        search: Option<Checked<SearchV1>>,
+        inspected: &Inspected,
+        planned: &PlannedCrawl,
+    ) -> Result<PreparedExport, CommandError> {
+        let search = match search {
+            Some(search) => search,
+            None => self.pipeline.nothing_searched(inspected)?,
+        };
+        Ok(self.pipeline.prepare_export(&ExportOf {
+            search: &search,
+            inspected,
+            planned,
+            config_snapshot: self.snapshot.json(),
+            crucible_version: env!("CARGO_PKG_VERSION"),
+        })?)
+    }
+
+    pub(crate) fn export(
+        &mut self,
+        prepared: &PreparedExport,
+        dir: &OutputDir,
+    ) -> Result<Exported, CommandError> {
+        Ok(self.pipeline.export(prepared, dir)?)
+    }
+}
+
+/// GitHub for this command: one value, so that its rate limit is waited for once.
+fn github<'d, 'a>(
+    slot: &'d OnceCell<GitHub<'a>>,
+    app: &'a App,
+    tools: &FetchTools,
+    progress: &'a CrawlProgress,
+) -> Result<&'d GitHub<'a>, CommandError> {
+    if let Some(github) = slot.get() {
+        return Ok(github);
+    }
+    let gh = Gh::new(std::sync::Arc::clone(&tools.sandbox), &app.env);
+    Ok(slot.get_or_init(|| GitHub::new(gh, app.clock.as_ref(), progress)))
+}
+
+/// The configuration as it is in force.
+fn snapshot(config: &Config) -> Result<ConfigSnapshot, CommandError> {
+    let settings = config.settings().map(|(key, setting)| {
+        let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
+        (key, value)
+    });
+    Ok(ConfigSnapshot::of(settings).map_err(CrawlError::from)?)
+}

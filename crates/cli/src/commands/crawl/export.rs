@@ -1,0 +1,83 @@
+//! `crucible crawl export`: the whole way, written down for another program.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use crucible_crawl::{CheckedArtifact, OutputDir};
+use crucible_model::{ExitStatus, counted};
+
+use super::desk::{Desk, LookUp};
+use super::flags::{Debating, Place, Speech, Trace, Which};
+use super::models::Minds;
+use super::wanted::Wanted;
+use crate::app::App;
+use crate::error::CommandError;
+use crate::text::one_line;
+
+/// Go the whole way and write it down for another program: search, inspection, plan, recipe, manifest
+///
+/// A plan that the safety rules reject is not exported. For example:
+/// `crucible crawl export BurntSushi/ripgrep --output-dir ./ripgrep-build`, or with no model at all:
+/// `crucible crawl export ./my-project --offline`
+#[derive(Args, Default)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    #[command(flatten)]
+    pub(crate) debating: Debating,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) speech: Speech,
+    #[command(flatten)]
+    pub(crate) trace: Trace,
+}
+
+impl Export {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let wanted = Wanted::of(app, &self.which, &self.speech)?;
+        let config = app.config(app.env.working_directory(), &self.debating.settings())?;
+        let minds = Minds::choose(app, &config, &self.debating, &self.trace)?;
+        // Said before anything is fetched or asked; looked at again before anything is written.
+        let named =
+            self.place.output_dir.as_ref().map(|dir| OutputDir::resolve(&app.absolute(dir))).transpose()?;
+        Desk::open(app, &config, wanted.intent(&self.trace), |desk| {
+            let minds = minds.open(desk)?;
+            let (inspected, search) = desk.inspect(&wanted, LookUp::Yes)?;
+            let planned = desk.plan(&inspected, &minds)?;
+            let prepared = desk.prepare(search, &inspected, &planned)?;
+            if self.trace.dry_run {
+                let dir = named.as_ref().map(|dir| dir.path().to_owned());
+                let dir =
+                    dir.map_or_else(|| Ok(app.home()?.join("exports/SESSION")), Ok::<_, CommandError>)?;
+                print(app, prepared.manifest(), "would write", &prepared.files(&dir));
+                return Ok(ExitStatus::Success);
+            }
+            let dir = match &named {
+                Some(dir) => dir.clone(),
+                None => OutputDir::in_home(&app.home()?, desk.session()).map_err(CommandError::from)?,
+            };
+            let exported = desk.export(&prepared, &dir)?;
+            let files: Vec<_> = exported.files.iter().map(|file| exported.dir.join(file)).collect();
+            print(app, prepared.manifest(), "wrote", &files);
+            Ok(ExitStatus::Success)
+        })
+    }
+}
+
+/// The manifest stands for the export; where it lies is said beside it.
+fn print(app: &App, manifest: Option<&CheckedArtifact>, did: &str, files: &[PathBuf]) {
+    let dir = files.first().and_then(|file| file.parent()).map(|dir| dir.display().to_string());
+    let summary = format!("{did} {} to {}", counted(files.len() as u64, "file"), dir.unwrap_or_default());
+    if app.output.is_json() {
+        app.output.remark(&one_line(&summary));
+        if let Some(manifest) = manifest {
+            app.output.json_text(manifest.json());
+        }
+        return;
+    }
+    app.output.line(&one_line(&summary));
+    for file in files {
+        app.output.line(&one_line(&format!("  {}", file.display())));
+    }
+}

@@ -1,0 +1,107 @@
+//! `crucible crawl history`: the sessions there were.
+
+use clap::Args;
+use crucible_ledger::{CrawlRow, Ledger};
+use crucible_model::{ExitStatus, Timestamp};
+use serde::Serialize;
+
+use super::flags::Speech;
+use crate::app::App;
+use crate::error::CommandError;
+use crate::table::table;
+use crate::text::one_line;
+
+/// The schema of the result as JSON.
+const SCHEMA: &str = "crucible-crawl-history-v1";
+
+/// List the last 20 sessions, newest first
+///
+/// For example: `crucible crawl history --format json`
+#[derive(Args)]
+pub(crate) struct History {
+    #[command(flatten)]
+    pub(crate) speech: Speech,
+}
+
+impl History {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        show(app)
+    }
+}
+
+/// Prints the sessions; a place where there was none yet is none to begin.
+pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
+    let sessions = match Ledger::open_existing(&app.ledger_path()?)? {
+        Some(ledger) => ledger.crawls()?,
+        None => Vec::new(),
+    };
+    if app.output.is_json() {
+        let sessions: Vec<_> = sessions.iter().map(Session::of).collect();
+        app.output.json(&Document { schema_version: SCHEMA, sessions })?;
+        return Ok(ExitStatus::Success);
+    }
+    if sessions.is_empty() {
+        app.output.line("no crawl yet; begin with: crucible crawl search QUERY");
+        return Ok(ExitStatus::Success);
+    }
+    let mut all =
+        table(["session", "began", "status", "repository", "ref", "builds with", "plan", "exported to"]);
+    for session in &sessions {
+        let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let searched = session.query.as_ref().map(|query| format!("search {query:?}"));
+        let row = [
+            session.id.to_string(),
+            session.started_at.to_string(),
+            session.status.as_str().to_owned(),
+            known(&session.selected_repo.clone().or(searched)),
+            known(&session.selected_ref),
+            known(&session.build_system),
+            known(&session.plan_hash),
+            known(&session.export_path),
+        ];
+        all.add_row(row.map(|text| one_line(&text)));
+    }
+    app.output.line(&all.trim_fmt());
+    Ok(ExitStatus::Success)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema_version: &'static str,
+    sessions: Vec<Session<'a>>,
+}
+
+#[derive(Serialize)]
+struct Session<'a> {
+    session_id: u64,
+    started_at: Timestamp,
+    ended_at: Option<Timestamp>,
+    status: &'static str,
+    query: Option<&'a str>,
+    selected_repo: Option<&'a str>,
+    selected_ref: Option<&'a str>,
+    build_system: Option<&'a str>,
+    debate_rounds: u64,
+    plan_hash: Option<&'a str>,
+    prompt_hash: Option<&'a str>,
+    export_path: Option<&'a str>,
+}
+
+impl<'a> Session<'a> {
+    fn of(row: &'a CrawlRow) -> Self {
+        Self {
+            session_id: row.id,
+            started_at: row.started_at,
+            ended_at: row.ended_at,
+            status: row.status.as_str(),
+            query: row.query.as_deref(),
+            selected_repo: row.selected_repo.as_deref(),
+            selected_ref: row.selected_ref.as_deref(),
+            build_system: row.build_system.as_deref(),
+            debate_rounds: row.debate_rounds,
+            plan_hash: row.plan_hash.as_deref(),
+            prompt_hash: row.prompt_hash.as_deref(),
+            export_path: row.export_path.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `crucible crawl` alone, on a terminal: the menu.
+//!
+//! Each choice does what the subcommand of its name does, and asks for what that needs. What fails there is told, and the
+//! menu comes back; it ends with 0, with the end of the input, and with Ctrl-C.
+
+use clap::{Args, CommandFactory};
+use crucible_model::ExitStatus;
+
+use super::flags::{Debating, Place, Searching, Speech, Trace, Which};
+use super::{ask, export, history, inspect, plan, search};
+use crate::app::App;
+use crate::commands::Arguments;
+use crate::error::CommandError;
+
+/// Seed 000 §1.4.
+const MENU: &str = "\
+═══ Crucible Git Crawler ══════════════════════
+1) Search repository
+2) Inspect repository
+3) Generate build plan
+4) Export plan (Vivian-compatible)
+5) View crawl history
+0) Exit
+···············································";
+
+/// What the menu's choices begin with.
+#[derive(Args, Default)]
+pub(crate) struct Menu {
+    #[command(flatten)]
+    searching: Searching,
+    #[command(flatten)]
+    debating: Debating,
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    pub(crate) speech: Speech,
+    #[command(flatten)]
+    trace: Trace,
+}
+
+impl Menu {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        if !ask::may_ask(&self.speech) {
+            if let Some(crawl) = Arguments::command().find_subcommand_mut("crawl") {
+                app.output.usage(&crawl.render_help().to_string());
+            }
+            return Err(CommandError::usage(
+                "the menu needs a terminal to ask on, and nothing else was asked for",
+            )
+            .hint("Name a subcommand: search, inspect, plan, export, history or validate."));
+        }
+        loop {
+            app.output.remark(MENU);
+            let Some(answer) = ask::ask(app, "Choice [0-5]:")? else {
+                return Ok(ExitStatus::Success);
+            };
+            let done = match answer.as_str() {
+                "0" => return Ok(ExitStatus::Success),
+                "1" => self.search().run(app),
+                "2" => self.inspect().run(app),
+                "3" => self.plan(app).and_then(|plan| plan.run(app)),
+                "4" => self.export(app).and_then(|export| export.run(app)),
+                "5" => history::show(app),
+                _ => {
+                    app.output.remark("Write a number from 0 to 5.");
+                    continue;
+                }
+            };
+            match done {
+                Ok(_) => {}
+                Err(error) if error.status == ExitStatus::Interrupted => return Err(error),
+                Err(error) => app.output.error(&error),
+            }
+        }
+    }
+
+    fn search(&self) -> search::Search {
+        search::Search { searching: self.searching, trace: self.trace, ..Default::default() }
+    }
+
+    fn inspect(&self) -> inspect::Inspect {
+        inspect::Inspect { which: self.which(), trace: self.trace, ..Default::default() }
+    }
+
+    fn plan(&self, app: &App) -> Result<plan::Plan, CommandError> {
+        let debating = self.debating(app)?;
+        Ok(plan::Plan { which: self.which(), debating, trace: self.trace, ..Default::default() })
+    }
+
+    fn export(&self, app: &App) -> Result<export::Export, CommandError> {
+        let (which, debating, place) = (self.which(), self.debating(app)?, self.place.clone());
+        Ok(export::Export { which, debating, place, trace: self.trace, ..Default::default() })
+    }
+
+    fn which(&self) -> Which {
+        Which { searching: self.searching, ..Which::default() }
+    }
+
+    /// Who plans; with nobody configured the user may want the standard steps.
+    fn debating(&self, app: &App) -> Result<Debating, CommandError> {
+        let mut debating = self.debating.clone();
+        if !debating.offline && !debating.somebody_plans(app)? {
+            debating.offline =
+                ask::confirm(app, "No model is configured. Plan with the standard steps, without one?")?;
+        }
+        Ok(debating)
+    }
+}

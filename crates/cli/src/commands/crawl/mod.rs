@@ -1,0 +1,102 @@
+//! `crucible crawl`: find a repository, understand it, derive a build plan that is safe to run.
+
+mod ask;
+mod desk;
+mod export;
+mod flags;
+mod history;
+mod inspect;
+mod menu;
+mod models;
+mod plan;
+mod progress;
+mod search;
+mod show;
+mod validate;
+mod wanted;
+
+use std::io::IsTerminal;
+
+use clap::{Args, Subcommand};
+use crucible_model::ExitStatus;
+
+use crate::app::App;
+use crate::error::CommandError;
+use crate::output::{Format, Manner, Voice};
+use flags::{FormatName, Speech};
+
+/// How the commands of a crawl end.
+const ENDS: &str = "Exit codes: 0 done, 1 refused, usage included, 2 the plan is rejected by safety, 3 a document does not match its \
+    schema, 4 GitHub's rate limit, 8 secret found, 9 locked, 70 model provider, 130 interrupted.";
+
+/// Find a repository, understand it, and derive a build plan that is safe to run
+///
+/// Without a subcommand, on a terminal: a menu. GitHub is reached through `gh` and `git clone` alone; nothing of a
+/// repository is executed. For example:
+///
+/// `crucible crawl search ripgrep`, then `crucible crawl plan BurntSushi/ripgrep --offline`, or
+/// `crucible crawl inspect ./my-project` for a local repository.
+///
+/// The result goes to standard output, as one JSON document unless that is a terminal; everything else goes to standard
+/// error, each line after `[crawl]`.
+#[derive(Args)]
+#[command(after_help = ENDS, args_conflicts_with_subcommands = true)]
+pub(crate) struct Crawl {
+    #[command(subcommand)]
+    command: Option<CrawlCommand>,
+    #[command(flatten)]
+    menu: menu::Menu,
+}
+
+#[derive(Subcommand)]
+enum CrawlCommand {
+    Search(search::Search),
+    Inspect(inspect::Inspect),
+    Plan(plan::Plan),
+    Export(export::Export),
+    History(history::History),
+    Validate(validate::Validate),
+}
+
+impl Crawl {
+    /// How it speaks; JSON goes to whatever is no terminal, unless text is asked for.
+    pub(crate) fn manner(&self, json: bool) -> Manner {
+        let asked = if json || self.wants_lines() { Some(FormatName::Json) } else { self.speech().format };
+        let (format, errors) = match asked {
+            Some(FormatName::Json) => (Format::Json, Format::Json),
+            Some(FormatName::Pretty) => (Format::Human, Format::Human),
+            None if std::io::stdout().is_terminal() => (Format::Human, Format::Human),
+            None => (Format::Json, Format::Human),
+        };
+        Manner { format, errors, voice: Voice::Crawl }
+    }
+
+    fn speech(&self) -> &Speech {
+        match &self.command {
+            None => &self.menu.speech,
+            Some(CrawlCommand::Search(command)) => &command.speech,
+            Some(CrawlCommand::Inspect(command)) => &command.speech,
+            Some(CrawlCommand::Plan(command)) => &command.speech,
+            Some(CrawlCommand::Export(command)) => &command.speech,
+            Some(CrawlCommand::History(command)) => &command.speech,
+            Some(CrawlCommand::Validate(command)) => &command.speech,
+        }
+    }
+
+    /// Whether the result is JSON, an item a line.
+    fn wants_lines(&self) -> bool {
+        matches!(&self.command, Some(CrawlCommand::Search(search)) if search.ndjson)
+    }
+
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        match &self.command {
+            None => self.menu.run(app),
+            Some(CrawlCommand::Search(command)) => command.run(app),
+            Some(CrawlCommand::Inspect(command)) => command.run(app),
+            Some(CrawlCommand::Plan(command)) => command.run(app),
+            Some(CrawlCommand::Export(command)) => command.run(app),
+            Some(CrawlCommand::History(command)) => command.run(app),
+            Some(CrawlCommand::Validate(command)) => command.run(app),
+        }
+    }
+}

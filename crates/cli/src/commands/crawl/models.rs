@@ -1,0 +1,128 @@
+//! The two models of a debate: chosen before anything begins, made ready when there is a session to count for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_crawl::{Claude, DebateRounds, Gpt, Planner};
+use crucible_host::clock::clock_from;
+use crucible_host::config::{Config, variable_of};
+use crucible_ledger::Ledger;
+use crucible_llm::{
+    Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Recording, RetryPolicy, Selected,
+};
+use crucible_run::LedgerBook;
+use crucible_secrets::Scanner;
+
+use super::desk::Desk;
+use super::flags::{Debating, Trace};
+use crate::app::App;
+use crate::commands::model;
+use crate::commands::run::shared_sandbox;
+use crate::error::CommandError;
+
+/// Who is going to plan.
+pub(crate) enum Minds {
+    Offline,
+    Both(Box<Both>),
+}
+
+/// Two backends, and what holds for their calls.
+pub(crate) struct Both {
+    gpt: Backend,
+    claude: Backend,
+    rounds: DebateRounds,
+    timeout: Duration,
+}
+
+/// Who plans.
+pub(crate) enum OpenMinds {
+    Offline,
+    Both { gpt: Box<Gpt>, claude: Box<Claude>, rounds: DebateRounds, timeout: Duration },
+}
+
+impl Minds {
+    /// Makes both providers ready, so that what is missing is said before anything is fetched.
+    pub(crate) fn choose(
+        app: &App,
+        config: &Config,
+        debating: &Debating,
+        trace: &Trace,
+    ) -> Result<Self, CommandError> {
+        if debating.offline {
+            return Ok(Self::Offline);
+        }
+        let rounds = debating.rounds(app);
+        model::check_budget(config)?;
+        let sandbox = shared_sandbox(app);
+        let mut context = model::context(app, config, &sandbox)?;
+        if trace.dry_run {
+            context.temporary = app.env.temporary_directory();
+        }
+        let backend = |owner: &str| {
+            let name = provider(config, owner)?;
+            let Selected { backend, .. } = model::selected_with(app, config, &context, name)?;
+            Ok::<_, CommandError>(backend)
+        };
+        let (gpt, claude) = (backend("gpt_provider")?, backend("claude_provider")?);
+        let timeout = Duration::from_secs(config.number("llm.timeout_s"));
+        Ok(Self::Both(Box::new(Both { gpt, claude, rounds, timeout })))
+    }
+
+    /// Wraps both for this session: within one budget, which stands in the ledger unless nothing may be written.
+    pub(crate) fn open(self, desk: &Desk<'_>) -> Result<OpenMinds, CommandError> {
+        let Self::Both(both) = self else {
+            return Ok(OpenMinds::Offline);
+        };
+        let Both { gpt, claude, rounds, timeout } = *both;
+        let (app, config) = (desk.app, desk.config);
+        let prices: Arc<PriceTable> = Arc::new(model::prices(config)?);
+        let mut limits = model::limits(config)?;
+        limits.calls = Limit::At(config.number("llm.budget.calls"));
+        let budget = match desk.run_id() {
+            Some(run) => {
+                let ledger = Ledger::open(&app.ledger_path()?)?;
+                CallBudget::kept(limits, Arc::new(LedgerBook::new(ledger, run, clock_from(&app.env)?)))
+            }
+            None => CallBudget::new(limits),
+        };
+        let client = |backend: Backend| {
+            ModelClient::new(
+                backend,
+                ClientOptions {
+                    scanner: Scanner::builtin(),
+                    recording: Recording::Off,
+                    retry: RetryPolicy::PHASES,
+                    budget: Arc::clone(&budget),
+                    prices: Arc::clone(&prices),
+                },
+            )
+        };
+        let (gpt, claude) = (Box::new(Gpt::new(client(gpt))), Box::new(Claude::new(client(claude))));
+        Ok(OpenMinds::Both { gpt, claude, rounds, timeout })
+    }
+}
+
+impl OpenMinds {
+    /// The same for the pipeline.
+    pub(crate) fn planner(&self) -> Planner<'_> {
+        match self {
+            Self::Offline => Planner::Offline,
+            Self::Both { gpt, claude, rounds, timeout } => {
+                Planner::Debate { gpt, claude, rounds: *rounds, timeout: *timeout }
+            }
+        }
+    }
+}
+
+/// Who speaks for an owner.
+fn provider<'c>(config: &'c Config, owner: &str) -> Result<&'c str, CommandError> {
+    let own = config.text(&format!("crawl.{owner}"));
+    own.or_else(|| config.text("llm.provider")).ok_or_else(|| {
+        CommandError::usage("no model is configured, and a plan is drafted and criticised by models")
+            .hint(format!(
+                "Say whom to ask: --gpt-provider and --claude-provider, or {} for both.",
+                variable_of("llm.provider")
+            ))
+            .hint("Or plan without a model, with the standard steps of the build system: --offline.")
+    })
+}

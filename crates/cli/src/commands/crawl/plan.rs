@@ -1,0 +1,60 @@
+//! `crucible crawl plan`: a build plan, drafted, attacked and judged.
+
+use clap::Args;
+use crucible_crawl::PlannedCrawl;
+use crucible_model::{ExitStatus, counted};
+
+use super::desk::{Desk, LookUp};
+use super::flags::{Debating, Speech, Trace, Which};
+use super::models::Minds;
+use super::show;
+use super::wanted::Wanted;
+use crate::app::App;
+use crate::error::CommandError;
+
+/// Derive a build plan: one model drafts, another attacks, code judges
+///
+/// GPT drafts, revises and settles the plan, Claude criticises it; which provider and model stand behind each name is
+/// yours to say. The safety rules decide, not the models: a plan that they reject is printed with its violations, and the
+/// exit code is 2. For example: `crucible crawl plan BurntSushi/ripgrep --gpt-provider openai --claude-provider anthropic`,
+/// or with no model at all: `crucible crawl plan ./my-project --offline`
+#[derive(Args, Default)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    #[command(flatten)]
+    pub(crate) debating: Debating,
+    #[command(flatten)]
+    pub(crate) speech: Speech,
+    #[command(flatten)]
+    pub(crate) trace: Trace,
+}
+
+impl Plan {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let wanted = Wanted::of(app, &self.which, &self.speech)?;
+        let config = app.config(app.env.working_directory(), &self.debating.settings())?;
+        let minds = Minds::choose(app, &config, &self.debating, &self.trace)?;
+        Desk::open(app, &config, wanted.intent(&self.trace), |desk| {
+            let minds = minds.open(desk)?;
+            let (inspected, _) = desk.inspect(&wanted, LookUp::No)?;
+            let planned = desk.plan(&inspected, &minds)?;
+            if app.output.is_json() {
+                app.output.json_text(planned.artifact.json());
+            } else {
+                show::plan(&app.output, &planned);
+            }
+            Ok(judged(app, &planned))
+        })
+    }
+}
+
+/// How a command ends that printed this plan.
+fn judged(app: &App, planned: &PlannedCrawl) -> ExitStatus {
+    if planned.planned.plan.safety_validated {
+        return ExitStatus::Success;
+    }
+    let violations = counted(planned.planned.plan.safety_violations.len() as u64, "violation");
+    app.output.remark(&format!("the safety rules reject this plan ({violations}); run nothing of it"));
+    ExitStatus::PlanRejected
+}

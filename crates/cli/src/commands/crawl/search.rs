@@ -1,0 +1,87 @@
+//! `crucible crawl search`: repositories, ranked, with the reasons for each score.
+
+use clap::Args;
+use crucible_crawl::{Checked, CheckedArtifact, SearchV1};
+use crucible_model::ExitStatus;
+
+use super::desk::{Desk, Intent};
+use super::flags::{Searching, Speech, Trace};
+use super::{ask, show};
+use crate::app::App;
+use crate::error::CommandError;
+
+/// Search GitHub and rank what it finds, with the reasons for each score
+///
+/// No model is asked: the score is a formula over what GitHub says of a repository. For example:
+/// `crucible crawl search ripgrep`, or `crucible crawl search ripgrep --format json | jq .results[0].full_name`
+#[derive(Args, Default)]
+pub(crate) struct Search {
+    /// What to search for
+    #[arg(value_name = "QUERY", conflicts_with = "named")]
+    pub(crate) query: Option<String>,
+    /// The same as an option
+    #[arg(id = "named", long = "query", value_name = "QUERY")]
+    pub(crate) named: Option<String>,
+    /// Print the results as JSON, one a line, instead of one document
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) ndjson: bool,
+    #[command(flatten)]
+    pub(crate) searching: Searching,
+    #[command(flatten)]
+    pub(crate) speech: Speech,
+    #[command(flatten)]
+    pub(crate) trace: Trace,
+}
+
+impl Search {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let query = self.asked(app)?;
+        let options = self.searching.options(app);
+        let config = app.config(app.env.working_directory(), &[])?;
+        Desk::open(app, &config, Intent::new(&self.trace).query(&query), |desk| {
+            let found = desk.search(&query, &options)?;
+            self.print(app, &found);
+            Ok(searched(app, &found.document))
+        })
+    }
+
+    /// What to search for: as given, or asked for on a terminal.
+    fn asked(&self, app: &App) -> Result<String, CommandError> {
+        let given = self.query.as_ref().or(self.named.as_ref()).cloned();
+        let asked = match given {
+            None if ask::may_ask(&self.speech) => ask::ask(app, "Search for:")?,
+            given => given,
+        };
+        asked.filter(|query| !query.trim().is_empty()).ok_or_else(|| {
+            CommandError::usage("there is nothing to search for")
+                .hint("Say what: crucible crawl search QUERY, or --query QUERY.")
+        })
+    }
+
+    fn print(&self, app: &App, found: &Checked<SearchV1>) {
+        if !app.output.is_json() {
+            show::search(&app.output, &found.document);
+        } else if self.ndjson {
+            for item in lines(&found.artifact) {
+                app.output.json_text(&item);
+            }
+        } else {
+            app.output.json_text(found.artifact.json());
+        }
+    }
+}
+
+/// How a command ends that printed this result: with nothing had before the rate limit it is an error all the same.
+fn searched(app: &App, found: &SearchV1) -> ExitStatus {
+    if !found.rate_limited || found.result_count > 0 {
+        return ExitStatus::Success;
+    }
+    app.output.remark("GitHub's rate limit is exhausted and nothing was found before; try again later");
+    ExitStatus::RateLimited
+}
+
+/// The items of a search document as they stand in it, each for itself.
+fn lines(artifact: &CheckedArtifact) -> Vec<String> {
+    let document: serde_json::Value = serde_json::from_str(artifact.json()).unwrap_or_default();
+    document["results"].as_array().into_iter().flatten().map(ToString::to_string).collect()
+}

@@ -1,0 +1,253 @@
+//! The documents of a crawl, for people.
+
+use crucible_crawl::{
+    FetchMethod, Inspected, Inspection, KeyFileRole, MessageRecord, PlanStep, PlannedCrawl, ScoreBreakdown,
+    SearchItem, SearchV1,
+};
+use crucible_model::counted;
+
+use crate::output::Output;
+use crate::table::table;
+use crate::text::one_line;
+
+/// Characters of a description, of a README's beginning, that are shown.
+const DESCRIPTION: usize = 100;
+/// Lines of a README that are shown.
+const README_LINES: usize = 5;
+/// Sub-projects and key files that are shown.
+const SHOWN: usize = 12;
+
+/// Search results, the best first, with what each score is made of.
+pub(crate) fn search(output: &Output, found: &SearchV1) {
+    if found.results.is_empty() {
+        output.line(&one_line(&format!("nothing found for {:?}", found.query)));
+        return;
+    }
+    let mut all = table(["#", "score", "repository", "stars", "pushed", "why"]);
+    for item in &found.results {
+        let why = format!(
+            "{}\n{}",
+            reasons(&item.score_breakdown),
+            one_line(&cut_to(&item.description, DESCRIPTION))
+        );
+        let pushed = item.pushed_at.to_string();
+        all.add_row([
+            item.rank.to_string(),
+            format!("{:.4}", item.score),
+            one_line(&item.full_name),
+            item.stars.to_string(),
+            pushed.get(..10).unwrap_or(&pushed).to_owned(),
+            why.trim_end().to_owned() + &marks(item),
+        ]);
+    }
+    output.line(&all.trim_fmt());
+    output.line("\nnext: crucible crawl plan OWNER/REPO");
+}
+
+/// What a score is made of: each part that counts.
+fn reasons(breakdown: &ScoreBreakdown) -> String {
+    let parts = [
+        ("exact name", breakdown.exact_name),
+        ("part of the name", breakdown.partial_name),
+        ("stars", breakdown.star_score),
+        ("pushed lately", breakdown.recency),
+        ("organization", breakdown.verified_owner),
+        ("releases", breakdown.has_releases),
+        ("build system known", breakdown.build_files),
+        ("penalties", breakdown.penalties),
+    ];
+    let counts = parts.iter().filter(|(_, value)| *value != 0.0);
+    let parts: Vec<String> = counts.map(|(name, value)| format!("{name} {}", signed(*value))).collect();
+    if parts.is_empty() { "nothing speaks for it".to_owned() } else { parts.join(", ") }
+}
+
+fn signed(value: f64) -> String {
+    let text = format!("{value:+.4}");
+    let short = text.trim_end_matches('0');
+    // Two decimals at least: +0.20, +0.1937.
+    let kept = short.len().max(text.len() - 2);
+    text.get(..kept).unwrap_or(&text).to_owned()
+}
+
+fn marks(item: &SearchItem) -> String {
+    let marks: Vec<&str> = [("archived", item.archived), ("fork", item.fork)]
+        .iter()
+        .filter(|(_, is)| *is)
+        .map(|(name, _)| *name)
+        .collect();
+    if marks.is_empty() { String::new() } else { format!("\n({})", marks.join(", ")) }
+}
+
+/// What a repository is, how it builds and why we think so.
+pub(crate) fn inspection(output: &Output, inspected: &Inspected) {
+    let Inspection { artifact, version_constraints, reasons, .. } = &inspected.inspection;
+    let row = |name: &str, text: &str| row(output, name, text);
+    let repo = &artifact.repo;
+    row("repository", &format!("{} at {}", repo.full_name, repo.selected_ref));
+    row("commit", &format!("{} (default branch {})", repo.resolved_commit, repo.default_branch));
+    row("from", &format!("{}, as a {}", repo.url, method(artifact.fetch_method)));
+    let system = &artifact.build_system;
+    row("builds with", &format!("{} (confidence {:.2})", system.name, system.confidence));
+    for (number, reason) in reasons.iter().enumerate() {
+        row(if number == 0 { "because" } else { "" }, reason);
+    }
+    let versions = version_constraints.iter().map(|(program, version)| format!("{program} {version}"));
+    if !version_constraints.is_empty() {
+        row("needs", &versions.collect::<Vec<_>>().join(", "));
+    }
+    if artifact.monorepo {
+        row("monorepo", &counted(artifact.sub_projects.len() as u64, "sub-project"));
+        some_of(
+            output,
+            artifact
+                .sub_projects
+                .iter()
+                .map(|project| format!("{} ({})", project.path, project.build_system)),
+        );
+    }
+    let languages = artifact
+        .detected_languages
+        .iter()
+        .map(|language| format!("{} ({})", language.language, counted(language.file_count, "file")));
+    row("languages", &listed(&languages.take(SHOWN).collect::<Vec<_>>(), "none recognised"));
+    let cut = if artifact.sampling_truncated { "; a cap was reached, so this may be incomplete" } else { "" };
+    let sampled = counted(artifact.sampled_files, "file");
+    row("read", &format!("{sampled}, {}{cut}", counted(artifact.sampled_bytes, "byte")));
+    row("key files", &counted(artifact.key_files.len() as u64, "file"));
+    some_of(output, artifact.key_files.iter().map(|file| format!("{} ({})", file.path, role(file.role))));
+    let readme = artifact.readme_excerpt.lines().filter(|line| !line.trim().is_empty());
+    for (number, line) in readme.take(README_LINES).enumerate() {
+        row(if number == 0 { "readme" } else { "" }, &cut_to(line, DESCRIPTION));
+    }
+}
+
+/// A plan: its steps, what is to be said about them, who said what, and the verdict.
+pub(crate) fn plan(output: &Output, planned: &PlannedCrawl) {
+    let plan = &planned.planned.plan;
+    let line = |text: &str| output.line(&one_line(text));
+    row(output, "plan", &format!("{} at {}", plan.repo.full_name, plan.repo.selected_ref));
+    row(output, "commit", &plan.repo.resolved_commit);
+    row(
+        output,
+        "builds with",
+        &format!("{} (confidence {:.2})", plan.detected.build_system, plan.detected.confidence),
+    );
+    row(output, "tools", &listed(&plan.dependencies.tools, "none named"));
+    if !plan.dependencies.notes.is_empty() {
+        row(output, "", &plan.dependencies.notes);
+    }
+    output.line("");
+    for (number, step) in plan.steps.iter().enumerate() {
+        for text in step_lines(number + 1, step) {
+            line(&text);
+        }
+    }
+    section(output, "Warnings", &plan.warnings);
+    section(output, "Accepted suggestions", &plan.accepted_suggestions);
+    section(output, "Rejected suggestions", &plan.rejected_suggestions);
+    let said: Vec<String> = planned.messages.iter().map(who_said).collect();
+    section(output, "Who said what", &said);
+    section(output, "Why it is rejected", &plan.safety_violations);
+    output.line("");
+    let verdict =
+        if plan.safety_validated { "passes the safety rules" } else { "rejected, run nothing of it" };
+    row(output, "verdict", verdict);
+    let rounds = counted(plan.debate_rounds, "round");
+    row(
+        output,
+        "hashes",
+        &format!("plan {}, prompts {}; {rounds} of debate", plan.plan_hash, plan.prompt_hash),
+    );
+}
+
+fn step_lines(number: usize, step: &PlanStep) -> Vec<String> {
+    let place = if step.cwd == "." { String::new() } else { format!(" (in {})", step.cwd) };
+    let mut lines = vec![format!("{number}. {}{place}", step.name), format!("     {}", step.cmd)];
+    lines.extend(step.env.iter().map(|(name, value)| format!("     with {name}={value}")));
+    if !step.note.is_empty() {
+        lines.push(format!("   {}", step.note));
+    }
+    lines
+}
+
+/// One message of a debate in a line.
+fn who_said(message: &MessageRecord) -> String {
+    let model = if message.model.is_empty() { "no model" } else { &message.model };
+    let round = if message.round == 0 { String::new() } else { format!(" of round {}", message.round) };
+    let problem = if message.error.is_empty() { String::new() } else { format!(": {}", message.error) };
+    format!("{}{round}: {} ({model} of {}){problem}", message.phase, message.owner, message.provider)
+}
+
+fn section(output: &Output, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    output.line(&format!("\n{title}"));
+    for text in lines {
+        output.line(&one_line(&format!("  - {text}")));
+    }
+}
+
+fn row(output: &Output, name: &str, text: &str) {
+    output.line(&one_line(&format!("{name:<12} {text}")));
+}
+
+/// The first of some things, one a line, and how many more there are.
+fn some_of(output: &Output, all: impl ExactSizeIterator<Item = String>) {
+    let more = all.len().saturating_sub(SHOWN);
+    for text in all.take(SHOWN) {
+        row(output, "", &text);
+    }
+    if more > 0 {
+        row(output, "", &format!("and {more} more"));
+    }
+}
+
+fn listed(texts: &[String], none: &str) -> String {
+    if texts.is_empty() { none.to_owned() } else { texts.join(", ") }
+}
+
+fn cut_to(text: &str, characters: usize) -> String {
+    let text = text.trim();
+    if text.chars().count() <= characters {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(characters).collect();
+    format!("{}...", kept.trim_end())
+}
+
+fn method(method: FetchMethod) -> &'static str {
+    match method {
+        FetchMethod::Tarball => "release archive",
+        FetchMethod::ShallowClone => "shallow clone",
+    }
+}
+
+fn role(role: KeyFileRole) -> &'static str {
+    match role {
+        KeyFileRole::BuildConfig => "build configuration",
+        KeyFileRole::EntryPoint => "entry point",
+        KeyFileRole::Readme => "readme",
+        KeyFileRole::License => "licence",
+        KeyFileRole::Ci => "continuous integration",
+        KeyFileRole::Dockerfile => "container",
+        KeyFileRole::Source => "source",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_score_have_a_sign_and_two_decimals_at_least() {
+        let shown = [0.4, 0.1937, -0.35, 0.05, -0.1].map(signed);
+        assert_eq!(shown, ["+0.40", "+0.1937", "-0.35", "+0.05", "-0.10"]);
+    }
+
+    #[test]
+    fn long_text_is_cut_between_characters_and_says_so() {
+        assert_eq!(cut_to(" äöü ", 3), "äöü");
+        assert_eq!(cut_to("äöüß", 3), "äöü...");
+    }
+}

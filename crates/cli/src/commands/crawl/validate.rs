@@ -1,0 +1,67 @@
+//! `crucible crawl validate`: schema and safety of any plan, wherever it came from.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use crucible_crawl::{Workspace, judge_plan};
+use crucible_host::fs::read_regular_up_to;
+use crucible_model::{ByteLimit, ExitStatus};
+
+use super::flags::Speech;
+use crate::app::App;
+use crate::error::CommandError;
+
+/// No plan is larger.
+const MAX_PLAN: ByteLimit = ByteLimit(4 * 1024 * 1024);
+
+/// The schema of the result as JSON.
+const SCHEMA: &str = "crucible-crawl-validate-v1";
+
+/// Judge a viv-git-plan.v1 document, wherever it came from: its schema, then the safety of its commands
+///
+/// Looks at nothing but the document. Exit code 0: it passes, perhaps with warnings; 2: the safety rules reject it; 3: it
+/// does not match its schema. For example: `crucible crawl validate plan.json`, or
+/// `crucible crawl plan BurntSushi/ripgrep --offline | crucible crawl validate -`
+#[derive(Args)]
+pub(crate) struct Validate {
+    /// The plan; - for standard input
+    #[arg(value_name = "PLAN.json")]
+    plan: PathBuf,
+    #[command(flatten)]
+    pub(crate) speech: Speech,
+}
+
+impl Validate {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let bytes = self.read(app)?;
+        // Where it will run is not known: every path in a plan is relative, and is judged below any place.
+        let workspace = Workspace { root: PathBuf::from("/workspace"), links: Default::default() };
+        let (verdict, refused) = match judge_plan(&bytes, &workspace) {
+            Ok(safety) => (safety.verdict, ExitStatus::PlanRejected),
+            Err(verdict) => (verdict, ExitStatus::Schema),
+        };
+        let passes = verdict.passes();
+        let _told =
+            app.output.verdict(&verdict.report(SCHEMA), "the plan passes its schema and the safety rules")?;
+        Ok(if passes { ExitStatus::Success } else { refused })
+    }
+
+    fn read(&self, app: &App) -> Result<Vec<u8>, CommandError> {
+        if self.plan != Path::new("-") {
+            return Ok(read_regular_up_to(&app.absolute(&self.plan), MAX_PLAN)?);
+        }
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().take(MAX_PLAN.0.saturating_add(1)).read_to_end(&mut bytes).map_err(
+            |error| {
+                CommandError::usage(format!("the plan cannot be read from standard input: {error}"))
+                    .hint("Hand it in through a pipe, or name its file.")
+            },
+        )?;
+        if bytes.len() as u64 > MAX_PLAN.0 {
+            return Err(CommandError::usage(format!("the plan has more than {} bytes", MAX_PLAN.0))
+                .hint("A plan is a short list of commands; this is something else."));
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,113 @@
+//! Which repository a command is about: named, or to be found by a search.
+
+use crucible_crawl::{RefChoice, RepoName, SearchOptions, SearchV1, Target};
+use crucible_model::ExitStatus;
+
+use super::ask;
+use super::desk::Intent;
+use super::flags::{Speech, Trace, Which};
+use crate::app::App;
+use crate::error::CommandError;
+
+/// The repository that is wanted, and at which commit.
+pub(crate) struct Wanted {
+    pub(crate) aim: Aim,
+    pub(crate) choice: RefChoice,
+    /// Whether the user may be asked on the way.
+    pub(crate) may_ask: bool,
+}
+
+/// How the repository is known.
+pub(crate) enum Aim {
+    /// By its name.
+    Named(Target),
+    /// As a result of this search.
+    Found { query: String, options: SearchOptions, pick: Pick },
+}
+
+/// Who chooses among results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pick {
+    /// The best is taken.
+    Best,
+    /// The user.
+    User,
+}
+
+impl Wanted {
+    /// Reads what the command line says, and asks on a terminal for what it does not.
+    pub(crate) fn of(app: &App, which: &Which, speech: &Speech) -> Result<Self, CommandError> {
+        let may_ask = ask::may_ask(speech);
+        let choice = which.choice()?;
+        let named = match (&which.repo, &which.query) {
+            (None, None) if may_ask => {
+                ask::ask(app, "Repository (owner/repo or ./path; nothing to search for one):")?
+            }
+            (repo, _) => repo.clone(),
+        };
+        if let Some(named) = named.filter(|named| !named.is_empty()) {
+            let target = Target::parse(&named).map_err(|error| {
+                CommandError::usage(error.to_string()).hint("To search for one: --query QUERY.")
+            })?;
+            return Ok(Self { aim: Aim::Named(target), choice, may_ask });
+        }
+        let query = match &which.query {
+            None if may_ask => ask::ask(app, "Search for:")?,
+            query => query.clone(),
+        };
+        let query = query.filter(|query| !query.trim().is_empty()).ok_or_else(|| {
+            CommandError::usage("no repository is named").hint(
+                "Name it, as owner/repo or ./path; or search for it: --query QUERY --auto-select takes the best result.",
+            )
+        })?;
+        let pick = match (which.searching.auto_select || speech.non_interactive, may_ask) {
+            (true, _) => Pick::Best,
+            (false, true) => Pick::User,
+            (false, false) => {
+                return Err(CommandError::usage("nobody is there to choose among the results").hint(
+                    "Take the best one with --auto-select, or name the repository instead of --query.",
+                ));
+            }
+        };
+        let options = which.searching.options(app);
+        Ok(Self { aim: Aim::Found { query, options, pick }, choice, may_ask })
+    }
+
+    /// What the session is about.
+    pub(crate) fn intent(&self, trace: &Trace) -> Intent {
+        let intent = Intent::new(trace);
+        match &self.aim {
+            Aim::Named(_) => intent,
+            Aim::Found { query, .. } => intent.query(query),
+        }
+    }
+}
+
+/// The repository that the best result, or the user, names.
+pub(crate) fn picked(app: &App, found: &SearchV1, pick: Pick) -> Result<Target, CommandError> {
+    let Some(best) = found.results.first() else {
+        return Err(if found.rate_limited {
+            CommandError::new(
+                ExitStatus::RateLimited,
+                "GitHub's rate limit is exhausted and nothing was found before",
+            )
+            .hint("Try again later, or name the repository.")
+        } else {
+            CommandError::new(
+                ExitStatus::Refused,
+                format!("GitHub knows no repository for {:?}", found.query),
+            )
+            .hint("Search for something else, or name the repository.")
+        });
+    };
+    let chosen = match pick {
+        Pick::Best => best,
+        Pick::User => ask::choose_result(app, &found.results)?,
+    };
+    if pick == Pick::Best {
+        app.output.remark(&format!("took the best result: {} (score {:.4})", best.full_name, best.score));
+    }
+    let name = RepoName::parse(&chosen.full_name)
+        .map_err(|error| CommandError::new(ExitStatus::Refused, error.to_string()))?;
+    Ok(Target::GitHub(name))
+}

@@ -1,0 +1,194 @@
+//! The errors of a crawl, as commands end with them.
+
+use crucible_crawl::{
+    ArtifactError, CrawlError, DebateError, ExportError, FetchError, GitHubError, InspectError, ReplyFault,
+    SearchError, SessionError,
+};
+use crucible_host::config::variable_of;
+use crucible_llm::{CallError, LlmError};
+use crucible_model::ExitStatus;
+use crucible_repo::{CloneError, GhError};
+use crucible_secrets::Scanner;
+
+use super::CommandError;
+
+impl From<CrawlError> for CommandError {
+    fn from(error: CrawlError) -> Self {
+        let message = error.to_string();
+        let status = match error {
+            CrawlError::GitHub(error) => return error.into(),
+            CrawlError::Search(error) => return error.into(),
+            CrawlError::Fetch(error) => return error.into(),
+            CrawlError::Debate(error) => return error.into(),
+            CrawlError::Session(error) => return error.into(),
+            CrawlError::Export(error) => return error.into(),
+            CrawlError::Inspect(InspectError::Repo(error)) => return error.into(),
+            CrawlError::Offline(error) => {
+                return Self::new(ExitStatus::Refused, message).hint(error.hint());
+            }
+            CrawlError::Inspect(
+                InspectError::NoSubProject { .. } | InspectError::ChooseSubProject { .. },
+            ) => ExitStatus::Usage,
+            CrawlError::Artifact(error) => return error.into(),
+            CrawlError::Canonical(_) | CrawlError::Interrupted { .. } => ExitStatus::Refused,
+            CrawlError::PlanRejected { .. } => {
+                return Self::new(ExitStatus::PlanRejected, message)
+                    .hint("`crucible crawl plan` prints the plan with its violations; run nothing of it.");
+            }
+        };
+        Self::new(status, message)
+    }
+}
+
+impl From<ArtifactError> for CommandError {
+    fn from(error: ArtifactError) -> Self {
+        let status = match &error {
+            ArtifactError::Mismatch { .. } => ExitStatus::Schema,
+            ArtifactError::Canonical(_) => ExitStatus::Refused,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<SearchError> for CommandError {
+    fn from(error: SearchError) -> Self {
+        let message = error.to_string();
+        let status = match error {
+            SearchError::GitHub(error) => return error.into(),
+            SearchError::Query { .. } => ExitStatus::Usage,
+            SearchError::Secret { .. } => ExitStatus::SecretDetected,
+        };
+        Self::new(status, message)
+    }
+}
+
+impl From<GitHubError> for CommandError {
+    fn from(error: GitHubError) -> Self {
+        let status = match &error {
+            GitHubError::RateLimited { .. } | GitHubError::Gh(GhError::RateLimited(_)) => {
+                ExitStatus::RateLimited
+            }
+            GitHubError::NotFound { .. } | GitHubError::Odd { .. } => ExitStatus::Refused,
+            GitHubError::Gh(
+                GhError::Missing { .. } | GhError::NotLoggedIn { .. } | GhError::Unusable { .. },
+            ) => ExitStatus::Usage,
+            GitHubError::Gh(GhError::TimedOut { .. }) => ExitStatus::TimedOut,
+            GitHubError::Gh(GhError::TooLarge { .. }) => ExitStatus::OverLimit,
+            GitHubError::Gh(
+                GhError::Forbidden { .. }
+                | GhError::NotFound { .. }
+                | GhError::Invalid { .. }
+                | GhError::Server { .. }
+                | GhError::Unreachable { .. }
+                | GhError::Unreadable { .. }
+                | GhError::NotRun { .. },
+            ) => ExitStatus::Refused,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<FetchError> for CommandError {
+    fn from(error: FetchError) -> Self {
+        let message = error.to_string();
+        let status = match error {
+            FetchError::GitHub(error) => return error.into(),
+            FetchError::Local(error) => return error.into(),
+            FetchError::Fs(error) => return error.into(),
+            FetchError::Clone(error) => return error.into(),
+            FetchError::Ref { .. } | FetchError::LocalCommit { .. } => ExitStatus::Usage,
+            FetchError::Name(_) | FetchError::Archive { .. } | FetchError::OtherCommit { .. } => {
+                ExitStatus::Refused
+            }
+        };
+        Self::new(status, message)
+    }
+}
+
+impl From<CloneError> for CommandError {
+    fn from(error: CloneError) -> Self {
+        // git's own words may quote a URL with credentials.
+        let message = Scanner::builtin().redact(&error.to_string()).text.into_owned();
+        let status = match error {
+            CloneError::Repo(error) => return error.into(),
+            CloneError::Address { .. } => ExitStatus::Usage,
+            CloneError::TimedOut { .. } => ExitStatus::TimedOut,
+            CloneError::TooLarge { .. } => ExitStatus::OverLimit,
+            CloneError::NoSuchRef { .. }
+            | CloneError::NoAccess { .. }
+            | CloneError::Unreachable { .. }
+            | CloneError::Empty { .. }
+            | CloneError::Sha256 { .. } => ExitStatus::Refused,
+        };
+        Self::new(status, message)
+    }
+}
+
+impl From<DebateError> for CommandError {
+    fn from(error: DebateError) -> Self {
+        let message = error.to_string();
+        let status = match error {
+            // A model that takes too long has failed like one that is not there.
+            DebateError::Call(CallError::Llm(LlmError::Timeout { .. })) => ExitStatus::Provider,
+            DebateError::Call(error) => {
+                let command = Self::from(error);
+                if !command.budget_exhausted {
+                    return command;
+                }
+                return command.hint(format!(
+                    "Allow a crawl more with {} (calls), {} (tokens) or {} (dollars).",
+                    variable_of("llm.budget.calls"),
+                    variable_of("llm.budget.tokens"),
+                    variable_of("llm.budget.dollars")
+                ));
+            }
+            DebateError::Reply { why: ReplyFault::WrongShape { .. }, .. } => ExitStatus::Schema,
+            DebateError::Reply {
+                why:
+                    ReplyFault::CutShort { .. }
+                    | ReplyFault::OverBudget { .. }
+                    | ReplyFault::TooLong { .. }
+                    | ReplyFault::NoJson { .. },
+                ..
+            } => ExitStatus::Provider,
+            DebateError::Secret { .. } => ExitStatus::SecretDetected,
+            DebateError::Transcript { .. } | DebateError::Json(_) => ExitStatus::Refused,
+        };
+        Self::new(status, message)
+    }
+}
+
+impl From<SessionError> for CommandError {
+    fn from(error: SessionError) -> Self {
+        let message = error.to_string();
+        let status = match error {
+            SessionError::Ledger(error) => return error.into(),
+            SessionError::Lock(error) => return error.into(),
+            SessionError::Canonical(_) => ExitStatus::Refused,
+            SessionError::Secret { .. } => ExitStatus::SecretDetected,
+        };
+        Self::new(status, message)
+    }
+}
+
+impl From<ExportError> for CommandError {
+    fn from(error: ExportError) -> Self {
+        let message = error.to_string();
+        let status = match error {
+            ExportError::Fs(error) => return error.into(),
+            ExportError::Relative { .. }
+            | ExportError::System { .. }
+            | ExportError::InsideGit { .. }
+            | ExportError::NotADirectory { .. }
+            | ExportError::Link { .. }
+            | ExportError::NotWritable { .. }
+            | ExportError::Occupied { .. } => ExitStatus::Usage,
+            ExportError::Busy { .. } => ExitStatus::LockHeld,
+            ExportError::Moved { .. } => ExitStatus::Refused,
+            ExportError::UnsafePlan { .. } => ExitStatus::PlanRejected,
+            ExportError::Contents { .. } => ExitStatus::Schema,
+            ExportError::Secret { .. } => ExitStatus::SecretDetected,
+        };
+        Self::new(status, message)
+    }
+}

@@ -1,0 +1,161 @@
+//! The menu and the other questions, on a real terminal.
+
+use super::support::{CARGO, CARGO_TOML, CrawlDesk, local, widget};
+use super::terminal::Terminal;
+use crucible_testkit::FakeRepo;
+
+#[test]
+fn the_menu_is_shown_and_ends_with_zero_or_the_end_of_the_input() {
+    let desk = CrawlDesk::new([]);
+    let mut terminal = Terminal::start(desk.menu());
+    for line in [
+        "[crawl] ═══ Crucible Git Crawler ══════════════════════",
+        "[crawl] 1) Search repository",
+        "[crawl] 2) Inspect repository",
+        "[crawl] 3) Generate build plan",
+        "[crawl] 4) Export plan (Vivian-compatible)",
+        "[crawl] 5) View crawl history",
+        "[crawl] 0) Exit",
+        "[crawl] ···············································",
+        "[crawl] Choice [0-5]:",
+    ] {
+        terminal.shows(line);
+    }
+    terminal.types("7");
+    terminal.shows("Write a number from 0 to 5.");
+    terminal.shows("Choice [0-5]:");
+    terminal.types("5");
+    terminal.shows("no crawl yet");
+    terminal.shows("Choice [0-5]:");
+    terminal.types("0");
+    assert_eq!(terminal.ends().0, Some(0));
+
+    let mut terminal = Terminal::start(desk.menu());
+    terminal.shows("Choice [0-5]:");
+    terminal.ends_input();
+    assert_eq!(terminal.ends().0, Some(0));
+}
+
+#[test]
+fn every_choice_asks_for_what_it_needs_and_comes_back() {
+    let (desk, repo) = (CrawlDesk::with_widget(), local(&CARGO));
+    let mut terminal = Terminal::start(desk.menu());
+    terminal.shows("Choice [0-5]:");
+    terminal.types("1");
+    terminal.shows("Search for:");
+    terminal.types("widget");
+    terminal.shows("acme/widget");
+    terminal.shows("Choice [0-5]:");
+    terminal.types("2");
+    terminal.shows("Repository (owner/repo or ./path");
+    terminal.types("acme/widget");
+    terminal.shows("builds with  cargo (confidence 0.95)");
+    terminal.shows("Choice [0-5]:");
+    terminal.types("3");
+    terminal.shows("Plan with the standard steps, without one? [y/N]");
+    terminal.types("y");
+    terminal.shows("Repository (owner/repo or ./path");
+    terminal.types(repo.path().to_str().unwrap());
+    terminal.shows("passes the safety rules");
+    terminal.shows("Choice [0-5]:");
+    terminal.types("4");
+    terminal.shows("[y/N]");
+    terminal.types("yes");
+    terminal.shows("Repository (owner/repo or ./path");
+    terminal.types("acme/widget");
+    terminal.shows("wrote 7 files to");
+    terminal.shows("Choice [0-5]:");
+    // What fails is told, and the menu comes back.
+    terminal.types("2");
+    terminal.shows("Repository (owner/repo or ./path");
+    terminal.types("acme/nobody");
+    terminal.shows("error:");
+    terminal.shows("Choice [0-5]:");
+    terminal.types("3");
+    terminal.shows("[y/N]");
+    terminal.types("n");
+    terminal.shows("Repository");
+    terminal.types("acme/widget");
+    terminal.shows("--offline");
+    terminal.shows("Choice [0-5]:");
+    terminal.types("5");
+    terminal.shows("completed");
+    terminal.shows("Choice [0-5]:");
+    terminal.ends_input();
+    assert_eq!(terminal.ends().0, Some(0));
+    assert_eq!(desk.exports().len(), 1);
+    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+}
+
+#[test]
+fn the_user_chooses_among_results_and_among_projects() {
+    let both = [("a/Cargo.toml", CARGO_TOML), ("b/go.mod", "module b\n"), ("README.md", "# Both\n")];
+    let desk = CrawlDesk::new([widget(), FakeRepo::new("acme/widget-kit").release("v2", &both)]);
+    let mut terminal = Terminal::start(desk.call(["inspect", "--query", "widget"]));
+    terminal.shows("1) 0.");
+    terminal.shows("acme/widget");
+    terminal.shows("2) 0.");
+    terminal.shows("Which one? [1-2]");
+    terminal.types("9");
+    terminal.shows("Write a number from 1 to 2.");
+    terminal.types("2");
+    terminal.shows("several projects and builds none at its top");
+    terminal.shows("1) a (cargo)");
+    terminal.shows("2) b (go)");
+    terminal.shows("Which one? [1-2]");
+    terminal.types("2");
+    terminal.shows("acme/widget-kit at v2:b");
+    terminal.shows("builds with  go");
+    assert_eq!(terminal.ends().0, Some(0));
+    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+}
+
+#[test]
+fn who_chooses_nothing_gets_nothing() {
+    let desk = CrawlDesk::with_widget();
+    let mut terminal = Terminal::start(desk.call(["inspect", "--query", "widget"]));
+    terminal.shows("Which one? [1-1]");
+    terminal.ends_input();
+    terminal.shows("nothing was chosen");
+    assert_eq!(terminal.ends().0, Some(1));
+    assert_eq!(desk.last_session()["status"], "failed");
+
+    let mut terminal = Terminal::start(desk.call(["search"]));
+    terminal.shows("Search for:");
+    terminal.types("");
+    terminal.shows("nothing to search for");
+    assert_eq!(terminal.ends().0, Some(1));
+}
+
+#[test]
+fn nothing_is_asked_on_a_terminal_either_when_told_so() {
+    let desk = CrawlDesk::with_widget();
+    let terminal = Terminal::start(desk.call(["--non-interactive"]));
+    let (code, screen) = terminal.ends();
+    assert!(code == Some(1) && screen.contains("the menu needs a terminal"), "{screen}");
+    let (code, screen) = Terminal::start(desk.call(["inspect", "--non-interactive"])).ends();
+    assert!(code == Some(1) && screen.contains("no repository is named"), "{screen}");
+    let (code, screen) = Terminal::start(desk.call(["inspect", "--query", "widget", "--auto-select"])).ends();
+    assert!(code == Some(0) && screen.contains("builds with  cargo"), "{screen}");
+}
+
+#[test]
+fn a_question_is_left_by_ctrl_c() {
+    let desk = CrawlDesk::with_widget();
+    let mut terminal = Terminal::start(desk.call(["inspect", "--query", "widget"]));
+    terminal.shows("Which one? [1-1]");
+    let id = terminal.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    terminal.shows("interrupted");
+    assert_eq!(terminal.ends().0, Some(130));
+    assert_eq!(desk.last_session()["status"], "aborted");
+}
+
+#[test]
+fn a_terminal_gets_text_and_progress_and_a_file_gets_json() {
+    let desk = CrawlDesk::with_widget();
+    let (code, screen) = Terminal::start(desk.call(["search", "widget"])).ends();
+    assert!(code == Some(0) && screen.contains("why") && !screen.contains("viv-git-search"), "{screen}");
+    let (code, screen) = Terminal::start(desk.call(["search", "widget", "--json"])).ends();
+    assert!(code == Some(0) && screen.contains("viv-git-search.v1"), "{screen}");
+}

@@ -1,0 +1,84 @@
+//! A real terminal for the program: a pseudo terminal whose other end a test reads and types on.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+
+use nix::pty::openpty;
+
+use super::support::wait_for;
+use crate::support::Call;
+
+/// A program on a terminal.
+pub(crate) struct Terminal {
+    child: Child,
+    keyboard: File,
+    screen: Arc<Mutex<String>>,
+    /// How much of the screen was read.
+    seen: usize,
+}
+
+impl Terminal {
+    /// Starts the program with all its streams on a terminal.
+    pub(crate) fn start(call: Call) -> Self {
+        let pair = openpty(None, None).unwrap();
+        let end = || Stdio::from(pair.slave.try_clone().unwrap());
+        let mut command = call.command();
+        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        drop(command);
+        drop(pair.slave);
+        let keyboard = File::from(pair.master);
+        let screen = Arc::new(Mutex::new(String::new()));
+        let (mut reader, shown) = (keyboard.try_clone().unwrap(), Arc::clone(&screen));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The last program that leaves a terminal makes reading from it fail.
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                shown.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        });
+        Self { child, keyboard, screen, seen: 0 }
+    }
+
+    /// Waits until `text` is on the screen, after what was waited for before.
+    #[track_caller]
+    pub(crate) fn shows(&mut self, text: &str) {
+        let (screen, seen) = (Arc::clone(&self.screen), self.seen);
+        let mut found = None;
+        let begun = std::time::Instant::now();
+        while found.is_none() {
+            let shown = screen.lock().unwrap().clone();
+            found = shown[seen..].find(text).map(|at| seen + at + text.len());
+            assert!(begun.elapsed() < super::support::PATIENCE, "{text:?} is not shown:\n{shown}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        self.seen = found.unwrap_or(seen);
+    }
+
+    /// Types a line.
+    pub(crate) fn types(&mut self, line: &str) {
+        self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// Types the end of the input at the beginning of a line.
+    pub(crate) fn ends_input(&mut self) {
+        self.keyboard.write_all(&[4]).unwrap();
+    }
+
+    /// The process, to send it signals.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the end of the program, and tells its code and all that was on the screen.
+    pub(crate) fn ends(mut self) -> (Option<i32>, String) {
+        let mut status = None;
+        wait_for("the program to end", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let screen = self.screen.lock().unwrap().clone();
+        (status.and_then(|status| status.code()), screen)
+    }
+}

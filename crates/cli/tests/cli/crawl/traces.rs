@@ -1,0 +1,168 @@
+//! What a crawl leaves behind: sessions that end on every way out, nothing of what was fetched, and nothing at all of a
+//! dry run.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use crucible_testkit::{Misbehaviour, Reply, Times};
+use serde_json::json;
+
+use super::support::{CARGO, CrawlDesk, Models, approval, draft, local, wait_for};
+use crate::support::{Call, Snapshot};
+
+fn start(call: Call) -> Child {
+    let mut command = call.command();
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn end_with(child: Child, signal: &str) -> Output {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+    child.wait_with_output().unwrap()
+}
+
+/// The processes that work below this directory, or were told of it.
+fn at_work_in(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        let place = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+        if command.contains(directory.to_str().unwrap()) || place.starts_with(directory) {
+            found.push(command);
+        }
+    }
+    found
+}
+
+#[test]
+fn ctrl_c_while_an_archive_hangs_leaves_nothing_but_an_aborted_session() {
+    for signal in ["INT", "TERM"] {
+        let desk = CrawlDesk::with_widget();
+        desk.github.misbehave("/tarball/", Times::Always, Misbehaviour::Hang);
+        let child = start(desk.call(["inspect", "acme/widget"]));
+        wait_for("the archive to be asked for", || desk.github.count("/tarball/") > 0);
+        assert_eq!(desk.left_in_tmp().len(), 1, "the work directory");
+        let output = end_with(child, signal);
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        assert!(output.stdout.is_empty());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.lines().all(|line| line.starts_with("[crawl] ")), "{said}");
+        assert!(said.contains("[crawl] error: interrupted"), "{said}");
+        assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+        wait_for("gh to be gone", || at_work_in(&desk.tmp()).is_empty());
+        assert_eq!(desk.last_session()["status"], "aborted");
+    }
+}
+
+#[test]
+fn ctrl_c_while_a_model_hangs_keeps_what_was_said() {
+    let desk = CrawlDesk::with_widget();
+    let models = Models::replying([Reply::Answer(draft("cargo build").to_string())], [Reply::Hang]);
+    let child = start(models.of(desk.call(["plan", "acme/widget", "--json"])));
+    wait_for("the critic to be asked", || models.asked().1 > 0);
+    let output = end_with(child, "INT");
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+    let session = desk.last_session();
+    assert_eq!((&session["status"], &session["selected_repo"]), (&json!("aborted"), &json!("acme/widget")));
+    let log = desk.desk.run(["ledger", "log", "--json"]).ok().json().to_string();
+    assert!(log.contains("crawl-message"), "{log}");
+    desk.desk.run(["ledger", "verify"]).ok();
+}
+
+#[test]
+fn what_a_killed_crawl_left_is_gone_after_the_next_start() {
+    let desk = CrawlDesk::with_widget();
+    desk.github.misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
+    let child = start(desk.call(["inspect", "acme/widget"]));
+    wait_for("the archive to be asked for", || desk.github.count("/tarball/") > 0);
+    let output = end_with(child, "KILL");
+    assert_eq!(output.status.code(), None);
+    assert_eq!(desk.left_in_tmp().len(), 1, "nobody could clean up");
+    // gh may outlive its starter for a moment; a directory that somebody works in is nobody's to take.
+    wait_for("gh to be gone", || at_work_in(&desk.tmp()).is_empty());
+    desk.call(["search", "widget"]).run().ok();
+    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+    let sessions = desk.run(&["history", "--json"]).ok().json();
+    let statuses: Vec<&str> =
+        sessions["sessions"].as_array().unwrap().iter().map(|row| row["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["completed", "aborted"]);
+}
+
+#[test]
+fn a_crawl_that_goes_on_is_left_alone_by_another_one() {
+    let desk = CrawlDesk::with_widget();
+    desk.github.misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
+    let child = start(desk.call(["inspect", "acme/widget"]));
+    wait_for("the archive to be asked for", || desk.github.count("/tarball/") > 0);
+    desk.call(["search", "widget"]).run().ok();
+    let sessions = desk.call(["history", "--json"]).run().ok().json();
+    assert_eq!(
+        (&sessions["sessions"][0]["status"], &sessions["sessions"][1]["status"]),
+        (&json!("completed"), &json!("active"))
+    );
+    assert_eq!(desk.left_in_tmp().len(), 1, "its work directory stays");
+    end_with(child, "INT");
+    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+}
+
+#[test]
+fn a_dry_run_leaves_no_trace_in_a_home_or_without_one() {
+    let repo = local(&CARGO);
+    let path = repo.path().to_str().unwrap();
+    let calls: [&[&str]; 6] = [
+        &["search", "widget", "--dry-run"],
+        &["inspect", "acme/widget", "--dry-run"],
+        &["inspect", path, "--dry-run"],
+        &["plan", "acme/widget", "--dry-run"],
+        &["export", "acme/widget", "--dry-run"],
+        &["export", path, "--offline", "--dry-run"],
+    ];
+    // Once where there is no home, once where there is one with a session, a cached search and an export.
+    let desk = CrawlDesk::with_widget();
+    for round in 0..2 {
+        if round == 1 {
+            desk.run(&["search", "widget"]).ok();
+            desk.run(&["export", "acme/widget", "--offline"]).ok();
+        }
+        let look = || {
+            let mut roots = vec![desk.desk.home(), repo.path().to_owned()];
+            roots.extend(Some(desk.desk.data()).filter(|data| data.exists()));
+            roots.iter().map(|root| Snapshot::of([root])).collect::<Vec<_>>()
+        };
+        let before = look();
+        for args in calls {
+            let ran = desk.ask(args, &Models::agreeing_on("cargo build")).ok();
+            assert!(ran.json()["schema"].is_string());
+            if args[0] == "search" {
+                assert_eq!(ran.json()["cached"], false, "the cache is not read either");
+            }
+            if args[0] == "export" {
+                assert!(ran.stderr.contains("would write 7 files to"), "{}", ran.stderr);
+            }
+        }
+        let after = look();
+        assert_eq!(before.len(), after.len(), "the home was made");
+        for (before, after) in before.iter().zip(&after) {
+            before.is_still(after);
+        }
+    }
+    assert!(desk.left_in_tmp().is_empty());
+    let to = desk.desk.path("out").display().to_string();
+    desk.run(&["export", "acme/widget", "--offline", "--dry-run", "--output-dir", &to]).ok();
+    assert!(!desk.desk.path("out").exists());
+}
+
+#[test]
+fn the_record_of_a_crawl_can_be_verified() {
+    let desk = CrawlDesk::with_widget();
+    desk.ask(&["export", "acme/widget"], &Models::agreeing_on("cargo build")).ok();
+    desk.ask(&["plan", "acme/widget"], &Models::saying([draft("cargo build")], [approval()])).exits(3);
+    desk.desk.run(["ledger", "verify"]).ok();
+    let log = desk.desk.run(["ledger", "log", "--json"]).ok().json().to_string();
+    for event in ["crawl-started", "crawl-message", "crawl-ended"] {
+        assert!(log.contains(event), "no {event}: {log}");
+    }
+    desk.desk.run(["run", "list"]).ok();
+}

@@ -1,0 +1,25 @@
+//! What a crawl hands out: five JSON documents, each with a JSON Schema that it is checked against before anything is
+//! printed or written (seed 000 §4 and §8.3).
+//!
+//! A document is a plain struct whose fields stand in the order of its schema. Its stored form is canonical JSON, and its
+//! `content_hash` is the short hash of exactly those bytes.
+
+#[cfg(test)]
+pub(crate) mod fixture;
+mod hash;
+mod inspect;
+mod manifest;
+mod plan;
+mod recipe;
+mod schema;
+mod search;
+
+pub use hash::{ShortHash, ShortHashError};
+pub use inspect::{
+    BuildFinding, FetchMethod, InspectV1, KeyFile, KeyFileRole, LanguageCount, RepoAt, SubProject,
+};
+pub use manifest::{ManifestArtifact, ManifestV1, Reproducibility, TokenBudgets};
+pub use plan::{Dependencies, Detected, PlanRepo, PlanStep, PlanV1};
+pub use recipe::{CommandPhase, NormalizedCommand, RecipeV1, Toolchain, WorkspaceLayout};
+pub use schema::{ArtifactError, ArtifactType, CheckedArtifact, check_json};
+pub use search::{OwnerType, ScoreBreakdown, SearchItem, SearchV1};

@@ -1,0 +1,97 @@
+//! Why a debate has no outcome.
+//!
+//! No text here holds more of a reply than the name of a field, cleaned and short: the reply itself stands in the transcript.
+
+use crucible_llm::CallError;
+use crucible_model::Digest;
+
+use super::phase::{DebateOwner, DebatePhase};
+
+/// Why a debate has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum DebateError {
+    /// A model has no answer.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// A model answered, and the answer is not what was asked for. Nothing is guessed from it.
+    #[error(
+        "the {phase} of {owner} cannot be used: {why}; the reply is in the transcript, its digest is {digest}"
+    )]
+    Reply {
+        /// Who answered.
+        owner: DebateOwner,
+        /// What was asked for.
+        phase: DebatePhase,
+        /// The digest of the reply as it came.
+        digest: Digest,
+        /// What is wrong with it.
+        why: ReplyFault,
+    },
+    /// A model's answer holds what looks like a secret. It was taken out of the record, and the answer is not used.
+    #[error(
+        "the {phase} of {owner} holds what looks like a secret, so it is not used; a model quotes what it was shown or makes \
+         one up: look for it in the repository's build files and README, or try again"
+    )]
+    Secret {
+        /// Who answered.
+        owner: DebateOwner,
+        /// What was asked for.
+        phase: DebatePhase,
+    },
+    /// The record could not be kept.
+    #[error("the debate ends here, for its record cannot be kept: {why}")]
+    Transcript {
+        /// Why not.
+        why: String,
+    },
+    /// A plan has no JSON form. Never in practice: it is made of strings.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// What is wrong with a reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplyFault {
+    /// The provider cut it off: a failure of the provider.
+    #[error(
+        "it was cut off, at its budget of {budget} tokens or by a filter of the provider; choose a model that says less"
+    )]
+    CutShort {
+        /// Tokens that it may take.
+        budget: u64,
+    },
+    /// The provider did not hold it to its budget: a failure of the provider.
+    #[error("it took {tokens} tokens and may take {budget}; choose a provider that can be held to a limit")]
+    OverBudget {
+        /// Tokens that it took.
+        tokens: u64,
+        /// Tokens that it may take.
+        budget: u64,
+    },
+    /// It is far longer than its budget can make it: a failure of the provider.
+    #[error("it has {bytes} bytes, at most {limit} are read")]
+    TooLong {
+        /// How many it has.
+        bytes: usize,
+        /// How many are read.
+        limit: usize,
+    },
+    /// It is no JSON, or ends in the middle of it: a failure of the provider.
+    #[error(
+        "it is not one JSON object and nothing else ({detail}); choose a stronger model, or a provider that can be held to a \
+         JSON Schema"
+    )]
+    NoJson {
+        /// Where it stops being JSON.
+        detail: String,
+    },
+    /// It is JSON, but not of the schema that was asked for: a failure of the schema.
+    #[error(
+        "it is JSON, but not the object that was asked for ({detail}); choose a stronger model, or a provider that can be held \
+         to a JSON Schema"
+    )]
+    WrongShape {
+        /// Which place is wrong, and how.
+        detail: String,
+    },
+}

@@ -1,0 +1,186 @@
+//! The floor of a debate: one question and one answer at a time, bounded, recorded, read strictly.
+//!
+//! This is the only place that calls a model. What it notices beside an answer (a limit that a backend cannot be told)
+//! is kept as a note, and becomes a warning of the plan.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crucible_llm::{CallError, LlmInvocation, LlmResult, Message, ModelClient, StructuredOutput};
+use crucible_model::{Digest, PromptText};
+use crucible_repo::BuildSystem;
+use crucible_secrets::Scanner;
+use serde_json::{Value, json};
+
+use super::error::{DebateError, ReplyFault};
+use super::phase::DebatePhase;
+use super::prompts::{self, Material};
+use super::reply::Reply;
+use super::transcript::{self, MessageRecord, Transcript};
+use crate::inspect::Inspection;
+use crate::safety::allowed_prefixes;
+use crate::witness::Witness;
+
+const MAX_TOKENS: &str = "max_tokens";
+const RESPONSE_FORMAT: &str = "response_format";
+
+/// Where models speak: about which repository, for how long at a time, and who listens.
+pub struct DebateFloor<'d> {
+    pub(super) inspection: &'d Inspection,
+    pub(super) timeout: Duration,
+    pub(super) session: &'d str,
+    pub(super) transcript: &'d mut dyn Transcript,
+    pub(super) witness: &'d dyn Witness,
+    /// Of the draft or revision that was written last.
+    pub(super) round: u32,
+    pub(super) notes: Vec<String>,
+}
+
+/// An answer that was read, and who gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answered<R> {
+    pub(super) reply: R,
+    pub(super) model: String,
+}
+
+impl<'d> DebateFloor<'d> {
+    /// Opens the floor for a debate about what an inspection found. Each call of a model gets `timeout`, its retries included.
+    pub fn new(
+        inspection: &'d Inspection,
+        timeout: Duration,
+        session: &'d str,
+        transcript: &'d mut dyn Transcript,
+        witness: &'d dyn Witness,
+    ) -> Self {
+        Self { inspection, timeout, session, transcript, witness, round: 0, notes: Vec::new() }
+    }
+
+    /// Asks what a phase asks, and reads the answer.
+    pub(super) async fn ask<R: Reply>(
+        &mut self,
+        client: &ModelClient,
+        phase: DebatePhase,
+        material: &[Material],
+    ) -> Result<Answered<R>, DebateError> {
+        let (owner, provider) = (phase.owner(), client.provider());
+        let round = match phase {
+            DebatePhase::Synthesis => 0,
+            DebatePhase::Draft | DebatePhase::Critique | DebatePhase::Revision => self.round,
+        };
+        self.witness.progress(&told(phase, round, provider));
+        let messages = vec![
+            Message::system(prompts::system(phase)),
+            Message::user(prompts::user(phase, self.prefixes(), material)),
+        ];
+        let said = |text: &PromptText| text.as_str().to_owned();
+        let request =
+            messages.iter().map(|message| (message.role.as_str().to_owned(), said(&message.content)));
+        let mut record = MessageRecord {
+            phase: phase.as_str(),
+            round,
+            owner: owner.as_str(),
+            provider: provider.to_owned(),
+            model: String::new(),
+            request: request.collect(),
+            reply: String::new(),
+            error: String::new(),
+        };
+        let called = client
+            .call(LlmInvocation {
+                spec_id: self.session.to_owned(),
+                phase_id: phase.id().to_owned(),
+                model: String::new(),
+                timeout: self.timeout,
+                messages,
+                metadata: hints::<R>(client, phase),
+            })
+            .await;
+        let answered = match called {
+            Ok(result) => {
+                record.model.clone_from(&result.model_used);
+                record.reply = transcript::kept(&Scanner::builtin().redact(&result.raw_response).text);
+                self.note_ignored(&result, phase);
+                judged(&result, phase).map(|reply| Answered { reply, model: result.model_used })
+            }
+            Err(error) => Err(CallError::into(error)),
+        };
+        if let Err(error) = &answered {
+            record.error = error.to_string();
+        }
+        transcript::keep(self.transcript, &record, answered)
+    }
+
+    /// Something that whoever runs the plan should know; said once.
+    pub(super) fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.witness.warning(&note);
+            self.notes.push(note);
+        }
+    }
+
+    fn prefixes(&self) -> &'static [&'static str] {
+        let system = self.inspection.artifact.build_system.name.parse();
+        allowed_prefixes(system.unwrap_or(BuildSystem::Unknown))
+    }
+
+    /// A budget that was not put on the call is said aloud. The form of an answer is checked in any case.
+    fn note_ignored(&mut self, result: &LlmResult, phase: DebatePhase) {
+        let ignored = result.extensions.get(LlmResult::IGNORED_METADATA).and_then(Value::as_array);
+        if ignored.is_some_and(|names| names.iter().any(|name| name == MAX_TOKENS)) {
+            self.note(format!(
+                "{} cannot be told a limit of tokens: the budget of {}'s answers was checked only after they came",
+                result.provider,
+                phase.owner()
+            ));
+        }
+    }
+}
+
+fn told(phase: DebatePhase, round: u32, provider: &str) -> String {
+    let what = match phase {
+        DebatePhase::Draft => "drafts a plan",
+        DebatePhase::Critique => "reviews the plan",
+        DebatePhase::Revision => "revises the plan",
+        DebatePhase::Synthesis => return format!("{} ({provider}) writes the final plan", phase.owner()),
+    };
+    format!("round {round}: {} ({provider}) {what}", phase.owner())
+}
+
+/// The budget is a constant of ours, whatever a prompt or a setting says. The form is asked for as far as the backend knows one.
+fn hints<R: Reply>(client: &ModelClient, phase: DebatePhase) -> BTreeMap<String, Value> {
+    let form = match client.capabilities().structured_output {
+        StructuredOutput::JsonSchema => Some(R::response_format()),
+        StructuredOutput::JsonMode => Some(json!({"type": "json_object"})),
+        StructuredOutput::None => None,
+    };
+    let form = form.map(|form| (RESPONSE_FORMAT.to_owned(), form));
+    form.into_iter().chain([(MAX_TOKENS.to_owned(), json!(phase.tokens()))]).collect()
+}
+
+fn judged<R: Reply>(result: &LlmResult, phase: DebatePhase) -> Result<R, DebateError> {
+    let refused = |why: ReplyFault| DebateError::Reply {
+        owner: phase.owner(),
+        phase,
+        digest: Digest::of(result.raw_response.as_bytes()),
+        why,
+    };
+    let budget = phase.tokens();
+    let whole = result.whole_answer().map_err(|_| refused(ReplyFault::CutShort { budget }))?;
+    if let Some(tokens) = result.tokens_output.filter(|tokens| *tokens > budget) {
+        return Err(refused(ReplyFault::OverBudget { tokens, budget }));
+    }
+    let secret = || DebateError::Secret { owner: phase.owner(), phase };
+    // The client took it out already, where it stood in plain sight.
+    if result.extensions.contains_key(REDACTIONS) {
+        return Err(secret());
+    }
+    let reply = R::read(whole.as_str()).map_err(refused)?;
+    // Escapes of JSON hide a secret until they are read.
+    if !Scanner::builtin().scan(serde_json::to_string(&reply)?.as_bytes()).is_empty() {
+        return Err(secret());
+    }
+    Ok(reply)
+}
+
+/// The extension of an answer that says how many secrets the client took out of it.
+const REDACTIONS: &str = "redactions";

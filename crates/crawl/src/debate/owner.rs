@@ -1,0 +1,259 @@
+//! Who may be asked for what: [`Gpt`] drafts, revises and synthesises, [`Claude`] criticises. The types allow nothing else.
+//!
+//! A plan in debate is a [`PlanDraft`], which only [`Gpt`] makes; what is said of it is a [`PlanCritique`], which only
+//! [`Claude`] makes; the last word is a [`PlanSynthesis`], again of [`Gpt`] alone.
+
+use crucible_llm::ModelClient;
+
+use super::error::DebateError;
+use super::floor::{Answered, DebateFloor};
+use super::material::{self, piece};
+use super::phase::DebatePhase;
+use super::prompts::Slot;
+use super::reply::{CritiqueReply, DraftReply, Issue, Severity, SynthesisReply};
+use super::summary::sentence;
+
+/// The model that drafts, revises and synthesises.
+///
+/// A round in the right order:
+///
+/// ```no_run
+/// use crucible_crawl::{Claude, DebateError, DebateFloor, Gpt};
+///
+/// async fn one_round(gpt: &Gpt, claude: &Claude, floor: &mut DebateFloor<'_>) -> Result<(), DebateError> {
+///     let draft = gpt.draft(floor).await?;
+///     let critique = claude.critique(&draft, floor).await?;
+///     let _revision = gpt.revise(&draft, &critique, floor).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// It is not asked what it thinks of its own plan:
+///
+/// ```compile_fail
+/// use crucible_crawl::{Claude, DebateError, DebateFloor, Gpt};
+///
+/// async fn one_round(gpt: &Gpt, claude: &Claude, floor: &mut DebateFloor<'_>) -> Result<(), DebateError> {
+///     let draft = gpt.draft(floor).await?;
+///     let critique = gpt.critique(&draft, floor).await?;
+///     let _revision = gpt.revise(&draft, &critique, floor).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// A plan is no critique, and a critique no plan:
+///
+/// ```compile_fail
+/// use crucible_crawl::{Claude, DebateError, DebateFloor, Gpt};
+///
+/// async fn one_round(gpt: &Gpt, claude: &Claude, floor: &mut DebateFloor<'_>) -> Result<(), DebateError> {
+///     let draft = gpt.draft(floor).await?;
+///     let critique = claude.critique(&draft, floor).await?;
+///     let _revision = gpt.revise(&critique, &draft, floor).await?;
+///     Ok(())
+/// }
+/// ```
+pub struct Gpt(ModelClient);
+
+/// The model that criticises and approves.
+///
+/// A debate takes its two models in their places:
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use crucible_crawl::{Claude, DebateError, DebateRounds, Gpt, Inspection, Transcript, Witness, debate};
+///
+/// async fn held(
+///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, witness: &dyn Witness,
+/// ) -> Result<(), DebateError> {
+///     let (rounds, time) = (DebateRounds::default(), Duration::from_secs(600));
+///     debate(gpt, claude, about, rounds, time, "crawl-1", kept, witness).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// The other way round does not compile:
+///
+/// ```compile_fail
+/// use std::time::Duration;
+///
+/// use crucible_crawl::{Claude, DebateError, DebateRounds, Gpt, Inspection, Transcript, Witness, debate};
+///
+/// async fn held(
+///     gpt: &Gpt, claude: &Claude, about: &Inspection, kept: &mut dyn Transcript, witness: &dyn Witness,
+/// ) -> Result<(), DebateError> {
+///     let (rounds, time) = (DebateRounds::default(), Duration::from_secs(600));
+///     debate(claude, gpt, about, rounds, time, "crawl-1", kept, witness).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// Neither does asking it for a draft, a revision or the last word:
+///
+/// ```compile_fail
+/// use crucible_crawl::{Claude, DebateError, DebateFloor};
+///
+/// async fn drafted(claude: &Claude, floor: &mut DebateFloor<'_>) -> Result<(), DebateError> {
+///     claude.draft(floor).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// ```compile_fail
+/// use crucible_crawl::{Claude, DebateError, DebateFloor, PlanCritique, PlanDraft};
+///
+/// async fn revised(
+///     claude: &Claude, draft: &PlanDraft, critique: &PlanCritique, floor: &mut DebateFloor<'_>,
+/// ) -> Result<(), DebateError> {
+///     claude.revise(draft, critique, floor).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// ```compile_fail
+/// use crucible_crawl::{Claude, DebateError, DebateFloor, PlanCritique, PlanDraft};
+///
+/// async fn settled(
+///     claude: &Claude, draft: &PlanDraft, critique: &PlanCritique, floor: &mut DebateFloor<'_>,
+/// ) -> Result<(), DebateError> {
+///     claude.synthesise("", draft, critique, floor).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// Where [`Gpt`] is asked the same, it does:
+///
+/// ```no_run
+/// use crucible_crawl::{DebateError, DebateFloor, Gpt, PlanCritique, PlanDraft};
+///
+/// async fn settled(
+///     gpt: &Gpt, draft: &PlanDraft, critique: &PlanCritique, floor: &mut DebateFloor<'_>,
+/// ) -> Result<(), DebateError> {
+///     gpt.draft(floor).await?;
+///     gpt.revise(draft, critique, floor).await?;
+///     gpt.synthesise("", draft, critique, floor).await?;
+///     Ok(())
+/// }
+/// ```
+pub struct Claude(ModelClient);
+
+/// A plan in debate: a draft or a revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanDraft(pub(super) Answered<DraftReply>);
+
+/// What a critic says of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanCritique(pub(super) Answered<CritiqueReply>);
+
+/// The last word on a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanSynthesis(pub(super) Answered<SynthesisReply>);
+
+impl Gpt {
+    /// Gives this model the part.
+    #[must_use]
+    pub fn new(client: ModelClient) -> Self {
+        Self(client)
+    }
+
+    /// Has a first plan written: the beginning of round 1.
+    ///
+    /// # Errors
+    ///
+    /// See [`DebateError`].
+    pub async fn draft(&self, floor: &mut DebateFloor<'_>) -> Result<PlanDraft, DebateError> {
+        floor.round = 1;
+        let material = material::of_draft(floor.inspection);
+        floor.ask(&self.0, DebatePhase::Draft, &material).await.map(PlanDraft)
+    }
+
+    /// Has a plan written again in answer to its critique: the beginning of the next round.
+    ///
+    /// # Errors
+    ///
+    /// See [`DebateError`].
+    pub async fn revise(
+        &self,
+        draft: &PlanDraft,
+        critique: &PlanCritique,
+        floor: &mut DebateFloor<'_>,
+    ) -> Result<PlanDraft, DebateError> {
+        floor.round = floor.round.saturating_add(1);
+        let material = [
+            piece(Slot::Plan, "the plan", serde_json::to_string_pretty(&draft.0.reply)?),
+            piece(Slot::Critique, "the review", serde_json::to_string_pretty(&critique.0.reply)?),
+        ];
+        floor.ask(&self.0, DebatePhase::Revision, &material).await.map(PlanDraft)
+    }
+
+    /// Has the last word written: from the summary of the debate, the last plan and what its critique left open, and from
+    /// nothing that was said before.
+    ///
+    /// # Errors
+    ///
+    /// See [`DebateError`].
+    pub async fn synthesise(
+        &self,
+        summary: &str,
+        last: &PlanDraft,
+        critique: &PlanCritique,
+        floor: &mut DebateFloor<'_>,
+    ) -> Result<PlanSynthesis, DebateError> {
+        let unresolved: Vec<String> = critique.issues().iter().map(sentence).collect();
+        let unresolved = if unresolved.is_empty() { "none".to_owned() } else { unresolved.join("\n") };
+        let material = [
+            piece(Slot::Summary, "summary of the debate", summary.to_owned()),
+            piece(Slot::Plan, "the last revision", serde_json::to_string_pretty(&last.0.reply)?),
+            piece(Slot::Unresolved, "unresolved issues", unresolved),
+        ];
+        floor.ask(&self.0, DebatePhase::Synthesis, &material).await.map(PlanSynthesis)
+    }
+}
+
+impl Claude {
+    /// Gives this model the part.
+    #[must_use]
+    pub fn new(client: ModelClient) -> Self {
+        Self(client)
+    }
+
+    /// Has a plan reviewed: the end of its round.
+    ///
+    /// # Errors
+    ///
+    /// See [`DebateError`].
+    pub async fn critique(
+        &self,
+        draft: &PlanDraft,
+        floor: &mut DebateFloor<'_>,
+    ) -> Result<PlanCritique, DebateError> {
+        let mut material = material::of_critique(floor.inspection);
+        let plan = serde_json::to_string_pretty(&draft.0.reply)?;
+        material.push(piece(Slot::Plan, "proposed plan", plan));
+        let critique = PlanCritique(floor.ask(&self.0, DebatePhase::Critique, &material).await?);
+        if critique.0.reply.approved && critique.has_error() {
+            let round = floor.round;
+            floor.note(format!(
+                "claude approved the plan of round {round} and named an error in it; that counts as not approved"
+            ));
+        }
+        Ok(critique)
+    }
+}
+
+impl PlanCritique {
+    /// Whether the plan is approved: the critic says so, and names no error.
+    #[must_use]
+    pub fn is_approval(&self) -> bool {
+        self.0.reply.approved && !self.has_error()
+    }
+
+    fn has_error(&self) -> bool {
+        self.issues().iter().any(|issue| issue.severity == Severity::Error)
+    }
+
+    pub(super) fn issues(&self) -> &[Issue] {
+        &self.0.reply.issues
+    }
+}

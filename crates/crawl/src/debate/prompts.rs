@@ -1,0 +1,254 @@
+//! The four prompts, as tables: our own words, and slots for what is shown.
+//!
+//! A prompt is rendered from its table and from nothing else, so [`prompt_hash`] over the tables covers every word of ours.
+//! What fills a slot comes from the repository or from a model, and stands in a fence. A prompt holds no instant, no path
+//! of this machine and nothing random: the same repository and the same replies give the same prompts.
+
+use crucible_model::{PromptBuilder, PromptText, UNTRUSTED_BANNER, Untrusted};
+
+use super::phase::DebatePhase;
+use super::reply::{CritiqueReply, DraftReply, Reply, SynthesisReply};
+use crate::artifact::ShortHash;
+
+/// A piece of a prompt.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part {
+    /// Our own words.
+    Ours(&'static str),
+    /// What commands may begin with, for the detected build system.
+    Prefixes,
+    /// Text of others, fenced.
+    Slot(Slot),
+}
+
+/// What is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    Repository,
+    Readme,
+    BuildFiles,
+    Plan,
+    Critique,
+    Summary,
+    Unresolved,
+}
+
+/// What fills a slot: pieces, each with its name. A slot that nothing fills is left out.
+pub(super) type Material = (Slot, Vec<(String, Untrusted)>);
+
+/// A prompt.
+#[derive(Debug)]
+pub(super) struct Template {
+    system: &'static str,
+    user: &'static [&'static [Part]],
+}
+
+impl Template {
+    /// What is asked, piece by piece.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &'static Part> + use<> {
+        self.user.iter().copied().flatten()
+    }
+}
+
+use Part::{Ours, Prefixes, Slot as Show};
+
+const PLANNER: &str = "You plan how software is built from its source. Your plans are deterministic and safe: no command needs \
+    root, uses the network while it builds, or writes outside of the workspace. A program reads your answer: answer \
+    with one JSON object and nothing else.\n";
+
+const CRITIC: &str = "You review build plans: are they safe, complete and correct? You never suggest a command that needs root, \
+    uses the network while it builds, or writes outside of the workspace. A program reads your answer: answer with one \
+    JSON object and nothing else.\n";
+
+const RULES: &[Part] = &[
+    Ours(
+        "\nRules for every step:\n\
+         - `cmd` is a single command. It begins with one of these, word for word: ",
+    ),
+    Prefixes,
+    Ours(
+        ".\n\
+         - Words are separated by single blanks. No quotes, `$`, `*`, `~` or backslashes.\n\
+         - No chaining and no redirection: no `&&`, `||`, `;`, `|`, `<`, `>`.\n\
+         - No sudo, no curl or wget, no packages of the system (apt, brew and the like).\n\
+         - `cwd` and every path are relative and stay inside of the workspace: no leading `/`, no `..`. The top is `.`.\n",
+    ),
+];
+
+const PLAN_FORM: &[Part] = &[Ours(
+    "\nForm of the answer, as plain JSON without fences:\n\
+     {\"dependencies\": {\"tools\": [\"program\"], \"notes\": \"why they are needed\"}, \"steps\": [{\"name\": \"short name\", \
+     \"cmd\": \"one command\", \"cwd\": \".\", \"env\": [], \"note\": \"why\"}], \"warnings\": []}\n\
+     `env` lists variables as {\"name\": \"...\", \"value\": \"...\"}; mostly there are none. `warnings` holds what whoever \
+     runs the plan should know; mostly nothing.\n",
+)];
+
+/// The prompt of a phase.
+pub(super) const fn template(phase: DebatePhase) -> &'static Template {
+    match phase {
+        DebatePhase::Draft => &DRAFT,
+        DebatePhase::Critique => &CRITIQUE,
+        DebatePhase::Revision => &REVISION,
+        DebatePhase::Synthesis => &SYNTHESIS,
+    }
+}
+
+static DRAFT: Template = Template {
+    system: PLANNER,
+    user: &[
+        &[
+            Ours("A build plan for an open-source repository is wanted. This is known of it:\n"),
+            Show(Slot::Repository),
+            Show(Slot::Readme),
+            Show(Slot::BuildFiles),
+            Ours(
+                "\nTask: write the plan for the build system that was detected. List every program that the steps use. Put the \
+                 steps in their order: get what the build declares, build, test. Leave out what the build does not need.\n",
+            ),
+        ],
+        RULES,
+        PLAN_FORM,
+    ],
+};
+
+static CRITIQUE: Template = Template {
+    system: CRITIC,
+    user: &[
+        &[
+            Ours("A build plan is to be reviewed. It is for this repository:\n"),
+            Show(Slot::Repository),
+            Show(Slot::Readme),
+            Ours("\nThe plan, written by another model. Check it, do not trust it:\n"),
+            Show(Slot::Plan),
+            Ours(
+                "\nTask: check the plan for\n\
+                 1. safety: a step that breaks a rule below;\n\
+                 2. missing steps: what this build system plainly needs;\n\
+                 3. overreach: a step, or part of a command, that the build does not need;\n\
+                 4. dependencies: programs that a step uses and `tools` does not list.\n",
+            ),
+        ],
+        RULES,
+        &[Ours(
+            "\nForm of the answer, as plain JSON without fences:\n\
+             {\"issues\": [{\"severity\": \"error\", \"step_name\": \"which step\", \"description\": \"what is wrong\"}], \
+             \"suggestions\": [{\"action\": \"add\", \"step_name\": \"which step\", \"description\": \"what to change\"}], \
+             \"approved\": false}\n\
+             `severity` is error or warning. `action` is add, remove or modify. Both lists are empty where the plan is good. \
+             `approved` is true only where there is no error.\n",
+        )],
+    ],
+};
+
+static REVISION: Template = Template {
+    system: PLANNER,
+    user: &[
+        &[
+            Ours("Your build plan was reviewed. The plan:\n"),
+            Show(Slot::Plan),
+            Ours("\nThe review:\n"),
+            Show(Slot::Critique),
+            Ours(
+                "\nTask: write the whole plan again. Mend every error. You may decline a warning; say why in `warnings`. Keep \
+                 what nobody objected to.\n",
+            ),
+        ],
+        RULES,
+        PLAN_FORM,
+    ],
+};
+
+static SYNTHESIS: Template = Template {
+    system: PLANNER,
+    user: &[
+        &[
+            Ours("The debate about a build plan is over. In short:\n"),
+            Show(Slot::Summary),
+            Ours("\nThe last revision of the plan:\n"),
+            Show(Slot::Plan),
+            Ours("\nIssues that nobody resolved:\n"),
+            Show(Slot::Unresolved),
+            Ours(
+                "\nTask: write the final plan. Only put together what was discussed; no new ideas. Keep the steps of the last \
+                 revision, and change one only where the debate asks for it. Name what stays unresolved in `warnings`.\n",
+            ),
+        ],
+        RULES,
+        &[Ours(
+            "\nForm of the answer, as plain JSON without fences:\n\
+             {\"dependencies\": {\"tools\": [\"program\"], \"notes\": \"why they are needed\"}, \"steps\": [{\"name\": \"short \
+             name\", \"cmd\": \"one command\", \"cwd\": \".\", \"env\": [], \"note\": \"why\"}], \"warnings\": [], \
+             \"accepted_suggestions\": [\"suggestion - source: Claude\"], \"rejected_suggestions\": [\"suggestion - source: \
+             Claude - reason\"]}\n\
+             `env` lists variables as {\"name\": \"...\", \"value\": \"...\"}; mostly there are none. The last two lists say what \
+             became of each suggestion of the debate, and who made it: GPT or Claude.\n",
+        )],
+    ],
+};
+
+/// The standing instructions of a phase: our own words alone.
+pub(super) fn system(phase: DebatePhase) -> PromptText {
+    PromptBuilder::new().ours(template(phase).system).build()
+}
+
+/// What is asked in a phase.
+pub(super) fn user(
+    phase: DebatePhase,
+    prefixes: &'static [&'static str],
+    material: &[Material],
+) -> PromptText {
+    template(phase)
+        .parts()
+        .fold(PromptBuilder::new(), |prompt, part| add(prompt, *part, prefixes, material))
+        .build()
+}
+
+fn add(
+    prompt: PromptBuilder,
+    part: Part,
+    prefixes: &'static [&'static str],
+    material: &[Material],
+) -> PromptBuilder {
+    match part {
+        Ours(words) => prompt.ours(words),
+        Prefixes => prefixes.iter().enumerate().fold(prompt, |prompt, (index, prefix)| {
+            prompt.ours(if index == 0 { "`" } else { ", `" }).ours(prefix.trim_end()).ours("`")
+        }),
+        Show(slot) => {
+            let pieces = material.iter().filter(|(filled, _)| *filled == slot).flat_map(|(_, pieces)| pieces);
+            pieces.fold(prompt, |prompt, (name, content)| prompt.untrusted(name, content))
+        }
+    }
+}
+
+/// The hash of every prompt template and token budget (seed 000 §4.3 and §7.5): of all words of ours, the places of what is shown
+/// among them, the banner, the schemas that answers are held to, and the budgets.
+#[must_use]
+pub fn prompt_hash() -> ShortHash {
+    hash_of(&pieces())
+}
+
+/// What the hash is made of.
+pub(super) fn pieces() -> Vec<String> {
+    let mut pieces = vec![UNTRUSTED_BANNER.to_owned()];
+    for phase in DebatePhase::ALL {
+        let template = template(phase);
+        pieces.extend([phase.id().to_owned(), template.system.to_owned()]);
+        pieces.extend(template.parts().map(|part| match part {
+            Ours(words) => (*words).to_owned(),
+            Prefixes => "{prefixes}".to_owned(),
+            Show(slot) => format!("{{{slot:?}}}"),
+        }));
+    }
+    pieces.extend(
+        [DraftReply::schema(), CritiqueReply::schema(), SynthesisReply::schema()].map(|s| s.to_string()),
+    );
+    pieces.push(DebatePhase::ALL.map(|phase| format!("{phase}={}", phase.tokens())).join(","));
+    pieces
+}
+
+/// Each piece with its length before it: nothing that moves from one to the next goes unseen.
+pub(super) fn hash_of(pieces: &[String]) -> ShortHash {
+    let framed: String = pieces.iter().map(|piece| format!("{}:{piece}\n", piece.len())).collect();
+    ShortHash::of(framed.as_bytes())
+}

@@ -1,0 +1,312 @@
+//! What models may say: three objects, read strictly, each with the JSON Schema that a backend can hold an answer to.
+//!
+//! The schemas stay within what every backend takes (`StructuredOutput::JsonSchema`): closed objects, all keys required, no bounds.
+//! A map of free keys is not among that, so `env` is a list of names and values there; an object of texts, which is
+//! how a plan stores it, is read as well. The bounds are checked here, after the answer.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::error::ReplyFault;
+use super::strict::{self, Fields, Misfit};
+use crate::artifact::{Dependencies, PlanStep};
+
+/// Items that a list may have.
+const MOST_ITEMS: usize = 50;
+/// Variables that a step may set.
+const MOST_VARIABLES: usize = 20;
+/// Characters of a name: of a step, a program, a variable.
+const MOST_NAME: usize = 200;
+/// Characters of a command.
+const MOST_COMMAND: usize = 4096;
+/// Characters of a text for people.
+const MOST_TEXT: usize = 2000;
+
+/// Something that a model is asked for.
+pub(super) trait Reply: Serialize + Sized {
+    /// The schema's name on the wire.
+    const NAME: &'static str;
+
+    /// Its JSON Schema.
+    fn schema() -> Value;
+
+    /// Takes it out of the object.
+    fn from_fields(fields: Fields) -> Result<Self, Misfit>;
+
+    /// Reads it.
+    fn read(text: &str) -> Result<Self, ReplyFault> {
+        strict::read(text, Self::from_fields)
+    }
+
+    /// The value of the hint `response_format`.
+    fn response_format() -> Value {
+        json!({
+            "type": "json_schema",
+            "json_schema": {"name": Self::NAME, "strict": true, "schema": Self::schema()},
+        })
+    }
+}
+
+/// A plan as a model writes it: a draft or a revision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct DraftReply {
+    pub(super) dependencies: Dependencies,
+    #[serde(serialize_with = "as_models_write")]
+    pub(super) steps: Vec<PlanStep>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Reply for DraftReply {
+    const NAME: &'static str = "build_plan";
+
+    fn schema() -> Value {
+        closed(plan_properties())
+    }
+
+    fn from_fields(mut fields: Fields) -> Result<Self, Misfit> {
+        let (dependencies, steps, warnings) = plan(&mut fields)?;
+        fields.done()?;
+        Ok(Self { dependencies, steps, warnings })
+    }
+}
+
+/// What a critic says of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct CritiqueReply {
+    pub(super) issues: Vec<Issue>,
+    pub(super) suggestions: Vec<Suggestion>,
+    pub(super) approved: bool,
+}
+
+/// Something wrong with a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Issue {
+    pub(super) severity: Severity,
+    pub(super) step_name: String,
+    pub(super) description: String,
+}
+
+/// How wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Severity {
+    Error,
+    Warning,
+}
+
+impl Severity {
+    const NAMES: [(&'static str, Self); 2] = [("error", Self::Error), ("warning", Self::Warning)];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// How to make a plan better.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Suggestion {
+    pub(super) action: Action,
+    pub(super) step_name: String,
+    pub(super) description: String,
+}
+
+/// What to do with a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Action {
+    Add,
+    Remove,
+    Modify,
+}
+
+impl Action {
+    const NAMES: [(&'static str, Self); 3] =
+        [("add", Self::Add), ("remove", Self::Remove), ("modify", Self::Modify)];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Remove => "remove",
+            Self::Modify => "modify",
+        }
+    }
+}
+
+impl Reply for CritiqueReply {
+    const NAME: &'static str = "critique";
+
+    fn schema() -> Value {
+        let text = json!({"type": "string"});
+        let issue = closed(json!({
+            "severity": {"type": "string", "enum": ["error", "warning"]},
+            "step_name": text, "description": text,
+        }));
+        let suggestion = closed(json!({
+            "action": {"type": "string", "enum": ["add", "remove", "modify"]},
+            "step_name": text, "description": text,
+        }));
+        closed(json!({
+            "issues": {"type": "array", "items": issue},
+            "suggestions": {"type": "array", "items": suggestion},
+            "approved": {"type": "boolean"},
+        }))
+    }
+
+    fn from_fields(mut fields: Fields) -> Result<Self, Misfit> {
+        let issues = fields.list("issues", MOST_ITEMS, |value, place| {
+            let mut fields = Fields::of(value, place)?;
+            let issue = Issue {
+                severity: fields.one_of("severity", &Severity::NAMES)?,
+                step_name: fields.text("step_name", MOST_NAME)?,
+                description: fields.words("description", MOST_TEXT)?,
+            };
+            fields.done().map(|()| issue)
+        })?;
+        let suggestions = fields.list("suggestions", MOST_ITEMS, |value, place| {
+            let mut fields = Fields::of(value, place)?;
+            let suggestion = Suggestion {
+                action: fields.one_of("action", &Action::NAMES)?,
+                step_name: fields.text("step_name", MOST_NAME)?,
+                description: fields.words("description", MOST_TEXT)?,
+            };
+            fields.done().map(|()| suggestion)
+        })?;
+        let approved = fields.truth("approved")?;
+        fields.done()?;
+        Ok(Self { issues, suggestions, approved })
+    }
+}
+
+/// The last word: the plan, and what became of the suggestions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct SynthesisReply {
+    pub(super) dependencies: Dependencies,
+    #[serde(serialize_with = "as_models_write")]
+    pub(super) steps: Vec<PlanStep>,
+    pub(super) warnings: Vec<String>,
+    pub(super) accepted_suggestions: Vec<String>,
+    pub(super) rejected_suggestions: Vec<String>,
+}
+
+impl Reply for SynthesisReply {
+    const NAME: &'static str = "final_plan";
+
+    fn schema() -> Value {
+        let texts = json!({"type": "array", "items": {"type": "string"}});
+        let mut properties = plan_properties();
+        properties["accepted_suggestions"] = texts.clone();
+        properties["rejected_suggestions"] = texts;
+        closed(properties)
+    }
+
+    fn from_fields(mut fields: Fields) -> Result<Self, Misfit> {
+        let (dependencies, steps, warnings) = plan(&mut fields)?;
+        let accepted_suggestions = fields.texts("accepted_suggestions", MOST_ITEMS, MOST_TEXT)?;
+        let rejected_suggestions = fields.texts("rejected_suggestions", MOST_ITEMS, MOST_TEXT)?;
+        fields.done()?;
+        Ok(Self { dependencies, steps, warnings, accepted_suggestions, rejected_suggestions })
+    }
+}
+
+/// A closed object: all keys required, no others.
+fn closed(properties: Value) -> Value {
+    let required: Vec<&String> = properties.as_object().into_iter().flatten().map(|(key, _)| key).collect();
+    json!({"type": "object", "required": required, "additionalProperties": false, "properties": properties})
+}
+
+fn plan_properties() -> Value {
+    let text = json!({"type": "string"});
+    let texts = json!({"type": "array", "items": text});
+    let variable = closed(json!({"name": text, "value": text}));
+    let step = closed(json!({
+        "name": text, "cmd": text, "cwd": text, "note": text,
+        "env": {"type": "array", "items": variable},
+    }));
+    json!({
+        "dependencies": closed(json!({"tools": texts, "notes": text})),
+        "steps": {"type": "array", "items": step},
+        "warnings": texts,
+    })
+}
+
+fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>), Misfit> {
+    let mut needs = fields.object("dependencies")?;
+    let dependencies = Dependencies {
+        tools: needs.texts("tools", MOST_ITEMS, MOST_NAME)?,
+        notes: needs.text("notes", MOST_TEXT)?,
+    };
+    needs.done()?;
+    let steps = fields.list("steps", MOST_ITEMS, |value, place| step(Fields::of(value, place)?))?;
+    if steps.is_empty() {
+        return Err(Misfit::new("`steps` of the reply", "is empty"));
+    }
+    Ok((dependencies, steps, fields.texts("warnings", MOST_ITEMS, MOST_TEXT)?))
+}
+
+/// `env` and `note` may be left out, as in a plan (seed 000 §4.3).
+fn step(mut fields: Fields) -> Result<PlanStep, Misfit> {
+    let step = PlanStep {
+        name: fields.words("name", MOST_NAME)?,
+        cmd: fields.words("cmd", MOST_COMMAND)?,
+        cwd: fields.words("cwd", MOST_NAME)?,
+        env: fields.optional("env").map_or(Ok(BTreeMap::new()), |(value, place)| variables(value, &place))?,
+        note: match fields.optional("note") {
+            Some((value, place)) => strict::text(value, &place, MOST_TEXT)?,
+            None => String::new(),
+        },
+    };
+    fields.done().map(|()| step)
+}
+
+fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, Misfit> {
+    let pairs = if value.is_object() {
+        let entries = Fields::of(value, place.to_owned())?.entries();
+        entries.map(|(name, value, place)| Ok((name, strict::text(value, &place, MOST_TEXT)?))).collect()
+    } else {
+        strict::list(value, place, MOST_VARIABLES, |value, place| {
+            let mut fields = Fields::of(value, place)?;
+            let pair = (fields.words("name", MOST_NAME)?, fields.text("value", MOST_TEXT)?);
+            fields.done().map(|()| pair)
+        })
+    };
+    let mut variables = BTreeMap::new();
+    for (name, value) in pairs? {
+        if variables.insert(name, value).is_some() {
+            return Err(Misfit::new(place, "sets a variable twice"));
+        }
+    }
+    if variables.len() > MOST_VARIABLES {
+        let what = format!("has {} items, more than {MOST_VARIABLES}", variables.len());
+        return Err(Misfit::new(place, what));
+    }
+    Ok(variables)
+}
+
+/// Steps in the shape that models are asked for, so that a prompt never shows another one.
+fn as_models_write<S: serde::Serializer>(steps: &[PlanStep], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Step<'s> {
+        name: &'s str,
+        cmd: &'s str,
+        cwd: &'s str,
+        env: Vec<Variable<'s>>,
+        note: &'s str,
+    }
+    #[derive(Serialize)]
+    struct Variable<'s> {
+        name: &'s str,
+        value: &'s str,
+    }
+    serializer.collect_seq(steps.iter().map(|step| Step {
+        name: &step.name,
+        cmd: &step.cmd,
+        cwd: &step.cwd,
+        env: step.env.iter().map(|(name, value)| Variable { name, value }).collect(),
+        note: &step.note,
+    }))
+}

@@ -1,0 +1,80 @@
+//! What the synthesis gets to see of a debate: at most 1000 characters, made by rule (seed 000 §6.5).
+//!
+//! Whether a suggestion was taken is read from the plans, not asked: the step that it names was added, removed or changed by
+//! the revision that followed, or it was not.
+
+use crucible_model::single_spaced;
+
+use super::reply::{Action, CritiqueReply, DraftReply, Issue, Suggestion};
+use crate::artifact::PlanStep;
+
+/// Characters that a summary may have.
+pub(super) const MOST_SUMMARY: usize = 1000;
+
+/// Stands at the end of what was cut.
+const CUT: &str = " [cut]";
+
+/// Suggestions, by what became of them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Settled {
+    pub(super) accepted: Vec<Suggestion>,
+    pub(super) rejected: Vec<Suggestion>,
+}
+
+impl Settled {
+    /// Settles the suggestions of a critique by the revision that answered it.
+    pub(super) fn by_revision(&mut self, before: &DraftReply, critique: &CritiqueReply, after: &DraftReply) {
+        for suggestion in &critique.suggestions {
+            let taken = was_taken(suggestion, &before.steps, &after.steps);
+            if taken { &mut self.accepted } else { &mut self.rejected }.push(suggestion.clone());
+        }
+    }
+
+    /// Settles the suggestions of the last critique: nobody answered it.
+    pub(super) fn unanswered(&mut self, critique: &CritiqueReply) {
+        self.rejected.extend(critique.suggestions.iter().cloned());
+    }
+}
+
+fn was_taken(suggestion: &Suggestion, before: &[PlanStep], after: &[PlanStep]) -> bool {
+    let name = suggestion.step_name.trim();
+    let step = |steps: &[PlanStep]| steps.iter().find(|step| step.name.trim() == name).cloned();
+    match (suggestion.action, step(before), step(after)) {
+        (Action::Add, None, Some(_)) | (Action::Remove, Some(_), None) => true,
+        (Action::Add | Action::Modify, Some(before), Some(after)) => before != after,
+        (Action::Add, _, None)
+        | (Action::Remove, None, _)
+        | (Action::Remove, _, Some(_))
+        | (Action::Modify, None, _)
+        | (Action::Modify, _, None) => false,
+    }
+}
+
+/// The summary of a debate of so many rounds.
+pub(super) fn summary(rounds: u32, end: &str, settled: &Settled, unresolved: &[Issue]) -> String {
+    let mut lines = vec![format!("rounds: {rounds}; {end}")];
+    lines.extend(settled.accepted.iter().map(|suggestion| format!("accepted: {}", told(suggestion))));
+    lines.extend(settled.rejected.iter().map(|suggestion| format!("not taken: {}", told(suggestion))));
+    lines.extend(unresolved.iter().map(|issue| format!("unresolved: {}", sentence(issue))));
+    cut(&lines.join("\n"), MOST_SUMMARY)
+}
+
+/// An issue as a sentence.
+pub(super) fn sentence(issue: &Issue) -> String {
+    let Issue { severity, step_name, description } = issue;
+    single_spaced(&format!("{} in step \"{step_name}\": {description}", severity.as_str()))
+}
+
+fn told(suggestion: &Suggestion) -> String {
+    let Suggestion { action, step_name, description } = suggestion;
+    single_spaced(&format!("{} step \"{step_name}\": {description} (Claude)", action.as_str()))
+}
+
+/// At most so many characters; what is cut says so.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let room = most.saturating_sub(CUT.chars().count());
+    text.chars().take(room).chain(CUT.chars()).collect()
+}

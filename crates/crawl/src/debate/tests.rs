@@ -1,0 +1,194 @@
+//! Schemas, replies and templates, judged without a model.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::prompts::{Part, Slot, prompt_hash, template};
+use super::reply::{CritiqueReply, DraftReply, Reply, SynthesisReply};
+use super::{DebatePhase, ReplyFault};
+use crate::artifact::ShortHash;
+
+fn schemas() -> [(Value, Value); 3] {
+    let step = json!({"name": "build", "cmd": "make", "cwd": ".", "env": [{"name": "CI", "value": "1"}], "note": ""});
+    let plan = json!({"dependencies": {"tools": ["make"], "notes": ""}, "steps": [step], "warnings": ["w"]});
+    let mut synthesis = plan.clone();
+    synthesis["accepted_suggestions"] = json!(["a"]);
+    synthesis["rejected_suggestions"] = json!([]);
+    let critique = json!({
+        "issues": [{"severity": "error", "step_name": "s", "description": "d"}],
+        "suggestions": [{"action": "modify", "step_name": "s", "description": "d"}],
+        "approved": false,
+    });
+    [(DraftReply::schema(), plan), (CritiqueReply::schema(), critique), (SynthesisReply::schema(), synthesis)]
+}
+
+fn read(index: usize, text: &str) -> Result<Value, ReplyFault> {
+    let back = |reply: &dyn Fn() -> Result<Value, serde_json::Error>| reply().unwrap();
+    match index {
+        0 => DraftReply::read(text).map(|reply| back(&|| serde_json::to_value(&reply))),
+        1 => CritiqueReply::read(text).map(|reply| back(&|| serde_json::to_value(&reply))),
+        _ => SynthesisReply::read(text).map(|reply| back(&|| serde_json::to_value(&reply))),
+    }
+}
+
+/// Every object of a value, by its JSON pointer.
+fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            found.push(at.to_owned());
+            map.iter().for_each(|(key, value)| objects(value, &format!("{at}/{key}"), found));
+        }
+        Value::Array(items) => {
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(index, value)| objects(value, &format!("{at}/{index}"), found));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn schemas_stay_within_what_every_backend_takes() {
+    for (schema, _) in schemas() {
+        let mut found = Vec::new();
+        objects(&schema, "", &mut found);
+        for at in found {
+            let part = schema.pointer(&at).unwrap();
+            if part["type"] == "object" {
+                assert_eq!(part["additionalProperties"], false, "{at}");
+                let keys: Vec<&String> = part["properties"].as_object().unwrap().keys().collect();
+                assert_eq!(part["required"], json!(keys), "{at}");
+            }
+            for bound in
+                ["minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "$ref"]
+            {
+                assert!(part.get(bound).is_none() || at.ends_with("/properties"), "{bound} at {at}");
+            }
+        }
+    }
+}
+
+/// What a schema lets through is read, and what is read is shown to models in the same shape.
+#[test]
+fn schemas_and_readers_agree() {
+    for (index, (schema, good)) in schemas().into_iter().enumerate() {
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        assert!(validator.is_valid(&good));
+        assert_eq!(read(index, &good.to_string()).unwrap(), good);
+        let mut found = Vec::new();
+        objects(&good, "", &mut found);
+        for at in found {
+            let keys: Vec<String> = good.pointer(&at).unwrap().as_object().unwrap().keys().cloned().collect();
+            for key in keys {
+                for wrong in [Value::Null, json!(1.5), json!({}), json!([[]]), json!([1])] {
+                    let mut bad = good.clone();
+                    bad.pointer_mut(&at).unwrap()[&key] = wrong.clone();
+                    let free_map = key == "env" && wrong == json!({});
+                    assert_eq!(read(index, &bad.to_string()).is_ok(), free_map, "{at}/{key} = {wrong}");
+                    assert!(!validator.is_valid(&bad), "{at}/{key} = {wrong}");
+                }
+                let mut without = good.clone();
+                without.pointer_mut(&at).unwrap().as_object_mut().unwrap().remove(&key);
+                let has_default = key == "env" || key == "note";
+                assert_eq!(read(index, &without.to_string()).is_ok(), has_default, "{at} without {key}");
+                assert!(!validator.is_valid(&without), "{at} without {key}");
+            }
+            let mut more = good.clone();
+            more.pointer_mut(&at).unwrap()["more"] = json!("x");
+            assert!(read(index, &more.to_string()).is_err() && !validator.is_valid(&more), "{at}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever a model says: it is refused with a short reason on one line, or it is exactly what was said.
+    #[test]
+    fn no_reply_breaks_the_reader(text in "\\PC{0,80}", json in "[\\[\\]{}\",:a-z0-9\\\\ ]{0,60}", at in 0usize..400) {
+        let good = schemas().map(|(_, good)| good.to_string());
+        for (index, good) in good.iter().enumerate() {
+            let cut = good.floor_char_boundary(at.min(good.len()));
+            let spliced = format!("{}{json}{}", &good[..cut], &good[cut..]);
+            for candidate in [&text, &json, &spliced] {
+                match read(index, candidate) {
+                    Ok(_) => prop_assert!(serde_json::from_str::<Value>(candidate).is_ok_and(|value| value.is_object())),
+                    Err(fault) => {
+                        let shown = fault.to_string();
+                        prop_assert!(shown.lines().count() == 1 && shown.len() < 600, "{shown}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn parts(phase: DebatePhase) -> Vec<Part> {
+    template(phase).parts().copied().collect()
+}
+
+#[test]
+fn each_phase_is_shown_what_it_may_see() {
+    let slots = |phase| -> Vec<Slot> {
+        let slot = |part: Part| match part {
+            Part::Slot(slot) => Some(slot),
+            Part::Ours(_) | Part::Prefixes => None,
+        };
+        parts(phase).into_iter().filter_map(slot).collect()
+    };
+    assert_eq!(slots(DebatePhase::Draft), [Slot::Repository, Slot::Readme, Slot::BuildFiles]);
+    assert_eq!(slots(DebatePhase::Critique), [Slot::Repository, Slot::Readme, Slot::Plan]);
+    assert_eq!(slots(DebatePhase::Revision), [Slot::Plan, Slot::Critique]);
+    assert_eq!(slots(DebatePhase::Synthesis), [Slot::Summary, Slot::Plan, Slot::Unresolved]);
+}
+
+#[test]
+fn no_prompt_speaks_of_rounds_or_budgets() {
+    for phase in DebatePhase::ALL {
+        for part in parts(phase) {
+            if let Part::Ours(words) = part {
+                for word in ["round", "token", "2000", "4000", "limit"] {
+                    assert!(!words.contains(word), "{phase}: {word}");
+                }
+            }
+        }
+    }
+}
+
+/// Change it only together with a prompt, a schema or a budget: plans of different prompts are told apart by it.
+#[test]
+fn the_prompt_hash_is_this_one() {
+    assert_eq!(prompt_hash(), prompt_hash());
+    assert_eq!(prompt_hash().as_str(), "000000000000");
+}
+
+#[test]
+fn every_piece_of_a_prompt_and_every_budget_counts_in_its_hash() {
+    let pieces = super::prompts::pieces();
+    let all = super::prompts::hash_of(&pieces);
+    assert_eq!(all, prompt_hash());
+    let mut seen: Vec<ShortHash> = vec![all];
+    for index in 0..pieces.len() {
+        let mut changed = pieces.clone();
+        changed[index].push('.');
+        seen.push(super::prompts::hash_of(&changed));
+        let mut less = pieces.clone();
+        less.remove(index);
+        seen.push(super::prompts::hash_of(&less));
+    }
+    seen.sort();
+    let count = seen.len();
+    seen.dedup();
+    assert_eq!(seen.len(), count);
+    let words = pieces.concat();
+    for phase in DebatePhase::ALL {
+        assert!(words.contains(&format!("{phase}={}", phase.tokens())));
+        for part in parts(phase) {
+            if let Part::Ours(ours) = part {
+                assert!(words.contains(ours));
+            }
+        }
+    }
+    assert!(words.contains(crucible_model::UNTRUSTED_BANNER));
+}

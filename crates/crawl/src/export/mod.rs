@@ -1,0 +1,259 @@
+//! The directory that an export writes (seed 000 §8).
+//!
+//! ```text
+//! manifest.json   search.json   inspect.json   plan.json   recipe.json
+//! meta/debate-transcript.json   meta/config-snapshot.json
+//! ```
+//!
+//! An export is checked as a whole before anything is written: five documents that agree, a plan that the safety rules let
+//! pass, no secret. Each file is written whole or not at all, its bytes are what its hash was taken over, and the manifest
+//! is the last: a directory with one is whole. What fails on the way takes its files with it, so the directory can be used
+//! again. Files of somebody else are neither written over nor removed, and no link is followed below the directory.
+
+mod contents;
+mod output_dir;
+
+pub use contents::{export_filename, manifest_entry};
+pub use output_dir::OutputDir;
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs::{self, FsError};
+use crucible_model::ByteLimit;
+
+use crate::artifact::{CheckedArtifact, ManifestV1};
+
+const MANIFEST: &str = "manifest.json";
+const META: &str = "meta";
+const DEBATE_TRANSCRIPT: &str = "meta/debate-transcript.json";
+const CONFIG_SNAPSHOT: &str = "meta/config-snapshot.json";
+
+/// The largest manifest of an earlier export that is looked at.
+const MOST_MANIFEST: ByteLimit = ByteLimit(1 << 20);
+
+/// What an export writes.
+#[derive(Debug)]
+pub struct Export<'a> {
+    /// One each of `search.json`, `inspect.json`, `plan.json`, `recipe.json` and `manifest.json`, in any order.
+    pub artifacts: &'a [CheckedArtifact],
+    /// `meta/debate-transcript.json`, canonical JSON.
+    pub debate_transcript: &'a str,
+    /// `meta/config-snapshot.json`, canonical JSON.
+    pub config_snapshot: &'a str,
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// The directory, absolute and without links.
+    pub dir: PathBuf,
+    /// The files, relative to it, in the order in which they were written.
+    pub files: Vec<String>,
+}
+
+/// Why nothing was exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// A file could not be written.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// The directory is not named from the root on.
+    #[error("the output directory {} is not absolute; write it from / on", path.display())]
+    Relative {
+        /// As it was named.
+        path: PathBuf,
+    },
+    /// The directory belongs to the system.
+    #[error("the output directory {} is, or lies in, the system directory {system}{}; choose one of your own",
+            path.display(), by_way_of(path, real))]
+    System {
+        /// As it was named.
+        path: PathBuf,
+        /// Where that leads.
+        real: PathBuf,
+        /// The system directory.
+        system: &'static str,
+    },
+    /// The directory lies in the `.git` of a repository.
+    #[error("the output directory {} lies in a .git directory, which is git's own; choose another one", path.display())]
+    InsideGit {
+        /// As it was named.
+        path: PathBuf,
+    },
+    /// Something else stands there.
+    #[error("{} is no directory, so nothing can be exported there; choose another one", path.display())]
+    NotADirectory {
+        /// What stands there.
+        path: PathBuf,
+    },
+    /// A link stands where a directory or a file of the export belongs.
+    #[error("{} is a link, or something else that an export does not write over; remove it, or choose another directory",
+            path.display())]
+    Link {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The user may not write there.
+    #[error("{} cannot be written to; make it writable, or choose another output directory", path.display())]
+    NotWritable {
+        /// The directory, or the one that it would be made in.
+        path: PathBuf,
+    },
+    /// Files are there that no export of ours wrote.
+    #[error("the output directory {} holds files of somebody else ({entry}); choose another directory, or empty it",
+            path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+        /// One of the files.
+        entry: String,
+    },
+    /// Another export is being written there.
+    #[error("another export is being written to {}; wait for it to end, or choose another directory", path.display())]
+    Busy {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Somebody replaced the directory, or a part of its path, meanwhile.
+    #[error("{} leads somewhere else than a moment ago; see who changes it, and choose another directory", path.display())]
+    Moved {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The safety rules did not let the plan pass.
+    #[error("the plan did not pass the safety rules, so nothing is exported: {}", violations.join("; "))]
+    UnsafePlan {
+        /// Why.
+        violations: Vec<String>,
+    },
+    /// The documents do not make an export.
+    #[error("these documents make no export: {why}; this is a fault of the program, please report it")]
+    Contents {
+        /// What is wrong.
+        why: String,
+    },
+    /// A file would hold a secret.
+    #[error("{file} would hold a secret ({}), so nothing is exported; take the secret out of what it was made from", rules.join(", "))]
+    Secret {
+        /// Which file.
+        file: &'static str,
+        /// The rules that found it.
+        rules: Vec<String>,
+    },
+}
+
+impl ExportError {
+    fn unreadable(path: &Path, source: io::Error) -> Self {
+        Self::Fs(FsError::Io { action: "look at", path: path.to_owned(), source })
+    }
+}
+
+/// Where a named directory really is, where that is somewhere else.
+fn by_way_of(path: &Path, real: &Path) -> String {
+    if path == real { String::new() } else { format!(", because it is {}", real.display()) }
+}
+
+/// Writes an export; the manifest comes last, so a directory with one is whole. An earlier export in the directory is
+/// replaced.
+///
+/// # Errors
+///
+/// See [`ExportError`]; the directory then holds none of the export's files.
+pub fn write_export(dir: &OutputDir, export: &Export<'_>) -> Result<Exported, ExportError> {
+    let files = contents::check(export)?;
+    fs::create_dir_all(dir.path())?;
+    let lock = lock(dir)?;
+    stays(dir.path())?;
+    if let Some(entry) = occupied(dir.path())? {
+        return Err(ExportError::Occupied { path: dir.path().to_owned(), entry });
+    }
+    make_meta(&dir.path().join(META))?;
+    for (name, _) in &files {
+        refuse_what_is_no_file(&dir.path().join(name))?;
+    }
+    // From here on the earlier export is no longer whole, and nobody may take it for that.
+    fs::remove_file(&dir.manifest())?;
+    let written = write_files(dir.path(), &files);
+    if written.is_err() {
+        for (name, _) in &files {
+            let _stays = fs::remove_file(&dir.path().join(name));
+        }
+    }
+    drop(lock);
+    written?;
+    let files = files.into_iter().map(|(name, _)| name.to_owned()).collect();
+    Ok(Exported { dir: dir.path().to_owned(), files })
+}
+
+fn write_files(dir: &Path, files: &[(&'static str, &str)]) -> Result<(), ExportError> {
+    for (name, json) in files {
+        let path = dir.join(name);
+        // The way to a file is looked at each time: no link may have come into it.
+        stays(path.parent().unwrap_or(dir))?;
+        fs::write_atomic(&path, json.as_bytes())?;
+    }
+    stays(&dir.join(META))
+}
+
+/// Makes the directory `meta`; what is there already must be one.
+fn make_meta(meta: &Path) -> Result<(), ExportError> {
+    match meta.symlink_metadata() {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(ExportError::Link { path: meta.to_owned() }),
+        Err(_) => Ok(fs::create_dir_all(meta)?),
+    }
+}
+
+/// Holds the directory itself, so that no file for that is left in it.
+fn lock(dir: &OutputDir) -> Result<File, ExportError> {
+    let fail = |source| ExportError::unreadable(dir.path(), source);
+    let file = File::open(dir.path()).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(ExportError::Busy { path: dir.path().to_owned() }),
+        Err(TryLockError::Error(source)) => Err(fail(source)),
+    }
+}
+
+/// Whether a path without links still is one.
+fn stays(path: &Path) -> Result<(), ExportError> {
+    let real = std::fs::canonicalize(path).map_err(|source| ExportError::unreadable(path, source))?;
+    if real == path { Ok(()) } else { Err(ExportError::Moved { path: path.to_owned() }) }
+}
+
+fn refuse_what_is_no_file(path: &Path) -> Result<(), ExportError> {
+    match path.symlink_metadata() {
+        Ok(found) if !found.is_file() => Err(ExportError::Link { path: path.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
+/// One of the entries of a directory that holds something and is no earlier export of ours. An empty `meta` is nothing: a
+/// failed export leaves it.
+fn occupied(dir: &Path) -> Result<Option<String>, ExportError> {
+    let fail = |source| ExportError::unreadable(dir, source);
+    let mut something = None;
+    for entry in std::fs::read_dir(dir).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let is_leftover = entry.file_name() == META
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && std::fs::read_dir(entry.path()).is_ok_and(|mut entries| entries.next().is_none());
+        if !is_leftover {
+            something = Some(entry.file_name().to_string_lossy().into_owned());
+            break;
+        }
+    }
+    Ok(something.filter(|_| !holds_export(dir)))
+}
+
+/// Whether a directory holds a whole export, by its manifest.
+fn holds_export(dir: &Path) -> bool {
+    let manifest = dir.join(MANIFEST);
+    manifest.symlink_metadata().is_ok_and(|found| found.is_file())
+        && fs::read_regular_up_to(&manifest, MOST_MANIFEST)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<ManifestV1>(&bytes).ok())
+            .is_some_and(|manifest| manifest.schema == ManifestV1::SCHEMA)
+}

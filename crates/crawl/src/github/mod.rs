@@ -1,0 +1,252 @@
+//! GitHub as a crawl asks for it, through `gh` alone.
+//!
+//! Each method is one question of GitHub's REST interface with a typed answer. A question that meets the rate limit waits once,
+//! at most 120 s, and is asked once more: see `patience`. What GitHub tells is read with suspicion: see `told`.
+//!
+//! What always holds: a question is asked at most twice, a command waits at most once, and an item that cannot be true costs
+//! that item and a warning, never the page.
+
+mod error;
+mod patience;
+mod told;
+
+use std::path::Path;
+
+use crucible_model::{Clock, Timestamp};
+use crucible_repo::{ArchiveLimits, Gh, GhError, GhRequest, GhResponse};
+use crucible_secrets::Scanner;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use error::GitHubError;
+use patience::{Patience, Then};
+
+use crate::artifact::OwnerType;
+use crate::target::RepoName;
+use crate::witness::Witness;
+
+/// How many repositories a page of a search has (seed 000 §2.1.5).
+const PAGE: usize = 30;
+
+/// GitHub for one command: it waits for the rate limit once, and remembers that it did.
+pub struct GitHub<'a> {
+    gh: Gh,
+    clock: &'a dyn Clock,
+    witness: &'a dyn Witness,
+    patience: Patience,
+}
+
+/// What GitHub says of a repository; what ranking needs, and no more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// `owner/repo`.
+    pub full_name: String,
+    /// The part after the slash.
+    pub name: String,
+    /// The owner's words, on one line, without secrets; at most a thousand characters.
+    pub description: String,
+    /// Where people look at it.
+    pub url: String,
+    /// Stars.
+    pub stars: u64,
+    /// The last push; of a repository that nobody pushed to, when it was made.
+    pub pushed_at: Timestamp,
+    /// The owner's kind.
+    pub owner_type: OwnerType,
+    /// Whether it is read-only.
+    pub archived: bool,
+    /// Whether it is a fork.
+    pub fork: bool,
+    /// Its default branch.
+    pub default_branch: String,
+    /// Its main language, as GitHub sees it.
+    pub language: Option<String>,
+    /// Its topics, sorted.
+    pub topics: Vec<String>,
+    /// Whether it has a release; unknown until asked.
+    pub has_releases: Option<bool>,
+}
+
+impl<'a> GitHub<'a> {
+    /// GitHub through this `gh`, with the command's clock; `witness` hears of waits and of what could not be believed.
+    #[must_use]
+    pub fn new(gh: Gh, clock: &'a dyn Clock, witness: &'a dyn Witness) -> Self {
+        Self { gh, clock, witness, patience: Patience::default() }
+    }
+
+    /// One page of a search, best match first; 30 a page, pages from 1. What cannot be true of an item leaves it out, with a
+    /// warning.
+    ///
+    /// # Errors
+    ///
+    /// See [`GitHubError`].
+    pub async fn search_page(&self, query: &str, page: u32) -> Result<Vec<Candidate>, GitHubError> {
+        let what = "page of this search";
+        let request = GhRequest::at("search")
+            .part("repositories")
+            .and_then(|request| request.value("q", query))
+            .and_then(|request| request.value("per_page", PAGE.to_string()))
+            .and_then(|request| request.value("page", page.to_string()));
+        let told: Value = self.json(request, what).await?;
+        let Some(items) = told["items"].as_array() else {
+            return Err(odd(what, "it lists no items"));
+        };
+        if told["incomplete_results"] == true {
+            self.witness
+                .warning("GitHub ran out of time and searched only a part; the results may be incomplete");
+        }
+        if items.len() > PAGE {
+            self.witness.warning(&format!(
+                "GitHub sent {} results where {PAGE} were asked for; the rest is left out",
+                items.len()
+            ));
+        }
+        let mut candidates = Vec::new();
+        for item in items.iter().take(PAGE) {
+            match told::candidate(item, self.gh.host()) {
+                Ok(candidate) => candidates.push(candidate),
+                Err(why) => {
+                    let name =
+                        told::line(item["full_name"].as_str().unwrap_or("a repository without a name"), 100);
+                    self.witness.warning(&format!("a search result is left out, {name}: {why}"));
+                }
+            }
+        }
+        Ok(candidates)
+    }
+
+    /// One repository. One that was renamed is found by its old name, and tells its new one.
+    ///
+    /// # Errors
+    ///
+    /// See [`GitHubError`].
+    pub async fn repository(&self, repo: &RepoName) -> Result<Candidate, GitHubError> {
+        let what = format!("repository {}", repo.full_name());
+        let told: Value = self.json(at(repo), &what).await?;
+        told::candidate(&told, self.gh.host()).map_err(|why| odd(&what, why))
+    }
+
+    /// Whether it has at least one release.
+    ///
+    /// # Errors
+    ///
+    /// See [`GitHubError`].
+    pub async fn has_releases(&self, full_name: &str) -> Result<bool, GitHubError> {
+        let what = format!("repository {}", told::line(full_name, 150));
+        let repo = RepoName::parse(full_name).map_err(|_| odd(&what, "its name is not owner/name"))?;
+        let request = at(&repo).and_then(|request| request.part("releases")?.value("per_page", "1"));
+        let releases: Vec<Value> = self.json(request, &what).await?;
+        Ok(!releases.is_empty())
+    }
+
+    /// The tag of its latest release; nothing where it has none. Pre-releases are none.
+    ///
+    /// # Errors
+    ///
+    /// See [`GitHubError`]. A repository that is not there has no release either: [`GitHub::repository`] tells the difference.
+    pub async fn latest_release(&self, repo: &RepoName) -> Result<Option<String>, GitHubError> {
+        let what = format!("repository {}", repo.full_name());
+        let request = at(repo).and_then(|request| request.part("releases")?.part("latest"));
+        let told: Value = match self.json(request, &what).await {
+            Ok(told) => told,
+            Err(GitHubError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match told["tag_name"].as_str() {
+            Some(tag) if told::is_ref(tag) => Ok(Some(tag.to_owned())),
+            _ => Err(odd(&what, "its latest release has no tag that could be one")),
+        }
+    }
+
+    /// The commit that a tag, branch or commit id resolves to, 40 digits.
+    ///
+    /// # Errors
+    ///
+    /// See [`GitHubError`].
+    pub async fn commit(&self, repo: &RepoName, reference: &str) -> Result<String, GitHubError> {
+        let what = format!("{reference:?} in {}", repo.full_name());
+        let request = at(repo).and_then(|request| request.part("commits")?.reference(reference));
+        let told: Value = match self.json(request, &what).await {
+            // What GitHub calls a wrong question is a ref that is not there.
+            Err(GitHubError::Gh(GhError::Invalid { status: 422, said, .. }))
+                if said.starts_with("No commit found") =>
+            {
+                return Err(GitHubError::NotFound { what });
+            }
+            other => other?,
+        };
+        let is_id =
+            |sha: &&str| sha.len() == 40 && sha.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let sha = told["sha"].as_str().filter(is_id);
+        sha.map(str::to_owned).ok_or_else(|| odd(&what, "it is not a commit id of 40 digits"))
+    }
+
+    /// Downloads the archive of `reference` to the new file `to`. Where that fails, there is no file.
+    ///
+    /// # Errors
+    ///
+    /// See [`GitHubError`].
+    pub async fn tarball(&self, repo: &RepoName, reference: &str, to: &Path) -> Result<(), GitHubError> {
+        let what = format!("archive of {reference:?} in {}", repo.full_name());
+        let request = at(repo).and_then(|request| request.part("tarball")?.reference(reference));
+        let request = request.map_err(|error| GitHubError::from_gh(error, &what))?;
+        // Not more than what is taken when it is unpacked.
+        let limit = ArchiveLimits::DEFAULT.compressed;
+        self.patiently(&what, || self.gh.download(&request, to, limit)).await.map(|_| ())
+    }
+
+    async fn json<T: serde::de::DeserializeOwned>(
+        &self,
+        request: Result<GhRequest, GhError>,
+        what: &str,
+    ) -> Result<T, GitHubError> {
+        let request = request.map_err(|error| GitHubError::from_gh(error, what))?;
+        let answer: GhResponse = self.patiently(what, || self.gh.get(&request)).await?;
+        answer.json().map_err(|error| GitHubError::from_gh(error, what))
+    }
+
+    /// Asks, and asks once more after the wait for the rate limit where that may be.
+    async fn patiently<T>(
+        &self,
+        what: &str,
+        ask: impl AsyncFn() -> Result<T, GhError>,
+    ) -> Result<T, GitHubError> {
+        let began = self.patience.begin();
+        let first = match ask().await {
+            Err(GhError::RateLimited(reset)) => reset,
+            other => return other.map_err(|error| self.folded(error, what)),
+        };
+        match self.patience.meet(began, first, self.clock, self.witness).await {
+            Then::GiveUp(reset_in) => Err(GitHubError::RateLimited { reset_in }),
+            Then::AskAgain => ask().await.map_err(|error| self.folded(error, what)),
+        }
+    }
+
+    fn folded(&self, error: GhError, what: &str) -> GitHubError {
+        let redacted = |said: String| Scanner::builtin().redact(&said).text.into_owned();
+        let error = match error {
+            GhError::RateLimited(reset) => {
+                return GitHubError::RateLimited { reset_in: patience::left(reset, self.clock) };
+            }
+            GhError::NotLoggedIn { said } => GhError::NotLoggedIn { said: redacted(said) },
+            GhError::Forbidden { said, .. } => {
+                GhError::Forbidden { what: what.to_owned(), said: redacted(said) }
+            }
+            GhError::Invalid { status, said, .. } => {
+                GhError::Invalid { what: what.to_owned(), status, said: redacted(said) }
+            }
+            GhError::Server { status, said } => GhError::Server { status, said: redacted(said) },
+            other => other,
+        };
+        GitHubError::from_gh(error, what)
+    }
+}
+
+/// A question about a repository.
+fn at(repo: &RepoName) -> Result<GhRequest, GhError> {
+    GhRequest::at("repos").part(repo.owner())?.part(repo.name())
+}
+
+fn odd(what: &str, why: impl Into<String>) -> GitHubError {
+    GitHubError::Odd { what: what.to_owned(), why: why.into() }
+}

@@ -1,0 +1,198 @@
+//! The one wait for the rate limit that a command may have.
+//!
+//! Questions that are asked side by side wait together. A question that began after the wait is not waited for again, and none is
+//! asked more than twice.
+
+use std::time::Duration;
+
+use crucible_model::Clock;
+use crucible_repo::LimitReset;
+use tokio::sync::OnceCell;
+use tokio::time::sleep;
+
+use crate::witness::Witness;
+
+/// The longest time that is waited for a reset (seed 000 §2.1.6).
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// Where GitHub says no more than that there were too many questions, its documentation asks for a minute.
+const UNSAID: Duration = Duration::from_secs(60);
+
+/// Clocks differ, and a reset is told in whole seconds.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// How often the one who waits is told.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Whether the wait of this command is still to be had.
+#[derive(Debug, Default)]
+pub(super) struct Patience {
+    waited: OnceCell<()>,
+}
+
+/// When a question began: before the wait was over, or after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Began {
+    BeforeTheWait,
+    AfterTheWait,
+}
+
+/// What a question that met the limit does now.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// The limit should be over; it may ask once more.
+    AskAgain,
+    /// It ends here; the time until the reset, where it is known.
+    GiveUp(Option<Duration>),
+}
+
+impl Patience {
+    /// What a question notes before it is asked.
+    pub(super) fn begin(&self) -> Began {
+        if self.waited.initialized() { Began::AfterTheWait } else { Began::BeforeTheWait }
+    }
+
+    /// What a question does that met the limit: it waits where there is a wait to be had and it is short.
+    pub(super) async fn meet(
+        &self,
+        began: Began,
+        reset: LimitReset,
+        clock: &dyn Clock,
+        witness: &dyn Witness,
+    ) -> Then {
+        let left = left(reset, clock);
+        let short = match left {
+            _ if began == Began::AfterTheWait => None,
+            Some(left) => (left <= LONGEST).then_some(left),
+            None => Some(UNSAID),
+        };
+        // Others may have begun to wait, or have waited already: this question joins them.
+        if let Some(left) = short {
+            self.waited.get_or_init(|| wait(left + MARGIN, witness)).await;
+            return Then::AskAgain;
+        }
+        Then::GiveUp(left)
+    }
+}
+
+/// The time until the reset; nothing where GitHub did not say.
+pub(super) fn left(reset: LimitReset, clock: &dyn Clock) -> Option<Duration> {
+    reset.after.or_else(|| {
+        let millis = reset.at?.unix_millis().saturating_sub(clock.now().unix_millis());
+        Some(Duration::from_millis(u64::try_from(millis).unwrap_or_default()))
+    })
+}
+
+async fn wait(whole: Duration, witness: &dyn Witness) {
+    let mut left = whole;
+    while !left.is_zero() {
+        witness.waiting("GitHub's rate limit is exhausted", left);
+        let step = left.min(TICK);
+        sleep(step).await;
+        left = left.saturating_sub(step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use crucible_host::clock::PinnedClock;
+    use crucible_model::Timestamp;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const NOW: u64 = 1_700_000_000;
+
+    #[derive(Default)]
+    struct Countdown(Mutex<Vec<u64>>);
+
+    impl Witness for Countdown {
+        fn progress(&self, _: &str) {}
+
+        fn warning(&self, _: &str) {}
+
+        fn waiting(&self, _: &str, left: Duration) {
+            self.0.lock().unwrap().push(left.as_secs());
+        }
+    }
+
+    impl Countdown {
+        fn told(&self) -> Vec<u64> {
+            self.0.lock().unwrap().clone()
+        }
+    }
+
+    fn clock() -> PinnedClock {
+        PinnedClock(Timestamp::from_unix(Duration::from_secs(NOW)))
+    }
+
+    fn at(seconds: u64) -> LimitReset {
+        LimitReset { at: Some(Timestamp::from_unix(Duration::from_secs(seconds))), after: None }
+    }
+
+    fn after(seconds: u64) -> LimitReset {
+        LimitReset { at: None, after: Some(Duration::from_secs(seconds)) }
+    }
+
+    async fn met(reset: LimitReset) -> (Then, u64, Vec<u64>) {
+        let (patience, countdown, start) = (Patience::default(), Countdown::default(), Instant::now());
+        let then = patience.meet(patience.begin(), reset, &clock(), &countdown).await;
+        (then, start.elapsed().as_secs(), countdown.told())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_minutes_are_waited_for_and_no_second_more() {
+        let (then, took, told) = met(at(NOW + 120)).await;
+        assert_eq!((then, took), (Then::AskAgain, 121));
+        assert_eq!(told, (1..=121).rev().collect::<Vec<_>>());
+        assert_eq!(met(after(120)).await.0, Then::AskAgain);
+        for far in [at(NOW + 121), after(121)] {
+            let (then, took, told) = met(far).await;
+            assert_eq!((then, took), (Then::GiveUp(Some(Duration::from_secs(121))), 0));
+            assert!(told.is_empty());
+        }
+        assert!(matches!(met(at(u64::MAX)).await.0, Then::GiveUp(Some(_))));
+        assert!(matches!(met(after(u64::MAX)).await.0, Then::GiveUp(Some(_))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reset_that_is_over_or_was_not_told_is_waited_for_too() {
+        assert_eq!(met(at(NOW - 3600)).await, (Then::AskAgain, 1, vec![1]));
+        assert_eq!(met(at(0)).await.1, 1);
+        assert_eq!(met(LimitReset::default()).await.1, 61);
+        // What GitHub says of the time from now on needs no clock.
+        let both = LimitReset { after: Some(Duration::from_secs(5)), ..at(NOW + 3600) };
+        assert_eq!(met(both).await.1, 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn questions_side_by_side_wait_together_and_later_ones_not_at_all() {
+        let (patience, countdown, start) = (Patience::default(), Countdown::default(), Instant::now());
+        let clock = clock();
+        let one = |reset| patience.meet(patience.begin(), reset, &clock, &countdown);
+        let thens = tokio::join!(one(at(NOW + 10)), one(after(100)), one(LimitReset::default()));
+        assert_eq!(thens, (Then::AskAgain, Then::AskAgain, Then::AskAgain));
+        assert_eq!(start.elapsed().as_secs(), 11);
+        assert_eq!(countdown.told().len(), 11);
+        assert_eq!(one(at(NOW + 10)).await, Then::GiveUp(Some(Duration::from_secs(10))));
+        assert_eq!(start.elapsed().as_secs(), 11);
+        // A question that was on its way while the others waited is asked again at once.
+        assert_eq!(
+            patience.meet(Began::BeforeTheWait, at(NOW + 10), &clock, &countdown).await,
+            Then::AskAgain
+        );
+        assert_eq!(start.elapsed().as_secs(), 11);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_was_dropped_is_still_to_be_had() {
+        let (patience, countdown) = (Patience::default(), Countdown::default());
+        let clock = clock();
+        let wait = patience.meet(patience.begin(), after(60), &clock, &countdown);
+        assert!(tokio::time::timeout(Duration::from_secs(5), wait).await.is_err());
+        assert_eq!(patience.begin(), Began::BeforeTheWait);
+        assert_eq!(patience.meet(patience.begin(), after(3), &clock, &countdown).await, Then::AskAgain);
+    }
+}

@@ -1,0 +1,223 @@
+//! What GitHub tells about a repository, read with suspicion.
+//!
+//! What always holds: a [`Candidate`] has a name that GitHub allows, an address that is made of it, numbers that JSON can carry,
+//! and words on one line without secrets or characters that are not seen. What cannot be read that way is refused with a reason.
+
+use crucible_model::{Timestamp, is_hidden, single_spaced};
+use crucible_repo::RefName;
+use crucible_secrets::Scanner;
+use serde_json::Value;
+
+use super::Candidate;
+use crate::artifact::OwnerType;
+use crate::target::RepoName;
+
+/// The largest integer that every reader of JSON takes as it is.
+const MOST: u64 = (1 << 53) - 1;
+
+/// How many characters of a description are kept; GitHub takes 350.
+const DESCRIPTION: usize = 1000;
+
+/// How many bytes of a branch, a language or a topic there may be.
+const WORD: usize = 255;
+
+/// How many topics are kept; GitHub takes 20.
+const TOPICS: usize = 50;
+
+/// Reads a repository as the interface tells it, asked for at `host`; the reason where it cannot be true.
+pub(super) fn candidate(told: &Value, host: &str) -> Result<Candidate, String> {
+    let repo = told["full_name"]
+        .as_str()
+        .and_then(|name| RepoName::parse(name).ok().filter(|repo| repo.full_name() == name));
+    let repo = repo.ok_or("its full name is not owner/name")?;
+    let full_name = repo.full_name();
+    let url = format!("https://{host}/{full_name}");
+    if told["html_url"].as_str() != Some(url.as_str()) {
+        return Err(format!("its address is not {url}"));
+    }
+    let stars =
+        told["stargazers_count"].as_u64().filter(|stars| *stars <= MOST).ok_or("its stars are no number")?;
+    // A repository that nobody ever pushed to is as old as it is.
+    let pushed = if told["pushed_at"].is_null() { &told["created_at"] } else { &told["pushed_at"] };
+    let pushed_at: Timestamp = pushed
+        .as_str()
+        .and_then(|instant| instant.parse().ok())
+        .ok_or("its last push is no instant in UTC")?;
+    let owner_type = match told["owner"]["type"].as_str() {
+        Some("Organization") => OwnerType::Organization,
+        Some(_) => OwnerType::User,
+        None => return Err("its owner has no kind".to_owned()),
+    };
+    let flag = |name: &str| told[name].as_bool().ok_or_else(|| format!("`{name}` is neither true nor false"));
+    let default_branch = told["default_branch"].as_str().filter(|branch| is_ref(branch));
+    Ok(Candidate {
+        name: repo.name().to_owned(),
+        full_name,
+        description: line(told["description"].as_str().unwrap_or_default(), DESCRIPTION),
+        url,
+        stars,
+        pushed_at,
+        owner_type,
+        archived: flag("archived")?,
+        fork: flag("fork")?,
+        default_branch: default_branch.ok_or("its default branch is no name")?.to_owned(),
+        language: told["language"].as_str().filter(|language| is_word(language)).map(|name| line(name, WORD)),
+        topics: topics(&told["topics"]),
+        has_releases: None,
+    })
+}
+
+/// Whether a text can be the name of a branch or a tag that people see as it is.
+pub(super) fn is_ref(text: &str) -> bool {
+    is_word(text) && text.parse::<RefName>().is_ok()
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.len() <= WORD && !text.contains(is_hidden)
+}
+
+/// Foreign words on one line: secrets replaced, what is not seen left out, cut at so many characters.
+pub(super) fn line(text: &str, most: usize) -> String {
+    let clean: String = single_spaced(text).chars().filter(|c| !is_hidden(*c)).collect();
+    let clean = Scanner::builtin().redact(&clean).text;
+    match clean.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", clean.get(..end).unwrap_or_default()),
+        None => clean.into_owned(),
+    }
+}
+
+/// Sorted, each once: their order means nothing.
+fn topics(told: &Value) -> Vec<String> {
+    let words = told.as_array().into_iter().flatten().filter_map(Value::as_str).filter(|word| is_word(word));
+    let mut topics: Vec<String> = words.take(TOPICS).map(|word| line(word, WORD)).collect();
+    topics.sort_unstable();
+    topics.dedup();
+    topics
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told() -> Value {
+        json!({
+            "full_name": "acme/widget",
+            "name": "widget",
+            "html_url": "https://github.com/acme/widget",
+            "description": "A widget.",
+            "stargazers_count": 12,
+            "pushed_at": "2026-01-02T03:04:05Z",
+            "created_at": "2020-01-01T00:00:00Z",
+            "owner": {"login": "acme", "type": "Organization"},
+            "archived": false,
+            "fork": true,
+            "default_branch": "main",
+            "language": "Rust",
+            "topics": ["cli", "cargo", "cli"],
+        })
+    }
+
+    fn with(field: &str, value: Value) -> Result<Candidate, String> {
+        let mut told = told();
+        told[field] = value;
+        candidate(&told, "github.com")
+    }
+
+    #[test]
+    fn a_repository_is_read() {
+        let read = candidate(&told(), "github.com").unwrap();
+        assert_eq!((read.full_name.as_str(), read.name.as_str()), ("acme/widget", "widget"));
+        assert_eq!((read.stars, read.owner_type), (12, OwnerType::Organization));
+        assert_eq!((read.archived, read.fork, read.default_branch.as_str()), (false, true, "main"));
+        assert_eq!(read.pushed_at.to_string(), "2026-01-02T03:04:05.000Z");
+        assert_eq!(read.topics, ["cargo", "cli"]);
+        assert_eq!((read.language.as_deref(), read.has_releases), (Some("Rust"), None));
+    }
+
+    #[test]
+    fn what_cannot_be_true_is_refused() {
+        for (field, value) in [
+            ("full_name", json!("acme")),
+            ("full_name", json!("acme/widget/x")),
+            ("full_name", json!("acme/widget.git")),
+            ("full_name", json!("../etc")),
+            ("full_name", json!("-acme/widget")),
+            ("full_name", json!("acme/wid\u{1b}get")),
+            ("full_name", json!(7)),
+            ("full_name", Value::Null),
+            ("html_url", json!("https://evil.example/acme/widget")),
+            ("html_url", json!("https://github.com/acme/other")),
+            ("html_url", json!("javascript:alert(1)")),
+            ("html_url", Value::Null),
+            ("stargazers_count", json!(-1)),
+            ("stargazers_count", json!(1.5)),
+            ("stargazers_count", json!("12")),
+            ("stargazers_count", json!(1_u64 << 60)),
+            ("pushed_at", json!("yesterday")),
+            ("pushed_at", json!("2026-01-02T03:04:05+02:00")),
+            ("pushed_at", json!(1_700_000_000)),
+            ("owner", Value::Null),
+            ("owner", json!({"type": 3})),
+            ("archived", Value::Null),
+            ("fork", json!("false")),
+            ("default_branch", Value::Null),
+            ("default_branch", json!("")),
+            ("default_branch", json!("--upload-pack=x")),
+            ("default_branch", json!("a..b")),
+            ("default_branch", json!("ma\u{202e}in")),
+        ] {
+            assert!(with(field, value.clone()).is_err(), "{field}: {value}");
+        }
+        for odd in [Value::Null, json!([]), json!("text"), json!({})] {
+            assert!(candidate(&odd, "github.com").is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_missing_may_be_missing() {
+        let never_pushed = with("pushed_at", Value::Null).unwrap();
+        assert_eq!(never_pushed.pushed_at.to_string(), "2020-01-01T00:00:00.000Z");
+        assert_eq!(with("description", Value::Null).unwrap().description, "");
+        assert_eq!(with("language", Value::Null).unwrap().language, None);
+        assert_eq!(with("language", json!({"a": 1})).unwrap().language, None);
+        assert_eq!(with("topics", Value::Null).unwrap().topics, [""; 0]);
+        assert_eq!(
+            with("topics", json!(["b", 3, "", "a", null, "x".repeat(10_000)])).unwrap().topics,
+            ["a", "b"]
+        );
+        assert_eq!(with("owner", json!({"type": "Bot"})).unwrap().owner_type, OwnerType::User);
+    }
+
+    #[test]
+    fn the_owners_words_are_on_one_line_short_and_without_secrets() {
+        let told = with("description", json!("a\u{1b}[31m\r\nb\u{202e}c\u{0}\t d")).unwrap();
+        assert_eq!(told.description, "a[31m bc d");
+        let long = with("description", json!("é".repeat(1 << 19))).unwrap().description;
+        assert_eq!(long.chars().count(), DESCRIPTION + 1);
+        let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+        // Where the cut would go through it, too.
+        for before in ["key ".to_owned(), "x ".repeat(495)] {
+            let text = with("description", json!(format!("{before}{secret} end"))).unwrap().description;
+            assert!(!text.contains("a1B2") && text.contains("[secret:"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_address_is_at_the_host_that_was_asked() {
+        let mut told = told();
+        told["html_url"] = json!("https://git.example.org/acme/widget");
+        assert!(candidate(&told, "github.com").is_err());
+        assert_eq!(candidate(&told, "git.example.org").unwrap().url, "https://git.example.org/acme/widget");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn foreign_words_are_always_one_visible_line(text in "(?s).{0,400}", most in 0_usize..50) {
+            let line = line(&text, most);
+            proptest::prop_assert!(line.chars().count() <= most + 1);
+            proptest::prop_assert!(!line.contains(is_hidden));
+        }
+    }
+}

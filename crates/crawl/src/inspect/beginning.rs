@@ -1,0 +1,115 @@
+//! The beginning of a text without its secrets: what a model or a person may see of a file.
+
+use crucible_model::SECRET_REACH;
+use crucible_repo::{Extent, SampledFile};
+use crucible_secrets::Scanner;
+
+/// Read beyond a cut, so that a secret which the cut divides is still known for one: it may begin a little before the
+/// keyword that gives it away, and that decides within its reach.
+const LOOK_AHEAD: usize = 2 * SECRET_REACH;
+
+/// The beginning of a file, fit to be shown.
+pub(super) struct Beginning {
+    /// The text; each secret is replaced.
+    pub(super) text: String,
+    /// How much of the file it is.
+    pub(super) extent: Extent,
+    /// How many secrets were replaced.
+    pub(super) secrets: usize,
+}
+
+/// At most `characters` of a file, and at most `bytes`. What stands so close to the end of what was read that a secret could not
+/// be known for one is left out.
+pub(super) fn beginning(file: &SampledFile, characters: usize, bytes: usize) -> Beginning {
+    let text = file.content.as_str();
+    let wanted = cut_at(text, characters, bytes);
+    let seen = text.ceil_char_boundary(wanted.saturating_add(LOOK_AHEAD));
+    let judged = match file.extent {
+        Extent::Beginning if seen == text.len() => text.len().saturating_sub(LOOK_AHEAD),
+        _ => text.len(),
+    };
+    let end = text.floor_char_boundary(wanted.min(judged));
+
+    let mut shown = String::with_capacity(end);
+    let mut from = 0;
+    let mut secrets = 0;
+    for secret in Scanner::builtin().scan(&text.as_bytes()[..seen]) {
+        let start = text.floor_char_boundary(secret.range.start);
+        if start >= end {
+            break;
+        }
+        secrets += 1;
+        shown.push_str(&text[from.min(start)..start]);
+        shown.push_str(&format!("[secret:{}]", secret.rule.as_str()));
+        from = text.ceil_char_boundary(secret.range.end);
+    }
+    shown.push_str(&text[from.min(end)..end]);
+    // A replacement may be longer than what it replaces.
+    shown.truncate(cut_at(&shown, characters, bytes));
+    let is_whole = end == text.len() && file.extent == Extent::Whole;
+    Beginning { text: shown, extent: if is_whole { Extent::Whole } else { Extent::Beginning }, secrets }
+}
+
+/// Where a text is cut so that it holds at most so many characters and bytes, all of them whole.
+fn cut_at(text: &str, characters: usize, bytes: usize) -> usize {
+    let end = text.char_indices().nth(characters).map_or(text.len(), |(index, _)| index);
+    text.floor_char_boundary(end.min(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_repo::FileKind;
+
+    use super::*;
+
+    const KEY: &str = "AKIAQ7RX2MPL4ZTW6NCB";
+
+    fn file(content: &str, extent: Extent) -> SampledFile {
+        let total_bytes = content.len() as u64;
+        SampledFile {
+            path: "README.md".to_owned(),
+            kind: FileKind::Readme,
+            content: content.to_owned(),
+            total_bytes,
+            extent,
+        }
+    }
+
+    #[test]
+    fn whole_characters_are_kept_up_to_either_limit() {
+        let text = "aé漢😀".repeat(10);
+        let of = |characters, bytes| beginning(&file(&text, Extent::Whole), characters, bytes).text;
+        assert_eq!(of(6, 4000), "aé漢😀aé");
+        assert_eq!(of(4000, 5), "aé");
+        assert_eq!(of(4000, 4000), text);
+    }
+
+    #[test]
+    fn a_secret_that_the_cut_divides_leaves_nothing_of_itself() {
+        for lead in 0..60 {
+            let text = format!("{}\nkey = {KEY}\n{}", "x".repeat(lead), "y ".repeat(3000));
+            for extent in [Extent::Whole, Extent::Beginning] {
+                let shown = beginning(&file(&text, extent), 4000, 50);
+                assert!(!shown.text.contains("AKIA"), "{lead}: {}", shown.text);
+                assert!(shown.text.len() <= 50);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_reader_did_not_see_the_end_of_is_not_shown_up_to_its_end() {
+        // The sample ends in the middle of a key: nothing can tell that it is one.
+        let text = format!("{}\nkey = {}", "word ".repeat(1000), &KEY[..15]);
+        let shown = beginning(&file(&text, Extent::Beginning), 100_000, 100_000);
+        assert_eq!(shown.extent, Extent::Beginning);
+        assert!(!shown.text.contains("AKIA") && shown.text.len() > 2900, "{}", shown.text.len());
+        assert_eq!(beginning(&file("short", Extent::Beginning), 9, 9).text, "");
+    }
+
+    #[test]
+    fn a_private_key_that_goes_on_beyond_everything_is_replaced() {
+        let text = format!("a\n-----BEGIN RSA PRIVATE KEY-----\n{}", "QUJDREVGR0hJSktM\n".repeat(2000));
+        let shown = beginning(&file(&text, Extent::Whole), 4000, 4000);
+        assert_eq!((shown.text.as_str(), shown.secrets), ("a\n[secret:private-key]", 1));
+    }
+}

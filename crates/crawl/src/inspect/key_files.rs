@@ -1,0 +1,89 @@
+//! The files that tell most about a repository, and what each is for.
+
+use crucible_repo::{FileKind, SampledFile, Sampling};
+
+use crate::artifact::{KeyFile, KeyFileRole};
+
+/// Key files that are named.
+const MOST: usize = 50;
+/// Of them, ordinary source.
+const MOST_SOURCE: usize = 10;
+
+/// Where programs and libraries begin, by the name of the file.
+const ENTRY_POINTS: &[&str] = &[
+    "main.rs",
+    "lib.rs",
+    "main.go",
+    "main.py",
+    "__main__.py",
+    "app.py",
+    "cli.py",
+    "manage.py",
+    "main.c",
+    "main.cc",
+    "main.cpp",
+    "main.js",
+    "main.ts",
+    "index.js",
+    "index.mjs",
+    "index.cjs",
+    "index.ts",
+    "index.tsx",
+    "server.js",
+    "server.ts",
+    "main.rb",
+    "main.lua",
+    "main.swift",
+    "main.zig",
+    "main.nim",
+    "main.kt",
+    "Main.kt",
+    "Main.java",
+    "Program.cs",
+];
+/// Directories on the way to an entry point: `cmd/tool/main.go` has two.
+const ENTRY_DEPTH: usize = 2;
+
+/// Files beside the build files that say how to build.
+const BUILD_CONFIG: &[&str] =
+    &["build.rs", "flake.nix", "shell.nix", "default.nix", "rust-toolchain.toml", "tsconfig.json"];
+
+/// Chooses among what was read: roles in their order, in each what lies highest; the result goes by path.
+pub(super) fn key_files(sampling: &Sampling) -> Vec<KeyFile> {
+    let mut chosen: Vec<(KeyFileRole, &SampledFile)> =
+        sampling.files.iter().filter_map(|file| Some((role(file)?, file))).collect();
+    // The sort is stable: within a role the order of reading stays.
+    chosen.sort_by_key(|(role, _)| *role);
+    let (source, mut chosen): (Vec<_>, Vec<_>) =
+        chosen.into_iter().partition(|(role, _)| *role == KeyFileRole::Source);
+    chosen.truncate(MOST);
+    let room = MOST_SOURCE.min(MOST - chosen.len());
+    chosen.extend(source.into_iter().take(room));
+    let key_file = |(role, file): (KeyFileRole, &SampledFile)| KeyFile {
+        path: file.path.clone(),
+        role,
+        size_bytes: file.total_bytes,
+    };
+    let mut files: Vec<KeyFile> = chosen.into_iter().map(key_file).collect();
+    files.sort_unstable();
+    files
+}
+
+fn role(file: &SampledFile) -> Option<KeyFileRole> {
+    let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+    Some(match file.kind {
+        _ if BUILD_CONFIG.contains(&name) => KeyFileRole::BuildConfig,
+        FileKind::Build | FileKind::Lock => KeyFileRole::BuildConfig,
+        FileKind::Readme => KeyFileRole::Readme,
+        FileKind::License => KeyFileRole::License,
+        FileKind::Container => KeyFileRole::Dockerfile,
+        FileKind::Workflow => KeyFileRole::Ci,
+        FileKind::Other => return None,
+        FileKind::Source if is_entry_point(&file.path, name) => KeyFileRole::EntryPoint,
+        FileKind::Source => KeyFileRole::Source,
+    })
+}
+
+fn is_entry_point(path: &str, name: &str) -> bool {
+    ENTRY_POINTS.contains(&name) && path.matches('/').count() <= ENTRY_DEPTH
+}

@@ -1,0 +1,215 @@
+//! Versions that the build files ask for, by program, and the scripts of a `package.json`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crucible_model::is_hidden;
+use crucible_repo::Sampling;
+use crucible_secrets::Scanner;
+
+/// Bytes of one constraint or of a script's name.
+const MAX_BYTES: usize = 100;
+/// Scripts that are looked at.
+const MAX_SCRIPTS: usize = 200;
+
+/// The manifests of one directory.
+pub(super) struct Manifests<'a> {
+    sampling: &'a Sampling,
+    directory: &'a str,
+}
+
+impl<'a> Manifests<'a> {
+    /// Those of `directory`; empty is the top.
+    pub(super) fn new(sampling: &'a Sampling, directory: &'a str) -> Self {
+        Self { sampling, directory }
+    }
+
+    /// What the manifests ask for. A manifest that cannot be read asks for nothing.
+    pub(super) fn version_constraints(&self) -> BTreeMap<String, String> {
+        let found = self.cargo().into_iter().chain(self.go()).chain(self.node()).chain(self.python());
+        let found = found.chain(self.cmake()).chain(self.meson());
+        let is_fine = |(_, text): &(&str, String)| is_shown(text);
+        found.filter(is_fine).map(|(program, text)| (program.to_owned(), text)).collect()
+    }
+
+    /// The names of the scripts in `package.json`.
+    pub(super) fn scripts(&self) -> BTreeSet<String> {
+        let manifest = self.json("package.json").unwrap_or_default();
+        let scripts = manifest.get("scripts").and_then(serde_json::Value::as_object);
+        let scripts = scripts.into_iter().flatten().filter(|(_, script)| script.is_string());
+        scripts.map(|(name, _)| name).filter(|name| is_shown(name)).take(MAX_SCRIPTS).cloned().collect()
+    }
+
+    fn cargo(&self) -> Option<(&'static str, String)> {
+        let manifest = self.toml("Cargo.toml")?;
+        let rust_version =
+            |table: Option<&toml::Value>| Some(table?.get("rust-version")?.as_str()?.to_owned());
+        let own = rust_version(manifest.get("package"));
+        let version = own.or_else(|| rust_version(manifest.get("workspace")?.get("package")))?;
+        at_least("rustc", &version)
+    }
+
+    fn go(&self) -> Option<(&'static str, String)> {
+        let directive = self.text("go.mod")?.lines().find_map(|line| line.trim().strip_prefix("go "))?;
+        at_least("go", directive.split("//").next()?.trim())
+    }
+
+    fn node(&self) -> Vec<(&'static str, String)> {
+        let manifest = self.json("package.json").unwrap_or_default();
+        let engine = |program: &'static str| {
+            let wanted = manifest.get("engines")?.get(program)?.as_str()?;
+            Some((program, wanted.trim().to_owned()))
+        };
+        ["node", "npm", "yarn", "pnpm"].into_iter().filter_map(engine).collect()
+    }
+
+    fn python(&self) -> Option<(&'static str, String)> {
+        let manifest = self.toml("pyproject.toml")?;
+        let own = manifest.get("project").and_then(|project| project.get("requires-python"));
+        let poetry = || manifest.get("tool")?.get("poetry")?.get("dependencies")?.get("python");
+        let wanted = own.or_else(poetry)?.as_str()?;
+        Some(("python", wanted.trim().to_owned()))
+    }
+
+    fn cmake(&self) -> Option<(&'static str, String)> {
+        let text = self.text("CMakeLists.txt")?;
+        let code = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        // The name of a command is written in any case.
+        let line = code.map(str::trim).find(|line| starts_like(line, "cmake_minimum_required"))?;
+        let (_, arguments) = line.split_once('(')?;
+        let mut words = arguments.split([' ', '\t', ')']).filter(|word| !word.is_empty());
+        words.find(|word| *word == "VERSION")?;
+        // A range names the newest version that was tried, too.
+        at_least("cmake", words.next()?.split("...").next()?)
+    }
+
+    fn meson(&self) -> Option<(&'static str, String)> {
+        let text = self.text("meson.build")?;
+        let code = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        let after =
+            code.filter_map(|line| line.split_once("meson_version")).map(|(_, after)| after).next()?;
+        let value = after.trim_start().strip_prefix(':')?.trim_start();
+        let (version, _) = value.strip_prefix('\'')?.split_once('\'')?;
+        Some(("meson", version.trim().to_owned()))
+    }
+
+    fn text(&self, name: &str) -> Option<&'a str> {
+        let path =
+            if self.directory.is_empty() { name.to_owned() } else { format!("{}/{name}", self.directory) };
+        let text = self.sampling.file(&path)?.content.as_str();
+        Some(text.strip_prefix('\u{feff}').unwrap_or(text))
+    }
+
+    fn toml(&self, name: &str) -> Option<toml::Table> {
+        toml::from_str(self.text(name)?).ok()
+    }
+
+    fn json(&self, name: &str) -> Option<serde_json::Value> {
+        serde_json::from_str(self.text(name)?).ok()
+    }
+}
+
+/// At least this version, where it is one.
+fn at_least(program: &'static str, version: &str) -> Option<(&'static str, String)> {
+    let is_version = version.starts_with(|c: char| c.is_ascii_digit())
+        && version.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'));
+    is_version.then(|| (program, format!(">={version}")))
+}
+
+fn starts_like(line: &str, word: &str) -> bool {
+    line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+}
+
+/// Whether a short text from a manifest may be handed on as it is.
+fn is_shown(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= MAX_BYTES
+        && !text.chars().any(is_hidden)
+        && Scanner::builtin().scan(text.as_bytes()).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_repo::{Extent, FileKind, SampledFile};
+
+    use super::*;
+
+    fn sampling(files: &[(&str, &str)]) -> Sampling {
+        let file = |(path, content): &(&str, &str)| SampledFile {
+            path: (*path).to_owned(),
+            kind: FileKind::Build,
+            content: (*content).to_owned(),
+            total_bytes: content.len() as u64,
+            extent: Extent::Whole,
+        };
+        Sampling { files: files.iter().map(file).collect(), ..Sampling::default() }
+    }
+
+    fn constraints(name: &str, content: &str) -> String {
+        let sampling = sampling(&[(name, content)]);
+        let found = Manifests::new(&sampling, "").version_constraints();
+        found
+            .into_iter()
+            .map(|(program, version)| format!("{program} {version}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    #[test]
+    fn each_manifest_says_what_it_asks_for() {
+        for (name, content, expected) in [
+            ("Cargo.toml", "[package]\nrust-version = '1.70'", "rustc >=1.70"),
+            (
+                "Cargo.toml",
+                "[package]\nrust-version.workspace = true\n[workspace.package]\nrust-version='1.8'",
+                "rustc >=1.8",
+            ),
+            ("go.mod", "module x\n\ngo 1.21.3 // yes\n", "go >=1.21.3"),
+            (
+                "package.json",
+                r#"{"engines":{"node":">=18 <23","npm":"10","vscode":"1"}}"#,
+                "node >=18 <23, npm 10",
+            ),
+            ("pyproject.toml", "[project]\nrequires-python = '>=3.9'", "python >=3.9"),
+            ("pyproject.toml", "[tool.poetry.dependencies]\npython = '^3.8'", "python ^3.8"),
+            (
+                "CMakeLists.txt",
+                "# cmake_minimum_required(VERSION 1.0)\nCMAKE_minimum_required( VERSION 3.10...3.27 )",
+                "cmake >=3.10",
+            ),
+            ("meson.build", "project('x', 'c',\n  meson_version : '>=0.50', version: '1')", "meson >=0.50"),
+        ] {
+            assert_eq!(constraints(name, content), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_version_or_cannot_be_read_asks_for_nothing() {
+        for (name, content) in [
+            ("Cargo.toml", "[package]\nrust-version = '$(x)'"),
+            ("Cargo.toml", "[package"),
+            ("Cargo.toml", "package = 1\nworkspace = []"),
+            ("go.mod", "go ; rm"),
+            ("package.json", r#"{"engines":{"node":18}}"#),
+            ("package.json", r#"{"engines":[]}"#),
+            ("package.json", "{\"engines\":{\"node\":\"1\\u001b[2J\"}}"),
+            ("pyproject.toml", "[project]\nrequires-python = ''"),
+            ("CMakeLists.txt", "cmake_minimum_required(VERSION ${V})"),
+            ("CMakeLists.txt", "cmake_minimum_required(FATAL)"),
+            ("meson.build", "meson_version"),
+        ] {
+            assert_eq!(constraints(name, content), "", "{name} {content}");
+        }
+        let long = format!("[project]\nrequires-python = '{}'", "1".repeat(101));
+        assert_eq!(constraints("pyproject.toml", &long), "");
+    }
+
+    #[test]
+    fn scripts_are_those_of_the_same_directory() {
+        let files = [
+            ("package.json", r#"{"scripts":{"top":"x"}}"#),
+            ("web/package.json", r#"{"scripts":{"build":"x","bad":1,"a\nb":"x"}}"#),
+        ];
+        let sampling = sampling(&files);
+        assert_eq!(Manifests::new(&sampling, "web").scripts(), BTreeSet::from(["build".to_owned()]));
+    }
+}

@@ -1,0 +1,54 @@
+//! Search, inspect, plan, export: from a name to a build plan that is safe to run.
+//!
+//! The story is [`Pipeline`]: `search` ranks repositories, `inspect` fetches one and looks at it, `plan` has a plan drafted,
+//! attacked and judged, `export` writes it down for other programs. What decides is pure: [`rank`], the detection in
+//! `crucible-repo`, [`validate_plan_safety`], [`derive_recipe`]. Models are asked in `debate` alone.
+//!
+//! What always holds:
+//!
+//! - The network is reached through `gh` and through a shallow `git clone`, and through the models' own clients.
+//! - Nothing of a repository is executed, and no model decides about rank, build system or safety.
+//! - Every artifact passed its schema before it is printed, stored or written; every exported plan passed the safety rules.
+//! - A limit that is hit is reported.
+
+mod artifact;
+mod debate;
+mod export;
+mod fetch;
+mod github;
+mod inspect;
+mod offline;
+mod pipeline;
+mod plan;
+mod rank;
+mod recipe;
+mod safety;
+mod search;
+mod session;
+mod target;
+mod witness;
+
+pub use artifact::*;
+pub use debate::{
+    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner, DebatePhase, DebateRounds,
+    Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis, REVISION_TOKENS, ReplyFault, SYNTHESIS_TOKENS, Transcript,
+    debate, prompt_hash,
+};
+pub use export::{
+    Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export,
+};
+pub use fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
+pub use github::{Candidate, GitHub, GitHubError};
+pub use inspect::{BuildFile, InspectError, Inspection, inspect};
+pub use offline::{OfflineError, offline_plan};
+pub use pipeline::{
+    Checked, CrawlError, ExportOf, Inspected, Pipeline, Planner, PlannedCrawl, PreparedExport,
+};
+pub use plan::{Planned, assemble};
+pub use rank::rank;
+pub use recipe::derive_recipe;
+pub use safety::{PlanSafety, Workspace, allowed_prefixes, judge_plan, validate_plan_safety};
+pub use search::{MaxResults, SearchError, SearchOptions, UseCache, search};
+pub use session::{ConfigSnapshot, CrawlSession, SessionError, SessionStatus, abort_dead_sessions};
+pub use target::{RefChoice, RepoName, Target, TargetError};
+pub use witness::Witness;

@@ -1,0 +1,328 @@
+//! How a program's command line is described, and how one is held against its description.
+//!
+//! A description is an allow-list: options by their exact spelling, each with what its value may be, and what the other
+//! words may be. Abbreviated options, several short options in one word and anything else that is not listed are refused,
+//! so that what a program makes of its words can be no surprise.
+
+use std::fmt;
+
+use super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, VALUE_REFUSED};
+use super::paths::{Access, Place};
+
+/// What a word may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// At most six digits.
+    Number,
+    /// A plain name: letters, digits and `_ . + -`, the first one a letter, a digit or `_`.
+    Name,
+    /// Names separated by `:` or `/`: a test, a script, a target.
+    Label,
+    /// Labels separated by `,`.
+    Labels,
+    /// A path that is read, or what stands there is run.
+    Input,
+    /// A path that is written.
+    Output,
+    /// One of these.
+    OneOf(&'static [&'static str]),
+    /// A rule of its own, and what it asks for.
+    Fits(fn(&str) -> bool, &'static str),
+}
+
+/// An option and the forms in which it may be written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opt {
+    name: &'static str,
+    forms: Forms,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Forms {
+    /// `-v`
+    Bare,
+    /// `--jobs 4`, `--jobs=4`, `-k x`
+    Value(Kind),
+    /// `-j 4`, `-j4`
+    Short(Kind),
+    /// `-j`, `-j4`
+    MaybeGlued(Kind),
+    /// `--cov`, `--cov=x`
+    MaybeJoined(Kind),
+    /// `--with-x=yes`
+    Joined(Kind),
+}
+
+/// `-v`: stands alone.
+pub(super) const fn flag(name: &'static str) -> Opt {
+    Opt { name, forms: Forms::Bare }
+}
+
+/// `--jobs 4` or `--jobs=4`; an option of one letter has its value apart, because programs differ about a `=` behind it.
+pub(super) const fn value(name: &'static str, kind: Kind) -> Opt {
+    Opt { name, forms: Forms::Value(kind) }
+}
+
+/// `-j 4` or `-j4`.
+pub(super) const fn short(name: &'static str, kind: Kind) -> Opt {
+    Opt { name, forms: Forms::Short(kind) }
+}
+
+/// `-j` or `-j4`.
+pub(super) const fn maybe_glued(name: &'static str, kind: Kind) -> Opt {
+    Opt { name, forms: Forms::MaybeGlued(kind) }
+}
+
+/// `--parallel` or `--parallel=4`.
+pub(super) const fn maybe_joined(name: &'static str, kind: Kind) -> Opt {
+    Opt { name, forms: Forms::MaybeJoined(kind) }
+}
+
+/// `--mode=x` only.
+pub(super) const fn joined(name: &'static str, kind: Kind) -> Opt {
+    Opt { name, forms: Forms::Joined(kind) }
+}
+
+/// What the words besides the options may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Operands {
+    /// There are none; the sentence says why, or what to write instead.
+    None(&'static str),
+    /// Any number, each of this kind.
+    Each(Kind),
+    /// Exactly one of this kind, which must be there.
+    One(Kind, &'static str),
+}
+
+/// What may follow `--`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Tail {
+    /// Nothing.
+    Refused,
+    /// Words of another description.
+    Follows(&'static Usage),
+}
+
+/// Where options may stand.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum OptionsStand {
+    /// Anywhere.
+    Anywhere,
+    /// Before the first other word; what follows that one belongs to another description.
+    BeforeOperand(&'static Usage),
+}
+
+/// The description of a command line, behind the words that choose it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Usage {
+    /// What a reader calls it.
+    pub(super) name: &'static str,
+    /// Its options.
+    pub(super) options: &'static [&'static [Opt]],
+    /// Its other words.
+    pub(super) operands: Operands,
+    /// What may follow `--`.
+    pub(super) tail: Tail,
+    /// Where options may stand.
+    pub(super) stand: OptionsStand,
+}
+
+impl Usage {
+    /// Options anywhere, no `--`.
+    pub(super) const fn new(
+        name: &'static str,
+        options: &'static [&'static [Opt]],
+        operands: Operands,
+    ) -> Self {
+        Self { name, options, operands, tail: Tail::Refused, stand: OptionsStand::Anywhere }
+    }
+
+    /// The same with something behind `--`.
+    pub(super) const fn with_tail(self, usage: &'static Self) -> Self {
+        Self { tail: Tail::Follows(usage), ..self }
+    }
+
+    /// The same, but what follows the first operand is judged by `usage`.
+    pub(super) const fn then(self, usage: &'static Self) -> Self {
+        Self { stand: OptionsStand::BeforeOperand(usage), ..self }
+    }
+}
+
+/// Holds `words` against their description; returns those that are no options.
+pub(super) fn judge<'w>(
+    usage: &Usage,
+    words: &[&'w str],
+    place: Place<'_>,
+    desk: &mut Desk<'_>,
+) -> Vec<&'w str> {
+    let mut operands = Vec::new();
+    let mut rest = words;
+    while let Some((&word, after)) = rest.split_first() {
+        rest = after;
+        if word == "--" {
+            match usage.tail {
+                Tail::Follows(tail) => {
+                    judge(tail, rest, place, desk);
+                }
+                Tail::Refused => {
+                    let hint = format!("nothing is passed on behind `--` by `{}`", usage.name);
+                    desk.refuse(ARGUMENT_REFUSED, word, hint);
+                }
+            }
+            break;
+        }
+        if word.starts_with('-') {
+            rest = option(usage, word, rest, place, desk);
+            continue;
+        }
+        operands.push(word);
+        if let OptionsStand::BeforeOperand(following) = usage.stand {
+            judge(following, rest, place, desk);
+            break;
+        }
+    }
+    judge_operands(usage, &operands, place, desk);
+    operands
+}
+
+fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let refuse_from = |first: usize, why: &str, desk: &mut Desk<'_>| {
+        if let Some(word) = operands.get(first) {
+            desk.refuse(ARGUMENT_REFUSED, word, format!("`{}` takes no such word: {why}", usage.name));
+        }
+    };
+    match usage.operands {
+        Operands::None(why) => refuse_from(0, why, desk),
+        Operands::Each(kind) => {
+            for word in operands {
+                judge_word(kind, word, Role::WordOf(usage.name), place, desk);
+            }
+        }
+        Operands::One(kind, what) => {
+            match operands.first() {
+                Some(word) => judge_word(kind, word, Role::WordOf(usage.name), place, desk),
+                None => {
+                    desk.refuse(ARGUMENT_REFUSED, usage.name, format!("`{}` must name {what}", usage.name))
+                }
+            }
+            refuse_from(1, what, desk);
+        }
+    }
+}
+
+/// Judges the option `word`; returns what is left behind it and its value.
+fn option<'r, 'w>(
+    usage: &Usage,
+    word: &str,
+    rest: &'r [&'w str],
+    place: Place<'_>,
+    desk: &mut Desk<'_>,
+) -> &'r [&'w str] {
+    let Some((opt, given)) = usage.options.iter().copied().flatten().find_map(|opt| written(opt, word))
+    else {
+        let hint = format!("`{}` has no such option in the list of harmless ones; leave it out", usage.name);
+        desk.refuse(OPTION_REFUSED, word, hint);
+        return rest;
+    };
+    match given {
+        Given::Nothing => rest,
+        Given::Here(kind, value) => {
+            judge_word(kind, value, Role::ValueOf(opt.name), place, desk);
+            rest
+        }
+        Given::Next(kind) => {
+            let Some((value, after)) = rest.split_first() else {
+                desk.refuse(VALUE_REFUSED, word, format!("{} needs a value", opt.name));
+                return rest;
+            };
+            judge_word(kind, value, Role::ValueOf(opt.name), place, desk);
+            after
+        }
+    }
+}
+
+enum Given<'w> {
+    Nothing,
+    Here(Kind, &'w str),
+    Next(Kind),
+}
+
+/// How `word` writes this option, if it does.
+fn written<'w>(opt: &'static Opt, word: &'w str) -> Option<(&'static Opt, Given<'w>)> {
+    let value = word.strip_prefix(opt.name)?;
+    let given = match (opt.forms, value) {
+        (Forms::Bare | Forms::MaybeGlued(_) | Forms::MaybeJoined(_), "") => Given::Nothing,
+        (Forms::Value(kind) | Forms::Short(kind), "") => Given::Next(kind),
+        (Forms::Short(kind) | Forms::MaybeGlued(kind), value) => Given::Here(kind, value),
+        (Forms::Value(kind) | Forms::MaybeJoined(kind) | Forms::Joined(kind), value)
+            if opt.name.len() > 2 =>
+        {
+            Given::Here(kind, value.strip_prefix('=')?)
+        }
+        _ => return None,
+    };
+    Some((opt, given))
+}
+
+/// Which word of a command line it is, for a reader.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Role<'a> {
+    /// A word of this program that is no option.
+    WordOf(&'a str),
+    /// What belongs to this option or variable.
+    ValueOf(&'a str),
+}
+
+impl fmt::Display for Role<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WordOf(name) => write!(f, "a word for `{name}`"),
+            Self::ValueOf(name) => write!(f, "the value of {name}"),
+        }
+    }
+}
+
+/// Judges one word of a known kind.
+pub(super) fn judge_word(kind: Kind, word: &str, role: Role<'_>, place: Place<'_>, desk: &mut Desk<'_>) {
+    let access = match kind {
+        Kind::Input => Access::Read,
+        Kind::Output => Access::Write,
+        _ => {
+            if let Err(wanted) = fits(kind, word) {
+                desk.refuse(VALUE_REFUSED, word, format!("{role} must be {wanted}"));
+            }
+            return;
+        }
+    };
+    if let Err(refusal) = place.check(word, access) {
+        desk.refuse(refusal.code, word, refusal.hint);
+    }
+}
+
+fn fits(kind: Kind, word: &str) -> Result<(), String> {
+    let (fits, wanted) = match kind {
+        Kind::Number => {
+            let is_number =
+                !word.is_empty() && word.len() <= 6 && word.bytes().all(|byte| byte.is_ascii_digit());
+            (is_number, "a number".to_owned())
+        }
+        Kind::Name => (is_name(word), "a plain name".to_owned()),
+        Kind::Label => (is_label(word), "a plain name".to_owned()),
+        Kind::Labels => (word.split(',').all(is_label), "plain names, separated by commas".to_owned()),
+        Kind::OneOf(values) => (values.contains(&word), format!("one of: {}", values.join(", "))),
+        Kind::Fits(rule, wanted) => (rule(word), wanted.to_owned()),
+        Kind::Input | Kind::Output => (true, String::new()),
+    };
+    if fits { Ok(()) } else { Err(wanted) }
+}
+
+/// Letters, digits and `_ . + -`; the first one is a letter, a digit or `_`.
+pub(super) fn is_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(&byte))
+}
+
+/// Names separated by `:` or `/`; `::` is one separator.
+pub(super) fn is_label(word: &str) -> bool {
+    word.replace("::", ":").split([':', '/']).all(is_name)
+}

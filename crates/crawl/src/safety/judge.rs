@@ -1,0 +1,132 @@
+//! Any file that says it is a plan: read strictly, held against its schema, then judged.
+
+use std::fmt;
+
+use crucible_model::{ByteLimit, Code, Finding, Verdict};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::finding::{CLAIM_DIFFERS, HASH_DIFFERS, shown};
+use super::{PlanSafety, Workspace, validate_plan_safety};
+use crate::artifact::{ArtifactType, PlanV1, check_json};
+
+/// The largest plan that is read.
+const LARGEST_PLAN: ByteLimit = ByteLimit(8 << 20);
+
+/// Judges the bytes of any `viv-git-plan.v1`: what its schema says, and, where it matches, what the safety rules say.
+///
+/// What the plan says of its own safety is not believed: the rules are applied again, and a difference is a warning.
+///
+/// # Errors
+///
+/// The verdict on its schema, where that fails.
+pub fn judge_plan(bytes: &[u8], workspace: &Workspace) -> Result<PlanSafety, Verdict> {
+    let plan = read(bytes).map_err(Verdict::new)?;
+    let mut safety = validate_plan_safety(&plan, workspace);
+    if PlanV1::hash_of(&plan.steps) != plan.plan_hash {
+        safety.verdict.push(Finding::warning(
+            HASH_DIFFERS,
+            plan.plan_hash.as_str(),
+            "the plan's hash is not that of its steps; somebody edited them, or another program wrote it",
+        ));
+    }
+    let claims_safe = plan.safety_validated && plan.safety_violations.is_empty();
+    if claims_safe != safety.valid() {
+        safety.verdict.push(Finding::warning(
+            CLAIM_DIFFERS,
+            format!("safety_validated: {}", plan.safety_validated),
+            "the plan says something else of its own safety; only this verdict counts",
+        ));
+    }
+    Ok(safety)
+}
+
+fn read(bytes: &[u8]) -> Result<PlanV1, Vec<Finding>> {
+    const TOO_LARGE: Code = Code::new("build-plan-too-large");
+    const NO_JSON: Code = Code::new("build-plan-no-json");
+    const SCHEMA: Code = Code::new("build-plan-schema");
+    let refused = |code: &Code, subject: &str, hint: &str| {
+        vec![Finding::error(code.clone(), shown(subject, 300), hint)]
+    };
+    if bytes.len() as u64 > LARGEST_PLAN.0 {
+        return Err(refused(&TOO_LARGE, &format!("{} bytes", bytes.len()), "a plan has at most 8 MiB"));
+    }
+    let Strict(value) = serde_json::from_slice(bytes).map_err(|error| {
+        refused(&NO_JSON, &error.to_string(), "a plan is one JSON object in which no key stands twice")
+    })?;
+    let hint =
+        "the document is no viv-git-plan.v1; write it as docs/contracts/viv-git-plan.v1.schema.json says";
+    let problems = check_json(ArtifactType::Plan, &value);
+    if !problems.is_empty() {
+        return Err(problems.iter().flat_map(|problem| refused(&SCHEMA, problem, hint)).collect());
+    }
+    serde_json::from_value(value).map_err(|error| refused(&SCHEMA, &error.to_string(), hint))
+}
+
+/// A JSON value in which no object holds a key twice: readers differ about which of the two counts.
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Self)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Strict(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key {key:?} stands twice")));
+            }
+            let Strict(value) = members.next_value()?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}

@@ -1,0 +1,233 @@
+//! Whether the commands of a plan may run: a pure verdict (seed 000 §5, and the stricter layer on top of it).
+//!
+//! Three layers look at each step, and each may only refuse more than the one before:
+//!
+//! 1. `seed`: the seed's tables, compared as texts, as the seed says.
+//! 2. `words`, `paths`, `environment`: a command is plain words between single blanks that every shell reads alike; its
+//!    first words are an allowed prefix word by word; paths stay inside; variables come from a short list.
+//! 3. `programs`: each program's subcommands, options and values, from a table; what is not in it is refused.
+//!
+//! What holds: nothing but the arguments is looked at; time is linear in the size of the plan; no plan makes it panic.
+
+mod environment;
+mod finding;
+mod grammar;
+mod judge;
+mod paths;
+mod programs;
+mod seed;
+mod words;
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use crucible_model::{Finding, Level, Verdict, is_hidden};
+use crucible_repo::BuildSystem;
+
+use crate::artifact::{PlanStep, PlanV1};
+use finding::{Desk, StepLabel};
+use paths::{Access, Links, Place};
+
+pub use judge::judge_plan;
+pub use seed::allowed_prefixes;
+
+/// More steps than this deserve a look.
+const MANY_STEPS: usize = 10;
+/// A command with more characters than this deserves a look.
+const LONG_COMMAND: usize = 500;
+/// A detection below this deserves a look.
+const SURE_ENOUGH: f64 = 0.80;
+
+/// Where a plan is going to run, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// Its top, absolute.
+    pub root: PathBuf,
+    /// The links in it, as paths from the top.
+    pub links: BTreeSet<String>,
+}
+
+/// What the rules say of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanSafety {
+    /// Every finding.
+    pub verdict: Verdict,
+}
+
+impl PlanSafety {
+    /// Whether nothing refuses the plan.
+    #[must_use]
+    pub fn valid(&self) -> bool {
+        self.verdict.passes()
+    }
+
+    /// What refuses it, one sentence each.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.sentences(Level::Error)
+    }
+
+    /// What deserves a look, one sentence each.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.sentences(Level::Warning)
+    }
+
+    fn sentences(&self, level: Level) -> Vec<String> {
+        let of_level = self.verdict.findings().iter().filter(|finding| finding.level == level);
+        of_level.map(|finding| format!("{}: {} ({})", finding.subject, finding.hint, finding.code)).collect()
+    }
+}
+
+/// Judges a plan (seed 000 §5.5). Pure: it looks at nothing but its arguments.
+///
+/// The build system is the one that the plan itself names; whoever did not make the plan compares it with the repository.
+#[must_use]
+pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety {
+    let mut findings = Vec::new();
+    let system = judge_frame(plan, &mut findings);
+    let links = Links::of(workspace);
+    for (index, step) in plan.steps.iter().enumerate() {
+        let label = StepLabel { number: index + 1, name: &step.name };
+        let mut desk = Desk::new(label, &mut findings);
+        judge_step(step, system, workspace, &links, &mut desk);
+    }
+    PlanSafety { verdict: Verdict::new(findings) }
+}
+
+/// Judges what is around the steps; returns the build system whose commands are allowed.
+fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem> {
+    let name = finding::shown(&plan.detected.build_system, 60);
+    let system = plan.detected.build_system.parse().ok();
+    match system {
+        None => findings.push(Finding::error(
+            finding::SYSTEM_INVALID,
+            &name,
+            format!("the build system is one of: {}", BuildSystem::ALL.map(BuildSystem::as_str).join(", ")),
+        )),
+        Some(BuildSystem::Unknown) => findings.push(Finding::warning(
+            finding::SYSTEM_UNKNOWN,
+            &name,
+            "no build system was detected, so a plan can hardly do anything; say what builds the repository",
+        )),
+        Some(_) => {}
+    }
+    // Written so that a number that is none deserves a look, too.
+    let is_sure = plan.detected.confidence >= SURE_ENOUGH;
+    if !is_sure {
+        findings.push(Finding::warning(
+            finding::CONFIDENCE_LOW,
+            format!("{name}, {:.2}", plan.detected.confidence),
+            "the detection of the build system is below 0.80; make sure that it is the right one",
+        ));
+    }
+    if plan.steps.is_empty() {
+        findings.push(Finding::error(finding::STEPS_MISSING, "steps", "a plan has at least one step"));
+    }
+    if plan.steps.len() > MANY_STEPS {
+        let count = format!("{} steps", plan.steps.len());
+        let hint = "more than 10 steps are suspiciously many; read each before you run them";
+        findings.push(Finding::warning(finding::STEPS_MANY, count, hint));
+    }
+    system
+}
+
+fn judge_step(
+    step: &PlanStep,
+    system: Option<BuildSystem>,
+    workspace: &Workspace,
+    links: &Links,
+    desk: &mut Desk<'_>,
+) {
+    for (what, text) in [("name", &step.name), ("note", &step.note)] {
+        if text.chars().any(|c| is_hidden(c) && !(what == "note" && matches!(c, '\n' | '\t'))) {
+            let hint = format!("the {what} holds characters that nobody sees; write it in plain text");
+            desk.refuse(finding::TEXT_HIDDEN, text, hint);
+        }
+    }
+    let in_cwd = judge_cwd(&step.cwd, workspace, links, desk);
+    for (key, value) in &step.env {
+        environment::judge(key, value, desk);
+    }
+    judge_command(
+        &step.cmd,
+        system,
+        if in_cwd { Place::new(links, &step.cwd) } else { Place::top(links) },
+        desk,
+    );
+}
+
+/// Whether the working directory is a place in the workspace.
+fn judge_cwd(cwd: &str, workspace: &Workspace, links: &Links, desk: &mut Desk<'_>) -> bool {
+    match Place::top(links).check(cwd, Access::Read) {
+        Err(refusal) => {
+            desk.refuse(
+                finding::CWD_REFUSED,
+                cwd,
+                format!("cwd is a directory of the workspace: {}", refusal.hint),
+            );
+            false
+        }
+        Ok(()) if !stays_inside(&workspace.root, cwd) => {
+            desk.refuse(
+                finding::CWD_REFUSED,
+                cwd,
+                "cwd leads out of the workspace; write `.` or a directory in it",
+            );
+            false
+        }
+        Ok(()) => true,
+    }
+}
+
+fn stays_inside(root: &Path, cwd: &str) -> bool {
+    let only_names =
+        Path::new(cwd).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    only_names && root.join(cwd).starts_with(root)
+}
+
+fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, desk: &mut Desk<'_>) {
+    for token in seed::prohibited_tokens(command) {
+        desk.refuse(finding::TOKEN_PROHIBITED, token, seed::how_to_rephrase(token));
+    }
+    if command.chars().nth(LONG_COMMAND).is_some() {
+        let hint = "more than 500 characters are suspiciously many for a command; read it before you run it";
+        desk.warn(finding::COMMAND_LONG, command, hint);
+    }
+    warn_of_path_options(command, desk);
+    let words = words::words(command, desk);
+    for word in command.split_whitespace() {
+        if let Err(refusal) = paths::check_word(word) {
+            desk.refuse(refusal.code, word, refusal.hint);
+        }
+    }
+    let Some(system) = system else { return };
+    let begins = seed::begins_as_allowed(command, system);
+    let prefixes = allowed_prefixes(system);
+    let by_words = |words: &Vec<&str>| prefixes.iter().any(|prefix| words::begin_with(words, prefix));
+    if !begins || words.as_ref().is_some_and(|words| !by_words(words)) {
+        let allowed = prefixes.iter().map(|prefix| prefix.trim_end()).collect::<Vec<_>>().join(", ");
+        let hint = format!("a command of {system} begins with one of: {allowed}");
+        desk.refuse(finding::COMMAND_NOT_ALLOWED, command, hint);
+    } else if let Some(words) = words {
+        programs::judge(&words, place, desk);
+    }
+}
+
+/// Options that say where something is installed (seed 000 §5.4).
+fn warn_of_path_options(command: &str, desk: &mut Desk<'_>) {
+    let lower = command.to_ascii_lowercase();
+    if !lower.contains("prefix") && !lower.contains("destdir") {
+        return;
+    }
+    for (word, lower) in command.split_whitespace().zip(lower.split_whitespace()) {
+        let name = lower.split('=').next().unwrap_or(lower).trim_start_matches('-');
+        let is_option = lower.starts_with('-') || lower.contains('=');
+        let is_named =
+            is_option && matches!(name, "prefix" | "destdir" | "dprefix" | "dcmake_install_prefix");
+        if is_named || lower.contains("--prefix=") || lower.contains("--destdir=") {
+            let hint = "this says where files are installed; make sure that it is inside the workspace";
+            desk.warn(finding::PATH_OPTION, word, hint);
+        }
+    }
+}

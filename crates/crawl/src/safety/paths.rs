@@ -1,0 +1,210 @@
+//! Paths in a plan: relative, inside the workspace, through no link, and not into what steers other tools.
+
+use std::collections::BTreeSet;
+
+use crucible_model::Code;
+
+use super::Workspace;
+use super::finding::{PATH_ABSOLUTE, PATH_INVALID, PATH_LINK, PATH_PARENT, PATH_PROTECTED};
+
+/// Folders that steer tools or keep their secrets: nothing reads from them or goes there, in any letter case.
+const PROTECTED: &[&str] = &[
+    ".git",
+    ".github",
+    ".gitlab",
+    ".circleci",
+    ".cargo",
+    ".crucible",
+    ".husky",
+    ".githooks",
+    ".vscode",
+    ".idea",
+    ".devcontainer",
+    ".claude",
+    ".hg",
+    ".svn",
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".yarn",
+];
+
+/// Hidden names that builds write; every other one may be settings of some tool.
+const HIDDEN_OUTPUT: &[&str] =
+    &[".env", ".build", ".cache", ".next", ".output", ".nyc_output", ".tox", ".venv"];
+
+/// How deep a path may lead.
+const DEEPEST: usize = 64;
+
+/// What a command does with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// It reads there, or runs what is there.
+    Read,
+    /// It writes there.
+    Write,
+}
+
+/// Why a path is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PathRefusal {
+    pub(super) code: Code,
+    pub(super) hint: &'static str,
+}
+
+impl PathRefusal {
+    const fn new(code: Code, hint: &'static str) -> Self {
+        Self { code, hint }
+    }
+}
+
+const ABSOLUTE: PathRefusal =
+    PathRefusal::new(PATH_ABSOLUTE, "paths are relative to the workspace; write it without the leading `/`");
+const PARENT: PathRefusal =
+    PathRefusal::new(PATH_PARENT, "`..` may lead out of the workspace; set `cwd` instead");
+const IN_PROTECTED: PathRefusal = PathRefusal::new(
+    PATH_PROTECTED,
+    "this folder steers other tools and is no part of a build; leave it alone",
+);
+const HIDDEN: PathRefusal = PathRefusal::new(
+    PATH_PROTECTED,
+    "a hidden name may be settings of a tool; write to a name without the leading dot",
+);
+const THROUGH_LINK: PathRefusal = PathRefusal::new(
+    PATH_LINK,
+    "the path leads through a symbolic link of the repository; name the real place",
+);
+const NO_PATH: PathRefusal = PathRefusal::new(
+    PATH_INVALID,
+    "this is no plain path; paths are letters, digits and - _ . + @ /, and begin with none of - and @",
+);
+const TOO_DEEP: PathRefusal = PathRefusal::new(PATH_INVALID, "the path has more than 64 parts");
+
+/// The links of a workspace, ready to be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Links(BTreeSet<String>);
+
+impl Links {
+    pub(super) fn of(workspace: &Workspace) -> Self {
+        Self(workspace.links.iter().map(|link| normal(link).to_ascii_lowercase()).collect())
+    }
+}
+
+/// Where a step runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    links: &'a Links,
+    cwd: &'a str,
+}
+
+impl<'a> Place<'a> {
+    /// A place in the workspace; `cwd` was checked with [`Place::top`].
+    pub(super) fn new(links: &'a Links, cwd: &'a str) -> Self {
+        Self { links, cwd }
+    }
+
+    /// The workspace's top.
+    pub(super) fn top(links: &'a Links) -> Self {
+        Self { links, cwd: "." }
+    }
+
+    /// Checks a path that stands alone, relative to this place.
+    pub(super) fn check(self, path: &str, access: Access) -> Result<(), PathRefusal> {
+        if path.starts_with('/') {
+            return Err(ABSOLUTE);
+        }
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+@/".contains(&byte);
+        if path.is_empty() || path.starts_with(['-', '@']) || !path.bytes().all(is_plain) {
+            return Err(NO_PATH);
+        }
+        if path.split('/').count() > DEEPEST {
+            return Err(TOO_DEEP);
+        }
+        for segment in path.split('/') {
+            if segment == ".." {
+                return Err(PARENT);
+            }
+            if is_protected(segment) {
+                return Err(IN_PROTECTED);
+            }
+            if access == Access::Write && is_hidden_setting(segment) {
+                return Err(HIDDEN);
+            }
+        }
+        if self.leads_through_link(path) { Err(THROUGH_LINK) } else { Ok(()) }
+    }
+
+    /// Whether the tree at `path` holds a link, or is one: a copy of it could hold that link, too.
+    pub(super) fn holds_link(self, path: &str) -> bool {
+        let path = self.from_top(path);
+        if path.is_empty() {
+            return !self.links.0.is_empty();
+        }
+        let below = format!("{path}/");
+        self.links.0.contains(&path)
+            || self.links.0.range(below.clone()..).next().is_some_and(|link| link.starts_with(&below))
+    }
+
+    fn leads_through_link(self, path: &str) -> bool {
+        if self.links.0.is_empty() {
+            return false;
+        }
+        let path = self.from_top(path);
+        let mut ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+        ends.any(|end| path.get(..end).is_some_and(|way| self.links.0.contains(way)))
+    }
+
+    fn from_top(self, path: &str) -> String {
+        normal(&format!("{}/{path}", self.cwd)).to_ascii_lowercase()
+    }
+}
+
+/// Looks at a word of a command wherever a path may hide in it: behind `=`, `:`, `,`, or right behind an option's letter.
+pub(super) fn check_word(word: &str) -> Result<(), PathRefusal> {
+    let is_option = word.starts_with('-');
+    for piece in word.split(['=', ':', ',', '@']) {
+        let mut letters = piece.trim_start_matches('-').chars();
+        let is_glued = is_option && letters.next().is_some() && letters.next() == Some('/');
+        if piece.starts_with('/') || is_glued {
+            return Err(ABSOLUTE);
+        }
+        for segment in piece.split('/') {
+            let is_glued = |name: &str| is_option && segment.starts_with('-') && ends_with(segment, name);
+            if segment == ".." || is_glued("..") {
+                return Err(PARENT);
+            }
+            if is_protected(segment) || PROTECTED.iter().any(|name| is_glued(name)) {
+                return Err(IN_PROTECTED);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn ends_with(segment: &str, name: &str) -> bool {
+    let start = segment.len().checked_sub(name.len());
+    start.and_then(|start| segment.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(name))
+}
+
+fn is_protected(segment: &str) -> bool {
+    // Some file systems drop dots at the end of a name.
+    let name = segment.trim_end_matches('.');
+    PROTECTED.iter().any(|protected| protected.eq_ignore_ascii_case(name))
+}
+
+fn is_hidden_setting(segment: &str) -> bool {
+    let is_output = HIDDEN_OUTPUT.contains(&segment) || segment.starts_with(".env.");
+    segment.starts_with('.') && segment != "." && !is_output
+}
+
+/// The path without empty and `.` parts; empty for the top.
+fn normal(path: &str) -> String {
+    let mut parts = String::with_capacity(path.len());
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if !parts.is_empty() {
+            parts.push('/');
+        }
+        parts.push_str(part);
+    }
+    parts
+}

@@ -1,0 +1,160 @@
+//! cargo: builds, tests and installs the package at hand. Its configuration (`--config`, `+toolchain`, `-Z`) and packages
+//! from elsewhere are not in the table.
+
+use super::super::finding::Desk;
+use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, short, value};
+use super::super::paths::Place;
+
+const TRIPLE: Kind = Kind::Fits(
+    |word| is_name(word) && !word.ends_with(".json"),
+    "the name of a target; a file could choose programs",
+);
+const PACKAGE: Kind = Kind::Fits(
+    |word| {
+        let (name, version) = word.split_once('@').unwrap_or((word, "0"));
+        is_name(name) && is_name(version)
+    },
+    "the name of a package, with or without `@version`",
+);
+const MANIFEST: Kind = Kind::Input;
+
+const COMMON: &[Opt] = &[
+    flag("-v"),
+    flag("-vv"),
+    flag("--verbose"),
+    flag("-q"),
+    flag("--quiet"),
+    flag("--locked"),
+    flag("--offline"),
+    flag("--frozen"),
+    value("--color", Kind::OneOf(&["auto", "always", "never"])),
+    value("--manifest-path", MANIFEST),
+];
+
+const BUILD: &[Opt] = &[
+    flag("--release"),
+    flag("-r"),
+    flag("--debug"),
+    flag("--workspace"),
+    flag("--all"),
+    flag("--all-features"),
+    flag("--no-default-features"),
+    flag("--all-targets"),
+    flag("--lib"),
+    flag("--bins"),
+    flag("--examples"),
+    flag("--tests"),
+    flag("--benches"),
+    flag("--keep-going"),
+    flag("--no-fail-fast"),
+    flag("--ignore-rust-version"),
+    flag("--future-incompat-report"),
+    flag("--no-run"),
+    flag("--doc"),
+    flag("--no-deps"),
+    value("--package", PACKAGE),
+    value("-p", PACKAGE),
+    value("--exclude", PACKAGE),
+    value("--features", Kind::Labels),
+    value("-F", Kind::Labels),
+    value("--bin", Kind::Name),
+    value("--example", Kind::Name),
+    value("--test", Kind::Name),
+    value("--bench", Kind::Name),
+    value("--jobs", Kind::Number),
+    short("-j", Kind::Number),
+    value("--profile", Kind::Name),
+    value("--target", TRIPLE),
+    value("--target-dir", Kind::Output),
+    value("--message-format", Kind::OneOf(&["human", "short", "json"])),
+];
+
+const NO_OPERAND: Operands = Operands::None("targets are chosen by options such as --bin and --package");
+
+const BUILDS: Usage = Usage::new("cargo build", &[COMMON, BUILD], NO_OPERAND);
+
+const TESTS: Usage =
+    Usage::new("cargo test", &[COMMON, BUILD], Operands::Each(Kind::Label)).with_tail(&Usage::new(
+        "a test program",
+        &[&[
+            flag("--nocapture"),
+            flag("--no-capture"),
+            flag("--ignored"),
+            flag("--include-ignored"),
+            flag("--exact"),
+            flag("--show-output"),
+            flag("--list"),
+            flag("--quiet"),
+            flag("-q"),
+            flag("--test"),
+            flag("--bench"),
+            value("--test-threads", Kind::Number),
+            value("--skip", Kind::Label),
+            value("--color", Kind::OneOf(&["auto", "always", "never"])),
+        ]],
+        Operands::Each(Kind::Label),
+    ));
+
+const CLIPPY: Usage = Usage::new("cargo clippy", &[COMMON, BUILD], NO_OPERAND).with_tail(&Usage::new(
+    "clippy",
+    &[&[
+        value("-D", Kind::Label),
+        value("-W", Kind::Label),
+        value("-A", Kind::Label),
+        value("-F", Kind::Label),
+        value("--deny", Kind::Label),
+        value("--warn", Kind::Label),
+        value("--allow", Kind::Label),
+        value("--forbid", Kind::Label),
+    ]],
+    Operands::None("only levels of lints are passed on"),
+));
+
+const FMT: Usage = Usage::new(
+    "cargo fmt",
+    &[COMMON, &[flag("--all"), flag("--check"), value("--package", PACKAGE), value("-p", PACKAGE)]],
+    Operands::None("packages are chosen by --package"),
+)
+.with_tail(&Usage::new("rustfmt", &[&[flag("--check")]], Operands::None("only --check is passed on")));
+
+const DOC: Usage = Usage::new("cargo doc", &[COMMON, BUILD, &[flag("--document-private-items")]], NO_OPERAND);
+
+const INSTALL: Usage = Usage::new(
+    "cargo install --path",
+    &[
+        COMMON,
+        BUILD,
+        &[
+            value("--path", Kind::Input),
+            value("--root", Kind::Output),
+            flag("--force"),
+            flag("-f"),
+            flag("--no-track"),
+        ],
+    ],
+    Operands::None("only the package at --path is installed, none from elsewhere"),
+);
+
+pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let (command, rest) = super::subcommand(words);
+    let usage = match command {
+        "build" | "check" => &BUILDS,
+        "test" | "bench" => &TESTS,
+        "clippy" => &CLIPPY,
+        "fmt" => &FMT,
+        "doc" => &DOC,
+        "install" => {
+            super::warn_of_outside("cargo install", rest, &["--root"], desk);
+            &INSTALL
+        }
+        _ => {
+            return super::unknown(
+                "cargo",
+                command,
+                "build, test, check, clippy, fmt, doc, bench, install --path",
+                desk,
+            );
+        }
+    };
+    grammar::judge(usage, rest, place, desk);
+}

@@ -1,0 +1,170 @@
+//! cmake and ctest: configure, build, install and test a tree. Cache entries can replace compilers and launchers, so only
+//! harmless ones of cmake's own are allowed, and a project's own as switches.
+
+use super::super::finding::{Desk, VALUE_REFUSED};
+use super::super::grammar::{
+    self, Kind, Operands, Opt, Role, Usage, flag, is_name, maybe_glued, maybe_joined, short, value,
+};
+use super::super::paths::Place;
+
+const GENERATOR: Kind = Kind::OneOf(&["Ninja"]);
+const CONFIG: Kind = Kind::OneOf(&["Debug", "Release", "RelWithDebInfo", "MinSizeRel"]);
+const SWITCH: &[&str] = &["ON", "OFF", "TRUE", "FALSE", "YES", "NO", "on", "off", "true", "false", "1", "0"];
+const DEFINITION: Kind = Kind::Fits(
+    |word| word.split_once('=').is_some_and(|(name, value)| is_harmless(name, value)),
+    "a switch of the project (NAME=ON), or one of cmake's harmless entries such as CMAKE_BUILD_TYPE=Release",
+);
+
+/// Entries of cmake's own that take a plain word.
+const WORDS: &[(&str, &[&str])] = &[
+    ("CMAKE_BUILD_TYPE", &["Debug", "Release", "RelWithDebInfo", "MinSizeRel"]),
+    ("CMAKE_C_STANDARD", &["90", "99", "11", "17", "23"]),
+    ("CMAKE_CXX_STANDARD", &["98", "11", "14", "17", "20", "23", "26"]),
+];
+
+/// Entries of cmake's own that are switches.
+const SWITCHES: &[&str] = &[
+    "CMAKE_EXPORT_COMPILE_COMMANDS",
+    "CMAKE_POSITION_INDEPENDENT_CODE",
+    "CMAKE_VERBOSE_MAKEFILE",
+    "CMAKE_INTERPROCEDURAL_OPTIMIZATION",
+    "CMAKE_COLOR_DIAGNOSTICS",
+    "CMAKE_CXX_EXTENSIONS",
+    "CMAKE_C_EXTENSIONS",
+    "CMAKE_CXX_STANDARD_REQUIRED",
+    "CMAKE_C_STANDARD_REQUIRED",
+    "CMAKE_SKIP_INSTALL_RPATH",
+    "CMAKE_UNITY_BUILD",
+];
+
+const CONFIGURE: Usage = Usage::new(
+    "cmake",
+    &[&[
+        short("-S", Kind::Input),
+        short("-B", Kind::Output),
+        short("-D", DEFINITION),
+        short("-G", GENERATOR),
+        value("--install-prefix", Kind::Output),
+        flag("-Wno-dev"),
+        flag("-Wdev"),
+        flag("--fresh"),
+        value("--log-level", Kind::OneOf(&["ERROR", "WARNING", "NOTICE", "STATUS", "VERBOSE", "DEBUG"])),
+    ]],
+    Operands::Each(Kind::Input),
+);
+
+const JOBS: &[Opt] = &[maybe_glued("-j", Kind::Number), maybe_joined("--parallel", Kind::Number)];
+
+const BUILD: Usage = Usage::new(
+    "cmake --build",
+    &[
+        JOBS,
+        &[
+            value("--build", Kind::Input),
+            value("--target", Kind::Label),
+            short("-t", Kind::Label),
+            value("--config", CONFIG),
+            flag("--clean-first"),
+            flag("-v"),
+            flag("--verbose"),
+        ],
+    ],
+    // More targets, and the number behind `-j` where that stands apart.
+    Operands::Each(Kind::Label),
+)
+.with_tail(&Usage::new(
+    "the native build tool",
+    &[&[maybe_glued("-j", Kind::Number), flag("-v")]],
+    Operands::None("only -j and -v are passed on"),
+));
+
+const INSTALL: Usage = Usage::new(
+    "cmake --install",
+    &[
+        JOBS,
+        &[
+            value("--install", Kind::Input),
+            value("--prefix", Kind::Output),
+            value("--component", Kind::Name),
+            value("--config", CONFIG),
+            flag("-v"),
+            flag("--verbose"),
+        ],
+    ],
+    Operands::Each(Kind::Number),
+);
+
+const TEST: Usage = Usage::new(
+    "ctest",
+    &[
+        JOBS,
+        &[
+            value("--test-dir", Kind::Input),
+            flag("--output-on-failure"),
+            flag("-V"),
+            flag("-VV"),
+            flag("--verbose"),
+            flag("-Q"),
+            flag("--quiet"),
+            flag("--progress"),
+            flag("--stop-on-failure"),
+            flag("--rerun-failed"),
+            flag("-N"),
+            short("-R", Kind::Label),
+            short("-E", Kind::Label),
+            short("-L", Kind::Label),
+            short("-C", CONFIG),
+            value("--build-config", CONFIG),
+            value("--timeout", Kind::Number),
+            value("--no-tests", Kind::OneOf(&["error", "ignore"])),
+        ],
+    ],
+    Operands::Each(Kind::Number),
+);
+
+fn is_harmless(name: &str, value: &str) -> bool {
+    let name = match name.split_once(':') {
+        None => name,
+        Some((name, kind)) if ["BOOL", "STRING", "PATH"].contains(&kind) => name,
+        Some(_) => return false,
+    };
+    if name.to_ascii_uppercase().starts_with("CMAKE_") {
+        return WORDS.iter().any(|(entry, values)| *entry == name && values.contains(&value))
+            || (SWITCHES.contains(&name) && SWITCH.contains(&value))
+            || name == INSTALL_PREFIX;
+    }
+    is_name(name) && SWITCH.contains(&value)
+}
+
+/// The one entry whose value is a path.
+const INSTALL_PREFIX: &str = "CMAKE_INSTALL_PREFIX";
+
+pub(super) fn judge_cmake(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let mode = words.first().copied().unwrap_or_default();
+    let is =
+        |name: &str| mode.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='));
+    if mode.starts_with("--build=") || mode.starts_with("--install=") {
+        desk.refuse(VALUE_REFUSED, mode, "write the directory as the next word");
+    }
+    if is("--build") {
+        grammar::judge(&BUILD, words, place, desk);
+        return;
+    }
+    if is("--install") {
+        super::warn_of_outside("cmake --install", words, &["--prefix"], desk);
+        grammar::judge(&INSTALL, words, place, desk);
+        return;
+    }
+    grammar::judge(&CONFIGURE, words, place, desk);
+    for word in words {
+        let entry = word.strip_prefix("-D").unwrap_or(word);
+        let Some((name, value)) = entry.split_once('=') else { continue };
+        if name.split(':').next() == Some(INSTALL_PREFIX) {
+            grammar::judge_word(Kind::Output, value, Role::ValueOf(INSTALL_PREFIX), place, desk);
+        }
+    }
+}
+
+pub(super) fn judge_ctest(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    grammar::judge(&TEST, words, place, desk);
+}

@@ -1,0 +1,128 @@
+//! go: builds, tests and installs the packages of the module at hand. Whatever names another program (`-exec`,
+//! `-toolexec`, `-vettool`), replaces files (`-overlay`, `-modfile`) or fetches a version (`@`) is not in the table.
+
+use super::super::finding::Desk;
+use super::super::grammar::{self, Kind, Operands, Opt, Role, Usage, flag, is_name, joined, value};
+use super::super::paths::Place;
+
+const SWITCH: Kind = Kind::OneOf(&["true", "false"]);
+const LINKER: Kind = Kind::OneOf(&["-s", "-w"]);
+const DURATION: Kind = Kind::Fits(is_name, "a time such as 5m");
+
+/// Packages and files are written from the directory: a bare import path could be somebody else's module.
+const PACKAGES: Operands =
+    Operands::Each(Kind::Fits(is_local_package, "a package of this module such as ./... or ./cmd/x"));
+
+const BUILD: &[Opt] = &[
+    flag("-v"),
+    flag("-x"),
+    flag("-n"),
+    flag("-a"),
+    flag("-race"),
+    flag("-cover"),
+    flag("-trimpath"),
+    joined("-trimpath", SWITCH),
+    joined("-v", SWITCH),
+    joined("-race", SWITCH),
+    joined("-buildvcs", Kind::OneOf(&["true", "false", "auto"])),
+    value("-p", Kind::Number),
+    value("-tags", Kind::Labels),
+    value("-ldflags", LINKER),
+    value("-mod", Kind::OneOf(&["readonly", "vendor", "mod"])),
+    value("-buildmode", Kind::OneOf(&["default", "exe", "pie", "archive", "c-archive", "c-shared"])),
+];
+
+const OUTPUT: &[Opt] = &[value("-o", Kind::Output)];
+
+const TEST: &[Opt] = &[
+    flag("-short"),
+    flag("-failfast"),
+    flag("-json"),
+    flag("-benchmem"),
+    flag("-c"),
+    value("-run", Kind::Label),
+    value("-skip", Kind::Label),
+    value("-bench", Kind::Label),
+    value("-count", Kind::Number),
+    value("-parallel", Kind::Number),
+    value("-timeout", DURATION),
+    value("-benchtime", DURATION),
+    value("-coverprofile", Kind::Output),
+    value("-covermode", Kind::OneOf(&["set", "count", "atomic"])),
+    value("-shuffle", Kind::OneOf(&["on", "off"])),
+    value("-vet", Kind::OneOf(&["off", "all"])),
+];
+
+const BUILDS: Usage = Usage::new("go build", &[BUILD, OUTPUT], PACKAGES);
+const TESTS: Usage = Usage::new("go test", &[BUILD, OUTPUT, TEST], PACKAGES);
+const VET: Usage = Usage::new("go vet", &[BUILD, &[flag("-json")]], PACKAGES);
+const INSTALL: Usage = Usage::new("go install", &[BUILD], PACKAGES);
+const GENERATE: Usage = Usage::new(
+    "go generate",
+    &[&[
+        flag("-v"),
+        flag("-x"),
+        flag("-n"),
+        value("-run", Kind::Label),
+        value("-skip", Kind::Label),
+        value("-tags", Kind::Labels),
+    ]],
+    PACKAGES,
+);
+const TIDY: Usage = Usage::new(
+    "go mod tidy",
+    &[&[flag("-v"), flag("-x"), flag("-e"), value("-go", Kind::Name), value("-compat", Kind::Name)]],
+    Operands::None("it works on the module at hand"),
+);
+const DOWNLOAD: Usage = Usage::new(
+    "go mod download",
+    &[&[flag("-x"), flag("-json")]],
+    Operands::None("it fetches what go.mod declares, and nothing by name"),
+);
+
+fn is_local_package(word: &str) -> bool {
+    let is_below = |word: &str| {
+        let is_part = |part: &str| {
+            matches!(part, "" | "." | "...") || is_name(part) || (part.starts_with('.') && part != "..")
+        };
+        word.split('/').all(is_part)
+    };
+    let starts_here = word == "." || word == "..." || word.starts_with("./");
+    let is_file = word.strip_suffix(".go").is_some_and(|stem| stem.split('/').all(is_name));
+    is_below(word) && (starts_here || is_file)
+}
+
+pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let (command, rest) = super::subcommand(words);
+    let (usage, rest) = match command {
+        "build" => (&BUILDS, rest),
+        "test" => (&TESTS, rest),
+        "vet" => (&VET, rest),
+        "generate" => (&GENERATE, rest),
+        "install" => {
+            super::warn_of_outside("go install", rest, &[], desk);
+            (&INSTALL, rest)
+        }
+        "mod" => match super::subcommand(rest) {
+            ("tidy", rest) => (&TIDY, rest),
+            ("download", rest) => (&DOWNLOAD, rest),
+            (other, _) => return super::unknown("go mod", other, "tidy, download", desk),
+        },
+        _ => {
+            return super::unknown(
+                "go",
+                command,
+                "build, test, vet, install, generate, mod tidy, mod download",
+                desk,
+            );
+        }
+    };
+    let packages = grammar::judge(usage, rest, place, desk);
+    for package in packages {
+        // The pattern at the end stands for directories that a link cannot lead to: go does not follow them.
+        let directory = package.trim_end_matches("...").trim_end_matches('/');
+        if !directory.is_empty() {
+            grammar::judge_word(Kind::Input, directory, Role::WordOf("go"), place, desk);
+        }
+    }
+}

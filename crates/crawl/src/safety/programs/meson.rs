@@ -1,0 +1,149 @@
+//! meson and ninja: set up, compile, test and install a tree. Machine files, wrappers of tests and arguments for other
+//! tools name programs, so they are not in the tables.
+
+use super::super::finding::Desk;
+use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, short, value};
+use super::super::paths::Place;
+
+const BUILD_TYPE: Kind = Kind::OneOf(&["plain", "debug", "debugoptimized", "release", "minsize"]);
+const SWITCH: &[&str] = &["true", "false", "enabled", "disabled", "auto"];
+const DEFINITION: Kind = Kind::Fits(
+    |word| word.split_once('=').is_some_and(|(name, value)| is_harmless(name, value)),
+    "a switch (name=true, name=enabled), or one of meson's harmless options such as buildtype=release",
+);
+
+/// Options of meson's own that take a plain word.
+const WORDS: &[(&str, &[&str])] = &[
+    ("buildtype", &["plain", "debug", "debugoptimized", "release", "minsize"]),
+    ("default_library", &["shared", "static", "both"]),
+    ("optimization", &["0", "g", "1", "2", "3", "s"]),
+    ("warning_level", &["0", "1", "2", "3", "everything"]),
+    ("wrap_mode", &["nofallback", "nodownload", "nopromote"]),
+    ("c_std", &["c99", "c11", "c17", "gnu99", "gnu11", "gnu17"]),
+    ("cpp_std", &["c++11", "c++14", "c++17", "c++20", "c++23"]),
+    ("b_ndebug", &["true", "false", "if-release"]),
+];
+
+const DIRECTORY: &[Opt] = &[short("-C", Kind::Input)];
+
+const SETUP: Usage = Usage::new(
+    "meson setup",
+    &[&[
+        short("-D", DEFINITION),
+        value("--buildtype", BUILD_TYPE),
+        value("--prefix", Kind::Output),
+        value("--libdir", Kind::Output),
+        value("--bindir", Kind::Output),
+        value("--includedir", Kind::Output),
+        value("--default-library", Kind::OneOf(&["shared", "static", "both"])),
+        value("--wrap-mode", Kind::OneOf(&["nofallback", "nodownload", "nopromote"])),
+        value("--backend", Kind::OneOf(&["ninja"])),
+        value("--warnlevel", Kind::OneOf(&["0", "1", "2", "3", "everything"])),
+        value("--optimization", Kind::OneOf(&["plain", "0", "g", "1", "2", "3", "s"])),
+        flag("--reconfigure"),
+        flag("--werror"),
+        flag("--strip"),
+        flag("--debug"),
+    ]],
+    Operands::Each(Kind::Output),
+);
+const COMPILE: Usage = Usage::new(
+    "meson compile",
+    &[
+        DIRECTORY,
+        &[
+            short("-j", Kind::Number),
+            value("--jobs", Kind::Number),
+            flag("-v"),
+            flag("--verbose"),
+            flag("--clean"),
+        ],
+    ],
+    Operands::Each(Kind::Label),
+);
+const TEST: Usage = Usage::new(
+    "meson test",
+    &[
+        DIRECTORY,
+        &[
+            flag("-v"),
+            flag("--verbose"),
+            flag("-q"),
+            flag("--quiet"),
+            flag("--print-errorlogs"),
+            flag("--no-rebuild"),
+            flag("--list"),
+            value("--suite", Kind::Label),
+            value("--no-suite", Kind::Label),
+            value("--num-processes", Kind::Number),
+            short("-j", Kind::Number),
+            value("--repeat", Kind::Number),
+            value("--timeout-multiplier", Kind::Number),
+            short("-t", Kind::Number),
+            value("--maxfail", Kind::Number),
+        ],
+    ],
+    Operands::Each(Kind::Label),
+);
+const INSTALL: Usage = Usage::new(
+    "meson install",
+    &[
+        DIRECTORY,
+        &[
+            flag("--no-rebuild"),
+            flag("--only-changed"),
+            flag("--quiet"),
+            flag("--skip-subprojects"),
+            flag("--dry-run"),
+            value("--destdir", Kind::Output),
+            value("--tags", Kind::Labels),
+        ],
+    ],
+    Operands::None("it installs what the build directory holds"),
+);
+const NINJA: Usage = Usage::new(
+    "ninja",
+    &[
+        DIRECTORY,
+        &[
+            short("-j", Kind::Number),
+            short("-k", Kind::Number),
+            short("-l", Kind::Number),
+            flag("-v"),
+            flag("--verbose"),
+            flag("--quiet"),
+            flag("-n"),
+        ],
+    ],
+    Operands::Each(Kind::Label),
+);
+
+fn is_harmless(name: &str, value: &str) -> bool {
+    let names_a_program = ["_args", "_path", "_dir", "_file", "_options", "dir", "command"];
+    if let Some((_, values)) = WORDS.iter().find(|(option, _)| *option == name) {
+        return values.contains(&value);
+    }
+    is_name(name) && SWITCH.contains(&value) && !names_a_program.iter().any(|end| name.ends_with(end))
+}
+
+pub(super) fn judge_meson(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let (command, rest) = super::subcommand(words);
+    let usage = match command {
+        "setup" => &SETUP,
+        "compile" => &COMPILE,
+        "test" => &TEST,
+        "install" => {
+            super::warn_of_outside("meson install", rest, &["--destdir"], desk);
+            &INSTALL
+        }
+        _ => return super::unknown("meson", command, "setup, compile, test, install", desk),
+    };
+    grammar::judge(usage, rest, place, desk);
+}
+
+pub(super) fn judge_ninja(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let targets = grammar::judge(&NINJA, words, place, desk);
+    if targets.contains(&"install") {
+        super::warn_of_outside("ninja install", words, &[], desk);
+    }
+}

@@ -1,0 +1,170 @@
+//! The rules of seed 000 §5.1 and §5.2 as the seed writes them: tables of texts, compared as texts.
+//!
+//! They are the floor: what they refuse is refused, also where a token stands in an innocent word by accident. Everything
+//! stricter lives in the files beside this one and looks at words.
+
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use crucible_repo::BuildSystem;
+
+/// The texts with which a command may begin, by build system (§5.1).
+#[must_use]
+pub fn allowed_prefixes(system: BuildSystem) -> &'static [&'static str] {
+    match system {
+        BuildSystem::Cargo => &[
+            "cargo build",
+            "cargo test",
+            "cargo check",
+            "cargo clippy",
+            "cargo fmt",
+            "cargo doc",
+            "cargo install --path",
+            "cargo bench",
+            "install -m",
+            "install target/",
+            "cp target/",
+            "mkdir -p",
+        ],
+        BuildSystem::Go => &[
+            "go build",
+            "go test",
+            "go vet",
+            "go mod tidy",
+            "go mod download",
+            "go install",
+            "go generate",
+            "install -m",
+            "cp ",
+            "mkdir -p",
+        ],
+        BuildSystem::NodeNpm => {
+            &["npm install", "npm ci", "npm run", "npm test", "npm exec", "npx ", "node ", "cp ", "mkdir -p"]
+        }
+        BuildSystem::NodeYarn => {
+            &["yarn install", "yarn run", "yarn test", "yarn build", "yarn exec", "node ", "cp ", "mkdir -p"]
+        }
+        BuildSystem::NodePnpm => {
+            &["pnpm install", "pnpm run", "pnpm test", "pnpm build", "pnpm exec", "node ", "cp ", "mkdir -p"]
+        }
+        BuildSystem::PythonPip => &[
+            "pip install",
+            "pip3 install",
+            "python -m",
+            "python3 -m",
+            "python setup.py",
+            "python3 setup.py",
+            "pytest",
+            "cp ",
+            "mkdir -p",
+        ],
+        BuildSystem::PythonPoetry => &[
+            "poetry install",
+            "poetry build",
+            "poetry run",
+            "python -m",
+            "python3 -m",
+            "pytest",
+            "cp ",
+            "mkdir -p",
+        ],
+        BuildSystem::PythonSetuptools => &[
+            "pip install",
+            "pip3 install",
+            "python -m build",
+            "python -m",
+            "python3 -m",
+            "python setup.py",
+            "python3 setup.py",
+            "pytest",
+            "cp ",
+            "mkdir -p",
+        ],
+        BuildSystem::Cmake => &[
+            "cmake -S",
+            "cmake -B",
+            "cmake --build",
+            "cmake --install",
+            "ctest",
+            "make -j",
+            "make install",
+            "make test",
+            "mkdir -p",
+            "cp ",
+        ],
+        BuildSystem::Meson => {
+            &["meson setup", "meson compile", "meson test", "meson install", "ninja", "mkdir -p", "cp "]
+        }
+        BuildSystem::Autotools => &[
+            "./configure",
+            "autoreconf",
+            "automake",
+            "autoconf",
+            "make -j",
+            "make install",
+            "make check",
+            "make test",
+            "mkdir -p",
+            "cp ",
+        ],
+        BuildSystem::Make => &["make", "mkdir -p", "cp ", "install -m"],
+        BuildSystem::Unknown => &["mkdir -p", "cp "],
+    }
+}
+
+/// What is refused wherever it stands in a command (§5.2), in the seed's order and groups.
+pub(super) const PROHIBITED_TOKENS: &[&str] = &[
+    // Privilege escalation.
+    "sudo", "su ", "doas ", // Code from elsewhere.
+    "curl ", "wget ", "fetch ", "curl|", "wget|", "|sh", "|bash", "|zsh", "$(", "`",
+    // More than one command.
+    "&&", "||", ";", "|", // Redirection.
+    ">>", ">", // Dangerous file system operations.
+    "rm -rf", "rm -r", "rmdir", "chmod ", "chown ", "chgrp ", "ln -s", "mount ", "umount ",
+    // System directories.
+    "/usr/", "/etc/", "/var/", "/opt/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/boot/", "/proc/", "/sys/",
+    "/dev/", "/root/", "~", "$HOME", "$USER", "$PATH", // Network.
+    "ssh ", "scp ", "rsync ", "nc ", "ncat ", "netcat ", // System packages.
+    "apt ", "apt-get ", "yum ", "dnf ", "pacman ", "brew ", "snap ", "flatpak ",
+];
+
+/// Finds every token in one pass; without it, where its texts make no automaton, each is looked for on its own.
+static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(PROHIBITED_TOKENS).ok());
+
+/// The tokens of the table that `command` holds, in the table's order.
+pub(super) fn prohibited_tokens(command: &str) -> Vec<&'static str> {
+    let Some(finder) = FINDER.as_ref() else {
+        return PROHIBITED_TOKENS.iter().copied().filter(|token| command.contains(token)).collect();
+    };
+    let mut found: Vec<usize> =
+        finder.find_overlapping_iter(command).map(|hit| hit.pattern().as_usize()).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().filter_map(|token| PROHIBITED_TOKENS.get(token).copied()).collect()
+}
+
+/// Whether `command` begins with a text that its build system allows.
+pub(super) fn begins_as_allowed(command: &str, system: BuildSystem) -> bool {
+    allowed_prefixes(system).iter().any(|prefix| command.starts_with(prefix))
+}
+
+/// How to say the same without the token: many of them stand in innocent words by accident.
+pub(super) fn how_to_rephrase(token: &str) -> &'static str {
+    match token {
+        "&&" | "||" | ";" | "|" | "|sh" | "|bash" | "|zsh" | "curl|" | "wget|" => {
+            "a step is one command; make each command a step of its own"
+        }
+        ">" | ">>" => "a step cannot redirect; let the program write its file by an option",
+        "$(" | "`" | "$HOME" | "$USER" | "$PATH" | "~" => "nothing is expanded; write the value itself",
+        _ if token.starts_with('/') => {
+            "the token counts also inside a relative path; enter the directory with `cwd`, or leave out a leading `./`, so that \
+             it is not written"
+        }
+        _ if token.ends_with(' ') => {
+            "the token counts also where a longer word ends with it; write that word last, or choose another one"
+        }
+        _ => {
+            "the token counts wherever it stands, also inside a longer word; choose another word or leave the step out"
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A search: pages from the cache or GitHub, ranked (seed 000 §2.1.5–2.1.7).
+//!
+//! As many pages of 30 are asked for as the wanted results take, three at most, one after the other. GitHub's list does
+//! not say whether a repository has releases, so each one is asked about, a few at a time; answers are put back in their
+//! places, so the result does not depend on which came first. A page that is whole goes into the cache.
+//!
+//! A rate limit ends the search where it stands: what was had is ranked, and the document says that something is missing.
+
+mod cache;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crucible_model::{Timestamp, is_hidden};
+use futures_util::{StreamExt, stream};
+
+use crate::artifact::SearchV1;
+use crate::github::{Candidate, GitHub, GitHubError};
+use crate::rank::rank;
+use crate::session::{CrawlSession, secrets_in};
+use crate::witness::Witness;
+
+/// Results on one page.
+const PAGE: u32 = 30;
+/// Questions that are asked at the same time.
+const AT_ONCE: usize = 8;
+
+/// How many results are wanted, at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxResults(u32);
+
+impl MaxResults {
+    /// The most that the command line may ask for.
+    pub const COMMAND_LINE_MOST: u32 = 30;
+    /// The most that a caller of the library may ask for: three pages.
+    pub const LIBRARY_MOST: u32 = 90;
+
+    /// This many, held to 1 and the most of the command line.
+    #[must_use]
+    pub fn for_command_line(wanted: u32) -> Self {
+        Self(wanted.clamp(1, Self::COMMAND_LINE_MOST))
+    }
+
+    /// This many, held to 1 and the most of the library.
+    #[must_use]
+    pub fn for_library(wanted: u32) -> Self {
+        Self(wanted.clamp(1, Self::LIBRARY_MOST))
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for MaxResults {
+    fn default() -> Self {
+        Self(10)
+    }
+}
+
+/// What a search is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchOptions {
+    /// How many results.
+    pub max_results: MaxResults,
+    /// Whether the cache is asked.
+    pub cache: UseCache,
+}
+
+/// Whether the cache is asked; what was fetched is put there in both cases, except in a dry run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UseCache {
+    /// What is not older than 15 minutes is taken from it.
+    Yes,
+    /// It is passed by.
+    No,
+}
+
+/// Why a search has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// GitHub has no answer.
+    #[error(transparent)]
+    GitHub(#[from] GitHubError),
+    /// The query cannot be asked.
+    #[error("the query {why}; write up to {} characters that can be seen", MOST_QUERY)]
+    Query {
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The query holds a secret, so nobody is asked.
+    #[error("the query holds a secret ({}), so it is not sent; take it out, and replace the secret where it is used", rules.join(", "))]
+    Secret {
+        /// The rules that found it.
+        rules: Vec<String>,
+    },
+}
+
+/// The longest query, in characters: what GitHub takes.
+const MOST_QUERY: usize = 256;
+
+/// Searches. A rate limit is no error: what was had before is ranked and `rate_limited` is set, be it nothing. What else
+/// goes wrong after something was had is a warning.
+///
+/// # Errors
+///
+/// See [`SearchError`].
+pub async fn search(
+    github: &GitHub<'_>,
+    session: &mut CrawlSession,
+    query: &str,
+    options: &SearchOptions,
+    now: Timestamp,
+    witness: &dyn Witness,
+) -> Result<SearchV1, SearchError> {
+    check_query(query)?;
+    let wanted = options.max_results.get();
+    let (mut candidates, mut rate_limited, mut cached) = (Vec::new(), false, true);
+    for number in 1..=wanted.div_ceil(PAGE) {
+        let page = cache::PageOf { query, max_results: wanted, page: number };
+        let known = match options.cache {
+            UseCache::Yes => page.read(session, now, witness),
+            UseCache::No => None,
+        };
+        let found = match known {
+            Some(found) => found,
+            None => {
+                cached = false;
+                witness.progress(&format!("asking GitHub for {query:?}, page {number}"));
+                let mut found = match github.search_page(query, number).await {
+                    Ok(found) => found,
+                    Err(GitHubError::RateLimited { .. }) => {
+                        rate_limited = true;
+                        break;
+                    }
+                    Err(error) if candidates.is_empty() => return Err(error.into()),
+                    Err(error) => {
+                        witness.warning(&format!("page {number} is missing from the results: {error}"));
+                        break;
+                    }
+                };
+                let missing = ask_for_releases(github, &mut found, &candidates).await;
+                match &missing {
+                    None => page.write(session, &found, now, witness),
+                    Some(GitHubError::RateLimited { .. }) => rate_limited = true,
+                    Some(error) => witness.warning(&format!(
+                        "not every repository could be asked for its releases, and counts as one without: {error}"
+                    )),
+                }
+                found
+            }
+        };
+        let is_end = found.is_empty() || rate_limited;
+        candidates.extend(found);
+        if is_end {
+            break;
+        }
+    }
+    if rate_limited {
+        witness.warning("GitHub's rate limit is exhausted; the results are not complete");
+    }
+    let mut results = rank(&candidates, query, now);
+    results.truncate(wanted as usize);
+    Ok(SearchV1 {
+        schema: SearchV1::SCHEMA.to_owned(),
+        query: query.to_owned(),
+        queried_at: now,
+        result_count: results.len() as u64,
+        rate_limited,
+        cached,
+        results,
+    })
+}
+
+fn check_query(query: &str) -> Result<(), SearchError> {
+    let why = if query.trim().is_empty() {
+        "is empty"
+    } else if query.chars().count() > MOST_QUERY {
+        "is too long"
+    } else if query.chars().any(is_hidden) {
+        "holds a character that cannot be seen"
+    } else {
+        let rules = secrets_in(query);
+        return if rules.is_empty() { Ok(()) } else { Err(SearchError::Secret { rules }) };
+    };
+    Err(SearchError::Query { why })
+}
+
+/// Finds out which of the `found` have releases. Those that stand on an earlier page, too, are not asked about again. Tells
+/// why something is still unknown; a rate limit before everything else, and nobody is asked after one.
+async fn ask_for_releases(
+    github: &GitHub<'_>,
+    found: &mut [Candidate],
+    earlier: &[Candidate],
+) -> Option<GitHubError> {
+    let known: BTreeMap<&str, bool> =
+        earlier.iter().filter_map(|one| Some((one.full_name.as_str(), one.has_releases?))).collect();
+    for candidate in &mut *found {
+        candidate.has_releases =
+            candidate.has_releases.or_else(|| known.get(candidate.full_name.as_str()).copied());
+    }
+    let exhausted = AtomicBool::new(false);
+    let unknown = found.iter().enumerate().filter(|(_, candidate)| candidate.has_releases.is_none());
+    let questions = unknown.map(|(index, candidate)| {
+        let (name, exhausted) = (candidate.full_name.clone(), &exhausted);
+        async move {
+            if exhausted.load(Ordering::Relaxed) {
+                return (index, Err(GitHubError::RateLimited { reset_in: None }));
+            }
+            let answer = github.has_releases(&name).await;
+            if matches!(answer, Err(GitHubError::RateLimited { .. })) {
+                exhausted.store(true, Ordering::Relaxed);
+            }
+            (index, answer)
+        }
+    });
+    let questions: Vec<_> = questions.collect();
+    let mut answers: Vec<_> = stream::iter(questions).buffer_unordered(AT_ONCE).collect().await;
+    answers.sort_by_key(|(index, _)| *index);
+    let mut missing = None;
+    for (index, answer) in answers {
+        match answer {
+            Ok(has_releases) => found[index].has_releases = Some(has_releases),
+            Err(error) => {
+                let is_limit = matches!(error, GitHubError::RateLimited { .. });
+                if missing.is_none() || is_limit {
+                    missing = Some(error);
+                }
+            }
+        }
+    }
+    missing
+}

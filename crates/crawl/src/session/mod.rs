@@ -1,0 +1,295 @@
+//! A crawl in the ledger: its row, its artifacts, its messages, its end. A dry run has none of them.
+//!
+//! A session is active until it is ended. One that is dropped before is aborted; one whose process was killed is found by
+//! the next that begins, and aborted then. Every text passes the secret scan on its way: messages, queries and settings
+//! have their secrets replaced; an artifact that holds one is refused, because its hash stands for exactly its bytes.
+//!
+//! A dry session never touches the disk: it has no ledger, reads no cache and holds no lock.
+
+mod liveness;
+mod snapshot;
+
+pub use crucible_ledger::CrawlStatus as SessionStatus;
+pub use liveness::abort_dead_sessions;
+pub use snapshot::ConfigSnapshot;
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use crucible_host::lock::LockError;
+use crucible_ledger::{
+    CrawlFact, Ledger, LedgerError, NewCrawl, NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
+};
+use crucible_model::{CanonicalError, Clock, RunId, Timestamp, to_canonical_json};
+use crucible_secrets::Scanner;
+
+use crate::artifact::{CheckedArtifact, PlanV1};
+use crate::debate::{MessageRecord, Transcript};
+use crate::export::Exported;
+use liveness::Pulse;
+
+/// The longest summary of a debate, in characters.
+const MOST_SUMMARY: usize = 1000;
+
+/// One crawl.
+pub struct CrawlSession {
+    kept: Option<Kept>,
+}
+
+/// A session that leaves a trace.
+struct Kept {
+    ledger: Ledger,
+    clock: Box<dyn Clock>,
+    id: u64,
+    run: RunId,
+    /// Gone once it has ended.
+    pulse: Option<Pulse>,
+}
+
+/// Why a session could not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The ledger failed.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The sign of life could not be given.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A message has no canonical form.
+    #[error(transparent)]
+    Canonical(#[from] CanonicalError),
+    /// An artifact holds a secret.
+    #[error("the {artifact} artifact holds a secret ({}), so it is not kept; take the secret out of what it was made from, \
+             and replace it where it is used", rules.join(", "))]
+    Secret {
+        /// `search`, `inspect`, `plan`, `recipe` or `manifest`.
+        artifact: &'static str,
+        /// The rules that found it.
+        rules: Vec<String>,
+    },
+}
+
+impl CrawlSession {
+    /// A dry run: nothing is written, nothing is read.
+    #[must_use]
+    pub fn dry() -> Self {
+        Self { kept: None }
+    }
+
+    /// Begins a session in `ledger`, after ending those whose processes are gone. `locks` is where living sessions hold
+    /// their locks, one directory for all of them; it is made when it is not there. `clock` tells when things happen.
+    ///
+    /// # Errors
+    ///
+    /// See [`SessionError`]; nothing has begun then.
+    pub fn begin(
+        mut ledger: Ledger,
+        locks: &Path,
+        clock: Box<dyn Clock>,
+        query: Option<&str>,
+        config: &ConfigSnapshot,
+    ) -> Result<Self, SessionError> {
+        abort_dead_sessions(&mut ledger, locks, clock.now())?;
+        let new = NewCrawl {
+            ts: clock.now(),
+            query: query.map(redacted),
+            config_snapshot: config.json().to_owned(),
+        };
+        let (id, pulse) =
+            ledger.begin_crawl(&new, |id| Pulse::begin(locks, id).map_err(SessionError::from))?;
+        let run = crawl_run_id(id)?;
+        Ok(Self { kept: Some(Kept { ledger, clock, id, run, pulse: Some(pulse) }) })
+    }
+
+    /// Its number; 0 of a dry run.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.kept.as_ref().map_or(0, |kept| kept.id)
+    }
+
+    /// The run under which the ledger's events and model calls know it; none of a dry run.
+    #[must_use]
+    pub fn run_id(&self) -> Option<&RunId> {
+        self.kept.as_ref().map(|kept| &kept.run)
+    }
+
+    /// Whether it leaves no trace.
+    #[must_use]
+    pub fn is_dry(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    /// Records which repository was chosen, at which tag, branch or commit.
+    ///
+    /// # Errors
+    ///
+    /// See [`SessionError`].
+    pub fn selected(&mut self, repo: &str, reference: &str) -> Result<(), SessionError> {
+        self.note(CrawlFact::Selected { repo: redacted(repo), reference: redacted(reference) })
+    }
+
+    /// Records what builds it.
+    ///
+    /// # Errors
+    ///
+    /// See [`SessionError`].
+    pub fn detected(&mut self, build_system: &str) -> Result<(), SessionError> {
+        self.note(CrawlFact::Detected { build_system: build_system.to_owned() })
+    }
+
+    /// Records that a debate was held, and what the synthesis got to see of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`SessionError`].
+    pub fn debated(&mut self, rounds: u32, summary: &str) -> Result<(), SessionError> {
+        let summary = redacted(summary).chars().take(MOST_SUMMARY).collect();
+        self.note(CrawlFact::Debated { rounds, summary })
+    }
+
+    /// Records the hashes of the plan that was made.
+    ///
+    /// # Errors
+    ///
+    /// See [`SessionError`].
+    pub fn planned(&mut self, plan: &PlanV1) -> Result<(), SessionError> {
+        let (plan_hash, prompt_hash) = (plan.plan_hash.to_string(), plan.prompt_hash.to_string());
+        self.note(CrawlFact::Planned { plan_hash, prompt_hash })
+    }
+
+    /// Records what was written for others to read.
+    ///
+    /// # Errors
+    ///
+    /// See [`SessionError`].
+    pub fn exported(&mut self, exported: &Exported) -> Result<(), SessionError> {
+        let path = exported.dir.to_string_lossy().into_owned();
+        let file = |name: &String| Some((name.strip_suffix(".json")?.to_owned(), name.clone()));
+        let files = exported.files.iter().filter_map(file).collect();
+        self.note(CrawlFact::Exported { path, files })
+    }
+
+    /// Stores an artifact. One that holds a secret is refused, also by a dry run.
+    ///
+    /// # Errors
+    ///
+    /// See [`SessionError`].
+    pub fn store(&mut self, artifact: &CheckedArtifact) -> Result<(), SessionError> {
+        let kind = artifact.kind();
+        let rules = secrets_in(artifact.json());
+        if !rules.is_empty() {
+            return Err(SessionError::Secret { artifact: kind.as_str(), rules });
+        }
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        kept.ledger.put_crawl_artifact(&NewCrawlArtifact {
+            crawl: kept.id,
+            ts: kept.clock.now(),
+            kind: kind.as_str(),
+            schema: kind.schema_id(),
+            content: artifact.json().to_owned(),
+        })?;
+        Ok(())
+    }
+
+    /// Ends it. The first end counts: a second one changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// See [`SessionError`].
+    pub fn end(&mut self, status: SessionStatus) -> Result<(), SessionError> {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        if kept.pulse.is_none() {
+            return Ok(());
+        }
+        kept.ledger.end_crawl(kept.id, kept.clock.now(), status)?;
+        if let Some(pulse) = kept.pulse.take() {
+            pulse.end();
+        }
+        Ok(())
+    }
+
+    /// What the cache holds under a key and is still fresh; nothing in a dry run.
+    pub(crate) fn cached(&self, key: &str, now: Timestamp) -> Result<Option<String>, SessionError> {
+        let Some(kept) = &self.kept else { return Ok(None) };
+        Ok(kept.ledger.crawl_cached(key, now)?)
+    }
+
+    /// Puts an answer into the cache, and takes out what is too old; nothing in a dry run.
+    pub(crate) fn cache(
+        &mut self,
+        key: &str,
+        content: &str,
+        now: Timestamp,
+        fresh: Duration,
+    ) -> Result<(), SessionError> {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        kept.ledger.prune_crawl_cache(now)?;
+        Ok(kept.ledger.cache_crawl(key, content, now, fresh)?)
+    }
+
+    fn note(&mut self, fact: CrawlFact) -> Result<(), SessionError> {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        Ok(kept.ledger.note_crawl(kept.id, kept.clock.now(), &fact)?)
+    }
+}
+
+impl fmt::Debug for CrawlSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CrawlSession").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+impl Transcript for CrawlSession {
+    fn keep(&mut self, message: &MessageRecord) -> Result<(), String> {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        kept.message(message).map_err(|error| error.to_string())
+    }
+}
+
+impl Kept {
+    fn message(&mut self, message: &MessageRecord) -> Result<(), SessionError> {
+        let message = MessageRecord {
+            phase: message.phase,
+            round: message.round,
+            owner: message.owner,
+            provider: redacted(&message.provider),
+            model: redacted(&message.model),
+            request: message.request.iter().map(|(role, text)| (role.clone(), redacted(text))).collect(),
+            reply: redacted(&message.reply),
+            error: redacted(&message.error),
+        };
+        let content = to_canonical_json(&message)?;
+        self.ledger.put_crawl_message(&NewCrawlMessage {
+            crawl: self.id,
+            ts: self.clock.now(),
+            phase: message.phase.to_owned(),
+            round: message.round,
+            owner: message.owner.to_owned(),
+            provider: message.provider,
+            model: message.model,
+            content: String::from_utf8_lossy(&content).into_owned(),
+        })?;
+        Ok(())
+    }
+}
+
+impl Drop for CrawlSession {
+    fn drop(&mut self) {
+        // What fails here is found by the next session that begins.
+        let _stays_active = self.end(SessionStatus::Aborted);
+    }
+}
+
+/// The names of the rules that find a secret in a text, each once.
+pub(crate) fn secrets_in(text: &str) -> Vec<String> {
+    let mut rules: Vec<String> =
+        Scanner::builtin().scan(text.as_bytes()).iter().map(|found| found.rule.as_str().to_owned()).collect();
+    rules.sort();
+    rules.dedup();
+    rules
+}
+
+fn redacted(text: &str) -> String {
+    Scanner::builtin().redact(text).text.into_owned()
+}

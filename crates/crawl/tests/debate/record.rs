@@ -1,0 +1,100 @@
+//! The transcript: every message as it happens, failures included, and no half state.
+
+use crucible_crawl::DebateError;
+use crucible_testkit::Reply;
+
+use crate::support::{Stage, critique, instructions, plan, question, says, step, synthesis};
+
+fn good() -> Reply {
+    says(&plan(&[step("build", "cargo build")]))
+}
+
+fn last() -> Reply {
+    says(&synthesis(&[step("build", "cargo build")]))
+}
+
+#[tokio::test]
+async fn the_record_holds_what_was_sent_and_what_came_back() {
+    let mut stage = Stage::of([good(), last()], [says(&critique(&[], true))]);
+    stage.hold(1).await.unwrap();
+    let sent = [&stage.gpt.completions()[0], &stage.claude.completions()[0], &stage.gpt.completions()[1]]
+        .map(Clone::clone);
+    assert_eq!(stage.kept.messages.len(), 3);
+    for (kept, request) in stage.kept.messages.iter().zip(sent) {
+        let both =
+            vec![("system".to_owned(), instructions(&request)), ("user".to_owned(), question(&request))];
+        assert_eq!(kept.request, both);
+        assert_eq!(
+            (kept.provider.as_str(), kept.model.as_str(), kept.error.as_str()),
+            ("gateway", "test-model", "")
+        );
+    }
+    assert_eq!(stage.kept.messages[1].reply, critique(&[], true).to_string());
+    let heard = stage.heard.0.lock().unwrap().join("\n");
+    assert_eq!(
+        heard,
+        "round 1: gpt (gateway) drafts a plan\nround 1: claude (gateway) reviews the plan\n\
+         gpt (gateway) writes the final plan"
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_fails_is_in_the_record_with_its_error() {
+    let mut stage = Stage::of([good()], [Reply::Status(500)]);
+    let error = stage.hold(1).await.unwrap_err();
+    assert!(matches!(error, DebateError::Call(_)));
+    let kept = stage.kept.messages.last().unwrap();
+    assert_eq!((kept.phase, kept.reply.as_str(), kept.model.as_str()), ("critique", "", ""));
+    assert_eq!(kept.error, error.to_string());
+    assert!(!kept.error.is_empty());
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_kept_ends_the_debate_before_the_next_call() {
+    let mut stage = Stage::of([good()], [Reply::Hang]);
+    stage.kept.room = 0;
+    let error = stage.hold(1).await.unwrap_err();
+    assert!(matches!(&error, DebateError::Transcript { why } if why == "the disk is full"), "{error}");
+    assert!(stage.claude.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_debate_that_is_dropped_leaves_what_was_kept_and_no_more() {
+    let mut stage = Stage::of([good()], [Reply::Hang]);
+    {
+        let gpt = crucible_crawl::Gpt::new(crate::support::model("gateway", &stage.gpt, 100));
+        let claude = crucible_crawl::Claude::new(crate::support::model("gateway", &stage.claude, 100));
+        let rounds = crucible_crawl::DebateRounds::default();
+        let Stage { inspection, kept, heard, claude: server, .. } = &mut stage;
+        let held = crucible_crawl::debate(
+            &gpt,
+            &claude,
+            inspection,
+            rounds,
+            crate::support::TIMEOUT,
+            "s",
+            kept,
+            heard,
+        );
+        let asked = async {
+            while server.requests().is_empty() {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            _ = held => panic!("the critic never answers"),
+            () = asked => {}
+        }
+    }
+    assert_eq!(stage.phases(), [("draft", 1, "gpt")]);
+}
+
+#[tokio::test]
+async fn a_secret_in_the_repository_text_is_not_sent() {
+    let mut stage = Stage::of([good()], [Reply::Hang]);
+    stage.inspection.artifact.readme_excerpt =
+        format!("token ghp_{}", "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6");
+    let error = stage.hold(1).await.unwrap_err();
+    assert!(error.to_string().starts_with("nothing was sent"), "{error}");
+    assert!(stage.gpt.requests().is_empty());
+}

@@ -1,0 +1,224 @@
+//! What these tests share: a repository, two models behind servers, and what both were asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crucible_crawl::{
+    BuildFile, BuildFinding, Claude, DebateError, DebateOutcome, DebateRounds, FetchMethod, Gpt, InspectV1,
+    Inspection, LanguageCount, MessageRecord, RepoAt, Transcript, Witness, debate,
+};
+use crucible_host::env::Environment;
+use crucible_host::http::HttpClient;
+use crucible_llm::{
+    BudgetLimits, CallBudget, ClientOptions, Context, Limit, ModelClient, ProviderSettings, Recording,
+    RetryPolicy, construct,
+};
+use crucible_model::Untrusted;
+use crucible_sandbox::Sandbox;
+use crucible_secrets::Scanner;
+use crucible_testkit::{FakeApi, Reply, SeenRequest};
+use serde_json::{Value, json};
+
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A small crate, inspected.
+pub(crate) fn inspection() -> Inspection {
+    Inspection {
+        artifact: InspectV1 {
+            schema: InspectV1::SCHEMA.to_owned(),
+            inspected_at: "2026-03-01T12:00:00Z".parse().unwrap(),
+            repo: RepoAt {
+                full_name: "someone/tool".to_owned(),
+                url: "https://github.com/someone/tool".to_owned(),
+                selected_ref: "v1.2.3".to_owned(),
+                resolved_commit: "0123456789abcdef0123456789abcdef01234567".to_owned(),
+                default_branch: "main".to_owned(),
+            },
+            fetch_method: FetchMethod::Tarball,
+            build_system: BuildFinding {
+                name: "cargo".to_owned(),
+                confidence: 0.95,
+                detected_files: vec!["Cargo.toml".to_owned()],
+            },
+            monorepo: false,
+            sub_projects: Vec::new(),
+            file_tree_summary: "Cargo.toml\nsrc/main.rs\n".to_owned(),
+            sampled_files: 2,
+            sampled_bytes: 100,
+            sampling_truncated: false,
+            readme_excerpt: "# tool\n\nBuilds with cargo.\n".to_owned(),
+            detected_languages: vec![LanguageCount { language: "Rust".to_owned(), file_count: 1 }],
+            key_files: Vec::new(),
+        },
+        build_files: vec![BuildFile {
+            path: "Cargo.toml".to_owned(),
+            content: Untrusted::new("[package]\nname = \"tool\"\n"),
+        }],
+        links: BTreeSet::new(),
+        version_constraints: BTreeMap::new(),
+        build_dir: ".".to_owned(),
+        scripts: BTreeSet::new(),
+        reasons: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn context() -> Context {
+    let env = Environment::from_pairs([("TEST_KEY", "key-0123456789")], "/");
+    Context {
+        sandbox: Arc::new(Sandbox::new(None, &env)),
+        http: Arc::new(HttpClient::new().unwrap()),
+        env,
+        temporary: std::env::temp_dir(),
+        cli_cap: Context::CLI_CAP,
+        http_cap: Context::HTTP_CAP,
+    }
+}
+
+/// A provider at this server that would give an answer this many tokens if nobody said otherwise.
+pub(crate) fn model(provider: &str, server: &FakeApi, max_tokens: u64) -> ModelClient {
+    let settings = ProviderSettings {
+        base_url: Some(server.base_url()),
+        api_key_env: Some("TEST_KEY".to_owned()),
+        model: Some("test-model".to_owned()),
+        max_tokens: Some(max_tokens),
+        temperature: Some(0.2),
+        ..ProviderSettings::default()
+    };
+    let options = ClientOptions {
+        scanner: Scanner::builtin(),
+        recording: Recording::Off,
+        retry: RetryPolicy::NEVER,
+        budget: CallBudget::new(BudgetLimits {
+            calls: Limit::Unlimited,
+            tokens: Limit::Unlimited,
+            micro_dollars: Limit::Unlimited,
+        }),
+        prices: Arc::default(),
+    };
+    ModelClient::new(construct(provider, &settings, &context()).unwrap(), options)
+}
+
+/// Keeps what it is given, as long as it may.
+pub(crate) struct Kept {
+    pub(crate) messages: Vec<MessageRecord>,
+    pub(crate) room: usize,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { messages: Vec::new(), room: usize::MAX }
+    }
+}
+
+impl Transcript for Kept {
+    fn keep(&mut self, message: &MessageRecord) -> Result<(), String> {
+        if self.messages.len() == self.room {
+            return Err("the disk is full".to_owned());
+        }
+        self.messages.push(message.clone());
+        Ok(())
+    }
+}
+
+/// Hears everything.
+#[derive(Default)]
+pub(crate) struct Heard(pub(crate) Mutex<Vec<String>>);
+
+impl Witness for Heard {
+    fn progress(&self, what: &str) {
+        self.0.lock().unwrap().push(what.to_owned());
+    }
+
+    fn warning(&self, what: &str) {
+        self.0.lock().unwrap().push(format!("warning: {what}"));
+    }
+
+    fn waiting(&self, _why: &str, _left: Duration) {}
+}
+
+/// Two servers, and what became of a debate between them.
+pub(crate) struct Stage {
+    pub(crate) gpt: FakeApi,
+    pub(crate) claude: FakeApi,
+    pub(crate) kept: Kept,
+    pub(crate) heard: Heard,
+    pub(crate) inspection: Inspection,
+}
+
+impl Stage {
+    pub(crate) fn of(gpt: impl IntoIterator<Item = Reply>, claude: impl IntoIterator<Item = Reply>) -> Self {
+        Self {
+            gpt: FakeApi::start(gpt),
+            claude: FakeApi::start(claude),
+            kept: Kept::default(),
+            heard: Heard::default(),
+            inspection: inspection(),
+        }
+    }
+
+    pub(crate) async fn hold(&mut self, rounds: u32) -> Result<DebateOutcome, DebateError> {
+        self.hold_between("gateway", "gateway", rounds).await
+    }
+
+    pub(crate) async fn hold_between(
+        &mut self,
+        gpt: &str,
+        claude: &str,
+        rounds: u32,
+    ) -> Result<DebateOutcome, DebateError> {
+        let gpt = Gpt::new(model(gpt, &self.gpt, 77));
+        let claude = Claude::new(model(claude, &self.claude, 99_999));
+        let rounds = DebateRounds::capped(rounds);
+        let Self { inspection, kept, heard, .. } = self;
+        debate(&gpt, &claude, inspection, rounds, TIMEOUT, "crawl-7", kept, heard).await
+    }
+
+    /// The phases that were recorded, in order.
+    pub(crate) fn phases(&self) -> Vec<(&'static str, u32, &'static str)> {
+        self.kept.messages.iter().map(|message| (message.phase, message.round, message.owner)).collect()
+    }
+}
+
+pub(crate) fn says(value: &Value) -> Reply {
+    Reply::Answer(value.to_string())
+}
+
+/// An answer of a server that counts no tokens.
+pub(crate) fn uncounted(text: &str) -> Reply {
+    let choice = json!({"message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
+    Reply::Raw(200, json!({"model": "test-model", "choices": [choice]}).to_string().into_bytes())
+}
+
+pub(crate) fn step(name: &str, cmd: &str) -> Value {
+    json!({"name": name, "cmd": cmd, "cwd": ".", "env": [], "note": ""})
+}
+
+pub(crate) fn plan(steps: &[Value]) -> Value {
+    json!({"dependencies": {"tools": ["cargo"], "notes": "builds it"}, "steps": steps, "warnings": []})
+}
+
+pub(crate) fn critique(issues: &[(&str, &str, &str)], approved: bool) -> Value {
+    let issues: Vec<Value> = (issues.iter())
+        .map(|(severity, step, words)| json!({"severity": severity, "step_name": step, "description": words}))
+        .collect();
+    json!({"issues": issues, "suggestions": [], "approved": approved})
+}
+
+pub(crate) fn synthesis(steps: &[Value]) -> Value {
+    let mut all = plan(steps);
+    all["accepted_suggestions"] = json!(["test it - source: Claude"]);
+    all["rejected_suggestions"] = json!(["strip it - source: Claude - not needed"]);
+    all
+}
+
+/// The last message of a request: what the model is asked.
+pub(crate) fn question(request: &SeenRequest) -> String {
+    request.body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+/// The first message of a request.
+pub(crate) fn instructions(request: &SeenRequest) -> String {
+    request.body["messages"][0]["content"].as_str().unwrap().to_owned()
+}

@@ -1,0 +1,344 @@
+//! What stands around the commands: steps, build system, working directory, variables, texts, and what only warns.
+
+use crucible_crawl::{PlanV1, judge_plan, validate_plan_safety};
+
+use super::support::{judge, plan, refusals, step, warnings, workspace};
+
+fn with(change: impl FnOnce(&mut PlanV1)) -> crucible_crawl::PlanSafety {
+    let mut plan = plan("cargo", vec![step("cargo build")]);
+    change(&mut plan);
+    validate_plan_safety(&plan, &workspace())
+}
+
+fn in_cwd(cwd: &str) -> Vec<String> {
+    refusals(&with(|plan| plan.steps[0].cwd = cwd.to_owned()))
+}
+
+#[test]
+fn a_plan_without_a_step_is_refused() {
+    assert_eq!(refusals(&with(|plan| plan.steps.clear())), ["build-steps-missing"]);
+}
+
+#[test]
+fn an_absolute_cwd_and_one_with_parent_segments_are_refused() {
+    for cwd in ["/", "/tmp", "//x", "..", "../x", "a/..", "a/../b", "./..", ""] {
+        assert_eq!(in_cwd(cwd), ["build-cwd-refused"], "{cwd:?}");
+    }
+}
+
+#[test]
+fn a_cwd_that_is_no_plain_place_in_the_workspace_is_refused() {
+    for cwd in [
+        "~",
+        "~/x",
+        "$HOME",
+        "a b",
+        "a\nb",
+        "a\\b",
+        "-x",
+        "a;b",
+        "a/.git",
+        ".git/hooks",
+        ".GIT",
+        ".github",
+        ".cargo",
+        ".crucible/x",
+        ".git.",
+        "a\u{202e}b",
+        "b\u{fc}ro",
+        "C:/x",
+        "a\0b",
+    ] {
+        assert_eq!(in_cwd(cwd), ["build-cwd-refused"], "{cwd:?}");
+    }
+    let deep = vec!["a"; 65].join("/");
+    assert_eq!(in_cwd(&deep), ["build-cwd-refused"]);
+}
+
+#[test]
+fn a_cwd_inside_is_accepted_in_every_spelling() {
+    for cwd in [
+        ".",
+        "./",
+        "frontend",
+        "./frontend",
+        "frontend/",
+        "a//b/./c",
+        "a-b_c.d/e+f",
+        "@scope-like".trim_start_matches('@'),
+    ] {
+        assert!(in_cwd(cwd).is_empty(), "{cwd:?}");
+    }
+}
+
+#[test]
+fn a_name_that_is_no_build_system_is_refused_with_its_commands() {
+    for name in ["", "Cargo", "cargo ", "bazel", "node", "__proto__", "constructor"] {
+        let safety = judge(name, "cargo build");
+        assert_eq!(refusals(&safety), ["build-system-invalid"], "{name:?}");
+    }
+}
+
+#[test]
+fn an_unknown_build_system_warns() {
+    let safety = judge("unknown", "mkdir -p out");
+    assert!(safety.valid());
+    assert_eq!(warnings(&safety), ["build-system-unknown"]);
+    assert_eq!(safety.warnings().len(), 1);
+}
+
+#[test]
+fn a_confidence_below_the_line_warns_and_one_on_it_does_not() {
+    let of = |confidence: f64| warnings(&with(|plan| plan.detected.confidence = confidence));
+    for confidence in [0.0, 0.5, 0.799, f64::NAN, f64::NEG_INFINITY] {
+        assert_eq!(of(confidence), ["build-confidence-low"], "{confidence}");
+    }
+    assert!(of(0.80).is_empty() && of(1.0).is_empty());
+}
+
+#[test]
+fn a_command_of_more_than_500_characters_warns() {
+    let of_length = |length: usize| {
+        let start = "cargo test ";
+        judge("cargo", &format!("{start}{}", "a".repeat(length - start.len())))
+    };
+    assert!(warnings(&of_length(500)).is_empty());
+    assert_eq!(warnings(&of_length(501)), ["build-command-long"]);
+    assert!(of_length(501).valid());
+}
+
+#[test]
+fn a_command_that_nobody_can_read_is_refused_for_its_length() {
+    let safety = judge("cargo", &format!("cargo test {}", "a".repeat(4090)));
+    assert_eq!(refusals(&safety), ["build-command-too-long"]);
+}
+
+#[test]
+fn more_than_ten_steps_warn() {
+    let of = |count: usize| warnings(&with(|plan| plan.steps = vec![step("cargo build"); count]));
+    assert!(of(10).is_empty());
+    assert_eq!(of(11), ["build-steps-many"]);
+}
+
+#[test]
+fn options_that_say_where_to_install_warn() {
+    for (system, command) in [
+        ("autotools", "./configure --prefix=out"),
+        ("autotools", "make install DESTDIR=out"),
+        ("make", "make PREFIX=out install"),
+        ("cmake", "cmake --install build --prefix out"),
+        ("cmake", "cmake --install build --prefix=out"),
+        ("cmake", "cmake -B build -DCMAKE_INSTALL_PREFIX=out"),
+        ("meson", "meson install -C build --destdir=out"),
+    ] {
+        let safety = judge(system, command);
+        assert!(safety.valid(), "{command}: {:?}", safety.violations());
+        assert_eq!(warnings(&safety), ["build-path-option"], "{command}");
+    }
+}
+
+#[test]
+fn what_installs_outside_the_workspace_warns_unless_it_is_told_where() {
+    for (system, command, told) in [
+        ("cargo", "cargo install --path .", "cargo install --path . --root out"),
+        ("cmake", "cmake --install build", "cmake --build build"),
+        ("make", "make install", "make"),
+        ("meson", "meson install -C build", "meson compile -C build"),
+        ("meson", "ninja -C build install", "ninja -C build"),
+        ("go", "go install ./...", "go build ./..."),
+    ] {
+        let safety = judge(system, command);
+        assert!(safety.valid());
+        assert_eq!(warnings(&safety), ["build-installs-outside"], "{command}");
+        assert!(warnings(&judge(system, told)).is_empty(), "{told}");
+    }
+}
+
+#[test]
+fn variables_that_choose_what_is_run_are_refused() {
+    for key in [
+        "PATH",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "DYLD_INSERT_LIBRARIES",
+        "RUSTC_WRAPPER",
+        "RUSTC",
+        "RUSTFLAGS",
+        "CARGO_BUILD_RUSTC_WRAPPER",
+        "CARGO_HOME",
+        "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
+        "RUSTUP_TOOLCHAIN",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "PYTHONHOME",
+        "BASH_ENV",
+        "ENV",
+        "SHELL",
+        "IFS",
+        "MAKEFLAGS",
+        "MAKEFILES",
+        "GNUMAKEFLAGS",
+        "GIT_SSH_COMMAND",
+        "GIT_DIR",
+        "GIT_CONFIG_COUNT",
+        "npm_config_script_shell",
+        "NPM_CONFIG_REGISTRY",
+        "npm_config_registry",
+        "YARN_RC_FILENAME",
+        "PIP_INDEX_URL",
+        "PIP_CONFIG_FILE",
+        "GOFLAGS",
+        "GOPROXY",
+        "GOTOOLCHAIN",
+        "GOBIN",
+        "CC",
+        "CXX",
+        "CFLAGS",
+        "CXXFLAGS",
+        "LDFLAGS",
+        "CMAKE_TOOLCHAIN_FILE",
+        "CMAKE_GENERATOR",
+        "CTEST_CUSTOM",
+        "PYTEST_ADDOPTS",
+        "PYTEST_PLUGINS",
+        "HOME",
+        "TMPDIR",
+        "HTTPS_PROXY",
+        "PERL5OPT",
+        "RUBYOPT",
+        "JAVA_TOOL_OPTIONS",
+        "EDITOR",
+        "PAGER",
+        "",
+        " CI",
+        "CI ",
+        "ci",
+        "CI=1",
+        "LD_PRELOAD\0",
+        "\u{441}I",
+    ] {
+        let safety = with(|plan| drop(plan.steps[0].env.insert(key.to_owned(), "1".to_owned())));
+        assert_eq!(refusals(&safety), ["build-env-key-refused"], "{key:?}");
+    }
+}
+
+#[test]
+fn a_variable_has_a_plain_value() {
+    let of = |value: &str| {
+        refusals(&with(|plan| drop(plan.steps[0].env.insert("CI".to_owned(), value.to_owned()))))
+    };
+    for value in ["", "1", "true", "C.UTF-8", "debug,mycrate::parser=trace"] {
+        assert!(of(value).is_empty(), "{value:?}");
+    }
+    let long = "a".repeat(129);
+    for value in [
+        "$(id)", "`id`", "a b", "a\nb", "/x", "../x", "a;b", "a\0", "\u{202e}", "\u{fc}", "$PATH", "'x'",
+        &long,
+    ] {
+        assert_eq!(of(value), ["build-env-value-refused"], "{value:?}");
+    }
+}
+
+#[test]
+fn texts_for_people_hold_nothing_that_nobody_sees() {
+    for text in ["a\u{1b}[2Jb", "a\u{202e}b", "a\u{200b}", "a\rb", "a\u{0}"] {
+        let name = with(|plan| plan.steps[0].name = text.to_owned());
+        let note = with(|plan| plan.steps[0].note = text.to_owned());
+        assert_eq!(refusals(&name), ["build-text-hidden"], "{text:?}");
+        assert_eq!(refusals(&note), ["build-text-hidden"], "{text:?}");
+        let told = format!("{:?}{:?}", name.violations(), note.violations());
+        assert!(
+            !told.contains(text) && name.violations().iter().all(|line| !line.contains('\u{1b}')),
+            "{told}"
+        );
+    }
+    let note = with(|plan| plan.steps[0].note = "two lines\nof text, \u{4f8b}\u{3048}\u{3070}".to_owned());
+    assert!(note.valid());
+}
+
+#[test]
+fn a_finding_names_step_and_token_and_says_how_to_rephrase() {
+    let mut plan = plan("go", vec![step("go build ./..."), step("go build -o ./bin/app ./cmd/app")]);
+    plan.steps[1].name = "compile".to_owned();
+    let safety = validate_plan_safety(&plan, &workspace());
+    let [only] = &safety.violations()[..] else { panic!("{:?}", safety.violations()) };
+    assert!(only.starts_with("step 2 \"compile\": /bin/: "), "{only}");
+    assert!(
+        only.contains("leave out a leading `./`") && only.ends_with("(build-token-prohibited)"),
+        "{only}"
+    );
+}
+
+#[test]
+fn a_refused_option_is_named_with_its_command() {
+    let [only] = &judge("cargo", "cargo build --config x").violations()[..1] else { panic!() };
+    assert!(only.contains("--config") && only.contains("`cargo build`"), "{only}");
+}
+
+#[test]
+fn thousands_of_hostile_steps_are_judged_in_one_pass() {
+    let hostile = "make ".to_owned() + &"/usr/`$(;".repeat(400);
+    let plan = plan("make", vec![step(&hostile); 10_000]);
+    let safety = validate_plan_safety(&plan, &workspace());
+    assert!(!safety.valid());
+    assert!(safety.violations().iter().all(|line| line.len() < 1000));
+}
+
+fn json(change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
+    let mut value = serde_json::to_value(plan("cargo", vec![step("cargo build")])).unwrap();
+    change(&mut value);
+    serde_json::to_vec(&value).unwrap()
+}
+
+fn schema_codes(bytes: &[u8]) -> Vec<String> {
+    let verdict = judge_plan(bytes, &workspace()).unwrap_err();
+    verdict.errors().map(|finding| finding.code.to_string()).collect()
+}
+
+#[test]
+fn a_strangers_plan_is_read_judged_and_not_believed() {
+    let safety = judge_plan(&json(|_| {}), &workspace()).unwrap();
+    assert!(safety.valid() && safety.verdict.findings().is_empty(), "{:?}", safety.verdict);
+
+    let edited = json(|plan| plan["steps"][0]["cmd"] = "cargo build && id".into());
+    let safety = judge_plan(&edited, &workspace()).unwrap();
+    assert!(!safety.valid(), "`safety_validated: true` is no proof");
+    let warned = warnings(&safety);
+    assert_eq!(warned, ["build-hash-differs", "build-claim-differs"]);
+
+    let modest = json(|plan| plan["safety_validated"] = false.into());
+    assert_eq!(warnings(&judge_plan(&modest, &workspace()).unwrap()), ["build-claim-differs"]);
+}
+
+#[test]
+fn what_is_no_strict_json_is_no_plan() {
+    let good = String::from_utf8(json(|_| {})).unwrap();
+    let twice = good.replacen("\"steps\":", "\"steps\":[],\"steps\":", 1);
+    let twice_inside = good.replacen("\"cmd\":", "\"cmd\":\"cargo test\",\"cmd\":", 1);
+    let deep = "[".repeat(100_000);
+    for text in ["", "{", "plan", "{} {}", &twice, &twice_inside, &deep, "\u{feff}{}", &format!("{good}x")] {
+        assert_eq!(schema_codes(text.as_bytes()), ["build-plan-no-json"], "{:.80}", text);
+    }
+    assert_eq!(schema_codes(b"\xff\xfe{}"), ["build-plan-no-json"]);
+    assert_eq!(schema_codes(&vec![b' '; (8 << 20) + 1]), ["build-plan-too-large"]);
+}
+
+#[test]
+fn what_does_not_match_the_schema_is_told_by_its_place() {
+    for bytes in [
+        json(|plan| plan["steps"] = serde_json::json!([])),
+        json(|plan| drop(plan.as_object_mut().unwrap().remove("steps"))),
+        json(|plan| drop(plan["steps"][0].as_object_mut().unwrap().remove("cmd"))),
+        json(|plan| plan["schema"] = "viv-git-plan.v2".into()),
+        json(|plan| plan["plan_hash"] = "ABC".into()),
+        json(|plan| plan["steps"][0]["env"] = serde_json::json!({"CI": 1})),
+        b"[]".to_vec(),
+        b"null".to_vec(),
+        b"{}".to_vec(),
+    ] {
+        let codes = schema_codes(&bytes);
+        assert!(!codes.is_empty() && codes.iter().all(|code| code == "build-plan-schema"), "{codes:?}");
+    }
+}

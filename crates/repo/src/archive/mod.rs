@@ -1,0 +1,261 @@
+//! Unpacking a repository's archive, a gzip-compressed tar with one top folder, from a place that is not trusted.
+//!
+//! An archive is refused as soon as one of its entries could mean anything but a file, a directory or a link inside of the top
+//! folder; nothing is repaired and nothing left out. `entries` reads what the archive says, one entry at a time, and decides
+//! which name counts; `place` puts it below a directory, part by part and without following any link.
+//!
+//! What always holds:
+//!
+//! - Nothing outside of the given directory is made, changed or read, and no link that is made leads out of the top folder.
+//! - Links are made last: while files are written there is none to follow.
+//! - The whole stream is read: a wrong checksum or length, a missing end or bytes behind it are errors.
+//! - What is in memory at once does not grow with the contents, only with the number of directories and links.
+//!
+//! A backslash is a character like any other, as it is for git on this system; systemd's own sources have file names with it.
+
+mod entries;
+mod pax;
+mod place;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use crucible_model::ByteLimit;
+
+use crate::error::RepoError;
+use crate::oid::Oid;
+use entries::Entries;
+use place::Place;
+
+/// What an archive may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArchiveLimits {
+    /// Bytes of the archive itself.
+    pub compressed: ByteLimit,
+    /// Bytes that come out of it, headers included.
+    pub unpacked: ByteLimit,
+    /// Files, directories and links, directories that only paths name included.
+    pub entries: u64,
+    /// Bytes of one path.
+    pub path: usize,
+    /// Names in one path.
+    pub depth: usize,
+    /// How many times its own size may come out of it, once 64 MiB did.
+    pub ratio: u64,
+}
+
+impl ArchiveLimits {
+    /// 512 MiB that become 4 GiB, 400,000 entries, paths of 4,096 bytes and 128 names, a ratio of 200.
+    pub const DEFAULT: Self = Self {
+        compressed: ByteLimit(512 << 20),
+        unpacked: ByteLimit(4 << 30),
+        entries: 400_000,
+        path: 4096,
+        depth: 128,
+        ratio: 200,
+    };
+}
+
+/// What was unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpacked {
+    /// The name of the top folder.
+    pub top: String,
+    /// The top folder.
+    pub tree: PathBuf,
+    /// The commit that the archive says it was made from.
+    pub commit: Option<Oid>,
+    /// Files, hard links among them.
+    pub files: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Symbolic links.
+    pub links: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+    /// Entries whose set-user, set-group or sticky bit was left out.
+    pub special_bits: u64,
+}
+
+/// Why an archive was not unpacked.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// One of its entries is none that a source archive has.
+    #[error("the archive is refused: its entry {entry} {why}")]
+    Refused {
+        /// The entry's name, escaped and shortened.
+        entry: String,
+        /// What is wrong with it.
+        why: Refusal,
+    },
+    /// It is no archive, or a broken one.
+    #[error("the archive is damaged: {what}; download it again")]
+    Damaged {
+        /// What is broken.
+        what: String,
+    },
+    /// It ends before its end.
+    #[error("the archive is not whole: {what}; download it again")]
+    Truncated {
+        /// What is missing.
+        what: &'static str,
+    },
+    /// Something follows its end.
+    #[error("the archive is followed by something that is none of it; download it again")]
+    Trailing,
+    /// It is more than may be unpacked.
+    #[error("the archive is too large: more than {limit} {what}; inspect a smaller repository")]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// The caller asked for an end.
+    #[error("unpacking was interrupted; start it again")]
+    Stopped,
+    /// The archive could not be read, or the files not written.
+    #[error(transparent)]
+    Io(#[from] RepoError),
+}
+
+/// What is wrong with an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It begins at the file system's root.
+    #[error("has an absolute name")]
+    Absolute,
+    /// A part of its name is `..`.
+    #[error("has `..` in its name")]
+    Parent,
+    /// Its name, or a part of it, is empty or `.`.
+    #[error("has an empty part in its name")]
+    EmptyPart,
+    /// Its name holds a NUL byte.
+    #[error("has a NUL byte in its name")]
+    Nul,
+    /// A part of its name is longer than a file's name can be.
+    #[error("has a name that is too long")]
+    TooLong,
+    /// It lies deeper than any source does.
+    #[error("lies too deep")]
+    TooDeep,
+    /// It reaches git's own directory, under any spelling.
+    #[error("is part of git's own directory")]
+    GitDirectory,
+    /// It lies in another top folder than the first entry, or is none.
+    #[error("lies outside of the archive's one top folder")]
+    OtherTop,
+    /// Its name came before, or a file stands where it needs a directory.
+    #[error("has a name that another entry has, or lies below one that is no directory")]
+    Duplicate,
+    /// It is a link that leads out of the top folder.
+    #[error("is a link that leads out of the archive")]
+    LeadsOut,
+    /// It is a link whose way back up goes through another link.
+    #[error("is a link that goes back up through another link")]
+    ThroughLink,
+    /// It is a hard link to no file that came before.
+    #[error("is a hard link to no file before it")]
+    HardLink,
+    /// It is a device, a pipe, a socket, sparse, or something newer.
+    #[error("is neither file nor directory nor link")]
+    Kind,
+    /// It has content where no such entry has any, or the name of a directory without being one.
+    #[error("contradicts itself")]
+    Contradiction,
+}
+
+/// Unpacks `archive` below the directory `into`, where nothing of the archive's top folder may be yet. Raising `stop` ends it
+/// soon. Blocks: it belongs on a thread of its own.
+///
+/// # Errors
+///
+/// See [`ArchiveError`]. What was made until then is left for the owner of the directory to remove.
+pub fn unpack(
+    archive: &Path,
+    into: &Path,
+    limits: &ArchiveLimits,
+    stop: &AtomicBool,
+) -> Result<Unpacked, ArchiveError> {
+    let file = File::open(archive).map_err(|source| RepoError::io("read", archive, source))?;
+    let meta = file.metadata().map_err(|source| RepoError::io("read", archive, source))?;
+    if meta.len() > limits.compressed.0 {
+        return Err(ArchiveError::TooLarge { what: "bytes in the archive", limit: limits.compressed.0 });
+    }
+    let mut place = Place::below(into, limits)?;
+    let commit =
+        Entries::new(file, archive, limits, stop).each(|member, content| place.put(member, content))?;
+    place.finish(into, commit)
+}
+
+impl Refusal {
+    /// The error of an entry by this name.
+    fn of(self, name: &[u8]) -> ArchiveError {
+        const SHOWN: usize = 200;
+        let text = String::from_utf8_lossy(name);
+        let shown: String = text.chars().take(SHOWN).collect();
+        let more = if shown.len() < text.len() { "…" } else { "" };
+        ArchiveError::Refused { entry: format!("{shown:?}{more}"), why: self }
+    }
+}
+
+/// A name inside of the archive: relative, in its shortest form, never in git's own directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct MemberName(Vec<u8>);
+
+impl MemberName {
+    /// Judges the name of an entry.
+    fn judge(name: &[u8], limits: &ArchiveLimits) -> Result<Self, Refusal> {
+        if name.contains(&0) {
+            return Err(Refusal::Nul);
+        }
+        if name.first() == Some(&b'/') {
+            return Err(Refusal::Absolute);
+        }
+        if name.len() > limits.path {
+            return Err(Refusal::TooLong);
+        }
+        for (depth, part) in name.split(|byte| *byte == b'/').enumerate() {
+            match part {
+                b"" | b"." => return Err(Refusal::EmptyPart),
+                b".." => return Err(Refusal::Parent),
+                _ if part.len() > 255 => return Err(Refusal::TooLong),
+                _ if depth >= limits.depth => return Err(Refusal::TooDeep),
+                _ if reaches_git(part) => return Err(Refusal::GitDirectory),
+                _ => {}
+            }
+        }
+        Ok(Self(name.to_vec()))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn path(&self) -> PathBuf {
+        crate::git::as_path(&self.0)
+    }
+
+    fn parts(&self) -> impl DoubleEndedIterator<Item = &[u8]> {
+        self.0.split(|byte| *byte == b'/')
+    }
+}
+
+impl fmt::Display for MemberName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        String::from_utf8_lossy(&self.0).fmt(f)
+    }
+}
+
+/// Whether some file system takes this part of a name for `.git`.
+fn reaches_git(part: &[u8]) -> bool {
+    use crucible_model::{RepoPath, RepoPathError};
+    // What is no UTF-8 is no spelling of it.
+    matches!(RepoPath::from_bytes(part), Err(RepoPathError::GitDirectory))
+}

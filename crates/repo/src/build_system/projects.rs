@@ -1,0 +1,77 @@
+//! Whether a repository holds several projects, and which (seed 000 §3.5).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crucible_model::RepoPath;
+
+use super::members::{self, Members};
+use super::rules::{BUILD_FILES, REACHING, detect_in};
+use super::{BuildSystem, ProjectFiles};
+
+/// The projects that a repository holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Projects {
+    /// Why it holds several, a sentence for each sign; none where it is one project.
+    pub signs: Vec<String>,
+    /// Each project's directory and what builds it by the files in it, sorted; empty where there are no several.
+    pub projects: Vec<(RepoPath, BuildSystem)>,
+    /// What was passed over while they were looked for: sentences for people.
+    pub notes: Vec<String>,
+}
+
+impl Projects {
+    /// Whether there are several.
+    #[must_use]
+    pub fn is_monorepo(&self) -> bool {
+        !self.signs.is_empty()
+    }
+}
+
+/// Looks for the three signs: two directories one level below with build files of their own, `workspaces` in `package.json`,
+/// `[workspace]` in `Cargo.toml`; and lists the directories and the members.
+#[must_use]
+pub fn find_projects(files: &ProjectFiles<'_>) -> Projects {
+    let mut found = Projects::default();
+    let directories = directories_with_build_files(files);
+    if directories.len() >= 2 {
+        let shown = directories.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+        let more = if directories.len() > 3 { ", ..." } else { "" };
+        let count = directories.len();
+        found
+            .signs
+            .push(format!("{count} directories below the top have build files of their own ({shown}{more})"));
+    }
+    let mut paths: BTreeSet<&str> = directories.into_iter().collect();
+    for (declared, sign) in [
+        (members::of_package_json(files), "package.json has workspaces"),
+        (members::of_cargo_toml(files), "Cargo.toml has a [workspace]"),
+    ] {
+        if let Some(Members { directories, notes }) = declared {
+            found.signs.push(sign.to_owned());
+            paths.extend(directories);
+            found.notes.extend(notes);
+        }
+    }
+    if found.is_monorepo() {
+        let project = |path: &str| Some((path.parse().ok()?, detect_in(files, path).system));
+        found.projects = paths.into_iter().filter_map(project).collect();
+    }
+    found
+}
+
+/// The directories one level below the top that have build files of their own, sorted.
+pub(super) fn directories_with_build_files<'a>(files: &ProjectFiles<'a>) -> Vec<&'a str> {
+    let reached: Vec<&str> = REACHING
+        .iter()
+        .filter(|group| group.iter().any(|name| files.has("", name)))
+        .flat_map(|group| group.iter().copied())
+        .collect();
+    let mut directories: BTreeMap<&str, ()> = BTreeMap::new();
+    for path in files.listing {
+        let Some((directory, name)) = path.split_once('/') else { continue };
+        if BUILD_FILES.contains(&name) && !reached.contains(&name) {
+            directories.insert(directory, ());
+        }
+    }
+    directories.into_keys().collect()
+}

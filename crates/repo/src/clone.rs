@@ -1,0 +1,520 @@
+//! A shallow clone: the files of one commit of a repository elsewhere, and nothing else of it.
+//!
+//! The clone has no work tree at first, so that what it would put there can be counted before a single file is made: a small
+//! pack can name more files than any disk holds. The files are then checked out as they are committed, whatever the
+//! repository's attributes say, and git's own directory is removed: what stays cannot be taken for a repository.
+//!
+//! Addresses are `https://` and `file://` alone, and each call allows exactly its own of the two. No login, no redirect, no
+//! hook, no filter, no submodule. For `file://` git itself runs `git upload-pack` in the repository, where our settings do not
+//! reach; there it follows nothing that names a program unless the user's own configuration does, which it does not see.
+
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_host::env::Environment;
+use crucible_host::fs;
+use crucible_model::ByteLimit;
+use crucible_sandbox::Sandbox;
+
+use crate::error::RepoError;
+use crate::git::{Call, Flush, Output, Runner};
+use crate::oid::Oid;
+use crate::ref_name::RefName;
+
+/// How long between two looks at what has come so far.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// The most that a list of files may take.
+const MAX_LISTING: u64 = 64 << 20;
+
+/// What git looks at to reach a server, besides the address: the user's own way through their network.
+const WAY: [&str; 10] = [
+    "HTTPS_PROXY",
+    "https_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+    "GIT_SSL_CAPATH",
+];
+
+/// How git serves a repository of this machine to us. It drops our settings on the way there, so the one that lets it open a
+/// repository of another owner is said again.
+const UPLOAD_PACK: &str = "--upload-pack=git -c safe.directory='*' upload-pack";
+
+/// An address to clone from: `https://host/path` or `file:///path`, percent-encoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloneUrl(String);
+
+/// What to clone, and where to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloneRequest {
+    /// The repository.
+    pub url: CloneUrl,
+    /// The commit.
+    pub at: CloneAt,
+    /// A directory that does not exist yet, in one that does and is ours alone.
+    pub into: PathBuf,
+    /// What is too much.
+    pub limits: CloneLimits,
+}
+
+/// Which commit of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CloneAt {
+    /// The one that the repository itself has checked out; of one on a server, the default branch's.
+    Head,
+    /// The one that a branch or tag names; a branch goes before a tag of the same name.
+    Named(RefName),
+}
+
+/// What a clone may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CloneLimits {
+    /// Bytes that come from the other side.
+    pub received: ByteLimit,
+    /// Files of the commit.
+    pub files: u64,
+    /// Bytes of all of them.
+    pub bytes: ByteLimit,
+    /// Time for all that comes from the other side.
+    pub time: Duration,
+}
+
+impl CloneLimits {
+    /// 2 GiB received, 400,000 files of 4 GiB, ten minutes.
+    pub const DEFAULT: Self = Self {
+        received: ByteLimit(2 << 30),
+        files: 400_000,
+        bytes: ByteLimit(4 << 30),
+        time: Duration::from_secs(600),
+    };
+}
+
+/// What was cloned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cloned {
+    /// The files; no repository.
+    pub tree: PathBuf,
+    /// Their commit, 40 digits.
+    pub commit: Oid,
+    /// What the other side had checked out; nothing where it was no branch, or was not asked for.
+    pub head_branch: Option<String>,
+}
+
+/// Why there is no clone.
+#[derive(Debug, thiserror::Error)]
+pub enum CloneError {
+    /// The address is none of ours.
+    #[error("{text:?} is no address to clone from: {why}; write https://HOST/PATH or file:///PATH")]
+    Address {
+        /// What was written.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The other side has no such branch and no such tag.
+    #[error("{url} has no branch and no tag {name:?}; look at `git ls-remote {url}` for those it has")]
+    NoSuchRef {
+        /// The repository.
+        url: String,
+        /// What was asked for.
+        name: String,
+    },
+    /// The other side lets nobody in without a login, or has no such repository; servers do not tell the two apart.
+    #[error("{url} does not exist, or is private; clone it yourself and name the directory, such as ./path")]
+    NoAccess {
+        /// The repository.
+        url: String,
+    },
+    /// The other side was not reached.
+    #[error("{url} cannot be reached: {detail}; check the network and the proxy settings")]
+    Unreachable {
+        /// The repository.
+        url: String,
+        /// What git said.
+        detail: String,
+    },
+    /// There is no commit.
+    #[error("{url} has no commit yet; there is nothing to look at")]
+    Empty {
+        /// The repository.
+        url: String,
+    },
+    /// Its object names have 64 digits.
+    #[error(
+        "{url} is a repository with SHA-256 object names, which the artifacts of a crawl have no room for"
+    )]
+    Sha256 {
+        /// The repository.
+        url: String,
+    },
+    /// It is more than a clone may take.
+    #[error("{url} is too large: more than {limit} {what}; inspect a smaller repository")]
+    TooLarge {
+        /// The repository.
+        url: String,
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// It took too long.
+    #[error("{url} was not cloned within {} s; check the network, or try again later", after.as_secs())]
+    TimedOut {
+        /// The repository.
+        url: String,
+        /// How long it was given.
+        after: Duration,
+    },
+    /// git failed in another way.
+    #[error(transparent)]
+    Repo(#[from] RepoError),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    Https,
+    File,
+}
+
+impl CloneUrl {
+    /// Reads an address.
+    ///
+    /// # Errors
+    ///
+    /// [`CloneError::Address`] for another scheme, for one with a user name or password, a query or a fragment, and for
+    /// characters that an address does not have.
+    pub fn parse(text: &str) -> Result<Self, CloneError> {
+        let refuse = |why| CloneError::Address { text: text.to_owned(), why };
+        if let Some(odd) = text.bytes().find(|byte| !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(byte))
+        {
+            return Err(refuse(if odd == b' ' {
+                "it holds a space"
+            } else {
+                "it holds a character of no address"
+            }));
+        }
+        if text.contains(['?', '#']) {
+            return Err(refuse("it has a query or a fragment"));
+        }
+        if let Some(path) = text.strip_prefix("file://") {
+            return if path.starts_with('/') {
+                Ok(Self(text.to_owned()))
+            } else {
+                Err(refuse("file:// names a host"))
+            };
+        }
+        let Some(rest) = text.strip_prefix("https://") else {
+            return Err(refuse("it begins neither with https:// nor with file://"));
+        };
+        let host = rest.split('/').next().unwrap_or_default();
+        if host.contains('@') {
+            return Err(refuse("it holds a user name"));
+        }
+        let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
+        if host.is_empty() || host.starts_with('-') || !host.bytes().all(is_host) {
+            return Err(refuse("it names no host"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The `file://` address of a directory on this machine, whatever bytes its name has.
+    ///
+    /// # Errors
+    ///
+    /// [`CloneError::Address`] where the path is relative.
+    pub fn of_directory(path: &Path) -> Result<Self, CloneError> {
+        if path.is_absolute() {
+            Ok(Self(format!("file://{}", encode(path.as_os_str().as_bytes()))))
+        } else {
+            let text = path.to_string_lossy().into_owned();
+            Err(CloneError::Address { text, why: "the path is relative" })
+        }
+    }
+
+    /// The address of `path` below this one; its parts are separated by `/`.
+    #[must_use]
+    pub fn join(&self, path: &str) -> Self {
+        Self(format!("{}/{}", self.0.trim_end_matches('/'), encode(path.as_bytes())))
+    }
+
+    /// The address as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn scheme(&self) -> Scheme {
+        if self.0.starts_with("file://") { Scheme::File } else { Scheme::Https }
+    }
+}
+
+impl fmt::Display for CloneUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Clones one commit, and checks its files out.
+///
+/// # Errors
+///
+/// See [`CloneError`]. What was made until then is left for the owner of the directory to remove.
+pub async fn clone(
+    sandbox: Arc<Sandbox>,
+    env: &Environment,
+    request: &CloneRequest,
+) -> Result<Cloned, CloneError> {
+    let runner = Runner::find(sandbox, env)?;
+    let room = request.into.parent().unwrap_or(Path::new("/"));
+    if request.into.symlink_metadata().is_ok() {
+        return Err(RepoError::DestinationTaken { path: request.into.clone() }.into());
+    }
+    let mut git_dir = request.into.clone().into_os_string();
+    git_dir.push(".git");
+    let git_dir = PathBuf::from(git_dir);
+    follows_our_settings(&runner, room).await?;
+    receive(&runner, env, request, &git_dir, room).await?;
+
+    let here = Here { runner: &runner, room, git_dir: &git_dir, tree: &request.into };
+    let url = || request.url.to_string();
+    let commit = here.run(Call::new(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])).await?;
+    if commit.code != 0 {
+        return Err(CloneError::Empty { url: url() });
+    }
+    let commit = Oid::from_ascii(commit.stdout.trim_ascii()).ok_or_else(|| commit.unreadable())?;
+    if commit.as_str().len() != 40 {
+        return Err(CloneError::Sha256 { url: url() });
+    }
+    let head_branch = match &request.at {
+        CloneAt::Head => here.head_branch().await?,
+        CloneAt::Named(_) => None,
+    };
+    here.weigh(request).await?;
+    here.check_out().await?;
+    fs::remove_dir_all(&git_dir).map_err(RepoError::from)?;
+    Ok(Cloned { tree: request.into.clone(), commit, head_branch })
+}
+
+/// Asks git for one of our settings: before 2.31 it does not read them from its environment.
+async fn follows_our_settings(runner: &Runner, room: &Path) -> Result<(), RepoError> {
+    let output = runner.run(room, None, &[], Call::new(["config", "--get", "core.hooksPath"])).await?;
+    if output.stdout.trim_ascii() == b"/dev/null" {
+        Ok(())
+    } else {
+        Err(RepoError::GitTooOld { found: runner.version(room).await? })
+    }
+}
+
+/// Makes the bare, shallow clone at `git_dir`.
+async fn receive(
+    runner: &Runner,
+    env: &Environment,
+    request: &CloneRequest,
+    git_dir: &Path,
+    room: &Path,
+) -> Result<(), CloneError> {
+    let running = runner.run(room, None, &[], clone_call(env, request, git_dir));
+    let packs = git_dir.join("objects/pack");
+    let limit = request.limits.received;
+    let output = tokio::select! {
+        output = running => Some(output),
+        () = grows_over(&packs, limit) => None,
+    };
+    // It may have ended between two looks.
+    let Some(output) = output.filter(|_| size_of(&packs) <= limit.0) else {
+        let url = request.url.to_string();
+        return Err(CloneError::TooLarge { url, what: "bytes to receive", limit: limit.0 });
+    };
+    match output {
+        Ok(output) if output.code == 0 => Ok(()),
+        Ok(output) => Err(why_it_failed(output, request)),
+        Err(RepoError::TimedOut { after, .. }) => {
+            Err(CloneError::TimedOut { url: request.url.to_string(), after })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn clone_call(env: &Environment, request: &CloneRequest, git_dir: &Path) -> Call {
+    let mut words: Vec<std::ffi::OsString> = [
+        "clone",
+        "--quiet",
+        "--bare",
+        "--depth=1",
+        "--single-branch",
+        "--no-recurse-submodules",
+        "--no-tags",
+        "--template=",
+    ]
+    .map(Into::into)
+    .to_vec();
+    if let CloneAt::Named(name) = &request.at {
+        words.push(format!("--branch={name}").into());
+    }
+    if request.url.scheme() == Scheme::File {
+        words.push(UPLOAD_PACK.into());
+    }
+    words.extend(["--".into(), request.url.as_str().into(), git_dir.into()]);
+    let mut call = Call::new(words)
+        .within(request.limits.time)
+        .with_setting("transfer.fsckObjects", "true")
+        .with_setting("fetch.fsckObjects", "true")
+        .with_setting("transfer.bundleURI", "false")
+        .with_setting("transfer.credentialsInUrl", "die")
+        .with_setting("clone.rejectShallow", "false");
+    call = match request.url.scheme() {
+        Scheme::File => {
+            call.with_setting("protocol.file.allow", "always").with_env("GIT_ALLOW_PROTOCOL", "file")
+        }
+        Scheme::Https => call
+            .with_setting("protocol.https.allow", "always")
+            .with_env("GIT_ALLOW_PROTOCOL", "https")
+            .with_setting("http.followRedirects", "false")
+            .with_setting("http.sslVerify", "true")
+            .with_setting("http.lowSpeedLimit", "1000")
+            .with_setting("http.lowSpeedTime", "60"),
+    };
+    if request.url.scheme() == Scheme::Https {
+        for name in WAY {
+            if let Some(value) = env.get_os(name) {
+                call = call.with_env(name, value);
+            }
+        }
+        // Not every library below git knows the common variable.
+        if let (None, Some(file)) = (env.get_os("GIT_SSL_CAINFO"), env.get_os("SSL_CERT_FILE")) {
+            call = call.with_env("GIT_SSL_CAINFO", file);
+        }
+    }
+    call
+}
+
+/// Ends when the files of `directory` together are larger than `limit`; never otherwise.
+async fn grows_over(directory: &Path, limit: ByteLimit) {
+    while size_of(directory) <= limit.0 {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The bytes of the files directly in `directory`; none where it is not there.
+fn size_of(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
+}
+
+/// What git's words mean; they are English, and the other side's are among them.
+fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
+    let said = |words: &str| output.stderr.contains(words);
+    let url = request.url.to_string();
+    if let CloneAt::Named(name) = &request.at
+        && said("not found in upstream")
+    {
+        return CloneError::NoSuchRef { url, name: name.to_string() };
+    }
+    if said("could not read Username")
+        || said("Authentication failed")
+        || said("does not appear to be a git repository")
+        || (said("repository '") && said("' not found"))
+    {
+        return CloneError::NoAccess { url };
+    }
+    if said("unable to access") || said("Could not resolve") {
+        let detail = output.stderr.lines().next_back().unwrap_or_default();
+        return CloneError::Unreachable { url, detail: plain(detail) };
+    }
+    output.stderr = plain(&output.stderr);
+    CloneError::Repo(output.failed())
+}
+
+/// What another side said, without anything that a terminal would follow.
+fn plain(text: &str) -> String {
+    text.chars().take(2000).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// The clone, until its files are out.
+struct Here<'a> {
+    runner: &'a Runner,
+    room: &'a Path,
+    git_dir: &'a Path,
+    tree: &'a Path,
+}
+
+impl Here<'_> {
+    async fn run(&self, call: Call) -> Result<Output, RepoError> {
+        let call = call.with_env("GIT_DIR", self.git_dir).with_env("GIT_WORK_TREE", self.tree);
+        self.runner.run(self.room, None, &[], call).await
+    }
+
+    async fn run_ok(&self, call: Call) -> Result<Output, RepoError> {
+        let output = self.run(call).await?;
+        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
+    }
+
+    /// The branch that the other side's `HEAD` names.
+    async fn head_branch(&self) -> Result<Option<String>, RepoError> {
+        let output = self.run(Call::new(["symbolic-ref", "--quiet", "HEAD"])).await?;
+        let name = std::str::from_utf8(output.stdout.trim_ascii_end()).ok();
+        Ok(name.and_then(|name| name.strip_prefix("refs/heads/")).map(str::to_owned))
+    }
+
+    /// Counts what a checkout would make.
+    async fn weigh(&self, request: &CloneRequest) -> Result<(), CloneError> {
+        let limits = &request.limits;
+        let too_large = |what, limit| Err(CloneError::TooLarge { url: request.url.to_string(), what, limit });
+        let call = Call::new(["ls-tree", "-r", "-l", "-z", "--full-tree", "HEAD"]);
+        let output = match self.run_ok(call.at_most(ByteLimit(MAX_LISTING))).await {
+            Err(RepoError::TooLarge { .. }) => return too_large("bytes of file names", MAX_LISTING),
+            other => other?,
+        };
+        let (mut files, mut bytes) = (0, 0u64);
+        for record in output.records() {
+            // `mode SP kind SP oid SP+ size TAB path`; a submodule has `-` for a size.
+            let head = record.split(|byte| *byte == b'\t').next().unwrap_or_default();
+            let size = std::str::from_utf8(head).ok().and_then(|head| head.split_ascii_whitespace().nth(3));
+            files += 1;
+            bytes = match size {
+                Some("-") => bytes,
+                Some(size) => bytes.saturating_add(size.parse().map_err(|_| output.unreadable())?),
+                None => return Err(output.unreadable().into()),
+            };
+        }
+        if files > limits.files {
+            return too_large("files", limits.files);
+        }
+        if bytes > limits.bytes.0 {
+            return too_large("bytes of files", limits.bytes.0);
+        }
+        Ok(())
+    }
+
+    /// Makes the files, byte for byte as they are committed.
+    async fn check_out(&self) -> Result<(), RepoError> {
+        fs::create_dir_all(self.tree)?;
+        fs::create_dir_all(&self.git_dir.join("info"))?;
+        // Above every `.gitattributes` of the repository.
+        let as_they_are = b"* -text -ident -filter -working-tree-encoding\n";
+        fs::write_atomic(&self.git_dir.join("info/attributes"), as_they_are)?;
+        self.run_ok(Call::new(["read-tree", "--reset", "-u", "HEAD"]).flushing(Flush::No)).await?;
+        Ok(())
+    }
+}
+
+/// Percent-encodes everything but letters, digits, `-._~` and `/`.
+fn encode(bytes: &[u8]) -> String {
+    use fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len()), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(byte) {
+            text.push(char::from(*byte));
+        } else {
+            let _never_fails = write!(text, "%{byte:02X}");
+        }
+        text
+    })
+}

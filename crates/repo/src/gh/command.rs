@@ -1,0 +1,170 @@
+//! The one place where a call of `gh` is built.
+//!
+//! Of the user's environment `gh` gets what it needs to find its login and GitHub, and nothing by which it could be made to print
+//! more, ask questions, open an editor or a browser, or believe to stand in a repository.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use crucible_host::env::Environment;
+use crucible_model::ByteLimit;
+use crucible_sandbox::{Completed, Confinement, Keep, Limits, Redaction, SandboxError, Spawn, Stdout};
+
+use super::error::GhError;
+use super::request::GhRequest;
+use super::{Gh, MAX_ANSWER};
+
+/// Where `gh` runs: it reads the repository that it stands in, and here stands none.
+const NOWHERE: &str = "/";
+
+/// What `gh` may say besides its answer.
+const MAX_COMPLAINT: ByteLimit = ByteLimit(64 << 10);
+
+/// The environment of every call, besides what is taken from the user's.
+const ENVIRONMENT: [(&str, &str); 9] = [
+    ("LC_ALL", "C"),
+    ("NO_COLOR", "1"),
+    ("CLICOLOR", "0"),
+    ("GH_PAGER", "cat"),
+    ("GH_PROMPT_DISABLED", "1"),
+    ("GH_NO_UPDATE_NOTIFIER", "1"),
+    ("GH_NO_EXTENSION_UPDATE_NOTIFIER", "1"),
+    ("GH_SPINNER_DISABLED", "1"),
+    ("DO_NOT_TRACK", "1"),
+];
+
+/// What is taken from the user's environment: the login (also from a keyring, which is reached over the session bus), the way to
+/// the network, and whom to trust there.
+const TAKEN: [&str; 20] = [
+    "PATH",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "GH_CONFIG_DIR",
+    "GH_HOST",
+    "GH_TOKEN",
+    "GITHUB_TOKEN",
+    "GH_ENTERPRISE_TOKEN",
+    "GITHUB_ENTERPRISE_TOKEN",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
+/// The environment of `gh`, made from nothing.
+pub(super) fn environment(user: &Environment) -> Vec<(OsString, OsString)> {
+    let fixed = ENVIRONMENT.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let taken = TAKEN.iter().filter_map(|name| Some((OsString::from(name), user.get_os(name)?.to_owned())));
+    fixed.chain(taken).collect()
+}
+
+/// The host that `gh` asks.
+pub(super) fn host(user: &Environment) -> String {
+    let named = user.get("GH_HOST").filter(|host| !host.is_empty());
+    named.unwrap_or("github.com").to_ascii_lowercase()
+}
+
+impl Gh {
+    /// A question, with status and headers before the body.
+    pub(super) fn question(&self, request: &GhRequest) -> Result<Spawn, GhError> {
+        let mut limits = Limits::new(self.deadlines.answer);
+        limits.stdout = MAX_ANSWER;
+        let words = ["api".into(), "-i".into()].into_iter().chain(request.words());
+        self.call(words.collect(), limits, Stdout::Memory)
+    }
+
+    /// A question whose answer goes to a file.
+    pub(super) fn fetch(
+        &self,
+        request: &GhRequest,
+        file: std::fs::File,
+        limit: ByteLimit,
+    ) -> Result<Spawn, GhError> {
+        let mut limits = Limits::new(self.deadlines.download);
+        limits.stdout = limit;
+        let words = [OsString::from("api")].into_iter().chain(request.words());
+        self.call(words.collect(), limits, Stdout::File(Arc::new(file)))
+    }
+
+    /// Every call of `gh` that the project makes is built here.
+    fn call(&self, args: Vec<OsString>, limits: Limits, stdout: Stdout) -> Result<Spawn, GhError> {
+        let program = match &self.program {
+            Ok(program) => program,
+            Err(why) => return Err(GhError::Missing { why: why.clone() }),
+        };
+        let limits = Limits { runaway: limits.stdout, stderr: MAX_COMPLAINT, ..limits };
+        Ok(Spawn {
+            args,
+            env: self.env.clone(),
+            stdout,
+            confinement: Confinement::Trusted,
+            keep: Keep::Head,
+            redaction: Redaction::OnlyStderr,
+            ..Spawn::new(program, Path::new(NOWHERE), limits)
+        })
+    }
+
+    /// Runs a call to its end.
+    pub(super) async fn run(&self, spawn: Spawn) -> Result<Completed, GhError> {
+        let not_run = |error: SandboxError| GhError::NotRun { said: error.to_string() };
+        self.sandbox.run(spawn).await.map_err(not_run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_users_variables_gh_gets_those_that_lead_to_github() {
+        let user = Environment::from_pairs(
+            [
+                ("PATH", "/bin"),
+                ("GH_TOKEN", "t"),
+                ("HTTPS_PROXY", "http://p"),
+                ("GH_DEBUG", "api"),
+                ("GH_REPO", "a/b"),
+                ("GH_EDITOR", "evil"),
+                ("GH_BROWSER", "evil"),
+                ("GH_FORCE_TTY", "1"),
+                ("GH_PATH", "evil"),
+                ("GIT_DIR", "/x"),
+                ("GIT_CONFIG_COUNT", "1"),
+                ("CLICOLOR_FORCE", "1"),
+                ("LD_PRELOAD", "evil.so"),
+                ("NO_COLOR", ""),
+                ("ANTHROPIC_API_KEY", "k"),
+            ],
+            "/",
+        );
+        let env = environment(&user);
+        let mut names: Vec<&str> = env.iter().filter_map(|(name, _)| name.to_str()).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            [
+                "CLICOLOR",
+                "DO_NOT_TRACK",
+                "GH_NO_EXTENSION_UPDATE_NOTIFIER",
+                "GH_NO_UPDATE_NOTIFIER",
+                "GH_PAGER",
+                "GH_PROMPT_DISABLED",
+                "GH_SPINNER_DISABLED",
+                "GH_TOKEN",
+                "HTTPS_PROXY",
+                "LC_ALL",
+                "NO_COLOR",
+                "PATH",
+            ]
+        );
+        assert!(env.contains(&("NO_COLOR".into(), "1".into())));
+    }
+}

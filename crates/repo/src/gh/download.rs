@@ -1,0 +1,103 @@
+//! A download: the bytes go to a new file while they come, and the file is removed unless all of them are there.
+
+use std::path::Path;
+
+use crucible_host::fs::{create_new, read_prefix, remove_file};
+use crucible_model::ByteLimit;
+use crucible_sandbox::Extent;
+
+use super::error::{GhError, LimitReset};
+use super::request::GhRequest;
+use super::response::{ended, refusal_in_words, shown, silence};
+use super::{Gh, response};
+
+/// How much of a refusal is read for GitHub's words.
+const MAX_REFUSAL: ByteLimit = ByteLimit(64 << 10);
+
+/// See [`Gh::download`].
+pub(super) async fn download(
+    gh: &Gh,
+    request: &GhRequest,
+    to: &Path,
+    limit: ByteLimit,
+) -> Result<u64, GhError> {
+    let file = create_new(to).map_err(|error| GhError::NotRun { said: error.to_string() })?;
+    let unfinished = Unfinished { path: Some(to) };
+    let completed = gh.run(gh.fetch(request, file, limit)?).await?;
+    let said = shown(&completed.stderr.text());
+    let what = request.path();
+    let code = ended(completed.end, what, limit, gh.deadlines.download, &said)?;
+    let total = completed.stdout.total;
+    if code == 0 && completed.stdout.extent == Extent::Whole && total > 0 {
+        unfinished.keep();
+        return Ok(total);
+    }
+    if completed.stdout.extent == Extent::Cut {
+        return Err(GhError::TooLarge { what: what.to_owned(), limit: limit.0 });
+    }
+    let Some(status) = status_of(&completed.stderr.text()) else {
+        return Err(match total {
+            0 => silence(code, what, said),
+            _ => GhError::Unreadable { what: what.to_owned(), why: format!("it broke off ({said})") },
+        });
+    };
+    let body = read_prefix(to, MAX_REFUSAL).map(|prefix| prefix.bytes).unwrap_or_default();
+    match refusal_in_words(status, &body, what) {
+        GhError::RateLimited(_) => Err(GhError::RateLimited(reset(gh).await)),
+        other => Err(other),
+    }
+}
+
+/// When the rate limit ends: a download has no headers, so GitHub is asked, which costs none of the limit. Unknown where that
+/// fails, too.
+async fn reset(gh: &Gh) -> LimitReset {
+    match gh.get(&GhRequest::at("rate_limit")).await {
+        Ok(answer) => response::exhausted_until(&answer),
+        Err(GhError::RateLimited(reset)) => reset,
+        Err(_) => LimitReset::default(),
+    }
+}
+
+/// The status that `gh` tells on standard error: `gh: Not Found (HTTP 404)`, or `gh: HTTP 502`.
+fn status_of(said: &str) -> Option<u16> {
+    let line = said.lines().find(|line| line.starts_with("gh: "))?;
+    let digits = line.get(line.rfind("HTTP ")? + "HTTP ".len()..)?.get(..3)?;
+    digits.parse().ok()
+}
+
+/// A file that is removed unless it is kept, also when the future is dropped.
+struct Unfinished<'a> {
+    path: Option<&'a Path>,
+}
+
+impl Unfinished<'_> {
+    fn keep(mut self) {
+        self.path = None;
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(path) = self.path {
+            // What cannot be removed lies in the caller's directory, which goes as a whole.
+            let _ = remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::status_of;
+
+    #[test]
+    fn the_status_is_the_one_that_gh_tells() {
+        assert_eq!(status_of("gh: Not Found (HTTP 404)\n"), Some(404));
+        assert_eq!(status_of("gh: HTTP 502\n"), Some(502));
+        assert_eq!(
+            status_of("gh: HTTP 200 is a lie (HTTP 403)\ngh: This API operation needs a scope\n"),
+            Some(403)
+        );
+        assert_eq!(status_of("unexpected EOF\n"), None);
+        assert_eq!(status_of("gh: HTTP\n"), None);
+    }
+}

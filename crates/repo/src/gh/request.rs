@@ -1,0 +1,132 @@
+//! What is asked: a path whose parts may come from anywhere, and a query.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+
+use super::error::GhError;
+
+/// A question to GitHub: the path of its interface, and the query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GhRequest {
+    path: String,
+    query: Vec<(&'static str, String)>,
+}
+
+impl GhRequest {
+    /// A question at `collection`, a plain word such as `repos` or `search`.
+    #[must_use]
+    pub fn at(collection: &'static str) -> Self {
+        Self { path: encoded(collection), query: Vec::new() }
+    }
+
+    /// The same, one part further down the path.
+    ///
+    /// # Errors
+    ///
+    /// [`GhError::Unusable`] for a part that would leave the path (`..`) or is none.
+    pub fn part(mut self, part: &str) -> Result<Self, GhError> {
+        if matches!(part, "" | "." | "..") || part.contains('\0') {
+            return Err(GhError::Unusable { name: part.to_owned() });
+        }
+        self.path.push('/');
+        self.path.push_str(&encoded(part));
+        Ok(self)
+    }
+
+    /// The same, further down by a tag, a branch or a commit id: GitHub wants the slashes in one as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`GhRequest::part`].
+    pub fn reference(self, reference: &str) -> Result<Self, GhError> {
+        reference.split('/').try_fold(self, GhRequest::part)
+    }
+
+    /// The same, with one more value in the query, any text but one with NUL.
+    ///
+    /// # Errors
+    ///
+    /// [`GhError::Unusable`] for a text with NUL, which no program can be given.
+    pub fn value(mut self, name: &'static str, value: impl Into<String>) -> Result<Self, GhError> {
+        let value = value.into();
+        if value.contains('\0') {
+            return Err(GhError::Unusable { name: value });
+        }
+        self.query.push((name, value));
+        Ok(self)
+    }
+
+    /// What is asked for, without the query: for people.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The words after `gh api`. A path begins with a plain word, and `-f` takes a value as it is.
+    pub(super) fn words(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["--method".into(), "GET".into(), self.path.clone().into()];
+        for (name, value) in &self.query {
+            words.push("-f".into());
+            words.push(format!("{name}={value}").into());
+        }
+        words
+    }
+}
+
+/// Percent-encoded but for letters, digits, `-`, `.`, `_` and `~`: so a colon makes no scheme and braces make no placeholder.
+fn encoded(part: &str) -> String {
+    let mut encoded = String::with_capacity(part.len());
+    for byte in part.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(parts: &[&str]) -> Result<String, GhError> {
+        let request = parts.iter().try_fold(GhRequest::at("repos"), |request, part| request.part(part))?;
+        Ok(request.path().to_owned())
+    }
+
+    #[test]
+    fn a_part_stays_one_part() {
+        assert_eq!(path(&["a", "b.c-d_e~"]).unwrap(), "repos/a/b.c-d_e~");
+        assert_eq!(
+            path(&["../x", "-f", "{owner}", "a?b#c", "http://h", "é %"]).unwrap(),
+            "repos/..%2Fx/-f/%7Bowner%7D/a%3Fb%23c/http%3A%2F%2Fh/%C3%A9%20%25"
+        );
+        for bad in ["", ".", "..", "a\0b"] {
+            assert!(matches!(path(&["a", bad]), Err(GhError::Unusable { .. })), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_ref_keeps_its_slashes_and_cannot_climb() {
+        let of = |reference: &str| {
+            GhRequest::at("repos").reference(reference).map(|request| request.path().to_owned())
+        };
+        assert_eq!(of("feature/a b").unwrap(), "repos/feature/a%20b");
+        for bad in ["a/../b", "/a", "a//b", "a/", "../../user"] {
+            assert!(of(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_no_option_and_no_file() {
+        let request = GhRequest::at("search").value("q", "--hostname=x @/etc/passwd\n").unwrap();
+        let words = request.words();
+        assert_eq!(
+            words,
+            ["--method", "GET", "search", "-f", "q=--hostname=x @/etc/passwd\n"].map(OsString::from)
+        );
+        assert!(GhRequest::at("search").value("q", "a\0").is_err());
+    }
+}

@@ -1,0 +1,261 @@
+//! An answer as `gh api -i` prints it: status line, headers, an empty line, the body.
+//!
+//! What always holds: only a status of 2xx with exit code 0 is success. The body of a refusal is read for GitHub's words, and
+//! 403 and 429 are told apart by headers first: either can be a rate limit, and 403 often is none.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crucible_model::{ByteLimit, Timestamp, is_hidden, single_spaced};
+use crucible_sandbox::{Completed, End, Extent};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::{GhError, LimitReset};
+
+/// How many characters of foreign words an error shows.
+const SHOWN: usize = 300;
+
+/// The exit code of `gh` without a login.
+const NO_LOGIN: i32 = 4;
+
+/// What GitHub answered with success.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GhResponse {
+    /// The body as it came.
+    pub body: Vec<u8>,
+    what: String,
+}
+
+impl GhResponse {
+    /// The body, read as JSON of this shape.
+    ///
+    /// # Errors
+    ///
+    /// [`GhError::Unreadable`] when it is something else.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, GhError> {
+        serde_json::from_slice(&self.body).map_err(|error| GhError::Unreadable {
+            what: self.what.clone(),
+            why: format!("it is not the JSON that was expected ({})", shown(&error.to_string())),
+        })
+    }
+}
+
+/// When the limit of the interface that downloads use ends, by GitHub's answer about the limits; only where it is exhausted.
+pub(super) fn exhausted_until(answer: &GhResponse) -> LimitReset {
+    let Ok(told) = answer.json::<Value>() else { return LimitReset::default() };
+    let core = &told["resources"]["core"];
+    let at = core["reset"].as_u64().filter(|_| core["remaining"].as_u64() == Some(0));
+    LimitReset { at: at.map(|seconds| Timestamp::from_unix(Duration::from_secs(seconds))), after: None }
+}
+
+/// What came before the body.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Head {
+    status: u16,
+    remaining: Option<u64>,
+    reset: LimitReset,
+}
+
+/// Reads what `gh api -i` left behind.
+pub(super) fn read(
+    completed: &Completed,
+    what: &str,
+    limit: ByteLimit,
+    deadline: Duration,
+) -> Result<GhResponse, GhError> {
+    let said = shown(&completed.stderr.text());
+    let code = ended(completed.end, what, limit, deadline, &said)?;
+    if completed.stdout.extent == Extent::Cut {
+        return Err(GhError::TooLarge { what: what.to_owned(), limit: limit.0 });
+    }
+    let Some((head, body)) = split(&completed.stdout.bytes) else {
+        return Err(silence(code, what, said));
+    };
+    match (code, head.status) {
+        (0, 200..=299) => Ok(GhResponse { body: body.to_vec(), what: what.to_owned() }),
+        (_, 200..=299) => {
+            Err(GhError::Unreadable { what: what.to_owned(), why: format!("it broke off ({said})") })
+        }
+        (_, status) => Err(refusal(status, &head, body, what)),
+    }
+}
+
+/// The exit code of a `gh` that ended by itself.
+pub(super) fn ended(
+    end: End,
+    what: &str,
+    limit: ByteLimit,
+    deadline: Duration,
+    said: &str,
+) -> Result<i32, GhError> {
+    let what = what.to_owned();
+    match end {
+        End::Exited(NO_LOGIN) => Err(GhError::NotLoggedIn { said: said.to_owned() }),
+        End::Exited(code) => Ok(code),
+        End::TimedOut => Err(GhError::TimedOut { what, after: deadline }),
+        End::OutputLimit | End::DiskLimit => Err(GhError::TooLarge { what, limit: limit.0 }),
+        End::Signalled(signal) => Err(GhError::NotRun { said: format!("`gh` was ended by signal {signal}") }),
+    }
+}
+
+/// The error of a `gh` that printed no answer at all.
+pub(super) fn silence(code: i32, what: &str, said: String) -> GhError {
+    match code {
+        0 => GhError::Unreadable { what: what.to_owned(), why: "`gh` printed nothing".to_owned() },
+        _ => GhError::Unreachable { said },
+    }
+}
+
+/// The error that a refusal without headers means, by what `gh` says about it and the body that it printed.
+pub(super) fn refusal_in_words(status: u16, body: &[u8], what: &str) -> GhError {
+    refusal(status, &Head { status, ..Head::default() }, body, what)
+}
+
+fn refusal(status: u16, head: &Head, body: &[u8], what: &str) -> GhError {
+    let said = message(body);
+    let what = what.to_owned();
+    match status {
+        403 | 429 if status == 429 || is_limit(head, &said) => GhError::RateLimited(head.reset),
+        401 => GhError::NotLoggedIn { said },
+        403 => GhError::Forbidden { what, said },
+        404 | 410 => GhError::NotFound { what },
+        400..=499 => GhError::Invalid { what, status, said },
+        _ => GhError::Server { status, said },
+    }
+}
+
+/// Whether a 403 is a rate limit: the primary one leaves nothing, the secondary ones say when or say so.
+fn is_limit(head: &Head, said: &str) -> bool {
+    let said = said.to_ascii_lowercase();
+    let words = ["rate limit", "abuse detection"];
+    head.remaining == Some(0) || head.reset.after.is_some() || words.iter().any(|word| said.contains(word))
+}
+
+/// GitHub's words about a refusal: the message, then what it says about each mistake.
+fn message(body: &[u8]) -> String {
+    let Ok(told) = serde_json::from_slice::<Value>(body) else {
+        return shown(&String::from_utf8_lossy(body.get(..body.len().min(4 * SHOWN)).unwrap_or_default()));
+    };
+    let mut said = told["message"].as_str().unwrap_or("it gave no reason").to_owned();
+    for mistake in told["errors"].as_array().into_iter().flatten().take(5) {
+        let words =
+            mistake.as_str().or_else(|| mistake["message"].as_str()).or_else(|| mistake["code"].as_str());
+        if let Some(words) = words {
+            said.push_str("; ");
+            said.push_str(words);
+        }
+    }
+    shown(&said)
+}
+
+/// Foreign words on one line, without what is not seen, and short.
+pub(super) fn shown(text: &str) -> String {
+    let short: String = single_spaced(text).chars().filter(|c| !is_hidden(*c)).take(SHOWN).collect();
+    if short.is_empty() { "it said nothing".to_owned() } else { short }
+}
+
+/// Head and body; nothing where there is no status line.
+fn split(bytes: &[u8]) -> Option<(Head, &[u8])> {
+    let mut rest = bytes;
+    let mut line = || -> Option<Cow<'_, str>> {
+        let end = rest.iter().position(|byte| *byte == b'\n')?;
+        let (line, after) = rest.split_at_checked(end + 1)?;
+        rest = after;
+        Some(String::from_utf8_lossy(line.trim_ascii_end()))
+    };
+    let first = line()?;
+    let status = first.strip_prefix("HTTP/")?.split(' ').nth(1)?.parse().ok()?;
+    let mut head = Head { status, ..Head::default() };
+    loop {
+        let line = line()?;
+        if line.is_empty() {
+            return Some((head, rest));
+        }
+        let Some((name, value)) = line.split_once(':') else { continue };
+        let number = || value.trim().parse::<u64>().ok();
+        match name.trim().to_ascii_lowercase().as_str() {
+            "x-ratelimit-remaining" => head.remaining = number(),
+            "x-ratelimit-reset" => {
+                head.reset.at = number().map(|seconds| Timestamp::from_unix(Duration::from_secs(seconds)));
+            }
+            "retry-after" => head.reset.after = number().map(Duration::from_secs),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(status: u16, headers: &str, body: &str) -> GhError {
+        let text = format!("HTTP/2.0 {status} Whatever\r\n{headers}\r\n{body}");
+        let (head, body) = split(text.as_bytes()).unwrap();
+        refusal(head.status, &head, body, "repos/a/b")
+    }
+
+    const WORDS: &str = r#"{"message":"API rate limit exceeded for user"}"#;
+
+    #[test]
+    fn both_statuses_can_be_a_rate_limit_and_403_can_be_none() {
+        let at = Some(Timestamp::from_unix(Duration::from_secs(1_700_000_000)));
+        let reset = "X-Ratelimit-Remaining: 0\r\nX-Ratelimit-Reset: 1700000000\r\n";
+        for status in [403, 429] {
+            assert_eq!(error(status, reset, "{}"), GhError::RateLimited(LimitReset { at, after: None }));
+            let after = Some(Duration::from_secs(7));
+            assert_eq!(
+                error(status, "Retry-After: 7\r\n", ""),
+                GhError::RateLimited(LimitReset { at: None, after })
+            );
+            assert_eq!(error(status, "", WORDS), GhError::RateLimited(LimitReset::default()));
+        }
+        assert_eq!(error(429, "", "slow down"), GhError::RateLimited(LimitReset::default()));
+        for headers in ["", "x-ratelimit-remaining: 12\r\nx-ratelimit-reset: 1700000000\r\n"] {
+            let refused = error(403, headers, r#"{"message":"Resource protected by SAML"}"#);
+            assert!(matches!(refused, GhError::Forbidden { .. }), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_nothing() {
+        let odd = "retry-after: -3\r\nx-ratelimit-reset: 99999999999999999999999\r\nx-ratelimit-remaining: none\r\n";
+        assert_eq!(error(429, odd, ""), GhError::RateLimited(LimitReset::default()));
+        let far = error(429, "x-ratelimit-reset: 18446744073709551615\r\n", "");
+        assert!(matches!(far, GhError::RateLimited(LimitReset { at: Some(_), .. })));
+    }
+
+    #[test]
+    fn each_status_has_its_error_with_githubs_words() {
+        assert!(matches!(error(401, "", WORDS), GhError::NotLoggedIn { .. }));
+        assert!(matches!(error(404, "", ""), GhError::NotFound { .. }));
+        assert!(matches!(error(500, "", ""), GhError::Server { status: 500, .. }));
+        assert!(matches!(error(304, "", ""), GhError::Server { status: 304, .. }));
+        let body =
+            r#"{"message":"Validation Failed","errors":[{"message":"q is bad"},{"code":"missing"},"third"]}"#;
+        let text = error(422, "", body).to_string();
+        assert!(text.contains("(HTTP 422): Validation Failed; q is bad; missing; third"), "{text}");
+    }
+
+    #[test]
+    fn foreign_words_are_short_and_on_one_line() {
+        let body = format!(r#"{{"message":"a\u001b[31m\u202eb\n{}"}}"#, "x".repeat(100_000));
+        let GhError::Invalid { said, .. } = error(422, "", &body) else { panic!("another error") };
+        assert!(said.starts_with("a[31mb x") && said.chars().count() <= SHOWN, "{said}");
+    }
+
+    #[test]
+    fn what_is_no_answer_is_none() {
+        for text in [
+            "",
+            "{\"message\":\"x\"}\n",
+            "HTTP/1.1\r\n\r\n",
+            "HTTP/1.1 abc\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nA: b\r\n",
+        ] {
+            assert_eq!(split(text.as_bytes()), None, "{text:?}");
+        }
+        let (head, body) = split(b"HTTP/1.1 200 OK\nA: b\n\nbody\n\nmore").unwrap();
+        assert_eq!((head.status, body), (200, b"body\n\nmore".as_slice()));
+    }
+}

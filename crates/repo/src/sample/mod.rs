@@ -1,0 +1,191 @@
+//! Reading a repository that nobody has looked at yet, within caps (seed 000 §3.2 and §3.3).
+//!
+//! One walk lists the files, one pass reads the ones that tell most. All caps are enforced here: whoever uses what comes
+//! back cuts nothing for them. Links are never followed, and nothing but regular files is opened, each once.
+//!
+//! What always holds: the same files give the same result in whatever order the file system names them; what was left out
+//! because of a cap is said; memory and time are bounded whatever the tree looks like.
+
+mod read;
+mod rules;
+mod summary;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+
+use crucible_model::RepoPath;
+use rustix::io::Errno;
+
+use crate::beneath::Root;
+use crate::error::RepoError;
+
+pub use rules::FileKind;
+pub(crate) use rules::{READMES, source_language};
+
+/// How much is listed and read at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleCaps {
+    /// Files that are read.
+    pub files: usize,
+    /// Bytes of one file.
+    pub file_bytes: usize,
+    /// Bytes of all files together.
+    pub total_bytes: usize,
+    /// Directories on the way to a file.
+    pub depth: usize,
+    /// Names in the summary of the tree.
+    pub names: usize,
+    /// Entries of directories that are looked at for files; as many again are looked at for links alone.
+    pub entries: usize,
+    /// Entries of one directory: a larger one is not listed.
+    pub directory_entries: usize,
+    /// Bytes of all paths that are listed; as many again for links alone.
+    pub path_bytes: usize,
+}
+
+impl SampleCaps {
+    /// The seed's caps, and bounds on the walk itself that no tree for people reaches.
+    pub const STANDARD: Self = Self {
+        files: 200,
+        file_bytes: 200_000,
+        total_bytes: 2_000_000,
+        depth: 4,
+        names: 500,
+        entries: 200_000,
+        directory_entries: 50_000,
+        path_bytes: 16 << 20,
+    };
+}
+
+/// A cap that was hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SampleCap {
+    /// More files could have been read.
+    Files,
+    /// A file was read up to the cap.
+    FileBytes,
+    /// What was read together reached the cap.
+    TotalBytes,
+    /// There are directories deeper down.
+    Depth,
+    /// There are more files than the summary names.
+    Names,
+    /// The walk ended before it had listed everything.
+    Walk,
+}
+
+impl fmt::Display for SampleCap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Files => "files read",
+            Self::FileBytes => "bytes of one file",
+            Self::TotalBytes => "bytes in total",
+            Self::Depth => "depth of directories",
+            Self::Names => "names in the tree",
+            Self::Walk => "entries listed",
+        })
+    }
+}
+
+/// What a repository holds, as far as it was looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sampling {
+    /// What was read, in the order of reading: what says how to build before source, what lies higher before what lies deeper.
+    pub files: Vec<SampledFile>,
+    /// Every file that is not passed over, sorted: paths from the top.
+    pub listing: Vec<String>,
+    /// Every link, also in directories that are passed over or lie deeper than files are listed.
+    pub links: BTreeSet<String>,
+    /// Directories that were not looked into, even for links: behind them may lie anything.
+    pub unseen: BTreeSet<String>,
+    /// The tree for people and models, one file a line; what a name hides is escaped, what was cut is said in the last line.
+    pub tree_summary: String,
+    /// Files with a source's name that hold no text. They count among the files that were read.
+    pub skipped_binaries: u64,
+    /// Files and directories that could not be read.
+    pub unreadable: u64,
+    /// Names that are not UTF-8 or hold characters that nobody sees. They are listed and not looked at.
+    pub odd_names: u64,
+    /// The caps that were hit.
+    pub caps_hit: BTreeSet<SampleCap>,
+}
+
+/// A file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampledFile {
+    /// From the top.
+    pub path: String,
+    /// Its kind.
+    pub kind: FileKind,
+    /// Its text; a byte that is not UTF-8 is a `?`.
+    pub content: String,
+    /// Its whole size.
+    pub total_bytes: u64,
+    /// How much of it was read.
+    pub extent: Extent,
+}
+
+/// How much of something is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// Its beginning: a cap was hit.
+    Beginning,
+}
+
+impl Sampling {
+    /// How many bytes of text were read together.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.content.len() as u64).sum()
+    }
+
+    /// Whether a cap was hit.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        !self.caps_hit.is_empty()
+    }
+
+    /// What was read of the file at `path`.
+    #[must_use]
+    pub fn file(&self, path: &str) -> Option<&SampledFile> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    /// The README at the top that is preferred.
+    #[must_use]
+    pub fn readme(&self) -> Option<&SampledFile> {
+        READMES.iter().find_map(|name| self.file(name))
+    }
+}
+
+/// Looks at the tree at `top`, or at the part of it at `below` alone: then all paths are from there.
+///
+/// # Errors
+///
+/// Fails when the directory itself cannot be opened. A link in `below` is no directory.
+pub fn sample(top: &Path, below: Option<&RepoPath>, caps: &SampleCaps) -> Result<Sampling, RepoError> {
+    let root = Root::open(top)?;
+    let root = match below {
+        Some(path) => root.below(path.as_ref()).map_err(|errno| {
+            // A link is no directory of the tree, wherever it leads.
+            let errno = if errno == Errno::LOOP { Errno::NOTDIR } else { errno };
+            root.fail("open", path.as_ref(), errno)
+        })?,
+        None => root,
+    };
+    let mut sampling = walk::walk(&root, caps)?;
+    read::read(&root, caps, &mut sampling);
+    Ok(sampling)
+}
+
+/// How many directories stand in a path before its last name.
+fn depth(path: &str) -> usize {
+    path.bytes().filter(|byte| *byte == b'/').count()
+}

@@ -1,0 +1,107 @@
+//! Reading the files that tell most, until a cap is reached. Each is opened once and read by one call.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::rules::FileKind;
+use super::{Extent, SampleCap, SampleCaps, SampledFile, Sampling, depth};
+use crate::beneath::Root;
+
+/// Of this many bytes at most one is no UTF-8: more make it something else than text.
+const TEXT_OF: usize = 10;
+
+/// Reads files of the listing.
+pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
+    let listing = std::mem::take(&mut sampling.listing);
+    let (order, extent) = order(&listing, caps.files);
+    if extent == Extent::Beginning {
+        sampling.caps_hit.insert(SampleCap::Files);
+    }
+    let mut buffer = vec![0; caps.file_bytes];
+    let mut left = caps.total_bytes;
+    for (kind, path) in order {
+        let room = left.min(caps.file_bytes);
+        let Ok((read, total_bytes)) = read_beginning(root, path, &mut buffer[..room]) else {
+            sampling.unreadable += 1;
+            continue;
+        };
+        let extent = if read as u64 == total_bytes { Extent::Whole } else { Extent::Beginning };
+        let Some(content) = text(&buffer[..read], extent) else {
+            sampling.skipped_binaries += 1;
+            continue;
+        };
+        left -= content.len();
+        if total_bytes > caps.file_bytes as u64 {
+            sampling.caps_hit.insert(SampleCap::FileBytes);
+        }
+        let is_last = extent == Extent::Beginning && room < caps.file_bytes;
+        if room > 0 || total_bytes == 0 {
+            sampling.files.push(SampledFile { path: path.to_owned(), kind, content, total_bytes, extent });
+        }
+        if is_last {
+            sampling.caps_hit.insert(SampleCap::TotalBytes);
+            break;
+        }
+    }
+    sampling.listing = listing;
+}
+
+/// The files that may be read, at most so many: what says how to build before source, what lies higher before what lies
+/// deeper. And whether there are more.
+fn order(listing: &[String], most: usize) -> (Vec<(FileKind, &str)>, Extent) {
+    let rank = |path: &'_ String| {
+        let kind = FileKind::of(path)?;
+        Some((kind == FileKind::Source, depth(path), kind))
+    };
+    let mut order: Vec<_> = listing.iter().filter_map(|path| Some((rank(path)?, path.as_str()))).collect();
+    let extent = if order.len() > most { Extent::Beginning } else { Extent::Whole };
+    if extent == Extent::Beginning {
+        // Putting all of them in order would cost more than reading the first ones.
+        order.select_nth_unstable(most);
+        order.truncate(most);
+    }
+    order.sort_unstable();
+    (order.into_iter().map(|((_, _, kind), path)| (kind, path)).collect(), extent)
+}
+
+/// Reads as much of a regular file as fits into `room`: how much that was, and how large the file is.
+fn read_beginning(root: &Root, path: &str, room: &mut [u8]) -> Result<(usize, u64), Errno> {
+    // What was a file while it was listed may be a pipe by now; opening one must not wait for a writer.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = root.open_file(Path::new(path), flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&fd)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Errno::INVAL);
+    }
+    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    let wanted = usize::try_from(size).unwrap_or(usize::MAX).min(room.len());
+    let read = rustix::io::pread(fd.as_fd(), &mut room[..wanted], 0)?;
+    Ok((read, size))
+}
+
+/// Bytes as text of at most the same length; nothing where they are none. A character that the cut split is left out.
+fn text(bytes: &[u8], extent: Extent) -> Option<String> {
+    if bytes.contains(&0) {
+        return None;
+    }
+    let mut text = String::with_capacity(bytes.len());
+    let mut foreign = 0;
+    let mut chunks = bytes.utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        text.push_str(chunk.valid());
+        let is_split = extent == Extent::Beginning && chunks.peek().is_none() && is_begun(chunk.invalid());
+        if !is_split {
+            foreign += chunk.invalid().len();
+            text.extend(std::iter::repeat_n('?', chunk.invalid().len()));
+        }
+    }
+    (foreign * TEXT_OF <= bytes.len()).then_some(text)
+}
+
+/// Whether bytes that are no UTF-8 lack no more than their end.
+fn is_begun(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}

@@ -1,0 +1,280 @@
+//! The walk: level by level, so that what lies higher is listed first and a bound cuts off what lies deepest.
+//!
+//! Directories that are passed over and those that lie too deep are walked afterwards, for their links alone, with a bound of
+//! their own. A directory counts as a whole: whether it fits is decided by how much it holds, not by which names come first.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+use crucible_model::is_hidden;
+use rustix::fs::{AtFlags, FileType, RawDir};
+use rustix::io::Errno;
+
+use super::rules::{is_skipped_directory, is_skipped_file};
+use super::{SampleCap, SampleCaps, Sampling, summary};
+use crate::beneath::Root;
+use crate::error::RepoError;
+
+/// Bytes that one call of the kernel may fill with names.
+const BUFFER: usize = 32 << 10;
+
+/// Lists the tree at `root`: all of a [`Sampling`] but what is read of files.
+pub(super) fn walk(root: &Root, caps: &SampleCaps) -> Result<Sampling, RepoError> {
+    let mut walk = Walk {
+        root,
+        caps,
+        buffer: Vec::with_capacity(BUFFER),
+        left: Left::new(caps),
+        found: Sampling::default(),
+        odd: Vec::new(),
+        passed_over: Vec::new(),
+    };
+    let mut level = vec![String::new()];
+    let mut depth = 0;
+    while !level.is_empty() {
+        level = walk.list_level(level, depth)?;
+        depth += 1;
+    }
+    // Each directory is in order already, so this sort finds long runs; it is much faster than an unstable one.
+    walk.found.listing.sort();
+    walk.found.odd_names = walk.odd.len() as u64;
+    summary::write(&mut walk.found, &walk.odd, caps.names);
+
+    walk.left = Left::new(caps);
+    let mut level = std::mem::take(&mut walk.passed_over);
+    while !level.is_empty() {
+        level = walk.seek_links(level);
+    }
+    Ok(walk.found)
+}
+
+struct Walk<'a> {
+    root: &'a Root,
+    caps: &'a SampleCaps,
+    buffer: Vec<u8>,
+    left: Left,
+    found: Sampling,
+    /// Paths that are not looked at because of a name in them, escaped.
+    odd: Vec<String>,
+    /// Directories whose links are sought afterwards.
+    passed_over: Vec<String>,
+}
+
+/// What may still be looked at.
+struct Left {
+    entries: usize,
+    path_bytes: usize,
+}
+
+impl Left {
+    fn new(caps: &SampleCaps) -> Self {
+        Self { entries: caps.entries, path_bytes: caps.path_bytes }
+    }
+
+    /// A directory holds more than the `seen` entries that may be looked at. That look is paid for, or many such
+    /// directories could keep the walk busy for ever.
+    fn overfull(&mut self, seen: usize, caps: &SampleCaps) -> Listed {
+        self.entries -= seen;
+        if seen == caps.directory_entries { Listed::TooLarge } else { Listed::NothingLeft }
+    }
+}
+
+/// One entry of a directory.
+struct Entry {
+    /// Its name, or its escaped form where it is odd.
+    name: Name,
+    kind: FileType,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Name {
+    Plain(String),
+    /// Not UTF-8, or with characters that are not seen.
+    Odd {
+        escaped: String,
+        utf8: Option<String>,
+    },
+}
+
+/// What became of a directory.
+enum Listed {
+    Entries(Vec<Entry>),
+    /// It is larger than a directory may be.
+    TooLarge,
+    /// It would have fitted at the start, and does not any more.
+    NothingLeft,
+    Unreadable(Errno),
+}
+
+impl Walk<'_> {
+    /// Lists the directories of one level, and gives back those of the next.
+    fn list_level(&mut self, mut level: Vec<String>, depth: usize) -> Result<Vec<String>, RepoError> {
+        level.sort_unstable();
+        let mut next = Vec::new();
+        let mut directories = level.into_iter();
+        while let Some(directory) = directories.next() {
+            let entries = match self.list(&directory) {
+                Listed::Entries(entries) => entries,
+                Listed::TooLarge => {
+                    self.found.caps_hit.insert(SampleCap::Walk);
+                    self.found.unseen.insert(directory);
+                    continue;
+                }
+                Listed::NothingLeft => {
+                    self.found.caps_hit.insert(SampleCap::Walk);
+                    self.found.unseen.insert(directory);
+                    self.found.unseen.extend(directories);
+                    self.found.unseen.extend(next);
+                    return Ok(Vec::new());
+                }
+                Listed::Unreadable(errno) if directory.is_empty() => {
+                    return Err(self.root.fail("list", Path::new(""), errno));
+                }
+                Listed::Unreadable(_) => {
+                    self.found.unreadable += 1;
+                    self.found.unseen.insert(directory);
+                    continue;
+                }
+            };
+            for Entry { name, kind } in entries {
+                self.take(&directory, name, kind, depth, &mut next);
+            }
+        }
+        Ok(next)
+    }
+
+    fn take(&mut self, directory: &str, name: Name, kind: FileType, depth: usize, next: &mut Vec<String>) {
+        let name = match name {
+            Name::Plain(name) => name,
+            Name::Odd { escaped, utf8 } => {
+                self.odd.push(join(directory, &escaped));
+                if let Some(name) = utf8 {
+                    self.keep_away(join(directory, &name), kind);
+                }
+                return;
+            }
+        };
+        match kind {
+            FileType::RegularFile if is_skipped_file(&name) => {}
+            FileType::RegularFile => self.found.listing.push(join(directory, &name)),
+            FileType::Symlink => {
+                self.found.links.insert(join(directory, &name));
+            }
+            FileType::Directory if name == ".git" => {}
+            FileType::Directory if is_skipped_directory(&name) => {
+                self.passed_over.push(join(directory, &name))
+            }
+            FileType::Directory if depth >= self.caps.depth => {
+                self.found.caps_hit.insert(SampleCap::Depth);
+                self.passed_over.push(join(directory, &name));
+            }
+            FileType::Directory => next.push(join(directory, &name)),
+            _ => {}
+        }
+    }
+
+    /// Looks for links in the directories of one level, and gives back those of the next.
+    fn seek_links(&mut self, mut level: Vec<String>) -> Vec<String> {
+        level.sort_unstable();
+        let mut next = Vec::new();
+        let mut directories = level.into_iter();
+        while let Some(directory) = directories.next() {
+            let entries = match self.list(&directory) {
+                Listed::Entries(entries) => entries,
+                Listed::TooLarge | Listed::Unreadable(_) => {
+                    self.found.unseen.insert(directory);
+                    continue;
+                }
+                Listed::NothingLeft => {
+                    self.found.unseen.insert(directory);
+                    self.found.unseen.extend(directories);
+                    self.found.unseen.extend(next);
+                    return Vec::new();
+                }
+            };
+            for Entry { name, kind } in entries {
+                match (name, kind) {
+                    (Name::Plain(name), FileType::Directory) if name != ".git" => {
+                        next.push(join(&directory, &name))
+                    }
+                    (Name::Plain(name) | Name::Odd { utf8: Some(name), .. }, kind) if name != ".git" => {
+                        self.keep_away(join(&directory, &name), kind);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        next
+    }
+
+    /// Remembers what no path may lead through.
+    fn keep_away(&mut self, path: String, kind: FileType) {
+        match kind {
+            FileType::Symlink => self.found.links.insert(path),
+            FileType::Directory => self.found.unseen.insert(path),
+            _ => false,
+        };
+    }
+
+    fn list(&mut self, directory: &str) -> Listed {
+        match self.read_entries(directory) {
+            Ok(listed) => listed,
+            Err(errno) => Listed::Unreadable(errno),
+        }
+    }
+
+    fn read_entries(&mut self, directory: &str) -> Result<Listed, Errno> {
+        let fd = self.root.open_dir(Path::new(directory))?;
+        let mut entries = Vec::new();
+        let mut path_bytes = 0;
+        let buffer: &mut [MaybeUninit<u8>] = self.buffer.spare_capacity_mut();
+        let mut dir = RawDir::new(&fd, buffer);
+        while let Some(entry) = dir.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            if entries.len() == self.caps.directory_entries.min(self.left.entries) {
+                return Ok(self.left.overfull(entries.len(), self.caps));
+            }
+            path_bytes += directory.len() + 1 + name.to_bytes().len();
+            if path_bytes > self.left.path_bytes {
+                self.left = Left { entries: 0, path_bytes: 0 };
+                return Ok(Listed::NothingLeft);
+            }
+            let kind = match entry.file_type() {
+                // Some file systems do not say it while they list.
+                FileType::Unknown => {
+                    let stat = rustix::fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                    FileType::from_raw_mode(stat.st_mode)
+                }
+                kind => kind,
+            };
+            entries.push(Entry { name: read_name(name), kind });
+        }
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        self.left.entries -= entries.len();
+        self.left.path_bytes -= path_bytes;
+        Ok(Listed::Entries(entries))
+    }
+}
+
+fn read_name(name: &CStr) -> Name {
+    match name.to_str() {
+        Ok(text) if !text.chars().any(is_hidden) => Name::Plain(text.to_owned()),
+        Ok(text) => Name::Odd { escaped: summary::escaped(text), utf8: Some(text.to_owned()) },
+        Err(_) => {
+            let escaped = name.to_bytes().utf8_chunks().map(|chunk| {
+                let bytes: String = chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")).collect();
+                summary::escaped(chunk.valid()) + &bytes
+            });
+            Name::Odd { escaped: escaped.collect(), utf8: None }
+        }
+    }
+}
+
+fn join(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
+}
