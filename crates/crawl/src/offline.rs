@@ -213,8 +213,10 @@ impl View<'_> {
 
     /// Whether the package's scripts have one of this name; what `npm init` writes for a test is none.
     fn has_script(&self, name: &str) -> bool {
-        let is_placeholder =
-            || name == "test" && self.build_file("package.json").is_some_and(has_placeholder_test);
+        let is_placeholder = || {
+            name == "test"
+                && self.build_file("package.json").is_some_and(|it| it.contains("no test specified"))
+        };
         self.0.scripts.contains(name) && !is_placeholder()
     }
 
@@ -226,11 +228,6 @@ impl View<'_> {
             .iter()
             .any(|file| file.path.starts_with(&within) && mentions(file.content.as_str(), word))
     }
-}
-
-fn has_placeholder_test(package: &str) -> bool {
-    let package: serde_json::Value = serde_json::from_str(package).unwrap_or_default();
-    package["scripts"]["test"].as_str().is_some_and(|script| script.contains("no test specified"))
 }
 
 /// Whether a whole word stands in a text.

@@ -244,6 +244,7 @@ impl<'a> Pipeline<'a> {
         choice: &RefChoice,
         work: &Path,
     ) -> Result<Fetched, CrawlError> {
+        self.session.selected(&repo.full_name(), choice.reference.as_deref().unwrap_or_default())?;
         let fetched = fetch(github, tools, repo, choice, work, self.witness).await?;
         self.session.selected(&fetched.repo.full_name, &fetched.repo.selected_ref)?;
         Ok(fetched)
@@ -261,6 +262,8 @@ impl<'a> Pipeline<'a> {
         choice: &RefChoice,
         work: &Path,
     ) -> Result<Fetched, CrawlError> {
+        let place = path.to_string_lossy();
+        self.session.selected(&place, choice.reference.as_deref().unwrap_or_default())?;
         let fetched = fetch_local(tools, path, choice, work, self.witness).await?;
         self.session.selected(&fetched.repo.full_name, &fetched.repo.selected_ref)?;
         Ok(fetched)

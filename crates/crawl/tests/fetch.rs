@@ -1,5 +1,6 @@
 //! Getting files: every branch of the decision tree, with the real `gh` and the real git against servers of our own.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test that calls it")]
 #![expect(
     clippy::disallowed_methods,
     reason = "the tests lay out repositories and look at what is left of them"

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::sample::source_language;
+use crate::sample::{FileKind, source_language};
 
 /// How many files are written in each language: the most frequent first, by name where two are equal. Files without a known
-/// extension count for none.
+/// extension count for none, and what a package manager wrote is in no language.
 #[must_use]
 pub fn count_languages(listing: &[String]) -> Vec<(&'static str, u64)> {
     let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
     for path in listing {
         let name = path.rsplit('/').next().unwrap_or(path);
-        if let Some(language) = source_language(name) {
+        let is_written = FileKind::of(path).is_some_and(|kind| kind != FileKind::Lock);
+        if is_written && let Some(language) = source_language(name) {
             *counts.entry(language).or_default() += 1;
         }
     }
@@ -27,8 +28,20 @@ mod tests {
 
     #[test]
     fn the_most_frequent_language_is_first_and_ties_go_by_name() {
-        let listing =
-            ["a.rs", "src/b.rs", "x.tsx", "y.ts", "z.py", "w.cc", "Makefile", ".py", "py", "LICENSE"];
+        let listing = [
+            "a.rs",
+            "src/b.rs",
+            "x.tsx",
+            "y.ts",
+            "z.py",
+            "w.cc",
+            "Makefile",
+            ".py",
+            "py",
+            "LICENSE",
+            "yarn.lock",
+            "package-lock.json",
+        ];
         let listing: Vec<String> = listing.map(str::to_owned).into();
         assert_eq!(count_languages(&listing), [("Rust", 2), ("TypeScript", 2), ("C++", 1), ("Python", 1)]);
         assert_eq!(count_languages(&[]), []);

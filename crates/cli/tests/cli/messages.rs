@@ -125,6 +125,7 @@ fn a_project_file_cannot_reach_beyond_the_project() {
         ("[llm.claude-cli]\nbinary = \"./evil\"\n", "llm.claude-cli.binary"),
         ("[sandbox]\nstrength = \"off\"\n", "sandbox.strength"),
         ("[paths]\nruns_root = \"/tmp\"\n", "paths.runs_root"),
+        ("[crawl]\nclone_base = \"https://git.example.invalid\"\n", "crawl.clone_base"),
         ("[run]\nmax_iteration = 2\n", "run.max_iteration"),
     ] {
         let repo = small().file(".crucible/config.toml", format!("{settings}\n{GATE}")).build();

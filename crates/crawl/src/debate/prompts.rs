@@ -77,10 +77,10 @@ const RULES: &[Part] = &[
 
 const PLAN_FORM: &[Part] = &[Ours(
     "\nForm of the answer, as plain JSON without fences:\n\
-     {\"dependencies\": {\"tools\": [\"program\"], \"notes\": \"why they are needed\"}, \"steps\": [{\"name\": \"short name\", \
-     \"cmd\": \"one command\", \"cwd\": \".\", \"env\": [], \"note\": \"why\"}], \"warnings\": []}\n\
+     {\"dependencies\": {\"tools\": [\"program\"], \"notes\": \"one short sentence\"}, \"steps\": [{\"name\": \"short name\", \
+     \"cmd\": \"one command\", \"cwd\": \".\", \"env\": [], \"note\": \"one short sentence\"}], \"warnings\": []}\n\
      `env` lists variables as {\"name\": \"...\", \"value\": \"...\"}; mostly there are none. `warnings` holds what whoever \
-     runs the plan should know; mostly nothing.\n",
+     runs the plan should know; mostly nothing. No text is longer than one short sentence.\n",
 )];
 
 /// The prompt of a phase.
@@ -125,17 +125,20 @@ static CRITIQUE: Template = Template {
                  1. safety: a step that breaks a rule below;\n\
                  2. missing steps: what this build system plainly needs;\n\
                  3. overreach: a step, or part of a command, that the build does not need;\n\
-                 4. dependencies: programs that a step uses and `tools` does not list.\n",
+                 4. dependencies: programs that a step uses and `tools` does not list.\n\
+                 Name faults only. Approve a plan that has none; do not describe what is right.\n",
             ),
         ],
         RULES,
         &[Ours(
-            "\nForm of the answer, as plain JSON without fences:\n\
-             {\"issues\": [{\"severity\": \"error\", \"step_name\": \"which step\", \"description\": \"what is wrong\"}], \
-             \"suggestions\": [{\"action\": \"add\", \"step_name\": \"which step\", \"description\": \"what to change\"}], \
-             \"approved\": false}\n\
-             `severity` is error or warning. `action` is add, remove or modify. Both lists are empty where the plan is good. \
-             `approved` is true only where there is no error.\n",
+            "\nForm of the answer, as plain JSON without fences. For a plan without faults:\n\
+             {\"issues\": [], \"suggestions\": [], \"approved\": true}\n\
+             For one with faults:\n\
+             {\"issues\": [{\"severity\": \"error\", \"step_name\": \"name of the step\", \"description\": \"one short \
+             sentence\"}], \"suggestions\": [{\"action\": \"add\", \"step_name\": \"name of the step\", \"description\": \"one \
+             short sentence\"}], \"approved\": false}\n\
+             `severity` is error or warning. `action` is add, remove or modify. `approved` is true only where there is no error. \
+             No text is longer than one short sentence.\n",
         )],
     ],
 };
@@ -169,19 +172,20 @@ static SYNTHESIS: Template = Template {
             Ours("\nIssues that nobody resolved:\n"),
             Show(Slot::Unresolved),
             Ours(
-                "\nTask: write the final plan. Only put together what was discussed; no new ideas. Keep the steps of the last \
-                 revision, and change one only where the debate asks for it. Name what stays unresolved in `warnings`.\n",
+                "\nTask: write the final plan. Start from the last revision and copy all of its steps; change or leave out one \
+                 only where the debate asks for it. No new ideas: no step that is not in the last revision. Name what stays \
+                 unresolved in `warnings`.\n",
             ),
         ],
         RULES,
         &[Ours(
             "\nForm of the answer, as plain JSON without fences:\n\
-             {\"dependencies\": {\"tools\": [\"program\"], \"notes\": \"why they are needed\"}, \"steps\": [{\"name\": \"short \
-             name\", \"cmd\": \"one command\", \"cwd\": \".\", \"env\": [], \"note\": \"why\"}], \"warnings\": [], \
-             \"accepted_suggestions\": [\"suggestion - source: Claude\"], \"rejected_suggestions\": [\"suggestion - source: \
-             Claude - reason\"]}\n\
-             `env` lists variables as {\"name\": \"...\", \"value\": \"...\"}; mostly there are none. The last two lists say what \
-             became of each suggestion of the debate, and who made it: GPT or Claude.\n",
+             {\"dependencies\": {\"tools\": [\"program\"], \"notes\": \"one short sentence\"}, \"steps\": [{\"name\": \"short \
+             name\", \"cmd\": \"one command\", \"cwd\": \".\", \"env\": [], \"note\": \"one short sentence\"}], \"warnings\": \
+             [], \"accepted_suggestions\": [], \"rejected_suggestions\": []}\n\
+             `env` lists variables as {\"name\": \"...\", \"value\": \"...\"}; mostly there are none. The last two lists repeat \
+             the suggestions of the debate that were taken, as `suggestion - source: Claude`, and those that were not, as \
+             `suggestion - source: Claude - reason`. No text is longer than one short sentence.\n",
         )],
     ],
 };

@@ -160,7 +160,7 @@ fn no_prompt_speaks_of_rounds_or_budgets() {
 #[test]
 fn the_prompt_hash_is_this_one() {
     assert_eq!(prompt_hash(), prompt_hash());
-    assert_eq!(prompt_hash().as_str(), "000000000000");
+    assert_eq!(prompt_hash().as_str(), "d365f98de47a");
 }
 
 #[test]
@@ -191,4 +191,40 @@ fn every_piece_of_a_prompt_and_every_budget_counts_in_its_hash() {
         }
     }
     assert!(words.contains(crucible_model::UNTRUSTED_BANNER));
+}
+
+/// Every way in which a revision can answer a suggestion.
+#[test]
+fn what_became_of_a_suggestion_is_read_from_the_plans() {
+    let plan = |steps: &[(&str, &str)]| {
+        let steps: Vec<Value> =
+            steps.iter().map(|(name, cmd)| json!({"name": name, "cmd": cmd, "cwd": "."})).collect();
+        let plan = json!({"dependencies": {"tools": [], "notes": ""}, "steps": steps, "warnings": []});
+        DraftReply::read(&plan.to_string()).unwrap()
+    };
+    let (old, new) = (plan(&[("a", "make"), ("b", "make x")]), plan(&[("a", "make all"), ("c", "make y")]));
+    for (action, step, taken) in [
+        ("add", "c", true),
+        ("add", "d", false),
+        ("add", "a", true),
+        ("remove", "b", true),
+        ("remove", "a", false),
+        ("remove", "d", false),
+        ("modify", " a ", true),
+        ("modify", "b", false),
+        ("modify", "c", false),
+    ] {
+        let said = json!({
+            "issues": [], "approved": false,
+            "suggestions": [{"action": action, "step_name": step, "description": "d"}],
+        });
+        let critique = CritiqueReply::read(&said.to_string()).unwrap();
+        let mut settled = super::Settled::default();
+        settled.by_revision(&old, &critique, &new);
+        assert_eq!(
+            (settled.accepted.len(), settled.rejected.len()),
+            (usize::from(taken), usize::from(!taken)),
+            "{said}"
+        );
+    }
 }

@@ -135,7 +135,10 @@ pub enum ExportError {
         why: String,
     },
     /// A file would hold a secret.
-    #[error("{file} would hold a secret ({}), so nothing is exported; take the secret out of what it was made from", rules.join(", "))]
+    #[error(
+        "{file} would hold a secret ({}), so nothing is exported; take the secret out of what it was made from",
+        rules.join(", ")
+    )]
     Secret {
         /// Which file.
         file: &'static str,

@@ -214,21 +214,15 @@ fn warnings(sampling: &Sampling, projects: &Projects, cut_build_files: usize, se
         warnings.push(format!("the caps that were reached: {}", caps.join(", ")));
     }
     let counted = [
-        (sampling.skipped_binaries, "files with a source's name hold no text and were skipped"),
-        (sampling.unreadable, "files or directories could not be read"),
-        (
-            sampling.odd_names,
-            "names are not UTF-8 or hold hidden characters; what they name was not looked at",
-        ),
-        (sampling.unseen.len() as u64, "directories were not looked into; no step of a plan may work there"),
-        (
-            cut_build_files as u64,
-            "build files are shown to models in part or not at all, because they are large",
-        ),
-        (secrets, "secrets were found and replaced"),
+        ("files with a source's name that hold no text, skipped", sampling.skipped_binaries),
+        ("files or directories that could not be read", sampling.unreadable),
+        ("names that are not UTF-8 or hide characters, not looked at", sampling.odd_names),
+        ("directories that were not looked into, where no step may work", sampling.unseen.len() as u64),
+        ("large build files that models see in part or not at all", cut_build_files as u64),
+        ("secrets that were found and replaced", secrets),
     ];
-    let counted = counted.into_iter().filter(|(count, _)| *count > 0);
-    warnings.extend(counted.map(|(count, what)| format!("{count} {what}")));
+    let counted = counted.into_iter().filter(|(_, count)| *count > 0);
+    warnings.extend(counted.map(|(what, count)| format!("{what}: {count}")));
     warnings.extend(projects.notes.iter().cloned());
     warnings
 }

@@ -2,7 +2,11 @@
 
 use super::*;
 use crate::artifact::fixture::{build_file, inspection, instant};
+use crate::artifact::{ArtifactType, CheckedArtifact, FetchMethod};
+use crate::fetch::Fetched;
+use crate::inspect::inspect;
 use crate::plan::assemble;
+use crate::recipe::derive_recipe;
 
 fn with_files(system: &str, files: &[(&str, &str)]) -> Inspection {
     let mut inspection = inspection(system);
@@ -166,4 +170,30 @@ fn a_system_a_level_below_is_looked_for_there() {
     let outcome = offline_plan(&below).unwrap();
     assert_eq!(outcome.steps[1].cmd, "make test");
     assert!(outcome.steps.iter().all(|step| step.cwd == "src"));
+}
+
+#[test]
+fn the_fixtures_have_standard_plans_that_match_their_schemas() {
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let offline = |name: &str| {
+        let repo = crate::artifact::fixture::repo_at();
+        let fetched = Fetched { tree: fixtures.join(name), repo, method: FetchMethod::ShallowClone };
+        let inspection = inspect(&fetched, None, instant()).unwrap();
+        let outcome = offline_plan(&inspection)?;
+        let plan = assemble(&outcome, &inspection, instant()).plan;
+        assert_eq!(plan.safety_violations, Vec::<String>::new());
+        CheckedArtifact::new(ArtifactType::Plan, &plan).unwrap();
+        let recipe = derive_recipe(&plan, &inspection, instant());
+        CheckedArtifact::new(ArtifactType::Recipe, &recipe).unwrap();
+        let phased = recipe.normalized_commands.iter().map(|it| format!("{:?}: {}", it.phase, it.cmd));
+        Ok::<_, OfflineError>((phased.collect::<Vec<String>>(), recipe.toolchain))
+    };
+    let (commands, tools) = offline("cargo-repo").unwrap();
+    assert_eq!(commands, ["Build: cargo build --release", "Test: cargo test"]);
+    assert_eq!(tools.required, ["cargo", "rustc"]);
+    let (commands, tools) = offline("node-repo").unwrap();
+    assert_eq!(commands, ["Fetch: npm ci", "Build: npm run build", "Test: npm run test"]);
+    assert_eq!(tools.version_constraints["node"], ">=18");
+    let (commands, _) = offline("python-repo").unwrap();
+    assert_eq!(commands, ["Fetch: poetry install", "Build: poetry build"]);
 }

@@ -136,7 +136,7 @@ impl<'a> Place<'a> {
 
     /// Whether the tree at `path` holds a link, or is one: a copy of it could hold that link, too.
     pub(super) fn holds_link(self, path: &str) -> bool {
-        let path = self.from_top(path);
+        let path = self.in_workspace(path);
         if path.is_empty() {
             return !self.links.0.is_empty();
         }
@@ -149,12 +149,12 @@ impl<'a> Place<'a> {
         if self.links.0.is_empty() {
             return false;
         }
-        let path = self.from_top(path);
+        let path = self.in_workspace(path);
         let mut ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
         ends.any(|end| path.get(..end).is_some_and(|way| self.links.0.contains(way)))
     }
 
-    fn from_top(self, path: &str) -> String {
+    fn in_workspace(self, path: &str) -> String {
         normal(&format!("{}/{path}", self.cwd)).to_ascii_lowercase()
     }
 }

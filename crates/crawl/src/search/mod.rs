@@ -91,7 +91,10 @@ pub enum SearchError {
         why: &'static str,
     },
     /// The query holds a secret, so nobody is asked.
-    #[error("the query holds a secret ({}), so it is not sent; take it out, and replace the secret where it is used", rules.join(", "))]
+    #[error(
+        "the query holds a secret ({}), so it is not sent; take it out, and replace the secret where it is used",
+        rules.join(", ")
+    )]
     Secret {
         /// The rules that found it.
         rules: Vec<String>,

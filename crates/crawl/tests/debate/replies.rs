@@ -97,7 +97,10 @@ async fn lists_and_texts_are_bounded() {
     assert!(matches!(fault_of(uncounted(&huge)).await, ReplyFault::TooLong { limit: 65_536, .. }));
     for ten_megabytes in [Reply::Huge(10 << 20), uncounted(&"x".repeat(10 << 20))] {
         let fault = fault_of(ten_megabytes).await;
-        assert!(matches!(fault, ReplyFault::OverBudget { budget: 2000, .. } | ReplyFault::TooLong { .. }), "{fault}");
+        assert!(
+            matches!(fault, ReplyFault::OverBudget { budget: 2000, .. } | ReplyFault::TooLong { .. }),
+            "{fault}"
+        );
     }
 }
 

@@ -1,5 +1,7 @@
 //! Searches through the real `gh` against a GitHub of our own: pages, releases, limits, the cache.
 
+#![expect(clippy::disallowed_methods, reason = "the real gh is found as a user's would be, by PATH")]
+
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;

@@ -57,6 +57,8 @@ fn an_argument_through_a_link_is_refused() {
         ("python-pip", ".", "pip install -r out/requirements.txt"),
         ("python-pip", ".", "pip install ./out"),
         ("python-pip", ".", "pip install -e ./out"),
+        ("python-pip", ".", "pip install --editable=./out"),
+        ("python-pip", ".", "pip install -q --editable=./out"),
         ("python-pip", ".", "pytest out/test.py::test"),
         ("autotools", ".", "./configure --prefix=out"),
     ] {

@@ -90,7 +90,9 @@ pub struct CrawlMessageRow {
     pub created_at: Timestamp,
 }
 
-const ARTIFACT_COLUMNS: &str = "crawl_session_id, created_at, artifact_type, schema_version, content_hash, content, digest, export_filename";
+const ARTIFACT_COLUMNS: &str =
+    "crawl_session_id, created_at, artifact_type, schema_version, content_hash, content,
+                                digest, export_filename";
 
 impl Ledger {
     /// Stores an artifact of an active session and tells of it in the chain.

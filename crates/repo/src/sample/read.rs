@@ -53,7 +53,7 @@ pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
 /// deeper. And whether there are more.
 fn order(listing: &[String], most: usize) -> (Vec<(FileKind, &str)>, Extent) {
     let rank = |path: &'_ String| {
-        let kind = FileKind::of(path)?;
+        let kind = FileKind::of_listed(path)?;
         Some((kind == FileKind::Source, depth(path), kind))
     };
     let mut order: Vec<_> = listing.iter().filter_map(|path| Some((rank(path)?, path.as_str()))).collect();

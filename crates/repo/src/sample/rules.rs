@@ -152,10 +152,13 @@ impl FileKind {
     /// The kind of the file at `path`, from the top; nothing where it is not read.
     #[must_use]
     pub fn of(path: &str) -> Option<Self> {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if is_skipped_file(name) { None } else { Self::of_listed(path) }
+    }
+
+    /// The same for a path of a listing, which holds nothing that is passed over.
+    pub(super) fn of_listed(path: &str) -> Option<Self> {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if is_skipped_file(name) {
-            return None;
-        }
         let ends = |endings: &[&str]| {
             endings.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
         };

@@ -313,7 +313,8 @@ fn a_directory_that_may_not_be_listed_is_counted_and_named() {
     let dir = tree(&[("closed/a.rs", "x"), ("open/a.rs", "x"), ("open/secret.rs", "x")]);
     fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     for path in ["closed", "open/secret.rs"] {
-        fs::set_permissions(dir.path().join(path), std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+        fs::set_permissions(dir.path().join(path), std::os::unix::fs::PermissionsExt::from_mode(0o000))
+            .unwrap();
     }
     let root = Root::open(dir.path()).unwrap();
     // Rights do not bind the superuser; they do bind a thread that gave them up.

@@ -276,5 +276,5 @@ fn read_name(name: &CStr) -> Name {
 }
 
 fn join(directory: &str, name: &str) -> String {
-    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
+    if directory.is_empty() { name.to_owned() } else { [directory, "/", name].concat() }
 }

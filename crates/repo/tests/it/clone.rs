@@ -47,8 +47,11 @@ fn names(tree: &Path) -> Vec<String> {
     names
 }
 
+/// Mode, length, instants of content and entry, and the file itself.
+type FileState = (u32, u64, (i64, i64), (i64, i64), u64);
+
 /// Every file below, with all that a write would change.
-fn state(root: &Path) -> BTreeMap<PathBuf, (u32, u64, i64, i64, i64, i64, u64)> {
+fn state(root: &Path) -> BTreeMap<PathBuf, FileState> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];
     while let Some(path) = open.pop() {
@@ -57,7 +60,7 @@ fn state(root: &Path) -> BTreeMap<PathBuf, (u32, u64, i64, i64, i64, i64, u64)> 
             open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         }
         let (m, c) = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
-        found.insert(path, (meta.mode(), meta.len(), m.0, m.1, c.0, c.1, meta.ino()));
+        found.insert(path, (meta.mode(), meta.len(), m, c, meta.ino()));
     }
     found
 }
@@ -397,6 +400,60 @@ fn fake_git(room: &Path, then: &str) -> Environment {
         ("GIT_CONFIG_GLOBAL", "/home/someone/.gitconfig"),
     ];
     Environment::from_pairs(pairs, "/")
+}
+
+/// The real git, with one more variable of its own; it is found first on the `PATH`.
+fn git_with(room: &Path, variable: &str) -> Environment {
+    let bin = room.join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let real = environment(room).find_program("git").unwrap();
+    let script = format!("#!/bin/sh\nexport {variable}\nexec {} \"$@\"\n", real.display());
+    std::fs::write(bin.join("git"), script).unwrap();
+    std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    Environment::from_pairs([("PATH", format!("{}:{path}", bin.display()))], "/")
+}
+
+#[tokio::test]
+async fn an_old_git_fetches_nothing_for_a_partial_clone_either() {
+    let repo = Repo::with(&[("a.txt", "a\n")]);
+    let trace = repo.dir.path().join("trace");
+    let trap = repo.home().join("trap");
+    std::fs::write(&trap, format!("#!/bin/sh\ntouch {}\n", trace.display())).unwrap();
+    std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (key, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", &format!("file://{}", repo.top.display())),
+        ("remote.origin.uploadpack", trap.to_str().unwrap()),
+    ] {
+        repo.git(["config", "--local", key, value]);
+    }
+    let blob = repo.oid("HEAD:a.txt").to_string();
+    let (directory, file) = blob.split_at(2);
+    std::fs::remove_file(repo.top.join(".git/objects").join(directory).join(file)).unwrap();
+    let room = tempfile::tempdir().unwrap();
+    // As before git knew how to leave it.
+    let env = git_with(room.path(), "GIT_NO_LAZY_FETCH=0");
+    let url = CloneUrl::of_directory(&repo.top).unwrap();
+    let request =
+        CloneRequest { url, at: CloneAt::Head, into: room.path().join("tree"), limits: CloneLimits::DEFAULT };
+    let partial = clone(sandbox(), &env, &request).await;
+    assert!(partial.is_err(), "{partial:?}");
+    assert!(!trace.exists(), "a program that the repository names was run");
+}
+
+#[tokio::test]
+async fn a_repository_of_another_owner_is_cloned_too() {
+    let repo = Repo::with(&[("a.txt", "a\n")]);
+    let room = tempfile::tempdir().unwrap();
+    let env = git_with(room.path(), "GIT_TEST_ASSUME_DIFFERENT_OWNER=1");
+    let url = CloneUrl::of_directory(&repo.top).unwrap();
+    let request =
+        CloneRequest { url, at: CloneAt::Head, into: room.path().join("tree"), limits: CloneLimits::DEFAULT };
+    let cloned = clone(sandbox(), &env, &request).await.unwrap();
+    assert_eq!(names(&cloned.tree), ["a.txt"]);
 }
 
 #[tokio::test]

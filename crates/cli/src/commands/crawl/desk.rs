@@ -1,6 +1,7 @@
 //! Where the commands of a crawl work: the pipeline with its session, which ends on every way out.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use crucible_crawl::{
     Checked, ConfigSnapshot, CrawlError, CrawlSession, ExportOf, Exported, FetchTools, GitHub, InspectError,
@@ -116,7 +117,7 @@ impl Desk<'_> {
         query: &str,
         options: &SearchOptions,
     ) -> Result<Checked<SearchV1>, CommandError> {
-        let github = github(&self.github, self.app, &self.tools, self.progress)?;
+        let github = github(&self.github, self.app, &self.tools, self.progress);
         let pipeline = &mut self.pipeline;
         let found = self.app.block_on(async { Ok(pipeline.search(github, query, options).await?) });
         self.progress.finish();
@@ -135,7 +136,7 @@ impl Desk<'_> {
                 (picked(self.app, &found.document, *pick)?, Some(found))
             }
             (Aim::Named(Target::GitHub(name)), LookUp::Yes) => {
-                let github = github(&self.github, self.app, &self.tools, self.progress)?;
+                let github = github(&self.github, self.app, &self.tools, self.progress);
                 let pipeline = &mut self.pipeline;
                 let found = self.app.block_on(async { Ok(pipeline.look_up(github, name).await?) })?;
                 (Target::GitHub(name.clone()), Some(found))
@@ -160,7 +161,7 @@ impl Desk<'_> {
         let work = WorkDir::create(&app.env.temporary_directory(), WORK_PREFIX, &label)?;
         let fetched = match target {
             Target::GitHub(name) => {
-                let github = github(&self.github, app, &self.tools, self.progress)?;
+                let github = github(&self.github, app, &self.tools, self.progress);
                 let (pipeline, tools) = (&mut self.pipeline, &self.tools);
                 app.block_on(async { Ok(pipeline.fetch(github, tools, name, choice, work.path()).await?) })?
             }
@@ -228,12 +229,9 @@ fn github<'d, 'a>(
     app: &'a App,
     tools: &FetchTools,
     progress: &'a CrawlProgress,
-) -> Result<&'d GitHub<'a>, CommandError> {
-    if let Some(github) = slot.get() {
-        return Ok(github);
-    }
-    let gh = Gh::new(std::sync::Arc::clone(&tools.sandbox), &app.env);
-    Ok(slot.get_or_init(|| GitHub::new(gh, app.clock.as_ref(), progress)))
+) -> &'d GitHub<'a> {
+    let gh = || Gh::new(Arc::clone(&tools.sandbox), &app.env);
+    slot.get_or_init(|| GitHub::new(gh(), app.clock.as_ref(), progress))
 }
 
 /// The configuration as it is in force.

@@ -47,7 +47,7 @@ pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
     let mut all =
         table(["session", "began", "status", "repository", "ref", "builds with", "plan", "exported to"]);
     for session in &sessions {
-        let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let known = |text: &Option<String>| set(text).unwrap_or("-").to_owned();
         let searched = session.query.as_ref().map(|query| format!("search {query:?}"));
         let row = [
             session.id.to_string(),
@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
             status: row.status.as_str(),
             query: row.query.as_deref(),
             selected_repo: row.selected_repo.as_deref(),
-            selected_ref: row.selected_ref.as_deref(),
+            selected_ref: set(&row.selected_ref),
             build_system: row.build_system.as_deref(),
             debate_rounds: row.debate_rounds,
             plan_hash: row.plan_hash.as_deref(),
@@ -104,4 +104,9 @@ impl<'a> Session<'a> {
             export_path: row.export_path.as_deref(),
         }
     }
+}
+
+/// A ref is empty while it is not known which one it will be.
+fn set(text: &Option<String>) -> Option<&str> {
+    text.as_deref().filter(|text| !text.is_empty())
 }

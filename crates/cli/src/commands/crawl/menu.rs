@@ -41,7 +41,9 @@ pub(crate) struct Menu {
 impl Menu {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         if !ask::may_ask(&self.speech) {
-            if let Some(crawl) = Arguments::command().find_subcommand_mut("crawl") {
+            let mut all = Arguments::command();
+            all.build();
+            if let Some(crawl) = all.find_subcommand_mut("crawl") {
                 app.output.usage(&crawl.render_help().to_string());
             }
             return Err(CommandError::usage(

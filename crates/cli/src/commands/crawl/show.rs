@@ -1,5 +1,6 @@
 //! The documents of a crawl, for people.
 
+use comfy_table::ContentArrangement;
 use crucible_crawl::{
     FetchMethod, Inspected, Inspection, KeyFileRole, MessageRecord, PlanStep, PlannedCrawl, ScoreBreakdown,
     SearchItem, SearchV1,
@@ -12,6 +13,8 @@ use crate::text::one_line;
 
 /// Characters of a description, of a README's beginning, that are shown.
 const DESCRIPTION: usize = 100;
+/// The narrowest terminal that a table is fitted into.
+const NARROWEST: u16 = 60;
 /// Lines of a README that are shown.
 const README_LINES: usize = 5;
 /// Sub-projects and key files that are shown.
@@ -24,6 +27,10 @@ pub(crate) fn search(output: &Output, found: &SearchV1) {
         return;
     }
     let mut all = table(["#", "score", "repository", "stars", "pushed", "why"]);
+    // On a terminal that is wide enough for it, columns are wrapped.
+    if all.width().is_some_and(|width| width >= NARROWEST) {
+        all.set_content_arrangement(ContentArrangement::Dynamic);
+    }
     for item in &found.results {
         let why = format!(
             "{}\n{}",
@@ -172,10 +179,23 @@ fn step_lines(number: usize, step: &PlanStep) -> Vec<String> {
 
 /// One message of a debate in a line.
 fn who_said(message: &MessageRecord) -> String {
+    let did = match message.phase {
+        "draft" => "drafted",
+        "revision" => "revised",
+        "synthesis" => "settled the plan",
+        _ if approves(&message.reply) => "approved",
+        _ => "objected",
+    };
+    let did = if message.error.is_empty() { did.to_owned() } else { format!("failed: {}", message.error) };
+    let round = if message.round == 0 { "last".to_owned() } else { format!("round {}", message.round) };
     let model = if message.model.is_empty() { "no model" } else { &message.model };
-    let round = if message.round == 0 { String::new() } else { format!(" of round {}", message.round) };
-    let problem = if message.error.is_empty() { String::new() } else { format!(": {}", message.error) };
-    format!("{}{round}: {} ({model} of {}){problem}", message.phase, message.owner, message.provider)
+    format!("{round}: {} {did} ({model} of {})", message.owner, message.provider)
+}
+
+/// Whether a critique says that it approves.
+fn approves(reply: &str) -> bool {
+    let said = serde_json::from_str::<serde_json::Value>(reply).unwrap_or_default();
+    said.get("approved").and_then(serde_json::Value::as_bool).unwrap_or_default()
 }
 
 fn section(output: &Output, title: &str, lines: &[String]) {

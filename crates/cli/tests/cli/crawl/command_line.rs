@@ -132,7 +132,8 @@ fn wrong_command_lines_end_with_one_and_speak_with_the_crawls_voice() {
     ] {
         let ran = desk.run(args).exits(1);
         assert_eq!(ran.stdout, "", "{args:?}");
-        assert!(ran.stderr.starts_with("[crawl] error: "), "{args:?}: {}", ran.stderr);
+        let begins = if args.contains(&"--json") { "[crawl] {" } else { "[crawl] error: " };
+        assert!(ran.stderr.starts_with(begins), "{args:?}: {}", ran.stderr);
         if !args.contains(&"--json") && !args.contains(&"--format") && !args.contains(&"--ndjson") {
             let ran = desk.run(&[args, &["--json"]].concat()).exits(1);
             assert_eq!(
@@ -160,7 +161,7 @@ fn without_a_terminal_nothing_is_asked_and_what_to_pass_is_said() {
     let ran = desk.run(&[]).exits(1);
     assert_eq!(ran.stdout, "");
     assert!(
-        ran.stderr.contains("Usage: crawl")
+        ran.stderr.contains("Usage: crucible crawl")
             && ran.stderr.contains("[crawl] error: the menu needs a terminal")
     );
 }

@@ -47,7 +47,7 @@ fn a_short_rate_limit_is_waited_for_with_a_countdown() {
     desk.github.misbehave("/search/repositories", Times::Once, Misbehaviour::secondary_limit(2));
     let ran = desk.run(&["search", "widget"]).ok();
     assert_eq!(ran.json()["rate_limited"], false);
-    assert!(ran.stderr.contains("going on in 2 s"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("GitHub's rate limit is exhausted: going on in "), "{}", ran.stderr);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn what_github_does_wrong_is_a_general_error() {
         desk.github.behave();
     }
     desk.run(&["inspect", "acme/nobody"]).exits(1);
-    desk.github.misbehave("/tarball/", Times::Always, Misbehaviour::EndHalfway);
+    desk.github.misbehave("/legacy.tar.gz/", Times::Always, Misbehaviour::EndHalfway);
     desk.run(&["inspect", "acme/widget"]).exits(1);
     assert_eq!(desk.last_session()["status"], "failed");
     // Nobody there to ask: no program, no login.
@@ -115,8 +115,8 @@ fn an_answer_of_another_shape_ends_with_three_and_one_that_is_no_json_with_seven
         said("I cannot do that."),
         said(&format!("```json\n{}\n```", draft("cargo build"))),
         Reply::CutAnswer(draft("cargo build").to_string()),
-        Reply::Status(400),
         Reply::Status(401),
+        Reply::Status(503),
         Reply::EmptyChoices,
         Reply::RateLimited(RetryAfter::Absent),
         Reply::Html,
@@ -126,7 +126,7 @@ fn an_answer_of_another_shape_ends_with_three_and_one_that_is_no_json_with_seven
         assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(70)), "{reply:?}");
     }
     // The critic may fail as well, and nothing is exported then.
-    let models = Models::replying([said(&draft("cargo build").to_string())], [Reply::Status(400)]);
+    let models = Models::replying([said(&draft("cargo build").to_string())], [Reply::Status(401)]);
     desk.ask(&["export", "acme/widget"], &models).exits(70);
     assert!(desk.exports().is_empty());
     assert_eq!(desk.last_session()["status"], "failed");

@@ -7,9 +7,11 @@ use crate::support::Ran;
 
 /// The text with what differs from test to test replaced.
 fn text(desk: &CrawlDesk, printed: &str) -> String {
+    let prompts = crucible_crawl::prompt_hash();
     printed
         .replace(desk.desk.data().to_str().unwrap(), "$CRUCIBLE_HOME")
-        .replace(desk.desk.path("").to_str().unwrap(), "~/")
+        .replace(&crucible_testkit::fake_sha("acme/widget", "v1.0"), "COMMIT")
+        .replace(prompts.as_str(), "PROMPTS")
 }
 
 /// Standard output holds one JSON document on one line.
@@ -55,21 +57,62 @@ fn ndjson_is_one_item_a_line() {
 fn a_search_shows_people_why() {
     let desk = CrawlDesk::with_widget();
     let ran = desk.run(&["search", "widget", "--format", "pretty"]).ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @"");
+    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+     #  score   repository   stars  pushed      why
+     1  0.8359  acme/widget  2500   2026-02-20  exact name +0.40, stars +0.1359, pushed lately +0.10, organization +0.05, releases +0.05, build system known +0.10
+                                                Makes widgets with cargo
+
+    next: crucible crawl plan OWNER/REPO
+    "#);
 }
 
 #[test]
 fn an_inspection_tells_people_what_it_is_and_why() {
     let desk = CrawlDesk::with_widget();
     let ran = desk.run(&["inspect", "acme/widget", "--format", "pretty"]).ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @"");
+    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+    repository   acme/widget at v1.0
+    commit       COMMIT (default branch main)
+    from         https://github.com/acme/widget, as a release archive
+    builds with  cargo (confidence 0.95)
+    because      cargo: Cargo.toml is at the top
+    needs        rustc >=1.70
+    languages    Rust (1 file), TOML (1 file)
+    read         4 files, 154 bytes
+    key files    4 files
+                 Cargo.lock (build configuration)
+                 Cargo.toml (build configuration)
+                 README.md (readme)
+                 src/main.rs (entry point)
+    readme       # Widget
+                 Makes widgets. Build it with cargo.
+    "#);
 }
 
 #[test]
 fn a_plan_without_models_says_so() {
     let desk = CrawlDesk::with_widget();
     let ran = desk.run(&["plan", "acme/widget", "--offline", "--format", "pretty"]).ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @"");
+    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+    plan         acme/widget at v1.0
+    commit       COMMIT
+    builds with  cargo (confidence 0.95)
+    tools        cargo, rustc
+                 cargo builds the workspace; crates with native code may need a C compiler.
+
+    1. build
+         cargo build --release
+       Builds every default member, optimised.
+    2. test
+         cargo test
+       Runs the tests of the default members.
+
+    Warnings
+      - No model was asked: these are the standard steps of cargo, and this repository may need others.
+
+    verdict      passes the safety rules
+    hashes       plan 38e24a6c4be0, prompts PROMPTS; 0 rounds of debate
+    "#);
 }
 
 #[test]
@@ -80,14 +123,52 @@ fn a_plan_tells_which_model_said_what() {
         [objection("builds without optimisation"), super::support::approval()],
     );
     let ran = desk.ask(&["plan", "acme/widget", "--format", "pretty"], &models).ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @"");
+    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+    plan         acme/widget at v1.0
+    commit       COMMIT
+    builds with  cargo (confidence 0.95)
+    tools        cargo
+                 the build tool
+
+    1. build
+         cargo build --release
+       builds it
+
+    Warnings
+      - the first build takes a while
+
+    Accepted suggestions
+      - use --release; source: claude
+
+    Rejected suggestions
+      - add tests; source: claude; not asked for
+
+    Who said what
+      - round 1: gpt drafted (gpt-oss-20b of gateway)
+      - round 1: claude objected (gpt-5.5 of openai)
+      - round 2: gpt revised (gpt-oss-20b of gateway)
+      - round 2: claude approved (gpt-5.5 of openai)
+      - last: gpt settled the plan (gpt-oss-20b of gateway)
+
+    verdict      passes the safety rules
+    hashes       plan 8b4f5ff9ed97, prompts PROMPTS; 2 rounds of debate
+    "#);
 }
 
 #[test]
 fn an_export_names_its_files() {
     let desk = CrawlDesk::with_widget();
     let ran = desk.run(&["export", "acme/widget", "--offline", "--format", "pretty"]).ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @"");
+    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+    wrote 7 files to $CRUCIBLE_HOME/exports/1
+      $CRUCIBLE_HOME/exports/1/search.json
+      $CRUCIBLE_HOME/exports/1/inspect.json
+      $CRUCIBLE_HOME/exports/1/plan.json
+      $CRUCIBLE_HOME/exports/1/recipe.json
+      $CRUCIBLE_HOME/exports/1/meta/debate-transcript.json
+      $CRUCIBLE_HOME/exports/1/meta/config-snapshot.json
+      $CRUCIBLE_HOME/exports/1/manifest.json
+    "#);
 }
 
 #[test]
@@ -98,7 +179,12 @@ fn the_history_is_a_table() {
     desk.run(&["plan", "acme/widget", "--offline"]).ok();
     desk.run(&["inspect", "acme/gone"]).exits(1);
     let ran = desk.run(&["history", "--format", "pretty"]).ok();
-    insta::assert_snapshot!(text(&desk, &ran.stdout), @"");
+    insta::assert_snapshot!(text(&desk, &ran.stdout), @r#"
+     session  began                     status     repository       ref   builds with  plan          exported to
+     3        2026-03-01T12:00:00.000Z  failed     acme/gone        -     -            -             -
+     2        2026-03-01T12:00:00.000Z  completed  acme/widget      v1.0  cargo        38e24a6c4be0  -
+     1        2026-03-01T12:00:00.000Z  completed  search "widget"  -     -            -             -
+    "#);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn search_results_come_ranked_in_the_expected_order() {
     let document = desk.run(&["search", "widget"]).ok().json();
     let items = document["results"].as_array().unwrap();
     let names: Vec<&str> = items.iter().map(|item| item["full_name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["acme/widget", "one/widget", "two/widget-tools", "three/old"]);
+    assert_eq!(names, ["acme/widget", "two/widget-tools", "one/widget", "three/old"]);
     assert_eq!(items.iter().map(|item| item["rank"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4]);
     assert_eq!((&document["query"], &document["queried_at"]), (&json!("widget"), &json!(NOW)));
     let breakdown = items[0]["score_breakdown"].as_object().unwrap();

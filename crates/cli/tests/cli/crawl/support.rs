@@ -13,7 +13,7 @@ use crate::support::{Call, Desk, Ran};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The instant of every crawl in these tests.
-pub(crate) const NOW: &str = "2026-03-01T12:00:00Z";
+pub(crate) const NOW: &str = "2026-03-01T12:00:00.000Z";
 
 pub(crate) const CARGO_TOML: &str =
     "[package]\nname = \"widget\"\nversion = \"1.0.0\"\nedition = \"2021\"\nrust-version = \"1.70\"\n";
@@ -91,6 +91,12 @@ impl CrawlDesk {
     pub(crate) fn left_in_tmp(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.tmp()).unwrap();
         entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Whether there is a work directory.
+    pub(crate) fn works(&self) -> bool {
+        let is_one = |name: &String| name.starts_with("crucible-crawl-") && self.tmp().join(name).is_dir();
+        self.left_in_tmp().iter().any(is_one)
     }
 
     /// Makes `owner/repo` of these files clonable, and tells its commit.

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
-use nix::pty::openpty;
+use nix::pty::{Winsize, openpty};
 
 use super::support::wait_for;
 use crate::support::Call;
@@ -22,7 +22,8 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Starts the program with all its streams on a terminal.
     pub(crate) fn start(call: Call) -> Self {
-        let pair = openpty(None, None).unwrap();
+        let pair =
+            openpty(Some(&Winsize { ws_row: 40, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 }), None).unwrap();
         let end = || Stdio::from(pair.slave.try_clone().unwrap());
         let mut command = call.command();
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();

@@ -2,7 +2,7 @@
 //! directories for macros are, too.
 
 use super::super::finding::{Desk, OPTION_REFUSED};
-use super::super::grammar::{self, Kind, Operands, Usage, flag, is_name, joined, value};
+use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, is_name, joined, value};
 use super::super::paths::Place;
 
 const TRIPLE: Kind = Kind::Name;
@@ -103,6 +103,7 @@ pub(super) fn judge_configure(words: &[&str], place: Place<'_>, desk: &mut Desk<
             desk.refuse(OPTION_REFUSED, word, hint);
         }
     }
+    grammar::judge_word(Kind::Input, "./configure", Role::WordOf("sh"), place, desk);
     grammar::judge(&CONFIGURE, &others, place, desk);
 }
 

@@ -82,9 +82,8 @@ const DOWNLOAD: Usage = Usage::new(
 
 fn is_local_package(word: &str) -> bool {
     let is_below = |word: &str| {
-        let is_part = |part: &str| {
-            matches!(part, "" | "." | "...") || is_name(part) || (part.starts_with('.') && part != "..")
-        };
+        let is_part =
+            |part: &str| matches!(part, "" | "." | "...") || is_name(part.strip_prefix('.').unwrap_or(part));
         word.split('/').all(is_part)
     };
     let starts_here = word == "." || word == "..." || word.starts_with("./");

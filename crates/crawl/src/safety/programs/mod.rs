@@ -73,7 +73,7 @@ fn warn_of_outside(command: &str, words: &[&str], options: &[&str], desk: &mut D
     let names = |word: &&str| {
         options.iter().any(|option| *word == *option || word.starts_with(&format!("{option}=")))
     };
-    if !words.iter().any(|word| names(word)) {
+    if !words.iter().any(names) {
         let hint = format!(
             "`{command}` installs outside the workspace unless told where; read what it installs first"
         );

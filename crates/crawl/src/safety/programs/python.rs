@@ -159,9 +159,7 @@ const SETUP: Usage = Usage::new(
         flag("-v"),
         flag("--verbose"),
         flag("--inplace"),
-        flag("-i"),
         flag("--force"),
-        flag("-f"),
         flag("--user"),
         flag("--no-deps"),
         flag("--all"),
@@ -251,7 +249,7 @@ pub(super) fn judge_pip(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
         LOCAL_OPTIONS.iter().any(|option| word == option || word.starts_with(&format!("{option}=")))
     };
     let operands = grammar::judge(&PIP_INSTALL, rest, place, desk);
-    if operands.is_empty() && !rest.iter().any(|word| is_source(&word)) {
+    if operands.is_empty() && !rest.iter().any(is_source) {
         desk.refuse(
             ARGUMENT_REFUSED,
             "pip install",
@@ -261,10 +259,11 @@ pub(super) fn judge_pip(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     for path in operands.iter().filter(|word| **word != ".") {
         grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, desk);
     }
-    for pair in rest.windows(2) {
-        if let ["-e" | "--editable", path] = pair {
-            grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, desk);
-        }
+    let behind = rest.iter().zip(rest.iter().skip(1));
+    let apart = behind.filter(|(option, _)| matches!(**option, "-e" | "--editable")).map(|(_, path)| *path);
+    let joined = rest.iter().filter_map(|word| word.strip_prefix("--editable="));
+    for path in apart.chain(joined).filter(|path| *path != ".") {
+        grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, desk);
     }
 }
 
@@ -275,6 +274,7 @@ pub(super) fn judge_python(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>
     match words {
         ["-m", module, rest @ ..] => judge_module(module, rest, place, desk),
         ["setup.py", rest @ ..] => {
+            grammar::judge_word(Kind::Input, "setup.py", Role::WordOf("python"), place, desk);
             if grammar::judge(&SETUP, rest, place, desk).is_empty() {
                 desk.refuse(
                     ARGUMENT_REFUSED,
