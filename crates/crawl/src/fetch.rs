@@ -22,9 +22,9 @@ use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 
 use crate::artifact::{FetchMethod, RepoAt};
-use crate::github::{Candidate, GitHub, GitHubError};
+use crate::github::{FoundRepo, GitHub, GitHubError};
 use crate::target::{RefChoice, RepoName, TargetError, is_commit_id};
-use crate::witness::Witness;
+use crate::witness::CrawlWitness;
 
 /// How many digits of a commit the name of an archive's top folder has at least.
 const SHORTEST: usize = 7;
@@ -128,7 +128,7 @@ pub async fn fetch(
     repo: &RepoName,
     choice: &RefChoice,
     workdir: &Path,
-    witness: &dyn Witness,
+    witness: &dyn CrawlWitness,
 ) -> Result<Fetched, FetchError> {
     witness.progress(&format!("looking up {}", repo.full_name()));
     let candidate = github.repository(repo).await?;
@@ -162,7 +162,7 @@ pub async fn fetch_local(
     path: &Path,
     choice: &RefChoice,
     workdir: &Path,
-    witness: &dyn Witness,
+    witness: &dyn CrawlWitness,
 ) -> Result<Fetched, FetchError> {
     let at = match &choice.reference {
         Some(id) if is_commit_id(id) => return Err(FetchError::LocalCommit { id: id.clone() }),
@@ -194,10 +194,10 @@ pub async fn fetch_local(
 struct Remote<'a> {
     github: &'a GitHub<'a>,
     repo: &'a RepoName,
-    candidate: Candidate,
+    candidate: FoundRepo,
     choice: &'a RefChoice,
     workdir: &'a Path,
-    witness: &'a dyn Witness,
+    witness: &'a dyn CrawlWitness,
 }
 
 impl Remote<'_> {

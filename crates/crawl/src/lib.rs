@@ -38,7 +38,7 @@ pub use export::{
     Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export,
 };
 pub use fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
-pub use github::{Candidate, GitHub, GitHubError};
+pub use github::{FoundRepo, GitHub, GitHubError};
 pub use inspect::{BuildFile, InspectError, Inspection, inspect};
 pub use offline::{OfflineError, offline_plan};
 pub use pipeline::{
@@ -51,4 +51,4 @@ pub use safety::{PlanSafety, Workspace, allowed_prefixes, judge_plan, validate_p
 pub use search::{MaxResults, SearchError, SearchOptions, UseCache, search};
 pub use session::{ConfigSnapshot, CrawlSession, SessionError, SessionStatus, abort_dead_sessions};
 pub use target::{RefChoice, RepoName, Target, TargetError};
-pub use witness::Witness;
+pub use witness::CrawlWitness;

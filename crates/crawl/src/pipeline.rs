@@ -33,7 +33,7 @@ use crate::recipe::derive_recipe;
 use crate::search::{SearchError, SearchOptions, search};
 use crate::session::{CrawlSession, SessionError, SessionStatus};
 use crate::target::{RefChoice, RepoName};
-use crate::witness::Witness;
+use crate::witness::CrawlWitness;
 
 /// The schema of the debate's transcript in an export.
 const TRANSCRIPT_SCHEMA: &str = "crucible-crawl-transcript-v1";
@@ -42,7 +42,7 @@ const TRANSCRIPT_SCHEMA: &str = "crucible-crawl-transcript-v1";
 pub struct Pipeline<'a> {
     session: CrawlSession,
     now: Timestamp,
-    witness: &'a dyn Witness,
+    witness: &'a dyn CrawlWitness,
     messages: Vec<MessageRecord>,
 }
 
@@ -168,7 +168,7 @@ pub enum CrawlError {
 impl<'a> Pipeline<'a> {
     /// A crawl that begins at `now`.
     #[must_use]
-    pub fn new(session: CrawlSession, now: Timestamp, witness: &'a dyn Witness) -> Self {
+    pub fn new(session: CrawlSession, now: Timestamp, witness: &'a dyn CrawlWitness) -> Self {
         Self { session, now, witness, messages: Vec::new() }
     }
 

@@ -13,7 +13,7 @@ use std::collections::btree_map::Entry;
 use crucible_model::Timestamp;
 
 use crate::artifact::{OwnerType, ScoreBreakdown, SearchItem};
-use crate::github::Candidate;
+use crate::github::FoundRepo;
 
 const EXACT_NAME: i32 = 4000;
 const PARTIAL_NAME: i32 = 2000;
@@ -70,9 +70,9 @@ const BUILT_LANGUAGES: [&str; 11] =
 /// entry counts that knows of a release, then the one with the later push, then the one with more stars. An empty query
 /// matches no name.
 #[must_use]
-pub fn rank(candidates: &[Candidate], query: &str, now: Timestamp) -> Vec<SearchItem> {
+pub fn rank(candidates: &[FoundRepo], query: &str, now: Timestamp) -> Vec<SearchItem> {
     let query = query.to_lowercase();
-    let mut scored: Vec<(i32, &Candidate, ScoreBreakdown)> = unique(candidates)
+    let mut scored: Vec<(i32, &FoundRepo, ScoreBreakdown)> = unique(candidates)
         .into_iter()
         .map(|candidate| {
             let points = Points::of(candidate, &query, now);
@@ -93,8 +93,8 @@ pub fn rank(candidates: &[Candidate], query: &str, now: Timestamp) -> Vec<Search
 }
 
 /// Each repository once, whatever order the entries came in.
-fn unique(candidates: &[Candidate]) -> Vec<&Candidate> {
-    let mut by_name: BTreeMap<String, &Candidate> = BTreeMap::new();
+fn unique(candidates: &[FoundRepo]) -> Vec<&FoundRepo> {
+    let mut by_name: BTreeMap<String, &FoundRepo> = BTreeMap::new();
     for candidate in candidates {
         match by_name.entry(candidate.full_name.to_lowercase()) {
             Entry::Vacant(place) => {
@@ -111,8 +111,8 @@ fn unique(candidates: &[Candidate]) -> Vec<&Candidate> {
 }
 
 /// Orders entries of the same repository; entries with the same precedence are equal in every field.
-fn precedence(candidate: &Candidate) -> impl Ord + '_ {
-    let Candidate {
+fn precedence(candidate: &FoundRepo) -> impl Ord + '_ {
+    let FoundRepo {
         full_name,
         name,
         description,
@@ -145,7 +145,7 @@ struct Points {
 }
 
 impl Points {
-    fn of(candidate: &Candidate, query: &str, now: Timestamp) -> Self {
+    fn of(candidate: &FoundRepo, query: &str, now: Timestamp) -> Self {
         let name = candidate.name.to_lowercase();
         let exact = !query.is_empty() && name == query;
         let partial = !exact && !query.is_empty() && name.contains(query);
@@ -208,7 +208,7 @@ fn decimal(points: i32) -> f64 {
     f64::from(points) / f64::from(ONE)
 }
 
-fn tells_how_it_is_built(candidate: &Candidate) -> bool {
+fn tells_how_it_is_built(candidate: &FoundRepo) -> bool {
     let names_one = |text: &str| {
         let mut words = text.split(|c: char| !c.is_alphanumeric());
         words.any(|word| BUILD_WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
@@ -221,7 +221,7 @@ fn tells_how_it_is_built(candidate: &Candidate) -> bool {
         || candidate.topics.iter().any(|topic| names_one(topic))
 }
 
-fn item(rank: u64, score: i32, candidate: &Candidate, score_breakdown: ScoreBreakdown) -> SearchItem {
+fn item(rank: u64, score: i32, candidate: &FoundRepo, score_breakdown: ScoreBreakdown) -> SearchItem {
     SearchItem {
         rank,
         score: decimal(score),
@@ -264,8 +264,8 @@ mod tests {
     }
 
     /// A repository that scores for its 50 stars alone and loses nothing.
-    fn plain(full_name: &str) -> Candidate {
-        Candidate {
+    fn plain(full_name: &str) -> FoundRepo {
+        FoundRepo {
             full_name: full_name.to_owned(),
             name: full_name.rsplit('/').next().unwrap().to_owned(),
             description: String::new(),
@@ -282,13 +282,13 @@ mod tests {
         }
     }
 
-    fn one(candidate: Candidate, query: &str) -> SearchItem {
+    fn one(candidate: FoundRepo, query: &str) -> SearchItem {
         let mut items = rank(&[candidate], query, now());
         assert_eq!(items.len(), 1);
         items.remove(0)
     }
 
-    fn order(candidates: &[Candidate], query: &str) -> Vec<String> {
+    fn order(candidates: &[FoundRepo], query: &str) -> Vec<String> {
         rank(candidates, query, now()).into_iter().map(|item| item.full_name).collect()
     }
 
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn stars_count_by_their_logarithm() {
-        let stars = |stars| one(Candidate { stars, ..plain("a/b") }, "q").score_breakdown.star_score;
+        let stars = |stars| one(FoundRepo { stars, ..plain("a/b") }, "q").score_breakdown.star_score;
         assert_eq!(stars(100_000), 0.20 * 1.0);
         assert_eq!(stars(u64::MAX), 0.20);
         assert_eq!(stars(100), 0.08, "0.4 of 0.20");
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_push_of_the_last_90_days_is_recent_to_the_millisecond() {
-        let recency = |pushed_at| one(Candidate { pushed_at, ..plain("a/b") }, "q").score_breakdown.recency;
+        let recency = |pushed_at| one(FoundRepo { pushed_at, ..plain("a/b") }, "q").score_breakdown.recency;
         let millisecond = Duration::from_millis(1);
         assert_eq!(recency(days_ago(30)), 0.10);
         assert_eq!(recency(days_ago(100)), 0.0);
@@ -348,13 +348,13 @@ mod tests {
     #[test]
     fn an_organisation_counts_005() {
         let owner =
-            |owner_type| one(Candidate { owner_type, ..plain("a/b") }, "q").score_breakdown.verified_owner;
+            |owner_type| one(FoundRepo { owner_type, ..plain("a/b") }, "q").score_breakdown.verified_owner;
         assert_eq!((owner(OwnerType::Organization), owner(OwnerType::User)), (0.05, 0.0));
     }
 
     #[test]
     fn a_release_counts_005_and_an_unknown_one_is_none() {
-        let of = |has_releases| one(Candidate { has_releases, stars: 49, ..plain("a/b") }, "q");
+        let of = |has_releases| one(FoundRepo { has_releases, stars: 49, ..plain("a/b") }, "q");
         let released = of(Some(true));
         assert_eq!((released.score_breakdown.has_releases, released.score_breakdown.penalties), (0.05, 0.0));
         assert!(released.has_releases);
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_build_system_is_told_by_a_whole_word_or_by_the_language() {
         let counts = |description: &str, topics: &[&str], language: Option<&str>| {
-            let candidate = Candidate {
+            let candidate = FoundRepo {
                 description: description.to_owned(),
                 topics: topics.iter().map(ToString::to_string).collect(),
                 language: language.map(str::to_owned),
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn penalties_are_subtracted_each_and_together() {
-        let of = |change: &dyn Fn(&mut Candidate)| {
+        let of = |change: &dyn Fn(&mut FoundRepo)| {
             let mut candidate = plain("a/b");
             change(&mut candidate);
             one(candidate, "q").score_breakdown.penalties
@@ -409,9 +409,9 @@ mod tests {
     #[test]
     fn a_score_is_held_to_0_and_1() {
         let worst =
-            Candidate { archived: true, fork: true, stars: 0, pushed_at: days_ago(800), ..plain("a/b") };
+            FoundRepo { archived: true, fork: true, stars: 0, pushed_at: days_ago(800), ..plain("a/b") };
         assert_eq!(one(worst, "q").score, 0.0);
-        let best = Candidate {
+        let best = FoundRepo {
             stars: 1_000_000,
             pushed_at: now(),
             owner_type: OwnerType::Organization,
@@ -426,15 +426,15 @@ mod tests {
 
     #[test]
     fn more_stars_win_a_tie() {
-        let few = Candidate { stars: 100_000, ..plain("a/z") };
-        let many = Candidate { stars: 200_000, ..plain("b/z") };
+        let few = FoundRepo { stars: 100_000, ..plain("a/z") };
+        let many = FoundRepo { stars: 200_000, ..plain("b/z") };
         assert_eq!(order(&[few, many], "q"), ["b/z", "a/z"]);
     }
 
     #[test]
     fn the_later_push_wins_when_stars_are_equal() {
-        let early = Candidate { pushed_at: days_ago(300), ..plain("a/z") };
-        let late = Candidate { pushed_at: days_ago(299), ..plain("b/z") };
+        let early = FoundRepo { pushed_at: days_ago(300), ..plain("a/z") };
+        let late = FoundRepo { pushed_at: days_ago(299), ..plain("b/z") };
         assert_eq!(order(&[early, late], "q"), ["b/z", "a/z"]);
     }
 
@@ -445,8 +445,8 @@ mod tests {
 
     #[test]
     fn scores_that_differ_behind_the_fourth_decimal_are_a_tie_for_the_stars() {
-        let fewer = Candidate { stars: 90_001, ..plain("a/z") };
-        let more = Candidate { stars: 90_002, ..plain("b/z") };
+        let fewer = FoundRepo { stars: 90_001, ..plain("a/z") };
+        let more = FoundRepo { stars: 90_002, ..plain("b/z") };
         let items = rank(&[fewer, more], "q", now());
         assert_eq!(items[0].score, items[1].score);
         assert_eq!(items[0].full_name, "b/z");
@@ -454,8 +454,8 @@ mod tests {
 
     #[test]
     fn a_repository_counts_once_with_its_newest_facts() {
-        let old = Candidate { stars: 70, ..plain("Owner/Tool") };
-        let new = Candidate { stars: 80, pushed_at: days_ago(3), ..plain("owner/tool") };
+        let old = FoundRepo { stars: 70, ..plain("Owner/Tool") };
+        let new = FoundRepo { stars: 80, pushed_at: days_ago(3), ..plain("owner/tool") };
         let both = rank(&[old.clone(), new.clone(), old.clone()], "q", now());
         assert_eq!(both.len(), 1);
         assert_eq!((both[0].stars, both[0].rank), (80, 1));
@@ -464,16 +464,16 @@ mod tests {
 
     #[test]
     fn a_known_order_with_its_scores() {
-        let ripgrep = Candidate {
+        let ripgrep = FoundRepo {
             stars: 48_000,
             pushed_at: days_ago(10),
             has_releases: Some(true),
             language: Some("Rust".to_owned()),
             ..plain("one/ripgrep")
         };
-        let all = Candidate { stars: 7_000, language: Some("Rust".to_owned()), ..plain("two/ripgrep-all") };
-        let fork = Candidate { fork: true, stars: 3, pushed_at: days_ago(900), ..plain("three/ripgrep") };
-        let other = Candidate { owner_type: OwnerType::Organization, stars: 12_000, ..plain("four/grep") };
+        let all = FoundRepo { stars: 7_000, language: Some("Rust".to_owned()), ..plain("two/ripgrep-all") };
+        let fork = FoundRepo { fork: true, stars: 3, pushed_at: days_ago(900), ..plain("three/ripgrep") };
+        let other = FoundRepo { owner_type: OwnerType::Organization, stars: 12_000, ..plain("four/grep") };
         let items = rank(&[other, fork, all, ripgrep], "ripgrep", now());
         let table: Vec<String> =
             items.iter().map(|item| format!("{} {} {}", item.rank, item.full_name, item.score)).collect();
@@ -488,7 +488,7 @@ mod tests {
         );
     }
 
-    fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
+    fn candidates() -> impl Strategy<Value = Vec<FoundRepo>> {
         let name =
             prop_oneof![Just("a/tool"), Just("A/Tool"), Just("b/tool"), Just("b/toolbox"), Just("c/x")];
         let stars = prop_oneof![0_u64..60, 99_990_u64..200_000];
@@ -499,7 +499,7 @@ mod tests {
             let owner_type = if organization { OwnerType::Organization } else { OwnerType::User };
             let description = words.to_owned();
             let pushed_at = days_ago(days);
-            Candidate {
+            FoundRepo {
                 stars,
                 pushed_at,
                 archived,
@@ -521,7 +521,7 @@ mod tests {
             }),
         ) {
             permuted.extend(twice);
-            let bytes = |candidates: &[Candidate]| serde_json::to_string(&rank(candidates, "tool", now())).unwrap();
+            let bytes = |candidates: &[FoundRepo]| serde_json::to_string(&rank(candidates, "tool", now())).unwrap();
             prop_assert_eq!(bytes(&given), bytes(&permuted));
         }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Hears what happens while it happens; several may speak at once.
-pub trait Witness: Send + Sync {
+pub trait CrawlWitness: Send + Sync {
     /// Work began that may take a while.
     fn progress(&self, what: &str);
 

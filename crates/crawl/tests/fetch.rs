@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crucible_crawl::{
-    FetchError, FetchMethod, FetchTools, Fetched, GitHub, GitHubError, RefChoice, RepoName, Witness, fetch,
+    FetchError, FetchMethod, FetchTools, Fetched, GitHub, GitHubError, RefChoice, RepoName, CrawlWitness, fetch,
     fetch_local,
 };
 use crucible_host::WorkDir;
@@ -29,7 +29,7 @@ use serde_json::json;
 #[derive(Default)]
 struct Ears(Mutex<Vec<String>>);
 
-impl Witness for Ears {
+impl CrawlWitness for Ears {
     fn progress(&self, what: &str) {
         self.0.lock().unwrap().push(what.to_owned());
     }

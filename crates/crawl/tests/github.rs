@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crucible_crawl::{GitHub, GitHubError, OwnerType, RepoName, Witness};
+use crucible_crawl::{GitHub, GitHubError, OwnerType, RepoName, CrawlWitness};
 use crucible_host::clock::PinnedClock;
 use crucible_host::env::Environment;
 use crucible_model::Timestamp;
@@ -23,7 +23,7 @@ struct Ears {
     waits: Mutex<Vec<Duration>>,
 }
 
-impl Witness for Ears {
+impl CrawlWitness for Ears {
     fn progress(&self, _: &str) {}
 
     fn warning(&self, what: &str) {

@@ -19,7 +19,7 @@ use super::reply::Reply;
 use super::transcript::{self, MessageRecord, Transcript};
 use crate::inspect::Inspection;
 use crate::safety::allowed_prefixes;
-use crate::witness::Witness;
+use crate::witness::CrawlWitness;
 
 const MAX_TOKENS: &str = "max_tokens";
 const RESPONSE_FORMAT: &str = "response_format";
@@ -30,7 +30,7 @@ pub struct DebateFloor<'d> {
     pub(super) timeout: Duration,
     pub(super) session: &'d str,
     pub(super) transcript: &'d mut dyn Transcript,
-    pub(super) witness: &'d dyn Witness,
+    pub(super) witness: &'d dyn CrawlWitness,
     /// Of the draft or revision that was written last.
     pub(super) round: u32,
     pub(super) notes: Vec<String>,
@@ -50,7 +50,7 @@ impl<'d> DebateFloor<'d> {
         timeout: Duration,
         session: &'d str,
         transcript: &'d mut dyn Transcript,
-        witness: &'d dyn Witness,
+        witness: &'d dyn CrawlWitness,
     ) -> Self {
         Self { inspection, timeout, session, transcript, witness, round: 0, notes: Vec::new() }
     }

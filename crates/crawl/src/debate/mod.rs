@@ -33,7 +33,7 @@ pub use transcript::{MessageRecord, Transcript};
 
 use crate::artifact::{Dependencies, PlanStep};
 use crate::inspect::Inspection;
-use crate::witness::Witness;
+use crate::witness::CrawlWitness;
 use summary::Settled;
 
 /// What a debate settled.
@@ -76,7 +76,7 @@ pub async fn debate(
     timeout: Duration,
     session: &str,
     transcript: &mut dyn Transcript,
-    witness: &dyn Witness,
+    witness: &dyn CrawlWitness,
 ) -> Result<DebateOutcome, DebateError> {
     let floor = &mut DebateFloor::new(inspection, timeout, session, transcript, witness);
     let mut settled = Settled::default();

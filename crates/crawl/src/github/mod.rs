@@ -23,7 +23,7 @@ use patience::{Patience, Then};
 
 use crate::artifact::OwnerType;
 use crate::target::RepoName;
-use crate::witness::Witness;
+use crate::witness::CrawlWitness;
 
 /// How many repositories a page of a search has (seed 000 §2.1.5).
 const PAGE: usize = 30;
@@ -32,13 +32,13 @@ const PAGE: usize = 30;
 pub struct GitHub<'a> {
     gh: Gh,
     clock: &'a dyn Clock,
-    witness: &'a dyn Witness,
+    witness: &'a dyn CrawlWitness,
     patience: Patience,
 }
 
 /// What GitHub says of a repository; what ranking needs, and no more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct FoundRepo {
     /// `owner/repo`.
     pub full_name: String,
     /// The part after the slash.
@@ -70,7 +70,7 @@ pub struct Candidate {
 impl<'a> GitHub<'a> {
     /// GitHub through this `gh`, with the command's clock; `witness` hears of waits and of what could not be believed.
     #[must_use]
-    pub fn new(gh: Gh, clock: &'a dyn Clock, witness: &'a dyn Witness) -> Self {
+    pub fn new(gh: Gh, clock: &'a dyn Clock, witness: &'a dyn CrawlWitness) -> Self {
         Self { gh, clock, witness, patience: Patience::default() }
     }
 
@@ -80,7 +80,7 @@ impl<'a> GitHub<'a> {
     /// # Errors
     ///
     /// See [`GitHubError`].
-    pub async fn search_page(&self, query: &str, page: u32) -> Result<Vec<Candidate>, GitHubError> {
+    pub async fn search_page(&self, query: &str, page: u32) -> Result<Vec<FoundRepo>, GitHubError> {
         let what = "page of this search";
         let request = GhRequest::at("search")
             .part("repositories")
@@ -120,7 +120,7 @@ impl<'a> GitHub<'a> {
     /// # Errors
     ///
     /// See [`GitHubError`].
-    pub async fn repository(&self, repo: &RepoName) -> Result<Candidate, GitHubError> {
+    pub async fn repository(&self, repo: &RepoName) -> Result<FoundRepo, GitHubError> {
         let what = format!("repository {}", repo.full_name());
         let told: Value = self.json(at(repo), &what).await?;
         told::candidate(&told, self.gh.host()).map_err(|why| odd(&what, why))

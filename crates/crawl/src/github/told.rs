@@ -1,6 +1,6 @@
 //! What GitHub tells about a repository, read with suspicion.
 //!
-//! What always holds: a [`Candidate`] has a name that GitHub allows, an address that is made of it, numbers that JSON can carry,
+//! What always holds: a [`FoundRepo`] has a name that GitHub allows, an address that is made of it, numbers that JSON can carry,
 //! and words on one line without secrets or characters that are not seen. What cannot be read that way is refused with a reason.
 
 use crucible_model::{Timestamp, is_hidden, single_spaced};
@@ -8,7 +8,7 @@ use crucible_repo::RefName;
 use crucible_secrets::Scanner;
 use serde_json::Value;
 
-use super::Candidate;
+use super::FoundRepo;
 use crate::artifact::OwnerType;
 use crate::target::RepoName;
 
@@ -25,7 +25,7 @@ const WORD: usize = 255;
 const TOPICS: usize = 50;
 
 /// Reads a repository as the interface tells it, asked for at `host`; the reason where it cannot be true.
-pub(super) fn candidate(told: &Value, host: &str) -> Result<Candidate, String> {
+pub(super) fn candidate(told: &Value, host: &str) -> Result<FoundRepo, String> {
     let repo = told["full_name"]
         .as_str()
         .and_then(|name| RepoName::parse(name).ok().filter(|repo| repo.full_name() == name));
@@ -50,7 +50,7 @@ pub(super) fn candidate(told: &Value, host: &str) -> Result<Candidate, String> {
     };
     let flag = |name: &str| told[name].as_bool().ok_or_else(|| format!("`{name}` is neither true nor false"));
     let default_branch = told["default_branch"].as_str().filter(|branch| is_ref(branch));
-    Ok(Candidate {
+    Ok(FoundRepo {
         name: repo.name().to_owned(),
         full_name,
         description: line(told["description"].as_str().unwrap_or_default(), DESCRIPTION),
@@ -119,7 +119,7 @@ mod tests {
         })
     }
 
-    fn with(field: &str, value: Value) -> Result<Candidate, String> {
+    fn with(field: &str, value: Value) -> Result<FoundRepo, String> {
         let mut told = told();
         told[field] = value;
         candidate(&told, "github.com")

@@ -1,7 +1,7 @@
 //! The beginning of a text without its secrets: what a model or a person may see of a file.
 
 use crucible_model::SECRET_REACH;
-use crucible_repo::{Extent, SampledFile};
+use crucible_repo::{SampleExtent, SampledFile};
 use crucible_secrets::Scanner;
 
 /// Read beyond a cut, so that a secret which the cut divides is still known for one: it may begin a little before the
@@ -13,7 +13,7 @@ pub(super) struct Beginning {
     /// The text; each secret is replaced.
     pub(super) text: String,
     /// How much of the file it is.
-    pub(super) extent: Extent,
+    pub(super) extent: SampleExtent,
     /// How many secrets were replaced.
     pub(super) secrets: usize,
 }
@@ -25,7 +25,7 @@ pub(super) fn beginning(file: &SampledFile, characters: usize, bytes: usize) -> 
     let wanted = cut_at(text, characters, bytes);
     let seen = text.ceil_char_boundary(wanted.saturating_add(LOOK_AHEAD));
     let judged = match file.extent {
-        Extent::Beginning if seen == text.len() => text.len().saturating_sub(LOOK_AHEAD),
+        SampleExtent::Beginning if seen == text.len() => text.len().saturating_sub(LOOK_AHEAD),
         _ => text.len(),
     };
     let end = text.floor_char_boundary(wanted.min(judged));
@@ -46,8 +46,12 @@ pub(super) fn beginning(file: &SampledFile, characters: usize, bytes: usize) -> 
     shown.push_str(&text[from.min(end)..end]);
     // A replacement may be longer than what it replaces.
     shown.truncate(cut_at(&shown, characters, bytes));
-    let is_whole = end == text.len() && file.extent == Extent::Whole;
-    Beginning { text: shown, extent: if is_whole { Extent::Whole } else { Extent::Beginning }, secrets }
+    let is_whole = end == text.len() && file.extent == SampleExtent::Whole;
+    Beginning {
+        text: shown,
+        extent: if is_whole { SampleExtent::Whole } else { SampleExtent::Beginning },
+        secrets,
+    }
 }
 
 /// Where a text is cut so that it holds at most so many characters and bytes, all of them whole.
@@ -64,7 +68,7 @@ mod tests {
 
     const KEY: &str = concat!("AKIA", "Q7RX2MPL4ZTW6NCB");
 
-    fn file(content: &str, extent: Extent) -> SampledFile {
+    fn file(content: &str, extent: SampleExtent) -> SampledFile {
         let total_bytes = content.len() as u64;
         SampledFile {
             path: "README.md".to_owned(),
@@ -78,7 +82,7 @@ mod tests {
     #[test]
     fn whole_characters_are_kept_up_to_either_limit() {
         let text = "aé漢😀".repeat(10);
-        let of = |characters, bytes| beginning(&file(&text, Extent::Whole), characters, bytes).text;
+        let of = |characters, bytes| beginning(&file(&text, SampleExtent::Whole), characters, bytes).text;
         assert_eq!(of(6, 4000), "aé漢😀aé");
         assert_eq!(of(4000, 5), "aé");
         assert_eq!(of(4000, 4000), text);
@@ -88,7 +92,7 @@ mod tests {
     fn a_secret_that_the_cut_divides_leaves_nothing_of_itself() {
         for lead in 0..60 {
             let text = format!("{}\nkey = {KEY}\n{}", "x".repeat(lead), "y ".repeat(3000));
-            for extent in [Extent::Whole, Extent::Beginning] {
+            for extent in [SampleExtent::Whole, SampleExtent::Beginning] {
                 let shown = beginning(&file(&text, extent), 4000, 50);
                 assert!(!shown.text.contains("AKIA"), "{lead}: {}", shown.text);
                 assert!(shown.text.len() <= 50);
@@ -100,10 +104,10 @@ mod tests {
     fn what_the_reader_did_not_see_the_end_of_is_not_shown_up_to_its_end() {
         // The sample ends in the middle of a key: nothing can tell that it is one.
         let text = format!("{}\nkey = {}", "word ".repeat(1000), &KEY[..15]);
-        let shown = beginning(&file(&text, Extent::Beginning), 100_000, 100_000);
-        assert_eq!(shown.extent, Extent::Beginning);
+        let shown = beginning(&file(&text, SampleExtent::Beginning), 100_000, 100_000);
+        assert_eq!(shown.extent, SampleExtent::Beginning);
         assert!(!shown.text.contains("AKIA") && shown.text.len() > 2900, "{}", shown.text.len());
-        assert_eq!(beginning(&file("short", Extent::Beginning), 9, 9).text, "");
+        assert_eq!(beginning(&file("short", SampleExtent::Beginning), 9, 9).text, "");
     }
 
     #[test]
@@ -113,7 +117,7 @@ mod tests {
             "PRIVATE KEY",
             "hxS63hbOZEpWQlIgVcPdHrs11/qp81xo70xHkLK6vDn6r/mEgRPXd+JN43rzctim\n".repeat(500)
         );
-        let shown = beginning(&file(&text, Extent::Whole), 4000, 4000);
+        let shown = beginning(&file(&text, SampleExtent::Whole), 4000, 4000);
         assert_eq!((shown.text.as_str(), shown.secrets), ("a\n[secret:private-key-block]", 1));
     }
 }

@@ -1,7 +1,7 @@
 //! The build files that a model may read: each its beginning, all of them within one budget, secrets replaced.
 
 use crucible_model::Untrusted;
-use crucible_repo::{Detection, Extent, FileKind, Sampling};
+use crucible_repo::{Detection, FileKind, SampleExtent, Sampling};
 
 use super::BuildFile;
 use super::beginning::beginning;
@@ -35,7 +35,7 @@ pub(super) fn build_files(sampling: &Sampling, detection: &Detection) -> Shown {
         }
         let limit = FILE_BYTES.min(left);
         let mut part = beginning(file, usize::MAX, limit);
-        if part.extent == Extent::Beginning {
+        if part.extent == SampleExtent::Beginning {
             let note = format!("\n[only the beginning of {} bytes]\n", file.total_bytes);
             part = beginning(file, usize::MAX, limit - note.len());
             part.text.push_str(&note);

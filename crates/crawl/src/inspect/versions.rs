@@ -129,7 +129,7 @@ fn is_shown(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crucible_repo::{Extent, FileKind, SampledFile};
+    use crucible_repo::{FileKind, SampleExtent, SampledFile};
 
     use super::*;
 
@@ -139,7 +139,7 @@ mod tests {
             kind: FileKind::Build,
             content: (*content).to_owned(),
             total_bytes: content.len() as u64,
-            extent: Extent::Whole,
+            extent: SampleExtent::Whole,
         };
         Sampling { files: files.iter().map(file).collect(), ..Sampling::default() }
     }

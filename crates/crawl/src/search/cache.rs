@@ -13,10 +13,10 @@ use url::Url;
 
 use super::PAGE;
 use crate::artifact::ShortHash;
-use crate::github::Candidate;
+use crate::github::FoundRepo;
 use crate::session::CrawlSession;
 use crate::target::RepoName;
-use crate::witness::Witness;
+use crate::witness::CrawlWitness;
 
 /// How long a page is fresh.
 const FRESH: Duration = Duration::from_secs(900);
@@ -42,7 +42,7 @@ struct CachedPage {
     query: String,
     max_results: u32,
     page: u32,
-    candidates: Vec<Candidate>,
+    candidates: Vec<FoundRepo>,
 }
 
 impl PageOf<'_> {
@@ -57,8 +57,8 @@ impl PageOf<'_> {
         self,
         session: &CrawlSession,
         now: Timestamp,
-        witness: &dyn Witness,
-    ) -> Option<Vec<Candidate>> {
+        witness: &dyn CrawlWitness,
+    ) -> Option<Vec<FoundRepo>> {
         match session.cached(&self.key(), now) {
             Ok(content) => self.parse(&content?),
             Err(error) => {
@@ -72,9 +72,9 @@ impl PageOf<'_> {
     pub(super) fn write(
         self,
         session: &mut CrawlSession,
-        candidates: &[Candidate],
+        candidates: &[FoundRepo],
         now: Timestamp,
-        witness: &dyn Witness,
+        witness: &dyn CrawlWitness,
     ) {
         let page = CachedPage {
             schema_version: SCHEMA.to_owned(),
@@ -92,7 +92,7 @@ impl PageOf<'_> {
     }
 
     /// The candidates, if this is the page, whole and such as GitHub could have sent it.
-    fn parse(self, content: &str) -> Option<Vec<Candidate>> {
+    fn parse(self, content: &str) -> Option<Vec<FoundRepo>> {
         if content.len() > MOST_CONTENT {
             return None;
         }
@@ -106,7 +106,7 @@ impl PageOf<'_> {
     }
 }
 
-fn is_possible(candidate: &Candidate) -> bool {
+fn is_possible(candidate: &FoundRepo) -> bool {
     RepoName::parse(&candidate.full_name)
         .is_ok_and(|repo| repo.full_name() == candidate.full_name && repo.name() == candidate.name)
         && Url::parse(&candidate.url).is_ok_and(|url| url.scheme() == "https")

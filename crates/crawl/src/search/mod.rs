@@ -15,10 +15,10 @@ use crucible_model::{Timestamp, is_hidden};
 use futures_util::{StreamExt, stream};
 
 use crate::artifact::SearchV1;
-use crate::github::{Candidate, GitHub, GitHubError};
+use crate::github::{FoundRepo, GitHub, GitHubError};
 use crate::rank::rank;
 use crate::session::{CrawlSession, secrets_in};
-use crate::witness::Witness;
+use crate::witness::CrawlWitness;
 
 /// Results on one page.
 const PAGE: u32 = 30;
@@ -116,7 +116,7 @@ pub async fn search(
     query: &str,
     options: &SearchOptions,
     now: Timestamp,
-    witness: &dyn Witness,
+    witness: &dyn CrawlWitness,
 ) -> Result<SearchV1, SearchError> {
     check_query(query)?;
     let wanted = options.max_results.get();
@@ -195,8 +195,8 @@ fn check_query(query: &str) -> Result<(), SearchError> {
 /// why something is still unknown; a rate limit before everything else, and nobody is asked after one.
 async fn ask_for_releases(
     github: &GitHub<'_>,
-    found: &mut [Candidate],
-    earlier: &[Candidate],
+    found: &mut [FoundRepo],
+    earlier: &[FoundRepo],
 ) -> Option<GitHubError> {
     let known: BTreeMap<&str, bool> =
         earlier.iter().filter_map(|one| Some((one.full_name.as_str(), one.has_releases?))).collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crucible_crawl::{
     BuildFile, BuildFinding, Claude, DebateError, DebateOutcome, DebateRounds, FetchMethod, Gpt, InspectV1,
-    Inspection, LanguageCount, MessageRecord, RepoAt, Transcript, Witness, debate,
+    Inspection, LanguageCount, MessageRecord, RepoAt, Transcript, CrawlWitness, debate,
 };
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
@@ -126,7 +126,7 @@ impl Transcript for Kept {
 #[derive(Default)]
 pub(crate) struct Heard(pub(crate) Mutex<Vec<String>>);
 
-impl Witness for Heard {
+impl CrawlWitness for Heard {
     fn progress(&self, what: &str) {
         self.0.lock().unwrap().push(what.to_owned());
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crucible_crawl::{
-    ArtifactType, CheckedArtifact, ConfigSnapshot, CrawlSession, ManifestV1, PlanStep, PlanV1, Witness,
+    ArtifactType, CheckedArtifact, ConfigSnapshot, CrawlSession, ManifestV1, PlanStep, PlanV1, CrawlWitness,
     manifest_entry,
 };
 use crucible_host::clock::PinnedClock;
@@ -63,7 +63,7 @@ impl Ears {
     }
 }
 
-impl Witness for Ears {
+impl CrawlWitness for Ears {
     fn progress(&self, _: &str) {}
 
     fn warning(&self, what: &str) {

@@ -127,12 +127,12 @@ pub struct SampledFile {
     /// Its whole size.
     pub total_bytes: u64,
     /// How much of it was read.
-    pub extent: Extent,
+    pub extent: SampleExtent,
 }
 
 /// How much of something is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum SampleExtent {
     /// All of it.
     Whole,
     /// Its beginning: a cap was hit.

@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::rules::FileKind;
-use super::{Extent, SampleCap, SampleCaps, SampledFile, Sampling, depth};
+use super::{SampleCap, SampleCaps, SampleExtent, SampledFile, Sampling, depth};
 use crate::beneath::Root;
 
 /// Of this many bytes at most one is no UTF-8: more make it something else than text.
@@ -17,7 +17,7 @@ const TEXT_OF: usize = 10;
 pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
     let listing = std::mem::take(&mut sampling.listing);
     let (order, extent) = order(&listing, caps.files);
-    if extent == Extent::Beginning {
+    if extent == SampleExtent::Beginning {
         sampling.caps_hit.insert(SampleCap::Files);
     }
     let mut buffer = vec![0; caps.file_bytes];
@@ -28,7 +28,7 @@ pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
             sampling.unreadable += 1;
             continue;
         };
-        let extent = if read as u64 == total_bytes { Extent::Whole } else { Extent::Beginning };
+        let extent = if read as u64 == total_bytes { SampleExtent::Whole } else { SampleExtent::Beginning };
         let Some(content) = text(&buffer[..read], extent) else {
             sampling.skipped_binaries += 1;
             continue;
@@ -37,7 +37,7 @@ pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
         if total_bytes > caps.file_bytes as u64 {
             sampling.caps_hit.insert(SampleCap::FileBytes);
         }
-        let is_last = extent == Extent::Beginning && room < caps.file_bytes;
+        let is_last = extent == SampleExtent::Beginning && room < caps.file_bytes;
         if room > 0 || total_bytes == 0 {
             sampling.files.push(SampledFile { path: path.to_owned(), kind, content, total_bytes, extent });
         }
@@ -51,14 +51,14 @@ pub(super) fn read(root: &Root, caps: &SampleCaps, sampling: &mut Sampling) {
 
 /// The files that may be read, at most so many: what says how to build before source, what lies higher before what lies
 /// deeper. And whether there are more.
-fn order(listing: &[String], most: usize) -> (Vec<(FileKind, &str)>, Extent) {
+fn order(listing: &[String], most: usize) -> (Vec<(FileKind, &str)>, SampleExtent) {
     let rank = |path: &'_ String| {
         let kind = FileKind::of_listed(path)?;
         Some((kind == FileKind::Source, depth(path), kind))
     };
     let mut order: Vec<_> = listing.iter().filter_map(|path| Some((rank(path)?, path.as_str()))).collect();
-    let extent = if order.len() > most { Extent::Beginning } else { Extent::Whole };
-    if extent == Extent::Beginning {
+    let extent = if order.len() > most { SampleExtent::Beginning } else { SampleExtent::Whole };
+    if extent == SampleExtent::Beginning {
         // Putting all of them in order would cost more than reading the first ones.
         order.select_nth_unstable(most);
         order.truncate(most);
@@ -83,7 +83,7 @@ fn read_beginning(root: &Root, path: &str, room: &mut [u8]) -> Result<(usize, u6
 }
 
 /// Bytes as text of at most the same length; nothing where they are none. A character that the cut split is left out.
-fn text(bytes: &[u8], extent: Extent) -> Option<String> {
+fn text(bytes: &[u8], extent: SampleExtent) -> Option<String> {
     if bytes.contains(&0) {
         return None;
     }
@@ -92,7 +92,8 @@ fn text(bytes: &[u8], extent: Extent) -> Option<String> {
     let mut chunks = bytes.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
         text.push_str(chunk.valid());
-        let is_split = extent == Extent::Beginning && chunks.peek().is_none() && is_begun(chunk.invalid());
+        let is_split =
+            extent == SampleExtent::Beginning && chunks.peek().is_none() && is_begun(chunk.invalid());
         if !is_split {
             foreign += chunk.invalid().len();
             text.extend(std::iter::repeat_n('?', chunk.invalid().len()));

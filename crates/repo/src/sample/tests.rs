@@ -58,7 +58,7 @@ fn a_file_is_read_up_to_200_000_bytes_and_marked() {
     let sampling = standard(dir.path());
     let of = |file: &SampledFile| (file.content.len(), file.total_bytes, file.extent);
     let files: Vec<_> = sampling.files.iter().map(of).collect();
-    assert_eq!(files, [(200_000, 200_000, Extent::Whole), (200_000, 200_001, Extent::Beginning)]);
+    assert_eq!(files, [(200_000, 200_000, SampleExtent::Whole), (200_000, 200_001, SampleExtent::Beginning)]);
     assert_eq!(caps(&sampling), [SampleCap::FileBytes]);
 }
 
@@ -70,7 +70,7 @@ fn what_is_read_never_exceeds_2_000_000_bytes() {
     }
     let sampling = standard(dir.path());
     assert_eq!((sampling.bytes(), sampling.files.len()), (2_000_000, 14));
-    assert_eq!(sampling.files[13].extent, Extent::Beginning);
+    assert_eq!(sampling.files[13].extent, SampleExtent::Beginning);
     assert_eq!(caps(&sampling), [SampleCap::TotalBytes]);
 }
 
@@ -471,7 +471,7 @@ proptest! {
         prop_assert!(sampling.tree_summary.lines().filter(|line| !line.starts_with("... and ")).count() <= names);
         for file in &sampling.files {
             prop_assert_eq!(FileKind::of(&file.path), Some(file.kind));
-            let is_cut = file.extent == Extent::Beginning;
+            let is_cut = file.extent == SampleExtent::Beginning;
             prop_assert!(!is_cut || sampling.is_truncated(), "{} is cut in silence", file.path);
             let whole = &wanted[&file.path];
             prop_assert_eq!(file.total_bytes, whole.len() as u64);

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crucible_crawl::{
-    Candidate, FetchMethod, Fetched, OwnerType, PlanV1, RepoAt, SearchItem, Workspace, inspect, rank,
+    FoundRepo, FetchMethod, Fetched, OwnerType, PlanV1, RepoAt, SearchItem, Workspace, inspect, rank,
     validate_plan_safety,
 };
 use crucible_model::Timestamp;
@@ -177,7 +177,7 @@ pub(super) fn inspect_once(top: &Path) -> Result<(), TaskError> {
 
 fn ranking(rounds: u32) -> Result<Case, TaskError> {
     let now: Timestamp = "2026-01-31T09:30:00Z".parse().map_err(unmeasured(NAME))?;
-    let candidates: Vec<Candidate> = (0..RESULTS).map(|number| candidate(number, now)).collect();
+    let candidates: Vec<FoundRepo> = (0..RESULTS).map(|number| candidate(number, now)).collect();
     let json = serde_json::to_string(&rank(&candidates, "grep", now))?;
     let pair = side_by_side(
         rounds,
@@ -197,8 +197,8 @@ fn ranking(rounds: u32) -> Result<Case, TaskError> {
     })
 }
 
-fn candidate(number: u64, now: Timestamp) -> Candidate {
-    Candidate {
+fn candidate(number: u64, now: Timestamp) -> FoundRepo {
+    FoundRepo {
         full_name: format!("owner{}/grep-{number}", number % 7),
         name: format!("grep-{number}"),
         description: "searches directories for lines that match, built with cargo".repeat(4),

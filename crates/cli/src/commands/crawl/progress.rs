@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crucible_crawl::Witness;
+use crucible_crawl::CrawlWitness;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::Output;
@@ -57,7 +57,7 @@ impl CrawlProgress {
     }
 }
 
-impl Witness for CrawlProgress {
+impl CrawlWitness for CrawlProgress {
     fn progress(&self, what: &str) {
         let mut shown = self.shown();
         shown.told = None;
