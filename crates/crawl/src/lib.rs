@@ -30,19 +30,17 @@ mod witness;
 
 pub use artifact::*;
 pub use debate::{
-    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner, DebatePhase, DebateRounds,
-    Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis, REVISION_TOKENS, ReplyFault, SYNTHESIS_TOKENS, Transcript,
-    debate, prompt_hash,
+    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner, DebatePhase,
+    DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis, REVISION_TOKENS, ReplyFault,
+    SYNTHESIS_TOKENS, Transcript, debate, prompt_hash,
 };
-pub use export::{
-    Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export,
-};
+pub use export::{Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export};
 pub use fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
 pub use github::{FoundRepo, GitHub, GitHubError};
 pub use inspect::{BuildFile, InspectError, Inspection, inspect};
 pub use offline::{OfflineError, offline_plan};
 pub use pipeline::{
-    Checked, CrawlError, ExportOf, Inspected, Pipeline, Planner, PlannedCrawl, PreparedExport,
+    Checked, CrawlError, ExportOf, Inspected, Pipeline, PlannedCrawl, Planner, PreparedExport,
 };
 pub use plan::{Planned, assemble};
 pub use rank::rank;

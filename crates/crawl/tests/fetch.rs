@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crucible_crawl::{
-    FetchError, FetchMethod, FetchTools, Fetched, GitHub, GitHubError, RefChoice, RepoName, CrawlWitness, fetch,
-    fetch_local,
+    CrawlWitness, FetchError, FetchMethod, FetchTools, Fetched, GitHub, GitHubError, RefChoice, RepoName,
+    fetch, fetch_local,
 };
 use crucible_host::WorkDir;
 use crucible_host::clock::PinnedClock;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crucible_crawl::{GitHub, GitHubError, OwnerType, RepoName, CrawlWitness};
+use crucible_crawl::{CrawlWitness, GitHub, GitHubError, OwnerType, RepoName};
 use crucible_host::clock::PinnedClock;
 use crucible_host::env::Environment;
 use crucible_model::Timestamp;

@@ -49,7 +49,7 @@ pub use land::{Commit, Identity, LandRequest, Landed, RUN_TRAILER};
 pub use language::count_languages;
 pub use oid::{Oid, OidError};
 pub use ref_name::{RefName, RefNameError};
-pub use sample::{SampleExtent, FileKind, SampleCap, SampleCaps, SampledFile, Sampling, sample};
+pub use sample::{FileKind, SampleCap, SampleCaps, SampleExtent, SampledFile, Sampling, sample};
 pub use snapshot::{
     CopyMethod, Omission, OmitReason, SecretCheck, SnapshotOptions, SnapshotReport, Untracked, snapshot,
 };

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crucible_crawl::{
-    BuildFile, BuildFinding, Claude, DebateError, DebateOutcome, DebateRounds, FetchMethod, Gpt, InspectV1,
-    Inspection, LanguageCount, MessageRecord, RepoAt, Transcript, CrawlWitness, debate,
+    BuildFile, BuildFinding, Claude, CrawlWitness, DebateError, DebateOutcome, DebateRounds, FetchMethod,
+    Gpt, InspectV1, Inspection, LanguageCount, MessageRecord, RepoAt, Transcript, debate,
 };
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crucible_crawl::{
-    ArtifactType, CheckedArtifact, ConfigSnapshot, CrawlSession, ManifestV1, PlanStep, PlanV1, CrawlWitness,
+    ArtifactType, CheckedArtifact, ConfigSnapshot, CrawlSession, CrawlWitness, ManifestV1, PlanStep, PlanV1,
     manifest_entry,
 };
 use crucible_host::clock::PinnedClock;

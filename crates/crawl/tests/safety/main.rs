@@ -1,8 +1,14 @@
 //! The safety rules, judged from outside: the golden file, the seed's named tests, attacks of every kind, and real shells.
 
+#[cfg(test)]
 mod differential;
+#[cfg(test)]
 mod frame;
+#[cfg(test)]
 mod golden;
+#[cfg(test)]
 mod links;
+#[cfg(test)]
 mod properties;
+#[cfg(test)]
 mod support;

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crucible_crawl::{
-    FoundRepo, FetchMethod, Fetched, OwnerType, PlanV1, RepoAt, SearchItem, Workspace, inspect, rank,
+    FetchMethod, Fetched, FoundRepo, OwnerType, PlanV1, RepoAt, SearchItem, Workspace, inspect, rank,
     validate_plan_safety,
 };
 use crucible_model::Timestamp;
@@ -206,12 +206,12 @@ fn candidate(number: u64, now: Timestamp) -> FoundRepo {
         stars: number * 997 % 40_000,
         pushed_at: now,
         owner_type: OwnerType::User,
-        archived: number % 11 == 0,
-        fork: number % 13 == 0,
+        archived: number.is_multiple_of(11),
+        fork: number.is_multiple_of(13),
         default_branch: "main".to_owned(),
         language: Some("Rust".to_owned()),
         topics: vec!["search".to_owned(), "cli".to_owned()],
-        has_releases: Some(number % 2 == 0),
+        has_releases: Some(number.is_multiple_of(2)),
     }
 }
 
