@@ -206,7 +206,8 @@ impl<'a> Pipeline<'a> {
         let mut candidate = github.repository(repo).await?;
         candidate.has_releases = Some(github.has_releases(&candidate.full_name).await?);
         let results = rank(&[candidate], repo.name(), self.now);
-        self.keep(ArtifactType::Search, self.found(repo.full_name(), results))
+        // The query is what the score was computed for.
+        self.keep(ArtifactType::Search, self.found(repo.name().to_owned(), results))
     }
 
     /// The document for a local repository, for which nothing was searched.
@@ -244,9 +245,9 @@ impl<'a> Pipeline<'a> {
         choice: &RefChoice,
         work: &Path,
     ) -> Result<Fetched, CrawlError> {
-        self.session.selected(&repo.full_name(), choice.reference.as_deref().unwrap_or_default())?;
+        self.session.selected(&repo.full_name(), choice.reference.as_deref())?;
         let fetched = fetch(github, tools, repo, choice, work, self.witness).await?;
-        self.session.selected(&fetched.repo.full_name, &fetched.repo.selected_ref)?;
+        self.session.selected(&fetched.repo.full_name, Some(&fetched.repo.selected_ref))?;
         Ok(fetched)
     }
 
@@ -263,9 +264,9 @@ impl<'a> Pipeline<'a> {
         work: &Path,
     ) -> Result<Fetched, CrawlError> {
         let place = path.to_string_lossy();
-        self.session.selected(&place, choice.reference.as_deref().unwrap_or_default())?;
+        self.session.selected(&place, choice.reference.as_deref())?;
         let fetched = fetch_local(tools, path, choice, work, self.witness).await?;
-        self.session.selected(&fetched.repo.full_name, &fetched.repo.selected_ref)?;
+        self.session.selected(&fetched.repo.full_name, Some(&fetched.repo.selected_ref))?;
         Ok(fetched)
     }
 
@@ -288,7 +289,7 @@ impl<'a> Pipeline<'a> {
             self.witness.warning(warning);
         }
         let Checked { document, artifact } = self.keep(ArtifactType::Inspect, inspection.artifact.clone())?;
-        self.session.selected(&document.repo.full_name, &document.repo.selected_ref)?;
+        self.session.selected(&document.repo.full_name, Some(&document.repo.selected_ref))?;
         self.session.detected(&document.build_system.name)?;
         Ok(Inspected { inspection, artifact })
     }

@@ -32,7 +32,7 @@ pub use calls::{
 };
 pub use chain::ChainHead;
 pub use crawl::{
-    CrawlArtifactRow, CrawlFact, CrawlMessageRow, CrawlRow, CrawlStatus, LISTED_CRAWLS, NewCrawl,
+    CrawlArtifactRow, CrawlFact, CrawlMessageRow, CrawlMoment, CrawlRow, CrawlStatus, LISTED_CRAWLS, NewCrawl,
     NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
 };
 pub use error::LedgerError;

@@ -22,6 +22,7 @@ use crucible_sandbox::Sandbox;
 use crate::error::RepoError;
 use crate::git::{Call, Flush, Output, Runner};
 use crate::oid::Oid;
+use crate::percent::{Slash, encode};
 use crate::ref_name::RefName;
 
 /// How long between two looks at what has come so far.
@@ -107,6 +108,8 @@ pub struct Cloned {
     pub commit: Oid,
     /// What the other side had checked out; nothing where it was no branch, or was not asked for.
     pub head_branch: Option<String>,
+    /// Submodules of the commit: their files are not there.
+    pub submodules: u64,
 }
 
 /// Why there is no clone.
@@ -150,7 +153,8 @@ pub enum CloneError {
     },
     /// Its object names have 64 digits.
     #[error(
-        "{url} is a repository with SHA-256 object names, which the artifacts of a crawl have no room for"
+        "{url} is a repository with SHA-256 object names, which the artifacts of a crawl have no room for; name a repository \
+         with SHA-1 names (`git rev-parse --show-object-format` tells which a clone has)"
     )]
     Sha256 {
         /// The repository.
@@ -193,7 +197,8 @@ impl CloneUrl {
     /// [`CloneError::Address`] for another scheme, for one with a user name or password, a query or a fragment, and for
     /// characters that an address does not have.
     pub fn parse(text: &str) -> Result<Self, CloneError> {
-        let refuse = |why| CloneError::Address { text: text.to_owned(), why };
+        // The message is shown and kept; what stands before an `@` may be a password.
+        let refuse = |why| CloneError::Address { text: without_user(text), why };
         if let Some(odd) = text.bytes().find(|byte| !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(byte))
         {
             return Err(refuse(if odd == b' ' {
@@ -233,7 +238,7 @@ impl CloneUrl {
     /// [`CloneError::Address`] where the path is relative.
     pub fn of_directory(path: &Path) -> Result<Self, CloneError> {
         if path.is_absolute() {
-            Ok(Self(format!("file://{}", encode(path.as_os_str().as_bytes()))))
+            Ok(Self(format!("file://{}", encode(path.as_os_str().as_bytes(), Slash::Separates))))
         } else {
             let text = path.to_string_lossy().into_owned();
             Err(CloneError::Address { text, why: "the path is relative" })
@@ -243,7 +248,22 @@ impl CloneUrl {
     /// The address of `path` below this one; its parts are separated by `/`.
     #[must_use]
     pub fn join(&self, path: &str) -> Self {
-        Self(format!("{}/{}", self.0.trim_end_matches('/'), encode(path.as_bytes())))
+        Self(format!("{}/{}", self.0.trim_end_matches('/'), encode(path.as_bytes(), Slash::Separates)))
+    }
+
+    /// The address of a host over https.
+    ///
+    /// # Errors
+    ///
+    /// [`CloneError::Address`] where it is no host.
+    pub fn of_host(host: &str) -> Result<Self, CloneError> {
+        Self::parse(&format!("https://{host}"))
+    }
+
+    /// The host of an https address, with its port; nothing for `file://`.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        self.0.strip_prefix("https://")?.split('/').next()
     }
 
     /// The address as text.
@@ -298,10 +318,10 @@ pub async fn clone(
         CloneAt::Head => here.head_branch().await?,
         CloneAt::Named(_) => None,
     };
-    here.weigh(request).await?;
+    let submodules = here.weigh(request).await?;
     here.check_out().await?;
     fs::remove_dir_all(&git_dir).map_err(RepoError::from)?;
-    Ok(Cloned { tree: request.into.clone(), commit, head_branch })
+    Ok(Cloned { tree: request.into.clone(), commit, head_branch, submodules })
 }
 
 /// Asks git for one of our settings: before 2.31 it does not read them from its environment.
@@ -434,6 +454,13 @@ fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
     CloneError::Repo(output.failed())
 }
 
+/// An address without the user name and the password in it, however the rest is wrong.
+fn without_user(text: &str) -> String {
+    let Some(at) = text.rfind('@') else { return text.to_owned() };
+    let start = text.find("://").map_or(0, |scheme| scheme + 3).min(at);
+    [text.get(..start).unwrap_or_default(), "...", text.get(at..).unwrap_or_default()].concat()
+}
+
 /// What another side said, without anything that a terminal would follow.
 fn plain(text: &str) -> String {
     text.chars().take(2000).map(|c| if c.is_control() { ' ' } else { c }).collect()
@@ -465,8 +492,8 @@ impl Here<'_> {
         Ok(name.and_then(|name| name.strip_prefix("refs/heads/")).map(str::to_owned))
     }
 
-    /// Counts what a checkout would make.
-    async fn weigh(&self, request: &CloneRequest) -> Result<(), CloneError> {
+    /// Counts what a checkout would make, and the submodules that it leaves out.
+    async fn weigh(&self, request: &CloneRequest) -> Result<u64, CloneError> {
         let limits = &request.limits;
         let too_large = |what, limit| Err(CloneError::TooLarge { url: request.url.to_string(), what, limit });
         let call = Call::new(["ls-tree", "-r", "-l", "-z", "--full-tree", "HEAD"]);
@@ -474,17 +501,17 @@ impl Here<'_> {
             Err(RepoError::TooLarge { .. }) => return too_large("bytes of file names", MAX_LISTING),
             other => other?,
         };
-        let (mut files, mut bytes) = (0, 0u64);
+        let (mut files, mut bytes, mut submodules) = (0, 0u64, 0);
         for record in output.records() {
             // `mode SP kind SP oid SP+ size TAB path`; a submodule has `-` for a size.
             let head = record.split(|byte| *byte == b'\t').next().unwrap_or_default();
             let size = std::str::from_utf8(head).ok().and_then(|head| head.split_ascii_whitespace().nth(3));
             files += 1;
-            bytes = match size {
-                Some("-") => bytes,
-                Some(size) => bytes.saturating_add(size.parse().map_err(|_| output.unreadable())?),
+            match size {
+                Some("-") => submodules += 1,
+                Some(size) => bytes = bytes.saturating_add(size.parse().map_err(|_| output.unreadable())?),
                 None => return Err(output.unreadable().into()),
-            };
+            }
         }
         if files > limits.files {
             return too_large("files", limits.files);
@@ -492,7 +519,7 @@ impl Here<'_> {
         if bytes > limits.bytes.0 {
             return too_large("bytes of files", limits.bytes.0);
         }
-        Ok(())
+        Ok(submodules)
     }
 
     /// Makes the files, byte for byte as they are committed.
@@ -505,17 +532,4 @@ impl Here<'_> {
         self.run_ok(Call::new(["read-tree", "--reset", "-u", "HEAD"]).flushing(Flush::No)).await?;
         Ok(())
     }
-}
-
-/// Percent-encodes everything but letters, digits, `-._~` and `/`.
-fn encode(bytes: &[u8]) -> String {
-    use fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len()), |mut text, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(byte) {
-            text.push(char::from(*byte));
-        } else {
-            let _never_fails = write!(text, "%{byte:02X}");
-        }
-        text
-    })
 }

@@ -163,7 +163,7 @@ pub enum RepoError {
         command: String,
         /// The exit code or the signal.
         code: String,
-        /// What git said, shortened. Not redacted: callers that log it do that.
+        /// What git said, redacted and shortened.
         stderr: String,
     },
     /// git did not end in time.

@@ -28,6 +28,7 @@ mod git;
 mod land;
 mod language;
 mod oid;
+mod percent;
 mod ref_name;
 mod sample;
 mod snapshot;

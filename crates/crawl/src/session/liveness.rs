@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crucible_host::fs;
 use crucible_host::lock::{Lock, LockError};
-use crucible_ledger::{CrawlStatus, Ledger, LedgerError};
-use crucible_model::Timestamp;
+use crucible_ledger::{CrawlMoment, CrawlStatus, Ledger, LedgerError};
 
 use super::SessionError;
 
@@ -44,7 +43,7 @@ impl Pulse {
 pub fn abort_dead_sessions(
     ledger: &mut Ledger,
     locks: &Path,
-    now: Timestamp,
+    now: CrawlMoment,
 ) -> Result<Vec<u64>, SessionError> {
     let mut dead = Vec::new();
     for id in ledger.active_crawls()? {

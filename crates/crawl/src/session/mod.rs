@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crucible_host::lock::LockError;
 use crucible_ledger::{
-    CrawlFact, Ledger, LedgerError, NewCrawl, NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
+    CrawlFact, CrawlMoment, Ledger, LedgerError, NewCrawl, NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
 };
 use crucible_model::{CanonicalError, Clock, RunId, Timestamp, to_canonical_json};
 use crucible_secrets::Scanner;
@@ -90,9 +90,9 @@ impl CrawlSession {
         query: Option<&str>,
         config: &ConfigSnapshot,
     ) -> Result<Self, SessionError> {
-        abort_dead_sessions(&mut ledger, locks, clock.now())?;
+        abort_dead_sessions(&mut ledger, locks, CrawlMoment::of(clock.as_ref()))?;
         let new = NewCrawl {
-            ts: clock.now(),
+            moment: CrawlMoment::of(clock.as_ref()),
             query: query.map(redacted),
             config_snapshot: config.json().to_owned(),
         };
@@ -120,13 +120,13 @@ impl CrawlSession {
         self.kept.is_none()
     }
 
-    /// Records which repository was chosen, at which tag, branch or commit.
+    /// Records which repository was chosen, and at which tag, branch or commit, where that is known already.
     ///
     /// # Errors
     ///
     /// See [`SessionError`].
-    pub fn selected(&mut self, repo: &str, reference: &str) -> Result<(), SessionError> {
-        self.note(CrawlFact::Selected { repo: redacted(repo), reference: redacted(reference) })
+    pub fn selected(&mut self, repo: &str, reference: Option<&str>) -> Result<(), SessionError> {
+        self.note(CrawlFact::Selected { repo: redacted(repo), reference: reference.map(redacted) })
     }
 
     /// Records what builds it.
@@ -184,7 +184,7 @@ impl CrawlSession {
         let Some(kept) = &mut self.kept else { return Ok(()) };
         kept.ledger.put_crawl_artifact(&NewCrawlArtifact {
             crawl: kept.id,
-            ts: kept.clock.now(),
+            moment: kept.moment(),
             kind: kind.as_str(),
             schema: kind.schema_id(),
             content: artifact.json().to_owned(),
@@ -202,7 +202,7 @@ impl CrawlSession {
         if kept.pulse.is_none() {
             return Ok(());
         }
-        kept.ledger.end_crawl(kept.id, kept.clock.now(), status)?;
+        kept.ledger.end_crawl(kept.id, kept.moment(), status)?;
         if let Some(pulse) = kept.pulse.take() {
             pulse.end();
         }
@@ -230,7 +230,7 @@ impl CrawlSession {
 
     fn note(&mut self, fact: CrawlFact) -> Result<(), SessionError> {
         let Some(kept) = &mut self.kept else { return Ok(()) };
-        Ok(kept.ledger.note_crawl(kept.id, kept.clock.now(), &fact)?)
+        Ok(kept.ledger.note_crawl(kept.id, kept.moment(), &fact)?)
     }
 }
 
@@ -248,6 +248,10 @@ impl Transcript for CrawlSession {
 }
 
 impl Kept {
+    fn moment(&self) -> CrawlMoment {
+        CrawlMoment::of(self.clock.as_ref())
+    }
+
     fn message(&mut self, message: &MessageRecord) -> Result<(), SessionError> {
         let message = MessageRecord {
             phase: message.phase,
@@ -262,7 +266,7 @@ impl Kept {
         let content = to_canonical_json(&message)?;
         self.ledger.put_crawl_message(&NewCrawlMessage {
             crawl: self.id,
-            ts: self.clock.now(),
+            moment: self.moment(),
             phase: message.phase.to_owned(),
             round: message.round,
             owner: message.owner.to_owned(),

@@ -1,15 +1,14 @@
 //! What a crawl hands out and what was said in it: rows beside the chain, contents in it.
 
 use crucible_model::{Digest, Timestamp};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 use serde_json::json;
 
 use super::session::{ROLE, require_active};
-use super::{crawl_run_id, instant, number, sql_id};
+use super::{CrawlMoment, instant, number, sql_id};
 use crate::artifact::put_within;
 use crate::chain::{append_within, unreadable};
 use crate::error::LedgerError;
-use crate::event::NewEvent;
 use crate::store::Ledger;
 
 /// A document that passed its schema.
@@ -18,7 +17,7 @@ pub struct NewCrawlArtifact {
     /// The session it belongs to.
     pub crawl: u64,
     /// When.
-    pub ts: Timestamp,
+    pub moment: CrawlMoment,
     /// `search`, `inspect`, `plan`, `recipe` or `manifest`.
     pub kind: &'static str,
     /// The schema's id.
@@ -54,7 +53,7 @@ pub struct NewCrawlMessage {
     /// The session it belongs to.
     pub crawl: u64,
     /// When.
-    pub ts: Timestamp,
+    pub moment: CrawlMoment,
     /// `draft`, `critique`, `revision` or `synthesis`.
     pub phase: String,
     /// The round, from 1; 0 of the synthesis.
@@ -110,7 +109,7 @@ impl Ledger {
                                                 content, digest) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let values = params![
             sql_id(new.crawl),
-            new.ts.to_string(),
+            new.moment.at.to_string(),
             new.kind,
             new.schema,
             digest.short(),
@@ -119,7 +118,7 @@ impl Ledger {
         ];
         transaction.prepare_cached(sql).and_then(|mut insert| insert.execute(values)).map_err(&fail)?;
         let body = json!({ "type": new.kind, "schema": new.schema, "content_hash": digest.short() });
-        let event = NewEvent::new(crawl_run_id(new.crawl)?, new.ts, ROLE, "crawl-artifact", body);
+        let event = new.moment.event(new.crawl, ROLE, "crawl-artifact", body)?;
         append_within(&transaction, event.with_artifact(digest), &fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(digest)
@@ -139,24 +138,6 @@ impl Ledger {
             .and_then(|mut select| select.query_map([sql_id(crawl)], read_artifact)?.collect())
             .map_err(self.fail())?;
         rows.into_iter().map(|row| self.unedited(row)).collect()
-    }
-
-    /// The artifact of this type that a session stored last.
-    ///
-    /// # Errors
-    ///
-    /// As [`Ledger::crawl_artifacts`].
-    pub fn crawl_artifact(&self, crawl: u64, kind: &str) -> Result<Option<CrawlArtifactRow>, LedgerError> {
-        let sql = format!(
-            "SELECT {ARTIFACT_COLUMNS} FROM crawl_artifacts WHERE crawl_session_id = ?1 AND artifact_type = ?2
-             ORDER BY id DESC LIMIT 1"
-        );
-        self.connection
-            .prepare_cached(&sql)
-            .and_then(|mut select| select.query_row(params![sql_id(crawl), kind], read_artifact).optional())
-            .map_err(self.fail())?
-            .map(|row| self.unedited(row))
-            .transpose()
     }
 
     /// Keeps a message of an active session's debate and tells of it in the chain, under its owner's name.
@@ -180,15 +161,14 @@ impl Ledger {
             new.provider,
             new.model,
             digest.to_string(),
-            new.ts.to_string()
+            new.moment.at.to_string()
         ];
         let seq = transaction
             .prepare_cached(sql)
             .and_then(|mut insert| insert.query_row(values, |row| number(row, 0)))
             .map_err(&fail)?;
         let body = json!({ "seq": seq, "phase": new.phase, "round": new.round, "provider": new.provider, "model": new.model });
-        let event =
-            NewEvent::new(crawl_run_id(new.crawl)?, new.ts, new.owner.as_str(), "crawl-message", body);
+        let event = new.moment.event(new.crawl, &new.owner, "crawl-message", body)?;
         append_within(&transaction, event.with_artifact(digest), &fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(seq)

@@ -4,11 +4,10 @@ use crucible_model::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
-use super::{LISTED_CRAWLS, crawl_run_id, instant, number, sql_id};
+use super::{CrawlMoment, LISTED_CRAWLS, instant, number, sql_id};
 use crate::artifact::put_within;
 use crate::chain::{append_within, unreadable};
 use crate::error::LedgerError;
-use crate::event::NewEvent;
 use crate::store::Ledger;
 
 /// The role under which a crawl itself acts in the chain.
@@ -50,7 +49,7 @@ impl CrawlStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewCrawl {
     /// When.
-    pub ts: Timestamp,
+    pub moment: CrawlMoment,
     /// What is searched for, already free of secrets; absent where a repository is named.
     pub query: Option<String>,
     /// The configuration it runs with, as JSON, already free of secrets.
@@ -64,8 +63,8 @@ pub enum CrawlFact {
     Selected {
         /// `owner/repo`.
         repo: String,
-        /// The tag, branch or commit.
-        reference: String,
+        /// The tag, branch or commit; absent while it is not known which one it will be.
+        reference: Option<String>,
     },
     /// What builds it was detected.
     Detected {
@@ -108,7 +107,7 @@ pub struct CrawlRow {
     pub query: Option<String>,
     /// `owner/repo`.
     pub selected_repo: Option<String>,
-    /// The tag, branch or commit.
+    /// The tag, branch or commit; absent while it is not known which one it will be.
     pub selected_ref: Option<String>,
     /// What builds it.
     pub build_system: Option<String>,
@@ -150,14 +149,13 @@ impl Ledger {
         let id = transaction
             .prepare_cached(sql)
             .and_then(|mut insert| {
-                insert.query_row(params![new.ts.to_string(), new.query, new.config_snapshot], |row| {
+                insert.query_row(params![new.moment.at.to_string(), new.query, new.config_snapshot], |row| {
                     number(row, 0)
                 })
             })
             .map_err(&fail)?;
         let config = put_within(&transaction, "crawl-config", new.config_snapshot.as_bytes(), &fail)?;
-        let event =
-            NewEvent::new(crawl_run_id(id)?, new.ts, ROLE, "crawl-started", json!({ "query": new.query }));
+        let event = new.moment.event(id, ROLE, "crawl-started", json!({ "query": new.query }))?;
         append_within(&transaction, event.with_artifact(config), &fail)?;
         let claimed = claim(id)?;
         transaction.commit().map_err(&fail)?;
@@ -169,12 +167,12 @@ impl Ledger {
     /// # Errors
     ///
     /// [`LedgerError::NoActiveCrawl`] when the session is not active, and for all that can be wrong with the database.
-    pub fn note_crawl(&mut self, id: u64, ts: Timestamp, fact: &CrawlFact) -> Result<(), LedgerError> {
+    pub fn note_crawl(&mut self, id: u64, moment: CrawlMoment, fact: &CrawlFact) -> Result<(), LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         require_active(&transaction, id, &fail)?;
         let (name, body) = fact.write(&transaction, sql_id(id)).map_err(&fail)?;
-        append_within(&transaction, NewEvent::new(crawl_run_id(id)?, ts, ROLE, name, body), &fail)?;
+        append_within(&transaction, moment.event(id, ROLE, name, body)?, &fail)?;
         transaction.commit().map_err(&fail)
     }
 
@@ -184,7 +182,12 @@ impl Ledger {
     ///
     /// [`LedgerError::NoActiveCrawl`] when the session is not active, also when `status` would leave it so, and for all that
     /// can be wrong with the database.
-    pub fn end_crawl(&mut self, id: u64, ts: Timestamp, status: CrawlStatus) -> Result<(), LedgerError> {
+    pub fn end_crawl(
+        &mut self,
+        id: u64,
+        moment: CrawlMoment,
+        status: CrawlStatus,
+    ) -> Result<(), LedgerError> {
         if status == CrawlStatus::Active {
             return Err(LedgerError::NoActiveCrawl { id });
         }
@@ -194,10 +197,10 @@ impl Ledger {
         require_active(&transaction, id, &fail)?;
         transaction
             .prepare_cached(sql)
-            .and_then(|mut update| update.execute(params![sql_id(id), ts.to_string(), status.as_str()]))
+            .and_then(|mut update| update.execute(params![sql_id(id), moment.at.to_string(), status.as_str()]))
             .map_err(&fail)?;
         let body = json!({ "status": status.as_str() });
-        append_within(&transaction, NewEvent::new(crawl_run_id(id)?, ts, ROLE, "crawl-ended", body), &fail)?;
+        append_within(&transaction, moment.event(id, ROLE, "crawl-ended", body)?, &fail)?;
         transaction.commit().map_err(&fail)
     }
 

@@ -70,14 +70,6 @@ pub struct Unpacked {
     pub tree: PathBuf,
     /// The commit that the archive says it was made from.
     pub commit: Option<Oid>,
-    /// Files, hard links among them.
-    pub files: u64,
-    /// Directories.
-    pub directories: u64,
-    /// Symbolic links.
-    pub links: u64,
-    /// Bytes of the files.
-    pub bytes: u64,
     /// Entries whose set-user, set-group or sticky bit was left out.
     pub special_bits: u64,
 }

@@ -32,8 +32,6 @@ pub(super) struct Place {
     links: BTreeMap<Vec<u8>, Vec<u8>>,
     link_text: u64,
     made: u64,
-    files: u64,
-    bytes: u64,
     special_bits: u64,
     buffer: Vec<u8>,
 }
@@ -54,8 +52,6 @@ impl Place {
             links: BTreeMap::new(),
             link_text: 0,
             made: 0,
-            files: 0,
-            bytes: 0,
             special_bits: 0,
             buffer: vec![0; 64 << 10],
         })
@@ -103,10 +99,6 @@ impl Place {
             tree: into.join(&top),
             top,
             commit,
-            files: self.files,
-            directories: self.directories.len() as u64,
-            links: links.len() as u64,
-            bytes: self.bytes,
             special_bits: self.special_bits,
         })
     }
@@ -203,8 +195,6 @@ impl Place {
                 .map_err(|source| RepoError::io("write", &path, source))?;
             left -= count as u64;
         }
-        self.files += 1;
-        self.bytes += size - left;
         Ok(())
     }
 
@@ -223,7 +213,6 @@ impl Place {
             }
             Err(errno) => return Err(self.fault("link", name.bytes(), errno)),
         }
-        self.files += 1;
         Ok(())
     }
 

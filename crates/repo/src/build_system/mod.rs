@@ -10,6 +10,7 @@ mod rules;
 
 use std::collections::BTreeMap;
 
+use crate::sample::join;
 pub use name::{BuildSystem, BuildSystemError};
 pub use projects::{Projects, find_projects};
 
@@ -43,17 +44,22 @@ impl<'a> ProjectFiles<'a> {
         self.listing.binary_search_by(|path| path.as_str().cmp(&join(directory, name))).is_ok()
     }
 
-    /// The text of a file without a byte order mark, where it was read.
-    fn text(&self, directory: &str, name: &str) -> Option<&str> {
+    /// The text of the file of this name in `directory` (empty is the top), without a byte order mark, where it was read.
+    #[must_use]
+    pub fn text(&self, directory: &str, name: &str) -> Option<&str> {
         let text = self.contents.get(join(directory, name).as_str())?;
         Some(text.strip_prefix('\u{feff}').unwrap_or(text))
     }
 
-    fn toml(&self, directory: &str, name: &str) -> Option<toml::Table> {
+    /// The same, read as TOML; nothing where it is none.
+    #[must_use]
+    pub fn toml(&self, directory: &str, name: &str) -> Option<toml::Table> {
         toml::from_str(self.text(directory, name)?).ok()
     }
 
-    fn json(&self, directory: &str, name: &str) -> Option<serde_json::Value> {
+    /// The same, read as JSON; nothing where it is none.
+    #[must_use]
+    pub fn json(&self, directory: &str, name: &str) -> Option<serde_json::Value> {
         serde_json::from_str(self.text(directory, name)?).ok()
     }
 }
@@ -80,10 +86,6 @@ pub fn detect_build_system(files: &ProjectFiles<'_>) -> Detection {
         }
         _ => at_top,
     }
-}
-
-fn join(directory: &str, name: &str) -> String {
-    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Whether a repository holds several projects, and which (seed 000 §3.5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crucible_model::RepoPath;
 
 use super::members::{self, Members};
-use super::rules::{BUILD_FILES, REACHING, detect_in};
+use super::rules::{BUILD_FILES, detect_in};
 use super::{BuildSystem, ProjectFiles};
 
 /// The projects that a repository holds.
@@ -61,17 +61,8 @@ pub fn find_projects(files: &ProjectFiles<'_>) -> Projects {
 
 /// The directories one level below the top that have build files of their own, sorted.
 pub(super) fn directories_with_build_files<'a>(files: &ProjectFiles<'a>) -> Vec<&'a str> {
-    let reached: Vec<&str> = REACHING
-        .iter()
-        .filter(|group| group.iter().any(|name| files.has("", name)))
-        .flat_map(|group| group.iter().copied())
-        .collect();
-    let mut directories: BTreeMap<&str, ()> = BTreeMap::new();
-    for path in files.listing {
-        let Some((directory, name)) = path.split_once('/') else { continue };
-        if BUILD_FILES.contains(&name) && !reached.contains(&name) {
-            directories.insert(directory, ());
-        }
-    }
-    directories.into_keys().collect()
+    let parts = files.listing.iter().filter_map(|path| path.split_once('/'));
+    let directories: BTreeSet<&str> =
+        parts.filter(|(_, name)| BUILD_FILES.contains(name)).map(|(directory, _)| directory).collect();
+    directories.into_iter().collect()
 }

@@ -1,6 +1,7 @@
 //! How each build system is detected in one directory: the seed's table, row by row.
 
-use super::{BuildSystem, Detection, ProjectFiles, join};
+use super::{BuildSystem, Detection, ProjectFiles};
+use crate::sample::join;
 
 /// One directory.
 struct Place<'v, 'a> {
@@ -54,11 +55,6 @@ pub(super) const BUILD_FILES: &[&str] = &[
     "Makefile",
     "GNUmakefile",
 ];
-
-/// Files with which a build at the top reaches into its directories: below one of these, another of the same group is a part
-/// of the same build and no project of its own.
-pub(super) const REACHING: &[&[&str]] =
-    &[CMAKE, MESON, &["configure.ac", "Makefile.am", "Makefile", "GNUmakefile"]];
 
 /// What builds `directory`, by its own files alone.
 pub(super) fn detect_in(files: &ProjectFiles<'_>, directory: &str) -> Detection {

@@ -236,16 +236,14 @@ fn a_single_build_file_at_the_top_is_no_monorepo() {
 }
 
 #[test]
-fn files_that_belong_to_the_build_at_the_top_make_no_project() {
-    for reaching in ["CMakeLists.txt", "meson.build", "Makefile.am", "Makefile"] {
-        let below = [reaching.to_owned(), format!("src/{reaching}"), format!("test/{reaching}")];
-        let below: Vec<&str> = below.iter().map(String::as_str).collect();
-        assert!(!names(&below).is_monorepo(), "{reaching}");
-        assert!(names(&below[1..]).is_monorepo(), "{reaching}");
+fn two_such_directories_are_a_monorepo_whatever_stands_at_the_top() {
+    for name in ["CMakeLists.txt", "meson.build", "Makefile.am", "Makefile", "Cargo.toml"] {
+        let all = [name.to_owned(), format!("src/{name}"), format!("test/{name}")];
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        assert!(names(&all).is_monorepo() && names(&all[1..]).is_monorepo(), "{name}");
+        assert_eq!(names(&all).projects().len(), 2, "{name}");
+        assert!(!names(&all[..2]).is_monorepo(), "{name}");
     }
-    assert!(names(&["CMakeLists.txt", "src/CMakeLists.txt", "web/package.json", "api/go.mod"]).is_monorepo());
-    // Other systems do not reach into directories by themselves.
-    assert!(names(&["Cargo.toml", "fuzz/Cargo.toml", "bench/Cargo.toml"]).is_monorepo());
 }
 
 #[test]

@@ -15,6 +15,9 @@ use super::error::GhError;
 use super::request::GhRequest;
 use super::{Gh, MAX_ANSWER};
 
+/// The host of GitHub itself.
+const GITHUB: &str = "github.com";
+
 /// Where `gh` runs: it reads the repository that it stands in, and here stands none.
 const NOWHERE: &str = "/";
 
@@ -66,10 +69,12 @@ pub(super) fn environment(user: &Environment) -> Vec<(OsString, OsString)> {
     fixed.chain(taken).collect()
 }
 
-/// The host that `gh` asks.
+/// The host that `gh` is told to ask: left alone, it would take the only one that it has a login for.
 pub(super) fn host(user: &Environment) -> String {
     let named = user.get("GH_HOST").filter(|host| !host.is_empty());
-    named.unwrap_or("github.com").to_ascii_lowercase()
+    let host = named.unwrap_or(GITHUB).to_ascii_lowercase();
+    // As `gh` reads it.
+    if host.strip_suffix(GITHUB).is_some_and(|before| before.ends_with('.')) { GITHUB.to_owned() } else { host }
 }
 
 impl Gh {
@@ -77,8 +82,7 @@ impl Gh {
     pub(super) fn question(&self, request: &GhRequest) -> Result<Spawn, GhError> {
         let mut limits = Limits::new(self.deadlines.answer);
         limits.stdout = MAX_ANSWER;
-        let words = ["api".into(), "-i".into()].into_iter().chain(request.words());
-        self.call(words.collect(), limits, Stdout::Memory)
+        self.call(request, &["-i"], limits, Stdout::Memory)
     }
 
     /// A question whose answer goes to a file.
@@ -90,19 +94,25 @@ impl Gh {
     ) -> Result<Spawn, GhError> {
         let mut limits = Limits::new(self.deadlines.download);
         limits.stdout = limit;
-        let words = [OsString::from("api")].into_iter().chain(request.words());
-        self.call(words.collect(), limits, Stdout::File(Arc::new(file)))
+        self.call(request, &[], limits, Stdout::File(Arc::new(file)))
     }
 
     /// Every call of `gh` that the project makes is built here.
-    fn call(&self, args: Vec<OsString>, limits: Limits, stdout: Stdout) -> Result<Spawn, GhError> {
+    fn call(
+        &self,
+        request: &GhRequest,
+        options: &[&str],
+        limits: Limits,
+        stdout: Stdout,
+    ) -> Result<Spawn, GhError> {
         let program = match &self.program {
             Ok(program) => program,
             Err(why) => return Err(GhError::Missing { why: why.clone() }),
         };
         let limits = Limits { runaway: limits.stdout, stderr: MAX_COMPLAINT, ..limits };
+        let words = ["api", "--hostname", &self.host].into_iter().chain(options.iter().copied()).map(OsString::from);
         Ok(Spawn {
-            args,
+            args: words.chain(request.words()).collect(),
             env: self.env.clone(),
             stdout,
             confinement: Confinement::Trusted,

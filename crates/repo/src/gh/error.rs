@@ -5,7 +5,8 @@ use std::time::Duration;
 use crucible_host::env::ProgramError;
 use crucible_model::Timestamp;
 
-/// Why GitHub has no answer. What GitHub and `gh` said is on one line and short; only what `gh` said is redacted.
+/// Why GitHub has no answer. What `gh` said is on one line, short and redacted; what GitHub said is on one line and not
+/// redacted, so it is not cut where a secret could be divided: whoever shows it does both.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GhError {
     /// `gh` is not installed.
@@ -19,7 +20,8 @@ pub enum GhError {
     },
     /// `gh` has no login that GitHub takes.
     #[error(
-        "GitHub does not know you: {said}; run `gh auth login`, or set GH_TOKEN to a token that is valid"
+        "GitHub does not know you: {said}; run `gh auth login`, or set GH_TOKEN to a token that is valid; for another host than \
+         github.com set GH_HOST"
     )]
     NotLoggedIn {
         /// What was said.
@@ -89,7 +91,10 @@ pub enum GhError {
         why: String,
     },
     /// The answer is larger than can be taken.
-    #[error("GitHub's answer about {what} is larger than {limit} bytes, more than Crucible takes")]
+    #[error(
+        "GitHub's answer about {what} is larger than {limit} bytes, more than Crucible takes; ask for less, or for the archive \
+         of a repository name a branch or tag with --ref NAME to have it cloned instead"
+    )]
     TooLarge {
         /// What was asked for.
         what: String,
@@ -103,7 +108,7 @@ pub enum GhError {
         name: String,
     },
     /// The machine did not let `gh` run, or its file be written.
-    #[error("{said}")]
+    #[error("`gh` could not do its work on this machine: {said}; make room or lift what forbids it, and try again")]
     NotRun {
         /// What the machine said.
         said: String,

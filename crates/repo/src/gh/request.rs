@@ -1,9 +1,9 @@
 //! What is asked: a path whose parts may come from anywhere, and a query.
 
 use std::ffi::OsString;
-use std::fmt::Write;
 
 use super::error::GhError;
+use crate::percent::{Slash, encode};
 
 /// A question to GitHub: the path of its interface, and the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ impl GhRequest {
     /// A question at `collection`, a plain word such as `repos` or `search`.
     #[must_use]
     pub fn at(collection: &'static str) -> Self {
-        Self { path: encoded(collection), query: Vec::new() }
+        Self { path: encode(collection.as_bytes(), Slash::IsEncoded), query: Vec::new() }
     }
 
     /// The same, one part further down the path.
@@ -29,7 +29,7 @@ impl GhRequest {
             return Err(GhError::Unusable { name: part.to_owned() });
         }
         self.path.push('/');
-        self.path.push_str(&encoded(part));
+        self.path.push_str(&encode(part.as_bytes(), Slash::IsEncoded));
         Ok(self)
     }
 
@@ -71,20 +71,6 @@ impl GhRequest {
         }
         words
     }
-}
-
-/// Percent-encoded but for letters, digits, `-`, `.`, `_` and `~`: so a colon makes no scheme and braces make no placeholder.
-fn encoded(part: &str) -> String {
-    let mut encoded = String::with_capacity(part.len());
-    for byte in part.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

@@ -13,8 +13,11 @@ use serde_json::Value;
 
 use super::error::{GhError, LimitReset};
 
-/// How many characters of foreign words an error shows.
+/// How many characters of `gh`'s words an error shows; they are redacted.
 const SHOWN: usize = 300;
+
+/// How many characters of GitHub's words an error keeps, for one who redacts them and then shows the first few.
+const KEPT: usize = SHOWN + 4096;
 
 /// The exit code of `gh` without a login.
 const NO_LOGIN: i32 = 4;
@@ -135,7 +138,7 @@ fn is_limit(head: &Head, said: &str) -> bool {
 /// GitHub's words about a refusal: the message, then what it says about each mistake.
 fn message(body: &[u8]) -> String {
     let Ok(told) = serde_json::from_slice::<Value>(body) else {
-        return shown(&String::from_utf8_lossy(body.get(..body.len().min(4 * SHOWN)).unwrap_or_default()));
+        return line(&String::from_utf8_lossy(body.get(..body.len().min(4 * KEPT)).unwrap_or_default()), KEPT);
     };
     let mut said = told["message"].as_str().unwrap_or("it gave no reason").to_owned();
     for mistake in told["errors"].as_array().into_iter().flatten().take(5) {
@@ -146,12 +149,16 @@ fn message(body: &[u8]) -> String {
             said.push_str(words);
         }
     }
-    shown(&said)
+    line(&said, KEPT)
 }
 
-/// Foreign words on one line, without what is not seen, and short.
+/// The words of `gh` on one line, without what is not seen, and short.
 pub(super) fn shown(text: &str) -> String {
-    let short: String = single_spaced(text).chars().filter(|c| !is_hidden(*c)).take(SHOWN).collect();
+    line(text, SHOWN)
+}
+
+fn line(text: &str, most: usize) -> String {
+    let short: String = single_spaced(text).chars().filter(|c| !is_hidden(*c)).take(most).collect();
     if short.is_empty() { "it said nothing".to_owned() } else { short }
 }
 
@@ -241,7 +248,7 @@ mod tests {
     fn foreign_words_are_short_and_on_one_line() {
         let body = format!(r#"{{"message":"a\u001b[31m\u202eb\n{}"}}"#, "x".repeat(100_000));
         let GhError::Invalid { said, .. } = error(422, "", &body) else { panic!("another error") };
-        assert!(said.starts_with("a[31mb x") && said.chars().count() <= SHOWN, "{said}");
+        assert!(said.starts_with("a[31mb x") && said.chars().count() <= KEPT, "{said}");
     }
 
     #[test]

@@ -296,7 +296,8 @@ impl Runner {
             stdin: call.stdin.map_or(Stdin::Empty, Stdin::Bytes),
             confinement: Confinement::Trusted,
             keep: Keep::Head,
-            redaction: Redaction::Raw,
+            // Before anything is cut: half a secret is not known for one.
+            redaction: Redaction::OnlyStderr,
             ..Spawn::new(&self.program, cwd, limits)
         }
     }

@@ -185,6 +185,11 @@ pub fn sample(top: &Path, below: Option<&RepoPath>, caps: &SampleCaps) -> Result
     Ok(sampling)
 }
 
+/// The path of a name in a directory; empty is the top.
+pub(crate) fn join(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.to_owned() } else { [directory, "/", name].concat() }
+}
+
 /// How many directories stand in a path before its last name.
 fn depth(path: &str) -> usize {
     path.bytes().filter(|byte| *byte == b'/').count()

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType, RawDir};
 use rustix::io::Errno;
 
 use super::rules::{is_skipped_directory, is_skipped_file};
-use super::{SampleCap, SampleCaps, Sampling, summary};
+use super::{SampleCap, SampleCaps, Sampling, join, summary};
 use crate::beneath::Root;
 use crate::error::RepoError;
 
@@ -275,6 +275,3 @@ fn read_name(name: &CStr) -> Name {
     }
 }
 
-fn join(directory: &str, name: &str) -> String {
-    if directory.is_empty() { name.to_owned() } else { [directory, "/", name].concat() }
-}

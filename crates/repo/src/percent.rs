@@ -1,0 +1,37 @@
+//! Percent-encoding of names from outside: into addresses and into paths of GitHub's interface.
+
+use std::fmt::Write;
+
+/// Whether a `/` separates parts or is one more character of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slash {
+    Separates,
+    IsEncoded,
+}
+
+/// Everything but letters, digits, `-`, `.`, `_` and `~` percent-encoded: so a colon makes no scheme and braces make no
+/// placeholder.
+pub(crate) fn encode(bytes: &[u8], slash: Slash) -> String {
+    let is_kept = |byte: u8| {
+        byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || (byte == b'/' && slash == Slash::Separates)
+    };
+    bytes.iter().fold(String::with_capacity(bytes.len()), |mut text, byte| {
+        if is_kept(*byte) {
+            text.push(char::from(*byte));
+        } else {
+            let _never_fails = write!(text, "%{byte:02X}");
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_is_kept_only_where_it_separates() {
+        assert_eq!(encode("a/é ~{x}".as_bytes(), Slash::Separates), "a/%C3%A9%20~%7Bx%7D");
+        assert_eq!(encode(b"a/b", Slash::IsEncoded), "a%2Fb");
+    }
+}
