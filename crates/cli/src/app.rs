@@ -70,9 +70,6 @@ fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
             (ExitStatus::Interrupted, Command::Run(_)) => {
                 error.hint("What was done is saved; a run goes on with `crucible run advance`.")
             }
-            (ExitStatus::Interrupted, Command::Crawl(_)) => {
-                error.hint("Nothing fetched is left; `crucible crawl history` shows the session as aborted.")
-            }
             _ => error,
         };
         output.error(&error);

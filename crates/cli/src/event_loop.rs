@@ -1,11 +1,14 @@
-//! The event loop of a command, which hears Ctrl-C and the request to end from its first work to its last.
+//! The event loop of a command, which hears Ctrl-C, the request to end and the end of its terminal from its first work to
+//! its last. The end of the terminal is not listened for where somebody said that it is to be ignored (`nohup`).
 //!
 //! Listening to a signal takes its usual effect away for good. So the listeners live as long as the loop: what comes
 //! between two pieces of work is kept, and the next piece does not begin.
 
 use std::future::Future;
+use std::path::Path;
 
-use crucible_model::ExitStatus;
+use crucible_host::fs::read_up_to;
+use crucible_model::{ByteLimit, ExitStatus};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -16,6 +19,7 @@ pub(crate) struct EventLoop {
     runtime: Runtime,
     interrupt: Signal,
     terminate: Signal,
+    hang_up: Option<Signal>,
 }
 
 impl EventLoop {
@@ -28,8 +32,9 @@ impl EventLoop {
         let entered = runtime.enter();
         let interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
         let terminate = signal(SignalKind::terminate()).map_err(fail)?;
+        let hang_up = (!ignores_hang_up()).then(|| signal(SignalKind::hangup())).transpose().map_err(fail)?;
         drop(entered);
-        Ok(Self { runtime, interrupt, terminate })
+        Ok(Self { runtime, interrupt, terminate, hang_up })
     }
 
     /// Runs `work` to its end, or until the user interrupts: then it is dropped where it stands.
@@ -37,7 +42,7 @@ impl EventLoop {
         &mut self,
         work: impl Future<Output = Result<T, CommandError>>,
     ) -> Result<T, CommandError> {
-        let Self { runtime, interrupt, terminate } = self;
+        let Self { runtime, interrupt, terminate, hang_up } = self;
         runtime.block_on(async {
             let work = async {
                 // Signals that came before this are heard when the loop turns for the first time.
@@ -48,10 +53,31 @@ impl EventLoop {
                 biased;
                 _ = interrupt.recv() => Err(interrupted()),
                 _ = terminate.recv() => Err(interrupted()),
+                () = heard(hang_up) => Err(interrupted()),
                 result = work => result,
             }
         })
     }
+}
+
+/// Comes back when the signal is heard; never where nobody listens.
+async fn heard(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether this process was started with the end of its terminal ignored. Where that cannot be told, nobody listens: the
+/// signal then ends the process, or does not, as it always did.
+fn ignores_hang_up() -> bool {
+    let status = read_up_to(Path::new("/proc/self/status"), ByteLimit(1 << 16)).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    // Signal number n is bit n - 1.
+    let hang_up = 1 << (SignalKind::hangup().as_raw_value() - 1);
+    ignored.is_none_or(|ignored| ignored & hang_up != 0)
 }
 
 fn interrupted() -> CommandError {

@@ -4,8 +4,10 @@
 //! archive. A local repository is cloned from its `file://` address by the same code.
 //!
 //! What always holds: everything is put below the given directory; the commit that is reported is the one whose files are
-//! there: an archive has to agree with what GitHub says its tag resolves to.
+//! there: an archive has to agree with what GitHub says its tag resolves to. `gh` and git ask the same host, or the repository of
+//! one would be reported as that of another. What is left out of a repository is said.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +18,9 @@ use crucible_host::fs::{FsError, create_dir_all, remove_file};
 use crucible_model::RepoPath;
 use crucible_repo::{
     ArchiveError, ArchiveLimits, Branch, CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned,
-    Git, RefName, RefNameError, RepoError, Unpacked, clone, unpack,
+    DirtyKind, Git, RefName, RefNameError, RepoError, Unpacked, clone, unpack,
 };
 use crucible_sandbox::Sandbox;
-use crucible_secrets::Scanner;
 
 use crate::artifact::{FetchMethod, RepoAt};
 use crate::github::{FoundRepo, GitHub, GitHubError};
@@ -39,8 +40,22 @@ pub struct FetchTools {
     pub sandbox: Arc<Sandbox>,
     /// Where git is, and the user's way through their network.
     pub env: Environment,
-    /// Where GitHub's repositories are cloned from: `https://github.com`.
-    pub clone_base: CloneUrl,
+    /// Where GitHub's repositories are cloned from, where it is not the host that `gh` asks.
+    pub clone_base: Option<CloneUrl>,
+}
+
+impl FetchTools {
+    /// Where the repositories of `host` are cloned from.
+    fn base(&self, host: &str) -> Result<CloneUrl, FetchError> {
+        let Some(base) = &self.clone_base else { return Ok(CloneUrl::of_host(host)?) };
+        let asked = CloneUrl::of_host(host)?;
+        match (base.host(), asked.host()) {
+            (Some(own), Some(asked)) if !own.eq_ignore_ascii_case(asked) => {
+                Err(FetchError::OtherHost { base: base.to_string(), host: host.to_owned() })
+            }
+            _ => Ok(base.clone()),
+        }
+    }
 }
 
 /// A repository's files on this machine.
@@ -52,6 +67,8 @@ pub struct Fetched {
     pub repo: RepoAt,
     /// How they were got.
     pub method: FetchMethod,
+    /// The part that was asked for: by `:PATH`, or by naming a directory below the top of a local repository.
+    pub subpath: Option<RepoPath>,
 }
 
 /// Why there are no files.
@@ -70,6 +87,29 @@ pub enum FetchError {
         text: String,
         /// What is wrong with it.
         why: RefNameError,
+    },
+    /// `gh` asks one host and git would clone from another.
+    #[error(
+        "crawl.clone_base is {base}, and gh asks {host}: another repository may have the same name there; take crawl.clone_base \
+         out of the configuration, or set GH_HOST to its host"
+    )]
+    OtherHost {
+        /// Where it would be cloned from.
+        base: String,
+        /// Whom `gh` asks.
+        host: String,
+    },
+    /// There is nothing at the path.
+    #[error("there is no {}; name a directory that is there, or owner/repo for a repository of GitHub", path.display())]
+    NoSuchPath {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path is none of a directory.
+    #[error("{} is no directory; name the directory of the repository that it lies in", path.display())]
+    NotADirectory {
+        /// The path.
+        path: PathBuf,
     },
     /// It could not be cloned.
     #[error(transparent)]
@@ -130,6 +170,7 @@ pub async fn fetch(
     workdir: &Path,
     witness: &dyn CrawlWitness,
 ) -> Result<Fetched, FetchError> {
+    let clone_base = tools.base(github.host())?;
     witness.progress(&format!("looking up {}", repo.full_name()));
     let candidate = github.repository(repo).await?;
     // A repository that was renamed answers by its new name; git would be sent there by a redirect, which it does not follow.
@@ -139,20 +180,21 @@ pub async fn fetch(
         Some(id) if is_commit_id(id) => remote.archive(id, id.clone()).await,
         Some(name) => {
             let name = ref_name(name)?;
-            remote.clone(tools, CloneAt::Named(name)).await
+            remote.clone(tools, &clone_base, CloneAt::Named(name)).await
         }
         None => match github.latest_release(remote.repo).await? {
             Some(tag) => {
                 let commit = github.commit(remote.repo, &tag).await?;
                 remote.archive(&tag, commit).await
             }
-            None => remote.clone(tools, CloneAt::Head).await,
+            None => remote.clone(tools, &clone_base, CloneAt::Head).await,
         },
     }
 }
 
-/// Fetches the repository of this machine that `path` lies in, relative to the working directory; needs no GitHub. Nothing in
-/// that repository is written.
+/// Fetches the repository of this machine that the directory at `path` lies in, relative to the working directory; needs no
+/// GitHub. Below the repository's top, that directory is the sub-project unless `choice` names one. Nothing in that repository is
+/// written, and what is not committed is not fetched.
 ///
 /// # Errors
 ///
@@ -169,7 +211,15 @@ pub async fn fetch_local(
         Some(name) => CloneAt::Named(ref_name(name)?),
         None => CloneAt::Head,
     };
-    let git = Git::open(Arc::clone(&tools.sandbox), &tools.env, path).await?;
+    let place = directory_at(&tools.env.working_directory().join(path))?;
+    let git = Git::open(Arc::clone(&tools.sandbox), &tools.env, &place).await?;
+    let subpath = match &choice.subpath {
+        Some(subpath) => Some(subpath.clone()),
+        None => part_at(&place, git.top())?,
+    };
+    if choice.reference.is_none() {
+        warn_of_changes(&git, witness).await;
+    }
     let default_branch = match git.branch().await? {
         Branch::Named(name) => name,
         Branch::Detached => DETACHED.to_owned(),
@@ -178,16 +228,63 @@ pub async fn fetch_local(
         git.top().file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let url = CloneUrl::of_directory(git.top())?;
     witness.progress(&format!("cloning {}", git.top().display()));
-    let cloned = shallow_clone(tools, url.clone(), at, workdir.join("repository")).await?;
+    let cloned = shallow_clone(tools, url.clone(), at, workdir.join("repository"), witness).await?;
     let selected = choice.reference.clone().unwrap_or_else(|| default_branch.clone());
     let repo = RepoAt {
         full_name: format!("./{directory}"),
         url: url.to_string(),
-        selected_ref: selected_ref(&selected, choice.subpath.as_ref()),
+        selected_ref: selected_ref(&selected, subpath.as_ref()),
         resolved_commit: cloned.commit.to_string(),
         default_branch,
     };
-    Ok(Fetched { tree: cloned.tree, repo, method: FetchMethod::ShallowClone })
+    Ok(Fetched { tree: cloned.tree, repo, method: FetchMethod::ShallowClone, subpath })
+}
+
+/// The directory at `path` without links.
+fn directory_at(path: &Path) -> Result<PathBuf, FetchError> {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    let path = path.to_owned();
+    match path.canonicalize() {
+        Ok(place) if place.is_dir() => Ok(place),
+        Ok(_) => Err(FetchError::NotADirectory { path }),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => {
+            Err(FetchError::NoSuchPath { path })
+        }
+        Err(source) => Err(RepoError::Io { action: "open", path, source }.into()),
+    }
+}
+
+/// The part of the repository at `top` that `place` is; nothing for the top itself.
+fn part_at(place: &Path, top: &Path) -> Result<Option<RepoPath>, FetchError> {
+    let below = place.strip_prefix(top).unwrap_or(Path::new(""));
+    if below.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let why = match RepoPath::from_bytes(below.as_os_str().as_bytes()) {
+        Ok(part) => return Ok(Some(part)),
+        Err(why) => why,
+    };
+    Err(TargetError::Subpath { text: below.display().to_string(), why }.into())
+}
+
+/// Says how much of the work tree is not looked at because no commit holds it.
+async fn warn_of_changes(git: &Git, witness: &dyn CrawlWitness) {
+    let left_out = match git.status().await {
+        Ok(entries) => entries.iter().filter(|entry| entry.kind != DirtyKind::Hidden).count(),
+        Err(error) => {
+            let why = format!(
+                "what is not committed is not looked at, and whether there is any is unknown: {error}"
+            );
+            return witness.warning(&why);
+        }
+    };
+    if left_out > 0 {
+        let what = if left_out == 1 { "1 path is".to_owned() } else { format!("{left_out} paths are") };
+        witness.warning(&format!(
+            "{what} changed or untracked in {}: only what is committed is looked at; commit first where it matters",
+            git.top().display()
+        ));
+    }
 }
 
 /// A repository of GitHub under the name it has now.
@@ -219,17 +316,30 @@ impl Remote<'_> {
             let reference = reference.to_owned();
             return Err(FetchError::OtherCommit { repo: full_name, reference, commit, found });
         }
+        if unpacked.special_bits > 0 {
+            self.witness.warning(&format!(
+                "set-user, set-group and sticky bits of the archive's entries, left out: {}",
+                unpacked.special_bits
+            ));
+        }
+        // An archive says nothing of submodules; their directories are empty in it.
+        if unpacked.tree.join(".gitmodules").symlink_metadata().is_ok() {
+            self.witness.warning(
+                "the repository has submodules (.gitmodules names them), whose files are not looked at",
+            );
+        }
         Ok(self.fetched(unpacked.tree, reference, commit, FetchMethod::Tarball))
     }
 
-    async fn clone(&self, tools: &FetchTools, at: CloneAt) -> Result<Fetched, FetchError> {
-        let url = tools.clone_base.join(&format!("{}.git", self.repo.full_name()));
+    async fn clone(&self, tools: &FetchTools, base: &CloneUrl, at: CloneAt) -> Result<Fetched, FetchError> {
+        let url = base.join(&format!("{}.git", self.repo.full_name()));
         self.witness.progress(&format!("cloning {url}"));
         let selected = match &at {
             CloneAt::Named(name) => Some(name.to_string()),
             CloneAt::Head => None,
         };
-        let cloned = shallow_clone(tools, url, at, self.workdir.join(self.repo.name())).await?;
+        let into = self.workdir.join(self.repo.name());
+        let cloned = shallow_clone(tools, url, at, into, self.witness).await?;
         let selected =
             selected.or(cloned.head_branch).unwrap_or_else(|| self.candidate.default_branch.clone());
         Ok(self.fetched(cloned.tree, &selected, cloned.commit.to_string(), FetchMethod::ShallowClone))
@@ -243,7 +353,7 @@ impl Remote<'_> {
             resolved_commit: commit,
             default_branch: self.candidate.default_branch.clone(),
         };
-        Fetched { tree, repo, method }
+        Fetched { tree, repo, method, subpath: self.choice.subpath.clone() }
     }
 }
 
@@ -260,21 +370,14 @@ async fn shallow_clone(
     url: CloneUrl,
     at: CloneAt,
     into: PathBuf,
+    witness: &dyn CrawlWitness,
 ) -> Result<Cloned, FetchError> {
     let request = CloneRequest { url, at, into, limits: CloneLimits::DEFAULT };
-    let redacted = |text: &str| Scanner::builtin().redact(text).text.into_owned();
-    match clone(Arc::clone(&tools.sandbox), &tools.env, &request).await {
-        Ok(cloned) => Ok(cloned),
-        // The other side's own words are among these.
-        Err(CloneError::Unreachable { url, detail }) => {
-            Err(CloneError::Unreachable { url, detail: redacted(&detail) }.into())
-        }
-        Err(CloneError::Repo(RepoError::GitFailed { command, code, stderr })) => {
-            let stderr = redacted(&stderr);
-            Err(CloneError::Repo(RepoError::GitFailed { command, code, stderr }).into())
-        }
-        Err(error) => Err(error.into()),
+    let cloned = clone(Arc::clone(&tools.sandbox), &tools.env, &request).await?;
+    if cloned.submodules > 0 {
+        witness.warning(&format!("submodules, whose files are not looked at: {}", cloned.submodules));
     }
+    Ok(cloned)
 }
 
 /// Where the archive contradicts the commit that GitHub names; nothing where it agrees.

@@ -25,7 +25,9 @@ mod recipe;
 mod safety;
 mod search;
 mod session;
+mod short_line;
 mod target;
+mod unique_json;
 mod witness;
 
 pub use artifact::*;
@@ -36,7 +38,7 @@ pub use debate::{
 };
 pub use export::{Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export};
 pub use fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
-pub use github::{FoundRepo, GitHub, GitHubError};
+pub use github::{FoundRepo, GitHub, GitHubError, SearchPage};
 pub use inspect::{BuildFile, InspectError, Inspection, inspect};
 pub use offline::{OfflineError, offline_plan};
 pub use pipeline::{

@@ -29,7 +29,7 @@ impl OfflineError {
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::UnknownBuildSystem { .. } => {
-                "configure a model and leave --offline out, or choose a part of the repository with --ref REF:PATH"
+                "choose a part of the repository that a supported build system builds, with --ref REF:PATH"
             }
         }
     }

@@ -11,18 +11,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crucible_model::{CanonicalError, RepoPath, Timestamp, to_canonical_json};
-use crucible_secrets::Scanner;
 use serde::Serialize;
 
 use crate::artifact::{
-    ArtifactError, ArtifactType, CheckedArtifact, ManifestArtifact, ManifestV1, Reproducibility, SearchItem,
-    SearchV1, TokenBudgets,
+    ArtifactError, ArtifactType, CheckedArtifact, ManifestV1, Reproducibility, SearchItem, SearchV1,
+    TokenBudgets,
 };
 use crate::debate::{
     CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateOutcome, DebateRounds, Gpt, MessageRecord,
     SYNTHESIS_TOKENS, Transcript, debate,
 };
-use crate::export::{Export, ExportError, Exported, OutputDir, write_export};
+use crate::export::{
+    CONFIG_SNAPSHOT, DEBATE_TRANSCRIPT, Export, ExportError, Exported, OutputDir, check_export,
+    export_filename, manifest_entry, write_export,
+};
 use crate::fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};
 use crate::github::{GitHub, GitHubError};
 use crate::inspect::{InspectError, Inspection, inspect};
@@ -35,7 +37,7 @@ use crate::session::{CrawlSession, SessionError, SessionStatus};
 use crate::target::{RefChoice, RepoName};
 use crate::witness::CrawlWitness;
 
-/// The schema of the debate's transcript in an export.
+/// The schema of the debate's transcript in an export, see `docs/contracts`.
 const TRANSCRIPT_SCHEMA: &str = "crucible-crawl-transcript-v1";
 
 /// One crawl from its beginning to its end.
@@ -270,21 +272,30 @@ impl<'a> Pipeline<'a> {
         Ok(fetched)
     }
 
-    /// Looks at what was fetched, or at one part of it.
+    /// Looks at what was fetched, or at one part of it. Nothing is kept yet: with several projects the user may be asked
+    /// which one is meant.
     ///
     /// # Errors
     ///
     /// See [`CrawlError`].
-    pub async fn inspect(
-        &mut self,
+    pub async fn look(
+        &self,
         fetched: &Fetched,
         subpath: Option<&RepoPath>,
-    ) -> Result<Inspected, CrawlError> {
+    ) -> Result<Inspection, CrawlError> {
         self.witness.progress("looking at the files");
         let (files, part, now) = (fetched.clone(), subpath.cloned(), self.now);
         // Beside the loop, so that an interruption is heard while a large tree is walked.
         let looked = tokio::task::spawn_blocking(move || inspect(&files, part.as_ref(), now)).await;
-        let inspection = looked.map_err(|error| CrawlError::Interrupted { why: error.to_string() })??;
+        Ok(looked.map_err(|error| CrawlError::Interrupted { why: error.to_string() })??)
+    }
+
+    /// Tells what an inspection warns of, and keeps its document.
+    ///
+    /// # Errors
+    ///
+    /// See [`CrawlError`].
+    pub fn inspected(&mut self, inspection: Inspection) -> Result<Inspected, CrawlError> {
         for warning in &inspection.warnings {
             self.witness.warning(warning);
         }
@@ -320,7 +331,7 @@ impl<'a> Pipeline<'a> {
         Ok(PlannedCrawl { planned, artifact, outcome, messages: self.messages.clone() })
     }
 
-    /// Makes the documents of an export; nothing is written yet.
+    /// Makes the documents of an export and checks them as a whole; nothing is written yet.
     ///
     /// # Errors
     ///
@@ -338,12 +349,6 @@ impl<'a> Pipeline<'a> {
             of.planned.artifact.clone(),
             recipe.artifact,
         ];
-        let entry = |artifact: &CheckedArtifact| ManifestArtifact {
-            kind: artifact.kind().as_str().to_owned(),
-            filename: format!("{}.json", artifact.kind().as_str()),
-            schema: artifact.kind().schema_id().to_owned(),
-            content_hash: artifact.content_hash().clone(),
-        };
         let manifest = ManifestV1 {
             schema: ManifestV1::SCHEMA.to_owned(),
             crucible_version: of.crucible_version.to_owned(),
@@ -351,7 +356,7 @@ impl<'a> Pipeline<'a> {
             crawl_session_id: self.session.id(),
             repo: plan.repo.full_name.clone(),
             reference: plan.repo.selected_ref.clone(),
-            artifacts: artifacts.iter().map(entry).collect(),
+            artifacts: artifacts.iter().map(manifest_entry).collect(),
             plan_hash: plan.plan_hash.clone(),
             prompt_hash: plan.prompt_hash.clone(),
             reproducibility: Reproducibility {
@@ -368,11 +373,13 @@ impl<'a> Pipeline<'a> {
         artifacts.push(self.keep(ArtifactType::Manifest, manifest)?.artifact);
         let transcript =
             TranscriptFile { schema_version: TRANSCRIPT_SCHEMA, summary: &outcome.summary, messages };
-        Ok(PreparedExport {
+        let prepared = PreparedExport {
             artifacts,
             debate_transcript: String::from_utf8_lossy(&to_canonical_json(&transcript)?).into_owned(),
             config_snapshot: of.config_snapshot.to_owned(),
-        })
+        };
+        check_export(&prepared.export())?;
+        Ok(prepared)
     }
 
     /// Writes an export.
@@ -381,14 +388,7 @@ impl<'a> Pipeline<'a> {
     ///
     /// See [`CrawlError`].
     pub fn export(&mut self, prepared: &PreparedExport, dir: &OutputDir) -> Result<Exported, CrawlError> {
-        let exported = write_export(
-            dir,
-            &Export {
-                artifacts: &prepared.artifacts,
-                debate_transcript: &prepared.debate_transcript,
-                config_snapshot: &prepared.config_snapshot,
-            },
-        )?;
+        let exported = write_export(dir, &prepared.export())?;
         self.session.exported(&exported)?;
         Ok(exported)
     }
@@ -425,9 +425,16 @@ impl PreparedExport {
     /// The files that it consists of, below `dir`.
     #[must_use]
     pub fn files(&self, dir: &Path) -> Vec<PathBuf> {
-        let names = self.artifacts.iter().map(|artifact| format!("{}.json", artifact.kind().as_str()));
-        let meta = ["meta/debate-transcript.json", "meta/config-snapshot.json"].map(str::to_owned);
-        names.chain(meta).map(|name| dir.join(name)).collect()
+        let names = self.artifacts.iter().map(|artifact| export_filename(artifact.kind()));
+        names.chain([DEBATE_TRANSCRIPT, CONFIG_SNAPSHOT]).map(|name| dir.join(name)).collect()
+    }
+
+    fn export(&self) -> Export<'_> {
+        Export {
+            artifacts: &self.artifacts,
+            debate_transcript: &self.debate_transcript,
+            config_snapshot: &self.config_snapshot,
+        }
     }
 }
 
@@ -448,13 +455,7 @@ struct Both<'b> {
 impl Transcript for Both<'_> {
     fn keep(&mut self, message: &MessageRecord) -> Result<(), String> {
         self.session.keep(message)?;
-        let redact = |text: &str| Scanner::builtin().redact(text).text.into_owned();
-        self.messages.push(MessageRecord {
-            request: message.request.iter().map(|(role, text)| (role.clone(), redact(text))).collect(),
-            reply: redact(&message.reply),
-            error: redact(&message.error),
-            ..message.clone()
-        });
+        self.messages.push(message.clone());
         Ok(())
     }
 }

@@ -110,12 +110,13 @@ impl Plain {
         list
     }
 
-    /// One line, hidden characters taken out, at most so many characters.
+    /// One line, hidden characters taken out, at most so many characters with the `…` of what was cut.
     fn text(&mut self, text: &str, longest: usize) -> String {
         let shown: String = text.chars().filter(|c| !is_hidden(*c) || c.is_whitespace()).collect();
         let mut line = single_spaced(&shown);
-        if let Some((end, _)) = line.char_indices().nth(longest) {
+        if line.char_indices().nth(longest).is_some() {
             self.cut += 1;
+            let end = line.char_indices().nth(longest.saturating_sub(1)).map_or(0, |(end, _)| end);
             line.truncate(end);
             line.push('…');
         }
@@ -206,6 +207,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_model_says_at_length_pushes_nothing_of_ours_out() {
+        let inspection = fixture::inspection("cargo");
+        let mut outcome = outcome(cargo_steps());
+        outcome.warnings = vec!["our note".to_owned()];
+        outcome.warnings.extend((0..150).map(|number| number.to_string()));
+        let warnings = assemble(&outcome, &inspection, at()).plan.warnings;
+        assert_eq!((warnings[0].as_str(), warnings[99].as_str()), ("our note", "98"));
+        assert_eq!(warnings[100], "The answers were too long: 51 texts left out.");
+    }
+
+    #[test]
+    fn a_text_of_just_the_longest_length_is_whole() {
+        let mut outcome = outcome(cargo_steps());
+        outcome.warnings = vec!["ü".repeat(600), "ü".repeat(601)];
+        let warnings = assemble(&outcome, &fixture::inspection("cargo"), at()).plan.warnings;
+        assert_eq!(warnings[..2], ["ü".repeat(600), format!("{}…", "ü".repeat(599))]);
+    }
+
+    #[test]
     fn warnings_come_in_a_stable_order_the_safety_rules_last() {
         let mut inspection = fixture::inspection("make");
         inspection.artifact.sampling_truncated = true;
@@ -241,7 +261,7 @@ mod tests {
         assert_eq!((step.name.as_str(), step.note.as_str()), ("build now", "a b"));
         assert_eq!((step.cmd.as_str(), step.cwd.as_str()), (cmd, "a\u{200b}"));
         assert!(!plan.safety_validated);
-        assert_eq!(plan.warnings[0].chars().count(), 601);
+        assert_eq!(plan.warnings[0], format!("{}…", "x".repeat(599)));
         assert_eq!(plan.warnings[1], "[31mred");
         assert_eq!(plan.warnings[2], "The answers were too long: 1 text cut, 50 texts left out.");
         assert_eq!(plan.accepted_suggestions.len(), 100);

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use crucible_model::{RepoPath, RepoPathError};
-use crucible_repo::{RefName, RefNameError};
+use crucible_repo::{Oid, RefName, RefNameError};
 
 /// `owner/repo` as GitHub allows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -151,9 +151,9 @@ pub enum TargetError {
     },
 }
 
-/// Whether a ref is a whole commit id.
+/// Whether a ref is a whole commit id, in either case.
 pub(crate) fn is_commit_id(text: &str) -> bool {
-    text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    text.len() == 40 && text.to_ascii_lowercase().parse::<Oid>().is_ok()
 }
 
 /// What follows `start`, in whatever case that is written.

@@ -1,47 +1,39 @@
 //! Getting files: every branch of the decision tree, with the real `gh` and the real git against servers of our own.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test that calls it")]
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
 #![expect(
     clippy::disallowed_methods,
     reason = "the tests lay out repositories and look at what is left of them"
 )]
 
+#[path = "common/ears.rs"]
+mod ears;
+#[path = "common/fake_github.rs"]
+mod fake_github;
+
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_crawl::{
-    CrawlWitness, FetchError, FetchMethod, FetchTools, Fetched, GitHub, GitHubError, RefChoice, RepoName,
-    fetch, fetch_local,
+    FetchError, FetchMethod, FetchTools, Fetched, GitHub, GitHubError, RefChoice, RepoName, fetch,
+    fetch_local,
 };
 use crucible_host::WorkDir;
 use crucible_host::clock::PinnedClock;
 use crucible_host::env::Environment;
 use crucible_model::Timestamp;
-use crucible_repo::{ArchiveError, CloneError, CloneUrl, Gh, RepoError};
+use crucible_repo::{ArchiveError, CloneError, CloneUrl, RepoError};
 use crucible_sandbox::Sandbox;
-use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, RepoBuilder, TestRepo, Times, fake_sha, tarball};
+use crucible_testkit::{
+    FakeGitHub, FakeRepo, Misbehaviour, RepoBuilder, TestRepo, Times, fake_sha, tarball, tarball_of_mode,
+};
 use serde_json::json;
 
-/// Hears what is going on.
-#[derive(Default)]
-struct Ears(Mutex<Vec<String>>);
-
-impl CrawlWitness for Ears {
-    fn progress(&self, what: &str) {
-        self.0.lock().unwrap().push(what.to_owned());
-    }
-
-    fn warning(&self, what: &str) {
-        panic!("{what}");
-    }
-
-    fn waiting(&self, why: &str, _: Duration) {
-        panic!("{why}");
-    }
-}
+use ears::Ears;
+use fake_github::{environment, gh};
 
 /// GitHub, with its API and its repositories to clone; and the place for what is fetched.
 struct Scene {
@@ -67,21 +59,19 @@ impl Scene {
         self
     }
 
+    /// Fetching for this user, from the repositories that are served or from `base`.
+    fn tools(&self, env: &Environment) -> FetchTools {
+        let clone_base = Some(CloneUrl::of_directory(&self.room.path().join("served")).unwrap());
+        FetchTools { sandbox: Arc::new(Sandbox::new(None, env)), env: env.clone(), clone_base }
+    }
+
     fn env(&self) -> Environment {
-        let mut pairs = self.fake.env();
-        pairs.push(("PATH".into(), std::env::var_os("PATH").unwrap()));
-        Environment::from_pairs(pairs, self.room.path())
+        environment(&self.fake, self.room.path(), &[])
     }
 
-    fn tools(&self) -> FetchTools {
-        let env = self.env();
-        let clone_base = CloneUrl::of_directory(&self.room.path().join("served")).unwrap();
-        FetchTools { sandbox: Arc::new(Sandbox::new(None, &env)), env, clone_base }
-    }
-
-    fn github(&self) -> GitHub<'_> {
-        let env = self.env();
-        GitHub::new(Gh::new(Arc::new(Sandbox::new(None, &env)), &env), &self.clock, &self.ears)
+    /// What was warned of.
+    fn warnings(&self) -> Vec<String> {
+        self.ears.heard_of("warning: ")
     }
 
     fn work(&self) -> WorkDir {
@@ -94,13 +84,14 @@ impl Scene {
 
     async fn fetch(&self, work: &WorkDir, repo: &str, choice: &str) -> Result<Fetched, FetchError> {
         let choice = if choice.is_empty() { RefChoice::default() } else { RefChoice::parse(choice).unwrap() };
-        let repo = RepoName::parse(repo).unwrap();
-        fetch(&self.github(), &self.tools(), &repo, &choice, work.path(), &self.ears).await
+        let (repo, env) = (RepoName::parse(repo).unwrap(), self.env());
+        let github = GitHub::new(gh(&env), &self.clock, &self.ears);
+        fetch(&github, &self.tools(&env), &repo, &choice, work.path(), &self.ears).await
     }
 
     async fn fetch_local(&self, work: &WorkDir, path: &Path, choice: &str) -> Result<Fetched, FetchError> {
         let choice = if choice.is_empty() { RefChoice::default() } else { RefChoice::parse(choice).unwrap() };
-        fetch_local(&self.tools(), path, &choice, work.path(), &self.ears).await
+        fetch_local(&self.tools(&self.env()), path, &choice, work.path(), &self.ears).await
     }
 }
 
@@ -150,6 +141,7 @@ async fn the_latest_release_comes_as_its_archive() {
     assert_eq!(repo.resolved_commit, fake_sha("acme/widget", "v1.0"));
     assert_eq!(scene.fake.count("/tarball/"), 1);
     assert!(!names(work.path()).iter().any(|name| name.ends_with(".gz")), "the archive itself is gone");
+    assert!(scene.warnings().is_empty(), "{:?}", scene.warnings());
     drop(work);
     assert!(names(&scene.tmp()).is_empty());
 }
@@ -160,6 +152,7 @@ async fn a_sub_project_changes_nothing_but_what_is_called_selected() {
     let work = scene.work();
     let fetched = scene.fetch(&work, "acme/widget", ":core").await.unwrap();
     assert_eq!((fetched.method, fetched.repo.selected_ref.as_str()), (FetchMethod::Tarball, "v1.0:core"));
+    assert_eq!(fetched.subpath, Some("core".parse().unwrap()));
 }
 
 #[tokio::test]
@@ -308,10 +301,13 @@ async fn a_local_repository_is_cloned_at_what_it_has_checked_out() {
     let before = repo.git(["count-objects", "-v"]) + &repo.status();
     for (path, choice, selected, commit) in [
         ("./my project", "", "trunk", "trunk"),
-        ("my project/src", "", "trunk", "trunk"),
         ("./my project", "v0.9", "v0.9", "v0.9"),
         ("./my project", "feature/x:src", "feature/x:src", "feature/x"),
         ("./my project", ":src", "trunk:src", "trunk"),
+        // Below the top it is that part, unless another one is named.
+        ("my project/src", "", "trunk:src", "trunk"),
+        ("my project/src/../src", "v0.9", "v0.9:src", "v0.9"),
+        ("my project/src", ":docs", "trunk:docs", "trunk"),
     ] {
         let work = scene.work();
         let fetched = scene.fetch_local(&work, Path::new(path), choice).await.unwrap();
@@ -324,11 +320,14 @@ async fn a_local_repository_is_cloned_at_what_it_has_checked_out() {
             (fetched.repo.selected_ref.as_str(), fetched.repo.default_branch.as_str()),
             (selected, "trunk")
         );
+        let part = selected.split_once(':').map(|(_, part)| part.parse().unwrap());
+        assert_eq!(fetched.subpath, part, "{path} {choice}");
         assert_eq!(fetched.repo.resolved_commit, repo.git(["rev-parse", commit]));
         assert!(fetched.tree.join("src/main.rs").exists() && !fetched.tree.join(".git").exists());
     }
     assert_eq!(repo.git(["count-objects", "-v"]) + &repo.status(), before);
     assert!(scene.fake.requests().is_empty(), "GitHub has nothing to do with it");
+    assert!(scene.warnings().is_empty(), "{:?}", scene.warnings());
     repo.git(["checkout", "-q", "--detach", "v0.9"]);
     let work = scene.work();
     let fetched = scene.fetch_local(&work, repo.path(), "").await.unwrap();
@@ -343,6 +342,21 @@ async fn what_is_no_local_repository_says_what_to_do() {
     let error = scene.fetch_local(&work, Path::new("./plain"), "").await.unwrap_err();
     assert!(matches!(error, FetchError::Local(RepoError::NotARepository { .. })), "{error}");
     assert!(error.to_string().contains("git init"), "{error}");
+    std::fs::write(scene.room.path().join("plain/file"), "x").unwrap();
+    for (path, wanted) in [
+        ("./nothere", "there is no"),
+        ("./plain/nothere/deeper", "there is no"),
+        ("./plain/file/deeper", "there is no"),
+        ("./plain/file", "is no directory"),
+    ] {
+        let error = scene.fetch_local(&work, Path::new(path), "").await.unwrap_err();
+        assert!(
+            matches!(error, FetchError::NoSuchPath { .. } | FetchError::NotADirectory { .. }),
+            "{path}: {error}"
+        );
+        let text = error.to_string();
+        assert!(text.contains(wanted) && text.contains("name ") && !text.contains("git init"), "{text}");
+    }
     let unborn = RepoBuilder::new().build();
     let error = scene.fetch_local(&work, unborn.path(), "").await.unwrap_err();
     assert!(matches!(error, FetchError::Local(RepoError::Empty { .. })), "{error}");
@@ -400,6 +414,87 @@ async fn a_fetch_that_is_given_up_leaves_nobody_at_work() {
 async fn what_is_going_on_is_told() {
     let scene = Scene::with([widget().release("v1.0", &[("a", "")])]);
     scene.fetch(&scene.work(), "acme/widget", "").await.unwrap();
-    let told = scene.ears.0.lock().unwrap().clone();
+    let told = scene.ears.heard();
     assert_eq!(told, ["looking up acme/widget", "downloading acme/widget at v1.0", "unpacking the archive"]);
+}
+
+#[tokio::test]
+async fn what_no_commit_holds_is_warned_of_once() {
+    let repo = example();
+    repo.write("newest", "changed\n");
+    repo.write("untracked", "x\n");
+    let scene = Scene::with([]);
+    let work = scene.work();
+    let fetched = scene.fetch_local(&work, repo.path(), "").await.unwrap();
+    assert!(!fetched.tree.join("untracked").exists());
+    let warnings = scene.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("2 paths are changed or untracked"), "{warnings:?}");
+    // Who names a commit has said what is looked at.
+    scene.fetch_local(&scene.work(), repo.path(), "v0.9").await.unwrap();
+    assert_eq!(scene.warnings().len(), 1);
+}
+
+#[tokio::test]
+async fn submodules_are_left_out_and_said() {
+    let repo = example();
+    let head = repo.head();
+    repo.git(["update-index", "--add", "--cacheinfo", &format!("160000,{head},sub")]);
+    repo.git(["commit", "-q", "-m", "a submodule"]);
+    let archive = [(".gitmodules", "[submodule \"sub\"]\n"), ("a", "")];
+    let scene = Scene::with([widget(), FakeRepo::new("acme/packed").release("v1", &archive)])
+        .served("acme/widget", &repo);
+    for name in ["acme/widget", "acme/packed"] {
+        scene.fetch(&scene.work(), name, "").await.unwrap();
+    }
+    let warnings = scene.warnings();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert_eq!(warnings[0], "submodules, whose files are not looked at: 1");
+    assert!(warnings[1].contains(".gitmodules"), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn special_bits_of_an_archive_are_left_out_and_said() {
+    let sha = fake_sha("acme/widget", "v1.0");
+    let archive = tarball_of_mode(0o4755, "acme", "widget", &sha, [("a", "x"), ("b", "y")]);
+    let scene = Scene::with([widget().release_with("v1.0", &sha, archive)]);
+    scene.fetch(&scene.work(), "acme/widget", "").await.unwrap();
+    assert_eq!(
+        scene.warnings(),
+        ["set-user, set-group and sticky bits of the archive's entries, left out: 2"]
+    );
+}
+
+#[tokio::test]
+async fn git_clones_from_the_host_that_gh_asks_and_from_no_other() {
+    let corporate = FakeRepo::new("acme/widget")
+        .default_branch("trunk")
+        .lying("html_url", json!("https://git.example.org/acme/widget"));
+    let scene = Scene::with([corporate]);
+    // Nobody listens at that port: git says whom it wanted to reach.
+    let variables =
+        [("GH_HOST", "Git.Example.org"), ("GH_ENTERPRISE_TOKEN", "t"), ("HTTPS_PROXY", "http://127.0.0.1:9")];
+    let env = environment(&scene.fake, scene.room.path(), &variables);
+    let github = GitHub::new(gh(&env), &scene.clock, &scene.ears);
+    let (name, choice) = (RepoName::parse("acme/widget").unwrap(), RefChoice::default());
+    let from = async |base: Option<&str>| {
+        let clone_base = base.map(|base| CloneUrl::parse(base).unwrap());
+        let tools = FetchTools { clone_base, ..scene.tools(&env) };
+        fetch(&github, &tools, &name, &choice, scene.work().path(), &scene.ears).await.unwrap_err()
+    };
+    for base in [None, Some("https://git.example.org"), Some("https://GIT.example.org:443/")] {
+        let error = from(base).await;
+        assert!(
+            matches!(&error, FetchError::Clone(CloneError::Unreachable { url, .. })
+                if url.to_lowercase().starts_with("https://git.example.org")),
+            "{base:?}: {error}"
+        );
+    }
+    let asked = scene.fake.requests().len();
+    for base in ["https://github.com", "https://git.example.org.evil.test", "https://git.example.com/x"] {
+        let error = from(Some(base)).await;
+        assert!(matches!(error, FetchError::OtherHost { .. }), "{base}: {error}");
+        assert!(error.to_string().contains("crawl.clone_base"), "{error}");
+    }
+    assert_eq!(scene.fake.requests().len(), asked, "nobody was asked");
 }

@@ -1,50 +1,25 @@
 //! GitHub as a crawl asks for it: the real `gh` against a GitHub of our own.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
 
+#[path = "common/ears.rs"]
+mod ears;
+#[path = "common/fake_github.rs"]
+mod fake_github;
+
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crucible_crawl::{CrawlWitness, GitHub, GitHubError, OwnerType, RepoName};
+use crucible_crawl::{GitHub, GitHubError, OwnerType, RepoName};
 use crucible_host::clock::PinnedClock;
-use crucible_host::env::Environment;
 use crucible_model::Timestamp;
-use crucible_repo::{Gh, GhDeadlines, GhError};
-use crucible_sandbox::Sandbox;
+use crucible_repo::GhError;
 use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times, fake_sha, tarball};
 use serde_json::{Value, json};
 
+use ears::Ears;
+use fake_github::{environment, gh};
+
 const NOW: i64 = 1_700_000_000;
-
-/// Hears everything, in order.
-#[derive(Default)]
-struct Ears {
-    warnings: Mutex<Vec<String>>,
-    waits: Mutex<Vec<Duration>>,
-}
-
-impl CrawlWitness for Ears {
-    fn progress(&self, _: &str) {}
-
-    fn warning(&self, what: &str) {
-        self.warnings.lock().unwrap().push(what.to_owned());
-    }
-
-    fn waiting(&self, why: &str, left: Duration) {
-        assert!(why.contains("rate limit"), "{why}");
-        self.waits.lock().unwrap().push(left);
-    }
-}
-
-impl Ears {
-    fn warnings(&self) -> Vec<String> {
-        self.warnings.lock().unwrap().clone()
-    }
-
-    fn waits(&self) -> Vec<u64> {
-        self.waits.lock().unwrap().iter().map(Duration::as_secs).collect()
-    }
-}
 
 struct Scene {
     fake: FakeGitHub,
@@ -58,15 +33,29 @@ impl Scene {
         Self { fake: FakeGitHub::start(repos), ears: Ears::default(), clock }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a test finds gh on the machine's own PATH")]
     fn github(&self) -> GitHub<'_> {
-        let mut pairs = self.fake.env();
-        pairs.push(("PATH".into(), std::env::var_os("PATH").unwrap()));
-        let env = Environment::from_pairs(pairs, "/");
-        let patient = GhDeadlines { answer: Duration::from_secs(120), download: Duration::from_secs(120) };
-        let gh = Gh::new(Arc::new(Sandbox::new(None, &env)), &env).with_deadlines(patient);
-        GitHub::new(gh, &self.clock, &self.ears)
+        GitHub::new(gh(&environment(&self.fake, Path::new("/"), &[])), &self.clock, &self.ears)
     }
+
+    fn warnings(&self) -> Vec<String> {
+        self.ears.heard_of("warning: ")
+    }
+
+    /// The seconds of each tick of a wait.
+    fn waits(&self) -> Vec<u64> {
+        let seconds = |told: &String| {
+            let (seconds, why) = told.split_once(": ").unwrap();
+            assert!(why.contains("rate limit"), "{why}");
+            seconds.parse().unwrap()
+        };
+        self.ears.heard_of("waiting ").iter().map(seconds).collect()
+    }
+}
+
+/// An answer of GitHub as it came.
+fn answer(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Misbehaviour {
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Misbehaviour::Raw { status, headers, body: body.to_vec() }
 }
 
 fn name(text: &str) -> RepoName {
@@ -89,7 +78,7 @@ async fn a_page_of_a_search_is_read() {
         FakeRepo::new("other/widget-rs").stars(7).archived().fork().default_branch("trunk"),
         FakeRepo::new("nobody/else"),
     ]);
-    let found = scene.github().search_page("Widget", 1).await.unwrap();
+    let found = scene.github().search_page("Widget", 1).await.unwrap().candidates;
     let names: Vec<&str> = found.iter().map(|candidate| candidate.full_name.as_str()).collect();
     assert_eq!(names, ["other/widget-rs", "acme/widget"]);
     assert_eq!((found[0].archived, found[0].fork, found[0].default_branch.as_str()), (true, true, "trunk"));
@@ -103,7 +92,45 @@ async fn a_page_of_a_search_is_read() {
     let seen = scene.fake.requests();
     assert_eq!(seen.len(), 1);
     assert_eq!((seen[0].value("per_page"), seen[0].value("page")), (Some("30"), Some("1")));
-    assert!(scene.ears.warnings().is_empty());
+    assert!(scene.warnings().is_empty());
+}
+
+#[tokio::test]
+async fn a_search_as_github_answers_it_is_read() {
+    let scene = Scene::with([]);
+    let body = include_bytes!("fixtures/gh-api-responses/search-ripgrep.json");
+    scene.fake.misbehave("/search/", Times::Once, answer(200, &[], body));
+    let page = scene.github().search_page("ripgrep", 1).await.unwrap();
+    let found: Vec<(&str, u64, OwnerType)> =
+        page.candidates.iter().map(|one| (one.full_name.as_str(), one.stars, one.owner_type)).collect();
+    assert_eq!(
+        found,
+        [
+            ("BurntSushi/ripgrep", 52_000, OwnerType::User),
+            ("phiresky/ripgrep-all", 9000, OwnerType::User),
+            ("microsoft/vscode-ripgrep", 250, OwnerType::Organization),
+        ]
+    );
+    assert!(page.is_whole && scene.warnings().is_empty(), "{:?}", scene.warnings());
+}
+
+#[tokio::test]
+async fn a_search_that_found_nothing_is_an_empty_page() {
+    let scene = Scene::with([widget()]);
+    let body = include_bytes!("fixtures/gh-api-responses/search-empty.json");
+    scene.fake.misbehave("/search/", Times::Once, answer(200, &[], body));
+    let page = scene.github().search_page("widget", 1).await.unwrap();
+    assert!(page.candidates.is_empty() && page.is_whole && scene.warnings().is_empty());
+}
+
+#[tokio::test]
+async fn a_refusal_as_github_words_it_is_a_rate_limit_without_any_header() {
+    let scene = Scene::with([widget()]);
+    let body = include_bytes!("fixtures/gh-api-responses/search-rate-limited.json");
+    let reset = (NOW + 3000).to_string();
+    scene.fake.misbehave("/search/", Times::Once, answer(403, &[("x-ratelimit-reset", &reset)], body));
+    let error = scene.github().search_page("widget", 1).await.unwrap_err();
+    assert_eq!(error, GitHubError::RateLimited { reset_in: Some(Duration::from_secs(3000)) });
 }
 
 #[tokio::test]
@@ -113,7 +140,7 @@ async fn pages_follow_each_other() {
     let github = scene.github();
     let mut counts = Vec::new();
     for page in 1..=4 {
-        counts.push(github.search_page("lib", page).await.unwrap().len());
+        counts.push(github.search_page("lib", page).await.unwrap().candidates.len());
     }
     assert_eq!(counts, [30, 30, 5, 0]);
 }
@@ -139,10 +166,10 @@ async fn one_bad_item_costs_itself_and_a_warning() {
         FakeRepo::new("new/lib").stars(2).lying("pushed_at", Value::Null),
     ];
     let scene = Scene::with(liars.chain(good));
-    let found = scene.github().search_page("lib", 1).await.unwrap();
+    let found = scene.github().search_page("lib", 1).await.unwrap().candidates;
     let names: Vec<&str> = found.iter().map(|candidate| candidate.full_name.as_str()).collect();
     assert_eq!(names, ["new/lib", "good/lib"]);
-    let warnings = scene.ears.warnings();
+    let warnings = scene.warnings();
     assert_eq!(warnings.len(), count, "{warnings:?}");
     assert!(warnings.iter().all(|warning| !warning.contains('\u{1b}')), "{warnings:?}");
 }
@@ -151,8 +178,9 @@ async fn one_bad_item_costs_itself_and_a_warning() {
 async fn a_search_that_github_cut_short_is_reported() {
     let scene = Scene::with([widget()]);
     scene.fake.search_is_incomplete();
-    assert_eq!(scene.github().search_page("widget", 1).await.unwrap().len(), 1);
-    assert!(scene.ears.warnings()[0].contains("incomplete"));
+    let page = scene.github().search_page("widget", 1).await.unwrap();
+    assert_eq!((page.candidates.len(), page.is_whole), (1, false));
+    assert!(scene.warnings()[0].contains("incomplete"));
 }
 
 #[tokio::test]
@@ -236,14 +264,14 @@ async fn a_rate_limit_that_is_soon_over_is_waited_for_once() {
     let scene = Scene::with([widget()]);
     let github = scene.github();
     scene.fake.misbehave("/search/", Times::Once, Misbehaviour::primary_limit(NOW + 2));
-    assert_eq!(github.search_page("widget", 1).await.unwrap().len(), 1);
-    assert_eq!(scene.ears.waits(), [3, 2, 1]);
+    assert_eq!(github.search_page("widget", 1).await.unwrap().candidates.len(), 1);
+    assert_eq!(scene.waits(), [3, 2, 1]);
     assert_eq!(scene.fake.count("/search/"), 2);
     // The wait of this command has been had.
     scene.fake.misbehave("/repos/", Times::Once, Misbehaviour::secondary_limit(1));
     let error = github.repository(&name("acme/widget")).await.unwrap_err();
     assert_eq!(error, GitHubError::RateLimited { reset_in: Some(Duration::from_secs(1)) });
-    assert_eq!((scene.fake.count("/repos/"), scene.ears.waits().len()), (1, 3));
+    assert_eq!((scene.fake.count("/repos/"), scene.waits().len()), (1, 3));
 }
 
 #[tokio::test]
@@ -252,7 +280,7 @@ async fn a_rate_limit_that_stays_is_asked_about_twice() {
     scene.fake.misbehave("/search/", Times::Always, Misbehaviour::secondary_limit(0));
     let error = scene.github().search_page("widget", 1).await.unwrap_err();
     assert_eq!(error, GitHubError::RateLimited { reset_in: Some(Duration::ZERO) });
-    assert_eq!((scene.fake.count("/search/"), scene.ears.waits()), (2, vec![1]));
+    assert_eq!((scene.fake.count("/search/"), scene.waits()), (2, vec![1]));
 }
 
 #[tokio::test]
@@ -262,7 +290,7 @@ async fn a_rate_limit_that_is_far_away_is_told_at_once() {
     let error = scene.github().search_page("widget", 1).await.unwrap_err();
     assert_eq!(error, GitHubError::RateLimited { reset_in: Some(Duration::from_secs(3000)) });
     assert!(error.to_string().contains("for 50 min more"), "{error}");
-    assert_eq!((scene.fake.count("/search/"), scene.ears.waits().len()), (1, 0));
+    assert_eq!((scene.fake.count("/search/"), scene.waits().len()), (1, 0));
 }
 
 #[tokio::test]
@@ -276,7 +304,7 @@ async fn questions_at_once_wait_once_together() {
     let [a, b, c, d] = names.map(|name| github.has_releases(name));
     let answers = tokio::join!(a, b, c, d);
     assert_eq!(answers, (Ok(false), Ok(false), Ok(false), Ok(false)));
-    assert_eq!(scene.ears.waits(), [2, 1]);
+    assert_eq!(scene.waits(), [2, 1]);
     assert_eq!(scene.fake.count("/releases"), 2 * names.len());
 }
 
@@ -288,7 +316,7 @@ async fn a_limited_download_waits_like_any_question() {
     scene.fake.misbehave("/rate_limit", Times::Once, Misbehaviour::answer(&told));
     let place = tempfile::tempdir().unwrap();
     scene.github().tarball(&name("acme/widget"), "v1", &place.path().join("a")).await.unwrap();
-    assert_eq!((scene.fake.count("/tarball/"), scene.ears.waits()), (2, vec![2, 1]));
+    assert_eq!((scene.fake.count("/tarball/"), scene.waits()), (2, vec![2, 1]));
 }
 
 #[tokio::test]
@@ -304,5 +332,13 @@ async fn refusals_keep_their_words_and_lose_their_secrets() {
         let text = error.to_string();
         assert!(matches!(error, GitHubError::Gh(_)) && text.contains("for you"), "{text}");
         assert!(!text.contains("a1B2"), "{text}");
+    }
+    // Wherever the cut of a long message would go through it.
+    for before in [250, 270, 285, 295, 299] {
+        scene.fake.behave();
+        let refusal = Misbehaviour::refusal(500, &format!("{} {secret}", "x".repeat(before)), &[]);
+        scene.fake.misbehave("/repos/", Times::Always, refusal);
+        let text = github.repository(&name("acme/widget")).await.unwrap_err().to_string();
+        assert!(!text.contains("ghp_") && text.chars().count() < 500, "{text}");
     }
 }

@@ -239,7 +239,10 @@ mod tests {
             assert_eq!(ledger.verify(&[]).unwrap().findings(), [], "from version {version}");
             assert!(ledger.runs().unwrap().is_empty());
             let crawl = NewCrawl {
-                ts: "2026-01-31T09:30:00Z".parse().unwrap(),
+                moment: crate::crawl::CrawlMoment {
+                    at: "2026-01-31T09:30:00Z".parse().unwrap(),
+                    clock: crucible_model::ClockSource::System,
+                },
                 query: None,
                 config_snapshot: "{}".to_owned(),
             };

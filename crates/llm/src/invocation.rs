@@ -171,6 +171,9 @@ impl LlmResult {
     /// The name of the extension that lists the hints the backend could not follow.
     pub const IGNORED_METADATA: &'static str = "ignored_metadata";
 
+    /// The name of the extension that counts the secrets which the client took out of the answer; absent where there were none.
+    pub const REDACTIONS: &'static str = "redactions";
+
     /// The same without numbers that JSON does not carry unchanged: what a provider states so is no count of anything.
     #[must_use]
     pub(crate) fn with_plain_numbers(self) -> Self {

@@ -246,7 +246,7 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
                     self.clean_value(value, &mut redactions);
                 }
                 if redactions > 0 {
-                    result.extensions.insert("redactions".to_owned(), Value::from(redactions));
+                    result.extensions.insert(LlmResult::REDACTIONS.to_owned(), Value::from(redactions));
                 }
                 Ok(result)
             }

@@ -221,7 +221,8 @@ impl CloneUrl {
             return Err(refuse("it begins neither with https:// nor with file://"));
         };
         let host = rest.split('/').next().unwrap_or_default();
-        if host.contains('@') {
+        // A password may hold what seems to begin the path.
+        if rest.contains('@') {
             return Err(refuse("it holds a user name"));
         }
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte);
@@ -260,10 +261,14 @@ impl CloneUrl {
         Self::parse(&format!("https://{host}"))
     }
 
-    /// The host of an https address, with its port; nothing for `file://`.
+    /// The host of an https address, without a port; nothing for `file://`.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
-        self.0.strip_prefix("https://")?.split('/').next()
+        let authority = self.0.strip_prefix("https://")?.split('/').next()?;
+        match authority.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(host),
+            _ => Some(authority),
+        }
     }
 
     /// The address as text.

@@ -26,7 +26,7 @@ mod wire;
 pub use clients::{real_client, real_clients_dir};
 pub use github::{
     FakeGitHub, FakeRelease, FakeReleaseKind, FakeRepo, Misbehaviour, SeenGitHubRequest, Times, fake_sha,
-    tarball,
+    tarball, tarball_of_mode,
 };
 pub use reply::{Reply, RetryAfter};
 pub use repo::{RepoBuilder, TestRepo};

@@ -33,7 +33,8 @@ impl From<CrawlError> for CommandError {
             CrawlError::Canonical(_) | CrawlError::Interrupted { .. } => ExitStatus::Refused,
             CrawlError::PlanRejected { .. } => {
                 return Self::new(ExitStatus::PlanRejected, message)
-                    .hint("`crucible crawl plan` prints the plan with its violations; run nothing of it.");
+                    .hint("`crucible crawl plan` prints the plan with its violations; run nothing of it.")
+                    .hint("Ask again, with more rounds (--max-debate-rounds) or other models; or take the standard steps of the build system with --offline.");
             }
         };
         Self::new(status, message)
@@ -96,7 +97,11 @@ impl From<FetchError> for CommandError {
             FetchError::Local(error) => return error.into(),
             FetchError::Fs(error) => return error.into(),
             FetchError::Clone(error) => return error.into(),
-            FetchError::Ref { .. } | FetchError::LocalCommit { .. } => ExitStatus::Usage,
+            FetchError::Ref { .. }
+            | FetchError::LocalCommit { .. }
+            | FetchError::NoSuchPath { .. }
+            | FetchError::NotADirectory { .. }
+            | FetchError::OtherHost { .. } => ExitStatus::Usage,
             FetchError::Name(_) | FetchError::Archive { .. } | FetchError::OtherCommit { .. } => {
                 ExitStatus::Refused
             }

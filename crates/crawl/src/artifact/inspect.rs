@@ -66,17 +66,6 @@ pub enum FetchMethod {
     ShallowClone,
 }
 
-impl FetchMethod {
-    /// Its name in artifacts.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Tarball => "tarball",
-            Self::ShallowClone => "shallow_clone",
-        }
-    }
-}
-
 /// What builds a repository.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BuildFinding {

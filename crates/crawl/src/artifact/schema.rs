@@ -2,12 +2,13 @@
 
 use std::sync::OnceLock;
 
-use crucible_model::{CanonicalError, Timestamp, is_hidden, to_canonical_json};
+use crucible_model::{CanonicalError, Timestamp, to_canonical_json};
 use jsonschema::{Draft, ValidationError, Validator};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::hash::ShortHash;
+use crate::short_line::short_line;
 
 /// Problems that are told of one document; the rest is counted as one more line.
 const MOST_PROBLEMS: usize = 20;
@@ -164,9 +165,7 @@ const fn schema_text(kind: ArtifactType) -> &'static str {
 fn problem(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     let place = if place.is_empty() { "the document" } else { place.as_str() };
-    let place: String =
-        place.chars().take(LONGEST_PLACE).map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect();
-    format!("{place}: {}", error.masked_with("the value"))
+    format!("{}: {}", short_line(place, LONGEST_PLACE), error.masked_with("the value"))
 }
 
 /// An instant as the seed's schemas take it: UTC with `Z`, capital letters, seconds with or without a fraction, or no

@@ -27,7 +27,8 @@ pub enum DebateError {
         /// What is wrong with it.
         why: ReplyFault,
     },
-    /// A model's answer holds what looks like a secret. It was taken out of the record, and the answer is not used.
+    /// A model's answer holds what looks like a secret, in plain sight or behind escapes. The answer is not used, and the record
+    /// holds its digest alone.
     #[error(
         "the {phase} of {owner} holds what looks like a secret, so it is not used; a model quotes what it was shown or makes \
          one up: look for it in the repository's build files and README, or try again"

@@ -9,11 +9,11 @@ use std::time::Duration;
 use crucible_llm::{CallError, LlmInvocation, LlmResult, Message, ModelClient, StructuredOutput};
 use crucible_model::{Digest, PromptText};
 use crucible_repo::BuildSystem;
-use crucible_secrets::Scanner;
 use serde_json::{Value, json};
 
 use super::error::{DebateError, ReplyFault};
 use super::phase::DebatePhase;
+use super::plain_sight::holds_secret;
 use super::prompts::{self, Material};
 use super::reply::Reply;
 use super::transcript::{self, MessageRecord, Transcript};
@@ -83,6 +83,7 @@ impl<'d> DebateFloor<'d> {
             model: String::new(),
             request: request.collect(),
             reply: String::new(),
+            verdict: "",
             error: String::new(),
         };
         let called = client
@@ -98,16 +99,21 @@ impl<'d> DebateFloor<'d> {
         let answered = match called {
             Ok(result) => {
                 record.model.clone_from(&result.model_used);
-                record.reply = transcript::kept(&Scanner::builtin().redact(&result.raw_response).text);
                 self.note_ignored(&result, phase);
-                judged(&result, phase).map(|reply| Answered { reply, model: result.model_used })
+                let answered = judged::<R>(&result, phase);
+                record.verdict = answered.as_ref().map_or("", Reply::verdict);
+                record.reply = match answered {
+                    Err(DebateError::Secret { .. }) => transcript::withheld(&result.raw_response),
+                    _ => result.raw_response,
+                };
+                answered.map(|reply| Answered { reply, model: result.model_used })
             }
             Err(error) => Err(CallError::into(error)),
         };
         if let Err(error) = &answered {
             record.error = error.to_string();
         }
-        transcript::keep(self.transcript, &record, answered)
+        transcript::keep(self.transcript, record, answered)
     }
 
     /// Something that whoever runs the plan should know; said once.
@@ -164,23 +170,14 @@ fn judged<R: Reply>(result: &LlmResult, phase: DebatePhase) -> Result<R, DebateE
         digest: Digest::of(result.raw_response.as_bytes()),
         why,
     };
+    // Before anything is read or told of the answer. What stood in plain sight the client took out already.
+    if result.extensions.contains_key(LlmResult::REDACTIONS) || holds_secret(&result.raw_response) {
+        return Err(DebateError::Secret { owner: phase.owner(), phase });
+    }
     let budget = phase.tokens();
     let whole = result.whole_answer().map_err(|_| refused(ReplyFault::CutShort { budget }))?;
     if let Some(tokens) = result.tokens_output.filter(|tokens| *tokens > budget) {
         return Err(refused(ReplyFault::OverBudget { tokens, budget }));
     }
-    let secret = || DebateError::Secret { owner: phase.owner(), phase };
-    // The client took it out already, where it stood in plain sight.
-    if result.extensions.contains_key(REDACTIONS) {
-        return Err(secret());
-    }
-    let reply = R::read(whole.as_str()).map_err(refused)?;
-    // Escapes of JSON hide a secret until they are read.
-    if !Scanner::builtin().scan(serde_json::to_string(&reply)?.as_bytes()).is_empty() {
-        return Err(secret());
-    }
-    Ok(reply)
+    R::read(whole.as_str()).map_err(refused)
 }
-
-/// The extension of an answer that says how many secrets the client took out of it.
-const REDACTIONS: &str = "redactions";

@@ -11,6 +11,7 @@ mod floor;
 mod material;
 mod owner;
 mod phase;
+mod plain_sight;
 mod prompts;
 mod reply;
 mod strict;
@@ -43,7 +44,8 @@ pub struct DebateOutcome {
     pub dependencies: Dependencies,
     /// What to run.
     pub steps: Vec<PlanStep>,
-    /// What the executor should know, unresolved issues among it.
+    /// What the executor should know: what was noticed of the debate, then issues that it left open, then what the synthesis
+    /// warns of.
     pub warnings: Vec<String>,
     /// Suggestions that were taken, with their source.
     pub accepted_suggestions: Vec<String>,
@@ -114,11 +116,11 @@ pub async fn debate(
     Ok(DebateOutcome {
         dependencies: synthesis.dependencies,
         steps: synthesis.steps,
-        warnings: synthesis
-            .warnings
+        // What this program noticed comes first: a list that is too long is cut at its end.
+        warnings: std::mem::take(&mut floor.notes)
             .into_iter()
             .chain(unresolved)
-            .chain(std::mem::take(&mut floor.notes))
+            .chain(synthesis.warnings)
             .collect(),
         accepted_suggestions: synthesis.accepted_suggestions,
         rejected_suggestions: synthesis.rejected_suggestions,

@@ -10,7 +10,7 @@ use super::floor::{Answered, DebateFloor};
 use super::material::{self, piece};
 use super::phase::DebatePhase;
 use super::prompts::Slot;
-use super::reply::{CritiqueReply, DraftReply, Issue, Severity, SynthesisReply};
+use super::reply::{CritiqueReply, DraftReply, Issue, SynthesisReply};
 use super::summary::sentence;
 
 /// The model that drafts, revises and synthesises.
@@ -232,7 +232,7 @@ impl Claude {
         let plan = serde_json::to_string_pretty(&draft.0.reply)?;
         material.push(piece(Slot::Plan, "proposed plan", plan));
         let critique = PlanCritique(floor.ask(&self.0, DebatePhase::Critique, &material).await?);
-        if critique.0.reply.approved && critique.has_error() {
+        if critique.0.reply.approved && critique.0.reply.has_error() {
             let round = floor.round;
             floor.note(format!(
                 "claude approved the plan of round {round} and named an error in it; that counts as not approved"
@@ -246,11 +246,7 @@ impl PlanCritique {
     /// Whether the plan is approved: the critic says so, and names no error.
     #[must_use]
     pub fn is_approval(&self) -> bool {
-        self.0.reply.approved && !self.has_error()
-    }
-
-    fn has_error(&self) -> bool {
-        self.issues().iter().any(|issue| issue.severity == Severity::Error)
+        self.0.reply.is_approval()
     }
 
     pub(super) fn issues(&self) -> &[Issue] {

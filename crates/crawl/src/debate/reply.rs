@@ -35,6 +35,11 @@ pub(super) trait Reply: Serialize + Sized {
     /// Takes it out of the object.
     fn from_fields(fields: Fields) -> Result<Self, Misfit>;
 
+    /// What it says of the plan that it judges, as in records; empty of what judges none.
+    fn verdict(&self) -> &'static str {
+        ""
+    }
+
     /// Reads it.
     fn read(text: &str) -> Result<Self, ReplyFault> {
         strict::read(text, Self::from_fields)
@@ -78,6 +83,18 @@ pub(super) struct CritiqueReply {
     pub(super) issues: Vec<Issue>,
     pub(super) suggestions: Vec<Suggestion>,
     pub(super) approved: bool,
+}
+
+impl CritiqueReply {
+    /// Whether the plan is approved: the critic says so, and names no error.
+    pub(super) fn is_approval(&self) -> bool {
+        self.approved && !self.has_error()
+    }
+
+    /// Whether an error is named.
+    pub(super) fn has_error(&self) -> bool {
+        self.issues.iter().any(|issue| issue.severity == Severity::Error)
+    }
 }
 
 /// Something wrong with a plan.
@@ -155,6 +172,10 @@ impl Reply for CritiqueReply {
             "suggestions": {"type": "array", "items": suggestion},
             "approved": {"type": "boolean"},
         }))
+    }
+
+    fn verdict(&self) -> &'static str {
+        if self.is_approval() { "approved" } else { "objected" }
     }
 
     fn from_fields(mut fields: Fields) -> Result<Self, Misfit> {

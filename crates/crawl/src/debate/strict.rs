@@ -6,11 +6,12 @@
 
 use std::fmt;
 
-use crucible_model::is_hidden;
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::error::ReplyFault;
+use crate::short_line::short_line;
+use crate::unique_json::UniqueJson;
 
 /// The longest reply that is read, in bytes: the largest budget in tokens that are all long.
 pub(super) const MOST_BYTES: usize = 64 * 1024;
@@ -27,9 +28,11 @@ pub(super) fn read<T>(text: &str, from: impl FnOnce(Fields) -> Result<T, Misfit>
     if text.len() > MOST_BYTES {
         return Err(ReplyFault::TooLong { bytes: text.len(), limit: MOST_BYTES });
     }
-    serde_json::from_str::<IgnoredAny>(text).map_err(|error| ReplyFault::NoJson { detail: shown(&error) })?;
+    serde_json::from_str::<IgnoredAny>(text)
+        .map_err(|error| ReplyFault::NoJson { detail: short_line(&error.to_string(), MOST_SHOWN) })?;
     let wrong = |detail: String| ReplyFault::WrongShape { detail };
-    let Unique(value) = serde_json::from_str(text).map_err(|error| wrong(shown(&error)))?;
+    let UniqueJson(value) =
+        serde_json::from_str(text).map_err(|error| wrong(short_line(&error.to_string(), MOST_SHOWN)))?;
     let read = Fields::of(value, "the reply".to_owned()).and_then(from);
     read.map_err(|misfit| wrong(misfit.0))
 }
@@ -144,7 +147,10 @@ impl Fields {
     pub(super) fn done(self) -> Result<(), Misfit> {
         match self.map.keys().next() {
             None => Ok(()),
-            Some(key) => Err(Misfit::new(&self.place, format_args!("has the unknown key `{}`", shown(key)))),
+            Some(key) => Err(Misfit::new(
+                &self.place,
+                format_args!("has the unknown key `{}`", short_line(key, MOST_SHOWN)),
+            )),
         }
     }
 }
@@ -186,72 +192,5 @@ fn kind(value: &Value) -> &'static str {
         Value::String(_) => "a text",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
-    }
-}
-
-/// Words that may come from outside: one short line.
-fn shown(words: &impl ToString) -> String {
-    words.to_string().chars().filter(|c| !is_hidden(*c)).take(MOST_SHOWN).collect()
-}
-
-/// JSON in which no key stands twice.
-struct Unique(Value);
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueVisitor)
-    }
-}
-
-struct UniqueVisitor;
-
-impl<'de> Visitor<'de> for UniqueVisitor {
-    type Value = Unique;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Unique, E> {
-        Ok(Unique(Value::Null))
-    }
-
-    fn visit_bool<E>(self, truth: bool) -> Result<Unique, E> {
-        Ok(Unique(truth.into()))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Unique, E> {
-        Ok(Unique(number.into()))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Unique, E> {
-        Ok(Unique(number.into()))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Unique, E> {
-        Ok(Unique(number.into()))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Unique, E> {
-        Ok(Unique(text.into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Unique, A::Error> {
-        let mut list = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(Unique(Value::Array(list)))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Unique, A::Error> {
-        let mut map = Map::new();
-        while let Some((key, Unique(value))) = entries.next_entry::<String, Unique>()? {
-            if map.contains_key(&key) {
-                return Err(de::Error::custom("a key stands twice in an object"));
-            }
-            map.insert(key, value);
-        }
-        Ok(Unique(Value::Object(map)))
     }
 }

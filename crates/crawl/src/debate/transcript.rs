@@ -1,5 +1,8 @@
 //! The record of a debate: every message with its answer, as it happens.
 
+use crucible_model::Digest;
+use crucible_secrets::Scanner;
+
 use super::error::DebateError;
 
 /// One message of a debate, for the record.
@@ -17,14 +20,33 @@ pub struct MessageRecord {
     pub model: String,
     /// The messages that were sent, each as its role and its text.
     pub request: Vec<(String, String)>,
-    /// The answer, without secrets; empty where there was none. Of one that is far too long, its beginning, with a last line that
-    /// says so.
+    /// The answer; empty where there was none. Of one that is far too long, its beginning, with a last line that says so; of one
+    /// that holds a secret, a line that says so and its digest.
     pub reply: String,
+    /// `approved` or `objected` of a critique that could be read, else empty. An approval beside an error is none.
+    pub verdict: &'static str,
     /// What was wrong with it; empty where nothing was.
     pub error: String,
 }
 
-/// Keeps the messages of a debate, as they happen.
+impl MessageRecord {
+    /// The same without secrets. Every message of a debate is so before it is handed to a [`Transcript`].
+    #[must_use]
+    pub fn redacted(self) -> Self {
+        let scanner = Scanner::builtin();
+        let redacted = |text: String| scanner.redact(&text).text.into_owned();
+        Self {
+            provider: redacted(self.provider),
+            model: redacted(self.model),
+            request: self.request.into_iter().map(|(role, text)| (role, redacted(text))).collect(),
+            reply: redacted(self.reply),
+            error: redacted(self.error),
+            ..self
+        }
+    }
+}
+
+/// Keeps the messages of a debate, as they happen; they come without secrets.
 pub trait Transcript: Send {
     /// Takes the next message. What cannot be kept ends the debate.
     ///
@@ -37,8 +59,16 @@ pub trait Transcript: Send {
 /// The longest reply that is kept whole, in bytes.
 const MOST_KEPT: usize = 256 * 1024;
 
+/// What stands in the record for a reply with a secret in it. Its escapes may hide more than a redaction finds.
+pub(super) fn withheld(reply: &str) -> String {
+    format!(
+        "[withheld: the reply holds what looks like a secret; its digest is {}]",
+        Digest::of(reply.as_bytes())
+    )
+}
+
 /// A reply as it is kept.
-pub(super) fn kept(reply: &str) -> String {
+fn kept(reply: &str) -> String {
     if reply.len() <= MOST_KEPT {
         return reply.to_owned();
     }
@@ -46,13 +76,15 @@ pub(super) fn kept(reply: &str) -> String {
     format!("{beginning}\n[cut: the reply has {} bytes]", reply.len())
 }
 
-/// Keeps a message; where the debate ends already, its own reason comes first.
+/// Keeps a message without its secrets; where the debate ends already, its own reason comes first.
 pub(super) fn keep<T>(
     transcript: &mut dyn Transcript,
-    message: &MessageRecord,
+    message: MessageRecord,
     outcome: Result<T, DebateError>,
 ) -> Result<T, DebateError> {
-    let kept = transcript.keep(message).map_err(|why| DebateError::Transcript { why });
+    let mut message = message.redacted();
+    message.reply = kept(&message.reply);
+    let kept = transcript.keep(&message).map_err(|why| DebateError::Transcript { why });
     outcome.and_then(|value| kept.map(|()| value))
 }
 

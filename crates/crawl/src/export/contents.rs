@@ -1,5 +1,6 @@
 //! What makes an export whole: five documents that agree with each other, one safe plan among them, and no secret.
 
+use super::meta::check_meta;
 use super::{CONFIG_SNAPSHOT, DEBATE_TRANSCRIPT, Export, ExportError};
 use crate::artifact::{ArtifactType, CheckedArtifact, ManifestArtifact, ManifestV1, PlanV1, ShortHash};
 use crate::session::secrets_in;
@@ -37,7 +38,7 @@ pub fn manifest_entry(artifact: &CheckedArtifact) -> ManifestArtifact {
 }
 
 /// Checks an export, and lists its files in the order in which they are written: the manifest is the last.
-pub(super) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a str)>, ExportError> {
+pub(crate) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a str)>, ExportError> {
     let wrong = |why: String| ExportError::Contents { why };
     if export.artifacts.len() != KINDS.len() {
         return Err(wrong(format!("it has {} documents instead of {}", export.artifacts.len(), KINDS.len())));
@@ -59,9 +60,6 @@ pub(super) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a st
     for (name, json) in
         [(DEBATE_TRANSCRIPT, export.debate_transcript), (CONFIG_SNAPSHOT, export.config_snapshot)]
     {
-        if serde_json::from_str::<serde::de::IgnoredAny>(json).is_err() {
-            return Err(wrong(format!("{name} is no JSON")));
-        }
         files.push((name, json));
     }
     files.push((super::MANIFEST, manifest.json()));
@@ -71,6 +69,8 @@ pub(super) fn check<'a>(export: &Export<'a>) -> Result<Vec<(&'static str, &'a st
             return Err(ExportError::Secret { file: name, rules });
         }
     }
+    check_meta(DEBATE_TRANSCRIPT, export.debate_transcript).map_err(wrong)?;
+    check_meta(CONFIG_SNAPSHOT, export.config_snapshot).map_err(wrong)?;
     Ok(files)
 }
 

@@ -6,10 +6,7 @@ use serde_json::Value;
 use super::{CONFIG_SNAPSHOT, DEBATE_TRANSCRIPT};
 
 const SCHEMAS: [(&str, &str); 2] = [
-    (
-        DEBATE_TRANSCRIPT,
-        include_str!("../../../../docs/contracts/crucible-crawl-transcript-v1.schema.json"),
-    ),
+    (DEBATE_TRANSCRIPT, include_str!("../../../../docs/contracts/crucible-crawl-transcript-v1.schema.json")),
     (CONFIG_SNAPSHOT, include_str!("../../../../docs/contracts/crucible-crawl-config-v1.schema.json")),
 ];
 

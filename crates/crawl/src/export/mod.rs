@@ -8,11 +8,13 @@
 //! An export is checked as a whole before anything is written: five documents that agree, a plan that the safety rules let
 //! pass, no secret. Each file is written whole or not at all, its bytes are what its hash was taken over, and the manifest
 //! is the last: a directory with one is whole. What fails on the way takes its files with it, so the directory can be used
-//! again. Files of somebody else are neither written over nor removed, and no link is followed below the directory.
+//! again; what is killed on the way leaves a mark by which the next export knows the files for its own. Files of somebody else are neither written over nor removed, and no link is followed below the directory.
 
 mod contents;
+mod meta;
 mod output_dir;
 
+pub(crate) use contents::check as check_export;
 pub use contents::{export_filename, manifest_entry};
 pub use output_dir::OutputDir;
 
@@ -22,13 +24,25 @@ use std::path::{Path, PathBuf};
 
 use crucible_host::fs::{self, FsError};
 use crucible_model::ByteLimit;
+use rustix::fs::{Access, access};
 
 use crate::artifact::{CheckedArtifact, ManifestV1};
 
 const MANIFEST: &str = "manifest.json";
 const META: &str = "meta";
-const DEBATE_TRANSCRIPT: &str = "meta/debate-transcript.json";
-const CONFIG_SNAPSHOT: &str = "meta/config-snapshot.json";
+pub(crate) const DEBATE_TRANSCRIPT: &str = "meta/debate-transcript.json";
+pub(crate) const CONFIG_SNAPSHOT: &str = "meta/config-snapshot.json";
+
+/// Everything that an export writes.
+const FILES: [&str; 7] =
+    ["search.json", "inspect.json", "plan.json", "recipe.json", DEBATE_TRANSCRIPT, CONFIG_SNAPSHOT, MANIFEST];
+
+/// The mark of an export that is being written, or was killed while it was.
+const UNFINISHED: &str = ".crucible-export-unfinished";
+
+/// What the mark holds.
+const UNFINISHED_TEXT: &[u8] =
+    b"An export is being written here, or was cut off. The next one into this directory replaces it.\n";
 
 /// The largest manifest of an earlier export that is looked at.
 const MOST_MANIFEST: ByteLimit = ByteLimit(1 << 20);
@@ -165,17 +179,17 @@ fn by_way_of(path: &Path, real: &Path) -> String {
 ///
 /// See [`ExportError`]; the directory then holds none of the export's files.
 pub fn write_export(dir: &OutputDir, export: &Export<'_>) -> Result<Exported, ExportError> {
-    let files = contents::check(export)?;
+    let files = check_export(export)?;
     fs::create_dir_all(dir.path())?;
     let lock = lock(dir)?;
     stays(dir.path())?;
     if let Some(entry) = occupied(dir.path())? {
         return Err(ExportError::Occupied { path: dir.path().to_owned(), entry });
     }
-    make_meta(&dir.path().join(META))?;
-    for (name, _) in &files {
-        refuse_what_is_no_file(&dir.path().join(name))?;
-    }
+    refuse_what_is_in_the_way(dir.path())?;
+    fs::create_dir_all(&dir.path().join(META))?;
+    let mark = dir.path().join(UNFINISHED);
+    fs::write_atomic(&mark, UNFINISHED_TEXT)?;
     // From here on the earlier export is no longer whole, and nobody may take it for that.
     fs::remove_file(&dir.manifest())?;
     let written = write_files(dir.path(), &files);
@@ -184,8 +198,10 @@ pub fn write_export(dir: &OutputDir, export: &Export<'_>) -> Result<Exported, Ex
             let _stays = fs::remove_file(&dir.path().join(name));
         }
     }
+    let unmarked = fs::remove_file(&mark);
     drop(lock);
     written?;
+    unmarked?;
     let files = files.into_iter().map(|(name, _)| name.to_owned()).collect();
     Ok(Exported { dir: dir.path().to_owned(), files })
 }
@@ -200,13 +216,17 @@ fn write_files(dir: &Path, files: &[(&'static str, &str)]) -> Result<(), ExportE
     stays(&dir.join(META))
 }
 
-/// Makes the directory `meta`; what is there already must be one.
-fn make_meta(meta: &Path) -> Result<(), ExportError> {
+/// Refuses a directory in which something stands that an export would have to write over or through.
+fn refuse_what_is_in_the_way(dir: &Path) -> Result<(), ExportError> {
+    let meta = dir.join(META);
     match meta.symlink_metadata() {
-        Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => Err(ExportError::Link { path: meta.to_owned() }),
-        Err(_) => Ok(fs::create_dir_all(meta)?),
+        Ok(found) if !found.is_dir() => return Err(ExportError::Link { path: meta }),
+        Ok(_) if access(&meta, Access::WRITE_OK | Access::EXEC_OK).is_err() => {
+            return Err(ExportError::NotWritable { path: meta });
+        }
+        Ok(_) | Err(_) => {}
     }
+    FILES.iter().chain(&[UNFINISHED]).try_for_each(|name| refuse_what_is_no_file(&dir.join(name)))
 }
 
 /// Holds the directory itself, so that no file for that is left in it.
@@ -251,8 +271,15 @@ fn occupied(dir: &Path) -> Result<Option<String>, ExportError> {
     Ok(something.filter(|_| !holds_export(dir)))
 }
 
-/// Whether a directory holds a whole export, by its manifest.
+/// Whether a directory holds an export, by its manifest or by the mark of one that was cut off.
 fn holds_export(dir: &Path) -> bool {
+    let mark = dir.join(UNFINISHED);
+    let is_cut_off = mark.symlink_metadata().is_ok_and(|found| found.is_file())
+        && fs::read_regular_up_to(&mark, MOST_MANIFEST).is_ok_and(|bytes| bytes == UNFINISHED_TEXT);
+    is_cut_off || holds_whole_export(dir)
+}
+
+fn holds_whole_export(dir: &Path) -> bool {
     let manifest = dir.join(MANIFEST);
     manifest.symlink_metadata().is_ok_and(|found| found.is_file())
         && fs::read_regular_up_to(&manifest, MOST_MANIFEST)

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use super::{ExportError, MANIFEST, occupied};
+use super::{ExportError, MANIFEST, occupied, refuse_what_is_in_the_way};
 
 /// Directories that belong to the system (seed 000 §8.4; the last four are those that stand beside `/lib` and `/var/run`).
 const SYSTEM: [&str; 14] = [
@@ -64,10 +64,11 @@ impl OutputDir {
         if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
             return Err(ExportError::NotWritable { path: there.to_owned() });
         }
-        if there == real
-            && let Some(entry) = occupied(&real)?
-        {
-            return Err(ExportError::Occupied { path: real, entry });
+        if there == real {
+            if let Some(entry) = occupied(&real)? {
+                return Err(ExportError::Occupied { path: real, entry });
+            }
+            refuse_what_is_in_the_way(&real)?;
         }
         Ok(Self(real))
     }

@@ -14,7 +14,6 @@ use std::path::Path;
 
 use crucible_model::{Clock, Timestamp};
 use crucible_repo::{ArchiveLimits, Gh, GhError, GhRequest, GhResponse};
-use crucible_secrets::Scanner;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,11 +21,14 @@ pub use error::GitHubError;
 use patience::{Patience, Then};
 
 use crate::artifact::OwnerType;
-use crate::target::RepoName;
+use crate::target::{RepoName, is_commit_id};
 use crate::witness::CrawlWitness;
 
 /// How many repositories a page of a search has (seed 000 §2.1.5).
-const PAGE: usize = 30;
+pub(crate) const PAGE: u32 = 30;
+
+/// How many characters of what GitHub said about a refusal are shown.
+const SAID: usize = 300;
 
 /// GitHub for one command: it waits for the rate limit once, and remembers that it did.
 pub struct GitHub<'a> {
@@ -67,11 +69,26 @@ pub struct FoundRepo {
     pub has_releases: Option<bool>,
 }
 
+/// A page of a search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchPage {
+    /// What it lists.
+    pub candidates: Vec<FoundRepo>,
+    /// GitHub searched everything for it; what it found in a part is nothing to remember.
+    pub is_whole: bool,
+}
+
 impl<'a> GitHub<'a> {
     /// GitHub through this `gh`, with the command's clock; `witness` hears of waits and of what could not be believed.
     #[must_use]
     pub fn new(gh: Gh, clock: &'a dyn Clock, witness: &'a dyn CrawlWitness) -> Self {
         Self { gh, clock, witness, patience: Patience::default() }
+    }
+
+    /// The host that is asked.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.gh.host()
     }
 
     /// One page of a search, best match first; 30 a page, pages from 1. What cannot be true of an item leaves it out, with a
@@ -80,7 +97,7 @@ impl<'a> GitHub<'a> {
     /// # Errors
     ///
     /// See [`GitHubError`].
-    pub async fn search_page(&self, query: &str, page: u32) -> Result<Vec<FoundRepo>, GitHubError> {
+    pub async fn search_page(&self, query: &str, page: u32) -> Result<SearchPage, GitHubError> {
         let what = "page of this search";
         let request = GhRequest::at("search")
             .part("repositories")
@@ -91,18 +108,19 @@ impl<'a> GitHub<'a> {
         let Some(items) = told["items"].as_array() else {
             return Err(odd(what, "it lists no items"));
         };
-        if told["incomplete_results"] == true {
+        let is_whole = told["incomplete_results"] != true;
+        if !is_whole {
             self.witness
                 .warning("GitHub ran out of time and searched only a part; the results may be incomplete");
         }
-        if items.len() > PAGE {
+        if items.len() > PAGE as usize {
             self.witness.warning(&format!(
                 "GitHub sent {} results where {PAGE} were asked for; the rest is left out",
                 items.len()
             ));
         }
         let mut candidates = Vec::new();
-        for item in items.iter().take(PAGE) {
+        for item in items.iter().take(PAGE as usize) {
             match told::candidate(item, self.gh.host()) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(why) => {
@@ -112,7 +130,7 @@ impl<'a> GitHub<'a> {
                 }
             }
         }
-        Ok(candidates)
+        Ok(SearchPage { candidates, is_whole })
     }
 
     /// One repository. One that was renamed is found by its old name, and tells its new one.
@@ -154,7 +172,10 @@ impl<'a> GitHub<'a> {
         };
         match told["tag_name"].as_str() {
             Some(tag) if told::is_ref(tag) => Ok(Some(tag.to_owned())),
-            _ => Err(odd(&what, "its latest release has no tag that could be one")),
+            _ => Err(odd(
+                &what,
+                "its latest release has no tag that could be one, so ask for a branch or tag with --ref NAME",
+            )),
         }
     }
 
@@ -175,10 +196,8 @@ impl<'a> GitHub<'a> {
             }
             other => other?,
         };
-        let is_id =
-            |sha: &&str| sha.len() == 40 && sha.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        let sha = told["sha"].as_str().filter(is_id);
-        sha.map(str::to_owned).ok_or_else(|| odd(&what, "it is not a commit id of 40 digits"))
+        let sha = told["sha"].as_str().filter(|sha| is_commit_id(sha));
+        sha.map(str::to_ascii_lowercase).ok_or_else(|| odd(&what, "it is not a commit id of 40 digits"))
     }
 
     /// Downloads the archive of `reference` to the new file `to`. Where that fails, there is no file.
@@ -223,7 +242,8 @@ impl<'a> GitHub<'a> {
     }
 
     fn folded(&self, error: GhError, what: &str) -> GitHubError {
-        let redacted = |said: String| Scanner::builtin().redact(&said).text.into_owned();
+        // Redacted as it came, then cut: half a secret is not known for one.
+        let redacted = |said: String| told::line(&said, SAID);
         let error = match error {
             GhError::RateLimited(reset) => {
                 return GitHubError::RateLimited { reset_in: patience::left(reset, self.clock) };

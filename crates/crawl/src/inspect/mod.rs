@@ -88,7 +88,8 @@ pub enum InspectError {
     },
 }
 
-/// Looks at fetched files, or at the sub-project at `subpath` alone.
+/// Looks at fetched files, or at the sub-project at `subpath` alone; without one, at the part that was asked for when they were
+/// fetched.
 ///
 /// # Errors
 ///
@@ -98,6 +99,7 @@ pub fn inspect(
     subpath: Option<&RepoPath>,
     at: Timestamp,
 ) -> Result<Inspection, InspectError> {
+    let subpath = subpath.or(fetched.subpath.as_ref());
     let sampling = look(fetched, subpath)?;
     let files = project_files(&sampling);
     let detection = detect_build_system(&files);
@@ -113,7 +115,7 @@ pub fn inspect(
     let tree = Scanner::builtin().redact(&sampling.tree_summary);
     let secrets = readme.as_ref().map_or(0, |readme| readme.secrets) + shown.secrets;
     let warnings = warnings(&sampling, &projects, shown.cut, secrets as u64 + tree.count);
-    let manifests = Manifests::new(&sampling, &detection.directory);
+    let manifests = Manifests::new(&files, &detection.directory);
     let (version_constraints, scripts) = (manifests.version_constraints(), manifests.scripts());
     let languages = count_languages(&sampling.listing).into_iter();
     let artifact = InspectV1 {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::is_hidden;
-use crucible_repo::Sampling;
+use crucible_repo::ProjectFiles;
 use crucible_secrets::Scanner;
 
 /// Bytes of one constraint or of a script's name.
@@ -13,14 +13,14 @@ const MAX_SCRIPTS: usize = 200;
 
 /// The manifests of one directory.
 pub(super) struct Manifests<'a> {
-    sampling: &'a Sampling,
+    files: &'a ProjectFiles<'a>,
     directory: &'a str,
 }
 
 impl<'a> Manifests<'a> {
     /// Those of `directory`; empty is the top.
-    pub(super) fn new(sampling: &'a Sampling, directory: &'a str) -> Self {
-        Self { sampling, directory }
+    pub(super) fn new(files: &'a ProjectFiles<'a>, directory: &'a str) -> Self {
+        Self { files, directory }
     }
 
     /// What the manifests ask for. A manifest that cannot be read asks for nothing.
@@ -93,18 +93,15 @@ impl<'a> Manifests<'a> {
     }
 
     fn text(&self, name: &str) -> Option<&'a str> {
-        let path =
-            if self.directory.is_empty() { name.to_owned() } else { format!("{}/{name}", self.directory) };
-        let text = self.sampling.file(&path)?.content.as_str();
-        Some(text.strip_prefix('\u{feff}').unwrap_or(text))
+        self.files.text(self.directory, name)
     }
 
     fn toml(&self, name: &str) -> Option<toml::Table> {
-        toml::from_str(self.text(name)?).ok()
+        self.files.toml(self.directory, name)
     }
 
     fn json(&self, name: &str) -> Option<serde_json::Value> {
-        serde_json::from_str(self.text(name)?).ok()
+        self.files.json(self.directory, name)
     }
 }
 
@@ -129,24 +126,11 @@ fn is_shown(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crucible_repo::{FileKind, SampleExtent, SampledFile};
-
     use super::*;
 
-    fn sampling(files: &[(&str, &str)]) -> Sampling {
-        let file = |(path, content): &(&str, &str)| SampledFile {
-            path: (*path).to_owned(),
-            kind: FileKind::Build,
-            content: (*content).to_owned(),
-            total_bytes: content.len() as u64,
-            extent: SampleExtent::Whole,
-        };
-        Sampling { files: files.iter().map(file).collect(), ..Sampling::default() }
-    }
-
     fn constraints(name: &str, content: &str) -> String {
-        let sampling = sampling(&[(name, content)]);
-        let found = Manifests::new(&sampling, "").version_constraints();
+        let files = ProjectFiles::new(&[], [(name, content)]);
+        let found = Manifests::new(&files, "").version_constraints();
         found
             .into_iter()
             .map(|(program, version)| format!("{program} {version}"))
@@ -209,7 +193,7 @@ mod tests {
             ("package.json", r#"{"scripts":{"top":"x"}}"#),
             ("web/package.json", r#"{"scripts":{"build":"x","bad":1,"a\nb":"x"}}"#),
         ];
-        let sampling = sampling(&files);
-        assert_eq!(Manifests::new(&sampling, "web").scripts(), BTreeSet::from(["build".to_owned()]));
+        let files = ProjectFiles::new(&[], files);
+        assert_eq!(Manifests::new(&files, "web").scripts(), BTreeSet::from(["build".to_owned()]));
     }
 }

@@ -96,7 +96,7 @@ fn nothing_is_made_up_for_an_unknown_system() {
         vec!["package.json".to_owned(), "pyproject.toml".to_owned()];
     let error = offline_plan(&unknown).unwrap_err();
     assert!(error.to_string().contains("(seen: package.json, pyproject.toml)"), "{error}");
-    assert!(error.hint().contains("--offline") && error.hint().contains("--ref REF:PATH"));
+    assert!(error.hint().contains("--ref REF:PATH") && !error.hint().contains("model"), "no model can help");
     unknown.artifact.build_system.name = "bazel".to_owned();
     assert!(offline_plan(&unknown).is_err());
 }
@@ -177,7 +177,8 @@ fn the_fixtures_have_standard_plans_that_match_their_schemas() {
     let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let offline = |name: &str| {
         let repo = crate::artifact::fixture::repo_at();
-        let fetched = Fetched { tree: fixtures.join(name), repo, method: FetchMethod::ShallowClone };
+        let fetched =
+            Fetched { tree: fixtures.join(name), repo, method: FetchMethod::ShallowClone, subpath: None };
         let inspection = inspect(&fetched, None, instant()).unwrap();
         let outcome = offline_plan(&inspection)?;
         let plan = assemble(&outcome, &inspection, instant()).plan;

@@ -3,6 +3,7 @@
 use crucible_repo::BuildSystem;
 
 use crate::artifact::{PlanV1, WorkspaceLayout};
+use crate::safety::{CommandLine, command_lines};
 
 /// The layout of a plan that works in `dir`.
 ///
@@ -13,12 +14,13 @@ use crate::artifact::{PlanV1, WorkspaceLayout};
 /// | `node-npm`, `node-yarn`, `node-pnpm` | `dist` | `dist` |
 /// | `python-pip`, `python-setuptools` | `build` | `dist` |
 /// | `python-poetry` | `dist` | `dist` |
-/// | `cmake` | what a step names with `-B`, else `build` | `install` |
-/// | `meson` | what `meson setup` names, else `build` | `install` |
+/// | `cmake` | what the first step that configures names with `-B`, else `build` | `install` |
+/// | `meson` | what the first `meson setup` names, else `build` | `install` |
 /// | `autotools`, `make` | `.` | `install` |
 /// | `unknown` | `.` | `.` |
 ///
-/// `source_dir` is the workspace itself, `.`. Where the build system works a level below, the other two lie there.
+/// `source_dir` is the workspace itself, `.`. Where the build system works a level below, the other two lie there; what a step
+/// names lies where the step runs.
 pub(super) fn of(plan: &PlanV1, dir: &str) -> WorkspaceLayout {
     let system = plan.detected.build_system.parse().unwrap_or(BuildSystem::Unknown);
     let (build, install) = match system {
@@ -29,14 +31,13 @@ pub(super) fn of(plan: &PlanV1, dir: &str) -> WorkspaceLayout {
         BuildSystem::NodeNpm | BuildSystem::NodeYarn | BuildSystem::NodePnpm => ("dist", "dist"),
         BuildSystem::PythonPip | BuildSystem::PythonSetuptools => ("build", "dist"),
         BuildSystem::PythonPoetry => ("dist", "dist"),
-        BuildSystem::Cmake => (named(plan, "cmake", "-B").unwrap_or("build"), "install"),
-        BuildSystem::Meson => (named(plan, "meson", "setup").unwrap_or("build"), "install"),
+        BuildSystem::Cmake | BuildSystem::Meson => ("build", "install"),
         BuildSystem::Autotools | BuildSystem::Make => (".", "install"),
         BuildSystem::Unknown => (".", "."),
     };
     WorkspaceLayout {
         source_dir: ".".to_owned(),
-        build_dir: below(dir, build),
+        build_dir: named(plan, system).unwrap_or_else(|| below(dir, build)),
         install_dir: below(dir, install),
     }
 }
@@ -49,30 +50,34 @@ fn builds_for_release(plan: &PlanV1) -> bool {
     plan.steps.iter().any(|step| is_release(&step.cmd))
 }
 
-/// The directory behind `option`, in the first command of the program that names one; options and their values stand
-/// aside.
-fn named<'p>(plan: &'p PlanV1, program: &str, option: &str) -> Option<&'p str> {
+/// The build directory that a step names: the first one that sets up at all decides.
+fn named(plan: &PlanV1, system: BuildSystem) -> Option<String> {
+    let (usage, directory): (&str, fn(&CommandLine) -> Option<&str>) = match system {
+        BuildSystem::Cmake => ("cmake", |line| line.value_of(&["-B"])),
+        BuildSystem::Meson => ("meson setup", |line| named_to_meson(&line.operands)),
+        _ => return None,
+    };
     plan.steps.iter().find_map(|step| {
-        let mut words = step.cmd.split_whitespace();
-        if words.next() != Some(program) {
-            return None;
-        }
-        let mut behind = words.skip_while(|word| *word != option).skip(1);
-        while let Some(word) = behind.next() {
-            if !word.starts_with('-') {
-                return Some(word);
-            }
-            if word.starts_with("--") && !word.contains('=') && !ALONE.contains(&word) {
-                behind.next();
-            }
-        }
-        None
+        let words: Vec<&str> = step.cmd.split_whitespace().collect();
+        let lines = command_lines(&words);
+        let line = lines.iter().find(|line| line.usage == usage)?;
+        directory(line).map(|directory| below(plain(&step.cwd), plain(directory)))
     })
 }
 
-/// Options of `meson setup` without a value.
-const ALONE: [&str; 6] =
-    ["--wipe", "--reconfigure", "--werror", "--strip", "--vsenv", "--fatal-meson-warnings"];
+/// meson takes its two directories in either order; the top of the sources is none to build in.
+fn named_to_meson(operands: &[String]) -> Option<&str> {
+    operands.iter().map(String::as_str).find(|word| plain(word) != ".")
+}
+
+/// A path without `./` before it and `/` behind it.
+fn plain(path: &str) -> &str {
+    let mut path = path.trim_end_matches('/');
+    while let Some(rest) = path.strip_prefix("./") {
+        path = rest.trim_start_matches('/');
+    }
+    if path.is_empty() { "." } else { path }
+}
 
 fn below(dir: &str, path: &str) -> String {
     match (dir, path) {
@@ -112,14 +117,38 @@ mod tests {
         assert_eq!(layout("cmake", &["cmake --build out"], "."), pair("build", "install"));
         assert_eq!(layout("cmake", &["cmake -S . -B out"], "."), pair("out", "install"));
         assert_eq!(
-            layout("meson", &["meson setup --buildtype release --wipe out ."], "."),
+            layout("meson", &["meson setup --buildtype release --reconfigure out ."], "."),
             pair("out", "install")
         );
         assert_eq!(layout("meson", &["meson compile", "meson setup -Dx=y"], "."), pair("build", "install"));
         assert_eq!(layout("meson", &["meson setup out"], "."), pair("out", "install"));
+        for named in ["meson setup -D tests=false out", "meson setup --debug out", "meson setup . ./out/"] {
+            assert_eq!(layout("meson", &[named], ".").0, "out", "{named}");
+        }
+        for named in
+            ["cmake -Bout -S.", "cmake -S . -DX=ON -B ./out", "cmake -B out -D CMAKE_BUILD_TYPE=Debug"]
+        {
+            assert_eq!(layout("cmake", &["cmake --build b", named], ".").0, "out", "{named}");
+        }
         assert_eq!(layout("autotools", &[], "."), pair(".", "install"));
         assert_eq!(layout("make", &[], "."), pair(".", "install"));
         assert_eq!(layout("unknown", &[], "."), pair(".", "."));
+    }
+
+    #[test]
+    fn a_directory_that_a_step_names_lies_where_the_step_runs() {
+        let mut plan = fixture::plan_document();
+        plan.detected.build_system = "cmake".to_owned();
+        for (cwd, cmd, build_dir) in [
+            (".", "cmake -S lib -B lib/out", "lib/out"),
+            ("lib", "cmake -S . -B out", "lib/out"),
+            ("./lib/", "cmake -S . -B .", "lib"),
+            ("lib", "cmake --build out", "lib/build"),
+        ] {
+            plan.steps = vec![fixture::step("x", cmd)];
+            cwd.clone_into(&mut plan.steps[0].cwd);
+            assert_eq!(of(&plan, "lib").build_dir, build_dir, "{cmd} in {cwd}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! From a plan to a recipe, by rule: each command gets its phase, the programs and variables are gathered, and a table
-//! says where things lie. No model is asked, and the same plan gives the same recipe.
+//! says where things lie. No model is asked, and the same plan and inspection give the same recipe. What a command says is
+//! read by the grammar that judged it.
 //!
 //! The workspace is the top of what was inspected: the checkout, or the sub-project in it that was chosen. Every
 //! directory of a recipe is relative to it.

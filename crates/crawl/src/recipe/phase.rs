@@ -1,6 +1,7 @@
 //! What a command is for, told from its first words. A table for each program; a command that no table knows builds.
 
 use crate::artifact::CommandPhase;
+use crate::safety::{CommandLine, command_lines};
 use CommandPhase::{Build, Clean, Configure, Fetch, Install, Test};
 
 /// The phase of a command.
@@ -45,7 +46,7 @@ fn of_words(words: &[&str]) -> CommandPhase {
         },
         "npm" | "yarn" | "pnpm" => match first {
             "install" | "ci" => Fetch,
-            "run" => by_name(operand(rest.get(1..).unwrap_or_default())),
+            "run" => by_line(words, &format!("{program} run"), first_operand),
             "exec" => Build,
             name => by_name(name),
         },
@@ -56,15 +57,19 @@ fn of_words(words: &[&str]) -> CommandPhase {
             "run" => of_words(rest.get(1..).unwrap_or_default()),
             _ => Build,
         },
-        "cmake" => cmake(rest),
+        "cmake" => match first {
+            "--build" => by_line(words, "cmake --build", last_target),
+            "--install" => Install,
+            _ => Configure,
+        },
         "meson" => match first {
             "compile" => Build,
             "test" => Test,
             "install" => Install,
             _ => Configure,
         },
-        "make" => by_target(rest, &["-C", "-f", "-I", "-o", "-W"]),
-        "ninja" => by_target(rest, &["-C", "-f", "-d", "-t", "-w", "-j", "-k", "-l"]),
+        "make" => by_line(words, "make", last_target),
+        "ninja" => by_line(words, "ninja", last_target),
         "./configure" | "autoreconf" | "autoconf" | "automake" | "mkdir" => Configure,
         "ctest" | "pytest" => Test,
         "cp" | "install" => Install,
@@ -87,34 +92,21 @@ fn python(words: &[&str]) -> CommandPhase {
     }
 }
 
-fn cmake(words: &[&str]) -> CommandPhase {
-    match words.first().copied().unwrap_or_default() {
-        "--build" => {
-            let mut behind = words.iter().skip_while(|word| !matches!(**word, "--target" | "-t")).skip(1);
-            behind.next().map_or(Build, |target| by_name(target))
-        }
-        "--install" => Install,
-        _ => Configure,
-    }
+/// By the name that `choose` finds in the command line that is called `usage`.
+fn by_line(words: &[&str], usage: &str, choose: fn(&CommandLine) -> Option<&str>) -> CommandPhase {
+    let lines = command_lines(words);
+    lines.iter().find(|line| line.usage == usage).and_then(choose).map_or(Build, by_name)
 }
 
-/// By the last word that is neither an option, nor the value of one, nor an assignment.
-fn by_target(words: &[&str], with_value: &[&str]) -> CommandPhase {
-    let mut target = "";
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        if with_value.contains(word) {
-            words.next();
-        } else if !word.starts_with('-') && !word.contains('=') {
-            target = word;
-        }
-    }
-    by_name(target)
+fn first_operand(line: &CommandLine) -> Option<&str> {
+    line.operands.first().map(String::as_str)
 }
 
-/// The first word that is no option.
-fn operand<'w>(words: &[&'w str]) -> &'w str {
-    words.iter().find(|word| !word.starts_with('-')).copied().unwrap_or_default()
+/// The last word that is neither an assignment nor the number that stands apart behind `-j`; else what an option names.
+fn last_target(line: &CommandLine) -> Option<&str> {
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let mut words = line.operands.iter().rev().map(String::as_str);
+    words.find(|word| !word.contains('=') && !is_number(word)).or_else(|| line.value_of(&["--target", "-t"]))
 }
 
 /// By what a script, a target or a command is called: its first part that says something.
@@ -156,6 +148,9 @@ mod tests {
             (Build, "npm run build"),
             (Build, "npm run build:test"),
             (Test, "npm run --silent test:unit"),
+            (Test, "npm run --workspace packages/core test"),
+            (Build, "npm run -w packages/test build"),
+            (Test, "pnpm run --filter core test"),
             (Test, "npm test"),
             (Clean, "yarn run clean"),
             (Build, "yarn build"),
@@ -179,6 +174,10 @@ mod tests {
             (Build, "cmake --build build"),
             (Test, "cmake --build build --target test"),
             (Clean, "cmake --build build --target clean"),
+            (Install, "cmake --build build --target=install"),
+            (Install, "cmake --build build -tinstall"),
+            (Install, "cmake --build build -t all install -j 4"),
+            (Test, "cmake --build build --parallel 4 --target test"),
             (Install, "cmake --install build"),
             (Test, "ctest --test-dir build"),
             (Configure, "meson setup build"),
@@ -193,6 +192,11 @@ mod tests {
             (Build, "make -j4"),
             (Build, "make -C test"),
             (Test, "make check"),
+            (Test, "make test -j 4"),
+            (Test, "make -j 4 test V=1"),
+            (Build, "make -j 4 -C test"),
+            (Test, "ninja -j 4 -C build test"),
+            (Clean, "ninja -Cbuild clean"),
             (Install, "make all install"),
             (Install, "make install PREFIX=out"),
             (Clean, "make distclean"),

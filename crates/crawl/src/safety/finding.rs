@@ -1,6 +1,9 @@
 //! How a finding about a step is told: its code, its level, and which step and token it is about.
 
-use crucible_model::{Code, Finding, is_hidden};
+use crucible_model::{Code, Finding, Level};
+
+use super::spoken::CommandLine;
+use crate::short_line::short_line;
 
 /// A plan without a step.
 pub(super) const STEPS_MISSING: Code = Code::new("build-steps-missing");
@@ -57,6 +60,13 @@ pub(super) const PATH_OPTION: Code = Code::new("build-path-option");
 /// A command that installs outside the workspace.
 pub(super) const INSTALLS_OUTSIDE: Code = Code::new("build-installs-outside");
 
+/// A tree that is copied into a directory that may be there already.
+pub(super) const COPY_MERGES: Code = Code::new("build-copy-merges");
+/// More steps than are judged.
+pub(super) const STEPS_TOO_MANY: Code = Code::new("build-steps-too-many");
+/// Findings that are left out.
+pub(super) const FINDINGS_CUT: Code = Code::new("build-findings-cut");
+
 /// Which step is judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StepLabel<'a> {
@@ -66,47 +76,82 @@ pub(super) struct StepLabel<'a> {
     pub(super) name: &'a str,
 }
 
-/// Collects the findings about one step.
+/// Findings about one step that are told one by one.
+const MOST_OF_A_STEP: usize = 16;
+/// Findings about a plan after which each further step is told by one.
+const MOST_OF_A_PLAN: usize = 1000;
+
+/// Collects the findings about one step, up to a bound; that there was more is told when the step is done.
 pub(super) struct Desk<'a> {
     step: StepLabel<'a>,
     findings: &'a mut Vec<Finding>,
+    left: usize,
+    cut: Option<Level>,
+    heard: Option<&'a mut Vec<CommandLine>>,
 }
 
 impl<'a> Desk<'a> {
     pub(super) fn new(step: StepLabel<'a>, findings: &'a mut Vec<Finding>) -> Self {
-        Self { step, findings }
+        let left = if findings.len() < MOST_OF_A_PLAN { MOST_OF_A_STEP } else { 0 };
+        Self { step, findings, left, cut: None, heard: None }
+    }
+
+    /// The same, and the command lines that are read are kept in `heard`.
+    pub(super) fn heard_by(self, heard: &'a mut Vec<CommandLine>) -> Self {
+        Self { heard: Some(heard), ..self }
+    }
+
+    /// A command line was read.
+    pub(super) fn hear(&mut self, line: impl FnOnce() -> CommandLine) {
+        if let Some(heard) = &mut self.heard {
+            heard.push(line());
+        }
     }
 
     /// A finding that refuses the plan, about `token`.
     pub(super) fn refuse(&mut self, code: Code, token: &str, hint: impl Into<String>) {
-        let subject = self.subject(token);
-        self.findings.push(Finding::error(code, subject, hint));
+        if self.has_room(Level::Error) {
+            let subject = self.subject(token);
+            self.findings.push(Finding::error(code, subject, hint));
+        }
     }
 
     /// A finding that deserves a look, about `token`.
     pub(super) fn warn(&mut self, code: Code, token: &str, hint: impl Into<String>) {
-        let subject = self.subject(token);
-        self.findings.push(Finding::warning(code, subject, hint));
+        if self.has_room(Level::Warning) {
+            let subject = self.subject(token);
+            self.findings.push(Finding::warning(code, subject, hint));
+        }
+    }
+
+    /// Whether nothing that is still found can change what is told, so that nobody needs to look further.
+    pub(super) fn is_full(&self) -> bool {
+        self.cut == Some(Level::Error)
+    }
+
+    /// Tells that findings were left out, if any; this weighs as much as the heaviest of them.
+    pub(super) fn close(self) {
+        let Some(level) = self.cut else { return };
+        let hint = "there is more about this step than is told here; mend what is told, then look again";
+        let subject = self.subject("and more");
+        self.findings.push(Finding { code: FINDINGS_CUT, level, subject, hint: hint.to_owned() });
+    }
+
+    fn has_room(&mut self, level: Level) -> bool {
+        if self.left == 0 {
+            self.cut = self.cut.max(Some(level));
+            return false;
+        }
+        self.left -= 1;
+        true
     }
 
     fn subject(&self, token: &str) -> String {
-        format!("step {} \"{}\": {}", self.step.number, shown(self.step.name, 60), shown(token, 120))
+        format!(
+            "step {} \"{}\": {}",
+            self.step.number,
+            short_line(self.step.name, 60),
+            short_line(token, 120)
+        )
     }
-}
-
-/// At most `longest` characters of `text`, those that nobody sees escaped.
-pub(super) fn shown(text: &str, longest: usize) -> String {
-    let mut line = String::new();
-    for (count, c) in text.chars().enumerate() {
-        if count == longest {
-            line.push('…');
-            break;
-        }
-        if is_hidden(c) {
-            line.extend(c.escape_unicode());
-        } else {
-            line.push(c);
-        }
-    }
-    line
 }

@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, VALUE_REFUSED};
 use super::paths::{Access, Place};
+use super::spoken::CommandLine;
 
 /// What a word may be.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +23,12 @@ pub(super) enum Kind {
     Labels,
     /// A path that is read, or what stands there is run.
     Input,
-    /// A path that is written.
+    /// A path that is written, and perhaps what is below it.
     Output,
+    /// A path that is made, while what is below it stays.
+    Made,
+    /// A directory that the command may clear or fill: never the place itself, nor where people keep sources.
+    Owned,
     /// One of these.
     OneOf(&'static [&'static str]),
     /// A rule of its own, and what it asks for.
@@ -148,6 +153,30 @@ impl Usage {
     }
 }
 
+/// What a command line says, whether or not something in it was refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Line<'w> {
+    /// The words that are no options, without those of another description.
+    pub(super) operands: Vec<&'w str>,
+    values: Vec<(&'static str, &'w str)>,
+}
+
+impl<'w> Line<'w> {
+    /// The values of the options with one of these names, in their order.
+    pub(super) fn values_of(&self, names: &[&str]) -> Vec<&'w str> {
+        self.values.iter().filter(|(name, _)| names.contains(name)).map(|(_, value)| *value).collect()
+    }
+
+    /// The same for whoever works with accepted commands.
+    fn spoken(&self, usage: &'static str) -> CommandLine {
+        CommandLine {
+            usage,
+            operands: self.operands.iter().map(|word| (*word).to_owned()).collect(),
+            values: self.values.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+        }
+    }
+}
+
 /// Holds `words` against their description; returns those that are no options.
 pub(super) fn judge<'w>(
     usage: &Usage,
@@ -155,9 +184,14 @@ pub(super) fn judge<'w>(
     place: Place<'_>,
     desk: &mut Desk<'_>,
 ) -> Vec<&'w str> {
-    let mut operands = Vec::new();
+    read(usage, words, place, desk).operands
+}
+
+/// Holds `words` against their description; returns what they say.
+pub(super) fn read<'w>(usage: &Usage, words: &[&'w str], place: Place<'_>, desk: &mut Desk<'_>) -> Line<'w> {
+    let mut line = Line::default();
     let mut rest = words;
-    while let Some((&word, after)) = rest.split_first() {
+    while let Some((&word, after)) = rest.split_first().filter(|_| !desk.is_full()) {
         rest = after;
         if word == "--" {
             match usage.tail {
@@ -172,17 +206,18 @@ pub(super) fn judge<'w>(
             break;
         }
         if word.starts_with('-') {
-            rest = option(usage, word, rest, place, desk);
+            rest = option(usage, word, rest, &mut line, place, desk);
             continue;
         }
-        operands.push(word);
+        line.operands.push(word);
         if let OptionsStand::BeforeOperand(following) = usage.stand {
             judge(following, rest, place, desk);
             break;
         }
     }
-    judge_operands(usage, &operands, place, desk);
-    operands
+    judge_operands(usage, &line.operands, place, desk);
+    desk.hear(|| line.spoken(usage.name));
+    line
 }
 
 fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
@@ -195,6 +230,9 @@ fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, desk: &mut
         Operands::None(why) => refuse_from(0, why, desk),
         Operands::Each(kind) => {
             for word in operands {
+                if desk.is_full() {
+                    return;
+                }
                 judge_word(kind, word, Role::WordOf(usage.name), place, desk);
             }
         }
@@ -210,11 +248,12 @@ fn judge_operands(usage: &Usage, operands: &[&str], place: Place<'_>, desk: &mut
     }
 }
 
-/// Judges the option `word`; returns what is left behind it and its value.
+/// Judges the option `word` and puts its value on `line`; returns what is left behind it and its value.
 fn option<'r, 'w>(
     usage: &Usage,
-    word: &str,
+    word: &'w str,
     rest: &'r [&'w str],
+    line: &mut Line<'w>,
     place: Place<'_>,
     desk: &mut Desk<'_>,
 ) -> &'r [&'w str] {
@@ -227,6 +266,7 @@ fn option<'r, 'w>(
     match given {
         Given::Nothing => rest,
         Given::Here(kind, value) => {
+            line.values.push((opt.name, value));
             judge_word(kind, value, Role::ValueOf(opt.name), place, desk);
             rest
         }
@@ -235,6 +275,7 @@ fn option<'r, 'w>(
                 desk.refuse(VALUE_REFUSED, word, format!("{} needs a value", opt.name));
                 return rest;
             };
+            line.values.push((opt.name, value));
             judge_word(kind, value, Role::ValueOf(opt.name), place, desk);
             after
         }
@@ -287,6 +328,8 @@ pub(super) fn judge_word(kind: Kind, word: &str, role: Role<'_>, place: Place<'_
     let access = match kind {
         Kind::Input => Access::Read,
         Kind::Output => Access::Write,
+        Kind::Made => Access::Make,
+        Kind::Owned => Access::Own,
         _ => {
             if let Err(wanted) = fits(kind, word) {
                 desk.refuse(VALUE_REFUSED, word, format!("{role} must be {wanted}"));
@@ -311,7 +354,7 @@ fn fits(kind: Kind, word: &str) -> Result<(), String> {
         Kind::Labels => (word.split(',').all(is_label), "plain names, separated by commas".to_owned()),
         Kind::OneOf(values) => (values.contains(&word), format!("one of: {}", values.join(", "))),
         Kind::Fits(rule, wanted) => (rule(word), wanted.to_owned()),
-        Kind::Input | Kind::Output => (true, String::new()),
+        Kind::Input | Kind::Output | Kind::Made | Kind::Owned => (true, String::new()),
     };
     if fits { Ok(()) } else { Err(wanted) }
 }

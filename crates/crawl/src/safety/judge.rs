@@ -1,18 +1,17 @@
 //! Any file that says it is a plan: read strictly, held against its schema, then judged.
 
-use std::fmt;
-
 use crucible_model::{ByteLimit, Code, Finding, Verdict};
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
 
-use super::finding::{CLAIM_DIFFERS, HASH_DIFFERS, shown};
+use super::finding::{CLAIM_DIFFERS, HASH_DIFFERS};
 use super::{PlanSafety, Workspace, validate_plan_safety};
 use crate::artifact::{ArtifactType, PlanV1, check_json};
+use crate::short_line::short_line;
+use crate::unique_json::UniqueJson;
 
 /// The largest plan that is read.
 const LARGEST_PLAN: ByteLimit = ByteLimit(8 << 20);
+/// Differences from the schema that are told.
+const MOST_PROBLEMS: usize = 50;
 
 /// Judges the bytes of any `viv-git-plan.v1`: what its schema says, and, where it matches, what the safety rules say.
 ///
@@ -47,86 +46,23 @@ fn read(bytes: &[u8]) -> Result<PlanV1, Vec<Finding>> {
     const NO_JSON: Code = Code::new("build-plan-no-json");
     const SCHEMA: Code = Code::new("build-plan-schema");
     let refused = |code: &Code, subject: &str, hint: &str| {
-        vec![Finding::error(code.clone(), shown(subject, 300), hint)]
+        vec![Finding::error(code.clone(), short_line(subject, 300), hint)]
     };
     if bytes.len() as u64 > LARGEST_PLAN.0 {
         return Err(refused(&TOO_LARGE, &format!("{} bytes", bytes.len()), "a plan has at most 8 MiB"));
     }
-    let Strict(value) = serde_json::from_slice(bytes).map_err(|error| {
+    let UniqueJson(value) = serde_json::from_slice(bytes).map_err(|error| {
         refused(&NO_JSON, &error.to_string(), "a plan is one JSON object in which no key stands twice")
     })?;
     let hint =
         "the document is no viv-git-plan.v1; write it as docs/contracts/viv-git-plan.v1.schema.json says";
     let problems = check_json(ArtifactType::Plan, &value);
     if !problems.is_empty() {
-        return Err(problems.iter().flat_map(|problem| refused(&SCHEMA, problem, hint)).collect());
+        return Err(problems
+            .iter()
+            .take(MOST_PROBLEMS)
+            .flat_map(|problem| refused(&SCHEMA, problem, hint))
+            .collect());
     }
     serde_json::from_value(value).map_err(|error| refused(&SCHEMA, &error.to_string(), hint))
-}
-
-/// A JSON value in which no object holds a key twice: readers differ about which of the two counts.
-struct Strict(Value);
-
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Self)
-    }
-}
-
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(Strict(item)) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(Value::Array(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(key) = members.next_key::<String>()? {
-            if object.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key {key:?} stands twice")));
-            }
-            let Strict(value) = members.next_value()?;
-            object.insert(key, value);
-        }
-        Ok(Value::Object(object))
-    }
 }

@@ -7,7 +7,8 @@
 //!    first words are an allowed prefix word by word; paths stay inside; variables come from a short list.
 //! 3. `programs`: each program's subcommands, options and values, from a table; what is not in it is refused.
 //!
-//! What holds: nothing but the arguments is looked at; time is linear in the size of the plan; no plan makes it panic.
+//! What holds: nothing but the arguments is looked at; time is linear in the size of the plan, and the number of findings is
+//! bounded; no plan makes it panic.
 
 mod environment;
 mod finding;
@@ -16,6 +17,7 @@ mod judge;
 mod paths;
 mod programs;
 mod seed;
+mod spoken;
 mod words;
 
 use std::collections::BTreeSet;
@@ -25,14 +27,18 @@ use crucible_model::{Finding, Level, Verdict, is_hidden};
 use crucible_repo::BuildSystem;
 
 use crate::artifact::{PlanStep, PlanV1};
+use crate::short_line::short_line;
 use finding::{Desk, StepLabel};
 use paths::{Access, Links, Place};
 
 pub use judge::judge_plan;
 pub use seed::allowed_prefixes;
+pub(crate) use spoken::{CommandLine, command_lines};
 
 /// More steps than this deserve a look.
 const MANY_STEPS: usize = 10;
+/// More steps than this are not judged one by one: nobody reads them either.
+const MOST_STEPS: usize = 4096;
 /// A command with more characters than this deserves a look.
 const LONG_COMMAND: usize = 500;
 /// A detection below this deserves a look.
@@ -86,18 +92,25 @@ impl PlanSafety {
 pub fn validate_plan_safety(plan: &PlanV1, workspace: &Workspace) -> PlanSafety {
     let mut findings = Vec::new();
     let system = judge_frame(plan, &mut findings);
+    if plan.steps.len() > MOST_STEPS {
+        let count = format!("{} steps", plan.steps.len());
+        let hint = format!("a plan has at most {MOST_STEPS} steps; none of these was judged");
+        findings.push(Finding::error(finding::STEPS_TOO_MANY, count, hint));
+        return PlanSafety { verdict: Verdict::new(findings) };
+    }
     let links = Links::of(workspace);
     for (index, step) in plan.steps.iter().enumerate() {
         let label = StepLabel { number: index + 1, name: &step.name };
         let mut desk = Desk::new(label, &mut findings);
         judge_step(step, system, workspace, &links, &mut desk);
+        desk.close();
     }
     PlanSafety { verdict: Verdict::new(findings) }
 }
 
 /// Judges what is around the steps; returns the build system whose commands are allowed.
 fn judge_frame(plan: &PlanV1, findings: &mut Vec<Finding>) -> Option<BuildSystem> {
-    let name = finding::shown(&plan.detected.build_system, 60);
+    let name = short_line(&plan.detected.build_system, 60);
     let system = plan.detected.build_system.parse().ok();
     match system {
         None => findings.push(Finding::error(
@@ -147,6 +160,9 @@ fn judge_step(
     }
     let in_cwd = judge_cwd(&step.cwd, workspace, links, desk);
     for (key, value) in &step.env {
+        if desk.is_full() {
+            return;
+        }
         environment::judge(key, value, desk);
     }
     judge_command(
@@ -190,6 +206,10 @@ fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, d
     for token in seed::prohibited_tokens(command) {
         desk.refuse(finding::TOKEN_PROHIBITED, token, seed::how_to_rephrase(token));
     }
+    if command.len() > words::LONGEST_COMMAND {
+        words::refuse_too_long(command, desk);
+        return;
+    }
     if command.chars().nth(LONG_COMMAND).is_some() {
         let hint = "more than 500 characters are suspiciously many for a command; read it before you run it";
         desk.warn(finding::COMMAND_LONG, command, hint);
@@ -197,6 +217,9 @@ fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, d
     warn_of_path_options(command, desk);
     let words = words::words(command, desk);
     for word in command.split_whitespace() {
+        if desk.is_full() {
+            return;
+        }
         if let Err(refusal) = paths::check_word(word) {
             desk.refuse(refusal.code, word, refusal.hint);
         }
@@ -215,18 +238,36 @@ fn judge_command(command: &str, system: Option<BuildSystem>, place: Place<'_>, d
 }
 
 /// Options that say where something is installed (seed 000 §5.4).
+const PLACE_OPTIONS: &[&str] = &[
+    "prefix",
+    "exec-prefix",
+    "destdir",
+    "install-prefix",
+    "cmake_install_prefix",
+    "dcmake_install_prefix",
+    "dprefix",
+];
+
 fn warn_of_path_options(command: &str, desk: &mut Desk<'_>) {
     let lower = command.to_ascii_lowercase();
     if !lower.contains("prefix") && !lower.contains("destdir") {
         return;
     }
+    // These two want an absolute place, and there is none that a plan may name.
+    let is_absolute_wanted = lower.starts_with("./configure") || lower.starts_with("meson setup");
+    let hint = if is_absolute_wanted {
+        "this says where files are installed, and the program takes no relative place; leave it out, and write \
+         `make install DESTDIR=stage` or `meson install --destdir stage` later"
+    } else {
+        "this says where files are installed; make sure that it is inside the workspace"
+    };
     for (word, lower) in command.split_whitespace().zip(lower.split_whitespace()) {
-        let name = lower.split('=').next().unwrap_or(lower).trim_start_matches('-');
+        let option = lower.split('=').next().unwrap_or(lower);
+        // An entry of cmake's may tell its type: `-DCMAKE_INSTALL_PREFIX:PATH=out`.
+        let name = option.split(':').next().unwrap_or(option).trim_start_matches('-');
         let is_option = lower.starts_with('-') || lower.contains('=');
-        let is_named =
-            is_option && matches!(name, "prefix" | "destdir" | "dprefix" | "dcmake_install_prefix");
+        let is_named = is_option && PLACE_OPTIONS.contains(&name);
         if is_named || lower.contains("--prefix=") || lower.contains("--destdir=") {
-            let hint = "this says where files are installed; make sure that it is inside the workspace";
             desk.warn(finding::PATH_OPTION, word, hint);
         }
     }

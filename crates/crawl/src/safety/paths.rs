@@ -1,4 +1,4 @@
-//! Paths in a plan: relative, inside the workspace, through no link, and not into what steers other tools.
+//! Paths in a plan: relative, inside the workspace, through no link, and not into what steers other tools or was installed.
 
 use std::collections::BTreeSet;
 
@@ -29,9 +29,31 @@ const PROTECTED: &[&str] = &[
     ".yarn",
 ];
 
+/// Folders that package managers fill: other people's code, with links out and files shared with the user's own store. No
+/// step works in them, reads from them or writes there, in any letter case.
+const INSTALLED: &[&str] = &[
+    "node_modules",
+    "bower_components",
+    "jspm_packages",
+    ".pnpm-store",
+    ".venv",
+    "venv",
+    ".virtualenv",
+    ".tox",
+    ".nox",
+    "site-packages",
+    "dist-packages",
+    "__pypackages__",
+];
+
 /// Hidden names that builds write; every other one may be settings of some tool.
-const HIDDEN_OUTPUT: &[&str] =
-    &[".env", ".build", ".cache", ".next", ".output", ".nyc_output", ".tox", ".venv"];
+const HIDDEN_OUTPUT: &[&str] = &[".env", ".build", ".cache", ".next", ".output", ".nyc_output"];
+
+/// Names under which repositories keep what people wrote, in any letter case: no command owns such a directory.
+const SOURCES: &[&str] = &[
+    "cmd", "crates", "doc", "docs", "examples", "include", "internal", "lib", "libs", "packages", "scripts",
+    "source", "sources", "src", "test", "tests",
+];
 
 /// How deep a path may lead.
 const DEEPEST: usize = 64;
@@ -41,8 +63,12 @@ const DEEPEST: usize = 64;
 pub(super) enum Access {
     /// It reads there, or runs what is there.
     Read,
-    /// It writes there.
+    /// It makes what stands there: one file, or a directory whose content it leaves alone.
+    Make,
+    /// It writes there, or anywhere below.
     Write,
+    /// It may even clear what is below.
+    Own,
 }
 
 /// Why a path is refused.
@@ -66,6 +92,10 @@ const IN_PROTECTED: PathRefusal = PathRefusal::new(
     PATH_PROTECTED,
     "this folder steers other tools and is no part of a build; leave it alone",
 );
+const IN_INSTALLED: PathRefusal = PathRefusal::new(
+    PATH_PROTECTED,
+    "installed packages are no part of the repository and may lead out of it; leave the folder to its package manager",
+);
 const HIDDEN: PathRefusal = PathRefusal::new(
     PATH_PROTECTED,
     "a hidden name may be settings of a tool; write to a name without the leading dot",
@@ -74,6 +104,14 @@ const THROUGH_LINK: PathRefusal = PathRefusal::new(
     PATH_LINK,
     "the path leads through a symbolic link of the repository; name the real place",
 );
+const HOLDS_LINK: PathRefusal = PathRefusal::new(
+    PATH_LINK,
+    "the directory holds a symbolic link of the repository, and what is written could go through it; name a new directory",
+);
+const NO_OWN: PathRefusal = PathRefusal::new(
+    PATH_INVALID,
+    "what is there would be overwritten or cleared; name a directory of its own such as `build` or `stage`",
+);
 const NO_PATH: PathRefusal = PathRefusal::new(
     PATH_INVALID,
     "this is no plain path; paths are letters, digits and - _ . + @ /, and begin with none of - and @",
@@ -81,7 +119,7 @@ const NO_PATH: PathRefusal = PathRefusal::new(
 const TOO_DEEP: PathRefusal = PathRefusal::new(PATH_INVALID, "the path has more than 64 parts");
 
 /// The links of a workspace, ready to be asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Links(BTreeSet<String>);
 
 impl Links {
@@ -95,17 +133,27 @@ impl Links {
 pub(super) struct Place<'a> {
     links: &'a Links,
     cwd: &'a str,
+    /// Where the program goes from there before it looks at its other words.
+    within: &'a str,
 }
 
 impl<'a> Place<'a> {
     /// A place in the workspace; `cwd` was checked with [`Place::top`].
     pub(super) fn new(links: &'a Links, cwd: &'a str) -> Self {
-        Self { links, cwd }
+        Self { links, cwd, within: "." }
     }
 
     /// The workspace's top.
     pub(super) fn top(links: &'a Links) -> Self {
-        Self { links, cwd: "." }
+        Self { links, cwd: ".", within: "." }
+    }
+
+    /// The place to which a program goes from here by an option of its own; `directory` was checked with this place.
+    pub(super) fn within<'b>(self, directory: &'b str) -> Place<'b>
+    where
+        'a: 'b,
+    {
+        Place { within: directory, ..self }
     }
 
     /// Checks a path that stands alone, relative to this place.
@@ -127,11 +175,21 @@ impl<'a> Place<'a> {
             if is_protected(segment) {
                 return Err(IN_PROTECTED);
             }
-            if access == Access::Write && is_hidden_setting(segment) {
+            if is_installed(segment) {
+                return Err(IN_INSTALLED);
+            }
+            if access != Access::Read && is_hidden_setting(segment) {
                 return Err(HIDDEN);
             }
         }
-        if self.leads_through_link(path) { Err(THROUGH_LINK) } else { Ok(()) }
+        if access == Access::Own && is_somebodys(path) {
+            return Err(NO_OWN);
+        }
+        if self.leads_through_link(path) {
+            return Err(THROUGH_LINK);
+        }
+        let is_below_written = matches!(access, Access::Write | Access::Own);
+        if is_below_written && self.holds_link(path) { Err(HOLDS_LINK) } else { Ok(()) }
     }
 
     /// Whether the tree at `path` holds a link, or is one: a copy of it could hold that link, too.
@@ -145,7 +203,8 @@ impl<'a> Place<'a> {
             || self.links.0.range(below.clone()..).next().is_some_and(|link| link.starts_with(&below))
     }
 
-    fn leads_through_link(self, path: &str) -> bool {
+    /// Whether `path` is a link, or leads through one.
+    pub(super) fn leads_through_link(self, path: &str) -> bool {
         if self.links.0.is_empty() {
             return false;
         }
@@ -155,7 +214,7 @@ impl<'a> Place<'a> {
     }
 
     fn in_workspace(self, path: &str) -> String {
-        normal(&format!("{}/{path}", self.cwd)).to_ascii_lowercase()
+        normal(&format!("{}/{}/{path}", self.cwd, self.within)).to_ascii_lowercase()
     }
 }
 
@@ -163,8 +222,9 @@ impl<'a> Place<'a> {
 pub(super) fn check_word(word: &str) -> Result<(), PathRefusal> {
     let is_option = word.starts_with('-');
     for piece in word.split(['=', ':', ',', '@']) {
-        let mut letters = piece.trim_start_matches('-').chars();
-        let is_glued = is_option && letters.next().is_some() && letters.next() == Some('/');
+        // Only an option of one letter has its value right behind it.
+        let mut letters = piece.strip_prefix('-').unwrap_or_default().chars();
+        let is_glued = letters.next().is_some_and(|letter| letter != '-') && letters.next() == Some('/');
         if piece.starts_with('/') || is_glued {
             return Err(ABSOLUTE);
         }
@@ -192,13 +252,25 @@ fn is_protected(segment: &str) -> bool {
     PROTECTED.iter().any(|protected| protected.eq_ignore_ascii_case(name))
 }
 
-fn is_hidden_setting(segment: &str) -> bool {
+fn is_installed(segment: &str) -> bool {
+    let name = segment.trim_end_matches('.');
+    INSTALLED.iter().any(|installed| installed.eq_ignore_ascii_case(name))
+}
+
+/// Whether a directory is the place itself, or one of those that people fill.
+fn is_somebodys(path: &str) -> bool {
+    let path = normal(path);
+    path.is_empty() || SOURCES.iter().any(|name| name.eq_ignore_ascii_case(&path))
+}
+
+/// Whether a name begins with a dot and is none of those that builds write.
+pub(super) fn is_hidden_setting(segment: &str) -> bool {
     let is_output = HIDDEN_OUTPUT.contains(&segment) || segment.starts_with(".env.");
     segment.starts_with('.') && segment != "." && !is_output
 }
 
 /// The path without empty and `.` parts; empty for the top.
-fn normal(path: &str) -> String {
+pub(super) fn normal(path: &str) -> String {
     let mut parts = String::with_capacity(path.len());
     for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
         if !parts.is_empty() {

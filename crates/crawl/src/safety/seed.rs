@@ -136,11 +136,18 @@ pub(super) fn prohibited_tokens(command: &str) -> Vec<&'static str> {
     let Some(finder) = FINDER.as_ref() else {
         return PROHIBITED_TOKENS.iter().copied().filter(|token| command.contains(token)).collect();
     };
-    let mut found: Vec<usize> =
-        finder.find_overlapping_iter(command).map(|hit| hit.pattern().as_usize()).collect();
-    found.sort_unstable();
-    found.dedup();
-    found.into_iter().filter_map(|token| PROHIBITED_TOKENS.get(token).copied()).collect()
+    let mut is_found = [false; PROHIBITED_TOKENS.len()];
+    for hit in finder.find_overlapping_iter(command) {
+        if let Some(is_found) = is_found.get_mut(hit.pattern().as_usize()) {
+            *is_found = true;
+        }
+    }
+    PROHIBITED_TOKENS
+        .iter()
+        .zip(is_found)
+        .filter(|(_, is_found)| *is_found)
+        .map(|(token, _)| *token)
+        .collect()
 }
 
 /// Whether `command` begins with a text that its build system allows.

@@ -8,13 +8,14 @@ use super::finding::{BLANKS_REFUSED, CHARACTER_REFUSED, COMMAND_TOO_LONG, Desk};
 /// The longest command that is looked at, in bytes.
 pub(super) const LONGEST_COMMAND: usize = 4096;
 
-/// Splits a command; what keeps it from being split is told to `desk`.
+/// Refuses a command that is not looked at, for its length.
+pub(super) fn refuse_too_long(command: &str, desk: &mut Desk<'_>) {
+    let hint = format!("a command has at most {LONGEST_COMMAND} bytes; split the step");
+    desk.refuse(COMMAND_TOO_LONG, command, hint);
+}
+
+/// Splits a command of at most [`LONGEST_COMMAND`] bytes; what keeps it from being split is told to `desk`.
 pub(super) fn words<'c>(command: &'c str, desk: &mut Desk<'_>) -> Option<Vec<&'c str>> {
-    if command.len() > LONGEST_COMMAND {
-        let hint = format!("a command has at most {LONGEST_COMMAND} bytes; split the step");
-        desk.refuse(COMMAND_TOO_LONG, command, hint);
-        return None;
-    }
     if let Some(c) = command.chars().find(|c| !is_plain(*c)) {
         desk.refuse(CHARACTER_REFUSED, &c.escape_debug().to_string(), why_not(c));
         return None;

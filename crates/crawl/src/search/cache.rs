@@ -11,9 +11,8 @@ use crucible_model::Timestamp;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::PAGE;
 use crate::artifact::ShortHash;
-use crate::github::FoundRepo;
+use crate::github::{FoundRepo, PAGE};
 use crate::session::CrawlSession;
 use crate::target::RepoName;
 use crate::witness::CrawlWitness;

@@ -2,7 +2,8 @@
 //!
 //! As many pages of 30 are asked for as the wanted results take, three at most, one after the other. GitHub's list does
 //! not say whether a repository has releases, so each one is asked about, a few at a time; answers are put back in their
-//! places, so the result does not depend on which came first. A page that is whole goes into the cache.
+//! places, so the result does not depend on which came first. A page goes into the cache when GitHub searched everything for it and
+//! answered every question about it.
 //!
 //! A rate limit ends the search where it stands: what was had is ranked, and the document says that something is missing.
 
@@ -15,13 +16,11 @@ use crucible_model::{Timestamp, is_hidden};
 use futures_util::{StreamExt, stream};
 
 use crate::artifact::SearchV1;
-use crate::github::{FoundRepo, GitHub, GitHubError};
+use crate::github::{FoundRepo, GitHub, GitHubError, PAGE, SearchPage};
 use crate::rank::rank;
 use crate::session::{CrawlSession, secrets_in};
 use crate::witness::CrawlWitness;
 
-/// Results on one page.
-const PAGE: u32 = 30;
 /// Questions that are asked at the same time.
 const AT_ONCE: usize = 8;
 
@@ -132,21 +131,23 @@ pub async fn search(
             None => {
                 cached = false;
                 witness.progress(&format!("asking GitHub for {query:?}, page {number}"));
-                let mut found = match github.search_page(query, number).await {
-                    Ok(found) => found,
-                    Err(GitHubError::RateLimited { .. }) => {
-                        rate_limited = true;
-                        break;
-                    }
-                    Err(error) if candidates.is_empty() => return Err(error.into()),
-                    Err(error) => {
-                        witness.warning(&format!("page {number} is missing from the results: {error}"));
-                        break;
-                    }
-                };
+                let SearchPage { candidates: mut found, is_whole } =
+                    match github.search_page(query, number).await {
+                        Ok(page) => page,
+                        Err(GitHubError::RateLimited { .. }) => {
+                            rate_limited = true;
+                            break;
+                        }
+                        Err(error) if candidates.is_empty() => return Err(error.into()),
+                        Err(error) => {
+                            witness.warning(&format!("page {number} is missing from the results: {error}"));
+                            break;
+                        }
+                    };
                 let missing = ask_for_releases(github, &mut found, &candidates).await;
                 match &missing {
-                    None => page.write(session, &found, now, witness),
+                    None if is_whole => page.write(session, &found, now, witness),
+                    None => {}
                     Some(GitHubError::RateLimited { .. }) => rate_limited = true,
                     Some(error) => witness.warning(&format!(
                         "not every repository could be asked for its releases, and counts as one without: {error}"

@@ -253,25 +253,15 @@ impl Kept {
     }
 
     fn message(&mut self, message: &MessageRecord) -> Result<(), SessionError> {
-        let message = MessageRecord {
-            phase: message.phase,
-            round: message.round,
-            owner: message.owner,
-            provider: redacted(&message.provider),
-            model: redacted(&message.model),
-            request: message.request.iter().map(|(role, text)| (role.clone(), redacted(text))).collect(),
-            reply: redacted(&message.reply),
-            error: redacted(&message.error),
-        };
-        let content = to_canonical_json(&message)?;
+        let content = to_canonical_json(message)?;
         self.ledger.put_crawl_message(&NewCrawlMessage {
             crawl: self.id,
             moment: self.moment(),
             phase: message.phase.to_owned(),
             round: message.round,
             owner: message.owner.to_owned(),
-            provider: message.provider,
-            model: message.model,
+            provider: message.provider.clone(),
+            model: message.model.clone(),
             content: String::from_utf8_lossy(&content).into_owned(),
         })?;
         Ok(())

@@ -15,7 +15,8 @@ use crucible_model::EditFormat;
 use crucible_secrets::Scanner;
 use serde_json::{Value, json};
 
-use crate::support::{Heard, Kept, TIMEOUT, critique, inspection, plan, step, synthesis};
+use crate::ears::Ears;
+use crate::support::{Kept, TIMEOUT, critique, inspection, plan, step, synthesis};
 
 /// Plays both parts, notes the hints of each call, and can follow none.
 struct Deaf(Arc<Mutex<Vec<BTreeMap<String, Value>>>>);
@@ -85,7 +86,7 @@ async fn a_backend_that_knows_no_limit_of_tokens_is_named_and_the_form_is_asked_
     ] {
         let seen = Arc::default();
         let (gpt, claude) = (Gpt::new(client(form, &seen)), Claude::new(client(form, &seen)));
-        let (about, mut kept, heard) = (inspection(), Kept::default(), Heard::default());
+        let (about, mut kept, heard) = (inspection(), Kept::default(), Ears::default());
         let rounds = DebateRounds::default();
         let outcome =
             debate(&gpt, &claude, &about, rounds, TIMEOUT, "crawl-7", &mut kept, &heard).await.unwrap();

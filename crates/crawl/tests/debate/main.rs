@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper of a test fails the test that calls it")]
 #![expect(clippy::disallowed_methods, reason = "tests say where a client program may put its files")]
 
+#[path = "../common/ears.rs"]
+mod ears;
 mod hints;
 mod record;
 mod replies;

@@ -1,6 +1,6 @@
 //! The transcript: every message as it happens, failures included, and no half state.
 
-use crucible_crawl::DebateError;
+use crucible_crawl::{DebateError, MessageRecord};
 use crucible_testkit::Reply;
 
 use crate::support::{Stage, critique, instructions, plan, question, says, step, synthesis};
@@ -30,7 +30,7 @@ async fn the_record_holds_what_was_sent_and_what_came_back() {
         );
     }
     assert_eq!(stage.kept.messages[1].reply, critique(&[], true).to_string());
-    let heard = stage.heard.0.lock().unwrap().join("\n");
+    let heard = stage.heard.heard().join("\n");
     assert_eq!(
         heard,
         "round 1: gpt (gateway) drafts a plan\nround 1: claude (gateway) reviews the plan\n\
@@ -97,4 +97,48 @@ async fn a_secret_in_the_repository_text_is_not_sent() {
     let error = stage.hold(1).await.unwrap_err();
     assert!(error.to_string().starts_with("nothing was sent"), "{error}");
     assert!(stage.gpt.requests().is_empty());
+    let kept = format!("{:?}", stage.kept.messages);
+    assert!(kept.contains("token ") && !kept.contains("e5F6a1B2"), "{kept}");
+}
+
+#[test]
+fn every_text_of_a_record_is_kept_without_secrets() {
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6");
+    let record = MessageRecord {
+        phase: "draft",
+        round: 1,
+        owner: "gpt",
+        provider: format!("p {secret}"),
+        model: format!("m {secret}"),
+        request: vec![("user".to_owned(), format!("q {secret}")), ("user".to_owned(), "plain".to_owned())],
+        reply: format!("r {secret}"),
+        verdict: "",
+        error: format!("e {secret}"),
+    };
+    let redacted = record.clone().redacted();
+    assert!(!format!("{redacted:?}").contains("a1B2"), "{redacted:?}");
+    assert_eq!((redacted.phase, redacted.round, redacted.owner), ("draft", 1, "gpt"));
+    assert_eq!(redacted.request[1].1, "plain");
+    for (text, begins) in [(&redacted.model, "m "), (&redacted.reply, "r "), (&redacted.error, "e ")] {
+        assert!(text.starts_with(begins), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn the_verdict_of_a_critique_is_in_its_record() {
+    let said = [
+        (critique(&[], true), "approved"),
+        (critique(&[("warning", "build", "slow")], true), "approved"),
+        (critique(&[("error", "build", "uses sudo")], true), "objected"),
+        (critique(&[], false), "objected"),
+    ];
+    for (reply, verdict) in said {
+        let mut stage = Stage::of([good(), last()], [says(&reply)]);
+        stage.hold(1).await.unwrap();
+        let verdicts: Vec<&str> = stage.kept.messages.iter().map(|message| message.verdict).collect();
+        assert_eq!(verdicts, ["", verdict, ""]);
+    }
+    let mut stage = Stage::of([good()], [Reply::Answer("{\"approved\":true}".to_owned())]);
+    stage.hold(1).await.unwrap_err();
+    assert_eq!(stage.kept.messages[1].verdict, "");
 }

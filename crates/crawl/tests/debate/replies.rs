@@ -129,7 +129,10 @@ async fn the_place_that_is_wrong_is_named_and_the_words_of_the_reply_are_not() {
         "k".repeat(500)
     );
     let (_, detail) = detail_of(&key).await;
-    assert_eq!(detail, format!("the reply has the unknown key `a[2J{}`", "k".repeat(56)));
+    assert_eq!(
+        detail,
+        format!("the reply has the unknown key `a\\u{{1b}}[2J\\u{{202e}}{}…`", "k".repeat(41))
+    );
 }
 
 #[tokio::test]
@@ -238,17 +241,46 @@ fn secret() -> String {
     format!("ghp_{}", "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6")
 }
 
+/// The end of it, which no escape at the beginning hides.
+fn tail() -> String {
+    secret().split_off(10)
+}
+
 #[tokio::test]
 async fn an_answer_with_a_secret_is_not_used_and_the_secret_is_nowhere() {
     let plain = plan(&[step("build", &format!("cargo build {}", secret()))]).to_string();
-    let escaped = plain.replace("ghp_", "\\u0067hp_");
-    assert_ne!(plain, escaped);
-    for text in [plain, escaped] {
-        let mut stage = Stage::of([Reply::Answer(text)], [Reply::Hang]);
-        let error = stage.hold(1).await.unwrap_err();
-        assert!(matches!(error, DebateError::Secret { owner: DebateOwner::Gpt, phase: DebatePhase::Draft }));
-        assert!(error.to_string().contains("holds what looks like a secret"), "{error}");
-        assert!(!format!("{error} {error:?} {:?}", stage.kept.messages).contains(&secret()));
-        assert!(stage.claude.requests().is_empty());
+    let escaped = secret().replace("ghp_", "\\u0067hp_");
+    let good = plan(&[step("build", "cargo build")]).to_string();
+    let with_key = good.replacen('{', &format!("{{\"{escaped}\":1,"), 1);
+    let forms = [
+        plain.clone(),
+        plain.replace(&secret(), &escaped),
+        with_key.clone(),
+        with_key.replacen('{', &format!("{{\"{escaped}\":2,"), 1),
+        with_key[..with_key.len() - 2].to_owned(),
+        format!("here it is: {escaped}"),
+    ];
+    for text in forms {
+        let over_budget = json!({
+            "model": "m", "usage": {"prompt_tokens": 5, "completion_tokens": 9999},
+            "choices": [{"message": {"content": text.clone()}, "finish_reason": "stop"}],
+        });
+        let over_budget = Reply::Raw(200, over_budget.to_string().into_bytes());
+        for reply in [Reply::Answer(text.clone()), Reply::CutAnswer(text.clone()), over_budget] {
+            let mut stage = Stage::of([reply], [Reply::Hang]);
+            let error = stage.hold(1).await.unwrap_err();
+            let is_secret =
+                matches!(error, DebateError::Secret { owner: DebateOwner::Gpt, phase: DebatePhase::Draft });
+            assert!(is_secret, "{error}");
+            assert!(error.to_string().contains("holds what looks like a secret"), "{error}");
+            let everything = format!("{error} {error:?} {:?}", stage.kept.messages);
+            assert!(!everything.contains(&tail()), "{everything}");
+            let kept = &stage.kept.messages[0].reply;
+            assert!(
+                kept.starts_with("[withheld: the reply holds what looks like a secret; its digest"),
+                "{kept}"
+            );
+            assert!(stage.claude.requests().is_empty());
+        }
     }
 }

@@ -86,9 +86,9 @@ async fn a_critic_that_never_approves_ends_with_the_rounds_and_leaves_its_issues
         assert_eq!(
             outcome.warnings,
             [
+                format!("the debate ended without approval; rounds: {held}"),
                 "unresolved error in step \"build\": too slow".to_owned(),
                 "unresolved warning in step \"build\": no --locked".to_owned(),
-                format!("the debate ended without approval; rounds: {held}"),
             ]
         );
         assert!(
@@ -110,7 +110,7 @@ async fn an_approval_beside_an_error_is_none_and_is_said() {
     assert_eq!(outcome.rounds, 2);
     let said = "claude approved the plan of round 1 and named an error in it; that counts as not approved";
     assert_eq!(outcome.warnings, [said]);
-    assert!(stage.heard.0.lock().unwrap().contains(&format!("warning: {said}")));
+    assert!(stage.heard.heard_of("warning: ").contains(&said.to_string()));
 }
 
 #[tokio::test]
@@ -123,6 +123,23 @@ async fn warnings_of_an_approving_critic_are_not_lost() {
     assert_eq!(
         (outcome.rounds, outcome.warnings.as_slice()),
         (1, &["unresolved warning in step \"build\": takes long".to_owned()][..])
+    );
+}
+
+/// So that a list which is cut at its end loses what a model said, and nothing of what was noticed about it.
+#[tokio::test]
+async fn our_own_notes_come_first_then_what_is_unresolved_then_the_warnings_of_the_model() {
+    let mut last = synthesis(&[build()]);
+    last["warnings"] = json!(["says the model"]);
+    let open = critique(&[("error", "build", "too slow")], false);
+    let mut stage = Stage::of([says(&plan(&[build()])), says(&last)], [says(&open)]);
+    assert_eq!(
+        stage.hold(1).await.unwrap().warnings,
+        [
+            "the debate ended without approval; rounds: 1",
+            "unresolved error in step \"build\": too slow",
+            "says the model",
+        ]
     );
 }
 

@@ -1,12 +1,12 @@
 //! What these tests share: a repository, two models behind servers, and what both were asked.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_crawl::{
-    BuildFile, BuildFinding, Claude, CrawlWitness, DebateError, DebateOutcome, DebateRounds, FetchMethod,
-    Gpt, InspectV1, Inspection, LanguageCount, MessageRecord, RepoAt, Transcript, debate,
+    BuildFile, BuildFinding, Claude, DebateError, DebateOutcome, DebateRounds, FetchMethod, Gpt, InspectV1,
+    Inspection, LanguageCount, MessageRecord, RepoAt, Transcript, debate,
 };
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
@@ -19,6 +19,8 @@ use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 use crucible_testkit::{FakeApi, Reply, SeenRequest};
 use serde_json::{Value, json};
+
+use crate::ears::Ears;
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -122,28 +124,12 @@ impl Transcript for Kept {
     }
 }
 
-/// Hears everything.
-#[derive(Default)]
-pub(crate) struct Heard(pub(crate) Mutex<Vec<String>>);
-
-impl CrawlWitness for Heard {
-    fn progress(&self, what: &str) {
-        self.0.lock().unwrap().push(what.to_owned());
-    }
-
-    fn warning(&self, what: &str) {
-        self.0.lock().unwrap().push(format!("warning: {what}"));
-    }
-
-    fn waiting(&self, _why: &str, _left: Duration) {}
-}
-
 /// Two servers, and what became of a debate between them.
 pub(crate) struct Stage {
     pub(crate) gpt: FakeApi,
     pub(crate) claude: FakeApi,
     pub(crate) kept: Kept,
-    pub(crate) heard: Heard,
+    pub(crate) heard: Ears,
     pub(crate) inspection: Inspection,
 }
 
@@ -153,7 +139,7 @@ impl Stage {
             gpt: FakeApi::start(gpt),
             claude: FakeApi::start(claude),
             kept: Kept::default(),
-            heard: Heard::default(),
+            heard: Ears::default(),
             inspection: inspection(),
         }
     }

@@ -24,7 +24,7 @@ fn fetched(tree: &Path) -> Fetched {
         resolved_commit: "0123456789abcdef0123456789abcdef01234567".to_owned(),
         default_branch: "main".to_owned(),
     };
-    Fetched { tree: tree.to_owned(), repo, method: FetchMethod::ShallowClone }
+    Fetched { tree: tree.to_owned(), repo, method: FetchMethod::ShallowClone, subpath: None }
 }
 
 fn at() -> Timestamp {
@@ -131,6 +131,13 @@ fn a_sub_project_is_looked_at_alone() {
     chosen_before.repo.selected_ref = "v1.0:api".to_owned();
     let again = inspect(&chosen_before, Some(&"api".parse().unwrap()), at()).unwrap();
     assert_eq!(again, part);
+
+    // What was asked for when it was fetched is what is looked at, unless a menu chose another part.
+    let mut asked_for = fetched(dir.path());
+    asked_for.subpath = Some("api".parse().unwrap());
+    assert_eq!(inspect(&asked_for, None, at()).unwrap(), part);
+    let other = inspect(&asked_for, Some(&"web".parse().unwrap()), at()).unwrap();
+    assert_eq!(other.artifact.repo.selected_ref, "v1.0:web");
 }
 
 #[test]

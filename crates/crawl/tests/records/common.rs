@@ -4,12 +4,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crucible_crawl::{
-    ArtifactType, CheckedArtifact, ConfigSnapshot, CrawlSession, CrawlWitness, ManifestV1, PlanStep, PlanV1,
-    manifest_entry,
+    ArtifactType, CheckedArtifact, ConfigSnapshot, CrawlSession, ManifestV1, PlanStep, PlanV1, manifest_entry,
 };
 use crucible_host::clock::PinnedClock;
 use crucible_ledger::Ledger;
@@ -51,26 +49,6 @@ pub(crate) fn begin(home: &Path) -> CrawlSession {
     let config = ConfigSnapshot::of([("llm.provider", "gateway")]).unwrap();
     let clock = Box::new(PinnedClock(now()));
     CrawlSession::begin(ledger_in(home), &home.join("tmp"), clock, Some("ripgrep"), &config).unwrap()
-}
-
-/// Hears everything and forgets nothing.
-#[derive(Clone, Default)]
-pub(crate) struct Ears(Arc<Mutex<Vec<String>>>);
-
-impl Ears {
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-impl CrawlWitness for Ears {
-    fn progress(&self, _: &str) {}
-
-    fn warning(&self, what: &str) {
-        self.0.lock().unwrap().push(what.to_owned());
-    }
-
-    fn waiting(&self, _: &str, _: Duration) {}
 }
 
 fn repo() -> Value {
@@ -125,6 +103,11 @@ pub(crate) fn recipe_document() -> Value {
 pub(crate) fn checked(kind: ArtifactType, document: &Value) -> CheckedArtifact {
     CheckedArtifact::new(kind, document).unwrap()
 }
+
+/// The smallest files that belong below `meta/`.
+pub(crate) const TRANSCRIPT: &str =
+    "{\"messages\":[],\"schema_version\":\"crucible-crawl-transcript-v1\",\"summary\":\"\"}";
+pub(crate) const CONFIG: &str = "{\"schema_version\":\"crucible-crawl-config-v1\",\"values\":{}}";
 
 /// The four documents and a manifest that lists them.
 pub(crate) fn documents(search: &Value, plan: &Value) -> Vec<CheckedArtifact> {

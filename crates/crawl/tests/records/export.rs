@@ -15,11 +15,9 @@ use crucible_crawl::{CheckedArtifact, Export, ExportError, Exported, ManifestV1,
 use serde_json::{Value, json};
 
 use crate::common::{
-    CHILD, Home, as_process, documents, on_a_small_disk, plan_document, search_document, tree,
+    CHILD, CONFIG, Home, TRANSCRIPT, as_process, documents, on_a_small_disk, plan_document, search_document,
+    tree,
 };
-
-const TRANSCRIPT: &str = "{\"messages\":[],\"schema_version\":\"crucible-crawl-transcript-v1\"}";
-const CONFIG: &str = "{\"schema_version\":\"crucible-crawl-config-v1\",\"values\":{}}";
 
 const FILES: [&str; 7] = [
     "search.json",
@@ -146,11 +144,36 @@ fn documents_that_do_not_belong_together_make_no_export() {
         assert!(matches!(error, ExportError::Contents { .. }), "{error}");
     }
     let dir = OutputDir::resolve(&out).unwrap();
-    let export = Export { artifacts: &good, debate_transcript: "no JSON", config_snapshot: CONFIG };
-    assert!(matches!(write_export(&dir, &export), Err(ExportError::Contents { .. })));
+    let message = json!({
+        "phase": "draft", "round": 1, "owner": "gpt", "provider": "gateway", "model": "", "request": [["user", "x"]],
+        "reply": "{}", "verdict": "", "error": ""
+    });
+    let transcript = |change: &dyn Fn(&mut Value)| {
+        let mut transcript: Value = serde_json::from_str(TRANSCRIPT).unwrap();
+        transcript["messages"] = json!([message]);
+        change(&mut transcript);
+        transcript.to_string()
+    };
+    let wrong = [
+        ("no JSON".to_owned(), CONFIG),
+        ("{}".to_owned(), CONFIG),
+        (transcript(&|it| it["schema_version"] = json!("crucible-crawl-transcript-v2")), CONFIG),
+        (transcript(&|it| it["messages"][0]["owner"] = json!("somebody")), CONFIG),
+        (transcript(&|it| it["messages"][0]["request"] = json!(["user"])), CONFIG),
+        (transcript(&|it| drop(it["messages"][0].as_object_mut().unwrap().remove("reply"))), CONFIG),
+        (transcript(&|_| {}), "{}"),
+        (transcript(&|_| {}), "{\"schema_version\":\"crucible-crawl-config-v1\",\"values\":{\"a\":1}}"),
+    ];
+    for (debate_transcript, config_snapshot) in &wrong {
+        let export = Export { artifacts: &good, debate_transcript, config_snapshot };
+        assert!(matches!(write_export(&dir, &export), Err(ExportError::Contents { .. })), "{export:?}");
+    }
     assert!(!out.exists());
     let shuffled: Vec<_> = good.iter().rev().cloned().collect();
     assert_eq!(write(&dir, &shuffled).unwrap().files, FILES);
+    let whole = transcript(&|_| {});
+    write_export(&dir, &Export { artifacts: &good, debate_transcript: &whole, config_snapshot: CONFIG })
+        .unwrap();
 }
 
 #[test]
@@ -216,6 +239,7 @@ fn no_planted_link_leads_an_export_out_of_its_directory() {
             std::fs::remove_file(&link).unwrap();
         }
         symlink(target, &link).unwrap();
+        assert!(OutputDir::resolve(&out).is_err(), "{planted}: said before anything is paid for");
         let error = export(&out, &about("second")).unwrap_err();
         // A manifest behind a link is none of ours.
         let expected = if planted == "manifest.json" {
@@ -228,6 +252,16 @@ fn no_planted_link_leads_an_export_out_of_its_directory() {
         assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 1, "{planted}");
         std::fs::remove_dir_all(&out).unwrap();
     }
+}
+
+#[test]
+fn a_mark_that_is_none_of_ours_opens_no_directory() {
+    let home = Home::new();
+    let out = home.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    std::fs::write(out.join("plan.json"), "mine").unwrap();
+    std::fs::write(out.join(".crucible-export-unfinished"), "").unwrap();
+    assert!(matches!(OutputDir::resolve(&out), Err(ExportError::Occupied { .. })));
 }
 
 #[test]
@@ -310,8 +344,11 @@ fn an_export_that_is_killed_never_looks_whole() {
             assert_whole(&out);
         } else {
             torn += 1;
-            assert!(matches!(OutputDir::resolve(&out), Err(ExportError::Occupied { .. })));
         }
+        // Its leftovers are known for what they are.
+        export(&out, &about("after")).unwrap();
+        assert_whole(&out);
+        assert!(!out.join(".crucible-export-unfinished").exists());
     }
     println!("{torn} of 12 were torn");
 }
@@ -326,7 +363,9 @@ fn a_full_disk_leaves_no_part_of_an_export() {
     };
     let out = Path::new(&home).canonicalize().unwrap().join("out");
     let dir = OutputDir::resolve(&out).unwrap();
-    let large = format!("{{\"x\":\"{}\"}}", "x".repeat(60_000));
+    let mut large: Value = serde_json::from_str(TRANSCRIPT).unwrap();
+    large["summary"] = json!("x".repeat(60_000));
+    let large = large.to_string();
     let export = Export { artifacts: &good(), debate_transcript: &large, config_snapshot: CONFIG };
     let error = write_export(&dir, &export).unwrap_err();
     assert!(error.to_string().contains("No space left"), "{error}");

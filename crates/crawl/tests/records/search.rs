@@ -1,10 +1,6 @@
 //! Searches through the real `gh` against a GitHub of our own: pages, releases, limits, the cache.
 
-#![expect(clippy::disallowed_methods, reason = "the real gh is found as a user's would be, by PATH")]
-
-use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_crawl::{
@@ -12,16 +8,12 @@ use crucible_crawl::{
     ShortHash, UseCache, search,
 };
 use crucible_host::clock::PinnedClock;
-use crucible_host::env::Environment;
 use crucible_model::Timestamp;
-use crucible_repo::{Gh, GhDeadlines};
-use crucible_sandbox::Sandbox;
 use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times};
 
-use crate::common::{Ears, Home, begin, now, tree};
-
-/// Longer than any answer takes on a machine that has much else to do.
-const LONG: Duration = Duration::from_secs(300);
+use crate::common::{Home, begin, now, tree};
+use crate::ears::Ears;
+use crate::fake_github::{environment, gh};
 
 /// What one command asks for.
 struct Asked<'a> {
@@ -46,13 +38,7 @@ impl<'a> Asked<'a> {
     }
 
     async fn by(&self, session: &mut CrawlSession) -> Result<SearchV1, SearchError> {
-        let path = std::env::var_os("PATH").unwrap();
-        let mut pairs: Vec<(OsString, OsString)> =
-            vec![("PATH".into(), path), ("HOME".into(), "/nonexistent".into())];
-        pairs.extend(self.github.env());
-        let sandbox = Arc::new(Sandbox::new(None, &Environment::default()));
-        let gh = Gh::new(sandbox, &Environment::from_pairs(pairs, "/"))
-            .with_deadlines(GhDeadlines { answer: LONG, download: LONG });
+        let gh = gh(&environment(self.github, Path::new("/"), &[]));
         let clock = PinnedClock(self.now);
         let github = GitHub::new(gh, &clock, &self.ears);
         let options = SearchOptions { max_results: self.max_results, cache: self.cache };
@@ -140,9 +126,9 @@ async fn a_rate_limit_between_two_pages_gives_partial_results() {
     let found = asked.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited, found.cached), (30, true, false));
     assert!(
-        asked.ears.warnings().iter().any(|said| said.contains("rate limit")),
+        asked.ears.heard_of("warning: ").iter().any(|said| said.contains("rate limit")),
         "{:?}",
-        asked.ears.warnings()
+        asked.ears.heard_of("warning: ")
     );
     // What was had is not asked for again; what was not is.
     github.behave();
@@ -214,6 +200,20 @@ async fn a_search_after_a_quarter_of_an_hour_asks_again_and_clears_out_what_is_o
 }
 
 #[tokio::test]
+async fn a_page_that_github_searched_in_part_is_not_kept() {
+    let (home, github) = (Home::new(), widgets(3));
+    github.search_is_incomplete();
+    let asked = Asked::of(&github);
+    assert_eq!(asked.within(home.dir.path()).await.result_count, 3);
+    assert!(
+        asked.ears.heard_of("warning: ")[0].contains("incomplete"),
+        "{:?}",
+        asked.ears.heard_of("warning: ")
+    );
+    assert!(!asked.within(home.dir.path()).await.cached, "what was found in a part is nothing to remember");
+}
+
+#[tokio::test]
 async fn a_search_without_the_cache_asks_and_leaves_what_it_got_there() {
     let (home, github) = (Home::new(), widgets(1));
     Asked::of(&github).within(home.dir.path()).await;
@@ -263,7 +263,7 @@ async fn what_else_goes_wrong_is_an_error_at_first_and_a_warning_later() {
     github.misbehave("?page=2&", Times::Once, Misbehaviour::status(500));
     let found = asked.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (30, false));
-    let warnings = asked.ears.warnings();
+    let warnings = asked.ears.heard_of("warning: ");
     assert!(warnings.iter().any(|said| said.contains("page 2 is missing")), "{warnings:?}");
 }
 
@@ -274,7 +274,7 @@ async fn a_repository_that_cannot_be_asked_for_its_releases_is_reported_and_the_
     let asked = Asked::of(&github);
     let found = asked.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.rate_limited), (3, false));
-    let warnings = asked.ears.warnings();
+    let warnings = asked.ears.heard_of("warning: ");
     assert!(warnings.iter().any(|said| said.contains("releases")), "{warnings:?}");
     github.behave();
     assert!(!asked.within(home.dir.path()).await.cached);

@@ -12,21 +12,27 @@ use crucible_crawl::{
     Transcript, abort_dead_sessions,
 };
 use crucible_host::clock::PinnedClock;
-use crucible_ledger::CrawlRow;
+use crucible_ledger::{CrawlMoment, CrawlRow};
 use serde_json::{Value, json};
 
 use crate::common::{
-    CHILD, Home, as_process, begin, checked, documents, ledger_in, now, plan_document, search_document, tree,
+    CHILD, CONFIG, Home, TRANSCRIPT, as_process, begin, checked, documents, ledger_in, now, plan_document,
+    search_document, tree,
 };
 
 fn row(home: &Home, id: u64) -> CrawlRow {
     home.ledger().crawl(id).unwrap().unwrap()
 }
 
+fn moment() -> CrawlMoment {
+    CrawlMoment::of(&PinnedClock(now()))
+}
+
 fn token() -> String {
     format!("ghp_{}", "a1B2c3D4e5F6".repeat(3))
 }
 
+/// As a debate hands it to a session.
 fn message(reply: &str) -> MessageRecord {
     MessageRecord {
         phase: "draft",
@@ -36,8 +42,10 @@ fn message(reply: &str) -> MessageRecord {
         model: "small".to_owned(),
         request: vec![("user".to_owned(), format!("the repository says {}", token()))],
         reply: reply.to_owned(),
+        verdict: "",
         error: String::new(),
     }
+    .redacted()
 }
 
 #[test]
@@ -78,7 +86,7 @@ fn what_becomes_known_is_recorded_as_it_is_said() {
     let mut session = home.session();
     let id = session.id();
     assert_eq!(session.run_id().unwrap().as_str(), format!("crawl-{id}"));
-    session.selected("owner/tool", "v1.2.3:core").unwrap();
+    session.selected("owner/tool", Some("v1.2.3:core")).unwrap();
     session.detected("cargo").unwrap();
     session.keep(&message("{}")).unwrap();
     session.debated(2, &"größer ".repeat(200)).unwrap();
@@ -88,8 +96,11 @@ fn what_becomes_known_is_recorded_as_it_is_said() {
         session.store(document).unwrap();
     }
     let dir = OutputDir::in_home(&home.path(), id).unwrap();
-    let export =
-        crucible_crawl::Export { artifacts: &documents, debate_transcript: "{}", config_snapshot: "{}" };
+    let export = crucible_crawl::Export {
+        artifacts: &documents,
+        debate_transcript: TRANSCRIPT,
+        config_snapshot: CONFIG,
+    };
     session.exported(&crucible_crawl::write_export(&dir, &export).unwrap()).unwrap();
     session.end(SessionStatus::Completed).unwrap();
 
@@ -111,6 +122,11 @@ fn what_becomes_known_is_recorded_as_it_is_said() {
         assert_eq!(row.export_filename.as_deref(), Some(format!("{}.json", row.kind).as_str()));
     }
     assert_eq!(stored.len(), 5);
+    let events = home.ledger().events(Some(&format!("crawl-{id}").parse().unwrap())).unwrap();
+    assert_eq!(events.len(), 13);
+    for event in events {
+        assert_eq!(event.body["clock"], "pinned", "an instant that is not real says so: {}", event.event);
+    }
     assert_eq!(home.ledger().verify(&[]).unwrap().findings(), []);
 }
 
@@ -124,7 +140,7 @@ fn no_secret_reaches_the_disk() {
         CrawlSession::begin(home.ledger(), &home.path().join("tmp"), clock, Some(&query), &config).unwrap();
     session.keep(&message(&format!("{{\"cmd\":\"{}\"}}", token()))).unwrap();
     session.debated(1, &token()).unwrap();
-    session.selected(&token(), &token()).unwrap();
+    session.selected(&token(), Some(&token())).unwrap();
     let mut search = search_document();
     search["query"] = json!(token());
     let refused = session.store(&checked(ArtifactType::Search, &search)).unwrap_err();
@@ -155,7 +171,7 @@ fn a_dry_session_is_not_there() {
     let mut session = CrawlSession::dry();
     assert!(session.is_dry());
     assert_eq!((session.id(), session.run_id()), (0, None));
-    session.selected("owner/tool", "v1").unwrap();
+    session.selected("owner/tool", None).unwrap();
     session.detected("cargo").unwrap();
     session.keep(&message("{}")).unwrap();
     session.debated(1, "x").unwrap();
@@ -260,19 +276,20 @@ fn dead_sessions_are_aborted_once_whoever_looks() {
     let mut dead = Vec::new();
     for _ in 0..3 {
         // As a process that was killed leaves it: a row and no lock.
-        let new = crucible_ledger::NewCrawl { ts: now(), query: None, config_snapshot: "{}".to_owned() };
+        let new =
+            crucible_ledger::NewCrawl { moment: moment(), query: None, config_snapshot: "{}".to_owned() };
         dead.push(home.ledger().begin_crawl(&new, |_| Ok::<_, SessionError>(())).unwrap().0);
     }
     let locks = home.path().join("tmp");
     let mut found: Vec<u64> = std::thread::scope(|scope| {
-        let look = || abort_dead_sessions(&mut ledger_in(home.dir.path()), &locks, now()).unwrap();
+        let look = || abort_dead_sessions(&mut ledger_in(home.dir.path()), &locks, moment()).unwrap();
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(look)).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     found.sort_unstable();
     // One who looks while another one looks may take the session for alive; the other one ends it.
     assert_eq!(found, dead);
-    assert_eq!(abort_dead_sessions(&mut home.ledger(), &locks, now()).unwrap(), Vec::<u64>::new());
+    assert_eq!(abort_dead_sessions(&mut home.ledger(), &locks, moment()).unwrap(), Vec::<u64>::new());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What stands around the commands: steps, build system, working directory, variables, texts, and what only warns.
 
 use crucible_crawl::{PlanV1, judge_plan, validate_plan_safety};
+use crucible_model::Level;
 
 use super::support::{judge, plan, refusals, step, warnings, workspace};
 
@@ -48,6 +49,14 @@ fn a_cwd_that_is_no_plain_place_in_the_workspace_is_refused() {
         "b\u{fc}ro",
         "C:/x",
         "a\0b",
+        "node_modules",
+        "node_modules/npm/bin",
+        "web/Node_Modules/foo",
+        "node_modules./foo",
+        ".venv",
+        "venv/lib",
+        "lib/site-packages/pip",
+        ".tox/py",
     ] {
         assert_eq!(in_cwd(cwd), ["build-cwd-refused"], "{cwd:?}");
     }
@@ -129,6 +138,12 @@ fn options_that_say_where_to_install_warn() {
         ("cmake", "cmake --install build --prefix out"),
         ("cmake", "cmake --install build --prefix=out"),
         ("cmake", "cmake -B build -DCMAKE_INSTALL_PREFIX=out"),
+        ("cmake", "cmake -B build -DCMAKE_INSTALL_PREFIX:PATH=out"),
+        ("cmake", "cmake -B build -D CMAKE_INSTALL_PREFIX=out"),
+        ("cmake", "cmake -B build -D CMAKE_INSTALL_PREFIX:PATH=out"),
+        ("cmake", "cmake -B build --install-prefix out"),
+        ("cmake", "cmake -B build --install-prefix=out"),
+        ("meson", "meson setup build --prefix out"),
         ("meson", "meson install -C build --destdir=out"),
     ] {
         let safety = judge(system, command);
@@ -142,7 +157,16 @@ fn what_installs_outside_the_workspace_warns_unless_it_is_told_where() {
     for (system, command, told) in [
         ("cargo", "cargo install --path .", "cargo install --path . --root out"),
         ("cmake", "cmake --install build", "cmake --build build"),
+        ("cmake", "cmake --build build --target install", "cmake --build build --target all"),
+        ("cmake", "cmake --build build --target=install/strip", "cmake --build build --target=all"),
+        ("cmake", "cmake --build build -tinstall", "cmake --build build -tlib"),
+        ("cmake", "cmake --build build -t all uninstall", "cmake --build build -t all lib"),
         ("make", "make install", "make"),
+        ("make", "make -j4 all sub/install", "make -j4 all sub/all"),
+        ("make", "make uninstall", "make clean"),
+        ("make", "make install-strip", "make strip"),
+        ("make", "make install BUILDDIR=build", "make all BUILDDIR=build"),
+        ("make", "make do-install V=1", "make do V=1"),
         ("meson", "meson install -C build", "meson compile -C build"),
         ("meson", "ninja -C build install", "ninja -C build"),
         ("go", "go install ./...", "go build ./..."),
@@ -278,12 +302,119 @@ fn a_refused_option_is_named_with_its_command() {
 }
 
 #[test]
+fn what_is_installed_somewhere_inside_warns_only_of_the_place() {
+    let safety = judge("make", "make uninstall DESTDIR=stage");
+    assert_eq!(warnings(&safety), ["build-path-option"]);
+}
+
+#[test]
+fn a_place_that_a_program_takes_only_from_the_root_is_told_with_another_way() {
+    for (system, command) in
+        [("autotools", "./configure --prefix=stage"), ("meson", "meson setup build --prefix=stage")]
+    {
+        let told = judge(system, command).warnings().join("");
+        assert!(told.contains("`make install DESTDIR=stage`"), "{command}: {told}");
+    }
+    let told = judge("make", "make install DESTDIR=stage").warnings().join("");
+    assert!(!told.contains("leave it out"), "{told}");
+}
+
+#[test]
+fn a_tree_that_is_merged_into_a_directory_of_the_repository_warns() {
+    for command in ["cp -r overlay/app packages", "cp -a overlay/app packages/core"] {
+        let safety = judge("unknown", command);
+        assert!(safety.valid(), "{command}");
+        assert!(warnings(&safety).contains(&"build-copy-merges".to_owned()), "{command}");
+    }
+    for command in ["cp -r assets out", "cp -r assets ./dist/assets", "cp app packages"] {
+        assert_eq!(warnings(&judge("unknown", command)), ["build-system-unknown"], "{command}");
+    }
+}
+
+#[test]
+fn a_value_behind_a_long_option_may_begin_with_a_short_directory() {
+    for (system, command) in [
+        ("cargo", "cargo build --target-dir=./target"),
+        ("cargo", "cargo build --manifest-path=a/Cargo.toml"),
+        ("cmake", "cmake --install build --prefix=./stage"),
+        ("node-npm", "npm ci --prefix=a/b"),
+        ("python-pip", "pytest --cov=./src"),
+    ] {
+        assert!(!refusals(&judge(system, command)).contains(&"build-path-absolute".to_owned()), "{command}");
+    }
+    for (system, command) in [
+        ("make", "make -C/x"),
+        ("cmake", "cmake -S/x -B build"),
+        ("cargo", "cargo build --target-dir=/x"),
+        ("cmake", "cmake -S . -B build -DX=/x"),
+        ("autotools", "./configure --with-x=/x"),
+    ] {
+        assert!(refusals(&judge(system, command)).contains(&"build-path-absolute".to_owned()), "{command}");
+    }
+}
+
+#[test]
+fn a_command_that_nobody_reads_is_told_by_the_seed_s_tokens_and_its_length_alone() {
+    let command = format!("make {}sudo", ".. ".repeat(1 << 20));
+    assert_eq!(refusals(&judge("make", &command)), ["build-token-prohibited", "build-command-too-long"]);
+}
+
+#[test]
+fn findings_about_one_step_are_bounded_and_that_there_is_more_is_told() {
+    let keys = (0..100_000).map(|number| (format!("KEY{number}"), "1".to_owned()));
+    let safety = with(|plan| plan.steps[0].env = keys.collect());
+    let findings = safety.verdict.findings();
+    assert_eq!(findings.len(), 17);
+    let last = &findings[16];
+    assert_eq!(last.code.as_str(), "build-findings-cut");
+    assert_eq!(last.level, Level::Error);
+    assert_eq!(last.subject, "step 1 \"build\": and more");
+    // Exactly as many as are told need no such line.
+    let few = (0..16).map(|number| (format!("KEY{number}"), "1".to_owned()));
+    assert_eq!(with(|plan| plan.steps[0].env = few.collect()).verdict.findings().len(), 16);
+}
+
+#[test]
+fn what_is_left_out_weighs_as_much_as_the_heaviest_of_it() {
+    // The options only warn, and the one that refuses stands first or last.
+    let warned = " DESTDIR=a".repeat(30);
+    let only_warned = judge("make", &format!("make install{warned}"));
+    assert!(only_warned.valid() && warnings(&only_warned).ends_with(&["build-findings-cut".to_owned()]));
+    let refused = judge("make", &format!("make install{warned} CC=evil"));
+    assert_eq!(refusals(&refused), ["build-findings-cut"]);
+}
+
+#[test]
+fn findings_about_a_plan_are_bounded_and_each_refused_step_is_still_named() {
+    let hostile = step(&format!("make {}", "a/.. ".repeat(100).trim_end()));
+    let safety = validate_plan_safety(&plan("make", vec![hostile; 4096]), &workspace());
+    let findings = safety.verdict.findings();
+    assert!(findings.len() < 1000 + 17 + 4096, "{}", findings.len());
+    for number in [1, 60, 2000, 4096] {
+        let start = format!("step {number} ");
+        assert!(safety.verdict.errors().any(|finding| finding.subject.starts_with(&start)), "{number}");
+    }
+    // A good step behind them is told by nothing.
+    let mut steps = vec![step("make CC=evil"); 2000];
+    steps.push(step("make"));
+    let safety = validate_plan_safety(&plan("make", steps), &workspace());
+    assert!(safety.verdict.findings().iter().all(|finding| !finding.subject.starts_with("step 2001 ")));
+}
+
+#[test]
+fn more_steps_than_anybody_reads_are_refused_without_a_look() {
+    let of = |count: usize| with(|plan| plan.steps = vec![step("cargo build"); count]);
+    assert!(of(4096).valid());
+    assert_eq!(refusals(&of(4097)), ["build-steps-too-many"]);
+}
+
+#[test]
 fn thousands_of_hostile_steps_are_judged_in_one_pass() {
     // Each has what makes a judge look twice; one in a hundred is as long as a command may be.
     let short = step(&("make ".to_owned() + &"/usr/`$(;".repeat(10)));
     let long = step(&("make ".to_owned() + &"a/../ ".repeat(680)));
     let steps =
-        (0..10_000).map(|number| if number % 100 == 0 { long.clone() } else { short.clone() }).collect();
+        (0..4096).map(|number| if number % 100 == 0 { long.clone() } else { short.clone() }).collect();
     let plan = plan("make", steps);
     let safety = validate_plan_safety(&plan, &workspace());
     assert!(!safety.valid());
@@ -338,11 +469,15 @@ fn what_does_not_match_the_schema_is_told_by_its_place() {
         json(|plan| plan["schema"] = "viv-git-plan.v2".into()),
         json(|plan| plan["plan_hash"] = "ABC".into()),
         json(|plan| plan["steps"][0]["env"] = serde_json::json!({"CI": 1})),
+        json(|plan| plan["steps"] = vec![serde_json::json!(1); 10_000].into()),
         b"[]".to_vec(),
         b"null".to_vec(),
         b"{}".to_vec(),
     ] {
         let codes = schema_codes(&bytes);
-        assert!(!codes.is_empty() && codes.iter().all(|code| code == "build-plan-schema"), "{codes:?}");
+        assert!(
+            !codes.is_empty() && codes.len() <= 50 && codes.iter().all(|code| code == "build-plan-schema"),
+            "{codes:?}"
+        );
     }
 }

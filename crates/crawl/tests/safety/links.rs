@@ -61,6 +61,27 @@ fn an_argument_through_a_link_is_refused() {
         ("python-pip", ".", "pip install -q --editable=./out"),
         ("python-pip", ".", "pytest out/test.py::test"),
         ("autotools", ".", "./configure --prefix=out"),
+        // Where make and meson go first is where a place counts from.
+        ("make", ".", "make -C docs install PREFIX=latest"),
+        ("make", ".", "make install --directory=docs DESTDIR=latest/x"),
+        ("make", "src", "make -Cdeep install DESTDIR=er"),
+        ("meson", ".", "meson install -C docs --destdir latest"),
+        // What is written below a directory could go through a link in it.
+        ("cargo", ".", "cargo build --target-dir docs"),
+        ("cmake", ".", "cmake -S . -B src/deep"),
+        ("cmake", ".", "cmake --install build --prefix=src/deep"),
+        ("make", ".", "make install DESTDIR=src/deep"),
+        ("meson", ".", "meson setup src/deep"),
+        ("meson", ".", "meson setup src/deep ."),
+        ("unknown", ".", "cp latest docs"),
+        ("unknown", ".", "cp a x/latest docs/"),
+        ("unknown", ".", "cp out/a ."),
+        ("unknown", "docs", "cp x/latest ."),
+        ("unknown", "docs", "cp x/LATEST ./"),
+        ("make", ".", "install -m 644 x/latest docs"),
+        ("unknown", ".", "cp -r tree src"),
+        ("unknown", ".", "cp -r er src/deep"),
+        ("unknown", ".", "cp -a a b docs"),
     ] {
         assert!(
             refusals(&judge(system, cwd, command)).contains(&"build-path-link".to_owned()),
@@ -78,5 +99,24 @@ fn a_tree_that_holds_a_link_is_not_copied_because_its_copy_would_lead_there() {
     }
     for command in ["cp -r assets copy", "cp docs/a copy", "cp -r docs/lat copy"] {
         assert!(judge("unknown", ".", command).valid(), "{command}");
+    }
+}
+
+#[test]
+fn a_link_beside_what_is_written_refuses_nothing() {
+    for (system, cwd, command) in [
+        ("unknown", ".", "cp notes.txt docs"),
+        ("unknown", ".", "cp notes.txt ."),
+        ("unknown", "docs", "cp x/later ."),
+        ("unknown", ".", "mkdir -p docs src/deep docs/api"),
+        ("unknown", ".", "cp -r tree copy"),
+        ("make", ".", "install -m 755 -d docs/api"),
+        ("make", ".", "make -C docs install PREFIX=stage"),
+        ("cmake", ".", "cmake -S . -B build"),
+        ("meson", ".", "meson setup build ."),
+        ("meson", ".", "meson install -C build --destdir latest"),
+    ] {
+        let safety = judge(system, cwd, command);
+        assert!(safety.valid(), "{cwd}: {command}: {:?}", safety.violations());
     }
 }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod differential;
 #[cfg(test)]
+mod ecosystems;
+#[cfg(test)]
 mod frame;
 #[cfg(test)]
 mod golden;

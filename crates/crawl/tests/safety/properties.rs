@@ -64,6 +64,12 @@ proptest! {
     }
 
     #[test]
+    fn no_command_has_more_findings_than_anybody_reads((system, command) in any_command(), times in 1_usize..400) {
+        let command = vec![command; times].join(" ");
+        prop_assert!(judge(system.as_str(), &command).verdict.findings().len() <= 18);
+    }
+
+    #[test]
     fn judging_is_pure((system, command) in any_command()) {
         let plan = plan(system.as_str(), vec![step(&command)]);
         let before = plan.clone();

@@ -197,7 +197,9 @@ impl Ledger {
         require_active(&transaction, id, &fail)?;
         transaction
             .prepare_cached(sql)
-            .and_then(|mut update| update.execute(params![sql_id(id), moment.at.to_string(), status.as_str()]))
+            .and_then(|mut update| {
+                update.execute(params![sql_id(id), moment.at.to_string(), status.as_str()])
+            })
             .map_err(&fail)?;
         let body = json!({ "status": status.as_str() });
         append_within(&transaction, moment.event(id, ROLE, "crawl-ended", body)?, &fail)?;

@@ -7,15 +7,19 @@ use std::time::Duration;
 
 use crate::common::{place, tamper};
 use crucible_ledger::{
-    CrawlFact, CrawlStatus, LISTED_CRAWLS, Ledger, LedgerError, NewCrawl, NewCrawlArtifact, NewCrawlMessage,
-    crawl_run_id,
+    CrawlFact, CrawlMoment, CrawlStatus, LISTED_CRAWLS, Ledger, LedgerError, NewCrawl, NewCrawlArtifact,
+    NewCrawlMessage, crawl_run_id,
 };
-use crucible_model::{Digest, Timestamp};
+use crucible_model::{ClockSource, Digest, Timestamp};
 use rusqlite::Connection;
 use serde_json::json;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
+}
+
+fn real(at: Timestamp) -> CrawlMoment {
+    CrawlMoment { at, clock: ClockSource::System }
 }
 
 /// Long before any clock of a machine that runs this.
@@ -24,15 +28,18 @@ fn start() -> Timestamp {
 }
 
 fn begin(ledger: &mut Ledger) -> u64 {
-    let new =
-        NewCrawl { ts: start(), query: Some("ripgrep".to_owned()), config_snapshot: "{\"a\":1}".to_owned() };
+    let new = NewCrawl {
+        moment: real(start()),
+        query: Some("ripgrep".to_owned()),
+        config_snapshot: "{\"a\":1}".to_owned(),
+    };
     ledger.begin_crawl(&new, |_| Ok::<_, LedgerError>(())).unwrap().0
 }
 
 fn artifact(crawl: u64, kind: &'static str, content: &str) -> NewCrawlArtifact {
     NewCrawlArtifact {
         crawl,
-        ts: at("1999-12-31T23:00:05Z"),
+        moment: real(at("1999-12-31T23:00:05Z")),
         kind,
         schema: "viv-git-plan.v1",
         content: content.to_owned(),
@@ -42,7 +49,7 @@ fn artifact(crawl: u64, kind: &'static str, content: &str) -> NewCrawlArtifact {
 fn message(crawl: u64, owner: &str, content: &str) -> NewCrawlMessage {
     NewCrawlMessage {
         crawl,
-        ts: at("1999-12-31T23:00:04Z"),
+        moment: real(at("1999-12-31T23:00:04Z")),
         phase: "draft".to_owned(),
         round: 1,
         owner: owner.to_owned(),
@@ -57,9 +64,9 @@ fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = begin(&mut ledger);
-    let later = at("1999-12-31T23:00:03Z");
+    let later = real(at("1999-12-31T23:00:03Z"));
     let facts = [
-        CrawlFact::Selected { repo: "owner/repo".to_owned(), reference: "v1:core".to_owned() },
+        CrawlFact::Selected { repo: "owner/repo".to_owned(), reference: Some("v1:core".to_owned()) },
         CrawlFact::Detected { build_system: "cargo".to_owned() },
         CrawlFact::Debated { rounds: 2, summary: "ü".repeat(1000) },
         CrawlFact::Planned { plan_hash: "a".repeat(12), prompt_hash: "b".repeat(12) },
@@ -73,7 +80,7 @@ fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
     let digest = ledger.put_crawl_artifact(&artifact(id, "plan", "{\"new\":1}")).unwrap();
     let files = vec![("plan".to_owned(), "plan.json".to_owned())];
     ledger.note_crawl(id, later, &CrawlFact::Exported { path: "/out".to_owned(), files }).unwrap();
-    ledger.end_crawl(id, at("1999-12-31T23:01:00Z"), CrawlStatus::Completed).unwrap();
+    ledger.end_crawl(id, real(at("1999-12-31T23:01:00Z")), CrawlStatus::Completed).unwrap();
 
     let row = ledger.crawl(id).unwrap().unwrap();
     assert_eq!(
@@ -100,8 +107,7 @@ fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
         [(old, None), (digest, Some("plan.json"))],
         "the one that was stored last is exported"
     );
-    assert_eq!(ledger.crawl_artifact(id, "plan").unwrap().unwrap().content, "{\"new\":1}");
-    assert_eq!(ledger.crawl_artifact(id, "search").unwrap(), None);
+    assert_eq!(artifacts[1].content, "{\"new\":1}");
 
     let messages = ledger.crawl_messages(id).unwrap();
     let said: Vec<_> = messages.iter().map(|row| (row.seq, row.owner.as_str(), row.created_at)).collect();
@@ -143,7 +149,6 @@ fn what_was_said_and_what_was_checked_cannot_be_edited_unseen() {
     tamper(&place.path, "UPDATE crawl_artifacts SET content = '{\"safe\":1}'");
     let error = ledger.crawl_artifacts(id).unwrap_err();
     assert!(error.to_string().contains("the plan artifact of crawl 1 was edited"), "{error}");
-    assert!(matches!(ledger.crawl_artifact(id, "plan"), Err(LedgerError::Damaged { .. })));
     tamper(
         &place.path,
         "UPDATE artifacts SET bytes = CAST('{\"reply\":\"ls\"}' AS BLOB) WHERE kind = 'crawl-message'",
@@ -157,10 +162,29 @@ fn what_was_said_and_what_was_checked_cannot_be_edited_unseen() {
 }
 
 #[test]
+fn an_event_under_a_pinned_clock_says_so_and_a_ref_that_is_not_known_is_absent() {
+    let place = place();
+    let mut ledger = Ledger::open(&place.path).unwrap();
+    let id = begin(&mut ledger);
+    let pinned = CrawlMoment { at: start(), clock: ClockSource::Pinned };
+    let fact = CrawlFact::Selected { repo: "owner/repo".to_owned(), reference: None };
+    ledger.note_crawl(id, pinned, &fact).unwrap();
+    ledger.put_crawl_message(&NewCrawlMessage { moment: pinned, ..message(id, "gpt", "{}") }).unwrap();
+    ledger.put_crawl_artifact(&NewCrawlArtifact { moment: pinned, ..artifact(id, "plan", "{}") }).unwrap();
+    ledger.end_crawl(id, pinned, CrawlStatus::Completed).unwrap();
+    let events = ledger.events(Some(&crawl_run_id(id).unwrap())).unwrap();
+    let clocks: Vec<_> = events.iter().map(|event| event.body.get("clock").cloned()).collect();
+    let said = Some(json!("pinned"));
+    assert_eq!(clocks, [None, said.clone(), said.clone(), said.clone(), said]);
+    assert_eq!(events[1].body["ref"], json!(null));
+    assert_eq!(ledger.crawl(id).unwrap().unwrap().selected_ref, None);
+}
+
+#[test]
 fn a_call_that_fails_has_changed_nothing() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
-    let new = NewCrawl { ts: start(), query: None, config_snapshot: "{}".to_owned() };
+    let new = NewCrawl { moment: real(start()), query: None, config_snapshot: "{}".to_owned() };
     let refused = ledger.begin_crawl(&new, |id| Err::<(), _>(LedgerError::NoActiveCrawl { id }));
     assert!(matches!(refused, Err(LedgerError::NoActiveCrawl { id: 1 })));
     assert_eq!((ledger.crawls().unwrap(), ledger.head().unwrap().seq), (Vec::new(), 0));
@@ -170,10 +194,10 @@ fn a_call_that_fails_has_changed_nothing() {
     let facts = [
         CrawlFact::Debated { rounds: 1, summary: "x".repeat(1001) },
         CrawlFact::Planned { plan_hash: "short".to_owned(), prompt_hash: "b".repeat(12) },
-        CrawlFact::Selected { repo: "x".repeat(2 << 20), reference: String::new() },
+        CrawlFact::Selected { repo: "x".repeat(2 << 20), reference: None },
     ];
     for fact in &facts {
-        ledger.note_crawl(id, start(), fact).unwrap_err();
+        ledger.note_crawl(id, real(start()), fact).unwrap_err();
     }
     ledger.put_crawl_artifact(&artifact(id, "novel", "{}")).unwrap_err();
     let mut long = message(id, "gpt", "{\"only\":\"here\"}");
@@ -196,16 +220,16 @@ fn a_session_ends_once_and_takes_nothing_after_that() {
         let id = begin(&mut ledger);
         assert_eq!(ledger.active_crawls().unwrap(), [id]);
         assert!(matches!(
-            ledger.end_crawl(id, start(), CrawlStatus::Active),
+            ledger.end_crawl(id, real(start()), CrawlStatus::Active),
             Err(LedgerError::NoActiveCrawl { .. })
         ));
-        ledger.end_crawl(id, start(), status).unwrap();
+        ledger.end_crawl(id, real(start()), status).unwrap();
         assert_eq!(ledger.crawl(id).unwrap().unwrap().status, status);
         let head = ledger.head().unwrap();
         let fact = CrawlFact::Detected { build_system: "cargo".to_owned() };
         let refused = [
-            ledger.end_crawl(id, start(), CrawlStatus::Completed).unwrap_err(),
-            ledger.note_crawl(id, start(), &fact).unwrap_err(),
+            ledger.end_crawl(id, real(start()), CrawlStatus::Completed).unwrap_err(),
+            ledger.note_crawl(id, real(start()), &fact).unwrap_err(),
             ledger.put_crawl_artifact(&artifact(id, "plan", "{}")).unwrap_err(),
             ledger.put_crawl_message(&message(id, "gpt", "{}")).unwrap_err(),
         ];
@@ -219,7 +243,7 @@ fn a_session_ends_once_and_takes_nothing_after_that() {
     }
     for nobody in [0, 99, u64::MAX] {
         assert!(ledger.crawl(nobody).unwrap().is_none());
-        assert!(ledger.end_crawl(nobody, start(), CrawlStatus::Failed).is_err());
+        assert!(ledger.end_crawl(nobody, real(start()), CrawlStatus::Failed).is_err());
     }
 }
 

@@ -200,8 +200,9 @@ pub(crate) fn is_skipped_directory(name: &str) -> bool {
 pub(crate) fn is_skipped_file(name: &str) -> bool {
     // An ending of the table has one dot or two.
     let Some(last) = name.rfind('.') else { return false };
-    let second = name[..last].rfind('.').unwrap_or(last);
-    let is_listed = SKIPPED_ENDINGS.contains(&&name[last..]) || SKIPPED_ENDINGS.contains(&&name[second..]);
+    let second = name[..last].rfind('.');
+    let is_listed = SKIPPED_ENDINGS.contains(&&name[last..])
+        || second.is_some_and(|second| SKIPPED_ENDINGS.contains(&&name[second..]));
     is_listed && !KEPT_LOCK_FILES.contains(&name)
 }
 

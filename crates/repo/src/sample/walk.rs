@@ -262,7 +262,10 @@ impl Walk<'_> {
 }
 
 fn read_name(name: &CStr) -> Name {
+    // Nearly every name is of this kind.
+    let is_plain = name.to_bytes().iter().all(|byte| matches!(byte, b' '..=b'~'));
     match name.to_str() {
+        Ok(text) if is_plain => Name::Plain(text.to_owned()),
         Ok(text) if !text.chars().any(is_hidden) => Name::Plain(text.to_owned()),
         Ok(text) => Name::Odd { escaped: summary::escaped(text), utf8: Some(text.to_owned()) },
         Err(_) => {
@@ -274,4 +277,3 @@ fn read_name(name: &CStr) -> Name {
         }
     }
 }
-

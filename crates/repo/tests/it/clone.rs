@@ -85,6 +85,7 @@ async fn a_branch_a_tag_or_what_is_checked_out_is_cloned_without_a_repository() 
         let (room, cloned) = clone_of(&repo.top, at.clone()).await;
         let cloned = cloned.unwrap();
         assert_eq!((&cloned.commit, cloned.head_branch.as_deref()), (commit, branch), "{at:?}");
+        assert_eq!(cloned.submodules, 0);
         let wanted = if *commit == first { vec!["a", "sub"] } else { vec!["a", "link", "out", "sub"] };
         assert_eq!(names(&cloned.tree), wanted);
         assert_eq!(names(room.path()), ["tree"], "git's own directory is gone");
@@ -166,6 +167,19 @@ fn only_plain_addresses_of_two_kinds_are_taken() {
         "file:///x\0",
     ] {
         assert!(matches!(CloneUrl::parse(bad), Err(CloneError::Address { .. })), "{bad:?}");
+    }
+    for secret in ["https://me:hunter2@github.com", "https://me:hun/ter2@github.com", "ssh://me:hunter2@x y"]
+    {
+        let said = CloneUrl::parse(secret).unwrap_err().to_string();
+        assert!(!said.contains("me:") && !said.contains("ter2") && said.contains("...@"), "{said}");
+    }
+    for (address, host) in [
+        ("https://git.example.org:8443/x", Some("git.example.org")),
+        ("https://[::1]/x", Some("[::1]")),
+        ("https://[::1]:443", Some("[::1]")),
+        ("file:///srv/git", None),
+    ] {
+        assert_eq!(CloneUrl::parse(address).unwrap().host(), host);
     }
     let base = CloneUrl::parse("https://github.com/").unwrap();
     assert_eq!(base.join("o/r%20?#.git").as_str(), "https://github.com/o/r%2520%3F%23.git");
@@ -320,6 +334,7 @@ async fn nothing_that_a_repository_names_ever_runs() {
         let (_room, cloned) = clone_of(&repo.top, at.clone()).await;
         if let Ok(cloned) = &cloned {
             assert_eq!(names(&cloned.tree), [".gitattributes", ".gitmodules", "a.txt", "m", "n"]);
+            assert_eq!(cloned.submodules, 2);
             assert!(names(&cloned.tree.join("m")).is_empty() && names(&cloned.tree.join("n")).is_empty());
         }
         assert_eq!(cloned.is_ok(), at != named("nope"), "{cloned:?}");
@@ -527,6 +542,21 @@ async fn a_clone_over_the_network_allows_https_and_nothing_else() {
         assert_eq!(settings.get(key).map(String::as_str), Some(value), "{key}");
     }
     assert!(!settings.contains_key("protocol.file.allow"));
+}
+
+#[tokio::test]
+async fn what_git_says_loses_its_secrets_before_it_is_cut() {
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    for (script, before) in [("exit 128", 1980), ("exit 1", 10)] {
+        let room = tempfile::tempdir().unwrap();
+        let say = format!("printf '%s' '{} {secret} end' >&2; {script}", "x".repeat(before));
+        let env = fake_git(room.path(), &say);
+        let url = CloneUrl::parse("https://git.example.org/o/r.git").unwrap();
+        let limits = CloneLimits::DEFAULT;
+        let request = CloneRequest { url, at: CloneAt::Head, into: room.path().join("tree"), limits };
+        let said = clone(sandbox(), &env, &request).await.unwrap_err().to_string();
+        assert!(said.contains("xxx") && !said.contains("ghp_"), "{said}");
+    }
 }
 
 #[tokio::test]

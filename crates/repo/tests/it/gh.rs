@@ -270,8 +270,25 @@ async fn another_host_is_asked_where_the_user_names_one() {
     variables.push(("GH_ENTERPRISE_TOKEN".into(), "t".into()));
     let gh = gh_with(variables);
     assert_eq!(gh.host(), "git.example.org");
-    assert!(matches!(gh.get(&repository()).await, Err(GhError::NotFound { .. })));
+    gh.get(&repository()).await.unwrap();
     assert!(github.requests()[0].host.eq_ignore_ascii_case("git.example.org"), "{:?}", github.requests());
+}
+
+#[tokio::test]
+async fn the_only_host_with_a_login_is_not_asked_for_another() {
+    let github = widget();
+    // Left alone, `gh` takes the only host that it has a login for.
+    let logins = "git.example.org:\n    user: someone\n    oauth_token: t\n    git_protocol: https\n";
+    std::fs::write(github.config_directory().join("hosts.yml"), logins).unwrap();
+    let gh = gh(&github);
+    assert_eq!(gh.host(), "github.com");
+    gh.get(&repository()).await.unwrap();
+    let place = Place::new();
+    gh.download(&archive_at("v1"), &place.file(), ByteLimit(1 << 20)).await.unwrap();
+    let hosts: Vec<String> = github.requests().into_iter().map(|request| request.host).collect();
+    assert_eq!(hosts, ["api.github.com", "api.github.com", "codeload.github.com"]);
+    let other = gh_with(vec![("GH_HOST".into(), "API.GitHub.com".into())]);
+    assert_eq!(other.host(), "github.com");
 }
 
 #[tokio::test]

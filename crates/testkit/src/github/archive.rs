@@ -16,6 +16,18 @@ pub fn tarball<P: AsRef<str>, C: AsRef<[u8]>>(
     sha: &str,
     files: impl IntoIterator<Item = (P, C)>,
 ) -> Vec<u8> {
+    tarball_of_mode(0o664, owner, name, sha, files)
+}
+
+/// The same with this mode for every file, be it one that no archive of GitHub's has.
+#[must_use]
+pub fn tarball_of_mode<P: AsRef<str>, C: AsRef<[u8]>>(
+    mode: u32,
+    owner: &str,
+    name: &str,
+    sha: &str,
+    files: impl IntoIterator<Item = (P, C)>,
+) -> Vec<u8> {
     let top = format!("{owner}-{name}-{}", sha.get(..SHORT).unwrap_or(sha));
     let mut tar = Vec::new();
     let comment = format!(" comment={sha}\n");
@@ -32,7 +44,7 @@ pub fn tarball<P: AsRef<str>, C: AsRef<[u8]>>(
                 entry(&mut tar, &format!("{top}/{parent}"), b'5', 0o775, &[]);
             }
         }
-        entry(&mut tar, &format!("{top}/{path}"), b'0', 0o664, content.as_ref());
+        entry(&mut tar, &format!("{top}/{path}"), b'0', mode, content.as_ref());
     }
     tar.resize(tar.len() + 2 * BLOCK, 0);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -18,7 +18,8 @@
 //! Played: `search/repositories` (30 a page unless `per_page` says otherwise; every word of `q` must stand in name, description or
 //! topics; the most stars first, or exactly what [`FakeGitHub::search_finds`] lists, repeated names included),
 //! `repos/O/R`, `repos/O/R/releases`, `repos/O/R/releases/latest`, `repos/O/R/commits/REF`, `repos/O/R/tarball/REF` (302 to
-//! `codeload.github.com`, which serves the bytes), `rate_limit`. What is not there is 404, an unknown ref 422.
+//! `codeload.github.com`, which serves the bytes), `rate_limit`. What is not there is 404, an unknown ref 422. Another host than these
+//! two is asked below `/api/v3`, and answers the same.
 //! `gh` sends its query sorted by name: `?page=2&per_page=30&q=...`.
 //!
 //! What always holds: every request is recorded before it is answered, and everything ends when the value is dropped.
@@ -28,7 +29,7 @@ mod misbehaviour;
 mod repository;
 mod server;
 
-pub use archive::tarball;
+pub use archive::{tarball, tarball_of_mode};
 pub use misbehaviour::{Misbehaviour, Times};
 pub use repository::{FakeRelease, FakeReleaseKind, FakeRepo, fake_sha};
 pub use server::{FakeGitHub, SeenGitHubRequest};

@@ -188,7 +188,12 @@ impl Held {
     fn answer(&self, request: &SeenGitHubRequest) -> Answer {
         let segments: Vec<String> = request.path.split('/').skip(1).map(decode).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-        match (request.host.as_str(), segments.as_slice()) {
+        let (host, segments) = match (request.host.as_str(), segments.as_slice()) {
+            // A server of somebody's own has its interface below this path.
+            (host, ["api", "v3", rest @ ..]) if !host.ends_with("github.com") => ("api.github.com", rest),
+            other => other,
+        };
+        match (host, segments) {
             ("codeload.github.com", [owner, name, "legacy.tar.gz", reference @ ..]) => {
                 self.archive(owner, name, &reference.join("/"))
             }

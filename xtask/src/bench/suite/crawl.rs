@@ -122,7 +122,7 @@ fn look(top: &Path) -> Result<Duration, TaskError> {
         resolved_commit: "0".repeat(40),
         default_branch: "main".to_owned(),
     };
-    let fetched = Fetched { tree: top.to_owned(), repo, method: FetchMethod::ShallowClone };
+    let fetched = Fetched { tree: top.to_owned(), repo, method: FetchMethod::ShallowClone, subpath: None };
     let (time, inspection) = timed(|| inspect(&fetched, None, at));
     let inspection = inspection.map_err(unmeasured(NAME))?;
     if inspection.artifact.sampled_files == 0 {

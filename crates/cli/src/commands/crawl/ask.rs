@@ -65,23 +65,32 @@ pub(crate) fn choose_result<'a>(
     chosen.and_then(|number| results.get(number - 1)).ok_or_else(nothing_chosen)
 }
 
-/// Lets the user choose a sub-project.
-pub(crate) fn choose_project(app: &App, projects: &[SubProject]) -> Result<String, CommandError> {
-    app.output.remark("The repository holds several projects and builds none at its top:");
-    for (number, project) in projects.iter().enumerate() {
-        let line = format!("{:>3}) {} ({})", number + 1, project.path, project.build_system);
-        app.output.remark(&one_line(&line));
+/// Lets the user choose among the sub-projects and, where something builds there, the top, which is none of them.
+pub(crate) fn choose_project(
+    app: &App,
+    top: Option<&str>,
+    projects: &[SubProject],
+) -> Result<Option<String>, CommandError> {
+    app.output.remark(match top {
+        Some(_) => "The repository holds several projects:",
+        None => "The repository holds several projects and builds none at its top:",
+    });
+    let whole = top.map(|system| (None, format!("the whole repository ({system})")));
+    let part = |project: &SubProject| {
+        (Some(project.path.clone()), format!("{} ({})", project.path, project.build_system))
+    };
+    let places: Vec<(Option<String>, String)> = whole.into_iter().chain(projects.iter().map(part)).collect();
+    for (number, (_, name)) in places.iter().enumerate() {
+        app.output.remark(&one_line(&format!("{:>3}) {name}", number + 1)));
     }
-    let chosen = ask_number(app, "Which one?", projects.len())?;
-    chosen
-        .and_then(|number| projects.get(number - 1))
-        .map(|project| project.path.clone())
-        .ok_or_else(nothing_chosen)
+    let chosen = ask_number(app, "Which one?", places.len())?;
+    let place = chosen.and_then(|number| places.into_iter().nth(number - 1));
+    place.map(|(path, _)| path).ok_or_else(nothing_chosen)
 }
 
 fn nothing_chosen() -> CommandError {
     CommandError::usage("nothing was chosen")
-        .hint("Name the repository, or take the best result with --auto-select.")
+        .hint("Name the repository, with --ref REF:PATH for one of its projects; or ask nothing: --non-interactive.")
 }
 
 /// A line without the space around it; nothing at the end of the input. What is longer than a line may be is cut.

@@ -10,8 +10,8 @@ use crucible_crawl::{
 };
 use crucible_host::WorkDir;
 use crucible_host::clock::clock_from;
-use crucible_host::config::Config;
-use crucible_model::{ExitStatus, RepoPath, RunId};
+use crucible_host::config::{Config, SettingSource};
+use crucible_model::{ClockSource, ExitStatus, RepoPath, RunId};
 use crucible_repo::{CloneUrl, Gh};
 
 use super::ask;
@@ -30,15 +30,23 @@ const WORK_PREFIX: &str = "crucible-crawl-";
 pub(crate) struct Intent {
     query: Option<String>,
     dry: bool,
+    /// The options of the command line that set nothing in the configuration, for its snapshot.
+    options: Vec<(&'static str, String)>,
 }
 
 impl Intent {
     pub(crate) fn new(trace: &Trace) -> Self {
-        Self { query: None, dry: trace.dry_run }
+        Self { query: None, dry: trace.dry_run, options: Vec::new() }
     }
 
     pub(crate) fn query(self, query: &str) -> Self {
         Self { query: Some(query.to_owned()), ..self }
+    }
+
+    /// With options that the configuration does not know, by their names.
+    pub(crate) fn with(mut self, options: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        self.options.extend(options);
+        self
     }
 }
 
@@ -72,11 +80,15 @@ impl Desk<'_> {
         work: impl FnOnce(&mut Desk<'_>) -> Result<ExitStatus, CommandError>,
     ) -> Result<ExitStatus, CommandError> {
         let progress = CrawlProgress::new(&app.output);
-        let clone_base = config.text("crawl.clone_base").unwrap_or_default();
-        let clone_base = CloneUrl::parse(clone_base)
+        // The default is GitHub's own host; where gh is told to ask another one, that is cloned from.
+        let is_set = config.source("crawl.clone_base") != Some(&SettingSource::Default);
+        let clone_base = config.text("crawl.clone_base").filter(|base| is_set && !base.is_empty());
+        let clone_base = clone_base
+            .map(CloneUrl::parse)
+            .transpose()
             .map_err(|error| CommandError::usage(format!("crawl.clone_base: {error}")))?;
         let tools = FetchTools { sandbox: shared_sandbox(app), env: app.env.clone(), clone_base };
-        let snapshot = snapshot(config)?;
+        let snapshot = snapshot(app, config, &intent)?;
         WorkDir::sweep(&app.env.temporary_directory(), WORK_PREFIX);
         let session = if intent.dry {
             CrawlSession::dry()
@@ -96,6 +108,15 @@ impl Desk<'_> {
             Err(error) if error.status == ExitStatus::Interrupted => SessionStatus::Aborted,
             Ok(_) | Err(_) => SessionStatus::Failed,
         };
+        let worked = worked.map_err(|error| match (error.status, intent.dry) {
+            (ExitStatus::Interrupted, true) => {
+                error.hint("Nothing fetched is left, and nothing was written.")
+            }
+            (ExitStatus::Interrupted, false) => {
+                error.hint("Nothing fetched is left; `crucible crawl history` shows the session as aborted.")
+            }
+            _ => error,
+        });
         match (worked, desk.pipeline.end(status)) {
             (Ok(_), Err(error)) => Err(error.into()),
             (worked, _) => worked,
@@ -171,16 +192,28 @@ impl Desk<'_> {
             }
         };
         let pipeline = &mut self.pipeline;
-        match app.block_on(async { Ok(pipeline.inspect(&fetched, choice.subpath.as_ref()).await) })? {
-            Err(CrawlError::Inspect(InspectError::ChooseSubProject { sub_projects, .. })) if may_ask => {
-                self.progress.finish();
-                let path: RepoPath = ask::choose_project(app, &sub_projects)?
+        let looked = app.block_on(async { Ok(pipeline.look(&fetched, choice.subpath.as_ref()).await) })?;
+        let sub_projects = match &looked {
+            Err(CrawlError::Inspect(InspectError::ChooseSubProject { sub_projects, .. })) => sub_projects,
+            Ok(seen) if fetched.subpath.is_none() => &seen.artifact.sub_projects,
+            _ => &Vec::new(),
+        };
+        let mut chosen = None;
+        if may_ask && !sub_projects.is_empty() {
+            self.progress.finish();
+            let top = looked.as_ref().ok().map(|seen| seen.artifact.build_system.name.as_str());
+            chosen = ask::choose_project(app, top, sub_projects)?;
+        }
+        let inspection = match chosen {
+            None => looked?,
+            Some(path) => {
+                let path: RepoPath = path
                     .parse()
                     .map_err(|error| CommandError::new(ExitStatus::Refused, format!("{error}")))?;
-                app.block_on(async { Ok(pipeline.inspect(&fetched, Some(&path)).await?) })
+                app.block_on(async { Ok(pipeline.look(&fetched, Some(&path)).await?) })?
             }
-            looked => Ok(looked?),
-        }
+        };
+        Ok(pipeline.inspected(inspection)?)
     }
 
     pub(crate) fn plan(
@@ -234,11 +267,17 @@ fn github<'d, 'a>(
     slot.get_or_init(|| GitHub::new(gh(), app.clock.as_ref(), progress))
 }
 
-/// The configuration as it is in force.
-fn snapshot(config: &Config) -> Result<ConfigSnapshot, CommandError> {
+/// The configuration as it is in force, the options beside it, and whether the instants are real.
+fn snapshot(app: &App, config: &Config, intent: &Intent) -> Result<ConfigSnapshot, CommandError> {
     let settings = config.settings().map(|(key, setting)| {
         let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
-        (key, value)
+        (key.to_owned(), value)
     });
-    Ok(ConfigSnapshot::of(settings).map_err(CrawlError::from)?)
+    let clock = match app.clock.source() {
+        ClockSource::System => "system",
+        ClockSource::Pinned => "pinned",
+    };
+    let options = intent.options.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+    let beside = options.chain([("clock".to_owned(), clock.to_owned())]);
+    Ok(ConfigSnapshot::of(settings.chain(beside)).map_err(CrawlError::from)?)
 }

@@ -41,7 +41,8 @@ impl Export {
         // Said before anything is fetched or asked; looked at again before anything is written.
         let named =
             self.place.output_dir.as_ref().map(|dir| OutputDir::resolve(&app.absolute(dir))).transpose()?;
-        Desk::open(app, &config, wanted.intent(&self.trace), |desk| {
+        let intent = wanted.intent(&self.trace).with(minds.options());
+        Desk::open(app, &config, intent, |desk| {
             let minds = minds.open(desk)?;
             let (inspected, search) = desk.inspect(&wanted, LookUp::Yes)?;
             let planned = desk.plan(&inspected, &minds)?;

@@ -1,4 +1,6 @@
-//! `crucible crawl history`: the sessions there were.
+//! `crucible crawl history`: the sessions there were, or one of them with its documents and who said what.
+
+mod one;
 
 use clap::Args;
 use crucible_ledger::{CrawlRow, Ledger};
@@ -14,18 +16,25 @@ use crate::text::one_line;
 /// The schema of the result as JSON.
 const SCHEMA: &str = "crucible-crawl-history-v1";
 
-/// List the last 20 sessions, newest first
+/// List the last 20 sessions, newest first; or show one, with its documents and who said what
 ///
-/// For example: `crucible crawl history --format json`
+/// For example: `crucible crawl history`, then `crucible crawl history 3`; or a plan of old with
+/// `crucible crawl history 3 --json | jq '.documents[] | select(.type == "plan").content'`
 #[derive(Args)]
 pub(crate) struct History {
+    /// The number of a session
+    #[arg(value_name = "SESSION")]
+    session: Option<u64>,
     #[command(flatten)]
     pub(crate) speech: Speech,
 }
 
 impl History {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        show(app)
+        match self.session {
+            Some(session) => one::show(app, session),
+            None => show(app),
+        }
     }
 }
 
@@ -47,7 +56,7 @@ pub(crate) fn show(app: &App) -> Result<ExitStatus, CommandError> {
     let mut all =
         table(["session", "began", "status", "repository", "ref", "builds with", "plan", "exported to"]);
     for session in &sessions {
-        let known = |text: &Option<String>| set(text).unwrap_or("-").to_owned();
+        let known = |text: &Option<String>| text.as_deref().unwrap_or("-").to_owned();
         let searched = session.query.as_ref().map(|query| format!("search {query:?}"));
         let row = [
             session.id.to_string(),
@@ -96,7 +105,7 @@ impl<'a> Session<'a> {
             status: row.status.as_str(),
             query: row.query.as_deref(),
             selected_repo: row.selected_repo.as_deref(),
-            selected_ref: set(&row.selected_ref),
+            selected_ref: row.selected_ref.as_deref(),
             build_system: row.build_system.as_deref(),
             debate_rounds: row.debate_rounds,
             plan_hash: row.plan_hash.as_deref(),
@@ -104,9 +113,4 @@ impl<'a> Session<'a> {
             export_path: row.export_path.as_deref(),
         }
     }
-}
-
-/// A ref is empty while it is not known which one it will be.
-fn set(text: &Option<String>) -> Option<&str> {
-    text.as_deref().filter(|text| !text.is_empty())
 }

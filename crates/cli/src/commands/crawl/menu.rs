@@ -3,6 +3,8 @@
 //! Each choice does what the subcommand of its name does, and asks for what that needs. What fails there is told, and the
 //! menu comes back; it ends with 0, with the end of the input, and with Ctrl-C.
 
+use std::path::PathBuf;
+
 use clap::{Args, CommandFactory};
 use crucible_model::ExitStatus;
 
@@ -90,7 +92,11 @@ impl Menu {
     }
 
     fn export(&self, app: &App) -> Result<export::Export, CommandError> {
-        let (which, debating, place) = (self.which(), self.debating(app)?, self.place.clone());
+        let (which, debating, mut place) = (self.which(), self.debating(app)?, self.place.clone());
+        if place.output_dir.is_none() {
+            let question = "Directory to write to (nothing for exports/SESSION in Crucible's own directory):";
+            place.output_dir = ask::ask(app, question)?.filter(|named| !named.is_empty()).map(PathBuf::from);
+        }
         Ok(export::Export { which, debating, place, trace: self.trace, ..Default::default() })
     }
 

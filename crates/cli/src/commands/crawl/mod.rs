@@ -27,7 +27,8 @@ use flags::{FormatName, Speech};
 
 /// How the commands of a crawl end.
 const ENDS: &str = "Exit codes: 0 done, 1 refused, usage included, 2 the plan is rejected by safety, 3 a document does not match its \
-    schema, 4 GitHub's rate limit, 8 secret found, 9 locked, 70 model provider, 130 interrupted.";
+    schema or a model's JSON is not what was asked for, 4 GitHub's rate limit, 8 secret found, 9 locked, 70 no usable answer of a \
+    model, 130 interrupted.";
 
 /// Find a repository, understand it, and derive a build plan that is safe to run
 ///

@@ -9,6 +9,7 @@ use crucible_host::config::{Config, variable_of};
 use crucible_ledger::Ledger;
 use crucible_llm::{
     Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Recording, RetryPolicy, Selected,
+    construct,
 };
 use crucible_run::LedgerBook;
 use crucible_secrets::Scanner;
@@ -58,14 +59,33 @@ impl Minds {
         if trace.dry_run {
             context.temporary = app.env.temporary_directory();
         }
-        let backend = |owner: &str| {
-            let name = provider(config, owner)?;
-            let Selected { backend, .. } = model::selected_with(app, config, &context, name)?;
-            Ok::<_, CommandError>(backend)
+        let (drafts, criticises) = (provider(config, "gpt_provider")?, provider(config, "claude_provider")?);
+        let Selected { backend: gpt, candidate, .. } = model::selected_with(app, config, &context, drafts)?;
+        // One provider for both is made ready once more and not chosen again: what was said of it was said.
+        let claude = if drafts == criticises {
+            construct(&candidate.name, &candidate.settings, &context)?
+        } else {
+            model::selected_with(app, config, &context, criticises)?.backend
         };
-        let (gpt, claude) = (backend("gpt_provider")?, backend("claude_provider")?);
-        let timeout = Duration::from_secs(config.number("llm.timeout_s"));
+        let timeout = match config.number("llm.timeout_s") {
+            0 => {
+                return Err(CommandError::usage("llm.timeout_s is 0, and no model answers at once")
+                    .hint("It takes a whole number of seconds from 1."));
+            }
+            seconds => Duration::from_secs(seconds),
+        };
         Ok(Self::Both(Box::new(Both { gpt, claude, rounds, timeout })))
+    }
+
+    /// What the command line says of the debate, for the snapshot of the configuration.
+    pub(crate) fn options(&self) -> Vec<(&'static str, String)> {
+        let offline = |is: bool| ("--offline", is.to_string());
+        match self {
+            Self::Offline => vec![offline(true)],
+            Self::Both(both) => {
+                vec![offline(false), ("--max-debate-rounds", both.rounds.get().to_string())]
+            }
+        }
     }
 
     /// Wraps both for this session: within one budget, which stands in the ledger unless nothing may be written.
@@ -117,6 +137,17 @@ impl OpenMinds {
 /// Who speaks for an owner.
 fn provider<'c>(config: &'c Config, owner: &str) -> Result<&'c str, CommandError> {
     let own = config.text(&format!("crawl.{owner}"));
+    let (flag, other, does) = match owner {
+        "gpt_provider" => ("--gpt-provider", "crawl.claude_provider", "drafts the plan"),
+        _ => ("--claude-provider", "crawl.gpt_provider", "criticises the plan"),
+    };
+    if own.is_none() && config.text("llm.provider").is_none() && config.text(other).is_some() {
+        let message = format!("nobody is named who {does}; {other} is set alone");
+        return Err(CommandError::usage(message).hint(format!(
+            "Say whom to ask with {flag}, or {} for all that is not named.",
+            variable_of("llm.provider")
+        )));
+    }
     own.or_else(|| config.text("llm.provider")).ok_or_else(|| {
         CommandError::usage("no model is configured, and a plan is drafted and criticised by models")
             .hint(format!(

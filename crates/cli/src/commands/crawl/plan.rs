@@ -35,7 +35,8 @@ impl Plan {
         let wanted = Wanted::of(app, &self.which, &self.speech)?;
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
         let minds = Minds::choose(app, &config, &self.debating, &self.trace)?;
-        Desk::open(app, &config, wanted.intent(&self.trace), |desk| {
+        let intent = wanted.intent(&self.trace).with(minds.options());
+        Desk::open(app, &config, intent, |desk| {
             let minds = minds.open(desk)?;
             let (inspected, _) = desk.inspect(&wanted, LookUp::No)?;
             let planned = desk.plan(&inspected, &minds)?;
@@ -56,5 +57,12 @@ fn judged(app: &App, planned: &PlannedCrawl) -> ExitStatus {
     }
     let violations = counted(planned.planned.plan.safety_violations.len() as u64, "violation");
     app.output.remark(&format!("the safety rules reject this plan ({violations}); run nothing of it"));
+    app.output.remark(if planned.outcome.rounds > 0 {
+        "  hint: another debate may do better: ask again, with more rounds (--max-debate-rounds) or other models; \
+         or take the standard steps of the build system with --offline"
+    } else {
+        "  hint: the standard steps do not fit this repository: have models plan (--gpt-provider, --claude-provider), \
+         or choose a part of it with --ref REF:PATH"
+    });
     ExitStatus::PlanRejected
 }

@@ -6,6 +6,7 @@ use crucible_model::ExitStatus;
 
 use super::desk::{Desk, Intent};
 use super::flags::{Searching, Speech, Trace};
+use super::wanted::options_of;
 use super::{ask, show};
 use crate::app::App;
 use crate::error::CommandError;
@@ -38,7 +39,13 @@ impl Search {
         let query = self.asked(app)?;
         let options = self.searching.options(app);
         let config = app.config(app.env.working_directory(), &[])?;
-        Desk::open(app, &config, Intent::new(&self.trace).query(&query), |desk| {
+        if self.searching.auto_select {
+            app.output.remark(
+                "Warning: --auto-select chooses for inspect, plan and export; a search lists what it finds",
+            );
+        }
+        let intent = Intent::new(&self.trace).query(&query).with([options_of(&options)]);
+        Desk::open(app, &config, intent, |desk| {
             let found = desk.search(&query, &options)?;
             self.print(app, &found);
             Ok(searched(app, &found.document))

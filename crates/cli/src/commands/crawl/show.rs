@@ -183,19 +183,12 @@ fn who_said(message: &MessageRecord) -> String {
         "draft" => "drafted",
         "revision" => "revised",
         "synthesis" => "settled the plan",
-        _ if approves(&message.reply) => "approved",
-        _ => "objected",
+        _ => message.verdict,
     };
     let did = if message.error.is_empty() { did.to_owned() } else { format!("failed: {}", message.error) };
     let round = if message.round == 0 { "last".to_owned() } else { format!("round {}", message.round) };
     let model = if message.model.is_empty() { "no model" } else { &message.model };
     format!("{round}: {} {did} ({model} of {})", message.owner, message.provider)
-}
-
-/// Whether a critique says that it approves.
-fn approves(reply: &str) -> bool {
-    let said = serde_json::from_str::<serde_json::Value>(reply).unwrap_or_default();
-    said.get("approved").and_then(serde_json::Value::as_bool).unwrap_or_default()
 }
 
 fn section(output: &Output, title: &str, lines: &[String]) {

@@ -78,9 +78,14 @@ impl Wanted {
         let intent = Intent::new(trace);
         match &self.aim {
             Aim::Named(_) => intent,
-            Aim::Found { query, .. } => intent.query(query),
+            Aim::Found { query, options, .. } => intent.query(query).with([options_of(options)]),
         }
     }
+}
+
+/// How many results a search is to give, for the snapshot of the configuration.
+pub(crate) fn options_of(options: &SearchOptions) -> (&'static str, String) {
+    ("--max-results", options.max_results.get().to_string())
 }
 
 /// The repository that the best result, or the user, names.

@@ -177,6 +177,14 @@ fn the_best_result_is_taken_when_told_so() {
 }
 
 #[test]
+fn a_search_that_is_to_choose_says_that_it_lists() {
+    let desk = CrawlDesk::with_widget();
+    let ran = desk.run(&["search", "widget", "--auto-select"]).ok();
+    assert!(ran.stderr.contains("Warning: --auto-select"), "{}", ran.stderr);
+    assert!(!desk.run(&["search", "widget"]).ok().stderr.contains("--auto-select"));
+}
+
+#[test]
 fn a_ref_chooses_what_is_looked_at() {
     let desk = CrawlDesk::with_widget();
     let head = desk.clonable("acme/widget", &[("go.mod", "module widget\n"), ("main.go", "package main\n")]);
@@ -201,5 +209,14 @@ fn a_plan_without_a_model_names_both_ways_out() {
     let ran = desk.run(&["plan", "acme/widget"]).exits(1);
     let said = &ran.stderr;
     assert!(said.contains("--gpt-provider") && said.contains("--offline"), "{said}");
+    for (only, missing) in [("--gpt-provider", "--claude-provider"), ("--claude-provider", "--gpt-provider")]
+    {
+        let ran = desk.run(&["plan", "acme/widget", only, "gateway"]).exits(1);
+        let said = &ran.stderr;
+        assert!(said.contains("is set alone") && said.contains(missing), "{said}");
+    }
+    let call = desk.call(["plan", "acme/widget"]).env("CRUCIBLE_LLM_PROVIDER", "gateway");
+    let ran = desk.finish(call.env("CRUCIBLE_LLM_TIMEOUT_S", "0")).exits(1);
+    assert!(ran.stderr.contains("llm.timeout_s"), "{}", ran.stderr);
     assert_eq!(desk.github.count("/"), 0, "said before anything is fetched");
 }

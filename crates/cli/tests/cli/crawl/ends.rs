@@ -91,6 +91,9 @@ fn a_rejected_plan_ends_with_two_is_printed_and_never_exported() {
     assert_eq!(desk.last_session()["status"], "failed");
     let shown = desk.ask(&["plan", "acme/widget", "--format", "pretty"], &Models::agreeing_on(evil)).exits(2);
     assert!(shown.stdout.contains("rejected, run nothing of it"), "{}", shown.stdout);
+    for next in ["--max-debate-rounds", "--offline"] {
+        assert!(shown.stderr.contains(next), "what to do next: {}", shown.stderr);
+    }
 
     let ran = desk.ask(&["export", "acme/widget", "--json"], &Models::agreeing_on(evil)).exits(2);
     assert_eq!((ran.stdout.as_str(), &error_of(&ran)["exit_code"]), ("", &json!(2)));

@@ -61,9 +61,12 @@ fn every_choice_asks_for_what_it_needs_and_comes_back() {
     terminal.types("4");
     terminal.shows("[y/N]");
     terminal.types("yes");
+    terminal.shows("Directory to write to");
+    let out = desk.desk.path("out").display().to_string();
+    terminal.types(&out);
     terminal.shows("Repository (owner/repo or ./path");
     terminal.types("acme/widget");
-    terminal.shows("wrote 7 files to");
+    terminal.shows(&format!("wrote 7 files to {out}"));
     terminal.shows("Choice [0-5]:");
     // What fails is told, and the menu comes back.
     terminal.types("2");
@@ -83,7 +86,7 @@ fn every_choice_asks_for_what_it_needs_and_comes_back() {
     terminal.shows("Choice [0-5]:");
     terminal.ends_input();
     assert_eq!(terminal.ends().0, Some(0));
-    assert_eq!(desk.exports().len(), 1);
+    assert!(desk.desk.path("out/manifest.json").is_file() && desk.exports().is_empty());
     assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
 }
 
@@ -108,6 +111,35 @@ fn the_user_chooses_among_results_and_among_projects() {
     terminal.shows("builds with  go");
     assert_eq!(terminal.ends().0, Some(0));
     assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+}
+
+#[test]
+fn among_several_projects_the_user_chooses_also_where_the_top_builds() {
+    let files = [
+        ("Cargo.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n"),
+        ("a/Cargo.toml", CARGO_TOML),
+        ("b/Cargo.toml", CARGO_TOML),
+    ];
+    let (desk, repo) = (CrawlDesk::new([]), local(&files));
+    let path = repo.path().to_str().unwrap();
+    for (answer, selected) in [("1", "at main\r"), ("3", "at main:b\r")] {
+        let mut terminal = Terminal::start(desk.call(["inspect", path]));
+        terminal.shows("The repository holds several projects:");
+        terminal.shows("1) the whole repository (cargo)");
+        terminal.shows("2) a (cargo)");
+        terminal.shows("3) b (cargo)");
+        terminal.shows("Which one? [1-3]");
+        terminal.types(answer);
+        terminal.shows(selected);
+        assert_eq!(terminal.ends().0, Some(0));
+    }
+    let documents = desk.run(&["history", "2"]).ok().json()["documents"].clone();
+    assert_eq!(documents.as_array().unwrap().len(), 1, "only what was chosen is kept: {documents}");
+    // Nobody is asked who said which one, or that nothing is to be asked.
+    for args in [&["inspect", path, "--non-interactive"][..], &["inspect", path, "--ref", ":a"]] {
+        let (code, screen) = Terminal::start(desk.call(args)).ends();
+        assert!(code == Some(0) && !screen.contains("Which one?"), "{screen}");
+    }
 }
 
 #[test]

@@ -188,6 +188,61 @@ fn the_history_is_a_table() {
 }
 
 #[test]
+fn one_session_of_the_history_has_its_documents_and_who_said_what() {
+    let desk = CrawlDesk::with_widget();
+    let models = Models::saying(
+        [draft("cargo build"), draft("cargo build --release"), synthesis("cargo build --release")],
+        [objection("builds without optimisation"), super::support::approval()],
+    );
+    desk.ask(&["export", "acme/widget"], &models).ok();
+    let session = desk.run(&["history", "1"]).ok().json();
+    assert_eq!(session["schema_version"], "crucible-crawl-session-v1");
+    assert_eq!(session["session"], desk.last_session());
+    let documents = session["documents"].as_array().unwrap();
+    let kinds: Vec<&str> = documents.iter().map(|one| one["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["search", "inspect", "plan", "recipe", "manifest"]);
+    for document in documents {
+        let name = document["export_filename"].as_str().unwrap();
+        let file = std::fs::read_to_string(desk.exports()[0].join(name)).unwrap();
+        assert_eq!(document["content"], serde_json::from_str::<Value>(&file).unwrap(), "{name}");
+    }
+    let messages = session["messages"].as_array().unwrap();
+    let said: Vec<_> = messages
+        .iter()
+        .map(|one| {
+            let text = |key: &str| one[key].as_str().unwrap().to_owned();
+            (text("owner"), text("phase"), text("verdict"))
+        })
+        .collect();
+    let line =
+        |owner: &str, phase: &str, verdict: &str| (owner.to_owned(), phase.to_owned(), verdict.to_owned());
+    assert_eq!(
+        said,
+        [
+            line("gpt", "draft", ""),
+            line("claude", "critique", "objected"),
+            line("gpt", "revision", ""),
+            line("claude", "critique", "approved"),
+            line("gpt", "synthesis", ""),
+        ]
+    );
+    // What was said is there to be read.
+    let digest = messages[1]["digest"].as_str().unwrap();
+    let shown = desk.desk.run(["ledger", "show", digest]).ok().stdout;
+    assert!(shown.contains("builds without optimisation"), "{shown}");
+
+    let people = desk.run(&["history", "1", "--format", "pretty"]).ok().stdout;
+    for line in
+        ["repository   acme/widget", "viv-git-plan.v1", "recipe.json", "critique: objected", "of openai"]
+    {
+        assert!(people.contains(line), "{line}: {people}");
+    }
+    desk.run(&["history", "2"]).exits(1);
+    desk.run(&["history", "18446744073709551615"]).exits(1);
+    desk.run(&["history", "no-number"]).exits(1);
+}
+
+#[test]
 fn hostile_text_of_github_is_shown_as_text() {
     let escapes = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\r\u{202e}";
     let desk = CrawlDesk::new([widget().description(&format!("widget {escapes} end"))]);

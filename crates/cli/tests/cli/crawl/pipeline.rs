@@ -173,6 +173,9 @@ fn an_export_writes_all_files_and_its_manifest_has_the_right_hashes() {
         json!({ "draft": 2000, "critique": 2000, "synthesis": 4000 })
     );
     assert_eq!(read("search.json")["results"][0]["full_name"], "acme/widget");
+    // The name is what the score was computed for, so it is what was searched for.
+    assert_eq!(read("search.json")["query"], "widget");
+    assert_eq!(read("search.json")["results"][0]["score_breakdown"]["exact_name"], 0.4);
     let transcript = read("meta/debate-transcript.json");
     let phases: Vec<&str> = transcript["messages"]
         .as_array()
@@ -182,6 +185,10 @@ fn an_export_writes_all_files_and_its_manifest_has_the_right_hashes() {
         .collect();
     assert_eq!(phases, ["draft", "critique", "synthesis"]);
     assert!(!files["meta/config-snapshot.json"].contains("a-key-for-tests"));
+    let settings = read("meta/config-snapshot.json")["values"].clone();
+    assert_eq!(settings["crawl.gpt_provider"], "gateway");
+    assert_eq!((&settings["--offline"], &settings["--max-debate-rounds"]), (&json!("false"), &json!("2")));
+    assert_eq!(settings["clock"], "pinned", "the instants are not real, and that is said");
     let session = desk.last_session();
     assert_eq!(
         (&session["status"], &session["export_path"]),
@@ -250,6 +257,38 @@ fn one_provider_may_speak_for_both_owners() {
     let call = call.env("CRUCIBLE_GATEWAY_BASE_URL", models.gpt.base_url());
     assert_eq!(desk.finish(call).ok().json()["debate_rounds"], 1);
     assert_eq!(models.asked(), (3, 0));
+}
+
+#[test]
+fn a_fallback_that_speaks_for_both_owners_is_told_once() {
+    let desk = CrawlDesk::with_widget();
+    let answers = [draft("cargo build"), approval(), synthesis("cargo build")];
+    let models = Models::saying(answers, [approval()]);
+    let call = desk.call(["plan", "acme/widget"]).env("CRUCIBLE_LLM_PROVIDER", "openai");
+    let call = call.without_env("OPENAI_API_KEY").env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway");
+    let ran = desk.finish(call.env("CRUCIBLE_GATEWAY_BASE_URL", models.gpt.base_url())).ok();
+    assert_eq!(models.asked(), (3, 0));
+    let told = ran.stderr.lines().filter(|line| line.contains("warning: ") && line.contains("gateway"));
+    assert_eq!(told.count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn the_options_of_a_search_and_a_pinned_clock_stand_in_the_record() {
+    let desk = CrawlDesk::with_widget();
+    let to = desk.desk.path("out").display().to_string();
+    let args = ["export", "--query", "widget", "--auto-select", "--max-results", "7", "--offline"];
+    desk.run(&[&args[..], &["--output-dir", &to]].concat()).ok();
+    let snapshot = std::fs::read_to_string(desk.desk.path("out/meta/config-snapshot.json")).unwrap();
+    let settings = serde_json::from_str::<Value>(&snapshot).unwrap()["values"].clone();
+    assert_eq!((&settings["--max-results"], &settings["--offline"]), (&json!("7"), &json!("true")));
+    let log = desk.desk.run(["ledger", "log", "--json", "--run", "crawl-1"]).ok().json();
+    let events = log["events"].as_array().unwrap();
+    assert!(events.iter().all(|event| event["body"]["clock"] == "pinned"), "{log}");
+    // A real clock is nothing to tell of.
+    desk.finish(desk.call(["search", "widget"]).without_env("CRUCIBLE_CLOCK")).ok();
+    let log = desk.desk.run(["ledger", "log", "--json", "--run", "crawl-2"]).ok().json();
+    let events = log["events"].as_array().unwrap();
+    assert!(!events.is_empty() && events.iter().all(|event| event["body"]["clock"].is_null()), "{log}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub(crate) struct Terminal {
     child: Child,
     keyboard: File,
     screen: Arc<Mutex<String>>,
+    reader: std::thread::JoinHandle<()>,
     /// How much of the screen was read.
     seen: usize,
 }
@@ -32,14 +33,14 @@ impl Terminal {
         let keyboard = File::from(pair.master);
         let screen = Arc::new(Mutex::new(String::new()));
         let (mut reader, shown) = (keyboard.try_clone().unwrap(), Arc::clone(&screen));
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             // The last program that leaves a terminal makes reading from it fail.
             while let Ok(count @ 1..) = reader.read(&mut bytes) {
                 shown.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
-        Self { child, keyboard, screen, seen: 0 }
+        Self { child, keyboard, screen, reader, seen: 0 }
     }
 
     /// Waits until `text` is on the screen, after what was waited for before.
@@ -79,6 +80,8 @@ impl Terminal {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
+        // What was printed last may still be on its way to the screen.
+        wait_for("the screen to be read to its end", || self.reader.is_finished());
         let screen = self.screen.lock().unwrap().clone();
         (status.and_then(|status| status.code()), screen)
     }

@@ -55,6 +55,52 @@ fn ctrl_c_while_an_archive_hangs_leaves_nothing_but_an_aborted_session() {
     }
 }
 
+/// The same call by way of `env`, which sets what a signal does to it.
+fn start_with(call: Call, manner: &str) -> Child {
+    let told = call.command();
+    let mut command = Command::new("env");
+    command.arg(manner).arg(told.get_program()).args(told.get_args()).env_clear();
+    command.envs(told.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn the_end_of_the_terminal_ends_a_crawl_as_ctrl_c_does_unless_it_is_ignored() {
+    let desk = CrawlDesk::with_widget();
+    desk.github.misbehave("/tarball/", Times::Always, Misbehaviour::Hang);
+    let child = start_with(desk.call(["inspect", "acme/widget"]), "--default-signal=HUP");
+    wait_for("the archive to be asked for", || desk.github.count("/tarball/") > 0);
+    assert_eq!(end_with(child, "HUP").status.code(), Some(130));
+    assert_eq!(desk.left_in_tmp(), Vec::<String>::new());
+    assert_eq!(desk.last_session()["status"], "aborted");
+
+    let mut child = start_with(desk.call(["inspect", "acme/widget"]), "--ignore-signal=HUP");
+    wait_for("the archive to be asked for", || desk.github.count("/tarball/") > 1);
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "HUP", &id]).status().unwrap().success());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(child.try_wait().unwrap().is_none(), "as nohup promises");
+    assert_eq!(end_with(child, "INT").status.code(), Some(130));
+}
+
+#[test]
+fn ctrl_c_in_a_dry_run_promises_no_session() {
+    let desk = CrawlDesk::with_widget();
+    for (args, promised) in
+        [(&["inspect", "acme/widget"][..], true), (&["inspect", "acme/widget", "--dry-run"], false)]
+    {
+        desk.github.misbehave("/tarball/", Times::Once, Misbehaviour::Hang);
+        let before = desk.github.count("/tarball/");
+        let child = start(desk.call(args));
+        wait_for("the archive to be asked for", || desk.github.count("/tarball/") > before);
+        let output = end_with(child, "INT");
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(said.contains("`crucible crawl history` shows the session"), promised, "{said}");
+        assert!(said.contains("Nothing fetched is left"), "{said}");
+    }
+}
+
 #[test]
 fn ctrl_c_while_a_model_hangs_keeps_what_was_said() {
     let desk = CrawlDesk::with_widget();

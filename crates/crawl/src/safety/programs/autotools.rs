@@ -1,7 +1,7 @@
 //! `./configure` and the programs that make it. Assignments on its command line replace compilers and are refused; other
-//! directories for macros are, too.
+//! directories for macros are, too, and whatever would make links.
 
-use super::super::finding::{Desk, OPTION_REFUSED};
+use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED};
 use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, is_name, joined, value};
 use super::super::paths::Place;
 
@@ -43,8 +43,6 @@ const AUTORECONF: Usage = Usage::new(
         flag("--force"),
         flag("-v"),
         flag("--verbose"),
-        flag("-s"),
-        flag("--symlink"),
         flag("-fi"),
         flag("-if"),
         flag("-iv"),
@@ -124,6 +122,11 @@ pub(super) fn judge_autoreconf(words: &[&str], place: Place<'_>, desk: &mut Desk
 
 pub(super) fn judge_automake(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     grammar::judge(&AUTOMAKE, words, place, desk);
+    let holds = |options: [&str; 2]| words.iter().any(|word| options.contains(word));
+    if holds(["-a", "--add-missing"]) && !holds(["-c", "--copy"]) {
+        let hint = "without --copy the missing files become links to the system's own; add --copy";
+        desk.refuse(ARGUMENT_REFUSED, "automake --add-missing", hint);
+    }
 }
 
 pub(super) fn judge_autoconf(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {

@@ -21,6 +21,7 @@ const MANIFEST: Kind = Kind::Input;
 const COMMON: &[Opt] = &[
     flag("-v"),
     flag("-vv"),
+    flag("-vvv"),
     flag("--verbose"),
     flag("-q"),
     flag("--quiet"),
@@ -98,10 +99,10 @@ const TESTS: Usage =
 const CLIPPY: Usage = Usage::new("cargo clippy", &[COMMON, BUILD], NO_OPERAND).with_tail(&Usage::new(
     "clippy",
     &[&[
-        value("-D", Kind::Label),
-        value("-W", Kind::Label),
-        value("-A", Kind::Label),
-        value("-F", Kind::Label),
+        short("-D", Kind::Label),
+        short("-W", Kind::Label),
+        short("-A", Kind::Label),
+        short("-F", Kind::Label),
         value("--deny", Kind::Label),
         value("--warn", Kind::Label),
         value("--allow", Kind::Label),
@@ -126,7 +127,7 @@ const INSTALL: Usage = Usage::new(
         BUILD,
         &[
             value("--path", Kind::Input),
-            value("--root", Kind::Output),
+            value("--root", Kind::Owned),
             flag("--force"),
             flag("-f"),
             flag("--no-track"),

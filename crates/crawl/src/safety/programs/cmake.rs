@@ -41,10 +41,10 @@ const CONFIGURE: Usage = Usage::new(
     "cmake",
     &[&[
         short("-S", Kind::Input),
-        short("-B", Kind::Output),
+        short("-B", Kind::Owned),
         short("-D", DEFINITION),
         short("-G", GENERATOR),
-        value("--install-prefix", Kind::Output),
+        value("--install-prefix", Kind::Owned),
         flag("-Wno-dev"),
         flag("-Wdev"),
         flag("--fresh"),
@@ -75,7 +75,8 @@ const BUILD: Usage = Usage::new(
 .with_tail(&Usage::new(
     "the native build tool",
     &[&[maybe_glued("-j", Kind::Number), flag("-v")]],
-    Operands::None("only -j and -v are passed on"),
+    // The number behind `-j` where that stands apart.
+    Operands::Each(Kind::Number),
 ));
 
 const INSTALL: Usage = Usage::new(
@@ -84,7 +85,7 @@ const INSTALL: Usage = Usage::new(
         JOBS,
         &[
             value("--install", Kind::Input),
-            value("--prefix", Kind::Output),
+            value("--prefix", Kind::Owned),
             value("--component", Kind::Name),
             value("--config", CONFIG),
             flag("-v"),
@@ -147,7 +148,11 @@ pub(super) fn judge_cmake(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>)
         desk.refuse(VALUE_REFUSED, mode, "write the directory as the next word");
     }
     if is("--build") {
-        grammar::judge(&BUILD, words, place, desk);
+        let line = grammar::read(&BUILD, words, place, desk);
+        let named = line.values_of(&["--target", "-t"]);
+        if named.iter().chain(&line.operands).any(|target| super::installs(target)) {
+            super::warn_of_outside("cmake --build --target install", &[], &[], desk);
+        }
         return;
     }
     if is("--install") {
@@ -155,12 +160,11 @@ pub(super) fn judge_cmake(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>)
         grammar::judge(&INSTALL, words, place, desk);
         return;
     }
-    grammar::judge(&CONFIGURE, words, place, desk);
-    for word in words {
-        let entry = word.strip_prefix("-D").unwrap_or(word);
+    let line = grammar::read(&CONFIGURE, words, place, desk);
+    for entry in line.values_of(&["-D"]) {
         let Some((name, value)) = entry.split_once('=') else { continue };
         if name.split(':').next() == Some(INSTALL_PREFIX) {
-            grammar::judge_word(Kind::Output, value, Role::ValueOf(INSTALL_PREFIX), place, desk);
+            grammar::judge_word(Kind::Owned, value, Role::ValueOf(INSTALL_PREFIX), place, desk);
         }
     }
 }

@@ -1,11 +1,15 @@
 //! cp, install and mkdir: files inside the workspace, and no link is made or carried along.
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk, PATH_INVALID, PATH_LINK};
+use super::super::finding::{ARGUMENT_REFUSED, COPY_MERGES, Desk, PATH_INVALID, PATH_LINK};
 use super::super::grammar::{self, Kind, Operands, Role, Usage, flag, short};
-use super::super::paths::Place;
+use super::super::paths::{Access, Place, is_hidden_setting, normal};
 
 const RECURSIVE: &[&str] =
     &["-r", "-R", "-a", "-rf", "-rv", "-rp", "-av", "-Rp", "-rfv", "--recursive", "--archive"];
+
+/// Directories that hold what a build makes: nobody works in them, so a tree that is merged into one steers nothing.
+const OUT: &[&str] =
+    &["bin", "build", "dist", "install", "out", "public", "release", "stage", "staging", "target"];
 
 const CP: Usage = Usage::new(
     "cp",
@@ -53,12 +57,17 @@ const INSTALL: Usage = Usage::new(
 );
 
 const MKDIR: Usage =
-    Usage::new("mkdir -p", &[&[flag("-p"), flag("-v"), flag("-pv")]], Operands::Each(Kind::Output));
+    Usage::new("mkdir -p", &[&[flag("-p"), flag("-v"), flag("-pv")]], Operands::Each(Kind::Made));
 
 pub(super) fn judge_cp(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     let operands = grammar::judge(&CP, words, place, desk);
-    let sources = judge_destination("cp", &operands, place, desk);
     let is_recursive = words.iter().any(|word| RECURSIVE.contains(word));
+    // A tree can land on anything below its destination.
+    let access = if is_recursive { Access::Write } else { Access::Make };
+    let sources = judge_destination("cp", &operands, access, place, desk);
+    if let Some(destination) = operands.last().filter(|_| is_recursive && !sources.is_empty()) {
+        judge_merge(destination, desk);
+    }
     for source in sources.iter().filter(|_| is_recursive) {
         if source.ends_with('/') || source.split('/').all(|part| part == ".") || source.ends_with("/.") {
             let hint = "this copies what is in the directory, hidden files included; name the files or directories in it";
@@ -70,17 +79,29 @@ pub(super) fn judge_cp(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     }
 }
 
+/// A tree lands on one of its name that is there already, hidden files included.
+fn judge_merge(destination: &str, desk: &mut Desk<'_>) {
+    let path = normal(destination);
+    if path.is_empty() {
+        let hint = "a tree is merged into one of its name with its hidden files; copy it into a directory of its own";
+        desk.refuse(PATH_INVALID, destination, hint);
+    } else if !path.split('/').next().is_some_and(|first| OUT.contains(&first)) {
+        let hint = "a tree is copied with its hidden files into what may be there already; look at what it holds first";
+        desk.warn(COPY_MERGES, destination, hint);
+    }
+}
+
 pub(super) fn judge_install(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     let operands = grammar::judge(&INSTALL, words, place, desk);
     if words.contains(&"-d") {
         for directory in &operands {
-            grammar::judge_word(Kind::Output, directory, Role::WordOf("install -d"), place, desk);
+            grammar::judge_word(Kind::Made, directory, Role::WordOf("install -d"), place, desk);
         }
         if operands.is_empty() {
             desk.refuse(ARGUMENT_REFUSED, "install -d", "name the directories");
         }
     } else {
-        judge_destination("install", &operands, place, desk);
+        judge_destination("install", &operands, Access::Make, place, desk);
     }
 }
 
@@ -88,22 +109,30 @@ pub(super) fn judge_install(words: &[&str], place: Place<'_>, desk: &mut Desk<'_
 fn judge_destination<'o, 'w>(
     program: &str,
     operands: &'o [&'w str],
+    access: Access,
     place: Place<'_>,
     desk: &mut Desk<'_>,
 ) -> &'o [&'w str] {
     match operands.split_last() {
         Some((destination, sources)) if !sources.is_empty() => {
-            grammar::judge_word(Kind::Output, destination, Role::WordOf(program), place, desk);
-            // A source's name is kept in a directory, so a hidden one is a hidden destination.
+            let judged = place.check(destination, access);
+            // A source's name is kept in a directory, so a hidden one is a hidden destination, and a link of that name leads on.
             for source in sources {
                 let name = source.trim_end_matches('/').rsplit('/').next().unwrap_or(source);
-                if name.starts_with('.') && !name.starts_with(".env") && name != "." {
+                if judged.is_ok() && place.leads_through_link(&format!("{destination}/{name}")) {
+                    let hint = "a symbolic link of this name lies in the directory, and the copy would go through it";
+                    desk.refuse(PATH_LINK, source, hint);
+                }
+                if is_hidden_setting(name) {
                     desk.refuse(
                         PATH_INVALID,
                         source,
                         "a hidden file may be settings of a tool; leave it where it is",
                     );
                 }
+            }
+            if let Err(refusal) = judged {
+                desk.refuse(refusal.code, destination, refusal.hint);
             }
             sources
         }

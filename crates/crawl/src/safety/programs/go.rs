@@ -1,15 +1,20 @@
 //! go: builds, tests and installs the packages of the module at hand. Whatever names another program (`-exec`,
-//! `-toolexec`, `-vettool`), replaces files (`-overlay`, `-modfile`) or fetches a version (`@`) is not in the table.
+//! `-toolexec`, `-vettool`), replaces files (`-overlay`, `-modfile`), fetches a version (`@`) or adds to go.mod whatever is
+//! named (`-mod=mod`) is not in the table.
 
 use super::super::finding::Desk;
-use super::super::grammar::{self, Kind, Operands, Opt, Role, Usage, flag, is_name, joined, value};
+use super::super::grammar::{self, Kind, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value};
 use super::super::paths::Place;
 
 const SWITCH: Kind = Kind::OneOf(&["true", "false"]);
 const LINKER: Kind = Kind::OneOf(&["-s", "-w"]);
 const DURATION: Kind = Kind::Fits(is_name, "a time such as 5m");
 
-/// Packages and files are written from the directory: a bare import path could be somebody else's module.
+/// What chooses tests and benchmarks; `.` chooses all.
+const CHOICE: Kind = Kind::Fits(|word| word == "." || is_label(word), "a plain name, or `.` for all");
+
+/// Packages and files are written from the directory: a bare import path could be somebody else's module, also one that
+/// ends in `.go`, and a bare `...` is everything that is known, the standard library included.
 const PACKAGES: Operands =
     Operands::Each(Kind::Fits(is_local_package, "a package of this module such as ./... or ./cmd/x"));
 
@@ -28,7 +33,7 @@ const BUILD: &[Opt] = &[
     value("-p", Kind::Number),
     value("-tags", Kind::Labels),
     value("-ldflags", LINKER),
-    value("-mod", Kind::OneOf(&["readonly", "vendor", "mod"])),
+    value("-mod", Kind::OneOf(&["readonly", "vendor"])),
     value("-buildmode", Kind::OneOf(&["default", "exe", "pie", "archive", "c-archive", "c-shared"])),
 ];
 
@@ -40,9 +45,9 @@ const TEST: &[Opt] = &[
     flag("-json"),
     flag("-benchmem"),
     flag("-c"),
-    value("-run", Kind::Label),
+    value("-run", CHOICE),
     value("-skip", Kind::Label),
-    value("-bench", Kind::Label),
+    value("-bench", CHOICE),
     value("-count", Kind::Number),
     value("-parallel", Kind::Number),
     value("-timeout", DURATION),
@@ -71,7 +76,7 @@ const GENERATE: Usage = Usage::new(
 );
 const TIDY: Usage = Usage::new(
     "go mod tidy",
-    &[&[flag("-v"), flag("-x"), flag("-e"), value("-go", Kind::Name), value("-compat", Kind::Name)]],
+    &[&[flag("-v"), flag("-x"), flag("-e"), value("-compat", Kind::Name)]],
     Operands::None("it works on the module at hand"),
 );
 const DOWNLOAD: Usage = Usage::new(
@@ -81,14 +86,14 @@ const DOWNLOAD: Usage = Usage::new(
 );
 
 fn is_local_package(word: &str) -> bool {
-    let is_below = |word: &str| {
-        let is_part =
-            |part: &str| matches!(part, "" | "." | "...") || is_name(part.strip_prefix('.').unwrap_or(part));
-        word.split('/').all(is_part)
-    };
-    let starts_here = word == "." || word == "..." || word.starts_with("./");
-    let is_file = word.strip_suffix(".go").is_some_and(|stem| stem.split('/').all(is_name));
-    is_below(word) && (starts_here || is_file)
+    let is_part =
+        |part: &str| matches!(part, "" | "." | "...") || is_name(part.strip_prefix('.').unwrap_or(part));
+    // What lies there is other people's, with commands of its own for `go generate`.
+    let is_foreign = |part: &str| part.eq_ignore_ascii_case("vendor");
+    match word.strip_prefix("./") {
+        Some(below) => below.split('/').all(|part| is_part(part) && !is_foreign(part)),
+        None => word == "." || word.strip_suffix(".go").is_some_and(is_name),
+    }
 }
 
 pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {

@@ -1,14 +1,18 @@
 //! make: builds targets of the Makefile at hand. Variables can replace the programs that it runs, so only a few harmless
 //! ones may be set, and no option chooses another Makefile or evaluates text.
 
-use super::super::finding::{Desk, VALUE_REFUSED};
+use super::super::finding::{Desk, OPTION_REFUSED, VALUE_REFUSED};
 use super::super::grammar::{
     self, Kind, Operands, Role, Usage, flag, is_label, joined, maybe_glued, maybe_joined, short, value,
 };
 use super::super::paths::Place;
 
 /// Variables that say where to install to.
-const PLACES: &[&str] = &["PREFIX", "prefix", "DESTDIR", "BUILDDIR"];
+const PLACES: &[&str] = &["PREFIX", "prefix", "DESTDIR"];
+/// The variable that says where to build; many a Makefile clears that directory.
+const BUILD: &str = "BUILDDIR";
+/// How the name of a directory begins that may be cleared.
+const BUILT: &[&str] = &["build", "_build", "out", "_out", "dist", "obj", "target", "stage"];
 /// Variables that switch something on or off.
 const SWITCHES: &[&str] = &["V", "VERBOSE", "Q", "DEBUG", "RELEASE", "NDEBUG", "STATIC", "SHARED"];
 
@@ -41,11 +45,26 @@ const USAGE: Usage = Usage::new(
 );
 
 pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let operands = grammar::judge(&USAGE, words, place, desk);
-    for word in &operands {
+    let line = grammar::read(&USAGE, words, place, desk);
+    // make goes there first, by one step for each: what it is told of places counts from the last.
+    let directories = line.values_of(&["-C", "--directory"]);
+    if let [_, second, ..] = directories.as_slice() {
+        desk.refuse(
+            OPTION_REFUSED,
+            second,
+            "make goes from one -C to the next; name the directory once, or set `cwd`",
+        );
+    }
+    let there = place.within(directories.first().copied().unwrap_or("."));
+    for word in &line.operands {
         let Some((name, value)) = word.split_once('=') else { continue };
-        if PLACES.contains(&name) {
-            grammar::judge_word(Kind::Output, value, Role::ValueOf(name), place, desk);
+        if PLACES.contains(&name) || name == BUILD {
+            grammar::judge_word(Kind::Owned, value, Role::ValueOf(name), there, desk);
+            let last = value.trim_end_matches(['/', '.']).rsplit('/').next().unwrap_or(value);
+            if name == BUILD && !BUILT.iter().any(|start| last.starts_with(start)) {
+                let hint = format!("make may clear it, so its name begins with one of: {}", BUILT.join(", "));
+                desk.refuse(VALUE_REFUSED, word, hint);
+            }
         } else if SWITCHES.contains(&name) {
             grammar::judge_word(
                 Kind::OneOf(&["0", "1", "2", "yes", "no", "true", "false"]),
@@ -56,14 +75,14 @@ pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
             );
         } else {
             let hint = format!(
-                "variables can choose what make runs; only these may be set: {}, {}",
+                "variables can choose what make runs; only these may be set: {}, {BUILD}, {}",
                 PLACES.join(", "),
                 SWITCHES.join(", ")
             );
             desk.refuse(VALUE_REFUSED, word, hint);
         }
     }
-    if operands.iter().any(|word| word.starts_with("install")) {
+    if line.operands.iter().any(|word| !word.contains('=') && super::installs(word)) {
         super::warn_of_outside("make install", words, PLACES, desk);
     }
 }

@@ -1,9 +1,9 @@
 //! meson and ninja: set up, compile, test and install a tree. Machine files, wrappers of tests and arguments for other
 //! tools name programs, so they are not in the tables.
 
-use super::super::finding::Desk;
-use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, short, value};
-use super::super::paths::Place;
+use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED};
+use super::super::grammar::{self, Kind, Line, Operands, Opt, Role, Usage, flag, is_name, short, value};
+use super::super::paths::{Place, normal};
 
 const BUILD_TYPE: Kind = Kind::OneOf(&["plain", "debug", "debugoptimized", "release", "minsize"]);
 const SWITCH: &[&str] = &["true", "false", "enabled", "disabled", "auto"];
@@ -31,7 +31,7 @@ const SETUP: Usage = Usage::new(
     &[&[
         short("-D", DEFINITION),
         value("--buildtype", BUILD_TYPE),
-        value("--prefix", Kind::Output),
+        value("--prefix", Kind::Owned),
         value("--libdir", Kind::Output),
         value("--bindir", Kind::Output),
         value("--includedir", Kind::Output),
@@ -45,7 +45,8 @@ const SETUP: Usage = Usage::new(
         flag("--strip"),
         flag("--debug"),
     ]],
-    Operands::Each(Kind::Output),
+    // The build directory and the source directory, in either order.
+    Operands::Each(Kind::Input),
 );
 const COMPILE: Usage = Usage::new(
     "meson compile",
@@ -95,7 +96,7 @@ const INSTALL: Usage = Usage::new(
             flag("--quiet"),
             flag("--skip-subprojects"),
             flag("--dry-run"),
-            value("--destdir", Kind::Output),
+            value("--destdir", Kind::Owned),
             value("--tags", Kind::Labels),
         ],
     ],
@@ -119,6 +120,11 @@ const NINJA: Usage = Usage::new(
 );
 
 fn is_harmless(name: &str, value: &str) -> bool {
+    // An option of a subproject.
+    let name = match name.split_once(':') {
+        Some((project, name)) if is_name(project) => name,
+        _ => name,
+    };
     let names_a_program = ["_args", "_path", "_dir", "_file", "_options", "dir", "command"];
     if let Some((_, values)) = WORDS.iter().find(|(option, _)| *option == name) {
         return values.contains(&value);
@@ -138,12 +144,42 @@ pub(super) fn judge_meson(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>)
         }
         _ => return super::unknown("meson", command, "setup, compile, test, install", desk),
     };
-    grammar::judge(usage, rest, place, desk);
+    let line = grammar::read(usage, rest, place, desk);
+    let directory = only_directory("meson", &line, desk);
+    // A relative one counts from the build directory.
+    for stage in line.values_of(&["--destdir"]) {
+        grammar::judge_word(Kind::Owned, stage, Role::ValueOf("--destdir"), place.within(directory), desk);
+    }
+    if command == "setup" {
+        judge_directories(&line.operands, place, desk);
+    }
+}
+
+/// `meson setup` makes or fills each directory that is not the place itself.
+fn judge_directories(directories: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let (here, others): (Vec<&str>, Vec<&str>) = directories.iter().partition(|path| normal(path).is_empty());
+    if others.is_empty() || others.len() > 1 || here.len() > 1 {
+        let hint = "name the build directory, and behind it no other place than `.`";
+        desk.refuse(ARGUMENT_REFUSED, "meson setup", hint);
+    }
+    for path in others {
+        grammar::judge_word(Kind::Owned, path, Role::WordOf("meson setup"), place, desk);
+    }
+}
+
+/// Where the program goes first.
+fn only_directory<'w>(program: &str, line: &Line<'w>, desk: &mut Desk<'_>) -> &'w str {
+    let directories = line.values_of(&["-C"]);
+    if let [_, second, ..] = directories.as_slice() {
+        desk.refuse(OPTION_REFUSED, second, format!("`{program}` goes to one directory; name it once"));
+    }
+    directories.first().copied().unwrap_or(".")
 }
 
 pub(super) fn judge_ninja(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
-    let targets = grammar::judge(&NINJA, words, place, desk);
-    if targets.contains(&"install") {
+    let line = grammar::read(&NINJA, words, place, desk);
+    only_directory("ninja", &line, desk);
+    if line.operands.iter().any(|target| super::installs(target)) {
         super::warn_of_outside("ninja install", words, &[], desk);
     }
 }

@@ -68,6 +68,15 @@ fn unknown(program: &str, word: &str, known: &str, desk: &mut Desk<'_>) {
     desk.refuse(ARGUMENT_REFUSED, word, format!("`{program}` is allowed with: {known}"));
 }
 
+/// Whether a target of make, ninja or cmake puts things in their final place, or takes them away from there.
+fn installs(target: &str) -> bool {
+    let is_install = |part: &str| {
+        let part = part.to_ascii_lowercase();
+        ["install", "uninstall", "reinstall"].iter().any(|name| part.starts_with(name))
+    };
+    target.split(['/', ':', '-', '_', '.']).any(is_install)
+}
+
 /// Says that what a command installs lands outside the workspace, because no option leads elsewhere.
 fn warn_of_outside(command: &str, words: &[&str], options: &[&str], desk: &mut Desk<'_>) {
     let names = |word: &&str| {

@@ -1,11 +1,13 @@
 //! npm, npx, yarn, pnpm and node: they install what the lock file declares and run what the repository holds.
 //!
 //! A package's name behind `install`, another registry, another shell or another folder of settings could bring in foreign
-//! code; none of them is in a table. A repository's script may get only a few harmless arguments: what it does with others
-//! nobody knows.
+//! code; none of them is in a table. What a repository's script does with an argument nobody knows here: only scripts whose
+//! name says that they test or build get a few, and the others (one may publish when it is told `--ci`) none.
 
 use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, PATH_INVALID};
-use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, joined, value};
+use super::super::grammar::{
+    self, Kind, Line, Operands, Opt, Role, Usage, flag, is_label, is_name, joined, value,
+};
 use super::super::paths::Place;
 use super::node_tools;
 
@@ -16,32 +18,106 @@ const NO_SCRIPT: Operands = Operands::None("the script is named already");
 const LEVEL: Kind = Kind::OneOf(&["silent", "error", "warn", "notice", "http", "info", "verbose"]);
 const MODE: Kind = Kind::OneOf(&["production", "development", "test"]);
 
-/// What any script may be told.
-pub(super) const SCRIPT_OPTIONS: &[Opt] = &[
+/// What any program that tests or builds may be told.
+const LOUDNESS: &[Opt] = &[
+    flag("--silent"),
+    flag("--verbose"),
+    flag("--quiet"),
+    flag("--no-color"),
+    flag("--no-watch"),
+    joined("--watch", Kind::OneOf(&["false"])),
+];
+/// What a script that tests may be told.
+const TEST_OPTIONS: &[Opt] = &[
     flag("--ci"),
     flag("--run"),
     flag("--coverage"),
     flag("--no-coverage"),
     flag("--runInBand"),
     flag("--passWithNoTests"),
-    flag("--silent"),
-    flag("--verbose"),
-    flag("--quiet"),
-    flag("--production"),
-    flag("--prod"),
-    flag("--no-watch"),
-    flag("--no-color"),
     flag("--bail"),
-    joined("--watch", Kind::OneOf(&["false"])),
     joined("--watchAll", Kind::OneOf(&["false"])),
-    value("--mode", MODE),
-    value("--configuration", MODE),
     joined("--max-workers", Kind::Number),
     joined("--maxWorkers", Kind::Number),
 ];
-const SCRIPT_WORDS: Kind = Kind::OneOf(&["production", "development", "test", "build", "prod", "dev", "all"]);
-const SCRIPT_ARGUMENTS: Usage =
-    Usage::new("a script", &[SCRIPT_OPTIONS], Operands::None("a script may get a few harmless options only"));
+/// What a script that builds may be told.
+const BUILD_OPTIONS: &[Opt] =
+    &[flag("--production"), flag("--prod"), value("--mode", MODE), value("--configuration", MODE)];
+const ONLY_OPTIONS: Operands = Operands::None("a script may get a few harmless options only");
+const TEST_ARGUMENTS: Usage = Usage::new("a script that tests", &[LOUDNESS, TEST_OPTIONS], ONLY_OPTIONS);
+const BUILD_ARGUMENTS: Usage = Usage::new("a script that builds", &[LOUDNESS, BUILD_OPTIONS], ONLY_OPTIONS);
+const NO_ARGUMENTS: Usage = Usage::new(
+    "a script whose name is not `test` or `build`",
+    &[],
+    Operands::None("what this script does with an argument is not known; leave it out"),
+);
+
+/// What a script of this name may be told; a part behind `:` is its author's business.
+fn arguments_of(script: &str) -> &'static Usage {
+    match script.split(':').next() {
+        Some("test") => &TEST_ARGUMENTS,
+        Some("build") => &BUILD_ARGUMENTS,
+        _ => &NO_ARGUMENTS,
+    }
+}
+
+/// Programs that `yarn run` takes from installed packages when no script has their name, and that publish, install hooks,
+/// install packages or run other code even without an argument.
+const NO_SCRIPTS_OF_YARN: &[&str] = &[
+    "bun",
+    "changeset",
+    "corepack",
+    "deno",
+    "firebase",
+    "gh-pages",
+    "husky",
+    "lefthook",
+    "lerna",
+    "lint-staged",
+    "ncu",
+    "netlify",
+    "node",
+    "node-gyp",
+    "np",
+    "npm",
+    "npm-check-updates",
+    "npx",
+    "patch-package",
+    "playwright",
+    "pnpm",
+    "puppeteer",
+    "release-it",
+    "semantic-release",
+    "serverless",
+    "simple-git-hooks",
+    "standard-version",
+    "surge",
+    "vercel",
+    "wrangler",
+    "yarn",
+];
+
+/// Refuses names that are no script of the repository when package.json has none of that name.
+fn judge_script(program: &str, script: &str, desk: &mut Desk<'_>) {
+    let is = |name: &&str| name.eq_ignore_ascii_case(script);
+    let hint = if is(&"env") {
+        "this prints all variables, secrets among them, unless package.json has such a script"
+    } else if program == "yarn" && NO_SCRIPTS_OF_YARN.iter().any(is) {
+        "without such a script yarn runs an installed program of this name; name a script that does what is wanted"
+    } else {
+        return;
+    };
+    desk.refuse(ARGUMENT_REFUSED, script, hint);
+}
+
+/// A package of the workspace, by its name or its directory.
+const PACKAGE: Kind = Kind::Fits(
+    |word| match word.strip_prefix('@') {
+        Some(scoped) => scoped.split_once('/').is_some_and(|(scope, name)| is_name(scope) && is_name(name)),
+        None => is_label(word.strip_prefix("./").unwrap_or(word)),
+    },
+    "a package of the workspace, such as core, packages/core or @scope/core",
+);
 
 const NPM_SCOPE: &[Opt] = &[
     flag("--workspaces"),
@@ -55,8 +131,8 @@ const NPM_SCOPE: &[Opt] = &[
     flag("-q"),
     flag("--verbose"),
     flag("--no-color"),
-    value("--workspace", Kind::Input),
-    value("-w", Kind::Input),
+    value("--workspace", PACKAGE),
+    value("-w", PACKAGE),
     value("--loglevel", LEVEL),
     value("--prefix", Kind::Input),
 ];
@@ -69,7 +145,6 @@ const NPM_INSTALL_OPTIONS: &[Opt] = &[
     flag("--prefer-offline"),
     flag("--offline"),
     flag("--no-save"),
-    flag("--no-package-lock"),
     flag("--package-lock-only"),
     flag("--no-optional"),
     flag("--no-progress"),
@@ -82,8 +157,8 @@ const NPM_INSTALL_OPTIONS: &[Opt] = &[
     value("--only", Kind::OneOf(&["prod", "production", "dev"])),
 ];
 const NPM_INSTALL: Usage = Usage::new("npm install", &[NPM_SCOPE, NPM_INSTALL_OPTIONS], NO_PACKAGE);
-const NPM_RUN: Usage = Usage::new("npm run", &[NPM_SCOPE], SCRIPT).with_tail(&SCRIPT_ARGUMENTS);
-const NPM_TEST: Usage = Usage::new("npm test", &[NPM_SCOPE], NO_SCRIPT).with_tail(&SCRIPT_ARGUMENTS);
+const NPM_RUN: Usage = Usage::new("npm run", &[NPM_SCOPE], SCRIPT);
+const NPM_TEST: Usage = Usage::new("npm test", &[NPM_SCOPE], NO_SCRIPT).with_tail(&TEST_ARGUMENTS);
 
 const YARN_INSTALL: Usage = Usage::new(
     "yarn install",
@@ -108,7 +183,7 @@ const YARN_INSTALL: Usage = Usage::new(
     ]],
     NO_PACKAGE,
 );
-const YARN_RUN: Usage = Usage::new("yarn run", &[&[flag("--silent")]], SCRIPT).then(&SCRIPT_ARGUMENTS);
+const YARN_RUN: Usage = Usage::new("yarn run", &[&[flag("--silent")]], SCRIPT);
 
 const PNPM_SCOPE: &[Opt] = &[
     flag("-r"),
@@ -117,7 +192,7 @@ const PNPM_SCOPE: &[Opt] = &[
     flag("--silent"),
     flag("-s"),
     flag("--no-bail"),
-    value("--filter", Kind::Label),
+    value("--filter", PACKAGE),
     value("--reporter", Kind::OneOf(&["default", "append-only", "silent", "ndjson"])),
 ];
 const PNPM_INSTALL: Usage = Usage::new(
@@ -126,7 +201,6 @@ const PNPM_INSTALL: Usage = Usage::new(
         PNPM_SCOPE,
         &[
             flag("--frozen-lockfile"),
-            flag("--no-frozen-lockfile"),
             flag("--ignore-scripts"),
             flag("--prod"),
             flag("-P"),
@@ -143,18 +217,27 @@ const PNPM_INSTALL: Usage = Usage::new(
     ],
     NO_PACKAGE,
 );
-const PNPM_RUN: Usage = Usage::new("pnpm run", &[PNPM_SCOPE], SCRIPT).then(&SCRIPT_ARGUMENTS);
-const PNPM_SCRIPT: Usage = Usage::new("pnpm", &[PNPM_SCOPE, SCRIPT_OPTIONS], NO_SCRIPT);
+const PNPM_RUN: Usage = Usage::new("pnpm run", &[PNPM_SCOPE], SCRIPT);
+const PNPM_TEST: Usage = Usage::new("pnpm test", &[PNPM_SCOPE, LOUDNESS, TEST_OPTIONS], NO_SCRIPT);
+const PNPM_BUILD: Usage = Usage::new("pnpm build", &[PNPM_SCOPE, LOUDNESS, BUILD_OPTIONS], NO_SCRIPT);
 
-const NODE_FILE: Usage = Usage::new("node", &[], Operands::One(Kind::Input, "a file of the repository"))
-    .then(&Usage::new("a script", &[SCRIPT_OPTIONS], Operands::Each(SCRIPT_WORDS)));
+const NODE_FILE: Usage = Usage::new("node", &[], Operands::One(Kind::Input, "a file of the repository"));
 const NODE_TEST: Usage = Usage::new("node --test", &[], Operands::Each(Kind::Input));
 
 pub(super) fn judge_npm(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     let (command, rest) = super::subcommand(words);
     let usage = match command {
         "install" | "ci" => &NPM_INSTALL,
-        "run" => &NPM_RUN,
+        "run" => {
+            let end = rest.iter().position(|word| *word == "--").unwrap_or(rest.len());
+            let (own, behind) = rest.split_at(end);
+            let line = grammar::read(&NPM_RUN, own, place, desk);
+            judge_packages(&line, place, desk);
+            let script = line.operands.first().copied().unwrap_or_default();
+            judge_script("npm", script, desk);
+            grammar::judge(arguments_of(script), behind.get(1..).unwrap_or_default(), place, desk);
+            return;
+        }
         "test" => &NPM_TEST,
         "exec" => {
             // Without `--`, npm would read the tool's options as its own, `--yes` and `--package` among them.
@@ -170,7 +253,33 @@ pub(super) fn judge_npm(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
         }
         _ => return super::unknown("npm", command, "install, ci, run, test, exec", desk),
     };
-    grammar::judge(usage, rest, place, desk);
+    judge_packages(&grammar::read(usage, rest, place, desk), place, desk);
+}
+
+/// A package that is named by its directory is a path, too; it counts from where npm is told to go.
+fn judge_packages(line: &Line<'_>, place: Place<'_>, desk: &mut Desk<'_>) {
+    let there = place.within(line.values_of(&["--prefix"]).last().copied().unwrap_or("."));
+    for package in line.values_of(&["--workspace", "-w"]) {
+        if !package.starts_with('@') {
+            grammar::judge_word(Kind::Input, package, Role::ValueOf("--workspace"), there, desk);
+        }
+    }
+}
+
+/// Options whose value may be the next word, which is no script then.
+const APART: &[&str] = &["--filter", "--reporter"];
+
+/// Judges what stands up to the script's name by `usage`, and the rest, which the script gets, by that name.
+fn judge_run(program: &str, usage: &Usage, words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let is_script = |at: usize, word: &&str| {
+        let before = at.checked_sub(1).and_then(|before| words.get(before));
+        !word.starts_with('-') && !before.is_some_and(|option| APART.contains(option))
+    };
+    let script = words.iter().enumerate().position(|(at, word)| is_script(at, word));
+    let (own, behind) = words.split_at(script.map_or(words.len(), |at| at + 1));
+    let script = grammar::judge(usage, own, place, desk).first().copied().unwrap_or_default();
+    judge_script(program, script, desk);
+    grammar::judge(arguments_of(script), behind, place, desk);
 }
 
 pub(super) fn judge_npx(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
@@ -190,8 +299,8 @@ pub(super) fn judge_yarn(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) 
     let (command, rest) = super::subcommand(words);
     let usage = match command {
         "install" => &YARN_INSTALL,
-        "run" => &YARN_RUN,
-        "test" | "build" => &SCRIPT_ARGUMENTS,
+        "run" => return judge_run("yarn", &YARN_RUN, rest, place, desk),
+        "test" | "build" => arguments_of(command),
         "exec" => return node_tools::judge(rest.strip_prefix(&["--"]).unwrap_or(rest), place, desk),
         _ => return super::unknown("yarn", command, "install, run, test, build, exec", desk),
     };
@@ -202,8 +311,9 @@ pub(super) fn judge_pnpm(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) 
     let (command, rest) = super::subcommand(words);
     let usage = match command {
         "install" => &PNPM_INSTALL,
-        "run" => &PNPM_RUN,
-        "test" | "build" => &PNPM_SCRIPT,
+        "run" => return judge_run("pnpm", &PNPM_RUN, rest, place, desk),
+        "test" => &PNPM_TEST,
+        "build" => &PNPM_BUILD,
         "exec" => return node_tools::judge(rest.strip_prefix(&["--"]).unwrap_or(rest), place, desk),
         _ => return super::unknown("pnpm", command, "install, run, test, build, exec", desk),
     };
@@ -215,7 +325,12 @@ pub(super) fn judge_node(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) 
     let files = match first {
         "--test" => grammar::judge(&NODE_TEST, rest, place, desk),
         "--check" | "-c" if rest.len() == 1 => grammar::judge(&NODE_TEST, rest, place, desk),
-        _ => grammar::judge(&NODE_FILE, words, place, desk),
+        _ => {
+            let (own, behind) = words.split_at(1.min(words.len()));
+            let stem = first.rsplit('/').next().unwrap_or(first).split('.').next().unwrap_or_default();
+            grammar::judge(arguments_of(stem), behind, place, desk);
+            grammar::judge(&NODE_FILE, own, place, desk)
+        }
     };
     for file in files {
         let is_script = [".js", ".mjs", ".cjs"].iter().any(|end| file.ends_with(end));

@@ -1,9 +1,10 @@
 //! Tools that Node projects install for themselves, as `npx --no-install`, `npm exec --no --`, `yarn exec` and `pnpm exec`
-//! run them: by their bare name, each with its own options. Tools that run other programs, evaluate text, fetch or delete
-//! are not in the table.
+//! run them: by their bare name, each with its own options. Tools that run other programs, evaluate text, fetch, delete, or
+//! install what they miss (or offer to) are not in the table; neither are options that choose another file of settings,
+//! because such a file is a program, nor words that some tool takes for a command of another kind.
 
 use super::super::finding::{ARGUMENT_REFUSED, Desk};
-use super::super::grammar::{self, Kind, Operands, Usage, flag, is_name, joined, maybe_joined, value};
+use super::super::grammar::{self, Kind, Operands, Opt, Usage, flag, is_name, joined, value};
 use super::super::paths::Place;
 
 const FILES: Operands = Operands::Each(Kind::Input);
@@ -12,6 +13,12 @@ const EXTENSIONS: Kind = Kind::Fits(
     |word| word.split(',').all(|end| is_name(end.strip_prefix('.').unwrap_or(end))),
     "extensions of files, separated by commas",
 );
+
+const VITEST: &[Opt] = &[
+    flag("--passWithNoTests"),
+    flag("--silent"),
+    value("--reporter", Kind::OneOf(&["default", "verbose", "dot", "json", "junit"])),
+];
 
 const TOOLS: &[Usage] = &[
     Usage::new(
@@ -62,17 +69,12 @@ const TOOLS: &[Usage] = &[
         ]],
         FILES,
     ),
-    Usage::new(
-        "vitest",
-        &[&[
-            flag("--run"),
-            flag("--coverage"),
-            flag("--passWithNoTests"),
-            flag("--silent"),
-            value("--reporter", Kind::OneOf(&["default", "verbose", "dot", "json", "junit"])),
-        ]],
+    // Its other commands set up, watch or serve; missing packages for coverage it offers to install.
+    Usage::new("vitest", &[VITEST], Operands::One(Kind::OneOf(&["run"]), "`run`")).then(&Usage::new(
+        "vitest run",
+        &[VITEST],
         FILES,
-    ),
+    )),
     Usage::new(
         "mocha",
         &[&[
@@ -85,29 +87,18 @@ const TOOLS: &[Usage] = &[
             value("--timeout", Kind::Number),
             value("-t", Kind::Number),
         ]],
-        FILES,
+        Operands::None(
+            "the repository's settings name its tests, and some words are commands that write files",
+        ),
     ),
+    Usage::new("vite", &[&[value("--mode", MODE)]], Operands::One(Kind::OneOf(&["build"]), "`build`")),
     Usage::new(
-        "webpack",
-        &[&[
-            value("--mode", MODE),
-            flag("--no-watch"),
-            value("--config", Kind::Input),
-            value("-c", Kind::Input),
-        ]],
-        Operands::Each(Kind::OneOf(&["build"])),
+        "rollup",
+        &[&[flag("-c"), flag("--config"), flag("--silent")]],
+        Operands::None(
+            "the repository's settings name its files, and a word behind `-c` would be run as such",
+        ),
     ),
-    Usage::new(
-        "vite",
-        &[&[
-            value("--mode", MODE),
-            value("--outDir", Kind::Output),
-            value("--config", Kind::Input),
-            value("-c", Kind::Input),
-        ]],
-        Operands::One(Kind::OneOf(&["build"]), "`build`"),
-    ),
-    Usage::new("rollup", &[&[flag("-c"), maybe_joined("--config", Kind::Input), flag("--silent")]], FILES),
     Usage::new(
         "esbuild",
         &[&[
@@ -122,9 +113,6 @@ const TOOLS: &[Usage] = &[
         ]],
         FILES,
     ),
-    Usage::new("next", &[], Operands::One(Kind::OneOf(&["build", "lint"]), "`build` or `lint`")),
-    Usage::new("gulp", &[&[flag("--silent")]], Operands::Each(Kind::Label)),
-    Usage::new("grunt", &[&[flag("--no-color")]], Operands::Each(Kind::Label)),
 ];
 
 /// Judges a tool and its words.
@@ -137,7 +125,7 @@ pub(super) fn judge(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
         None => {
             let known: Vec<_> = TOOLS.iter().map(|usage| usage.name).collect();
             let hint = format!(
-                "only tools that are known to install and evaluate nothing are run by their bare name: {}; \
+                "only tools that are known to install nothing are run by their bare name: {}; \
                  use a script of package.json instead",
                 known.join(", ")
             );

@@ -1,8 +1,9 @@
 //! pip, python, pytest and poetry: they install what the repository declares, build it and test it.
 //!
-//! A requirement by name, another index, a URL or a module that runs or fetches things is in no table.
+//! A requirement by name, another index, a URL or a module that runs or fetches things is in no table. Neither is a word
+//! that Python would import, or call, from outside the repository when no file has its name.
 
-use super::super::finding::{ARGUMENT_REFUSED, Desk};
+use super::super::finding::{ARGUMENT_REFUSED, Desk, OPTION_REFUSED, VALUE_REFUSED};
 use super::super::grammar::{
     self, Kind, Operands, Opt, Role, Usage, flag, is_name, joined, maybe_joined, short, value,
 };
@@ -25,7 +26,6 @@ const PIP: &[Opt] = &[
     flag("--no-build-isolation"),
     flag("--no-cache-dir"),
     flag("--no-index"),
-    value("--find-links", Kind::Input),
     flag("-U"),
     flag("--upgrade"),
     flag("--user"),
@@ -46,12 +46,25 @@ const PIP: &[Opt] = &[
     flag("--force-reinstall"),
     flag("--dry-run"),
     value("--progress-bar", Kind::OneOf(&["on", "off"])),
-    value("-t", Kind::Output),
-    value("--target", Kind::Output),
-    value("--prefix", Kind::Output),
-    value("--root", Kind::Output),
+    value("-t", Kind::Owned),
+    value("--target", Kind::Owned),
+    value("--prefix", Kind::Owned),
+    value("--root", Kind::Owned),
 ];
 const PIP_INSTALL: Usage = Usage::new("pip install", &[PIP], Operands::Each(LOCAL));
+
+const WORKERS: Kind = Kind::Fits(
+    |word| {
+        matches!(word, "auto" | "logical")
+            || word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit())
+    },
+    "a number or auto",
+);
+/// What is measured: where no directory has the name, Python looks for a module, and imports what stands before a dot.
+const COVERED: Kind = Kind::Fits(
+    |word| word == "." || parts_below(word).all(is_module),
+    "a directory or package of the repository, without dots in its name",
+);
 
 const PYTEST: Usage = Usage::new(
     "pytest",
@@ -68,6 +81,14 @@ const PYTEST: Usage = Usage::new(
         flag("-rA"),
         flag("-rs"),
         flag("-rf"),
+        // Several letters in one word: only these.
+        flag("-xv"),
+        flag("-vx"),
+        flag("-xs"),
+        flag("-sv"),
+        flag("-vs"),
+        flag("-xvs"),
+        flag("-vvs"),
         flag("--quiet"),
         flag("--verbose"),
         flag("--exitfirst"),
@@ -90,14 +111,14 @@ const PYTEST: Usage = Usage::new(
         value("--maxfail", Kind::Number),
         value("--durations", Kind::Number),
         value("--timeout", Kind::Number),
-        short("-n", Kind::Fits(is_name, "a number or auto")),
+        short("-n", WORKERS),
         value("--tb", Kind::OneOf(&["auto", "long", "short", "line", "native", "no"])),
         value("--color", Kind::OneOf(&["yes", "no", "auto"])),
         value("--import-mode", Kind::OneOf(&["prepend", "append", "importlib"])),
         value("--ignore", Kind::Input),
         value("--junitxml", Kind::Output),
         value("--junit-xml", Kind::Output),
-        maybe_joined("--cov", Kind::Input),
+        maybe_joined("--cov", COVERED),
         joined("--cov-report", Kind::OneOf(&["term", "term-missing", "xml", "html", "json"])),
         value("-p", Kind::OneOf(&["no:cacheprovider", "no:warnings"])),
     ]],
@@ -125,25 +146,44 @@ const BUILD: Usage = Usage::new(
     ]],
     Operands::Each(Kind::Input),
 );
+/// Where tests are looked for. Python would import any other word from wherever it finds it, unless a directory has its name.
+const START: Kind = Kind::Fits(
+    |word| word == "." || (word.starts_with("./") && parts_below(word.trim_end_matches('/')).all(is_name)),
+    "`.` or a directory of the repository, written as `./tests`",
+);
+const UNITTEST_OPTIONS: &[Opt] = &[
+    flag("-v"),
+    flag("--verbose"),
+    flag("-q"),
+    flag("--quiet"),
+    flag("-f"),
+    flag("--failfast"),
+    flag("-b"),
+    flag("--buffer"),
+];
 const UNITTEST: Usage = Usage::new(
     "python -m unittest",
-    &[&[
-        flag("-v"),
-        flag("--verbose"),
-        flag("-q"),
-        flag("--quiet"),
-        flag("-f"),
-        flag("--failfast"),
-        flag("-b"),
-        flag("--buffer"),
-        value("-s", Kind::Input),
-        value("--start-directory", Kind::Input),
-        value("-t", Kind::Input),
-        value("--top-level-directory", Kind::Input),
-        value("-p", Kind::Name),
-        value("--pattern", Kind::Name),
-    ]],
-    Operands::Each(Kind::Input),
+    &[UNITTEST_OPTIONS],
+    Operands::Each(Kind::Fits(
+        is_test_file,
+        "`discover` as the first word, or a file such as tests/test_x.py or ./test_x.py; Python would import any other \
+         word from wherever it finds it, and call what it names",
+    )),
+);
+const DISCOVER: Usage = Usage::new(
+    "python -m unittest discover",
+    &[
+        UNITTEST_OPTIONS,
+        &[
+            value("-s", START),
+            value("--start-directory", START),
+            value("-t", START),
+            value("--top-level-directory", START),
+            value("-p", Kind::Name),
+            value("--pattern", Kind::Name),
+        ],
+    ],
+    Operands::Each(START),
 );
 const COMPILEALL: Usage = Usage::new(
     "python -m compileall",
@@ -162,19 +202,22 @@ const SETUP: Usage = Usage::new(
         flag("--force"),
         flag("--user"),
         flag("--no-deps"),
-        flag("--all"),
         flag("--strict"),
         flag("--universal"),
         value("--dist-dir", Kind::Output),
-        value("--build-lib", Kind::Output),
-        value("--build-base", Kind::Output),
-        value("--prefix", Kind::Output),
-        value("--root", Kind::Output),
+        value("--prefix", Kind::Owned),
+        value("--root", Kind::Owned),
         value("--parallel", Kind::Number),
-        value("--formats", Kind::Labels),
+        value("--formats", FORMATS),
     ]],
     Operands::Each(Kind::OneOf(SETUP_COMMANDS)),
 );
+/// Archives only: other formats run the tools of system packages.
+const FORMATS: Kind = Kind::Fits(
+    |word| word.split(',').all(|format| ["gztar", "bztar", "xztar", "tar", "zip"].contains(&format)),
+    "archives: gztar, bztar, xztar, tar, zip",
+);
+/// `clean` is none of them: it deletes what it is told to be a build directory.
 const SETUP_COMMANDS: &[&str] = &[
     "build",
     "build_ext",
@@ -188,7 +231,6 @@ const SETUP_COMMANDS: &[&str] = &[
     "test",
     "check",
     "egg_info",
-    "clean",
 ];
 
 const POETRY: &[Opt] = &[
@@ -232,7 +274,6 @@ const POETRY_BUILD: Usage = Usage::new(
         &[
             value("--format", Kind::OneOf(&["wheel", "sdist"])),
             value("-f", Kind::OneOf(&["wheel", "sdist"])),
-            flag("--clean"),
             value("-o", Kind::Output),
             value("--output", Kind::Output),
         ],
@@ -245,42 +286,76 @@ pub(super) fn judge_pip(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     if command != "install" {
         return super::unknown("pip", command, "install", desk);
     }
-    let is_source = |word: &&str| {
-        LOCAL_OPTIONS.iter().any(|option| word == option || word.starts_with(&format!("{option}=")))
-    };
-    let operands = grammar::judge(&PIP_INSTALL, rest, place, desk);
-    if operands.is_empty() && !rest.iter().any(is_source) {
+    let line = grammar::read(&PIP_INSTALL, rest, place, desk);
+    let editable = line.values_of(&["-e", "--editable"]);
+    let files = line.values_of(&["-r", "--requirement"]);
+    let groups = line.values_of(&["--group"]);
+    if line.operands.is_empty() && editable.is_empty() && files.is_empty() && groups.is_empty() {
         desk.refuse(
             ARGUMENT_REFUSED,
             "pip install",
             "name the project (`.`) or a file of requirements (`-r FILE`)",
         );
     }
-    for path in operands.iter().filter(|word| **word != ".") {
+    for path in line.operands.iter().chain(&editable).filter(|word| **word != ".") {
         grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, desk);
     }
-    let behind = rest.iter().zip(rest.iter().skip(1));
-    let apart = behind.filter(|(option, _)| matches!(**option, "-e" | "--editable")).map(|(_, path)| *path);
-    let joined = rest.iter().filter_map(|word| word.strip_prefix("--editable="));
-    for path in apart.chain(joined).filter(|path| *path != ".") {
-        grammar::judge_word(Kind::Input, path, Role::WordOf("pip install"), place, desk);
+    for file in files.into_iter().chain(line.values_of(&["-c", "--constraint"])) {
+        if !is_requirements(file) {
+            let hint = "a file of requirements has `requirements` or `constraints` in its name or its directory's name, \
+                        and ends in .txt or .in";
+            desk.refuse(VALUE_REFUSED, file, hint);
+        }
     }
+    let replaces = rest.iter().find(|word| matches!(**word, "-U" | "--upgrade"));
+    if let Some(option) = replaces.filter(|_| !line.values_of(&["-t", "--target"]).is_empty()) {
+        desk.refuse(
+            OPTION_REFUSED,
+            option,
+            "with a target this deletes what is there; leave one of them out",
+        );
+    }
+    let told = ["-t", "--target", "--prefix", "--root", "--dry-run"];
+    super::warn_of_outside("pip install", rest, &told, desk);
 }
 
-/// Options that say what is installed.
-const LOCAL_OPTIONS: &[&str] = &["-e", "--editable", "-r", "--requirement", "--group"];
+/// Whether the name says that requirements are in the file: any text would be read as such.
+fn is_requirements(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    let is_list = [".txt", ".in"].iter().any(|end| path.ends_with(end));
+    is_list && path.split('/').any(|part| part.contains("requirements") || part.contains("constraints"))
+}
+
+/// Whether `unittest` can only mean this file of the repository. Where it is there, its module's name is imported and what
+/// that name says is called, also from an installed package of the first directory's name: none calls anything so.
+fn is_test_file(word: &str) -> bool {
+    let Some(stem) = word.strip_suffix(".py").filter(|stem| stem.contains('/')) else { return false };
+    let name = stem.rsplit('/').next().unwrap_or(stem);
+    parts_below(stem).all(is_module) && (name.starts_with("test_") || name.ends_with("_test"))
+}
+
+/// The parts of a path, without the `./` at its beginning.
+fn parts_below(path: &str) -> impl Iterator<Item = &str> {
+    path.strip_prefix("./").unwrap_or(path).split('/')
+}
+
+/// A name without a dot, before which Python would see a package.
+fn is_module(part: &str) -> bool {
+    is_name(part) && !part.contains('.')
+}
 
 pub(super) fn judge_python(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
     match words {
         ["-m", module, rest @ ..] => judge_module(module, rest, place, desk),
         ["setup.py", rest @ ..] => {
             grammar::judge_word(Kind::Input, "setup.py", Role::WordOf("python"), place, desk);
-            if grammar::judge(&SETUP, rest, place, desk).is_empty() {
-                desk.refuse(
-                    ARGUMENT_REFUSED,
-                    "setup.py",
-                    format!("name one of: {}", SETUP_COMMANDS.join(", ")),
-                );
+            let commands = grammar::judge(&SETUP, rest, place, desk);
+            if commands.is_empty() {
+                let hint = format!("name one of: {}", SETUP_COMMANDS.join(", "));
+                desk.refuse(ARGUMENT_REFUSED, "setup.py", hint);
+            }
+            if commands.iter().any(|command| matches!(*command, "install" | "develop")) {
+                super::warn_of_outside("setup.py install", rest, &["--prefix", "--root"], desk);
             }
         }
         _ => super::unknown("python", words.first().unwrap_or(&""), "-m MODULE, setup.py", desk),
@@ -291,10 +366,31 @@ fn judge_module(module: &str, rest: &[&str], place: Place<'_>, desk: &mut Desk<'
     match module {
         "build" => drop(grammar::judge(&BUILD, rest, place, desk)),
         "pytest" => judge_pytest(rest, place, desk),
-        "unittest" => drop(grammar::judge(&UNITTEST, rest, place, desk)),
-        "compileall" => drop(grammar::judge(&COMPILEALL, rest, place, desk)),
+        "unittest" => judge_unittest(rest, place, desk),
+        "compileall" => {
+            if grammar::judge(&COMPILEALL, rest, place, desk).is_empty() {
+                let hint = "name the directories; without one it compiles all that Python can import";
+                desk.refuse(ARGUMENT_REFUSED, "python -m compileall", hint);
+            }
+        }
         "pip" => judge_pip(rest, place, desk),
         _ => super::unknown("python -m", module, "build, pytest, unittest, compileall, pip install", desk),
+    }
+}
+
+fn judge_unittest(words: &[&str], place: Place<'_>, desk: &mut Desk<'_>) {
+    let (usage, rest) = match words {
+        ["discover", rest @ ..] => (&DISCOVER, rest),
+        _ => (&UNITTEST, words),
+    };
+    let line = grammar::read(usage, rest, place, desk);
+    // The words behind the first one would be a pattern and a directory that goes into Python's search path.
+    if let ("python -m unittest discover", [_, second, ..]) = (usage.name, line.operands.as_slice()) {
+        desk.refuse(ARGUMENT_REFUSED, second, "name one directory; say others with -p and -t");
+    }
+    let directories = line.values_of(&["-s", "--start-directory", "-t", "--top-level-directory"]).into_iter();
+    for path in directories.chain(line.operands) {
+        grammar::judge_word(Kind::Input, path, Role::WordOf(usage.name), place, desk);
     }
 }
 

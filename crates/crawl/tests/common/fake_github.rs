@@ -1,0 +1,31 @@
+//! The real `gh` of this machine, talking to a GitHub of our own.
+
+#![expect(clippy::disallowed_methods, reason = "gh and git are found as a user's would be, by PATH")]
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_host::env::Environment;
+use crucible_repo::{Gh, GhDeadlines};
+use crucible_sandbox::Sandbox;
+use crucible_testkit::FakeGitHub;
+
+/// Longer than any answer takes on a machine that has much else to do.
+const LONG: Duration = Duration::from_secs(300);
+
+/// A user who stands in `directory`, logged in to the fake, and has these variables besides.
+pub(crate) fn environment(fake: &FakeGitHub, directory: &Path, more: &[(&str, &str)]) -> Environment {
+    let mut pairs: Vec<(OsString, OsString)> =
+        vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("HOME".into(), "/nonexistent".into())];
+    pairs.extend(fake.env());
+    pairs.extend(more.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+    Environment::from_pairs(pairs, directory)
+}
+
+/// That user's `gh`.
+pub(crate) fn gh(env: &Environment) -> Gh {
+    let patient = GhDeadlines { answer: LONG, download: LONG };
+    Gh::new(Arc::new(Sandbox::new(None, env)), env).with_deadlines(patient)
+}
