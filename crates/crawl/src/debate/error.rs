@@ -15,7 +15,8 @@ pub enum DebateError {
     Call(#[from] CallError),
     /// A model answered, and the answer is not what was asked for. Nothing is guessed from it.
     #[error(
-        "the {phase} of {owner} cannot be used: {why}; the reply is in the transcript, its digest is {digest}"
+        "the {phase} of {owner} cannot be used: {why}; the reply has the digest {digest}, and a recorded session holds it: \
+         `crucible crawl history` lists them, `crucible crawl history SESSION` shows who said what"
     )]
     Reply {
         /// Who answered.

@@ -53,7 +53,8 @@ impl GitHubError {
 
 fn until(reset_in: Option<Duration>) -> String {
     match reset_in.map(|left| left.as_secs()) {
-        Some(seconds @ 0..120) => format!(" for {seconds} s more"),
+        Some(0) => String::new(),
+        Some(seconds @ 1..120) => format!(" for {seconds} s more"),
         Some(seconds) => format!(" for {} min more", seconds.div_ceil(60)),
         None => String::new(),
     }
