@@ -32,8 +32,8 @@ pub use calls::{
 };
 pub use chain::ChainHead;
 pub use crawl::{
-    CrawlArtifactRow, CrawlFact, CrawlMessageRow, CrawlMoment, CrawlRow, CrawlStatus, LISTED_CRAWLS, NewCrawl,
-    NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
+    CrawlArtifactRow, CrawlFact, CrawlMessageRow, CrawlMoment, CrawlRow, CrawlStatus, LISTED_CRAWLS,
+    NewCrawl, NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
 };
 pub use error::LedgerError;
 pub use event::{ArtifactRef, EventRecord, MAX_BODY_BYTES, NewEvent};

@@ -95,12 +95,7 @@ impl Place {
         }
         let top = self.top.and_then(|top| String::from_utf8(top).ok());
         let top = top.ok_or_else(|| ArchiveError::Damaged { what: "there is nothing in it".to_owned() })?;
-        Ok(Unpacked {
-            tree: into.join(&top),
-            top,
-            commit,
-            special_bits: self.special_bits,
-        })
+        Ok(Unpacked { tree: into.join(&top), top, commit, special_bits: self.special_bits })
     }
 
     /// The first entry names the top folder; everything else lies in it.

@@ -74,7 +74,11 @@ pub(super) fn host(user: &Environment) -> String {
     let named = user.get("GH_HOST").filter(|host| !host.is_empty());
     let host = named.unwrap_or(GITHUB).to_ascii_lowercase();
     // As `gh` reads it.
-    if host.strip_suffix(GITHUB).is_some_and(|before| before.ends_with('.')) { GITHUB.to_owned() } else { host }
+    if host.strip_suffix(GITHUB).is_some_and(|before| before.ends_with('.')) {
+        GITHUB.to_owned()
+    } else {
+        host
+    }
 }
 
 impl Gh {
@@ -110,7 +114,8 @@ impl Gh {
             Err(why) => return Err(GhError::Missing { why: why.clone() }),
         };
         let limits = Limits { runaway: limits.stdout, stderr: MAX_COMPLAINT, ..limits };
-        let words = ["api", "--hostname", &self.host].into_iter().chain(options.iter().copied()).map(OsString::from);
+        let words =
+            ["api", "--hostname", &self.host].into_iter().chain(options.iter().copied()).map(OsString::from);
         Ok(Spawn {
             args: words.chain(request.words()).collect(),
             env: self.env.clone(),

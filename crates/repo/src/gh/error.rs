@@ -108,7 +108,9 @@ pub enum GhError {
         name: String,
     },
     /// The machine did not let `gh` run, or its file be written.
-    #[error("`gh` could not do its work on this machine: {said}; make room or lift what forbids it, and try again")]
+    #[error(
+        "`gh` could not do its work on this machine: {said}; make room or lift what forbids it, and try again"
+    )]
     NotRun {
         /// What the machine said.
         said: String,

@@ -138,7 +138,10 @@ fn is_limit(head: &Head, said: &str) -> bool {
 /// GitHub's words about a refusal: the message, then what it says about each mistake.
 fn message(body: &[u8]) -> String {
     let Ok(told) = serde_json::from_slice::<Value>(body) else {
-        return line(&String::from_utf8_lossy(body.get(..body.len().min(4 * KEPT)).unwrap_or_default()), KEPT);
+        return line(
+            &String::from_utf8_lossy(body.get(..body.len().min(4 * KEPT)).unwrap_or_default()),
+            KEPT,
+        );
     };
     let mut said = told["message"].as_str().unwrap_or("it gave no reason").to_owned();
     for mistake in told["errors"].as_array().into_iter().flatten().take(5) {
