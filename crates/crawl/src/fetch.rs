@@ -111,6 +111,22 @@ pub enum FetchError {
         /// The path.
         path: PathBuf,
     },
+    /// The local repository has no work tree.
+    #[error(
+        "{} is a bare repository, which a crawl does not look into; `git clone` it, and name the clone", path.display()
+    )]
+    Bare {
+        /// The repository.
+        path: PathBuf,
+    },
+    /// The local repository has no commit.
+    #[error(
+        "{} has no commit yet, and a crawl looks at what is committed; commit its files, and ask again", path.display()
+    )]
+    Unborn {
+        /// The top of its work tree.
+        path: PathBuf,
+    },
     /// It could not be cloned.
     #[error(transparent)]
     Clone(#[from] CloneError),
@@ -173,6 +189,13 @@ pub async fn fetch(
     let clone_base = tools.base(github.host())?;
     witness.progress(&format!("looking up {}", repo.full_name()));
     let candidate = github.repository(repo).await?;
+    if !candidate.full_name.eq_ignore_ascii_case(&repo.full_name()) {
+        witness.warning(&format!(
+            "{} was asked for, and GitHub answers with {}, which is looked at: it was renamed or handed over",
+            repo.full_name(),
+            candidate.full_name
+        ));
+    }
     // A repository that was renamed answers by its new name; git would be sent there by a redirect, which it does not follow.
     let remote =
         Remote { github, repo: &RepoName::parse(&candidate.full_name)?, candidate, choice, workdir, witness };
@@ -212,7 +235,13 @@ pub async fn fetch_local(
         None => CloneAt::Head,
     };
     let place = directory_at(&tools.env.working_directory().join(path))?;
-    let git = Git::open(Arc::clone(&tools.sandbox), &tools.env, &place).await?;
+    witness.progress(&format!("opening {}", place.display()));
+    let git =
+        Git::open(Arc::clone(&tools.sandbox), &tools.env, &place).await.map_err(|error| match error {
+            RepoError::Bare { path } => FetchError::Bare { path },
+            RepoError::Empty { path } => FetchError::Unborn { path },
+            other => other.into(),
+        })?;
     let subpath = match &choice.subpath {
         Some(subpath) => Some(subpath.clone()),
         None => part_at(&place, git.top())?,

@@ -279,6 +279,12 @@ async fn a_renamed_repository_is_fetched_under_its_new_name() {
     let work = scene.work();
     let fetched = scene.fetch(&work, "acme/old", "v0.9").await.unwrap();
     assert_eq!(fetched.repo.full_name, "acme/widget");
+    let warnings = scene.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("acme/old was asked for") && warnings[0].contains("acme/widget"));
+    // Case is no other name.
+    scene.fetch(&scene.work(), "Acme/Widget", "v0.9").await.unwrap();
+    assert_eq!(scene.warnings().len(), 1);
 }
 
 #[tokio::test]
@@ -359,11 +365,13 @@ async fn what_is_no_local_repository_says_what_to_do() {
     }
     let unborn = RepoBuilder::new().build();
     let error = scene.fetch_local(&work, unborn.path(), "").await.unwrap_err();
-    assert!(matches!(error, FetchError::Local(RepoError::Empty { .. })), "{error}");
+    assert!(matches!(error, FetchError::Unborn { .. }), "{error}");
+    assert!(error.to_string().contains("commit its files"), "{error}");
     let repo = example();
     repo.git(["clone", "-q", "--bare", ".", "bare.git"]);
     let error = scene.fetch_local(&work, &repo.path().join("bare.git"), "").await.unwrap_err();
-    assert!(matches!(error, FetchError::Local(RepoError::Bare { .. })), "{error}");
+    assert!(matches!(error, FetchError::Bare { .. }), "{error}");
+    assert!(error.to_string().contains("git clone") && !error.to_string().contains("worktree"), "{error}");
     let error = scene.fetch_local(&work, repo.path(), &repo.head()).await.unwrap_err();
     assert!(
         matches!(error, FetchError::LocalCommit { .. }) && error.to_string().contains("git tag"),
@@ -416,6 +424,11 @@ async fn what_is_going_on_is_told() {
     scene.fetch(&scene.work(), "acme/widget", "").await.unwrap();
     let told = scene.ears.heard();
     assert_eq!(told, ["looking up acme/widget", "downloading acme/widget at v1.0", "unpacking the archive"]);
+    let (repo, scene) = (example(), Scene::with([]));
+    scene.fetch_local(&scene.work(), &repo.path().join("src"), "").await.unwrap();
+    let top = repo.path().canonicalize().unwrap();
+    let top = top.display();
+    assert_eq!(scene.ears.heard(), [format!("opening {top}/src"), format!("cloning {top}")]);
 }
 
 #[tokio::test]

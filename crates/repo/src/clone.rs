@@ -8,6 +8,7 @@
 //! hook, no filter, no submodule. For `file://` git itself runs `git upload-pack` in the repository, where our settings do not
 //! reach; there it follows nothing that names a program unless the user's own configuration does, which it does not see.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ pub struct CloneLimits {
     pub files: u64,
     /// Bytes of all of them.
     pub bytes: ByteLimit,
-    /// Time for all that comes from the other side.
+    /// Time for each call that reaches the other side: the clone, and for a branch one look at the tags.
     pub time: Duration,
 }
 
@@ -126,6 +127,16 @@ pub enum CloneError {
     /// The other side has no such branch and no such tag.
     #[error("{url} has no branch and no tag {name:?}; look at `git ls-remote {url}` for those it has")]
     NoSuchRef {
+        /// The repository.
+        url: String,
+        /// What was asked for.
+        name: String,
+    },
+    /// The ref is a tag of something else.
+    #[error(
+        "{name:?} of {url} is no commit: the tag names a directory or a file alone; name a branch, or the tag of a commit"
+    )]
+    NotACommit {
         /// The repository.
         url: String,
         /// What was asked for.
@@ -313,7 +324,10 @@ pub async fn clone(
     let url = || request.url.to_string();
     let commit = here.run(Call::new(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])).await?;
     if commit.code != 0 {
-        return Err(CloneError::Empty { url: url() });
+        return Err(match &request.at {
+            CloneAt::Head => CloneError::Empty { url: url() },
+            CloneAt::Named(name) => CloneError::NotACommit { url: url(), name: name.to_string() },
+        });
     }
     let commit = Oid::from_ascii(commit.stdout.trim_ascii()).ok_or_else(|| commit.unreadable())?;
     if commit.as_str().len() != 40 {
@@ -359,18 +373,26 @@ async fn receive(
         let url = request.url.to_string();
         return Err(CloneError::TooLarge { url, what: "bytes to receive", limit: limit.0 });
     };
+    succeeded(output, request).map(|_| ())
+}
+
+/// The output of a call that reached the other side, if it did what it should.
+fn succeeded(output: Result<Output, RepoError>, request: &CloneRequest) -> Result<Output, CloneError> {
     match output {
-        Ok(output) if output.code == 0 => Ok(()),
+        Ok(output) if output.code == 0 => Ok(output),
         Ok(output) => Err(why_it_failed(output, request)),
         Err(RepoError::TimedOut { after, .. }) => {
             Err(CloneError::TimedOut { url: request.url.to_string(), after })
         }
+        // git tells what a tag names, and crashes over it.
+        Err(RepoError::GitFailed { command, code, stderr }) => Err(not_a_commit(&stderr, request)
+            .unwrap_or_else(|| RepoError::GitFailed { command, code, stderr: plain(&stderr) }.into())),
         Err(error) => Err(error.into()),
     }
 }
 
 fn clone_call(env: &Environment, request: &CloneRequest, git_dir: &Path) -> Call {
-    let mut words: Vec<std::ffi::OsString> = [
+    let mut words: Vec<OsString> = [
         "clone",
         "--quiet",
         "--bare",
@@ -385,17 +407,27 @@ fn clone_call(env: &Environment, request: &CloneRequest, git_dir: &Path) -> Call
     if let CloneAt::Named(name) = &request.at {
         words.push(format!("--branch={name}").into());
     }
-    if request.url.scheme() == Scheme::File {
-        words.push(UPLOAD_PACK.into());
-    }
-    words.extend(["--".into(), request.url.as_str().into(), git_dir.into()]);
-    let mut call = Call::new(words)
-        .within(request.limits.time)
+    reaching(env, request, words, [git_dir.into()])
         .with_setting("transfer.fsckObjects", "true")
         .with_setting("fetch.fsckObjects", "true")
         .with_setting("transfer.bundleURI", "false")
-        .with_setting("transfer.credentialsInUrl", "die")
-        .with_setting("clone.rejectShallow", "false");
+        .with_setting("clone.rejectShallow", "false")
+}
+
+/// A call that may reach the repository of the request and nothing else: `words`, its address, and what comes `after`.
+fn reaching(
+    env: &Environment,
+    request: &CloneRequest,
+    mut words: Vec<OsString>,
+    after: impl IntoIterator<Item = OsString>,
+) -> Call {
+    if request.url.scheme() == Scheme::File {
+        words.push(UPLOAD_PACK.into());
+    }
+    words.extend(["--".into(), request.url.as_str().into()]);
+    words.extend(after);
+    let mut call =
+        Call::new(words).within(request.limits.time).with_setting("transfer.credentialsInUrl", "die");
     call = match request.url.scheme() {
         Scheme::File => {
             call.with_setting("protocol.file.allow", "always").with_env("GIT_ALLOW_PROTOCOL", "file")
@@ -444,6 +476,9 @@ fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
     {
         return CloneError::NoSuchRef { url, name: name.to_string() };
     }
+    if let Some(error) = not_a_commit(&output.stderr, request) {
+        return error;
+    }
     if said("could not read Username")
         || said("Authentication failed")
         || said("does not appear to be a git repository")
@@ -457,6 +492,14 @@ fn why_it_failed(mut output: Output, request: &CloneRequest) -> CloneError {
     }
     output.stderr = plain(&output.stderr);
     CloneError::Repo(output.failed())
+}
+
+/// The error of a tag that names no commit, if git itself said so; the other side's lines begin otherwise.
+fn not_a_commit(stderr: &str, request: &CloneRequest) -> Option<CloneError> {
+    let CloneAt::Named(name) = &request.at else { return None };
+    let is_it = |line: &str| line.starts_with("error: object ") && line.ends_with(", not a commit");
+    let error = || CloneError::NotACommit { url: request.url.to_string(), name: name.to_string() };
+    stderr.lines().any(is_it).then(error)
 }
 
 /// An address without the user name and the password in it, however the rest is wrong.

@@ -101,6 +101,8 @@ impl From<FetchError> for CommandError {
             | FetchError::LocalCommit { .. }
             | FetchError::NoSuchPath { .. }
             | FetchError::NotADirectory { .. }
+            | FetchError::Bare { .. }
+            | FetchError::Unborn { .. }
             | FetchError::OtherHost { .. } => ExitStatus::Usage,
             FetchError::Name(_) | FetchError::Archive { .. } | FetchError::OtherCommit { .. } => {
                 ExitStatus::Refused
@@ -120,6 +122,7 @@ impl From<CloneError> for CommandError {
             CloneError::TimedOut { .. } => ExitStatus::TimedOut,
             CloneError::TooLarge { .. } => ExitStatus::OverLimit,
             CloneError::NoSuchRef { .. }
+            | CloneError::NotACommit { .. }
             | CloneError::NoAccess { .. }
             | CloneError::Unreachable { .. }
             | CloneError::Empty { .. }

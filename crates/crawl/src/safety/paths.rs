@@ -209,6 +209,10 @@ impl<'a> Place<'a> {
             return false;
         }
         let path = self.in_workspace(path);
+        // The empty name is the top, which was too large to be looked at: any name in it may be a link, the top itself is none.
+        if path.is_empty() || self.links.0.contains("") {
+            return !path.is_empty();
+        }
         let mut ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
         ends.any(|end| path.get(..end).is_some_and(|way| self.links.0.contains(way)))
     }

@@ -32,6 +32,19 @@ fn a_cwd_through_a_link_is_refused() {
 }
 
 #[test]
+fn where_the_top_was_not_looked_at_nothing_below_it_is_trusted() {
+    let judge = |cwd: &str, command: &str| {
+        let mut step = step(command);
+        step.cwd = cwd.to_owned();
+        let workspace = Workspace { links: [String::new()].into(), ..workspace() };
+        validate_plan_safety(&plan("cargo", vec![step]), &workspace)
+    };
+    assert!(judge(".", "cargo build").valid());
+    assert_eq!(refusals(&judge("src", "cargo build")), ["build-cwd-refused"]);
+    assert!(!judge(".", "cargo build --target-dir out").valid());
+}
+
+#[test]
 fn an_argument_through_a_link_is_refused() {
     for (system, cwd, command) in [
         ("unknown", ".", "cp a out"),

@@ -8,10 +8,14 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::command::{Call, Runner, as_path};
 use super::locate::Place;
 use crate::error::RepoError;
+
+/// How long reading the configuration may take. It includes whatever files it names; one may be a pipe that nobody writes to.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Far more drivers than any repository has, and few enough to fit an environment.
 const MAX_DRIVERS: usize = 500;
@@ -50,9 +54,9 @@ pub(crate) struct Listing {
     ours_count: bool,
 }
 
-/// Reads the configuration of the repository at `place`.
-pub(crate) async fn list(runner: &Runner, place: &Place) -> Result<Listing, RepoError> {
-    let call = Call::new(["config", "--list", "--show-scope", "-z"]);
+/// Reads the configuration of the repository at `place`, for at most `patience`.
+pub(crate) async fn list(runner: &Runner, place: &Place, patience: Duration) -> Result<Listing, RepoError> {
+    let call = Call::new(["config", "--list", "--show-scope", "-z"]).within(patience);
     let output = runner.run(&place.top, Some(place), &[], call).await?;
     let listing = parse(&output.stdout);
     match listing {
@@ -121,6 +125,8 @@ fn driver(key: &[u8]) -> Option<(&'static str, Vec<u8>)> {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "a test needs the way to the git of this machine")]
+
     use super::*;
 
     #[test]
@@ -144,6 +150,35 @@ mod tests {
         assert_eq!(listing.work_tree, None);
         assert!(!listing.is_bare && !listing.ours_count);
         assert_eq!(parse(b"local"), None);
+    }
+
+    #[tokio::test]
+    async fn an_included_pipe_that_nobody_writes_to_costs_the_time_it_is_given() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        use std::os::unix::ffi::OsStrExt;
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["objects", "refs"] {
+            crucible_host::fs::create_dir_all(&dir.path().join(".git").join(name)).unwrap();
+        }
+        let write = |name: &str, text: &[u8]| {
+            crucible_host::fs::write_atomic(&dir.path().join(".git").join(name), text).unwrap();
+        };
+        write("HEAD", b"ref: refs/heads/main\n");
+        let pipe = dir.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        write("config", &[b"[include]\n\tpath = ", pipe.as_os_str().as_bytes(), b"\n"].concat());
+        let path = std::env::var_os("PATH").unwrap();
+        let env = crucible_host::env::Environment::from_pairs([("PATH", path)], "/");
+        let sandbox = std::sync::Arc::new(crucible_sandbox::Sandbox::new(None, &env));
+        let runner = Runner::find(sandbox, &env).unwrap();
+        let place = super::super::locate::locate(dir.path()).unwrap();
+        let patience = Duration::from_millis(300);
+        let stalled = list(&runner, &place, patience).await;
+        assert!(
+            matches!(stalled, Err(RepoError::TimedOut { after, .. }) if after == patience),
+            "{stalled:?}"
+        );
+        assert!(PATIENCE <= Duration::from_secs(20));
     }
 
     #[test]

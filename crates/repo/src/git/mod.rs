@@ -88,7 +88,7 @@ impl Git {
     pub async fn open(sandbox: Arc<Sandbox>, env: &Environment, path: &Path) -> Result<Self, RepoError> {
         let runner = Runner::find(sandbox, env)?;
         let place = locate::locate(&env.working_directory().join(path))?;
-        let listing = config::list(&runner, &place).await?;
+        let listing = config::list(&runner, &place, config::PATIENCE).await?;
         place.check(&listing)?;
         let neutral = listing.neutral(&place.top)?;
         Ok(Self {

@@ -42,7 +42,7 @@ pub struct SampleCaps {
     pub names: usize,
     /// Entries of directories that are looked at for files; as many again are looked at for links alone.
     pub entries: usize,
-    /// Entries of one directory: a larger one is not listed.
+    /// Entries of one directory: a larger one is not listed, and of the top only the files that are always read.
     pub directory_entries: usize,
     /// Bytes of all paths that are listed; as many again for links alone.
     pub path_bytes: usize,

@@ -148,6 +148,21 @@ pub enum FileKind {
     Source,
 }
 
+/// What is read by its name alone, in whatever directory it lies.
+const NAMED: &[(&[&str], FileKind)] = &[
+    (BUILD_FILES, FileKind::Build),
+    (READMES, FileKind::Readme),
+    (LICENSES, FileKind::License),
+    (CONTAINERS, FileKind::Container),
+    (OTHER_FILES, FileKind::Other),
+    (LOCK_FILES, FileKind::Lock),
+];
+
+/// The names of all files that are always read for their names.
+pub(super) fn always_read() -> impl Iterator<Item = &'static str> {
+    NAMED.iter().flat_map(|(names, _)| names.iter().copied())
+}
+
 impl FileKind {
     /// The kind of the file at `path`, from the top; nothing where it is not read.
     #[must_use]
@@ -162,15 +177,7 @@ impl FileKind {
         let ends = |endings: &[&str]| {
             endings.iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
         };
-        let named = [
-            (BUILD_FILES, Self::Build),
-            (READMES, Self::Readme),
-            (LICENSES, Self::License),
-            (CONTAINERS, Self::Container),
-            (OTHER_FILES, Self::Other),
-            (LOCK_FILES, Self::Lock),
-        ];
-        if let Some((_, kind)) = named.iter().find(|(names, _)| names.contains(&name)) {
+        if let Some((_, kind)) = NAMED.iter().find(|(names, _)| names.contains(&name)) {
             return Some(*kind);
         }
         if directory == WORKFLOW_DIRECTORY && ends(WORKFLOW_ENDINGS) {

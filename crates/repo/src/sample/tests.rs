@@ -357,6 +357,26 @@ fn a_directory_larger_than_the_bound_is_not_listed_and_the_others_are() {
 }
 
 #[test]
+fn of_a_top_larger_than_the_bound_the_files_that_say_how_to_build_are_read() {
+    let dir =
+        tree(&[("Cargo.toml", "[package]"), ("Cargo.lock", "x"), ("README.md", "x"), ("src/main.rs", "x")]);
+    symlink("Cargo.toml", dir.path().join("Makefile")).unwrap();
+    for number in 0..40 {
+        put(dir.path(), &format!("{number}.rs"), "x");
+    }
+    for caps_of in [
+        SampleCaps { directory_entries: 39, ..SampleCaps::STANDARD },
+        SampleCaps { entries: 39, ..SampleCaps::STANDARD },
+    ] {
+        let sampling = sample(dir.path(), None, &caps_of).unwrap();
+        assert_eq!(paths(&sampling), ["Cargo.toml", "README.md", "Cargo.lock"]);
+        assert_eq!(sampling.listing, ["Cargo.lock", "Cargo.toml", "README.md"]);
+        assert_eq!(caps(&sampling), [SampleCap::Walk]);
+        assert_eq!((sampling.links.len(), sampling.unseen), (1, BTreeSet::from([String::new()])));
+    }
+}
+
+#[test]
 fn a_million_names_in_one_directory_and_endless_many_directories_are_bounded() {
     // One name too many for one directory, and the other bound in small.
     let dir = tree(&[("Cargo.toml", "[package]")]);

@@ -2,6 +2,7 @@
 //!
 //! Directories that are passed over and those that lie too deep are walked afterwards, for their links alone, with a bound of
 //! their own. A directory counts as a whole: whether it fits is decided by how much it holds, not by which names come first.
+//! Of a top that does not fit, the files that are always read are looked up by their names: they say how the whole is built.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -11,7 +12,7 @@ use crucible_model::is_hidden;
 use rustix::fs::{AtFlags, FileType, RawDir};
 use rustix::io::Errno;
 
-use super::rules::{is_skipped_directory, is_skipped_file};
+use super::rules::{always_read, is_skipped_directory, is_skipped_file};
 use super::{SampleCap, SampleCaps, Sampling, join, summary};
 use crate::beneath::Root;
 use crate::error::RepoError;
@@ -114,7 +115,11 @@ impl Walk<'_> {
         let mut next = Vec::new();
         let mut directories = level.into_iter();
         while let Some(directory) = directories.next() {
-            let entries = match self.list(&directory) {
+            let listed = self.list(&directory);
+            if directory.is_empty() && matches!(listed, Listed::TooLarge | Listed::NothingLeft) {
+                self.look_up_known(depth, &mut next);
+            }
+            let entries = match listed {
                 Listed::Entries(entries) => entries,
                 Listed::TooLarge => {
                     self.found.caps_hit.insert(SampleCap::Walk);
@@ -142,6 +147,20 @@ impl Walk<'_> {
             }
         }
         Ok(next)
+    }
+
+    /// Takes the files at the top that are always read, one by one.
+    fn look_up_known(&mut self, depth: usize, next: &mut Vec<String>) {
+        for name in always_read() {
+            match self.root.stat(Path::new(name)) {
+                Ok(stat) => {
+                    let kind = FileType::from_raw_mode(stat.st_mode);
+                    self.take("", Name::Plain(name.to_owned()), kind, depth, next);
+                }
+                Err(Errno::NOENT) => {}
+                Err(_) => self.found.unreadable += 1,
+            }
+        }
     }
 
     fn take(&mut self, directory: &str, name: Name, kind: FileType, depth: usize, next: &mut Vec<String>) {

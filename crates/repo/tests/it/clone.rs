@@ -108,6 +108,18 @@ async fn what_cannot_be_cloned_says_why() {
     let id = repo.oid("HEAD").to_string();
     let (_room, by_id) = clone_of(&repo.top, named(&id)).await;
     assert!(matches!(by_id, Err(CloneError::NoSuchRef { .. })), "{by_id:?}");
+    for (tag, target) in [("a-tree", "HEAD^{tree}"), ("a-blob", "HEAD:a")] {
+        repo.git(["tag", tag, target]);
+        repo.git(["tag", "-a", "-m", "x", &format!("annotated-{tag}"), target]);
+        for name in [tag.to_owned(), format!("annotated-{tag}")] {
+            let error = clone_of(&repo.top, named(&name)).await.1.unwrap_err();
+            assert!(matches!(&error, CloneError::NotACommit { name: told, .. } if *told == name), "{error}");
+            assert!(
+                error.to_string().contains("no commit") && !error.to_string().contains("signal"),
+                "{error}"
+            );
+        }
+    }
     let (_room, nowhere) = clone_of(Path::new("/no/such/place"), CloneAt::Head).await;
     assert!(matches!(nowhere, Err(CloneError::NoAccess { .. })), "{nowhere:?}");
     let (_room, unborn) = clone_of(&Repo::empty().top, CloneAt::Head).await;
