@@ -33,8 +33,8 @@ mod witness;
 pub use artifact::*;
 pub use debate::{
     CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateFloor, DebateOutcome, DebateOwner, DebatePhase,
-    DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis, REVISION_TOKENS, ReplyFault,
-    SYNTHESIS_TOKENS, Transcript, debate, prompt_hash,
+    DebateRounds, Gpt, MessageRecord, PlanCritique, PlanDraft, PlanSynthesis, REVISION_TOKENS,
+    RedactedMessage, ReplyFault, SYNTHESIS_TOKENS, Transcript, debate, prompt_hash,
 };
 pub use export::{Export, ExportError, Exported, OutputDir, export_filename, manifest_entry, write_export};
 pub use fetch::{FetchError, FetchTools, Fetched, fetch, fetch_local};

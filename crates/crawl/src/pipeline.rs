@@ -18,7 +18,7 @@ use crate::artifact::{
     TokenBudgets,
 };
 use crate::debate::{
-    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateOutcome, DebateRounds, Gpt, MessageRecord,
+    CRITIQUE_TOKENS, Claude, DRAFT_TOKENS, DebateError, DebateOutcome, DebateRounds, Gpt, RedactedMessage,
     SYNTHESIS_TOKENS, Transcript, debate,
 };
 use crate::export::{
@@ -45,7 +45,7 @@ pub struct Pipeline<'a> {
     session: CrawlSession,
     now: Timestamp,
     witness: &'a dyn CrawlWitness,
-    messages: Vec<MessageRecord>,
+    messages: Vec<RedactedMessage>,
 }
 
 /// A document that passed its schema and is kept, with the bytes that did.
@@ -93,7 +93,7 @@ pub struct PlannedCrawl {
     /// What the debate settled, or the table.
     pub outcome: DebateOutcome,
     /// What was said, in order; secrets are replaced.
-    pub messages: Vec<MessageRecord>,
+    pub messages: Vec<RedactedMessage>,
 }
 
 /// What an export is made of.
@@ -443,17 +443,17 @@ impl PreparedExport {
 struct TranscriptFile<'t> {
     schema_version: &'static str,
     summary: &'t str,
-    messages: &'t [MessageRecord],
+    messages: &'t [RedactedMessage],
 }
 
 /// Keeps a message in the session and for the export.
 struct Both<'b> {
     session: &'b mut CrawlSession,
-    messages: &'b mut Vec<MessageRecord>,
+    messages: &'b mut Vec<RedactedMessage>,
 }
 
 impl Transcript for Both<'_> {
-    fn keep(&mut self, message: &MessageRecord) -> Result<(), String> {
+    fn keep(&mut self, message: &RedactedMessage) -> Result<(), String> {
         self.session.keep(message)?;
         self.messages.push(message.clone());
         Ok(())

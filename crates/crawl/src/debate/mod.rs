@@ -30,7 +30,7 @@ pub use phase::{
     CRITIQUE_TOKENS, DRAFT_TOKENS, DebateOwner, DebatePhase, DebateRounds, REVISION_TOKENS, SYNTHESIS_TOKENS,
 };
 pub use prompts::prompt_hash;
-pub use transcript::{MessageRecord, Transcript};
+pub use transcript::{MessageRecord, RedactedMessage, Transcript};
 
 use crate::artifact::{Dependencies, PlanStep};
 use crate::inspect::Inspection;

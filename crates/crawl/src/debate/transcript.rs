@@ -1,5 +1,7 @@
 //! The record of a debate: every message with its answer, as it happens.
 
+use std::ops::Deref;
+
 use crucible_model::Digest;
 use crucible_secrets::Scanner;
 
@@ -30,30 +32,43 @@ pub struct MessageRecord {
 }
 
 impl MessageRecord {
-    /// The same without secrets. Every message of a debate is so before it is handed to a [`Transcript`].
+    /// The same without secrets.
     #[must_use]
-    pub fn redacted(self) -> Self {
+    pub fn redacted(self) -> RedactedMessage {
         let scanner = Scanner::builtin();
         let redacted = |text: String| scanner.redact(&text).text.into_owned();
-        Self {
+        RedactedMessage(Self {
             provider: redacted(self.provider),
             model: redacted(self.model),
             request: self.request.into_iter().map(|(role, text)| (role, redacted(text))).collect(),
             reply: redacted(self.reply),
             error: redacted(self.error),
             ..self
-        }
+        })
     }
 }
 
-/// Keeps the messages of a debate, as they happen; they come without secrets.
+/// A message without secrets, made by [`MessageRecord::redacted`] alone: the only form in which one is kept.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
+pub struct RedactedMessage(MessageRecord);
+
+impl Deref for RedactedMessage {
+    type Target = MessageRecord;
+
+    fn deref(&self) -> &MessageRecord {
+        &self.0
+    }
+}
+
+/// Keeps the messages of a debate, as they happen.
 pub trait Transcript: Send {
     /// Takes the next message. What cannot be kept ends the debate.
     ///
     /// # Errors
     ///
     /// One sentence that says why.
-    fn keep(&mut self, message: &MessageRecord) -> Result<(), String>;
+    fn keep(&mut self, message: &RedactedMessage) -> Result<(), String>;
 }
 
 /// The longest reply that is kept whole, in bytes.
@@ -83,7 +98,7 @@ pub(super) fn keep<T>(
     outcome: Result<T, DebateError>,
 ) -> Result<T, DebateError> {
     let mut message = message.redacted();
-    message.reply = kept(&message.reply);
+    message.0.reply = kept(&message.reply);
     let kept = transcript.keep(&message).map_err(|why| DebateError::Transcript { why });
     outcome.and_then(|value| kept.map(|()| value))
 }

@@ -25,7 +25,7 @@ use crucible_model::{CanonicalError, Clock, RunId, Timestamp, to_canonical_json}
 use crucible_secrets::Scanner;
 
 use crate::artifact::{CheckedArtifact, PlanV1};
-use crate::debate::{MessageRecord, Transcript};
+use crate::debate::{RedactedMessage, Transcript};
 use crate::export::Exported;
 use liveness::Pulse;
 
@@ -241,7 +241,7 @@ impl fmt::Debug for CrawlSession {
 }
 
 impl Transcript for CrawlSession {
-    fn keep(&mut self, message: &MessageRecord) -> Result<(), String> {
+    fn keep(&mut self, message: &RedactedMessage) -> Result<(), String> {
         let Some(kept) = &mut self.kept else { return Ok(()) };
         kept.message(message).map_err(|error| error.to_string())
     }
@@ -252,7 +252,7 @@ impl Kept {
         CrawlMoment::of(self.clock.as_ref())
     }
 
-    fn message(&mut self, message: &MessageRecord) -> Result<(), SessionError> {
+    fn message(&mut self, message: &RedactedMessage) -> Result<(), SessionError> {
         let content = to_canonical_json(message)?;
         self.ledger.put_crawl_message(&NewCrawlMessage {
             crawl: self.id,

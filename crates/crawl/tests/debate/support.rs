@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crucible_crawl::{
     BuildFile, BuildFinding, Claude, DebateError, DebateOutcome, DebateRounds, FetchMethod, Gpt, InspectV1,
-    Inspection, LanguageCount, MessageRecord, RepoAt, Transcript, debate,
+    Inspection, LanguageCount, RedactedMessage, RepoAt, Transcript, debate,
 };
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
@@ -104,7 +104,7 @@ pub(crate) fn model(provider: &str, server: &FakeApi, max_tokens: u64) -> ModelC
 
 /// Keeps what it is given, as long as it may.
 pub(crate) struct Kept {
-    pub(crate) messages: Vec<MessageRecord>,
+    pub(crate) messages: Vec<RedactedMessage>,
     pub(crate) room: usize,
 }
 
@@ -115,7 +115,7 @@ impl Default for Kept {
 }
 
 impl Transcript for Kept {
-    fn keep(&mut self, message: &MessageRecord) -> Result<(), String> {
+    fn keep(&mut self, message: &RedactedMessage) -> Result<(), String> {
         if self.messages.len() == self.room {
             return Err("the disk is full".to_owned());
         }

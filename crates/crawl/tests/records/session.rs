@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use crucible_crawl::{
-    ArtifactType, ConfigSnapshot, CrawlSession, MessageRecord, OutputDir, SessionError, SessionStatus,
-    Transcript, abort_dead_sessions,
+    ArtifactType, ConfigSnapshot, CrawlSession, MessageRecord, OutputDir, RedactedMessage, SessionError,
+    SessionStatus, Transcript, abort_dead_sessions,
 };
 use crucible_host::clock::PinnedClock;
 use crucible_ledger::{CrawlMoment, CrawlRow};
@@ -33,7 +33,7 @@ fn token() -> String {
 }
 
 /// As a debate hands it to a session.
-fn message(reply: &str) -> MessageRecord {
+fn message(reply: &str) -> RedactedMessage {
     MessageRecord {
         phase: "draft",
         round: 1,

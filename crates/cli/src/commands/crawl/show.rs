@@ -2,7 +2,7 @@
 
 use comfy_table::ContentArrangement;
 use crucible_crawl::{
-    FetchMethod, Inspected, Inspection, KeyFileRole, MessageRecord, PlanStep, PlannedCrawl, ScoreBreakdown,
+    FetchMethod, Inspected, Inspection, KeyFileRole, PlanStep, PlannedCrawl, RedactedMessage, ScoreBreakdown,
     SearchItem, SearchV1,
 };
 use crucible_model::counted;
@@ -178,7 +178,7 @@ fn step_lines(number: usize, step: &PlanStep) -> Vec<String> {
 }
 
 /// One message of a debate in a line.
-fn who_said(message: &MessageRecord) -> String {
+fn who_said(message: &RedactedMessage) -> String {
     let did = match message.phase {
         "draft" => "drafted",
         "revision" => "revised",
