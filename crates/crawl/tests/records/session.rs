@@ -246,7 +246,7 @@ fn a_session_whose_process_was_killed_is_aborted_by_the_next_and_a_living_one_is
     }
     own.end(SessionStatus::Completed).unwrap();
     let ended = home.ledger().events(Some(&format!("crawl-{}", killed.id).parse().unwrap())).unwrap();
-    assert_eq!(ended.last().unwrap().event, "crawl-ended");
+    assert_eq!(ended.last().unwrap().event, "CRAWL_ENDED");
     assert!(!home.path().join(format!("tmp/crawl-{}.lock", killed.id)).exists());
 }
 

@@ -118,7 +118,7 @@ impl Ledger {
         ];
         transaction.prepare_cached(sql).and_then(|mut insert| insert.execute(values)).map_err(&fail)?;
         let body = json!({ "type": new.kind, "schema": new.schema, "content_hash": digest.short() });
-        let event = new.moment.event(new.crawl, ROLE, "crawl-artifact", body)?;
+        let event = new.moment.event(new.crawl, ROLE, "CRAWL_ARTIFACT", body)?;
         append_within(&transaction, event.with_artifact(digest), &fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(digest)
@@ -168,7 +168,7 @@ impl Ledger {
             .and_then(|mut insert| insert.query_row(values, |row| number(row, 0)))
             .map_err(&fail)?;
         let body = json!({ "seq": seq, "phase": new.phase, "round": new.round, "provider": new.provider, "model": new.model });
-        let event = new.moment.event(new.crawl, &new.owner, "crawl-message", body)?;
+        let event = new.moment.event(new.crawl, &new.owner, "CRAWL_MESSAGE", body)?;
         append_within(&transaction, event.with_artifact(digest), &fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(seq)

@@ -155,7 +155,7 @@ impl Ledger {
             })
             .map_err(&fail)?;
         let config = put_within(&transaction, "crawl-config", new.config_snapshot.as_bytes(), &fail)?;
-        let event = new.moment.event(id, ROLE, "crawl-started", json!({ "query": new.query }))?;
+        let event = new.moment.event(id, ROLE, "CRAWL_STARTED", json!({ "query": new.query }))?;
         append_within(&transaction, event.with_artifact(config), &fail)?;
         let claimed = claim(id)?;
         transaction.commit().map_err(&fail)?;
@@ -202,7 +202,7 @@ impl Ledger {
             })
             .map_err(&fail)?;
         let body = json!({ "status": status.as_str() });
-        append_within(&transaction, moment.event(id, ROLE, "crawl-ended", body)?, &fail)?;
+        append_within(&transaction, moment.event(id, ROLE, "CRAWL_ENDED", body)?, &fail)?;
         transaction.commit().map_err(&fail)
     }
 
@@ -266,22 +266,22 @@ impl CrawlFact {
             Self::Selected { repo, reference } => {
                 let sql = "UPDATE crawl_sessions SET selected_repo = ?2, selected_ref = ?3 WHERE id = ?1";
                 transaction.execute(sql, params![id, repo, reference])?;
-                Ok(("crawl-selected", json!({ "repo": repo, "ref": reference })))
+                Ok(("CRAWL_SELECTED", json!({ "repo": repo, "ref": reference })))
             }
             Self::Detected { build_system } => {
                 let sql = "UPDATE crawl_sessions SET build_system = ?2 WHERE id = ?1";
                 transaction.execute(sql, params![id, build_system])?;
-                Ok(("crawl-detected", json!({ "build_system": build_system })))
+                Ok(("CRAWL_DETECTED", json!({ "build_system": build_system })))
             }
             Self::Debated { rounds, summary } => {
                 let sql = "UPDATE crawl_sessions SET debate_rounds = ?2, phase_summary = ?3 WHERE id = ?1";
                 transaction.execute(sql, params![id, rounds, summary])?;
-                Ok(("crawl-debated", json!({ "rounds": rounds, "summary": summary })))
+                Ok(("CRAWL_DEBATED", json!({ "rounds": rounds, "summary": summary })))
             }
             Self::Planned { plan_hash, prompt_hash } => {
                 let sql = "UPDATE crawl_sessions SET plan_hash = ?2, prompt_hash = ?3 WHERE id = ?1";
                 transaction.execute(sql, params![id, plan_hash, prompt_hash])?;
-                Ok(("crawl-planned", json!({ "plan_hash": plan_hash, "prompt_hash": prompt_hash })))
+                Ok(("CRAWL_PLANNED", json!({ "plan_hash": plan_hash, "prompt_hash": prompt_hash })))
             }
             Self::Exported { path, files } => {
                 let sql = "UPDATE crawl_sessions SET export_path = ?2 WHERE id = ?1";
@@ -293,7 +293,7 @@ impl CrawlFact {
                     transaction.execute(sql, params![id, kind, file])?;
                 }
                 let names: Vec<&String> = files.iter().map(|(_, file)| file).collect();
-                Ok(("crawl-exported", json!({ "path": path, "files": names })))
+                Ok(("CRAWL_EXPORTED", json!({ "path": path, "files": names })))
             }
         }
     }

@@ -120,17 +120,17 @@ fn a_session_tells_its_story_in_its_row_and_in_the_chain() {
     assert_eq!(
         told,
         [
-            ("crawler", "crawl-started"),
-            ("crawler", "crawl-selected"),
-            ("crawler", "crawl-detected"),
-            ("crawler", "crawl-debated"),
-            ("crawler", "crawl-planned"),
-            ("gpt", "crawl-message"),
-            ("claude", "crawl-message"),
-            ("crawler", "crawl-artifact"),
-            ("crawler", "crawl-artifact"),
-            ("crawler", "crawl-exported"),
-            ("crawler", "crawl-ended"),
+            ("crawler", "CRAWL_STARTED"),
+            ("crawler", "CRAWL_SELECTED"),
+            ("crawler", "CRAWL_DETECTED"),
+            ("crawler", "CRAWL_DEBATED"),
+            ("crawler", "CRAWL_PLANNED"),
+            ("gpt", "CRAWL_MESSAGE"),
+            ("claude", "CRAWL_MESSAGE"),
+            ("crawler", "CRAWL_ARTIFACT"),
+            ("crawler", "CRAWL_ARTIFACT"),
+            ("crawler", "CRAWL_EXPORTED"),
+            ("crawler", "CRAWL_ENDED"),
         ]
     );
     assert_eq!(events[8].artifacts[0].digest, digest);
@@ -156,7 +156,7 @@ fn what_was_said_and_what_was_checked_cannot_be_edited_unseen() {
     let verdict = ledger.verify(&[]).unwrap();
     let codes: Vec<_> = verdict.findings().iter().map(|finding| finding.code.as_str().to_owned()).collect();
     assert_eq!(codes, ["ledger-artifact-edited"]);
-    tamper(&place.path, "UPDATE events SET role = 'claude' WHERE event = 'crawl-message'");
+    tamper(&place.path, "UPDATE events SET role = 'claude' WHERE event = 'CRAWL_MESSAGE'");
     let verdict = ledger.verify(&[]).unwrap();
     assert!(verdict.findings().iter().any(|finding| finding.code.as_str() == "ledger-event-edited"));
 }

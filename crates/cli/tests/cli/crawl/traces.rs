@@ -113,7 +113,7 @@ fn ctrl_c_while_a_model_hangs_keeps_what_was_said() {
     let session = desk.last_session();
     assert_eq!((&session["status"], &session["selected_repo"]), (&json!("aborted"), &json!("acme/widget")));
     let log = desk.desk.run(["ledger", "log", "--json"]).ok().json().to_string();
-    assert!(log.contains("crawl-message"), "{log}");
+    assert!(log.contains("CRAWL_MESSAGE"), "{log}");
     desk.desk.run(["ledger", "verify"]).ok();
 }
 
@@ -207,7 +207,7 @@ fn the_record_of_a_crawl_can_be_verified() {
     desk.ask(&["plan", "acme/widget"], &Models::saying([draft("cargo build")], [approval()])).exits(3);
     desk.desk.run(["ledger", "verify"]).ok();
     let log = desk.desk.run(["ledger", "log", "--json"]).ok().json().to_string();
-    for event in ["crawl-started", "crawl-message", "crawl-ended"] {
+    for event in ["CRAWL_STARTED", "CRAWL_MESSAGE", "CRAWL_ENDED"] {
         assert!(log.contains(event), "no {event}: {log}");
     }
     desk.desk.run(["run", "list"]).ok();
