@@ -1,5 +1,6 @@
 //! Every library error becomes a message, hints and an exit code here, once and without a wildcard.
 
+mod council;
 mod crawl;
 
 use crucible_host::clock::ClockError;

@@ -4,6 +4,7 @@ mod app;
 mod commands;
 mod error;
 mod event_loop;
+mod input;
 mod output;
 mod progress;
 mod table;

@@ -104,6 +104,17 @@ impl Output {
         self.write(format!("{}\n", escaped(text)).as_bytes());
     }
 
+    /// Text of the result, escaped, that is seen at once and whose line goes on.
+    pub(crate) fn part(&self, text: &str) {
+        self.write(escaped(text).as_bytes());
+        self.note(std::io::stdout().flush());
+    }
+
+    /// Whether nothing of the result is seen any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.failed.get().is_some()
+    }
+
     /// Bytes that are the result: as they are for a file or a pipe, as escaped text on a terminal.
     pub(crate) fn bytes(&self, bytes: &[u8]) {
         if std::io::stdout().is_terminal() {

@@ -25,9 +25,7 @@ mod recipe;
 mod safety;
 mod search;
 mod session;
-mod short_line;
 mod target;
-mod unique_json;
 mod witness;
 
 pub use artifact::*;

@@ -50,7 +50,7 @@ const NOT_FOR_PROJECTS: [&str; 10] = [
 
 /// Limits that a project's file may tighten and not loosen: what they cap is the user's money and machine. Zero stands
 /// for "no limit" where a key allows it.
-const ONLY_LOWER: [&str; 11] = [
+const ONLY_LOWER: [&str; 16] = [
     "llm.budget.calls",
     "llm.budget.tokens",
     "llm.budget.dollars",
@@ -62,6 +62,20 @@ const ONLY_LOWER: [&str; 11] = [
     "run.max_total_bytes",
     "patch.max_files",
     "patch.max_added_lines",
+    "council.calls",
+    "council.max_query_bytes",
+    "council.max_context_bytes",
+    "council.max_answer_bytes",
+    "council.summary_chars",
+];
+
+/// Flags whose names do not follow from their keys (the last word of the key).
+const FLAGS: [(&str, &str); 5] = [
+    ("sandbox.strength", "--sandbox"),
+    ("council.default_model", "--model"),
+    ("council.fallback_models", "--fallback-model"),
+    ("council.hinted_models", "--hint-model"),
+    ("council.calls", "--max-calls"),
 ];
 
 /// Where an effective value comes from.
@@ -457,8 +471,8 @@ pub fn variable_of(key: &str) -> String {
 /// The flag that sets a key, in every command that has it.
 #[must_use]
 pub fn flag_of(key: &str) -> String {
-    if key == "sandbox.strength" {
-        return "--sandbox".to_owned();
+    if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == key) {
+        return (*flag).to_owned();
     }
     format!("--{}", key.rsplit('.').next().unwrap_or(key).replace('_', "-"))
 }

@@ -1,6 +1,7 @@
 //! The one trait through which every model is asked, and a backend with what is known about it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -8,6 +9,7 @@ use serde_json::Value;
 use crate::capability::Capabilities;
 use crate::error::LlmError;
 use crate::invocation::{LlmInvocation, LlmResult};
+use crate::watch::{CallWatch, InFlight};
 
 /// Something that answers for a model.
 #[async_trait]
@@ -38,18 +40,29 @@ pub struct Speaker {
     pub model: String,
 }
 
-/// What a client does beyond the one request that it is asked for.
+/// What a client, or the service that it asks, does beyond the one request that it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientExtra {
     /// The most tokens that it adds to a request by itself.
     pub added_tokens: u64,
     /// The most requests that it makes for one call: some ask again without being told to.
     pub requests: u64,
+    /// Whether it asks other models where the one that is named cannot answer.
+    pub fallbacks: FallbackList,
 }
 
 impl ClientExtra {
-    /// Nothing: one request, as it is.
-    pub const NONE: Self = Self { added_tokens: 0, requests: 1 };
+    /// Nothing: one request to one model, as it is.
+    pub const NONE: Self = Self { added_tokens: 0, requests: 1, fallbacks: FallbackList::NotTaken };
+}
+
+/// What becomes of the hint `models`: the models to ask, in this order, where the one that is named cannot answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FallbackList {
+    /// The result says that it was passed over.
+    NotTaken,
+    /// The service follows it by itself, and the answer says which model it is of.
+    Taken,
 }
 
 /// What a provider states about the backend it makes.
@@ -97,17 +110,25 @@ impl BackendParts {
     }
 }
 
-/// A backend that a provider made, with what is known about it.
+/// A backend that a provider made, with what is known about it. A clone is the same backend, with the same connections.
+#[derive(Clone)]
 pub struct Backend {
-    parts: BackendParts,
+    parts: Arc<BackendParts>,
     phase_models: BTreeMap<String, String>,
+    watch: Option<Arc<dyn CallWatch>>,
 }
 
 impl Backend {
     /// A backend of these parts.
     #[must_use]
     pub fn new(parts: BackendParts) -> Self {
-        Self { parts, phase_models: BTreeMap::new() }
+        Self { parts: Arc::new(parts), phase_models: BTreeMap::new(), watch: None }
+    }
+
+    /// The same, with somebody who is told of each attempt. One that was told before is told no more.
+    #[must_use]
+    pub fn watched(self, watch: Arc<dyn CallWatch>) -> Self {
+        Self { watch: Some(watch), ..self }
     }
 
     /// The same, with these models for phases that have one of their own, by the phase's name.
@@ -178,6 +199,7 @@ impl LlmBackend for Backend {
         if inv.model.is_empty() {
             inv.model.clone_from(&self.parts.default_model);
         }
+        let _in_flight = self.watch.as_deref().map(|watch| InFlight::new(watch, inv.phase_id.clone()));
         self.parts.inner.invoke(inv).await.map(LlmResult::with_plain_numbers)
     }
 }

@@ -20,6 +20,7 @@ use crucible_model::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::asked_prices::AskedPrices;
 use crate::backend::{ClientExtra, LlmBackend, Origin};
 use crate::cassette::RecordedRequest;
 use crate::error::{Fault, LlmError, Resource};
@@ -309,7 +310,7 @@ pub struct Asks {
     pub provider: &'static str,
     /// Tokens that an answer may take when a call does not say.
     pub max_output_tokens: u64,
-    /// What the provider's client does beyond the one request that it is asked for.
+    /// What the provider's client, or its service, does beyond the one request that it is asked for.
     pub extra: ClientExtra,
     /// Where its answers come from. A recording costs nothing, whatever its answers cost once.
     pub origin: Origin,
@@ -321,39 +322,44 @@ impl<B> Budgeted<B> {
         Self { inner, asks, budget, prices }
     }
 
-    /// What the tokens of a model cost here.
-    fn price(&self, model: &str) -> Price {
-        match self.asks.origin {
-            Origin::Live => self.prices.of(self.asks.provider, model),
+    /// The models that may answer a call, and what their tokens cost here.
+    fn prices(&self, inv: &LlmInvocation) -> Result<AskedPrices, LlmError> {
+        let Asks { provider, extra, origin, .. } = self.asks;
+        let fallbacks = inv.fallback_models(provider, extra.fallbacks)?;
+        let price = |model: &str| match origin {
+            Origin::Live => self.prices.of(provider, model),
             Origin::Recording => Price::NOTHING,
-        }
+        };
+        let models = [inv.model.as_str()].into_iter().chain(fallbacks);
+        Ok(AskedPrices::new(models.map(|model| (model.to_owned(), price(model)))))
     }
 
     /// What an answer cost in millionths of a dollar: what the provider reports, or else what the price makes of its tokens.
-    fn cost_of(&self, result: &LlmResult, price: Price) -> Option<u64> {
+    fn cost_of(&self, result: &LlmResult, prices: &AskedPrices) -> Option<u64> {
         let reported = match self.asks.origin {
             Origin::Live => result.extensions.get(REPORTED_COST).and_then(Value::as_u64),
             Origin::Recording => Some(0),
         };
         reported.or_else(|| {
             let (input, output) = result.tokens()?;
-            price.of(input, output)
+            prices.of(&result.model_used, input, output)
         })
     }
 
-    fn worst_case(&self, inv: &LlmInvocation, price: Price) -> Result<Amount, LlmError> {
-        if price == Price::Unknown && self.budget.limits().micro_dollars != Limit::Unlimited {
+    fn worst_case(&self, inv: &LlmInvocation, prices: &AskedPrices) -> Result<Amount, LlmError> {
+        let limited = self.budget.limits().micro_dollars != Limit::Unlimited;
+        if let Some(model) = prices.without_price().filter(|_| limited) {
             return Err(LlmError::Misconfiguration(Fault::new(
                 self.asks.provider,
-                &inv.model,
+                model,
                 "a limit in money is set, but no price is configured for this model",
                 format!(
-                    "add a table llm.prices.\"{}/{}\" to your own configuration, or limit calls and tokens instead",
-                    self.asks.provider, inv.model
+                    "add a table llm.prices.\"{}/{model}\" to your own configuration, or limit calls and tokens instead",
+                    self.asks.provider
                 ),
             )));
         }
-        let ClientExtra { added_tokens, requests } = self.asks.extra;
+        let ClientExtra { added_tokens, requests, .. } = self.asks.extra;
         // A schema that the answer is held to is read by the model like the rest.
         let hints: u64 = inv.metadata.values().map(|hint| hint.to_string().len() as u64).sum();
         let messages =
@@ -364,7 +370,7 @@ impl<B> Budgeted<B> {
         Ok(Amount {
             calls: 1,
             tokens: input.saturating_add(output),
-            micro_dollars: price.of(input, output).unwrap_or_default(),
+            micro_dollars: prices.most(input, output).unwrap_or_default(),
         })
     }
 
@@ -387,15 +393,17 @@ impl<B> Budgeted<B> {
 #[async_trait]
 impl<B: LlmBackend> LlmBackend for Budgeted<B> {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
-        let price = self.price(&inv.model);
-        let worst = self.worst_case(&inv, price)?;
+        let prices = self.prices(&inv)?;
+        let worst = self.worst_case(&inv, &prices)?;
         let reserved = self.budget.reserve(self.asks.provider, &inv, worst).await;
         let reserved = reserved.map_err(|error| self.not_reserved(&inv, error))?;
         let outcome = self.inner.invoke(inv).await;
         let end = match &outcome {
-            Ok(result) => {
-                CallEnd { outcome: "ok", tokens: result.tokens(), micro_dollars: self.cost_of(result, price) }
-            }
+            Ok(result) => CallEnd {
+                outcome: "ok",
+                tokens: result.tokens(),
+                micro_dollars: self.cost_of(result, &prices),
+            },
             // A client that asks again by itself may have been answered before it was refused.
             Err(error) if error.did_no_work() && self.asks.extra.requests == 1 => {
                 CallEnd { outcome: error.class(), tokens: Some((0, 0)), micro_dollars: Some(0) }

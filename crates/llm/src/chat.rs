@@ -6,13 +6,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer_body::{self, Expected};
+use crate::backend::FallbackList;
 use crate::budget::REPORTED_COST;
 use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::{Asked, Silence};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::price::micro_dollars;
 
-/// The hints of `metadata` that this format has a field for, under the same name; `max_tokens` is read apart.
+/// The hints of `metadata` that this format has a field for, under the same name; `max_tokens` and `models` are read apart.
 const HINTS: [&str; 4] = ["temperature", "top_p", SEED, RESPONSE_FORMAT];
 
 const MAX_TOKENS: &str = "max_tokens";
@@ -30,6 +31,18 @@ pub(crate) struct ChatFormat {
     pub(crate) form: Form,
     /// Whether the usage holds what the call cost.
     pub(crate) cost: CostReport,
+    /// Whether the server takes a list of models to fall back to.
+    pub(crate) fallbacks: FallbackList,
+}
+
+impl ChatFormat {
+    /// What every compatible server speaks.
+    pub(crate) const PLAIN: Self = Self {
+        token_limit: TokenLimit::MaxTokens,
+        form: Form::Stated,
+        cost: CostReport::Unstated,
+        fallbacks: FallbackList::NotTaken,
+    };
 }
 
 /// The field that bounds the answer.
@@ -71,7 +84,7 @@ pub(crate) struct ChatDefaults {
 ///
 /// # Errors
 ///
-/// As [`LlmInvocation::max_tokens`].
+/// As [`LlmInvocation::max_tokens`] and [`LlmInvocation::fallback_models`].
 pub(crate) fn request(
     asked: Asked<'_>,
     inv: &LlmInvocation,
@@ -92,11 +105,20 @@ pub(crate) fn request(
         ("stream".to_owned(), json!(false)),
     ]);
     body.extend(defaults.temperature.map(|temperature| ("temperature".to_owned(), json!(temperature))));
+    let fallbacks = inv.fallback_models(asked.provider, format.fallbacks)?;
+    if !fallbacks.is_empty() {
+        body.insert(LlmInvocation::FALLBACK_MODELS.to_owned(), json!(fallbacks));
+    }
+    let read_above = |name: &str| match name {
+        MAX_TOKENS => true,
+        LlmInvocation::FALLBACK_MODELS => format.fallbacks == FallbackList::Taken,
+        _ => false,
+    };
     let mut ignored = Vec::new();
     for (name, value) in &inv.metadata {
         if HINTS.contains(&name.as_str()) {
             body.insert(name.clone(), value.clone());
-        } else if name != MAX_TOKENS {
+        } else if !read_above(name) {
             ignored.push(name.clone());
         }
     }
@@ -233,8 +255,7 @@ mod tests {
 
     const ASKED: Asked<'static> = Asked { provider: "gateway", model: "m" };
 
-    const PRICED: ChatFormat =
-        ChatFormat { token_limit: TokenLimit::MaxTokens, form: Form::Stated, cost: CostReport::Dollars };
+    const PRICED: ChatFormat = ChatFormat { cost: CostReport::Dollars, ..ChatFormat::PLAIN };
 
     fn read(body: &str) -> Result<LlmResult, LlmError> {
         response(ASKED, body.as_bytes(), Vec::new(), PRICED)

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use crucible_host::http::Payload;
 use crucible_model::Secret;
 
-use crate::backend::{Backend, BackendParts, LlmBackend};
+use crate::backend::{Backend, BackendParts, ClientExtra, LlmBackend};
 use crate::capability::Capabilities;
 use crate::chat::{self, ChatDefaults, ChatFormat};
 use crate::endpoint::Endpoint;
@@ -47,7 +47,8 @@ impl ChatServer {
         };
         let inner = Box::new(ChatBackend { provider, endpoint, defaults, format });
         let parts = BackendParts::live(provider, capabilities, model, defaults.max_tokens, inner);
-        Ok(Backend::new(parts))
+        let extra = ClientExtra { fallbacks: format.fallbacks, ..parts.extra };
+        Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 
     /// Where the server lists its models.

@@ -33,6 +33,21 @@ pub struct ClientOptions {
     pub prices: Arc<PriceTable>,
 }
 
+impl ClientOptions {
+    /// The usual ones within this budget: the built-in rules for secrets, nothing written down, the phases' retries, and no
+    /// prices. Name what differs and take the rest from here.
+    #[must_use]
+    pub fn new(budget: Arc<CallBudget>) -> Self {
+        Self {
+            scanner: Scanner::builtin(),
+            recording: Recording::Off,
+            retry: RetryPolicy::PHASES,
+            budget,
+            prices: Arc::default(),
+        }
+    }
+}
+
 /// A backend in all its layers.
 pub struct ModelClient {
     layers: SecretScanned<Recorded<Retried<Budgeted<Backend>>>>,

@@ -12,6 +12,7 @@ use crucible_model::{PromptText, Untrusted};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::backend::FallbackList;
 use crate::error::{Fault, LlmError};
 
 /// Who speaks in a message.
@@ -81,7 +82,7 @@ pub struct LlmInvocation {
     /// The conversation.
     pub messages: Vec<Message>,
     /// Hints that override the backend's defaults: `max_tokens`, `temperature`, `top_p`, `seed`,
-    /// `response_format`. A hint that a backend cannot follow is named in the result's extension
+    /// `response_format`, `models` (names of models to ask, in this order, where `model` cannot answer). A hint that a backend cannot follow is named in the result's extension
     /// `ignored_metadata`.
     pub metadata: BTreeMap<String, Value>,
 }
@@ -100,6 +101,30 @@ impl fmt::Debug for LlmInvocation {
 }
 
 impl LlmInvocation {
+    /// The name of the hint that lists the models to ask, in this order, where `model` cannot answer.
+    pub const FALLBACK_MODELS: &'static str = "models";
+
+    /// Those models, where the service takes such a list.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Unsupported`] where the hint is no list of names: nobody could say what the answer may cost.
+    pub(crate) fn fallback_models(&self, provider: &str, list: FallbackList) -> Result<Vec<&str>, LlmError> {
+        let hint = match list {
+            FallbackList::Taken => self.metadata.get(Self::FALLBACK_MODELS),
+            FallbackList::NotTaken => None,
+        };
+        let Some(hint) = hint else {
+            return Ok(Vec::new());
+        };
+        let names: Option<Vec<&str>> =
+            hint.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
+        names.filter(|names| names.iter().all(|name| !name.is_empty())).ok_or_else(|| {
+            let what = "the hint models is no list of names of models";
+            LlmError::Unsupported(Fault::new(provider, &self.model, what, "name each model, or leave it out"))
+        })
+    }
+
     /// The most tokens that the answer may take: the hint `max_tokens`, or else `default`.
     ///
     /// # Errors

@@ -12,6 +12,7 @@
 
 mod advice;
 mod answer_body;
+mod asked_prices;
 mod backend;
 mod budget;
 mod capability;
@@ -37,9 +38,10 @@ mod retry;
 mod scan;
 mod select;
 mod strategy;
+mod watch;
 
 pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Question};
-pub use backend::{Backend, BackendParts, ClientExtra, LlmBackend, Origin, Speaker};
+pub use backend::{Backend, BackendParts, ClientExtra, FallbackList, LlmBackend, Origin, Speaker};
 pub use budget::{
     Amount, Asks, BookError, BudgetLimits, Budgeted, CallBook, CallBudget, CallEnd, HeldAmount, Limit,
     PlannedCall, Ticket,
@@ -60,6 +62,7 @@ pub use registry::{
     CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind, ProviderSettings,
     construct, provider, registry,
 };
-pub use retry::{Attempted, Retried, RetryPolicy};
+pub use retry::{Attempted, OnRateLimit, Retried, RetryPolicy};
 pub use select::{Fallback, FellBack, NamedProvider, Selected, select};
 pub use strategy::{ExecutionStrategy, StrategyError};
+pub use watch::CallWatch;

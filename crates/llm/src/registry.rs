@@ -209,6 +209,33 @@ impl Context {
 
     /// The cap of seed 002 for HTTP requests.
     pub const HTTP_CAP: Duration = Duration::from_secs(300);
+
+    /// A world of HTTP alone, for whoever embeds a provider in a program: these variables and no others. There is no `PATH`
+    /// among them unless it is given, so a client program is not found by its name.
+    ///
+    /// # Errors
+    ///
+    /// [`LlmError::Misconfiguration`] where the HTTP client cannot be made ready.
+    pub fn http_only(keys: impl IntoIterator<Item = (String, Secret)>) -> Result<Self, LlmError> {
+        let pairs = keys.into_iter().map(|(name, key)| (name, key.expose().to_owned()));
+        let env = Environment::from_pairs(pairs, "/");
+        let http = HttpClient::new().map_err(|error| {
+            LlmError::Misconfiguration(Fault::new(
+                "llm",
+                "",
+                error.to_string(),
+                "look at the system's TLS certificates",
+            ))
+        })?;
+        Ok(Self {
+            sandbox: Arc::new(Sandbox::new(None, &env)),
+            temporary: env.temporary_directory(),
+            env,
+            http: Arc::new(http),
+            cli_cap: Self::CLI_CAP,
+            http_cap: Self::HTTP_CAP,
+        })
+    }
 }
 
 /// The provider of this name.

@@ -1,8 +1,8 @@
 //! Trying again, where that can help and there is time left.
 //!
 //! The policy is the caller's (DESIGN, *Retry*): phases retry what is transient at most twice, after one second
-//! and two. All attempts and the pauses between them share the call's own time. The attempts are handed on
-//! with the outcome, so that the record shows every one.
+//! and two; the council three times, and it also waits where a provider limits the rate. All attempts and the pauses
+//! between them share the call's own time. The attempts are handed on with the outcome, so that the record shows every one.
 
 use std::time::Duration;
 
@@ -22,18 +22,53 @@ pub struct RetryPolicy {
     pub max_retries: u32,
     /// The pause before the first retry; each later one is twice as long.
     pub first_pause: Duration,
+    /// What happens where the provider limits the rate (429).
+    pub on_rate_limit: OnRateLimit,
+}
+
+/// What happens where a provider limits the rate (429).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnRateLimit {
+    /// It is reported at once.
+    Report,
+    /// It is tried again after as long as the provider asks (`Retry-After`), or after the usual pause where it does not say.
+    /// Where that is longer than what is left of the call's time, it is reported at once.
+    Wait,
 }
 
 impl RetryPolicy {
     /// For phases and roles: twice, after 1 s and 2 s; 429 is reported.
-    pub const PHASES: Self = Self { max_retries: 2, first_pause: Duration::from_secs(1) };
+    pub const PHASES: Self =
+        Self { max_retries: 2, first_pause: Duration::from_secs(1), on_rate_limit: OnRateLimit::Report };
+
+    /// For the council, whose seats ask all at once and so meet limits of the rate: three times, after 1 s, 2 s and 4 s;
+    /// after a 429 as long as the provider asks.
+    pub const COUNCIL: Self =
+        Self { max_retries: 3, first_pause: Duration::from_secs(1), on_rate_limit: OnRateLimit::Wait };
 
     /// One attempt.
-    pub const NEVER: Self = Self { max_retries: 0, first_pause: Duration::ZERO };
+    pub const NEVER: Self =
+        Self { max_retries: 0, first_pause: Duration::ZERO, on_rate_limit: OnRateLimit::Report };
 
     fn pauses(&self) -> impl Iterator<Item = Duration> {
         let retries = usize::try_from(self.max_retries).unwrap_or(usize::MAX);
         ExponentialBuilder::new().with_min_delay(self.first_pause).with_max_times(retries).build()
+    }
+
+    /// How long to wait after this error, given the usual pause; nothing where another attempt makes no sense.
+    fn pause_after(&self, error: &LlmError, usual: Duration) -> Option<Duration> {
+        if error.is_transient() {
+            return Some(usual);
+        }
+        match (self.on_rate_limit, error) {
+            // A quota that is used up (402) does not come back by waiting.
+            (OnRateLimit::Wait, LlmError::ProviderQuota(fault)) if fault.status == Some(429) => {
+                // To wait no time at all would only hammer.
+                let asked = fault.retry_after_seconds.filter(|seconds| *seconds > 0);
+                Some(asked.map_or(usual, Duration::from_secs))
+            }
+            (OnRateLimit::Wait | OnRateLimit::Report, _) => None,
+        }
     }
 }
 
@@ -80,7 +115,8 @@ impl<B: LlmBackend> Retried<B> {
                 Err(error) => error,
             };
             let left = allowed.saturating_sub(begun.elapsed());
-            match again.filter(|_| error.is_transient()) {
+            let again = again.and_then(|(usual, same)| Some((self.policy.pause_after(&error, usual)?, same)));
+            match again {
                 Some((pause, same)) if pause < left => {
                     tokio::time::sleep(pause).await;
                     inv = same;

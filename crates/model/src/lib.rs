@@ -17,8 +17,10 @@ mod path_class;
 mod prompt;
 mod repo_path;
 mod secret;
+pub mod strict_json;
 mod text;
 mod time;
+mod unique_json;
 
 pub use canonical::{CanonicalError, to_canonical_json};
 pub use count::counted;
@@ -32,5 +34,6 @@ pub use path_class::{Denial, PathRole, PathRoles, denied_place};
 pub use prompt::{PromptBuilder, PromptText, UNTRUSTED_BANNER, Untrusted};
 pub use repo_path::{PathPrefix, RepoPath, RepoPathError};
 pub use secret::Secret;
-pub use text::{is_hidden, single_spaced};
+pub use text::{is_hidden, short_line, single_spaced};
 pub use time::{Clock, ClockSource, Timestamp, TimestampError};
+pub use unique_json::UniqueJson;

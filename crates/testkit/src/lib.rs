@@ -12,6 +12,7 @@
 
 mod anthropic;
 mod clients;
+mod council;
 mod gemini;
 mod github;
 mod loopback;
@@ -23,6 +24,7 @@ mod seen;
 mod server;
 mod wire;
 
+pub use council::{CouncilCall, council_call, simple_triage, triage};
 pub use clients::{real_client, real_clients_dir};
 pub use github::{
     FakeGitHub, FakeRelease, FakeReleaseKind, FakeRepo, Misbehaviour, SeenGitHubRequest, Times, fake_sha,

@@ -33,6 +33,14 @@ pub(crate) struct BenchArgs {
     #[cfg(feature = "bench")]
     #[arg(long, hide = true, value_name = "TREE")]
     inspect_once: Option<std::path::PathBuf>,
+    /// Be the process that asks a council of the model's server at this address, as the bench `deliberation` starts it.
+    #[cfg(feature = "bench")]
+    #[arg(long, hide = true, requires = "question", value_name = "ADDRESS")]
+    deliberate_once: Option<String>,
+    /// What it asks.
+    #[cfg(feature = "bench")]
+    #[arg(long, hide = true, requires = "deliberate_once", value_name = "TEXT")]
+    question: Option<String>,
 }
 
 /// Builds this tool in release with its benches, and runs those.

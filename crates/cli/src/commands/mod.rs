@@ -2,6 +2,7 @@
 
 mod completions;
 mod config;
+mod council;
 mod crawl;
 mod demo;
 mod doctor;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Run(run::Run),
     Crawl(crawl::Crawl),
+    Ask(council::ask::Ask),
+    Chat(council::chat::Chat),
     #[command(subcommand)]
     Patch(patch::Patch),
     #[command(subcommand)]
@@ -84,6 +87,8 @@ impl Command {
             Self::Models(command) => command.run(app),
             Self::Run(command) => command.run(app),
             Self::Crawl(command) => command.run(app),
+            Self::Ask(command) => command.run(app),
+            Self::Chat(command) => command.run(app),
             Self::Patch(command) => command.run(app),
             Self::Sandbox(command) => command.run(app),
             Self::Ledger(command) => command.run(app),

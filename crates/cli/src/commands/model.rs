@@ -18,7 +18,6 @@ use crucible_llm::{
 use crucible_model::{Clock, ExitStatus};
 use crucible_run::{AnswersFrom, LedgerBook, Opening, RunDir, RunError};
 use crucible_sandbox::Sandbox;
-use crucible_secrets::Scanner;
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -255,11 +254,9 @@ impl<'a> RunClient<'a> {
         Ok(ModelClient::new(
             backend,
             ClientOptions {
-                scanner: Scanner::builtin(),
                 recording: Recording::To(Arc::new(writer)),
-                retry: RetryPolicy::PHASES,
-                budget: CallBudget::kept(limits, Arc::new(book)),
                 prices: self.prices,
+                ..ClientOptions::new(CallBudget::kept(limits, Arc::new(book)))
             },
         ))
     }
@@ -267,14 +264,6 @@ impl<'a> RunClient<'a> {
 
 /// A client that answers from a run's own cassette and records nothing.
 pub(crate) fn replaying(backend: Backend) -> ModelClient {
-    ModelClient::new(
-        backend,
-        ClientOptions {
-            scanner: Scanner::builtin(),
-            recording: Recording::Off,
-            retry: RetryPolicy::NEVER,
-            budget: CallBudget::new(BudgetLimits::calls(u64::MAX)),
-            prices: Arc::default(),
-        },
-    )
+    let budget = CallBudget::new(BudgetLimits::calls(u64::MAX));
+    ModelClient::new(backend, ClientOptions { retry: RetryPolicy::NEVER, ..ClientOptions::new(budget) })
 }

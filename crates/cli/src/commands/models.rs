@@ -282,7 +282,7 @@ fn show_offered(app: &App, offered: &OfferedRow) {
 }
 
 /// Millionths of a dollar as dollars, with as many digits as they have, two at least.
-fn dollars(millionths: u64) -> String {
+pub(crate) fn dollars(millionths: u64) -> String {
     let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
     let kept = text.trim_end_matches('0').len().max(text.len() - 4);
     format!("${}", text.get(..kept).unwrap_or(&text))

@@ -9,6 +9,7 @@
 mod answers;
 mod budget;
 mod completion;
+mod council;
 mod crawl;
 mod demo;
 mod doctor;

@@ -2,13 +2,12 @@
 
 use std::sync::OnceLock;
 
-use crucible_model::{CanonicalError, Timestamp, to_canonical_json};
+use crucible_model::{CanonicalError, Timestamp, short_line, to_canonical_json};
 use jsonschema::{Draft, ValidationError, Validator};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::hash::ShortHash;
-use crate::short_line::short_line;
 
 /// Problems that are told of one document; the rest is counted as one more line.
 const MOST_PROBLEMS: usize = 20;

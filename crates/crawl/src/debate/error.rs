@@ -4,6 +4,7 @@
 
 use crucible_llm::CallError;
 use crucible_model::Digest;
+use crucible_model::strict_json::StrictFault;
 
 use super::phase::{DebateOwner, DebatePhase};
 
@@ -96,4 +97,14 @@ pub enum ReplyFault {
         /// Which place is wrong, and how.
         detail: String,
     },
+}
+
+impl From<StrictFault> for ReplyFault {
+    fn from(fault: StrictFault) -> Self {
+        match fault {
+            StrictFault::TooLong { bytes, limit } => Self::TooLong { bytes, limit },
+            StrictFault::NoJson { detail } => Self::NoJson { detail },
+            StrictFault::WrongShape { detail } => Self::WrongShape { detail },
+        }
+    }
 }

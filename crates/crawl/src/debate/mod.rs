@@ -14,7 +14,6 @@ mod phase;
 mod plain_sight;
 mod prompts;
 mod reply;
-mod strict;
 mod summary;
 mod transcript;
 

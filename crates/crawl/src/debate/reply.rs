@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 
+use crucible_model::strict_json::{self as strict, Fields, Misfit, closed};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::error::ReplyFault;
-use super::strict::{self, Fields, Misfit};
 use crate::artifact::{Dependencies, PlanStep};
 
+/// The longest reply that is read, in bytes: the largest budget in tokens that are all long.
+pub(super) const MOST_BYTES: usize = 64 * 1024;
 /// Items that a list may have.
 const MOST_ITEMS: usize = 50;
 /// Variables that a step may set.
@@ -42,7 +44,7 @@ pub(super) trait Reply: Serialize + Sized {
 
     /// Reads it.
     fn read(text: &str) -> Result<Self, ReplyFault> {
-        strict::read(text, Self::from_fields)
+        Ok(strict::read(text, MOST_BYTES, Self::from_fields)?)
     }
 
     /// The value of the hint `response_format`.
@@ -232,12 +234,6 @@ impl Reply for SynthesisReply {
         fields.done()?;
         Ok(Self { dependencies, steps, warnings, accepted_suggestions, rejected_suggestions })
     }
-}
-
-/// A closed object: all keys required, no others.
-fn closed(properties: Value) -> Value {
-    let required: Vec<&String> = properties.as_object().into_iter().flatten().map(|(key, _)| key).collect();
-    json!({"type": "object", "required": required, "additionalProperties": false, "properties": properties})
 }
 
 fn plan_properties() -> Value {

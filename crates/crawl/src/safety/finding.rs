@@ -1,9 +1,8 @@
 //! How a finding about a step is told: its code, its level, and which step and token it is about.
 
-use crucible_model::{Code, Finding, Level};
+use crucible_model::{Code, Finding, Level, short_line};
 
 use super::spoken::CommandLine;
-use crate::short_line::short_line;
 
 /// A plan without a step.
 pub(super) const STEPS_MISSING: Code = Code::new("build-steps-missing");

@@ -1,12 +1,10 @@
 //! Any file that says it is a plan: read strictly, held against its schema, then judged.
 
-use crucible_model::{ByteLimit, Code, Finding, Verdict};
+use crucible_model::{ByteLimit, Code, Finding, UniqueJson, Verdict, short_line};
 
 use super::finding::{CLAIM_DIFFERS, HASH_DIFFERS};
 use super::{PlanSafety, Workspace, validate_plan_safety};
 use crate::artifact::{ArtifactType, PlanV1, check_json};
-use crate::short_line::short_line;
-use crate::unique_json::UniqueJson;
 
 /// The largest plan that is read.
 const LARGEST_PLAN: ByteLimit = ByteLimit(8 << 20);

@@ -23,11 +23,10 @@ mod words;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use crucible_model::{Finding, Level, Verdict, is_hidden};
+use crucible_model::{Finding, Level, Verdict, is_hidden, short_line};
 use crucible_repo::BuildSystem;
 
 use crate::artifact::{PlanStep, PlanV1};
-use crate::short_line::short_line;
 use finding::{Desk, StepLabel};
 use paths::{Access, Links, Place};
 

@@ -97,7 +97,7 @@ impl ProviderKind for ClaudeCli {
         let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
         let inner = Box::new(ClaudeCliBackend { program, max_tokens, base_url });
         let parts = BackendParts::live(NAME, self.capabilities(), model, max_tokens, inner);
-        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: MOST_REQUESTS };
+        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: MOST_REQUESTS, ..ClientExtra::NONE };
         Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 }

@@ -120,7 +120,7 @@ impl ProviderKind for CodexCli {
         let base_url = settings.base_url.as_deref().map(|url| checked_url(NAME, url)).transpose()?;
         let inner = Box::new(CodexCliBackend { program, base_url });
         let parts = BackendParts::live(NAME, self.capabilities(), model, max_tokens, inner);
-        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: 1 };
+        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: 1, ..ClientExtra::NONE };
         Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 }

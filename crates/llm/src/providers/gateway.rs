@@ -6,7 +6,7 @@ use crucible_model::{EditFormat, Secret};
 
 use crate::backend::Backend;
 use crate::capability::{Capabilities, StructuredOutput};
-use crate::chat::{ChatFormat, CostReport, Form, TokenLimit};
+use crate::chat::ChatFormat;
 use crate::chat_backend::ChatServer;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
@@ -19,7 +19,7 @@ const SERVER: ChatServer = ChatServer {
         edit_format: EditFormat::WholeFile,
         structured_output: StructuredOutput::JsonSchema,
     },
-    format: ChatFormat { token_limit: TokenLimit::MaxTokens, form: Form::Stated, cost: CostReport::Unstated },
+    format: ChatFormat::PLAIN,
 };
 
 /// The provider `gateway`.

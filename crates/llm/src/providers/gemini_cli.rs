@@ -92,7 +92,7 @@ impl ProviderKind for GeminiCli {
         let inner =
             Box::new(GeminiCliBackend { program, max_tokens, temperature: settings.temperature, base_url });
         let parts = BackendParts::live(NAME, self.capabilities(), model, max_tokens, inner);
-        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: 1 };
+        let extra = ClientExtra { added_tokens: ADDED_TOKENS, requests: 1, ..ClientExtra::NONE };
         Ok(Backend::new(BackendParts { extra, ..parts }))
     }
 }

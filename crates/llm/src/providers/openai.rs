@@ -7,7 +7,7 @@ use crucible_model::{EditFormat, Secret};
 
 use crate::backend::Backend;
 use crate::capability::{Capabilities, StructuredOutput};
-use crate::chat::{ChatFormat, CostReport, Form, TokenLimit};
+use crate::chat::{ChatFormat, TokenLimit};
 use crate::chat_backend::ChatServer;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
@@ -20,11 +20,7 @@ const SERVER: ChatServer = ChatServer {
         edit_format: EditFormat::SearchReplace,
         structured_output: StructuredOutput::JsonSchema,
     },
-    format: ChatFormat {
-        token_limit: TokenLimit::MaxCompletionTokens,
-        form: Form::Stated,
-        cost: CostReport::Unstated,
-    },
+    format: ChatFormat { token_limit: TokenLimit::MaxCompletionTokens, ..ChatFormat::PLAIN },
 };
 
 /// The provider `openai`.

@@ -3,12 +3,19 @@
 //! Each request says which program it comes from (`HTTP-Referer`, `X-Title`); both are settings. The cost that is
 //! reported with an answer counts instead of an estimate. A request with a `response_format` is only routed to
 //! servers that follow it.
+//!
+//! The hint `models` names other models to ask. As OpenRouter documents it ("Model Fallbacks", formerly "Model Routing"):
+//! `model` is tried first and then `models` in their order; any error moves on to the next one, a prompt that is too long, a
+//! limit of the rate and a refusal by moderation included; where the last one fails, too, its error is the answer; what
+//! answered is named in the answer's `model`, and is what has to be paid. So a fallback can cost more than the model that was
+//! asked for, and the budget reserves for the dearest. Users report ("Message request crash when OpenRouter has > 3 configured
+//! models") that a list of more than three is refused; that is left to the service, which may allow more one day.
 
 use crucible_model::{EditFormat, Secret};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, FallbackList};
 use crate::capability::{Capabilities, StructuredOutput};
-use crate::chat::{ChatFormat, CostReport, Form, TokenLimit};
+use crate::chat::{ChatFormat, CostReport, Form};
 use crate::chat_backend::ChatServer;
 use crate::endpoint::bearer;
 use crate::error::LlmError;
@@ -23,7 +30,12 @@ const SERVER: ChatServer = ChatServer {
         edit_format: EditFormat::WholeFile,
         structured_output: StructuredOutput::JsonSchema,
     },
-    format: ChatFormat { token_limit: TokenLimit::MaxTokens, form: Form::Routed, cost: CostReport::Dollars },
+    format: ChatFormat {
+        form: Form::Routed,
+        cost: CostReport::Dollars,
+        fallbacks: FallbackList::Taken,
+        ..ChatFormat::PLAIN
+    },
 };
 
 /// The provider `openrouter`.

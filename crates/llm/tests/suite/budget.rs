@@ -211,7 +211,7 @@ async fn what_a_client_adds_by_itself_is_reserved_too() {
     let asks = Asks {
         provider: "scripted",
         max_output_tokens: 100,
-        extra: ClientExtra { added_tokens: 4096, requests: 1 },
+        extra: ClientExtra { added_tokens: 4096, ..ClientExtra::NONE },
         origin: Origin::Live,
     };
     let budgeted = Budgeted::new(Shared(Scripted::new([])), asks, Arc::clone(&budget), Arc::default());
@@ -223,7 +223,7 @@ async fn what_a_client_adds_by_itself_is_reserved_too() {
 #[tokio::test]
 async fn a_client_that_asks_again_by_itself_is_reserved_for_all_of_it_and_never_given_back() {
     let budget = CallBudget::new(tokens(100_000));
-    let extra = ClientExtra { added_tokens: 0, requests: 4 };
+    let extra = ClientExtra { requests: 4, ..ClientExtra::NONE };
     let asks = Asks { provider: "scripted", max_output_tokens: 1000, extra, origin: Origin::Live };
     let backend = Scripted::new([Err(LlmError::Unsupported(Fault::new("p", "m", "w", "n")))]);
     let budgeted = Budgeted::new(Shared(backend), asks, Arc::clone(&budget), Arc::default());

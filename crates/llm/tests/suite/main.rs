@@ -26,3 +26,4 @@ mod secrets;
 mod selection;
 mod stand;
 mod support;
+mod watch;

@@ -1,10 +1,16 @@
 //! `openrouter` against a server that plays its chat completions.
 
-use crucible_llm::{LlmBackend, LlmError, LlmResult, ProviderSettings, construct};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crucible_llm::{
+    BudgetLimits, CallBudget, CallError, ClientOptions, Limit, ListedPrice, LlmBackend, LlmError, LlmResult,
+    ModelClient, Price, PriceTable, ProviderSettings, Resource, construct,
+};
 use crucible_testkit::{FakeApi, Reply};
 use serde_json::{Value, json};
 
-use crate::support::{ask, context, http_backend, http_settings};
+use crate::support::{HTTP_PROVIDERS, NO_LIMITS, ask, context, http_backend, http_settings};
 
 const KEY: &str = "openrouter-key-0123456789";
 
@@ -51,6 +57,87 @@ async fn a_form_of_answer_is_only_routed_to_who_follows_it() {
     assert_eq!(body["response_format"], json!({"type": "json_object"}));
     assert_eq!(body.get("seed"), None, "a seed would leave nobody to route to");
     assert_eq!(body["provider"], json!({"require_parameters": true}));
+}
+
+#[tokio::test]
+async fn a_list_of_fallback_models_goes_to_openrouter_and_to_nobody_else() {
+    for provider in HTTP_PROVIDERS {
+        let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
+        let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));
+        let mut inv = ask("text");
+        inv.metadata.insert("models".to_owned(), json!(["maker/second", "maker/third"]));
+        let result = backend.invoke(inv).await.unwrap();
+        let body = &server.requests()[0].body;
+        assert_eq!(body["model"], "test-model");
+        let ignored = result.extensions.get(LlmResult::IGNORED_METADATA);
+        if provider == "openrouter" {
+            assert_eq!(body["models"], json!(["maker/second", "maker/third"]));
+            assert_eq!(ignored, None);
+        } else {
+            assert_eq!(body.get("models"), None, "{provider}");
+            assert_eq!(ignored, Some(&json!(["models"])), "{provider}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_fallback_models_that_is_none_is_refused_unsent() {
+    let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
+    let backend = http_backend("openrouter", &server.base_url(), &context(&[("TEST_KEY", KEY)]));
+    for bad in [json!("maker/second"), json!(["maker/second", 3]), json!([""]), json!({"a": 1}), json!(null)]
+    {
+        let mut inv = ask("text");
+        inv.metadata.insert("models".to_owned(), bad.clone());
+        let error = backend.invoke(inv).await.unwrap_err();
+        assert!(matches!(error, LlmError::Unsupported(_)), "{bad}: {error}");
+    }
+    assert!(server.requests().is_empty());
+    let mut inv = ask("text");
+    inv.metadata.insert("models".to_owned(), json!([]));
+    backend.invoke(inv).await.unwrap();
+    assert_eq!(server.requests()[0].body.get("models"), None);
+}
+
+#[tokio::test]
+async fn a_limit_in_money_counts_with_the_dearest_model_that_may_answer() {
+    let line = |input: u64| ListedPrice {
+        price: Price::PerMillionTokens { input: input * 1_000_000, output: 0 },
+        date: "2026-01-01".to_owned(),
+        source: "a test".to_owned(),
+    };
+    let prices = BTreeMap::from([
+        ("openrouter/test-model".to_owned(), line(1)),
+        ("openrouter/maker/dear".to_owned(), line(1_000_000)),
+    ]);
+    let prices = Arc::new(PriceTable::new(prices));
+    let fine = json!({
+        "model": "maker/dear", "choices": [{"message": {"content": "fine"}}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 4},
+    });
+    let server = FakeApi::start([raw(&fine)]);
+    let context = context(&[("TEST_KEY", KEY)]);
+    let asked = |models: Option<Value>, dollars: u64| {
+        let budget =
+            CallBudget::new(BudgetLimits { micro_dollars: Limit::At(dollars * 1_000_000), ..NO_LIMITS });
+        let options =
+            ClientOptions { prices: Arc::clone(&prices), ..ClientOptions::new(Arc::clone(&budget)) };
+        let client = ModelClient::new(http_backend("openrouter", &server.base_url(), &context), options);
+        let mut inv = ask("text");
+        inv.metadata.extend(models.map(|models| ("models".to_owned(), models)));
+        async move { client.call(inv).await.map(|_| budget.used().unwrap().micro_dollars) }
+    };
+    // The question has some hundred bytes, and a token for each is reserved: cents, or some hundred dollars.
+    assert!(asked(None, 10).await.is_ok());
+    let refused = asked(Some(json!(["maker/dear"])), 10).await.unwrap_err();
+    let CallError::Llm(LlmError::BudgetExceeded { resource: Resource::MicroDollars, .. }) = refused else {
+        panic!("{refused}")
+    };
+    let unpriced = asked(Some(json!(["maker/dear", "maker/unheard-of"])), 1_000_000).await.unwrap_err();
+    assert!(matches!(unpriced, CallError::Llm(LlmError::Misconfiguration(_))), "{unpriced}");
+    assert!(unpriced.to_string().contains("openrouter/maker/unheard-of"), "{unpriced}");
+    assert_eq!(server.requests().len(), 1);
+    // What answered is what is paid: ten tokens at a dollar.
+    assert_eq!(asked(Some(json!(["maker/dear"])), 1_000_000).await.unwrap(), 10 * 1_000_000);
 }
 
 #[tokio::test]

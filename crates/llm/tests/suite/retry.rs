@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use crucible_llm::{Attempt, Fault, LlmError, Retried, RetryPolicy};
+use crucible_llm::{Attempt, CallError, Fault, LlmError, Recording, Retried, RetryPolicy};
+use crucible_testkit::{FakeApi, Reply, RetryAfter};
 use tokio::time::Instant;
 
-use crate::support::{Scripted, Shared, answer, ask, outage, unreachable};
+use crate::support::{Scripted, Shared, answer, ask, client, gateway, outage, unreachable};
 
 fn quota(retry_after_seconds: Option<u64>) -> LlmError {
     LlmError::ProviderQuota(Box::new(Fault {
@@ -76,4 +77,91 @@ async fn the_calls_own_time_bounds_attempts_and_pauses() {
     assert_eq!(attempted.attempts.len(), 2);
     assert_eq!(begun.elapsed(), Duration::from_secs(1));
     assert_eq!(*backend.timeouts.lock().unwrap(), [Duration::from_millis(2500), Duration::from_millis(1500)]);
+}
+
+/// What the council's retries made of these outcomes, within this time, and how long that took.
+async fn council(
+    outcomes: impl IntoIterator<Item = LlmError>,
+    seconds: u64,
+) -> (Result<String, LlmError>, usize, Duration) {
+    let backend = Scripted::new(outcomes.into_iter().map(Err));
+    let begun = Instant::now();
+    let inv = crucible_llm::LlmInvocation { timeout: Duration::from_secs(seconds), ..ask("x") };
+    let attempted = Retried::new(Shared(backend), RetryPolicy::COUNCIL).attempt(inv).await;
+    (attempted.outcome.map(|answer| answer.raw_response), attempted.attempts.len(), begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_council_retries_three_times_after_one_two_and_four_seconds() {
+    for error in [outage(500), outage(503), unreachable(), quota(None)] {
+        let failing = |times: usize| vec![error.clone(); times];
+        assert_eq!(council(failing(3), 60).await, (Ok("more".to_owned()), 4, Duration::from_secs(7)));
+        assert_eq!(council(failing(4), 60).await, (Err(error.clone()), 4, Duration::from_secs(7)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_council_waits_as_long_as_the_provider_asks() {
+    let waits = |seconds| council([quota(seconds)], 60);
+    assert_eq!(waits(Some(1)).await, (Ok("more".to_owned()), 2, Duration::from_secs(1)));
+    assert_eq!(waits(Some(17)).await, (Ok("more".to_owned()), 2, Duration::from_secs(17)));
+    // None is no time to wait, and would only hammer.
+    assert_eq!(waits(Some(0)).await, (Ok("more".to_owned()), 2, Duration::from_secs(1)));
+    // Each time anew, and the usual pauses go on growing beside.
+    let mixed = [quota(Some(5)), outage(503), quota(Some(1))];
+    assert_eq!(council(mixed, 60).await, (Ok("more".to_owned()), 4, Duration::from_secs(5 + 2 + 1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_the_calls_time_does_not_carry_is_reported_at_once() {
+    for seconds in [20, 21, 3600, u64::MAX] {
+        let error = quota(Some(seconds));
+        assert_eq!(council([error.clone()], 20).await, (Err(error), 1, Duration::ZERO));
+    }
+    // What an earlier wait took is gone.
+    let late = quota(Some(12));
+    assert_eq!(council([late.clone(), late.clone()], 20).await, (Err(late), 2, Duration::from_secs(12)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_council_retries_no_other_refusal() {
+    let fault = |status| Box::new(Fault { status: Some(status), ..*Fault::new("p", "m", "w", "n") });
+    for error in [
+        // A credit that is used up does not come back by waiting.
+        LlmError::ProviderQuota(fault(402)),
+        LlmError::ProviderQuota(Fault::new("p", "m", "w", "n")),
+        LlmError::ProviderAuth(fault(401)),
+        LlmError::Unsupported(fault(400)),
+        LlmError::Misconfiguration(fault(404)),
+        LlmError::ProviderOutage(fault(408)),
+    ] {
+        assert_eq!(council([error.clone()], 60).await, (Err(error), 1, Duration::ZERO));
+    }
+}
+
+#[tokio::test]
+async fn a_servers_limit_of_the_rate_is_waited_for_or_reported() {
+    let limited = |after: &str| Reply::RateLimited(RetryAfter::Value(after.to_owned()));
+    let asked = |replies: Vec<Reply>, policy| async move {
+        let server = FakeApi::start(replies);
+        let begun = std::time::Instant::now();
+        let outcome = client(gateway(&server.base_url(), None), Recording::Off, policy).call(ask("x")).await;
+        (outcome.map(|answer| answer.raw_response), server.completions().len(), begun.elapsed())
+    };
+    let then_fine = || vec![limited("1"), Reply::Answer("fine".to_owned())];
+
+    let (outcome, requests, took) = asked(then_fine(), RetryPolicy::COUNCIL).await;
+    assert_eq!((outcome.unwrap(), requests), ("fine".to_owned(), 2));
+    assert!(took >= Duration::from_secs(1), "{took:?}");
+
+    for (replies, policy) in [
+        (then_fine(), RetryPolicy::PHASES),
+        // An hour is more than the call has.
+        (vec![limited("3600"), Reply::Answer("fine".to_owned())], RetryPolicy::COUNCIL),
+    ] {
+        let (outcome, requests, _) = asked(replies, policy).await;
+        let error = outcome.unwrap_err();
+        assert!(matches!(error, CallError::Llm(LlmError::ProviderQuota(_))), "{error}");
+        assert_eq!(requests, 1);
+    }
 }

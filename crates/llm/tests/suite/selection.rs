@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use crucible_llm::{LlmError, ProviderSettings, construct, provider, registry};
+use crucible_llm::{Context, LlmError, ProviderClass, ProviderSettings, construct, provider, registry};
+use crucible_model::Secret;
 
-use crate::support::{client_settings, context, gateway_settings};
+use crate::support::{client_settings, context, gateway_settings, http_settings};
 
 #[test]
 fn names_are_unique_and_every_provider_says_what_it_is() {
@@ -130,4 +131,37 @@ fn a_recording_must_be_named_and_be_there() {
     };
     let error = construct("replay", &settings, &context(&[])).err().unwrap();
     assert!(matches!(error, LlmError::Misconfiguration(_)) && error.to_string().contains("/nowhere/x.jsonl"));
+}
+
+/// What a program that embeds a provider has: HTTP and the keys that it hands over.
+#[test]
+fn a_world_of_http_alone_holds_its_keys_and_no_client_program() {
+    let key = || ("MY_KEY".to_owned(), Secret::new("k".to_owned()));
+    let context = Context::http_only([key()]).unwrap();
+    let mut programs = 0;
+    for kind in registry() {
+        match kind.class() {
+            ProviderClass::Http { .. } => {
+                let settings = ProviderSettings {
+                    api_key_env: Some("MY_KEY".to_owned()),
+                    ..http_settings("http://localhost:1/v1")
+                };
+                assert!(construct(kind.name(), &settings, &context).is_ok(), "{}", kind.name());
+                // The environment of the process is none of its business.
+                let error =
+                    construct(kind.name(), &settings, &Context::http_only([]).unwrap()).err().unwrap();
+                assert!(error.to_string().contains("MY_KEY"), "{error}");
+            }
+            ProviderClass::Program { .. } => {
+                programs += 1;
+                // A program that every machine has, so that nothing but the missing PATH is in the way.
+                let settings = ProviderSettings { binary: Some("sh".into()), ..client_settings() };
+                let error = construct(kind.name(), &settings, &context).err().unwrap();
+                assert!(matches!(error, LlmError::Misconfiguration(_)), "{error}");
+                assert!(error.to_string().contains("PATH holds no absolute directory"), "{error}");
+            }
+            ProviderClass::Recording => {}
+        }
+    }
+    assert_eq!(programs, 3);
 }

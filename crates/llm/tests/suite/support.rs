@@ -15,7 +15,6 @@ use crucible_llm::{
 };
 use crucible_model::{EditFormat, PromptBuilder, Untrusted};
 use crucible_sandbox::Sandbox;
-use crucible_secrets::Scanner;
 
 pub(crate) const NO_LIMITS: BudgetLimits =
     BudgetLimits { calls: Limit::Unlimited, tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited };
@@ -106,13 +105,7 @@ pub(crate) fn http_backend(provider: &str, base_url: &str, context: &Context) ->
 }
 
 pub(crate) fn client(backend: Backend, recording: Recording, retry: RetryPolicy) -> ModelClient {
-    let options = ClientOptions {
-        scanner: Scanner::builtin(),
-        recording,
-        retry,
-        budget: CallBudget::new(NO_LIMITS),
-        prices: Arc::default(),
-    };
+    let options = ClientOptions { recording, retry, ..ClientOptions::new(CallBudget::new(NO_LIMITS)) };
     ModelClient::new(backend, options)
 }
 

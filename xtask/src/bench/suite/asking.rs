@@ -10,11 +10,10 @@ use crucible_host::env::Environment;
 use crucible_host::http::{HttpClient, HttpRequest, Payload};
 use crucible_llm::{
     Backend, BudgetLimits, CallBudget, ClientOptions, Context as Surroundings, Limit, LlmInvocation, Message,
-    ModelClient, ProviderSettings, Recording, RetryPolicy, construct,
+    ModelClient, ProviderSettings, Recording, construct,
 };
 use crucible_model::{ByteLimit, PromptBuilder, Untrusted};
 use crucible_sandbox::Sandbox;
-use crucible_secrets::Scanner;
 use tokio::runtime::Runtime;
 
 use super::unmeasured;
@@ -68,13 +67,7 @@ impl Asking {
         recording: Recording,
         budget: Arc<CallBudget>,
     ) -> Result<ModelClient, TaskError> {
-        let options = ClientOptions {
-            scanner: Scanner::builtin(),
-            recording,
-            retry: RetryPolicy::PHASES,
-            budget,
-            prices: Arc::default(),
-        };
+        let options = ClientOptions { recording, ..ClientOptions::new(budget) };
         Ok(ModelClient::new(self.backend()?, options))
     }
 

@@ -7,6 +7,7 @@ mod asking;
 // The budget's book in the ledger belongs to the program, which is no library; this is its very file.
 mod council;
 mod crawl;
+mod deliberation;
 mod layers;
 mod ledger;
 mod measure;
@@ -74,6 +75,7 @@ const BENCHES: &[&dyn Bench] = &[
     &layers::Layers,
     &council::Council,
     &crawl::Crawl,
+    &deliberation::Deliberation,
 ];
 
 /// Measures, prints a table and writes `target/bench.json`.
@@ -83,6 +85,9 @@ pub(crate) fn run(root: &Root, args: &BenchArgs) -> Result<(), TaskError> {
     }
     if let Some(tree) = &args.inspect_once {
         return crawl::inspect_once(tree);
+    }
+    if let (Some(address), Some(question)) = (&args.deliberate_once, &args.question) {
+        return deliberation::deliberate_once(address, question);
     }
     let context = Context { root, rounds: args.rounds, trees: OnceCell::new() };
     let chosen = choose(&args.names)?;

@@ -1,4 +1,5 @@
-//! A server on loopback that gives every chat completion the same answer, each after the same time.
+//! A server on loopback that answers every chat completion after the same time: with the same words, or with what a bench
+//! makes of the request.
 //!
 //! One plain thread serves one connection, so what it costs is small and the same for whoever asks. It counts the
 //! connections it was asked on and keeps the last request's body, so that the side a bench compares with can send
@@ -9,7 +10,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -22,9 +23,12 @@ pub(super) struct ModelServer {
     shared: Arc<Shared>,
 }
 
+/// What the server says to a request with this body.
+type Answerer = Box<dyn Fn(&[u8]) -> Arc<[u8]> + Send + Sync>;
+
 struct Shared {
     latency: Duration,
-    answer: Vec<u8>,
+    answerer: Answerer,
     connections: AtomicUsize,
     last_body: Mutex<Vec<u8>>,
 }
@@ -32,11 +36,25 @@ struct Shared {
 impl ModelServer {
     /// Starts one that waits for `latency` between the last byte of a request and the first of its answer.
     pub(super) fn start(latency: Duration) -> io::Result<Self> {
+        let always = response(&"It reads as it should. ".repeat(ANSWER_BYTES / 23));
+        Self::serving(latency, Box::new(move |_| Arc::clone(&always)))
+    }
+
+    /// Starts one whose model says what `say` makes of a request's body. The time that it takes to make it is a part of
+    /// `latency`.
+    pub(super) fn saying(
+        latency: Duration,
+        say: impl Fn(&[u8]) -> String + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        Self::serving(latency, Box::new(move |body| response(&say(body))))
+    }
+
+    fn serving(latency: Duration, answerer: Answerer) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             latency,
-            answer: answer(),
+            answerer,
             connections: AtomicUsize::new(0),
             last_body: Mutex::default(),
         });
@@ -67,22 +85,23 @@ impl ModelServer {
     }
 }
 
-fn answer() -> Vec<u8> {
+/// The response with which a model says this.
+fn response(content: &str) -> Arc<[u8]> {
     let body = json!({
         "id": "bench",
         "object": "chat.completion",
         "model": "bench-model",
         "choices": [{
             "index": 0,
-            "message": {"role": "assistant", "content": "It reads as it should. ".repeat(ANSWER_BYTES / 23)},
+            "message": {"role": "assistant", "content": content},
             "finish_reason": "stop",
         }],
         "usage": {"prompt_tokens": 25_000, "completion_tokens": 500, "total_tokens": 25_500},
     })
     .to_string();
     let length = body.len();
-    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
-        .into_bytes()
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json";
+    format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes().into()
 }
 
 fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
@@ -95,11 +114,13 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
             shared.connections.fetch_add(1, Ordering::SeqCst);
         }
         served += 1;
+        let asked = Instant::now();
+        let answer = (shared.answerer)(&body);
         std::mem::swap(&mut body, &mut *shared.last_body.lock().unwrap_or_else(PoisonError::into_inner));
         if !shared.latency.is_zero() {
-            thread::sleep(shared.latency);
+            thread::sleep(shared.latency.saturating_sub(asked.elapsed()));
         }
-        stream.write_all(&shared.answer)?;
+        stream.write_all(&answer)?;
     }
     Ok(())
 }
@@ -138,18 +159,35 @@ mod tests {
 
     use super::*;
 
+    fn ask(stream: &mut TcpStream, body: &str, answer_bytes: usize) -> Vec<u8> {
+        let length = body.len();
+        let request = format!("POST / HTTP/1.1\r\nhost: x\r\nContent-Length: {length}\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut seen = vec![0; answer_bytes];
+        stream.read_exact(&mut seen).unwrap();
+        seen
+    }
+
     #[test]
     fn connections_are_counted_once_and_the_last_body_is_kept() {
         let server = ModelServer::start(Duration::ZERO).unwrap();
+        let always = response(&"It reads as it should. ".repeat(ANSWER_BYTES / 23));
         let mut stream = TcpStream::connect(server.address()).unwrap();
         for body in ["one", "three"] {
-            let length = body.len();
-            let request = format!("POST / HTTP/1.1\r\nhost: x\r\nContent-Length: {length}\r\n\r\n{body}");
-            stream.write_all(request.as_bytes()).unwrap();
-            let mut seen = vec![0; answer().len()];
-            stream.read_exact(&mut seen).unwrap();
-            assert_eq!((seen, server.last_body()), (answer(), body.as_bytes().to_vec()));
+            let seen = ask(&mut stream, body, always.len());
+            assert_eq!((&seen[..], server.last_body()), (&always[..], body.as_bytes().to_vec()));
         }
         assert_eq!(server.connections(), 1);
+    }
+
+    #[test]
+    fn an_answer_can_depend_on_the_request() {
+        let server =
+            ModelServer::saying(Duration::ZERO, |body| String::from_utf8_lossy(body).repeat(2)).unwrap();
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        for body in ["one", "three"] {
+            let expected = response(&body.repeat(2));
+            assert_eq!(&ask(&mut stream, body, expected.len())[..], &expected[..]);
+        }
     }
 }

@@ -1,36 +1,36 @@
 //! Questions to the user: written to standard error, answered by a line on standard input.
 //!
-//! A line is read by a thread of its own, so that Ctrl-C is heard while nobody types; one that waits in vain ends with
-//! the process. The end of the input is an answer, too: none.
+//! The end of the input is an answer, too: none. So is an input that cannot be read.
 
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::IsTerminal;
 
 use crucible_crawl::{SearchItem, SubProject};
-use tokio::sync::oneshot;
 
 use super::flags::Speech;
 use crate::app::App;
 use crate::error::CommandError;
+use crate::input::{self, Line};
 use crate::text::one_line;
 
-/// The longest line that is taken for an answer.
-const MAX_LINE: u64 = 4096;
+/// The longest line that is taken for an answer, in bytes.
+const MAX_LINE: usize = 4096;
 
 /// Whether questions may be asked: somebody is there to answer, and did not say that nothing is to be asked.
 pub(crate) fn may_ask(speech: &Speech) -> bool {
     !speech.non_interactive && std::io::stdin().is_terminal()
 }
 
-/// Asks for a line; nothing where the input has ended. Space around an answer is no part of it.
+/// Asks for a line until one can be taken; nothing where the input has ended. Space around an answer is no part of it.
 pub(crate) fn ask(app: &App, question: &str) -> Result<Option<String>, CommandError> {
-    app.output.question(&one_line(question));
-    app.block_on(async {
-        let (answer, answered) = oneshot::channel();
-        std::thread::spawn(move || {
-            let _nobody_waits_any_more = answer.send(read_line(std::io::stdin().lock()));
-        });
-        Ok(answered.await.ok().flatten())
-    })
+    loop {
+        app.output.question(&one_line(question));
+        match input::line(app, MAX_LINE)? {
+            Ok(Line::Text(answer)) => return Ok(Some(answer.trim().to_owned())),
+            Ok(Line::TooLong(_)) => app.output.remark(&format!("Write at most {MAX_LINE} bytes.")),
+            Ok(Line::NotText) => app.output.remark("Write UTF-8 text."),
+            Ok(Line::End) | Err(_) => return Ok(None),
+        }
+    }
 }
 
 /// Asks for a number from 1 to `most` until one is given; nothing where the input has ended.
@@ -91,28 +91,4 @@ pub(crate) fn choose_project(
 fn nothing_chosen() -> CommandError {
     CommandError::usage("nothing was chosen")
         .hint("Name the repository, with --ref REF:PATH for one of its projects; or ask nothing: --non-interactive.")
-}
-
-/// A line without the space around it; nothing at the end of the input. What is longer than a line may be is cut.
-fn read_line(mut input: impl BufRead) -> Option<String> {
-    let mut line = Vec::new();
-    input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).ok()?;
-    let ended = line.is_empty();
-    (!ended).then(|| String::from_utf8_lossy(&line).trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_an_answer_and_the_end_of_the_input_is_none() {
-        let mut input = &b" 1 \r\n\n2"[..];
-        assert_eq!(read_line(&mut input).as_deref(), Some("1"));
-        assert_eq!(read_line(&mut input).as_deref(), Some(""));
-        assert_eq!(read_line(&mut input).as_deref(), Some("2"));
-        assert_eq!(read_line(&mut input), None);
-        let mut endless = std::io::BufReader::new(std::io::repeat(b'x'));
-        assert_eq!(read_line(&mut endless).unwrap().len(), 4096);
-    }
 }

@@ -7,12 +7,8 @@ use crucible_crawl::{Claude, DebateRounds, Gpt, Planner};
 use crucible_host::clock::clock_from;
 use crucible_host::config::{Config, variable_of};
 use crucible_ledger::Ledger;
-use crucible_llm::{
-    Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Recording, RetryPolicy, Selected,
-    construct,
-};
+use crucible_llm::{Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, Selected, construct};
 use crucible_run::LedgerBook;
-use crucible_secrets::Scanner;
 
 use super::desk::Desk;
 use super::flags::{Debating, Trace};
@@ -106,16 +102,8 @@ impl Minds {
             None => CallBudget::new(limits),
         };
         let client = |backend: Backend| {
-            ModelClient::new(
-                backend,
-                ClientOptions {
-                    scanner: Scanner::builtin(),
-                    recording: Recording::Off,
-                    retry: RetryPolicy::PHASES,
-                    budget: Arc::clone(&budget),
-                    prices: Arc::clone(&prices),
-                },
-            )
+            let options = ClientOptions::new(Arc::clone(&budget));
+            ModelClient::new(backend, ClientOptions { prices: Arc::clone(&prices), ..options })
         };
         let (gpt, claude) = (Box::new(Gpt::new(client(gpt))), Box::new(Claude::new(client(claude))));
         Ok(OpenMinds::Both { gpt, claude, rounds, timeout })

@@ -24,6 +24,9 @@ fn the_menu_is_shown_and_ends_with_zero_or_the_end_of_the_input() {
     terminal.types("7");
     terminal.shows("Write a number from 0 to 5.");
     terminal.shows("Choice [0-5]:");
+    terminal.types(b"\xff");
+    terminal.shows("Write UTF-8 text.");
+    terminal.shows("Choice [0-5]:");
     terminal.types("5");
     terminal.shows("no crawl yet");
     terminal.shows("Choice [0-5]:");

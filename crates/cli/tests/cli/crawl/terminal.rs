@@ -59,8 +59,8 @@ impl Terminal {
     }
 
     /// Types a line.
-    pub(crate) fn types(&mut self, line: &str) {
-        self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
+    pub(crate) fn types(&mut self, line: impl AsRef<[u8]>) {
+        self.keyboard.write_all(&[line.as_ref(), b"\n"].concat()).unwrap();
     }
 
     /// Types the end of the input at the beginning of a line.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// A value that was read so. The error of one that cannot be read tells the place, and no word of the document.
 #[derive(Debug)]
-pub(crate) struct UniqueJson(pub(crate) Value);
+pub struct UniqueJson(pub Value);
 
 impl<'de> Deserialize<'de> for UniqueJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

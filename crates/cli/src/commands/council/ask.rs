@@ -1,0 +1,202 @@
+//! `crucible ask`: one question, one council, one answer.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Read};
+use std::sync::Arc;
+
+use clap::Args;
+use crucible_council::{
+    CallUsage, CouncilError, Degradation, ExecutorResult, LoopRecord, Observability, Part, TriageContext,
+    TriageOutput,
+};
+use crucible_model::{ExitStatus, Untrusted};
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use super::progress::CouncilProgress;
+use super::{Assembly, CouncilFlags, show};
+use crate::app::App;
+use crate::error::CommandError;
+
+/// The schema of the result as JSON, described in `docs/contracts/council.schema.json`.
+const SCHEMA: &str = "crucible-council-v1";
+
+/// How the command ends.
+const ENDS: &str = "Exit codes: 0 answered, 1 the record of a call cannot be written, 2 usage or configuration, 3 the triage's council \
+    breaks the rules, 7 the question is too long, 8 secret found, 10 a call without which it cannot go on timed out, 70 no usable \
+    answer of a model or the budget is used up, 130 interrupted.";
+
+/// Ask a council of models with a red team
+///
+/// A triage decides who sits in the council and in which order they speak; in each loop a red team attacks what the seats
+/// hold; then one voice answers. For example:
+///
+/// `crucible ask "Should a team of five split its program into services?" --provider openrouter --trace`, or
+/// `crucible ask - --context audience=board < question.txt`
+///
+/// The answer goes to standard output, the warnings and the progress to standard error. One question takes up to 64 calls of a
+/// model (--max-calls); [llm.budget] limits its tokens and its money.
+#[derive(Args)]
+#[command(after_help = ENDS)]
+pub(crate) struct Ask {
+    /// The question; `-`, or none where standard input is a file or a pipe: what is read from there
+    #[arg(value_name = "QUESTION")]
+    question: Option<String>,
+    /// Show the argument behind the answer, loop by loop, and what each part took
+    #[arg(long)]
+    trace: bool,
+    /// Something that the triage, and nobody else, is told about the question. May be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = entry)]
+    context: Vec<(String, String)>,
+    #[command(flatten)]
+    council: CouncilFlags,
+}
+
+/// The result as JSON: what the engine gives back, after the name of its form.
+#[derive(Serialize)]
+struct Document<'r> {
+    schema_version: &'static str,
+    final_response: &'r Untrusted,
+    loops_executed: u32,
+    early_exit: bool,
+    /// Null without `--trace`, as the other parts of a trace.
+    reasoning_trace: Option<&'r [LoopRecord]>,
+    triage: Option<&'r TriageOutput>,
+    degradations: &'r [Degradation],
+    usage: CallUsage,
+    usage_by_part: Option<&'r BTreeMap<Part, CallUsage>>,
+}
+
+impl Ask {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let context = self.context()?;
+        let assembly = Assembly::choose(app, &self.council)?;
+        let question = self.question(app, assembly.limits().query_bytes)?;
+        let progress = Arc::new(CouncilProgress::new(&app.output));
+        let assembly = assembly.watched(Arc::clone(&progress) as _);
+        let engine = assembly.engine(if self.trace { Observability::On } else { Observability::Off })?;
+        let result = app.block_on(async { Ok(engine.run(&question, &context).await?) });
+        progress.finish();
+        let result = result.map_err(|error| match error.status {
+            ExitStatus::Interrupted => error.hint(assembly.kept()),
+            _ => error,
+        })?;
+        self.print(app, &result)?;
+        Ok(ExitStatus::Success)
+    }
+
+    /// The question, from where it is said to be, without the space around it.
+    fn question(&self, app: &App, limit: usize) -> Result<String, CommandError> {
+        let question = match self.question.as_deref() {
+            Some(question) if question != "-" => question.to_owned(),
+            None if std::io::stdin().is_terminal() => return Err(no_question()),
+            Some(_) | None => from_standard_input(app, limit)?,
+        };
+        let question = question.trim();
+        match question.len() {
+            0 => Err(CouncilError::EmptyQuery.into()),
+            bytes if bytes > limit => Err(CouncilError::QueryTooLong { bytes, limit }.into()),
+            _ => Ok(question.to_owned()),
+        }
+    }
+
+    /// What the triage is told besides.
+    fn context(&self) -> Result<TriageContext, CommandError> {
+        let mut known = BTreeMap::new();
+        for (key, value) in &self.context {
+            if known.insert(key, value).is_some() {
+                return Err(CommandError::usage(format!("--context names {key:?} twice"))
+                    .hint("Give each key once, with all that belongs to it."));
+            }
+        }
+        Ok(known.into_iter().map(|(key, value)| (key.as_str(), value.as_str())).collect())
+    }
+
+    fn print(&self, app: &App, result: &ExecutorResult) -> Result<(), CommandError> {
+        if app.output.is_json() {
+            return app.output.json(&document(result));
+        }
+        for warning in show::warnings(result) {
+            app.output.remark(&warning);
+        }
+        app.output.line(result.final_response.as_str().trim_end());
+        if self.trace {
+            app.output.line(&format!("\n{}", show::trace(result).trim_end()));
+        } else {
+            app.output.remark(&show::summary(result));
+        }
+        Ok(())
+    }
+}
+
+/// The document of a result; every field of it, so that none is forgotten.
+fn document(result: &ExecutorResult) -> Document<'_> {
+    let ExecutorResult {
+        final_response,
+        loops_executed,
+        early_exit,
+        reasoning_trace,
+        triage,
+        degradations,
+        usage,
+        usage_by_part,
+    } = result;
+    Document {
+        schema_version: SCHEMA,
+        final_response,
+        loops_executed: *loops_executed,
+        early_exit: *early_exit,
+        reasoning_trace: reasoning_trace.as_deref(),
+        triage: triage.as_ref(),
+        degradations,
+        usage: *usage,
+        usage_by_part: usage_by_part.as_ref(),
+    }
+}
+
+/// Reads an entry of the context.
+fn entry(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        Some(_) | None => Err("it takes KEY=VALUE, such as audience=board".to_owned()),
+    }
+}
+
+fn no_question() -> CommandError {
+    CommandError::usage("there is no question")
+        .hint("Say it: crucible ask \"Should we split our program into services?\"")
+        .hint("Or hand it in: crucible ask - < question.txt. For a conversation: crucible chat")
+}
+
+/// All of standard input, read by a thread of its own, so that Ctrl-C is heard while nothing comes.
+fn from_standard_input(app: &App, limit: usize) -> Result<String, CommandError> {
+    let read = app.block_on(async {
+        let (done, read) = oneshot::channel();
+        let most = (limit as u64).saturating_add(1);
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let result = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
+            let _nobody_waits_any_more = done.send(result.map(|_| bytes));
+        });
+        Ok(read.await)
+    })?;
+    let unread = |why: String| {
+        CommandError::usage(format!("the question cannot be read from standard input: {why}"))
+            .hint("Hand it in through a pipe or a file, or write it behind `crucible ask`.")
+    };
+    let bytes = match read {
+        Ok(read) => read.map_err(|error| unread(error.to_string()))?,
+        Err(ended) => return Err(unread(ended.to_string())),
+    };
+    if bytes.len() > limit {
+        let error = CouncilError::QueryTooLong { bytes: bytes.len(), limit };
+        let message =
+            format!("the question on standard input has more than {limit} bytes, and no more are taken");
+        return Err(CommandError { message, ..error.into() });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        CommandError::usage(format!("the question on standard input is not UTF-8 (at byte {})", at + 1))
+            .hint("Convert it first, for example with iconv.")
+    })
+}

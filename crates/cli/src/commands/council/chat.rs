@@ -1,0 +1,217 @@
+//! `crucible chat`: the council's plain conversation (seed 001 §6).
+//!
+//! Lines come from standard input, and all that belongs to the conversation goes to standard output, errors included: whoever
+//! reads the answers of a file of questions sees which question has none. Warnings go to standard error.
+//!
+//! What holds: each question is a run of its own with a budget of its own, and nothing of it is kept; no question ends the
+//! conversation, whatever comes of it, and none is asked when nobody reads the answers any more.
+
+use clap::Args;
+use crucible_council::{CouncilError, ExecutorResult, Observability, TriageContext};
+use crucible_model::ExitStatus;
+
+use super::{Assembly, CouncilFlags, show};
+use crate::app::App;
+use crate::error::CommandError;
+use crate::input::{self, Line};
+
+/// What a conversation begins with. The version is that of the conversation as the seed lays it out; the program has its own.
+const BANNER: &str = "Crucible v1.0\nType 'exit' to quit, 'trace on/off' to toggle observability\n";
+
+/// How the command ends.
+const ENDS: &str = "Exit codes: 0 the conversation has ended, whatever came of its questions, 1 standard input or output fails, 2 usage \
+    or configuration, 130 interrupted.";
+
+/// Talk to the council, one question at a time
+///
+/// Each line is a question of its own; the council remembers none. `exit` or the end of the input ends the conversation;
+/// `trace on` shows the argument behind each answer from then on, `trace off` no longer. For example:
+///
+/// `crucible chat --provider openrouter`, or `crucible chat < questions.txt > answers.txt`
+///
+/// Each question takes up to 64 calls of a model (--max-calls). For one question with more options: `crucible ask`.
+#[derive(Args)]
+#[command(after_help = ENDS)]
+pub(crate) struct Chat {
+    #[command(flatten)]
+    council: CouncilFlags,
+}
+
+/// What a line asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wish<'l> {
+    Nothing,
+    Exit,
+    Observe(Observability),
+    /// How observability is switched.
+    Usage,
+    Answer(&'l str),
+}
+
+impl Chat {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        if app.output.is_json() {
+            return Err(CommandError::usage("a conversation has no JSON form")
+                .hint("Ask one question after the other with `crucible ask --json`."));
+        }
+        let assembly = Assembly::choose(app, &self.council)?;
+        let conversation = Conversation { app, assembly };
+        conversation.hold()?;
+        Ok(ExitStatus::Success)
+    }
+}
+
+/// A conversation.
+struct Conversation<'a> {
+    app: &'a App,
+    assembly: Assembly,
+}
+
+impl Conversation<'_> {
+    fn hold(&self) -> Result<(), CommandError> {
+        let output = &self.app.output;
+        output.line(BANNER);
+        let mut observability = Observability::Off;
+        loop {
+            let line = match self.listen()? {
+                Line::Text(line) => line,
+                Line::TooLong(bytes) => {
+                    let limit = self.assembly.limits().query_bytes;
+                    self.tell(&CouncilError::QueryTooLong { bytes, limit }.into());
+                    continue;
+                }
+                Line::NotText => {
+                    self.tell(
+                        &CommandError::usage("the question is not UTF-8").hint("Write it as UTF-8 text."),
+                    );
+                    continue;
+                }
+                Line::End => {
+                    // What comes next on a terminal begins a line of its own.
+                    output.line("");
+                    break;
+                }
+            };
+            match wish(&line) {
+                Wish::Nothing => {}
+                Wish::Exit => break,
+                Wish::Observe(wanted) => {
+                    observability = wanted;
+                    output.line(match wanted {
+                        Observability::On => "Observability enabled.\n",
+                        Observability::Off => "Observability disabled.\n",
+                    });
+                }
+                Wish::Usage => output.line("Type 'trace on' or 'trace off'.\n"),
+                Wish::Answer(question) => self.answer(question, observability)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a line; the conversation is at its end, too, when nobody reads it any more.
+    fn listen(&self) -> Result<Line, CommandError> {
+        self.app.output.part("> ");
+        if self.app.output.is_lost() {
+            return Ok(Line::End);
+        }
+        let line = input::line(self.app, self.assembly.limits().query_bytes);
+        let line = line.inspect_err(|_| self.app.output.line(""))?;
+        line.map_err(|error| {
+            self.app.output.line("");
+            CommandError::new(ExitStatus::Refused, format!("standard input cannot be read: {error}"))
+        })
+    }
+
+    /// Asks the council; fails where the user interrupts, and else says what came of it.
+    fn answer(&self, question: &str, observability: Observability) -> Result<(), CommandError> {
+        let output = &self.app.output;
+        output.part("\n[Processing...");
+        if output.is_lost() {
+            return Ok(());
+        }
+        let answered = self.assembly.engine(observability).and_then(|engine| {
+            let context = TriageContext::none();
+            self.app.block_on(async { Ok(engine.run(question, &context).await?) })
+        });
+        match answered {
+            Ok(result) => self.show(&result),
+            Err(error) if error.status == ExitStatus::Interrupted => {
+                output.line(" interrupted]");
+                return Err(error.hint(self.assembly.kept()));
+            }
+            Err(error) => {
+                output.line(" failed]\n");
+                self.tell(&error);
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&self, result: &ExecutorResult) {
+        let output = &self.app.output;
+        let council_met = result.loops_executed > 0;
+        output.line(&if council_met {
+            format!(" {} loops executed]", result.loops_executed)
+        } else {
+            " short-circuited]".to_owned()
+        });
+        for warning in show::warnings(result) {
+            output.remark(&warning);
+        }
+        output.line(&format!("\n{}\n", result.final_response.as_str().trim_end()));
+        // Without a council there is no argument to show.
+        let trace = if council_met { show::trace(result) } else { String::new() };
+        if !trace.is_empty() {
+            output.line(&format!("{}\n", trace.trim_end()));
+        }
+    }
+
+    /// Prints what went wrong, as a part of the conversation.
+    fn tell(&self, error: &CommandError) {
+        // What a message quotes may have lines of its own: set off, they cannot pass for ours.
+        let set_off = |text: &str| text.trim_end().replace('\n', "\n  ");
+        let mut text = format!("error: {}\n", set_off(&error.message));
+        for hint in &error.hints {
+            text.push_str(&format!("  hint: {}\n", set_off(hint)));
+        }
+        self.app.output.line(&text);
+    }
+}
+
+/// What a line asks for; space around it is no part of it.
+fn wish(line: &str) -> Wish<'_> {
+    match line.trim() {
+        "" => Wish::Nothing,
+        "exit" => Wish::Exit,
+        "trace on" => Wish::Observe(Observability::On),
+        "trace off" => Wish::Observe(Observability::Off),
+        "trace" => Wish::Usage,
+        question => Wish::Answer(question),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_command_only_when_it_is_one_alone() {
+        let wishes = ["", " \t", "exit\r", " exit ", "trace on", "trace off ", "trace"].map(wish);
+        assert_eq!(
+            wishes,
+            [
+                Wish::Nothing,
+                Wish::Nothing,
+                Wish::Exit,
+                Wish::Exit,
+                Wish::Observe(Observability::On),
+                Wish::Observe(Observability::Off),
+                Wish::Usage,
+            ]
+        );
+        for question in ["exit?", "Exit", "trace onward", "trace the costs", "how do I exit"] {
+            assert_eq!(wish(question), Wish::Answer(question));
+        }
+    }
+}

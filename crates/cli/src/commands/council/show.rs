@@ -1,0 +1,343 @@
+//! A result of the council for people: the argument, loop by loop, and what it took.
+//!
+//! What holds: what a model said stands indented below a line of ours, so that it cannot pass for one.
+
+use std::collections::BTreeMap;
+
+use crucible_council::{
+    CallUsage, Degradation, DegradationKind, DeltaVerdict, ExecutorResult, Independence, LoopGrammar,
+    LoopRecord, Part, SeatId, TriageOutput, Turn, TurnKind,
+};
+use crucible_llm::CostBasis;
+use crucible_model::counted;
+
+use crate::commands::models::dollars;
+use crate::table::table;
+use crate::text::one_line;
+
+/// From this resemblance to its earlier position on, a seat held it.
+const HELD: f64 = 0.8;
+
+/// The trace of a run as text; empty where none was built.
+pub(super) fn trace(result: &ExecutorResult) -> String {
+    let mut page = Page::default();
+    if let Some(triage) = &result.triage {
+        page.triage(triage, result.loops_executed);
+    }
+    let grammar = result.triage.as_ref().map(|triage| triage.loop_grammar);
+    for record in result.reasoning_trace.iter().flatten() {
+        page.one_loop(record, grammar, &result.degradations);
+    }
+    if let Some(parts) = &result.usage_by_part {
+        page.usage(parts, &result.usage);
+    }
+    page.text
+}
+
+/// What was worse than asked for, a line each.
+pub(super) fn warnings(result: &ExecutorResult) -> Vec<String> {
+    let line = |degradation: &Degradation| match degradation.loop_number {
+        Some(number) => format!("warning: loop {number}: {}", worse(degradation)),
+        None => format!("warning: {}", worse(degradation)),
+    };
+    result.degradations.iter().map(|degradation| one_line(&line(degradation))).collect()
+}
+
+/// The whole run on one line.
+pub(super) fn summary(result: &ExecutorResult) -> String {
+    let how = match result.loops_executed {
+        0 => "answered without a council".to_owned(),
+        loops if result.early_exit => {
+            format!("{}, then nothing changed any more", counted(u64::from(loops), "loop"))
+        }
+        loops => counted(u64::from(loops), "loop"),
+    };
+    let usage = &result.usage;
+    let tokens = match (
+        usage.tokens_input.saturating_add(usage.tokens_output),
+        unknown_of(usage, usage.calls_without_tokens),
+    ) {
+        (_, Unknown::All) => "tokens unknown".to_owned(),
+        (tokens, Unknown::None) => counted(tokens, "token"),
+        (tokens, Unknown::Some(_)) => format!("at least {}", counted(tokens, "token")),
+    };
+    let cost = match usage.cost_basis {
+        None => "cost unknown".to_owned(),
+        Some(_) => cost(usage),
+    };
+    format!("{how}; {}, {tokens}, {cost}, {}", counted(usage.calls, "call"), seconds(usage.elapsed_ms))
+}
+
+/// What is written, line by line.
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// A heading, with an empty line before it unless it is the first.
+    fn heading(&mut self, heading: &str) {
+        if !self.text.is_empty() {
+            self.line("");
+        }
+        self.line(heading);
+    }
+
+    /// What somebody else said, below a line that says who.
+    fn said(&mut self, who: &str, what: &str) {
+        self.line(&format!("  {}", one_line(who)));
+        for line in what.trim_end().lines() {
+            self.line(format!("    {line}").trim_end());
+        }
+    }
+
+    fn triage(&mut self, triage: &TriageOutput, loops: u32) {
+        self.heading("THE COUNCIL");
+        let TriageOutput { complexity, loop_grammar, loop_count, red_team_flavor, .. } = triage;
+        if loops == 0 {
+            self.line(&format!("  {complexity}; answered without a council, as the triage allowed"));
+            self.said("the question as it was understood", triage.reconstructed_query.as_str());
+            return;
+        }
+        let up_to = if triage.allow_early_exit { "up to " } else { "" };
+        self.line(&format!(
+            "  {complexity}; {loop_grammar}, {up_to}{loop_count} loops; red team: {red_team_flavor}"
+        ));
+        self.said("the question as it was understood", triage.reconstructed_query.as_str());
+        let names = SeatId::of_roles(triage.council.iter().map(|seat| seat.role));
+        for (seat, name) in triage.council.iter().zip(names) {
+            let asked = seat.model_hint.as_ref().map(|model| format!(" (wants {model})")).unwrap_or_default();
+            self.said(&format!("{name}{asked}"), seat.system_prompt.as_str());
+        }
+        self.said("the answer is to be", triage.synthesis_instruction.as_str());
+    }
+
+    fn one_loop(&mut self, record: &LoopRecord, grammar: Option<LoopGrammar>, degradations: &[Degradation]) {
+        self.heading(&format!("LOOP {}", record.loop_number));
+        for turn in &record.turns {
+            let Turn { seat, kind, text, model, .. } = turn;
+            let kind = match (kind, grammar) {
+                (TurnKind::Position, Some(LoopGrammar::Sequential)) => "draft".to_owned(),
+                (TurnKind::Position, _) => "position".to_owned(),
+                (TurnKind::Critique, Some(LoopGrammar::Debate)) => {
+                    format!("attack on {}", joined(&record.targets))
+                }
+                (TurnKind::Critique, _) => "attack".to_owned(),
+                (TurnKind::Defense, _) => "defence".to_owned(),
+            };
+            self.said(&format!("{seat}, {kind} ({model})"), text.as_str());
+        }
+        for degradation in degradations.iter().filter(|it| it.loop_number == Some(record.loop_number)) {
+            self.line(&format!("  - {}", one_line(&worse(degradation))));
+        }
+        if !record.resemblance_to_prior.is_empty() {
+            self.line(&format!("  - against the loop before: {}", moved(&record.resemblance_to_prior)));
+        }
+        // Before the second loop there is nothing to compare.
+        if record.loop_number > 1 {
+            self.line(&format!("  - {}", delta(record)));
+        }
+        self.line(&format!("  - {}", independence(record.council_responses.len(), &record.independence)));
+    }
+
+    fn usage(&mut self, parts: &BTreeMap<Part, CallUsage>, whole: &CallUsage) {
+        self.heading("WHAT IT TOOK");
+        let mut all = table(["  part", "calls", "tokens in", "tokens out", "cost", "time"]);
+        let rows = parts.iter().map(|(part, usage)| (part.to_string(), usage));
+        for (part, usage) in rows.chain([("all together".to_owned(), whole)]) {
+            all.add_row([
+                format!("  {part}"),
+                usage.calls.to_string(),
+                tokens(usage, usage.tokens_input),
+                tokens(usage, usage.tokens_output),
+                cost(usage),
+                seconds(usage.elapsed_ms),
+            ]);
+        }
+        self.line(&all.trim_fmt());
+        self.line("  The time of a part is the sum over its calls, some of which ran side by side.");
+    }
+}
+
+/// Of how many calls something is not known.
+enum Unknown {
+    None,
+    Some(String),
+    All,
+}
+
+fn unknown_of(usage: &CallUsage, without: u64) -> Unknown {
+    match without {
+        0 => Unknown::None,
+        all if all == usage.calls => Unknown::All,
+        some => Unknown::Some(counted(some, "unknown call")),
+    }
+}
+
+fn tokens(usage: &CallUsage, tokens: u64) -> String {
+    match unknown_of(usage, usage.calls_without_tokens) {
+        Unknown::None => tokens.to_string(),
+        Unknown::Some(calls) => format!("{tokens} + {calls}"),
+        Unknown::All => "unknown".to_owned(),
+    }
+}
+
+fn cost(usage: &CallUsage) -> String {
+    let Some(basis) = usage.cost_basis else {
+        return "unknown".to_owned();
+    };
+    let basis = match basis {
+        CostBasis::Reported => "reported",
+        CostBasis::Estimated => "estimated",
+    };
+    let known = format!("{} {basis}", dollars(usage.micro_dollars));
+    match unknown_of(usage, usage.calls_without_cost) {
+        Unknown::None => known,
+        Unknown::Some(calls) => format!("{known} + {calls}"),
+        Unknown::All => "unknown".to_owned(),
+    }
+}
+
+fn seconds(milliseconds: u64) -> String {
+    format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100)
+}
+
+/// What was worse, for a line of its own.
+fn worse(degradation: &Degradation) -> String {
+    let Degradation { part, kind, detail, .. } = degradation;
+    let what = match kind {
+        DegradationKind::SeatMissing => "gave no position",
+        DegradationKind::DefenseMissing => "gave no defence, so its position stands as it was",
+        DegradationKind::AnswerCutShort => "was cut off, and is used as far as it goes",
+        DegradationKind::AnswerRedacted => "said something secret",
+        DegradationKind::RedTeamYielded => "raised no objection",
+        DegradationKind::DeltaUnclear => "cannot tell whether anything changed, so it counts as changed",
+        DegradationKind::HintRefused => "was not given another model",
+        DegradationKind::FallbackIgnored => "goes without fallback models",
+        DegradationKind::SummaryCut => "was shown the deliberation in part",
+    };
+    format!("{part} {what}: {detail}")
+}
+
+fn joined(seats: &[SeatId]) -> String {
+    seats.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Who held a position and who changed it.
+fn moved(resemblance: &BTreeMap<SeatId, f64>) -> String {
+    let word = |likeness: f64| if likeness >= HELD { "held" } else { "changed" };
+    // Cut and not rounded: what is shown as 0.80 was held.
+    let shown = |likeness: f64| (likeness * 100.0).floor() / 100.0;
+    let one =
+        |(seat, likeness): (&SeatId, &f64)| format!("{seat} {} ({:.2})", word(*likeness), shown(*likeness));
+    resemblance.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn delta(record: &LoopRecord) -> String {
+    match &record.delta {
+        None => "nobody was asked whether anything changed".to_owned(),
+        Some(DeltaVerdict::Changed) => "something changed".to_owned(),
+        Some(DeltaVerdict::Unchanged) => "nothing of substance changed: the loops end here".to_owned(),
+        Some(DeltaVerdict::Unclear(why)) => {
+            format!("whether anything changed cannot be told, so it counts as changed: {}", one_line(why))
+        }
+    }
+}
+
+fn independence(seats: usize, independence: &Independence) -> String {
+    let Independence { mean_similarity, moved_to_majority, distinct_models, .. } = independence;
+    let mut text =
+        format!("{}, {}", counted(seats as u64, "seat"), counted(u64::from(*distinct_models), "model"));
+    if let Some(mean) = mean_similarity {
+        text.push_str(&format!("; positions resemble each other {mean:.2} on average"));
+    }
+    if let Some(moved) = moved_to_majority {
+        text.push_str(&format!("; {moved} moved towards the majority"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_council::CouncilRole;
+    use crucible_model::Untrusted;
+
+    use super::*;
+
+    fn usage(calls: u64) -> CallUsage {
+        CallUsage { calls, ..CallUsage::default() }
+    }
+
+    #[test]
+    fn money_is_told_with_who_says_so_and_never_as_nothing_where_it_is_not_known() {
+        let of = |micro_dollars, calls_without_cost, cost_basis| {
+            cost(&CallUsage { micro_dollars, calls_without_cost, cost_basis, ..usage(4) })
+        };
+        assert_eq!(of(0, 4, None), "unknown");
+        assert_eq!(of(1_234_500, 0, Some(CostBasis::Reported)), "$1.2345 reported");
+        assert_eq!(of(20_000, 0, Some(CostBasis::Estimated)), "$0.02 estimated");
+        assert_eq!(of(20_000, 1, Some(CostBasis::Estimated)), "$0.02 estimated + 1 unknown call");
+    }
+
+    #[test]
+    fn tokens_that_nobody_told_are_unknown() {
+        let of = |calls_without_tokens, count| tokens(&CallUsage { calls_without_tokens, ..usage(3) }, count);
+        assert_eq!([of(0, 0), of(0, 7), of(2, 7), of(3, 0)], ["0", "7", "7 + 2 unknown calls", "unknown"]);
+        assert_eq!([seconds(0), seconds(999), seconds(61_250)], ["0.0 s", "0.9 s", "61.2 s"]);
+    }
+
+    #[test]
+    fn a_position_is_held_from_four_fifths_on() {
+        let seats = SeatId::of_roles([CouncilRole::Creative, CouncilRole::Creative]);
+        let likeness = BTreeMap::from([(seats[0], 0.8), (seats[1], 0.7999)]);
+        assert_eq!(moved(&likeness), "creative held (0.80), creative#2 changed (0.79)");
+    }
+
+    fn record(delta: Option<DeltaVerdict>) -> LoopRecord {
+        LoopRecord {
+            loop_number: 2,
+            council_responses: BTreeMap::new(),
+            red_team_critique: Untrusted::new("no"),
+            delta_detected: true,
+            delta,
+            turns: Vec::new(),
+            targets: Vec::new(),
+            resemblance_to_prior: BTreeMap::new(),
+            independence: Independence {
+                pairwise_similarity: Vec::new(),
+                mean_similarity: None,
+                moved_to_majority: None,
+                distinct_models: 0,
+            },
+        }
+    }
+
+    #[test]
+    fn every_verdict_has_its_words_and_a_reason_cannot_begin_a_line() {
+        assert_eq!(delta(&record(Some(DeltaVerdict::Changed))), "something changed");
+        assert_eq!(delta(&record(None)), "nobody was asked whether anything changed");
+        let unclear = delta(&record(Some(DeltaVerdict::Unclear("MAYBE\nLOOP 9".to_owned()))));
+        assert!(unclear.contains("counts as changed") && !unclear.contains('\n'), "{unclear}");
+    }
+
+    #[test]
+    fn what_is_not_known_of_independence_is_left_out() {
+        let told = independence(1, &record(None).independence);
+        assert_eq!(told, "1 seat, 0 models");
+        let known = Independence {
+            mean_similarity: Some(0.914),
+            moved_to_majority: Some(2),
+            distinct_models: 1,
+            ..record(None).independence
+        };
+        assert_eq!(
+            independence(4, &known),
+            "4 seats, 1 model; positions resemble each other 0.91 on average; 2 moved towards the majority"
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! The errors of a council, as commands end with them.
+
+use crucible_council::CouncilError;
+use crucible_host::config::variable_of;
+use crucible_llm::LlmError;
+use crucible_model::ExitStatus;
+use crucible_model::strict_json::StrictFault;
+
+use super::CommandError;
+
+/// What a user does about a triage that is not what was asked for.
+const OTHER_TRIAGE: &str =
+    "Choose a stronger model for the triage alone with --triage-model, or set council.triage_model.";
+
+impl From<CouncilError> for CommandError {
+    fn from(error: CouncilError) -> Self {
+        let message = error.to_string();
+        match error {
+            CouncilError::EmptyQuery => Self::usage(message)
+                .hint("For example: crucible ask \"Should we split our program into services?\""),
+            CouncilError::Setting { .. } => Self::usage(message),
+            CouncilError::QueryTooLong { .. } => Self::new(ExitStatus::OverLimit, message).hint(format!(
+                "The limit is council.max_query_bytes ({}).",
+                variable_of("council.max_query_bytes")
+            )),
+            CouncilError::ContextTooLong { .. } => Self::new(ExitStatus::OverLimit, message).hint(format!(
+                "The limit is council.max_context_bytes ({}).",
+                variable_of("council.max_context_bytes")
+            )),
+            CouncilError::TriageUnreadable { why, .. } => {
+                let status = match why {
+                    StrictFault::NoJson { .. } | StrictFault::TooLong { .. } => ExitStatus::Provider,
+                    StrictFault::WrongShape { .. } => ExitStatus::Schema,
+                };
+                Self::new(status, message).hint(OTHER_TRIAGE)
+            }
+            CouncilError::TriageCutShort { .. } => Self::new(ExitStatus::Provider, message)
+                .hint("The limit is max_tokens in the section of the provider, such as [llm.gateway].")
+                .hint(OTHER_TRIAGE),
+            CouncilError::TriageViolations { .. } => {
+                Self::new(ExitStatus::Schema, message).hint(OTHER_TRIAGE)
+            }
+            CouncilError::BudgetTooSmall { needed, left, limit } => {
+                let enough = limit.saturating_sub(left).saturating_add(needed);
+                let command = Self::new(ExitStatus::Provider, message).hint(format!(
+                    "This council goes through with --max-calls {enough}, or {}={enough}, retries aside.",
+                    variable_of("council.calls")
+                ));
+                Self { budget_exhausted: true, ..command }
+            }
+            CouncilError::Call { source, .. } => {
+                let command = Self { message, ..Self::from(source) };
+                if command.budget_exhausted { command.hint(more()) } else { command }
+            }
+            CouncilError::AnswerTooLong { .. } => Self::new(ExitStatus::Provider, message).hint(format!(
+                "The limit is council.max_answer_bytes ({}).",
+                variable_of("council.max_answer_bytes")
+            )),
+            CouncilError::TooFewSeats { .. } => Self::new(ExitStatus::Provider, message).hint(
+                "Ask again later, or choose another model with --model or another provider with --provider.",
+            ),
+            CouncilError::Runtime(_) => Self::new(ExitStatus::Refused, message),
+            CouncilError::Backend(error) => {
+                let exhausted = matches!(error, LlmError::BudgetExceeded { .. });
+                let command = Self::from(error);
+                if exhausted { command.hint(more()) } else { command }
+            }
+        }
+    }
+}
+
+/// How a question may take more.
+fn more() -> String {
+    format!(
+        "Allow a question more with --max-calls or {} (calls), {} (tokens) or {} (dollars).",
+        variable_of("council.calls"),
+        variable_of("llm.budget.tokens"),
+        variable_of("llm.budget.dollars")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use crucible_council::{CouncilRole, Part, SeatId, Violation};
+    use crucible_llm::{CallError, Fault, Resource};
+
+    use super::*;
+
+    fn ends(error: CouncilError) -> (u8, bool) {
+        let command = CommandError::from(error);
+        (command.status.code(), command.budget_exhausted)
+    }
+
+    fn unreadable(why: StrictFault) -> CouncilError {
+        CouncilError::TriageUnreadable { model: "m".to_owned(), why }
+    }
+
+    fn call(source: LlmError) -> CouncilError {
+        CouncilError::Call { part: Part::Synthesis, source: CallError::Llm(source) }
+    }
+
+    fn fault() -> Box<Fault> {
+        Fault::new("gateway", "m", "it broke", "mend it")
+    }
+
+    #[test]
+    fn every_error_has_the_code_of_its_class() {
+        let model = || "m".to_owned();
+        let detail = || "d".to_owned();
+        let exhausted = || LlmError::BudgetExceeded { resource: Resource::Calls, limit: 1, attempted: 2 };
+        let seat = SeatId::of_roles([CouncilRole::Creative])[0];
+        let cases = [
+            (CouncilError::EmptyQuery, (2, false)),
+            (CouncilError::Setting { setting: "s", value: detail(), next: "n" }, (2, false)),
+            (CouncilError::QueryTooLong { bytes: 2, limit: 1 }, (7, false)),
+            (CouncilError::ContextTooLong { bytes: 2, limit: 1 }, (7, false)),
+            (unreadable(StrictFault::NoJson { detail: detail() }), (70, false)),
+            (unreadable(StrictFault::TooLong { bytes: 2, limit: 1 }), (70, false)),
+            (unreadable(StrictFault::WrongShape { detail: detail() }), (3, false)),
+            (CouncilError::TriageCutShort { model: model() }, (70, false)),
+            (
+                CouncilError::TriageViolations {
+                    model: model(),
+                    violations: vec![Violation::Seats { found: 7 }],
+                },
+                (3, false),
+            ),
+            (CouncilError::BudgetTooSmall { needed: 9, left: 4, limit: 5 }, (70, true)),
+            (call(exhausted()), (70, true)),
+            (call(LlmError::ProviderQuota(fault())), (70, false)),
+            (call(LlmError::Misconfiguration(fault())), (2, false)),
+            (CouncilError::AnswerTooLong { part: Part::Judge, bytes: 2, limit: 1 }, (70, false)),
+            (
+                CouncilError::TooFewSeats {
+                    loop_number: 1,
+                    left: 1,
+                    seats: 2,
+                    missing: vec![(seat, detail())],
+                },
+                (70, false),
+            ),
+            (CouncilError::Runtime(io::Error::other("no threads")), (1, false)),
+            (CouncilError::Backend(LlmError::Misconfiguration(fault())), (2, false)),
+            (CouncilError::Backend(exhausted()), (70, true)),
+        ];
+        for (error, expected) in cases {
+            let told = format!("{error:?}");
+            assert_eq!(ends(error), expected, "{told}");
+        }
+    }
+
+    #[test]
+    fn whose_call_failed_is_told_and_what_the_budget_may_be() {
+        let exhausted = LlmError::BudgetExceeded { resource: Resource::Tokens, limit: 1, attempted: 2 };
+        let error = CommandError::from(call(exhausted));
+        assert!(error.message.contains("synthesis has no answer"), "{}", error.message);
+        assert!(
+            error.hints.iter().any(|hint| hint.contains("CRUCIBLE_LLM_BUDGET_TOKENS")),
+            "{:?}",
+            error.hints
+        );
+        let error = CommandError::from(CouncilError::BudgetTooSmall { needed: 9, left: 4, limit: 5 });
+        assert!(error.hints.iter().any(|hint| hint.contains("--max-calls 10")), "{:?}", error.hints);
+    }
+}

@@ -1,0 +1,250 @@
+//! Every way in which `crucible ask` ends without an answer: the exit code, what it says, and what to do.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crucible_testkit::{CouncilCall, FakeApi, Reply, simple_triage, triage};
+use serde_json::{Value, json};
+
+use super::support::{ROLES, asked, council, usual};
+use crate::crawl::support::wait_for;
+use crate::support::{Desk, Ran};
+
+const QUESTION: &str = "Should our team of five split its program into services?";
+
+/// A council whose triage is answered so.
+fn under(reply: Reply) -> FakeApi {
+    council(Value::Null, move |call| (*call == CouncilCall::Triage).then(|| reply.clone()))
+}
+
+/// A council in which this call is answered so, and all others as usual.
+fn except(call: CouncilCall, reply: Reply) -> FakeApi {
+    council(triage("parallel", &ROLES), move |asked| (*asked == call).then(|| reply.clone()))
+}
+
+fn ask(server: &FakeApi) -> Ran {
+    Desk::with(server).run(["ask", QUESTION, "--json"])
+}
+
+/// The error document of a call that ended so.
+#[track_caller]
+fn failed(ran: Ran, code: i32) -> Value {
+    let error = ran.exits(code).error();
+    assert_eq!((&error["schema_version"], &error["exit_code"]), (&json!("crucible-error-v1"), &json!(code)));
+    error
+}
+
+/// Whether the text of the error, or one of its hints, holds these words.
+#[track_caller]
+fn tells(error: &Value, words: &str) {
+    assert!(
+        error["error"].as_str().unwrap().contains(words) || error["hints"].to_string().contains(words),
+        "{error:#}"
+    );
+}
+
+#[test]
+fn a_triage_that_is_no_json_is_a_failed_provider_and_is_asked_once() {
+    let fenced = format!("```json\n{}\n```", triage("parallel", &ROLES));
+    for text in ["I would split it, of course.", &fenced] {
+        let server = under(Reply::Answer(text.to_owned()));
+        let error = failed(ask(&server), 70);
+        tells(&error, "the triage of");
+        tells(&error, "--triage-model");
+        assert_eq!(error["budget_exhausted"], false);
+        assert_eq!(server.completions().len(), 1);
+    }
+}
+
+#[test]
+fn a_triage_that_is_cut_off_or_endless_is_a_failed_provider() {
+    let half = triage("parallel", &ROLES).to_string().chars().take(200).collect();
+    let error = failed(ask(&under(Reply::CutAnswer(half))), 70);
+    tells(&error, "max_tokens");
+    failed(ask(&under(Reply::Huge(5 << 20))), 70);
+}
+
+#[test]
+fn a_triage_of_another_shape_fails_its_schema() {
+    let mut unknown = triage("parallel", &ROLES);
+    unknown["loop_grammar"] = "shouting".into();
+    let doubled = triage("parallel", &ROLES).to_string().replacen('{', "{\"loop_count\":2,", 1);
+    for text in [unknown.to_string(), doubled, "[]".to_owned(), "{}".to_owned()] {
+        let server = under(Reply::Answer(text));
+        tells(&failed(ask(&server), 3), "the triage of");
+        assert_eq!(server.completions().len(), 1);
+    }
+}
+
+#[test]
+fn a_triage_that_breaks_rules_is_told_every_one_of_them() {
+    let mut broken =
+        triage("parallel", &["red_team", "creative", "creative", "pragmatist", "pragmatist", "creative"]);
+    broken["loop_count"] = 99.into();
+    broken["short_circuit_allowed"] = true.into();
+    let server = under(Reply::Answer(broken.to_string()));
+    let ran = Desk::with(&server).run(["ask", QUESTION]).exits(3);
+    assert_eq!(ran.stdout, "");
+    insta::assert_snapshot!(ran.stderr, @"
+      ... call 1: triage
+    error: the triage of gpt-oss-20b breaks 4 rules: the council has 7 seats, and 3 to 5 are allowed; 2 seats have the role red_team, and exactly one must; loop_count is 99, and 2 to 5 are allowed; short_circuit_allowed is true where complexity is complex, and only simple questions may go without a council; ask again, or choose a stronger triage model
+      hint: Choose a stronger model for the triage alone with --triage-model, or set council.triage_model.
+    ");
+    assert_eq!(server.completions().len(), 1);
+}
+
+#[test]
+fn a_council_that_the_budget_cannot_carry_ends_after_the_triage_and_says_what_would() {
+    let server = usual("sequential");
+    let desk = Desk::with(&server);
+    let error = failed(desk.run(["ask", QUESTION, "--json", "--max-calls", "9"]), 70);
+    assert_eq!(error["budget_exhausted"], true);
+    insta::assert_snapshot!(
+        error["error"].as_str().unwrap(),
+        @"this council takes up to 16 more calls and the budget has 8 of 9 left; raise limits.budget, or ask something simpler",
+    );
+    assert_eq!(asked(&server), [CouncilCall::Triage]);
+    // The number in the hint is the one that is enough.
+    let hint = error["hints"][0].as_str().unwrap();
+    let enough = hint.split_once("--max-calls ").unwrap().1.split(',').next().unwrap();
+    desk.run(["ask", QUESTION, "--max-calls", enough]).ok();
+    let less = (enough.parse::<u64>().unwrap() - 1).to_string();
+    desk.run(["ask", QUESTION, "--max-calls", &less]).exits(70);
+}
+
+#[test]
+fn tokens_and_money_of_the_configuration_hold_for_a_question() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    let call = desk.call(["ask", QUESTION, "--json"]).env("CRUCIBLE_LLM_BUDGET_TOKENS", "20000");
+    let error = failed(call.run(), 70);
+    assert_eq!(error["budget_exhausted"], true);
+    tells(&error, "--max-calls");
+    tells(&error, "CRUCIBLE_LLM_BUDGET_TOKENS");
+    let before = server.completions().len();
+    let call = desk.call(["ask", QUESTION, "--json"]).env("CRUCIBLE_LLM_BUDGET_DOLLARS", "1");
+    tells(&failed(call.run(), 2), "price");
+    assert_eq!(server.completions().len(), before);
+}
+
+#[test]
+fn a_part_without_which_nothing_goes_on_ends_the_run_as_its_call_ended() {
+    for call in [CouncilCall::RedTeam, CouncilCall::Synthesis] {
+        let error = failed(ask(&except(call.clone(), Reply::Status(401))), 70);
+        let part = if call == CouncilCall::RedTeam { "red_team" } else { "synthesis" };
+        tells(&error, &format!("{part} has no answer"));
+        assert_eq!(error["budget_exhausted"], false);
+    }
+    let server =
+        council(simple_triage(), |call| (*call == CouncilCall::Direct).then_some(Reply::Status(401)));
+    tells(&failed(ask(&server), 70), "has no answer");
+    let server = under(Reply::Status(401));
+    tells(&failed(ask(&server), 70), "the triage has no answer");
+}
+
+#[test]
+fn a_part_that_takes_too_long_exits_10() {
+    let server = except(CouncilCall::RedTeam, Reply::Hang);
+    let desk = Desk::with(&server);
+    let call = desk.call(["ask", QUESTION, "--json"]).env("CRUCIBLE_LLM_TIMEOUT_S", "1");
+    tells(&failed(call.run(), 10), "llm.timeout_s");
+}
+
+#[test]
+fn an_answer_that_is_too_long_names_its_limit() {
+    let server = except(CouncilCall::Synthesis, Reply::Answer("long ".repeat(60_000)));
+    let error = failed(ask(&server), 70);
+    tells(&error, "the answer of the synthesis has 300000 bytes");
+    tells(&error, "CRUCIBLE_COUNCIL_MAX_ANSWER_BYTES");
+}
+
+#[test]
+fn fewer_than_two_seats_are_no_council() {
+    let server = except(CouncilCall::Seat("pragmatist".to_owned()), Reply::Status(401));
+    let error = failed(ask(&server), 70);
+    tells(&error, "loop 1 cannot go on: 1 of 2 seats answered");
+    tells(&error, "--provider");
+}
+
+#[test]
+fn a_secret_in_the_question_reaches_nobody() {
+    let server = usual("parallel");
+    let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
+    let desk = Desk::with(&server);
+    let ran = desk.call(["ask", "--json"]).arg(format!("is {key} a good key?")).run();
+    assert!(!ran.stderr.contains(&key), "{}", ran.stderr);
+    failed(ran, 8);
+    let ran = desk.call(["ask", QUESTION, "--json", "--context"]).arg(format!("key={key}")).run();
+    assert!(!ran.stderr.contains(&key), "{}", ran.stderr);
+    failed(ran, 8);
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn without_a_provider_or_its_key_nothing_is_asked_and_the_way_is_told() {
+    let desk = Desk::new();
+    let ran = desk.call(["ask", QUESTION]).without_env("CRUCIBLE_LLM_PROVIDER").run().exits(2);
+    insta::assert_snapshot!(ran.stderr, @"
+    error: no model is configured, and a council is made of models
+      hint: Say whom to ask: --provider NAME, or CRUCIBLE_LLM_PROVIDER for every command; `crucible doctor` shows who can be asked.
+    ");
+    let ran = desk.run(["ask", QUESTION, "--provider", "openrouter"]).exits(2);
+    assert!(ran.stderr.contains("OPENROUTER_API_KEY"), "{}", ran.stderr);
+    let ran = desk.run(["ask", QUESTION, "--provider", "oracle"]).exits(2);
+    assert!(ran.stderr.contains("possible values"), "{}", ran.stderr);
+    let error = failed(desk.run(["ask", QUESTION, "--cassette", "none", "--json"]), 2);
+    tells(&error, "--provider replay");
+}
+
+#[test]
+fn a_fallback_provider_is_said_and_asked_with_its_own_model() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    let call = desk.call(["ask", QUESTION, "--provider", "openrouter", "--model", "some/model"]);
+    let ran = call.env("CRUCIBLE_LLM_FALLBACK_PROVIDER", "gateway").run().ok();
+    assert!(ran.stderr.contains("Using fallback 'gateway'"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("asked with its own model gpt-oss-20b"), "{}", ran.stderr);
+    assert!(server.completions().iter().all(|request| request.body["model"] == "gpt-oss-20b"));
+}
+
+/// Three seats are asked and hang when the signal comes.
+#[test]
+fn interrupted_while_seats_are_asked_it_ends_at_once() {
+    let roles = ["domain_expert", "pragmatist", "creative"];
+    let seats_hang = |call: &CouncilCall| matches!(call, CouncilCall::Seat(_)).then_some(Reply::Hang);
+    for (signal, records) in [("INT", false), ("TERM", true)] {
+        let server = council(triage("parallel", &roles), seats_hang);
+        let desk = Desk::with(&server);
+        let mut call = desk.call(["ask", QUESTION]);
+        if records {
+            call = call.arg("--record").arg(desk.path("calls.jsonl"));
+        }
+        let mut command = call.command();
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_for("all seats to be asked", || server.completions().len() == 4);
+        let begun = Instant::now();
+        let number = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-s", signal, &number]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?} to end", begun.elapsed());
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("error: interrupted"), "{said}");
+        if records {
+            assert!(said.contains("calls.jsonl; of all else nothing was kept"), "{said}");
+            let recorded = std::fs::read_to_string(desk.path("calls.jsonl")).unwrap();
+            assert_eq!(recorded.lines().count(), 2, "the header and the triage: {recorded}");
+        } else {
+            assert!(said.contains("Nothing was kept"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_in_the_home_of_who_asks() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    desk.run(["ask", QUESTION]).ok();
+    assert!(!desk.data().exists(), "a question writes no ledger and no run");
+}

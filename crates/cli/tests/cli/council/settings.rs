@@ -1,0 +1,266 @@
+//! What decides whom a council asks and how: flags, variables and files; and the recording that answers again.
+
+use crucible_testkit::{CouncilCall, FakeApi, Reply, triage};
+use serde_json::{Value, json};
+
+use super::support::{ROLES, asked, council, usual};
+use crate::support::Desk;
+
+const QUESTION: &str = "Should our team of five split its program into services?";
+
+/// The model that each call asked.
+fn models(server: &FakeApi) -> Vec<(CouncilCall, Value)> {
+    asked(server)
+        .into_iter()
+        .zip(server.completions().iter().map(|request| request.body["model"].clone()))
+        .collect()
+}
+
+#[test]
+fn each_part_asks_the_model_that_is_named_for_it() {
+    let mut triage = triage("parallel", &ROLES);
+    triage["council"][0]["model_hint"] = "deep".into();
+    triage["council"][1]["model_hint"] = "secret-and-dear".into();
+    let server = council(triage, |_| None);
+    let desk = Desk::with(&server);
+    let args = ["ask", QUESTION, "--triage-model", "planner", "--model", "talker", "--hint-model", "deep"];
+    let ran = desk.run(args).ok();
+    for (call, model) in models(&server) {
+        let expected = match call {
+            CouncilCall::Triage => "planner",
+            CouncilCall::Seat(name) if name == "domain_expert" => "deep",
+            _ => "talker",
+        };
+        assert_eq!(model, expected);
+    }
+    // What the triage may not name is not asked, and that is said.
+    let refused = ran.stderr.lines().filter(|line| line.starts_with("warning: pragmatist "));
+    assert_eq!(refused.count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("secret-and-dear"), "{}", ran.stderr);
+    // With `*` it may name any.
+    desk.run(["ask", QUESTION, "--hint-model", "*"]).ok();
+    assert!(models(&server).iter().any(|(_, model)| model == "secret-and-dear"));
+}
+
+#[test]
+fn the_configuration_names_models_as_the_flags_do() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    desk.user_config(
+        "[council]\nprovider = \"gateway\"\ntriage_model = \"planner\"\ndefault_model = \"talker\"\n",
+    );
+    desk.call(["ask", QUESTION]).env("CRUCIBLE_LLM_PROVIDER", "openrouter").run().ok();
+    let models = models(&server);
+    assert_eq!(models[0], (CouncilCall::Triage, json!("planner")));
+    assert!(models[1..].iter().all(|(_, model)| model == "talker"), "{models:?}");
+}
+
+#[test]
+fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    let flags = ["ask", QUESTION, "--fallback-model", "one/a", "--fallback-model", "two/b"];
+    let call = desk.call(flags).env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
+    call.env("OPENROUTER_API_KEY", "a-key-for-tests").arg("--provider").arg("openrouter").run().ok();
+    for request in server.completions() {
+        let listed = request.body["models"].to_string();
+        assert!(listed.contains("one/a") && listed.contains("two/b"), "{listed}");
+    }
+    let server = usual("parallel");
+    let ran = Desk::with(&server).run(flags).ok();
+    assert!(server.completions().iter().all(|request| request.body.get("models").is_none()));
+    let told = ran.stderr.lines().filter(|line| line.starts_with("warning:")).count();
+    assert_eq!(told, 1, "{}", ran.stderr);
+}
+
+#[test]
+fn what_decides_about_changes_can_be_chosen() {
+    let mut triage = triage("parallel", &ROLES);
+    triage["allow_early_exit"] = true.into();
+    triage["loop_count"] = 4.into();
+    for (choice, loops, judged) in [("judge", 4, 2), ("similarity", 2, 0), ("never", 4, 0)] {
+        let server = council(triage.clone(), |_| None);
+        let document = Desk::with(&server).run(["ask", QUESTION, "--json", "--delta", choice]).ok().json();
+        assert_eq!(document["loops_executed"], loops, "{choice}");
+        assert_eq!(document["early_exit"], loops == 2, "{choice}");
+        let calls = asked(&server);
+        assert_eq!(calls.iter().filter(|call| **call == CouncilCall::Judge).count(), judged, "{choice}");
+        let server = council(triage.clone(), |_| None);
+        let desk = Desk::with(&server);
+        let call = desk.call(["ask", QUESTION, "--json"]).env("CRUCIBLE_COUNCIL_DELTA", choice).run();
+        assert_eq!(call.ok().json()["loops_executed"], loops, "{choice}");
+    }
+}
+
+#[test]
+fn settings_that_cannot_be_meant_are_refused_by_name() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    let delta = desk.call(["ask", QUESTION]).env("CRUCIBLE_COUNCIL_DELTA", "perhaps").run().exits(2);
+    insta::assert_snapshot!(delta.stderr, @r#"
+    error: council.delta is "perhaps"
+      hint: It takes one of these: judge, similarity, never.
+    "#);
+    let too_much = desk
+        .call(["ask", QUESTION, "--delta", "similarity"])
+        .env("CRUCIBLE_COUNCIL_SIMILARITY", "1.5")
+        .run()
+        .exits(2);
+    insta::assert_snapshot!(too_much.stderr, @"
+    error: council.similarity is 1.5
+      hint: It takes a number from 0, nothing in common, to 1, the same words.
+    ");
+    for (variable, value, says) in [
+        ("CRUCIBLE_COUNCIL_CALLS", "0", "council.calls is 0"),
+        ("CRUCIBLE_COUNCIL_CALLS", "many", "whole number"),
+        ("CRUCIBLE_COUNCIL_SIMILARITY", "much", "a number"),
+        ("CRUCIBLE_COUNCIL_MAX_QUERY_BYTES", "0", "council.max_query_bytes is 0"),
+        ("CRUCIBLE_COUNCIL_MAX_ANSWER_BYTES", "0", "council.max_answer_bytes is 0"),
+        ("CRUCIBLE_COUNCIL_SUMMARY_CHARS", "0", "council.summary_chars is 0"),
+        ("CRUCIBLE_LLM_TIMEOUT_S", "0", "llm.timeout_s is 0"),
+        ("CRUCIBLE_COUNCIL_PROVIDER", "oracle", "oracle"),
+    ] {
+        let ran = desk.call(["ask", QUESTION]).env(variable, value).run().exits(2);
+        assert!(ran.stderr.contains(says), "{variable}={value}: {}", ran.stderr);
+    }
+    for flags in [["--max-calls", "0"], ["--max-calls", "-1"], ["--delta", "perhaps"]] {
+        desk.call(["ask", QUESTION]).args(flags).run().exits(2);
+    }
+    desk.user_config("[council]\nfallback_model = [\"a\"]\n");
+    let ran = desk.run(["ask", QUESTION]).exits(2);
+    assert!(ran.stderr.contains("did you mean `council.fallback_models`"), "{}", ran.stderr);
+    desk.user_config("[council]\nhinted_models = [\" \"]\n");
+    let ran = desk.run(["ask", QUESTION]).exits(2);
+    assert!(ran.stderr.contains("hinted_models"), "{}", ran.stderr);
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn a_projects_file_may_lower_the_limits_and_not_raise_them() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    let project = desk.home().join(".crucible");
+    std::fs::create_dir(&project).unwrap();
+    let file = project.join("config.toml");
+    for (key, more) in [
+        ("calls", 65),
+        ("max_query_bytes", 200_001),
+        ("max_context_bytes", 65_537),
+        ("max_answer_bytes", 262_145),
+        ("summary_chars", 60_001),
+    ] {
+        std::fs::write(&file, format!("[council]\n{key} = {more}\n")).unwrap();
+        let ran = desk.run(["ask", QUESTION]).exits(2);
+        assert!(ran.stderr.contains(&format!("may lower `council.{key}`, not raise it")), "{}", ran.stderr);
+    }
+    assert_eq!(server.requests().len(), 0);
+    std::fs::write(&file, "[council]\ncalls = 5\n").unwrap();
+    let ran = desk.run(["ask", QUESTION]).exits(70);
+    assert!(ran.stderr.contains("of 5 left"), "{}", ran.stderr);
+    desk.run(["ask", QUESTION, "--max-calls", "64"]).ok();
+}
+
+#[test]
+fn what_it_cost_is_estimated_from_listed_prices_and_held_to_the_limit() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    desk.user_config(
+        "[llm.prices.\"gateway/*\"]\ninput = 1.0\noutput = 10.0\ndate = \"2026-01-31\"\nsource = \"a price list\"\n",
+    );
+    let ran = desk.run(["ask", QUESTION, "--trace"]).ok();
+    let rows: Vec<&str> = ran.stdout.split_once("WHAT IT TOOK").unwrap().1.lines().collect();
+    for part in ["triage", "domain_expert", "red_team", "synthesis", "all together"] {
+        let row = rows.iter().find(|row| row.trim_start().starts_with(part)).unwrap();
+        assert!(row.contains('$') && row.contains(" estimated "), "{row}");
+    }
+    let document = desk.run(["ask", QUESTION, "--json"]).ok().json();
+    let usage = &document["usage"];
+    let number = |name: &str| usage[name].as_u64().unwrap();
+    assert_eq!(usage["cost_basis"], "estimated");
+    // Each call is rounded up for itself.
+    let exact = number("tokens_input") + 10 * number("tokens_output");
+    assert!((exact..=exact + 11).contains(&number("micro_dollars")), "{usage}");
+    let asked = server.completions().len();
+    let call = desk.call(["ask", QUESTION, "--json"]).env("CRUCIBLE_LLM_BUDGET_DOLLARS", "0.06");
+    let error = call.run().exits(70).error();
+    assert_eq!(error["budget_exhausted"], true);
+    assert!(server.completions().len() > asked, "{error:#}");
+}
+
+/// The same document, but for the time that it took.
+fn timeless(mut document: Value) -> Value {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.remove("elapsed_ms");
+                fields.values_mut().for_each(strip);
+            }
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    strip(&mut document);
+    document
+}
+
+#[test]
+fn a_recorded_question_gets_the_same_answer_again_without_a_model() {
+    for grammar in ["parallel", "sequential", "debate"] {
+        let mut triage = triage(grammar, &["domain_expert", "creative", "creative", "pragmatist"]);
+        triage["allow_early_exit"] = true.into();
+        triage["council"][1]["model_hint"] = "deep".into();
+        // A seat that fails is a part of the recording, too.
+        let server = council(triage, |call| match call {
+            CouncilCall::Seat(name) if name == "creative#2" => Some(Reply::Status(401)),
+            _ => None,
+        });
+        let desk = Desk::with(&server);
+        let args =
+            ["ask", QUESTION, "--json", "--trace", "--triage-model", "planner", "--hint-model", "deep"];
+        let told = desk.call(args).args(["--record", "calls.jsonl"]).run().ok().json();
+        let asked = server.requests().len();
+        let again = desk.call(args).args(["--provider", "replay", "--cassette", "calls.jsonl"]).run().ok();
+        assert_eq!(timeless(again.json()), timeless(told), "{grammar}");
+        assert_eq!(server.requests().len(), asked, "{grammar}");
+        let lines = std::fs::read_to_string(desk.home().join("calls.jsonl")).unwrap().lines().count();
+        assert_eq!(lines, asked + 1, "{grammar}");
+        // Another question is not in it, and nobody is asked instead.
+        let other = desk.run(["ask", "Why?", "--json", "--provider", "replay", "--cassette", "calls.jsonl"]);
+        assert!(other.exits(2).message().contains("the recording does not hold this request"), "{grammar}");
+    }
+}
+
+#[test]
+fn a_recording_begins_in_a_file_that_holds_nothing() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    std::fs::write(desk.home().join("full"), "something").unwrap();
+    std::fs::write(desk.home().join("empty"), "").unwrap();
+    for taken in ["full", ".", "/dev/null"] {
+        let ran = desk.run(["ask", QUESTION, "--record", taken]).exits(2);
+        assert!(ran.stderr.contains("--record: there is something at"), "{}", ran.stderr);
+    }
+    let ran = desk.run(["ask", QUESTION, "--record", "no/such/directory"]).exits(2);
+    assert!(ran.stderr.contains("error: --record: "), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(desk.home().join("full")).unwrap(), "something");
+    // Nobody is asked, so nothing is begun.
+    desk.run(["ask", "", "--record", "new"]).exits(2);
+    assert!(!desk.home().join("new").exists());
+    assert_eq!(server.requests().len(), 0);
+    desk.run(["ask", QUESTION, "--record", "empty"]).ok();
+    assert!(std::fs::read_to_string(desk.home().join("empty")).unwrap().starts_with('{'));
+}
+
+#[test]
+fn the_command_is_found_in_help_and_completions() {
+    let desk = Desk::new();
+    let help = desk.run(["--help"]).ok().stdout;
+    assert!(help.contains("  ask          Ask a council of models with a red team\n"), "{help}");
+    let help = desk.run(["ask", "--help"]).ok().stdout;
+    for words in ["Exit codes: 0 answered", "--trace", "--context <KEY=VALUE>", "crucible ask - "] {
+        assert!(help.contains(words), "{words:?}: {help}");
+    }
+    assert!(desk.run(["completions", "bash"]).ok().stdout.contains("crucible__subcmd__ask)"));
+    let shown = desk.run(["config", "show"]).ok().stdout;
+    assert!(shown.contains("council.calls"), "{shown}");
+}

@@ -1,0 +1,190 @@
+//! A council that a triage configured, ready to speak: its seats by name, each with the model it asks.
+//!
+//! What holds: there is exactly one red team, and two to four other seats.
+
+use crucible_model::{Untrusted, is_hidden, short_line};
+
+use crate::config::HintedModels;
+use crate::result::{Degradation, DegradationKind, Part};
+use crate::seat::{CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
+use crate::triage::TriageOutput;
+
+/// Characters of a model's name. A longer hint is none.
+const MOST_OF_A_HINT: usize = 200;
+/// Characters of a refused hint that are told.
+const MOST_SHOWN: usize = 100;
+
+/// A seat that can be asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Seat {
+    pub(crate) id: SeatId,
+    /// How the triage wants it to behave. For the red team: what it should look at.
+    pub(crate) persona: Untrusted,
+    /// The model that it asks; empty: the default one.
+    pub(crate) model: String,
+}
+
+/// A council.
+#[derive(Debug, Clone)]
+pub(crate) struct Council {
+    pub(crate) question: Untrusted,
+    /// The seats that deliberate, in the triage's order.
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) red_team: Seat,
+    pub(crate) flavor: RedTeamFlavor,
+    pub(crate) grammar: LoopGrammar,
+}
+
+impl Council {
+    /// The council that a checked triage configures, and what of it was not granted (hints of models that may not be asked).
+    pub(crate) fn of(triage: &TriageOutput, hinted: &HintedModels) -> (Self, Vec<Degradation>) {
+        let names = SeatId::of_roles(triage.council.iter().map(|seat| seat.role));
+        let mut seats = Vec::with_capacity(names.len());
+        // A checked triage has exactly one of these, wherever it stands in the list.
+        let mut red_team =
+            Seat { id: SeatId::RED_TEAM, persona: Untrusted::new(String::new()), model: String::new() };
+        let mut refused = Vec::new();
+        for (id, configured) in names.into_iter().zip(&triage.council) {
+            let hint = configured.model_hint.as_deref().unwrap_or_default().trim();
+            let model = granted(hint, hinted).unwrap_or_else(|why| {
+                let detail = format!(
+                    "the triage asked for the model `{}`, {why}; the default model is asked",
+                    short_line(hint, MOST_SHOWN)
+                );
+                refused.push(Degradation {
+                    loop_number: None,
+                    part: Part::Seat(id),
+                    kind: DegradationKind::HintRefused,
+                    detail,
+                });
+                String::new()
+            });
+            let seat = Seat { id, persona: configured.system_prompt.clone(), model };
+            if id.role() == CouncilRole::RedTeam {
+                red_team = seat;
+            } else {
+                seats.push(seat);
+            }
+        }
+        let council = Self {
+            question: triage.reconstructed_query.clone(),
+            seats,
+            red_team,
+            flavor: triage.red_team_flavor,
+            grammar: triage.loop_grammar,
+        };
+        (council, refused)
+    }
+}
+
+/// The model that a trimmed hint stands for, empty where it names none; or why it is not granted.
+fn granted(hint: &str, hinted: &HintedModels) -> Result<String, &'static str> {
+    if hint.chars().any(is_hidden) {
+        return Err("which holds characters that nobody sees");
+    }
+    if hint.chars().count() > MOST_OF_A_HINT {
+        return Err("which is longer than the name of a model");
+    }
+    match hinted {
+        HintedModels::Only(models)
+            if !hint.is_empty() && !models.iter().any(|model| model.trim() == hint) =>
+        {
+            Err("which is none of the models that it may name")
+        }
+        HintedModels::Any | HintedModels::Only(_) => Ok(hint.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seat::ComplexityDomain;
+    use crate::triage::CouncilSeat;
+
+    fn triage(seats: &[(CouncilRole, Option<&str>)]) -> TriageOutput {
+        let seat = |(index, (role, hint)): (usize, &(CouncilRole, Option<&str>))| CouncilSeat {
+            role: *role,
+            system_prompt: Untrusted::new(format!("prompt {index}")),
+            model_hint: hint.map(str::to_owned),
+        };
+        TriageOutput {
+            reconstructed_query: Untrusted::new("what?"),
+            complexity: ComplexityDomain::Complex,
+            short_circuit_allowed: false,
+            council: seats.iter().enumerate().map(seat).collect(),
+            loop_grammar: LoopGrammar::Debate,
+            loop_count: 2,
+            red_team_flavor: RedTeamFlavor::Ethical,
+            allow_early_exit: true,
+            synthesis_instruction: Untrusted::new("briefly"),
+        }
+    }
+
+    use CouncilRole::{Creative, Pragmatist, RedTeam};
+
+    #[test]
+    fn the_red_team_is_set_apart_wherever_it_stands() {
+        for place in 0..4 {
+            let mut seats = vec![(Creative, None), (Pragmatist, None), (Creative, None)];
+            seats.insert(place, (RedTeam, None));
+            let (council, refused) = Council::of(&triage(&seats), &HintedModels::Any);
+            assert_eq!(refused, []);
+            assert_eq!(council.red_team.id, SeatId::RED_TEAM);
+            assert_eq!(council.red_team.id.to_string(), "red_team");
+            assert_eq!(council.red_team.persona.as_str(), format!("prompt {place}"));
+            let names: Vec<String> = council.seats.iter().map(|seat| seat.id.to_string()).collect();
+            assert_eq!(names, ["creative", "pragmatist", "creative#2"]);
+            let personas: Vec<&str> = council.seats.iter().map(|seat| seat.persona.as_str()).collect();
+            let others: Vec<String> = (0..4).filter(|n| *n != place).map(|n| format!("prompt {n}")).collect();
+            assert_eq!(personas, others);
+            assert_eq!((council.grammar, council.flavor), (LoopGrammar::Debate, RedTeamFlavor::Ethical));
+            assert_eq!(council.question.as_str(), "what?");
+        }
+    }
+
+    #[test]
+    fn a_hint_that_is_granted_names_the_model_of_its_seat() {
+        let seats = [(Creative, Some(" a/b\n")), (Pragmatist, Some(" ")), (RedTeam, Some("c"))];
+        for hinted in [HintedModels::Any, HintedModels::Only(vec!["c".to_owned(), " a/b".to_owned()])] {
+            let (council, refused) = Council::of(&triage(&seats), &hinted);
+            assert_eq!(refused, []);
+            assert_eq!(council.seats[0].model, "a/b");
+            assert_eq!(council.seats[1].model, "");
+            assert_eq!(council.red_team.model, "c");
+        }
+    }
+
+    #[test]
+    fn a_hint_that_is_not_granted_is_told_and_the_default_model_is_asked() {
+        let any = HintedModels::Any;
+        let some = HintedModels::Only(vec!["a".to_owned()]);
+        let none = HintedModels::Only(Vec::new());
+        let long = "m".repeat(201);
+        for (hint, hinted, shown) in [
+            (
+                "b",
+                &some,
+                "the triage asked for the model `b`, which is none of the models that it may name; the default model is asked",
+            ),
+            ("A", &some, "`A`, which is none of"),
+            ("a", &none, "`a`, which is none of"),
+            ("a\u{202e}b", &any, "which holds characters that nobody sees"),
+            ("a\r\nx-key: 1", &any, "which holds characters that nobody sees"),
+            (&long, &any, "mmm…`, which is longer than the name of a model"),
+        ] {
+            let seats = [(Creative, None), (Creative, Some(hint)), (RedTeam, Some(hint))];
+            let (council, refused) = Council::of(&triage(&seats), hinted);
+            assert_eq!((&*council.seats[1].model, &*council.red_team.model), ("", ""), "{hint}");
+            let told: Vec<String> = refused.iter().map(|refused| refused.part.to_string()).collect();
+            assert_eq!(told, ["creative#2", "red_team"]);
+            for refused in refused {
+                assert_eq!((refused.loop_number, refused.kind), (None, DegradationKind::HintRefused));
+                assert!(refused.detail.contains(shown) && refused.detail.len() < 300, "{}", refused.detail);
+                assert!(!refused.detail.contains(is_hidden), "{}", refused.detail);
+            }
+        }
+        let longest = "m".repeat(200);
+        let (council, refused) = Council::of(&triage(&[(Creative, Some(&longest))]), &any);
+        assert_eq!((council.seats[0].model.as_str(), refused.len()), (&*longest, 0));
+    }
+}

@@ -1,0 +1,185 @@
+//! Whether a loop changed anything (seed 001 §2.4, *Delta Detection*): a trait, a judge by default, and two more strategies.
+//!
+//! What holds: what cannot be told counts as changed and is noted with its reason, so that no fault of whoever decides can end a
+//! deliberation early; a strategy of somebody else has as much time as a call.
+
+mod judge;
+mod similarity;
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use crucible_model::{Untrusted, short_line};
+use serde::Serialize;
+
+use crate::caller::{Ask, Caller, NoAnswer};
+use crate::config::DeltaChoice;
+use crate::error::CouncilError;
+use crate::result::{Degradation, DegradationKind, Part};
+use crate::seat::SeatId;
+
+/// The most characters of a reason that are kept.
+const MOST_TOLD: usize = 300;
+
+/// The position of each seat that has one.
+pub type Positions = BTreeMap<SeatId, Untrusted>;
+
+/// Decides whether positions changed between two loops. Asked from the second loop on, only where the loops may end early, and
+/// not after the last one.
+#[async_trait]
+pub trait DeltaStrategy: Send + Sync {
+    /// Compares the positions of a loop with those of the loop before it. Dropping the future ends the work.
+    async fn detect(&self, prior: &Positions, current: &Positions) -> DeltaVerdict;
+}
+
+/// What a strategy decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeltaVerdict {
+    /// Something changed.
+    Changed,
+    /// Nothing of substance changed.
+    Unchanged,
+    /// It cannot be told, for this reason. Counts as changed.
+    Unclear(String),
+}
+
+/// Decides by what the configuration chose. A verdict that is unclear is noted.
+pub(crate) async fn detect(
+    caller: &Caller<'_>,
+    choice: &DeltaChoice,
+    loop_number: u32,
+    prior: &Positions,
+    current: &Positions,
+) -> Result<DeltaVerdict, CouncilError> {
+    let verdict = match choice {
+        DeltaChoice::Judge => ask_judge(caller, loop_number, prior, current).await?,
+        DeltaChoice::TextSimilarity { threshold } => similarity::verdict(prior, current, *threshold),
+        DeltaChoice::Never => DeltaVerdict::Changed,
+        DeltaChoice::Custom(strategy) => {
+            let patience = caller.limits().call_timeout;
+            let decided = tokio::time::timeout(patience, strategy.detect(prior, current)).await;
+            decided.unwrap_or_else(|_| {
+                DeltaVerdict::Unclear(format!("the strategy said nothing within {} ms", patience.as_millis()))
+            })
+        }
+    };
+    let DeltaVerdict::Unclear(reason) = verdict else { return Ok(verdict) };
+    let reason = short_line(&reason, MOST_TOLD);
+    caller.note(Degradation {
+        loop_number: Some(loop_number),
+        part: Part::Judge,
+        kind: DegradationKind::DeltaUnclear,
+        detail: reason.clone(),
+    });
+    Ok(DeltaVerdict::Unclear(reason))
+}
+
+/// The most calls that one decision takes.
+pub(crate) fn calls(choice: &DeltaChoice) -> u64 {
+    match choice {
+        DeltaChoice::Judge => 1,
+        DeltaChoice::TextSimilarity { .. } | DeltaChoice::Never | DeltaChoice::Custom(_) => 0,
+    }
+}
+
+/// Asks the default model. Without its answer the loops can go on, unless no call can succeed any more.
+async fn ask_judge(
+    caller: &Caller<'_>,
+    loop_number: u32,
+    prior: &Positions,
+    current: &Positions,
+) -> Result<DeltaVerdict, CouncilError> {
+    let ask = Ask {
+        part: Part::Judge,
+        loop_number: Some(loop_number),
+        model: String::new(),
+        messages: judge::messages(prior, current),
+        schema: None,
+    };
+    match caller.ask(ask).await {
+        Ok(said) => Ok(judge::verdict(said.text.as_str())),
+        Err(last @ NoAnswer::Final(_)) => Err(last.fatal(Part::Judge)),
+        Err(none) => Ok(DeltaVerdict::Unclear(format!("the judge has no answer: {none}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use crucible_llm::{BudgetLimits, Context, ProviderSettings, construct};
+
+    use super::*;
+    use crate::config::EngineConfig;
+
+    /// A configuration before a port where nobody listens.
+    fn unreachable() -> EngineConfig {
+        let settings = ProviderSettings {
+            base_url: Some("http://127.0.0.1:9/v1".to_owned()),
+            model: Some("nobody".to_owned()),
+            max_tokens: Some(10),
+            ..ProviderSettings::default()
+        };
+        EngineConfig::with_backend(construct("gateway", &settings, &Context::http_only([]).unwrap()).unwrap())
+    }
+
+    async fn detected(config: &EngineConfig) -> (Result<DeltaVerdict, CouncilError>, Vec<Degradation>) {
+        let caller = Caller::new(config);
+        let (prior, current) = (Positions::new(), Positions::new());
+        let verdict = detect(&caller, &config.delta_strategy, 2, &prior, &current).await;
+        (verdict, caller.degradations())
+    }
+
+    #[tokio::test]
+    async fn a_judge_that_may_not_be_asked_any_more_ends_the_run() {
+        let mut config = unreachable();
+        config.limits.budget = BudgetLimits::calls(0);
+        let (verdict, noted) = detected(&config).await;
+        assert!(matches!(verdict, Err(CouncilError::Call { part: Part::Judge, .. })), "{verdict:?}");
+        assert!(noted.is_empty());
+    }
+
+    struct Silent;
+
+    #[async_trait]
+    impl DeltaStrategy for Silent {
+        async fn detect(&self, _: &Positions, _: &Positions) -> DeltaVerdict {
+            pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_strategy_that_never_decides_has_as_much_time_as_a_call_and_then_counts_as_unclear() {
+        let mut config = unreachable();
+        config.limits.call_timeout = Duration::from_secs(7);
+        config.delta_strategy = DeltaChoice::Custom(Arc::new(Silent));
+        let begun = tokio::time::Instant::now();
+        let (verdict, noted) = detected(&config).await;
+        let Ok(DeltaVerdict::Unclear(reason)) = verdict else { panic!("{verdict:?}") };
+        assert_eq!(begun.elapsed().as_secs(), 7);
+        assert_eq!(reason, "the strategy said nothing within 7000 ms");
+        assert_eq!(noted.len(), 1);
+    }
+
+    struct Doubtful;
+
+    #[async_trait]
+    impl DeltaStrategy for Doubtful {
+        async fn detect(&self, _: &Positions, _: &Positions) -> DeltaVerdict {
+            DeltaVerdict::Unclear("\u{1b}[2J".repeat(10_000))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reason_is_kept_short_and_clean() {
+        let mut config = unreachable();
+        config.delta_strategy = DeltaChoice::Custom(Arc::new(Doubtful));
+        let (verdict, noted) = detected(&config).await;
+        let Ok(DeltaVerdict::Unclear(reason)) = verdict else { panic!("{verdict:?}") };
+        assert!(reason.chars().count() <= MOST_TOLD && !reason.contains('\u{1b}'), "{reason}");
+        assert!(matches!(&noted[..], [one] if one.detail == reason && one.loop_number == Some(2)));
+    }
+}

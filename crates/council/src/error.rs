@@ -1,0 +1,186 @@
+//! Why a run has no result.
+//!
+//! No text here holds more of an answer than one short cleaned piece of it.
+
+use crucible_llm::{CallError, LlmError};
+use crucible_model::counted;
+use crucible_model::strict_json::StrictFault;
+
+use crate::result::Part;
+use crate::seat::SeatId;
+
+/// Why a run has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum CouncilError {
+    /// There is no question.
+    #[error("the question is empty; ask something")]
+    EmptyQuery,
+    /// The question is too long.
+    #[error(
+        "the question has {bytes} bytes, at most {limit} are taken; shorten it, or raise limits.query_bytes"
+    )]
+    QueryTooLong {
+        /// How many it has.
+        bytes: usize,
+        /// How many are taken.
+        limit: usize,
+    },
+    /// The context for the triage is too long.
+    #[error(
+        "the context has {bytes} bytes as JSON, at most {limit} are taken; pass less, or raise limits.context_bytes"
+    )]
+    ContextTooLong {
+        /// How many it has.
+        bytes: usize,
+        /// How many are taken.
+        limit: usize,
+    },
+    /// A setting cannot work.
+    #[error("{setting} is {value}; {next}")]
+    Setting {
+        /// Which one.
+        setting: &'static str,
+        /// What it is set to.
+        value: String,
+        /// What to do.
+        next: &'static str,
+    },
+    /// The triage's answer is not the object that was asked for. It is neither repaired nor asked for again.
+    #[error(
+        "the triage of {model} cannot be used: {why}; choose a stronger triage model, or a provider that can be held to a JSON \
+         Schema"
+    )]
+    TriageUnreadable {
+        /// The model that answered.
+        model: String,
+        /// What is wrong with it.
+        why: StrictFault,
+    },
+    /// The triage's answer was cut off.
+    #[error(
+        "the triage of {model} was cut off at its limit of tokens; raise the provider's max_tokens, or choose another triage model"
+    )]
+    TriageCutShort {
+        /// The model that answered.
+        model: String,
+    },
+    /// The triage's answer breaks rules of the council. All of them are named.
+    #[error("the triage of {model} breaks {}: {}; ask again, or choose a stronger triage model",
+        counted(.violations.len() as u64, "rule"), joined(.violations))]
+    TriageViolations {
+        /// The model that answered.
+        model: String,
+        /// What it breaks.
+        violations: Vec<Violation>,
+    },
+    /// The council that the triage asks for takes more calls than the budget has left.
+    #[error(
+        "this council takes up to {needed} more calls and the budget has {left} of {limit} left; raise limits.budget, or \
+         ask something simpler"
+    )]
+    BudgetTooSmall {
+        /// The most calls that the rest of the run takes, retries aside.
+        needed: u64,
+        /// How many are left.
+        left: u64,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// A call without which the run cannot go on has no usable answer.
+    #[error("the {} has no answer: {source}", voice(.part))]
+    Call {
+        /// Whose call it was.
+        part: Part,
+        /// What happened.
+        source: CallError,
+    },
+    /// An answer without which the run cannot go on is too long.
+    #[error(
+        "the answer of the {} has {bytes} bytes, at most {limit} are taken; choose another model, or raise limits.answer_bytes",
+        voice(.part)
+    )]
+    AnswerTooLong {
+        /// Whose answer it was.
+        part: Part,
+        /// How many it has.
+        bytes: usize,
+        /// How many are taken.
+        limit: usize,
+    },
+    /// Fewer than two deliberating seats are left: nobody is left to differ.
+    #[error(
+        "loop {loop_number} cannot go on: {left} of {seats} seats answered, two are needed ({}); ask again later, or choose another \
+         model", told(.missing)
+    )]
+    TooFewSeats {
+        /// Which loop.
+        loop_number: u32,
+        /// How many answered.
+        left: usize,
+        /// How many there are.
+        seats: usize,
+        /// Who did not, and why.
+        missing: Vec<(SeatId, String)>,
+    },
+    /// An event loop for the blocking call cannot be started.
+    #[error(
+        "the event loop cannot be started: {0}; free memory and file descriptors, or await `run` in an event loop of your own"
+    )]
+    Runtime(#[source] std::io::Error),
+    /// The backend cannot be made ready.
+    #[error(transparent)]
+    Backend(#[from] LlmError),
+}
+
+/// A rule of the council that the triage's answer breaks (seed 001 §2.2, §4.2).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// A council has 3 to 5 seats.
+    #[error("the council has {}, and 3 to 5 are allowed", counted(*.found as u64, "seat"))]
+    Seats {
+        /// How many it has.
+        found: usize,
+    },
+    /// Exactly one seat attacks.
+    #[error("{found} seats have the role red_team, and exactly one must")]
+    RedTeams {
+        /// How many do.
+        found: usize,
+    },
+    /// There are 2 to 5 loops.
+    #[error("loop_count is {found}, and 2 to 5 are allowed")]
+    LoopCount {
+        /// How many are asked for.
+        found: String,
+    },
+    /// Only what is simple goes without a council.
+    #[error(
+        "short_circuit_allowed is true where complexity is {found}, and only simple questions may go without a council"
+    )]
+    ShortCircuit {
+        /// How hard the question is said to be.
+        found: &'static str,
+    },
+    /// A text that must say something says nothing.
+    #[error("{field} is empty")]
+    EmptyText {
+        /// Which one.
+        field: String,
+    },
+}
+
+fn joined(violations: &[Violation]) -> String {
+    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn told(missing: &[(SeatId, String)]) -> String {
+    missing.iter().map(|(seat, why)| format!("{seat}: {why}")).collect::<Vec<_>>().join("; ")
+}
+
+fn voice(part: &Part) -> String {
+    match part {
+        Part::Seat(seat) => format!("seat {seat}"),
+        Part::DirectAnswer => "call for the direct answer".to_owned(),
+        Part::Triage | Part::Judge | Part::Synthesis => part.to_string(),
+    }
+}

@@ -1,0 +1,202 @@
+//! Loop control (seed 001 §2.4, *Short-Circuit Path* and *Main Loop Control*): mechanical, by what the triage configured.
+//!
+//! How it works: loops are states; the one before is handed to the next, all of them to the synthesis. A record is made of a loop
+//! only where observability is on.
+//!
+//! What holds: at least two loops, never more than configured; the end comes early only where that is allowed and nothing changed;
+//! what decides that is asked from the second loop on and not after the last one, where it would decide nothing.
+
+use crucible_model::Untrusted;
+
+use crate::caller::Caller;
+use crate::config::{DeltaChoice, Observability};
+use crate::council::Council;
+use crate::delta::{self, DeltaVerdict};
+use crate::error::CouncilError;
+use crate::grammar::{Floor, LoopState, grammar};
+use crate::result::{ExecutorResult, LoopRecord};
+use crate::seat::{ComplexityDomain, CouncilRole};
+use crate::synthesis::{answer_directly, synthesize};
+use crate::trace;
+use crate::triage::TriageOutput;
+
+/// So many loops always run. After this one it may be asked for the first time whether anything changed.
+const FLOOR: u32 = 2;
+
+/// The most calls that the rest of a run takes, retries aside.
+pub(crate) fn worst_case(triage: &TriageOutput, delta: &DeltaChoice) -> u64 {
+    if bypasses_council(triage) {
+        return 1;
+    }
+    let seats = triage.council.iter().filter(|seat| seat.role != CouncilRole::RedTeam).count() as u64;
+    let asked = (1..=triage.loop_count).filter(|number| is_asked_after(triage, *number)).count() as u64;
+    u64::from(triage.loop_count) * grammar(triage.loop_grammar).calls(seats) + asked * delta::calls(delta) + 1
+}
+
+/// Runs what the triage configured.
+pub(crate) async fn execute(
+    caller: &Caller<'_>,
+    query: &Untrusted,
+    triage: TriageOutput,
+) -> Result<ExecutorResult, CouncilError> {
+    if bypasses_council(&triage) {
+        let answer = answer_directly(caller, &triage).await?;
+        return Ok(result(caller, triage, answer, 0, Trace::of(caller)));
+    }
+    let mut trace = Trace::of(caller);
+    let loops = deliberate(caller, &triage, &mut trace).await?;
+    let answer = synthesize(caller, query, &triage, &loops).await?;
+    let executed = loops.last().map_or(0, |last| last.number);
+    Ok(result(caller, triage, answer, executed, trace))
+}
+
+/// Whether the question goes without a council: allowed alone is not enough, simple alone neither.
+fn bypasses_council(triage: &TriageOutput) -> bool {
+    triage.short_circuit_allowed && triage.complexity == ComplexityDomain::Simple
+}
+
+/// Whether it is asked after this loop if anything changed.
+fn is_asked_after(triage: &TriageOutput, number: u32) -> bool {
+    triage.allow_early_exit && number >= FLOOR && number < triage.loop_count
+}
+
+/// Runs the loops.
+async fn deliberate(
+    caller: &Caller<'_>,
+    triage: &TriageOutput,
+    trace: &mut Trace,
+) -> Result<Vec<LoopState>, CouncilError> {
+    let config = caller.config();
+    let (council, refused) = Council::of(triage, &config.hinted_models);
+    refused.into_iter().for_each(|refusal| caller.note(refusal));
+    let grammar = grammar(council.grammar);
+    let mut loops: Vec<LoopState> = Vec::new();
+    for number in 1..=triage.loop_count {
+        let prior = loops.last();
+        let current = grammar.run(Floor::new(caller, &council, number), prior).await?;
+        let delta = match prior {
+            Some(prior) if is_asked_after(triage, number) => {
+                let (prior, current) = (&prior.positions, &current.positions);
+                Some(delta::detect(caller, &config.delta_strategy, number, prior, current).await?)
+            }
+            _ => None,
+        };
+        let is_settled = delta == Some(DeltaVerdict::Unchanged);
+        trace.add(prior, &current, delta);
+        loops.push(current);
+        if is_settled {
+            break;
+        }
+    }
+    Ok(loops)
+}
+
+/// The records of loops, where somebody wants to see them.
+enum Trace {
+    Unwanted,
+    Kept(Vec<LoopRecord>),
+}
+
+impl Trace {
+    fn of(caller: &Caller<'_>) -> Self {
+        match caller.config().observability {
+            Observability::Off => Self::Unwanted,
+            Observability::On => Self::Kept(Vec::new()),
+        }
+    }
+
+    fn add(&mut self, prior: Option<&LoopState>, current: &LoopState, delta: Option<DeltaVerdict>) {
+        if let Self::Kept(records) = self {
+            records.push(trace::record(prior, current, delta));
+        }
+    }
+}
+
+fn result(
+    caller: &Caller<'_>,
+    triage: TriageOutput,
+    final_response: Untrusted,
+    loops_executed: u32,
+    trace: Trace,
+) -> ExecutorResult {
+    let early_exit = loops_executed < triage.loop_count;
+    let (reasoning_trace, triage) = match trace {
+        Trace::Unwanted => (None, None),
+        Trace::Kept(records) => (Some(records), Some(triage)),
+    };
+    ExecutorResult {
+        final_response,
+        loops_executed,
+        early_exit,
+        reasoning_trace,
+        triage,
+        degradations: caller.degradations(),
+        usage: caller.usage(),
+        usage_by_part: caller.usage_by_part(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::CouncilLimits;
+    use crate::seat::{LoopGrammar, RedTeamFlavor};
+    use crate::triage::CouncilSeat;
+
+    fn triage(grammar: LoopGrammar, seats: usize, loop_count: u32, allow_early_exit: bool) -> TriageOutput {
+        let seat = |role| CouncilSeat { role, system_prompt: Untrusted::new("Speak."), model_hint: None };
+        let mut council = vec![seat(CouncilRole::RedTeam)];
+        council.resize(seats, seat(CouncilRole::Creative));
+        TriageOutput {
+            reconstructed_query: Untrusted::new("Which?"),
+            complexity: ComplexityDomain::Complex,
+            short_circuit_allowed: false,
+            council,
+            loop_grammar: grammar,
+            loop_count,
+            red_team_flavor: RedTeamFlavor::Logical,
+            allow_early_exit,
+            synthesis_instruction: Untrusted::new("Short."),
+        }
+    }
+
+    #[test]
+    fn the_worst_case_counts_every_call_that_a_run_can_make() {
+        use LoopGrammar::{Debate, Parallel, Sequential};
+        let worst = |grammar, seats, loops, early| {
+            worst_case(&triage(grammar, seats, loops, early), &DeltaChoice::Judge)
+        };
+        assert_eq!(worst(Parallel, 3, 2, true), 2 * 3 + 1, "after the second of two loops nobody is asked");
+        assert_eq!(worst(Parallel, 5, 5, false), 5 * 5 + 1);
+        assert_eq!(worst(Parallel, 5, 5, true), 5 * 5 + 3 + 1);
+        assert_eq!(worst(Sequential, 3, 3, true), 3 * 5 + 1 + 1);
+        assert_eq!(worst(Debate, 4, 4, true), 4 * 7 + 2 + 1);
+        for delta in [DeltaChoice::Never, DeltaChoice::TextSimilarity { threshold: 0.9 }] {
+            assert_eq!(worst_case(&triage(Parallel, 3, 5, true), &delta), 5 * 3 + 1, "only the judge calls");
+        }
+    }
+
+    #[test]
+    fn the_longest_run_of_all_takes_fifty_calls_and_the_budget_by_default_carries_it() {
+        let mut longest = 0;
+        for grammar in LoopGrammar::ALL {
+            for (seats, loops) in (3..=5).flat_map(|seats| (2..=5).map(move |loops| (seats, loops))) {
+                let triage = triage(*grammar, seats, loops, true);
+                longest = longest.max(1 + worst_case(&triage, &DeltaChoice::Judge));
+            }
+        }
+        assert_eq!(longest, 50);
+        assert!(longest < CouncilLimits::CALLS);
+    }
+
+    #[test]
+    fn without_a_council_one_call_is_left() {
+        let mut triage = triage(LoopGrammar::Debate, 5, 5, true);
+        triage.short_circuit_allowed = true;
+        assert!(worst_case(&triage, &DeltaChoice::Judge) > 1, "allowed, but not simple");
+        triage.complexity = ComplexityDomain::Simple;
+        assert_eq!(worst_case(&triage, &DeltaChoice::Judge), 1);
+        triage.short_circuit_allowed = false;
+        assert!(worst_case(&triage, &DeltaChoice::Judge) > 1, "simple, but not allowed");
+    }
+}

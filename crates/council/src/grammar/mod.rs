@@ -1,0 +1,234 @@
+//! The order in which seats speak: three grammars behind one trait (seed 001 §2.4).
+//!
+//! What holds: in every grammar the red team speaks in every loop, and a loop without it is an error; a seat that has no answer is
+//! noted and missing; with fewer than two seats left the run ends; what is said at the same time is asked at the same time.
+
+mod debate;
+mod parallel;
+mod prompt;
+mod sequential;
+#[cfg(test)]
+mod shown;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use crucible_llm::Message;
+use crucible_model::{Untrusted, short_line, single_spaced};
+use futures_util::future::try_join_all;
+use serde_json::Value;
+
+use crate::caller::{Ask, Caller, NoAnswer, Said};
+use crate::config::Observability;
+use crate::council::{Council, Seat};
+use crate::delta::Positions;
+use crate::error::CouncilError;
+use crate::red_team::{self, Attack};
+use crate::result::{Degradation, DegradationKind, Part, Turn, TurnKind};
+use crate::seat::{LoopGrammar, SeatId};
+
+/// What the next loop and the synthesis need to know of a loop.
+#[derive(Debug, Clone)]
+pub(crate) struct LoopState {
+    /// From 1.
+    pub(crate) number: u32,
+    /// The position of each seat that answered, at the end of the loop.
+    pub(crate) positions: Positions,
+    /// What the red team said last.
+    pub(crate) critique: Untrusted,
+    /// In the sequential grammar, the draft that the loop ended with.
+    pub(crate) draft: Option<Untrusted>,
+    /// In a debate, who was attacked.
+    pub(crate) targets: Vec<SeatId>,
+    /// In a debate, the positions before the attack, of the seats that defended themselves.
+    pub(crate) before_attack: Positions,
+    /// The models of the seats that answered.
+    pub(crate) models: BTreeMap<SeatId, String>,
+    /// Everything that was said; nothing where observability is off.
+    pub(crate) turns: Vec<Turn>,
+}
+
+/// An order in which seats speak.
+#[async_trait]
+pub(crate) trait Grammar: Send + Sync {
+    /// Runs one loop. `prior` is the loop before it.
+    async fn run(&self, floor: Floor<'_>, prior: Option<&LoopState>) -> Result<LoopState, CouncilError>;
+
+    /// The most calls that one loop takes with so many deliberating seats.
+    fn calls(&self, seats: u64) -> u64;
+}
+
+/// The implementation of a grammar.
+pub(crate) fn grammar(grammar: LoopGrammar) -> &'static dyn Grammar {
+    match grammar {
+        LoopGrammar::Parallel => &parallel::Parallel,
+        LoopGrammar::Sequential => &sequential::Sequential,
+        LoopGrammar::Debate => &debate::Debate,
+    }
+}
+
+/// A seat that was asked: what it said, or why it said nothing.
+type Heard = (SeatId, Result<Said, String>);
+
+/// Where the seats of a council speak, in one loop.
+pub(crate) struct Floor<'f> {
+    caller: &'f Caller<'f>,
+    pub(crate) council: &'f Council,
+    /// From 1.
+    pub(crate) number: u32,
+    turns: Mutex<Vec<Turn>>,
+}
+
+impl<'f> Floor<'f> {
+    pub(crate) fn new(caller: &'f Caller<'f>, council: &'f Council, number: u32) -> Self {
+        Self { caller, council, number, turns: Mutex::default() }
+    }
+
+    /// Asks seats at the same time, each with its own messages, and gives back what each of them came to, in the order asked. One
+    /// without an answer is noted as missing its position or its defence. Where nothing further can succeed, all end at once.
+    async fn hear(
+        &self,
+        asked: Vec<(&Seat, Vec<Message>)>,
+        kind: TurnKind,
+    ) -> Result<Vec<Heard>, CouncilError> {
+        let calls: Vec<_> = asked.into_iter().map(|(seat, messages)| self.hear_one(seat, messages)).collect();
+        let heard = try_join_all(calls).await?;
+        for (seat, said) in &heard {
+            match said {
+                Ok(said) => self.keep(*seat, kind, &said.text, said),
+                Err(why) => self.caller.note(Degradation {
+                    loop_number: Some(self.number),
+                    part: Part::Seat(*seat),
+                    kind: missing(kind),
+                    detail: why.clone(),
+                }),
+            }
+        }
+        Ok(heard)
+    }
+
+    async fn hear_one(&self, seat: &Seat, messages: Vec<Message>) -> Result<Heard, CouncilError> {
+        match self.ask(seat, messages, None).await {
+            Ok(said) => Ok((seat.id, Ok(said))),
+            Err(why @ NoAnswer::Final(_)) => Err(why.fatal(Part::Seat(seat.id))),
+            Err(why @ (NoAnswer::Call(_) | NoAnswer::TooLong { .. })) => {
+                Ok((seat.id, Err(short_line(&why.to_string(), REASON_CHARS))))
+            }
+        }
+    }
+
+    /// Asks the red team, without whose answer the loop cannot go on, for its critique. Notes where it yields.
+    async fn hear_red_team(&self, messages: Vec<Message>) -> Result<Untrusted, CouncilError> {
+        let said = self.ask_red_team(messages, None).await?;
+        self.take_critique(&said, &said.text);
+        Ok(said.text)
+    }
+
+    /// The same in a debate, where its answer names the seats that it attacks; `seats` are those that have a position.
+    async fn hear_attack(
+        &self,
+        messages: Vec<Message>,
+        schema: Option<(&'static str, Value)>,
+        seats: &[Seat],
+    ) -> Result<Attack, CouncilError> {
+        let said = self.ask_red_team(messages, schema).await?;
+        let attack = red_team::read_attack(&said.text, seats);
+        self.take_critique(&said, &attack.critique);
+        Ok(attack)
+    }
+
+    async fn ask_red_team(
+        &self,
+        messages: Vec<Message>,
+        schema: Option<(&'static str, Value)>,
+    ) -> Result<Said, CouncilError> {
+        let red_team = &self.council.red_team;
+        let answer = self.ask(red_team, messages, schema).await;
+        answer.map_err(|why| why.fatal(Part::Seat(red_team.id)))
+    }
+
+    fn take_critique(&self, said: &Said, critique: &Untrusted) {
+        let red_team = self.council.red_team.id;
+        if red_team::has_yielded(critique) {
+            self.caller.note(Degradation {
+                loop_number: Some(self.number),
+                part: Part::Seat(red_team),
+                kind: DegradationKind::RedTeamYielded,
+                detail: format!("it says: {}", short_line(&single_spaced(critique.as_str()), REASON_CHARS)),
+            });
+        }
+        self.keep(red_team, TurnKind::Critique, critique, said);
+    }
+
+    async fn ask(
+        &self,
+        seat: &Seat,
+        messages: Vec<Message>,
+        schema: Option<(&'static str, Value)>,
+    ) -> Result<Said, NoAnswer> {
+        let ask = Ask {
+            part: Part::Seat(seat.id),
+            loop_number: Some(self.number),
+            model: seat.model.clone(),
+            messages,
+            schema,
+        };
+        self.caller.ask(ask).await
+    }
+
+    /// Keeps what was said for the trace, where there is one.
+    fn keep(&self, seat: SeatId, kind: TurnKind, text: &Untrusted, said: &Said) {
+        if self.caller.config().observability == Observability::On {
+            let turn = Turn::of(seat, kind, text, said);
+            self.turns.lock().unwrap_or_else(PoisonError::into_inner).push(turn);
+        }
+    }
+
+    /// Fails where too few of the seats answered, those counted in that have not been asked yet.
+    fn quorum(&self, heard: &[Heard]) -> Result<(), CouncilError> {
+        let left = heard.iter().filter(|(_, said)| said.is_ok()).count();
+        let to_come = self.council.seats.len().saturating_sub(heard.len());
+        if left.saturating_add(to_come) >= QUORUM {
+            return Ok(());
+        }
+        let missing = |(seat, said): &Heard| Some((*seat, said.as_ref().err()?.clone()));
+        Err(CouncilError::TooFewSeats {
+            loop_number: self.number,
+            left,
+            seats: self.council.seats.len(),
+            missing: heard.iter().filter_map(missing).collect(),
+        })
+    }
+
+    /// Everything that was said; nothing where observability is off.
+    fn into_turns(self) -> Vec<Turn> {
+        self.turns.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the seats said that answered, and the models that said it.
+fn split(heard: Vec<Heard>) -> (Positions, BTreeMap<SeatId, String>) {
+    let answered = heard.into_iter().filter_map(|(seat, said)| Some((seat, said.ok()?)));
+    answered.map(|(seat, said)| ((seat, said.text), (seat, said.model))).unzip()
+}
+
+/// The positions under the names by which they are shown, in the order of the seats.
+fn labelled<'p>(council: &Council, positions: &'p Positions) -> Vec<(String, &'p Untrusted)> {
+    let seats = council.seats.iter();
+    seats.filter_map(|seat| Some((prompt::position_of(seat.id), positions.get(&seat.id)?))).collect()
+}
+
+/// How many deliberating seats must answer in a loop: with fewer, nobody differs.
+const QUORUM: usize = 2;
+
+/// The longest reason, in characters, that is told of a seat without an answer.
+const REASON_CHARS: usize = 300;
+
+/// How it is noted that a seat did not say what it was asked for.
+const fn missing(kind: TurnKind) -> DegradationKind {
+    match kind {
+        TurnKind::Position | TurnKind::Critique => DegradationKind::SeatMissing,
+        TurnKind::Defense => DegradationKind::DefenseMissing,
+    }
+}

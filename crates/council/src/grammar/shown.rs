@@ -1,0 +1,99 @@
+//! What tests of messages share: a council, a loop behind it, and two ways to show a conversation.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crucible_llm::Message;
+use crucible_model::{UNTRUSTED_BANNER, Untrusted};
+
+use super::LoopState;
+use crate::council::{Council, Seat};
+use crate::seat::{CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
+
+/// A council with seats of these roles. Each seat's instructions are `as SEAT`.
+pub(super) fn council(roles: &[CouncilRole]) -> Council {
+    let seat = |id: SeatId| Seat { id, persona: Untrusted::new(format!("as {id}")), model: String::new() };
+    let mut seats: Vec<Seat> =
+        SeatId::of_roles(roles.iter().copied().chain([CouncilRole::RedTeam])).into_iter().map(seat).collect();
+    let red_team = seats.pop().expect("the red team");
+    Council {
+        question: Untrusted::new("Split it?"),
+        seats,
+        red_team,
+        flavor: RedTeamFlavor::Feasibility,
+        grammar: LoopGrammar::Parallel,
+    }
+}
+
+/// The first loop of a council in which these seats answered, by their places.
+pub(super) fn first_loop(council: &Council, answered: &[usize]) -> LoopState {
+    let seats = answered.iter().map(|place| council.seats[*place].id);
+    let positions: BTreeMap<_, _> =
+        seats.map(|seat| (seat, Untrusted::new(format!("What {seat} holds.")))).collect();
+    LoopState {
+        number: 1,
+        draft: None,
+        critique: Untrusted::new("What fails."),
+        targets: Vec::new(),
+        before_attack: BTreeMap::new(),
+        models: BTreeMap::new(),
+        turns: Vec::new(),
+        positions,
+    }
+}
+
+/// A piece of a message.
+enum Piece {
+    Ours(String),
+    Block { name: String, content: String },
+}
+
+/// A message in pieces, read as who wrote it meant it: a block ends where its own marker is.
+fn pieces(message: &Message) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut lines = message.content.as_str().lines();
+    while let Some(line) = lines.next() {
+        let opened = line.strip_prefix("<<<DATA ").and_then(|line| line.rsplit_once(' '));
+        let Some((name, marker)) = opened else {
+            pieces.push(Piece::Ours(line.to_owned()));
+            continue;
+        };
+        let end = format!(">>>END {marker}");
+        let content: Vec<_> = lines.by_ref().take_while(|line| *line != end).collect();
+        pieces.push(Piece::Block { name: name.to_owned(), content: content.join("\n") });
+    }
+    pieces
+}
+
+/// A conversation word for word, but for what every fence repeats: the banner is `(banner)`, a marker is `#`.
+pub(super) fn whole(messages: &[Message]) -> String {
+    let mut shown = String::new();
+    for message in messages {
+        let _ = writeln!(shown, "[{}]", message.role.as_str());
+        for piece in pieces(message) {
+            let _ = match piece {
+                Piece::Ours(line) if UNTRUSTED_BANNER.starts_with(&line) && !line.is_empty() => {
+                    writeln!(shown, "(banner)")
+                }
+                Piece::Ours(line) => writeln!(shown, "{line}"),
+                Piece::Block { name, content } => writeln!(shown, "<<<DATA {name} #\n{content}\n>>>END #"),
+            };
+        }
+    }
+    shown
+}
+
+/// A conversation in short: of each message the role and the blocks, with what stands in them.
+pub(super) fn blocks(messages: &[Message]) -> String {
+    let mut shown = String::new();
+    for message in messages {
+        let _ = write!(shown, "[{}]", message.role.as_str());
+        for piece in pieces(message) {
+            if let Piece::Block { name, content } = piece {
+                let _ = write!(shown, " {name}: {content};");
+            }
+        }
+        shown.push('\n');
+    }
+    shown
+}

@@ -1,0 +1,272 @@
+//! How far the voices of a council were voices of their own: figures about what was said, and no judgement of what is true.
+//!
+//! All figures but the number of models rest on the resemblance of texts ([`crate::similarity`]): the share of word pairs that
+//! two positions have in common. So they see copying, repeating and giving in, and they do not see two seats that mean the same
+//! in different words. In the sequential grammar a position is the draft that was handed on, so its positions resemble each
+//! other by design, and each seat that revises moves towards what it was handed.
+//!
+//! What holds: the figures are made from the positions and the models' names alone, by pure functions; each stands with four
+//! decimals.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::delta::Positions;
+use crate::grammar::LoopState;
+use crate::seat::SeatId;
+use crate::similarity::{Shingles, rounded};
+
+/// By how much more than before a position has to resemble another seat's earlier one, to have moved towards it. A step against
+/// chance: two texts of different words about one thing share some pairs. It is chosen, not measured.
+const STEP: f64 = 0.05;
+
+/// How far the seats spoke for themselves in one loop. Figures about words: high ones tell that voices were alike, and not that
+/// they were wrong.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Independence {
+    /// How much the positions of each two seats resemble each other at the end of the loop, from 0 (no two neighbouring words
+    /// in common) to 1 (the same words in the same order).
+    pub pairwise_similarity: Vec<PairSimilarity>,
+    /// The mean of these; none where fewer than two seats have a position.
+    pub mean_similarity: Option<f64>,
+    /// How many seats moved their position towards what the majority of the others held in the loop before.
+    ///
+    /// A seat moved towards another one when its position now resembles the other's *earlier* position by more than 0.05 more
+    /// than its own earlier position did. It moved towards the majority when it moved towards more than half of the other seats
+    /// that had a position in the loop before. So a lone seat that gives in counts, one that holds does not, seats that agreed
+    /// from the start do not, and neither does one that takes over the view of a minority.
+    ///
+    /// None in the first loop, and where fewer than three seats had a position in the loop before: two have no majority.
+    pub moved_to_majority: Option<u32>,
+    /// How many different models answered for the seats, by the names that the provider gave them.
+    pub distinct_models: u32,
+}
+
+/// How much two positions resemble each other.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairSimilarity {
+    /// One seat.
+    pub first: SeatId,
+    /// The other.
+    pub second: SeatId,
+    /// From 0 to 1.
+    pub similarity: f64,
+}
+
+/// The figures of a loop, compared with the one before.
+pub(crate) fn independence(prior: Option<&LoopState>, current: &LoopState) -> Independence {
+    let now = shingles(&current.positions);
+    let pairwise_similarity = pairs(&now);
+    let mean_similarity = mean(&pairwise_similarity);
+    let models: BTreeSet<&String> = current.models.values().collect();
+    Independence {
+        pairwise_similarity: pairwise_similarity
+            .into_iter()
+            .map(|pair| PairSimilarity { similarity: rounded(pair.similarity), ..pair })
+            .collect(),
+        mean_similarity: mean_similarity.map(rounded),
+        moved_to_majority: prior.and_then(|prior| moved_to_majority(&shingles(&prior.positions), &now)),
+        distinct_models: count(models.len()),
+    }
+}
+
+/// How much each seat's position resembles its own of the loop before; seats that have both.
+pub(crate) fn resemblance_to_prior(prior: Option<&LoopState>, current: &LoopState) -> BTreeMap<SeatId, f64> {
+    let Some(prior) = prior else { return BTreeMap::new() };
+    let both = current.positions.iter().filter_map(|(seat, now)| {
+        let before = Shingles::of(prior.positions.get(seat)?.as_str());
+        Some((*seat, rounded(Shingles::of(now.as_str()).resemblance(&before))))
+    });
+    both.collect()
+}
+
+type SeatShingles = BTreeMap<SeatId, Shingles>;
+
+fn shingles(positions: &Positions) -> SeatShingles {
+    positions.iter().map(|(seat, text)| (*seat, Shingles::of(text.as_str()))).collect()
+}
+
+fn pairs(positions: &SeatShingles) -> Vec<PairSimilarity> {
+    let seats: Vec<(&SeatId, &Shingles)> = positions.iter().collect();
+    let mut pairs = Vec::new();
+    for (place, (first, text)) in seats.iter().enumerate() {
+        for (second, other) in seats.iter().skip(place + 1) {
+            pairs.push(PairSimilarity {
+                first: **first,
+                second: **second,
+                similarity: text.resemblance(other),
+            });
+        }
+    }
+    pairs
+}
+
+fn mean(pairs: &[PairSimilarity]) -> Option<f64> {
+    if pairs.is_empty() {
+        return None;
+    }
+    let sum: f64 = pairs.iter().map(|pair| pair.similarity).sum();
+    Some(sum / f64::from(count(pairs.len())))
+}
+
+fn moved_to_majority(prior: &SeatShingles, current: &SeatShingles) -> Option<u32> {
+    if prior.len() < 3 {
+        return None;
+    }
+    let moved = current.iter().filter(|(seat, now)| {
+        let Some(before) = prior.get(seat) else { return false };
+        let others = prior.iter().filter(|(other, _)| other != seat);
+        let towards = others.filter(|(_, held)| now.resemblance(held) - before.resemblance(held) > STEP);
+        towards.count() * 2 > prior.len() - 1
+    });
+    Some(count(moved.count()))
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_model::Untrusted;
+
+    use super::*;
+    use crate::seat::CouncilRole;
+
+    const SPLIT: &str = "split the program into services now because teams block each other";
+    const KEEP: &str = "keep one program and draw clear borders inside of it first";
+    const WAIT: &str = "measure for a quarter before anybody decides anything at all";
+
+    /// Up to five seats with these positions; an empty one has none.
+    fn state(number: u32, texts: &[&str], models: &[&str]) -> LoopState {
+        use CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
+        let seats = SeatId::of_roles([Synthesizer, DomainExpert, Pragmatist, Creative, Creative]);
+        let texts = texts.iter().map(|text| Untrusted::new(*text));
+        let positions: Positions =
+            seats.iter().copied().zip(texts).filter(|(_, text)| !text.as_str().is_empty()).collect();
+        let models = models.iter().map(|model| (*model).to_owned());
+        LoopState {
+            number,
+            positions,
+            critique: Untrusted::new("no"),
+            draft: None,
+            targets: Vec::new(),
+            before_attack: Positions::new(),
+            models: seats.into_iter().zip(models).collect(),
+            turns: Vec::new(),
+        }
+    }
+
+    fn moved(prior: &[&str], current: &[&str]) -> Option<u32> {
+        independence(Some(&state(1, prior, &[])), &state(2, current, &[])).moved_to_majority
+    }
+
+    #[test]
+    fn five_clones_are_one_voice() {
+        let clones = state(1, &[KEEP; 5], &["m"; 5]);
+        let found = independence(None, &clones);
+        assert_eq!(found.pairwise_similarity.len(), 10);
+        assert!(found.pairwise_similarity.iter().all(|pair| (pair.similarity - 1.0).abs() < 1e-12));
+        assert_eq!(found.mean_similarity, Some(1.0));
+        assert_eq!(found.moved_to_majority, None);
+        assert_eq!(found.distinct_models, 1);
+        assert_eq!(independence(Some(&clones), &clones).moved_to_majority, Some(0));
+    }
+
+    #[test]
+    fn different_models_and_positions_are_told_apart() {
+        let found = independence(None, &state(1, &[KEEP, SPLIT, WAIT, KEEP], &["a", "b", "a", "c"]));
+        let pairs: Vec<(String, f64)> = found
+            .pairwise_similarity
+            .iter()
+            .map(|pair| (format!("{} {}", pair.first, pair.second), pair.similarity))
+            .collect();
+        let expected = [
+            ("synthesizer domain_expert", 0.0),
+            ("synthesizer pragmatist", 0.0),
+            ("synthesizer creative", 1.0),
+            ("domain_expert pragmatist", 0.0),
+            ("domain_expert creative", 0.0),
+            ("pragmatist creative", 0.0),
+        ];
+        assert_eq!(pairs, expected.map(|(names, similarity)| (names.to_owned(), similarity)));
+        assert_eq!(found.mean_similarity, Some(0.1667));
+        assert_eq!(found.distinct_models, 3);
+    }
+
+    #[test]
+    fn who_moved_towards_the_majority() {
+        let half = "keep one program and draw clear borders but split the program into services later";
+        type Case<'c> = (&'c str, &'c [&'c str], &'c [&'c str], Option<u32>);
+        let cases: [Case<'_>; 12] = [
+            ("one gives in to four", &[KEEP, KEEP, KEEP, KEEP, SPLIT], &[KEEP; 5], Some(1)),
+            (
+                "one goes half of the way",
+                &[KEEP, KEEP, KEEP, KEEP, SPLIT],
+                &[KEEP, KEEP, KEEP, KEEP, half],
+                Some(1),
+            ),
+            ("one holds", &[KEEP, KEEP, KEEP, KEEP, SPLIT], &[KEEP, KEEP, KEEP, KEEP, SPLIT], Some(0)),
+            ("four follow one", &[KEEP, KEEP, KEEP, KEEP, SPLIT], &[SPLIT; 5], Some(0)),
+            ("three against two, who give in", &[KEEP, KEEP, KEEP, SPLIT, SPLIT], &[KEEP; 5], Some(2)),
+            (
+                "one of three joins the two",
+                &[KEEP, KEEP, KEEP, SPLIT, SPLIT],
+                &[SPLIT, KEEP, KEEP, SPLIT, SPLIT],
+                Some(0),
+            ),
+            ("one takes a minority's view", &[KEEP, KEEP, SPLIT, WAIT], &[KEEP, KEEP, SPLIT, SPLIT], Some(0)),
+            (
+                "another view that nobody held",
+                &[KEEP, KEEP, SPLIT, SPLIT],
+                &[KEEP, KEEP, WAIT, WAIT],
+                Some(0),
+            ),
+            ("two have no majority", &[KEEP, SPLIT], &[KEEP, KEEP], None),
+            (
+                "a seat that was missing moved nowhere",
+                &[KEEP, KEEP, KEEP, "", ""],
+                &[KEEP, KEEP, KEEP, KEEP, ""],
+                Some(0),
+            ),
+            ("a seat that is missing now", &[KEEP, KEEP, KEEP, SPLIT], &[KEEP, KEEP, KEEP, ""], Some(0)),
+            ("two of three were missing", &[KEEP, SPLIT, ""], &[KEEP, KEEP, KEEP], None),
+        ];
+        for (name, prior, current, expected) in cases {
+            assert_eq!(moved(prior, current), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_rise_within_the_step_is_chance() {
+        // The last seat's new position has one pair more of the others' than its old one had: 1 of 29 pairs.
+        let others = (0..15).map(|number| format!("w{number}")).collect::<Vec<_>>().join(" ");
+        let apart = (0..16).map(|number| format!("x{number}")).collect::<Vec<_>>().join(" ");
+        let nearer = apart.replace("x0 x1", "w0 w1");
+        let prior = [others.as_str(), others.as_str(), apart.as_str()];
+        assert_eq!(moved(&prior, &[&others, &others, &nearer]), Some(0));
+        let nearer = apart.replace("x0 x1 x2 x3", "w0 w1 w2 w3");
+        assert_eq!(moved(&prior, &[&others, &others, &nearer]), Some(1));
+    }
+
+    #[test]
+    fn resemblance_to_prior_names_the_seats_that_have_both() {
+        let prior = state(1, &[KEEP, SPLIT, "", WAIT], &[]);
+        let current = state(2, &[KEEP, KEEP, WAIT, ""], &[]);
+        assert!(resemblance_to_prior(None, &current).is_empty());
+        let found: Vec<(String, f64)> = resemblance_to_prior(Some(&prior), &current)
+            .into_iter()
+            .map(|(seat, resemblance)| (seat.to_string(), resemblance))
+            .collect();
+        assert_eq!(found, [("synthesizer".to_owned(), 1.0), ("domain_expert".to_owned(), 0.0)]);
+    }
+
+    #[test]
+    fn nobody_and_one_have_no_pairs() {
+        for texts in [&[][..], &[KEEP][..]] {
+            let found = independence(None, &state(1, texts, &[]));
+            assert_eq!((found.pairwise_similarity.len(), found.mean_similarity), (0, None));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! A council of models: a triage configures it, seats deliberate in loops, a red team attacks in each of them, and one voice answers.
+//!
+//! [`Crucible`] is the one way in. What it is made of cannot be reached from outside: no triage, no executor, no prompt, no
+//! transport.
+//!
+//! ```compile_fail
+//! use crucible_council::executor::execute;
+//! ```
+//!
+//! What follows is the crate's front page.
+#![doc = include_str!("../README.md")]
+
+mod caller;
+mod config;
+mod council;
+mod delta;
+mod engine;
+mod error;
+mod executor;
+mod grammar;
+mod independence;
+mod red_team;
+mod result;
+mod seat;
+mod similarity;
+mod summary;
+mod synthesis;
+mod trace;
+mod triage;
+
+pub use config::{CouncilLimits, DeltaChoice, EngineConfig, HintedModels, Observability};
+pub use delta::{DeltaStrategy, DeltaVerdict, Positions};
+pub use engine::{Crucible, TriageContext};
+pub use error::{CouncilError, Violation};
+pub use independence::{Independence, PairSimilarity};
+pub use result::{CallUsage, Degradation, DegradationKind, ExecutorResult, LoopRecord, Part, Turn, TurnKind};
+pub use seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
+pub use triage::{CouncilSeat, TriageOutput};
+
+/// Declares paths that exist in here and cannot be used out there. Each is imported when the crate's own tests are built, so a
+/// path that is renamed has to be renamed here; and for each rustdoc tries to compile an import from outside, which has to fail.
+macro_rules! hidden {
+    ($($module:ident :: $name:ident,)+) => {
+        #[cfg(test)]
+        #[expect(unused_imports, reason = "an import that compiles is all that is wanted")]
+        mod hidden {
+            $(use crate::$module::$name as _;)+
+        }
+
+        $(
+            #[doc = concat!(
+                "```compile_fail\nuse crucible_council::", stringify!($module), "::", stringify!($name), ";\n```\n",
+            )]
+        )+
+        #[cfg(doctest)]
+        struct Hidden;
+    };
+}
+
+hidden! {
+    caller::Ask,
+    caller::Caller,
+    caller::NoAnswer,
+    caller::Said,
+    council::Council,
+    council::Seat,
+    delta::calls,
+    delta::detect,
+    executor::execute,
+    executor::worst_case,
+    grammar::Floor,
+    grammar::Grammar,
+    grammar::LoopState,
+    grammar::grammar,
+    independence::independence,
+    independence::resemblance_to_prior,
+    red_team::attack_messages,
+    red_team::attack_schema,
+    red_team::has_yielded,
+    red_team::messages,
+    red_team::read_attack,
+    red_team::system,
+    similarity::Shingles,
+    summary::summary,
+    synthesis::answer_directly,
+    synthesis::synthesize,
+    trace::record,
+    triage::triage,
+}

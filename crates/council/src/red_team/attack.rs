@@ -1,0 +1,341 @@
+//! An attack in a debate: the form that is asked for, and how it is read.
+//!
+//! What holds: every answer can be read, for who attacks badly has attacked all the same; an attack is aimed at one of the seats
+//! at least, and only at seats that were shown; no word of an answer is lost but the line of names that was understood.
+
+use crucible_model::Untrusted;
+use crucible_model::strict_json::closed;
+use serde_json::{Map, Value, json};
+
+use crate::council::Seat;
+use crate::seat::{CouncilRole, SeatId};
+
+/// The schema's name on the wire.
+const NAME: &str = "attack";
+
+/// The most seats of one role.
+const MOST_OF_A_ROLE: usize = 4;
+
+/// Words that stand for no seat in particular.
+const NOBODY_IN_PARTICULAR: [&str; 8] =
+    ["", "all", "all_seats", "everybody", "everyone", "n/a", "nobody", "none"];
+
+/// What may lead a name.
+const LEADS: [&str; 3] = ["position_of_", "seat_", "the_"];
+
+/// What an answer's first line begins with where it names targets.
+const TARGETS: [&str; 2] = ["targets", "target"];
+
+/// The JSON Schema of an attack on these seats, with its name.
+pub(crate) fn attack_schema(seats: &[Seat]) -> (&'static str, Value) {
+    let names: Vec<String> = seats.iter().map(|seat| seat.id.to_string()).collect();
+    let schema = closed(json!({
+        "targets": {"type": "array", "items": {"type": "string", "enum": names}},
+        "critique": {"type": "string"},
+    }));
+    (NAME, schema)
+}
+
+/// An attack: what it says, and whom it is aimed at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Attack {
+    pub(crate) critique: Untrusted,
+    /// In the order of the seats, each once.
+    pub(crate) targets: Vec<SeatId>,
+}
+
+/// Reads an attack on these seats: the object of the schema, or a first line `TARGETS: name, name` and the rest. Where no name
+/// or an unknown one stands, every seat is a target. Where nothing is said beside the names, the critique is the answer as it came.
+pub(crate) fn read_attack(answer: &Untrusted, seats: &[Seat]) -> Attack {
+    let whole = answer.as_str();
+    let seats: Vec<SeatId> = seats.iter().map(|seat| seat.id).collect();
+    let read = of_object(whole).or_else(|| of_first_line(whole, &seats));
+    let read = read.unwrap_or_else(|| Read { names: Vec::new(), said: whole.to_owned() });
+    let said = if read.said.trim().is_empty() { whole.to_owned() } else { read.said };
+    let targets = aimed(&read.names, &seats).filter(|targets| !targets.is_empty());
+    Attack { critique: Untrusted::new(said), targets: targets.unwrap_or(seats) }
+}
+
+/// An answer that was taken apart.
+struct Read {
+    names: Vec<String>,
+    said: String,
+}
+
+/// An answer that is an object with a critique, bare or in a code block. A backend that is held to the schema gives no other; one
+/// that is not may still answer so.
+fn of_object(whole: &str) -> Option<Read> {
+    let object: Map<String, Value> = serde_json::from_str(unfenced(whole.trim())).ok()?;
+    let said = object.get("critique")?.as_str()?.to_owned();
+    let names = match object.get("targets") {
+        Some(Value::Array(items)) => items.iter().map(|item| name(item.as_str().unwrap_or("?"))).collect(),
+        Some(Value::String(listed)) => names(listed),
+        _ => Vec::new(),
+    };
+    Some(Read { names, said })
+}
+
+/// The inside of a code block, where the whole text is one.
+fn unfenced(text: &str) -> &str {
+    let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    inside.and_then(|inside| inside.split_once('\n')).map_or(text, |(_, body)| body)
+}
+
+/// An answer whose first line names targets. A line that names something else is a part of what is said.
+fn of_first_line(whole: &str, seats: &[SeatId]) -> Option<Read> {
+    let (line, rest) = whole.trim_start().split_once('\n').unwrap_or((whole.trim_start(), ""));
+    let line = line.trim_start_matches(is_decoration);
+    let after = TARGETS.iter().find_map(|word| {
+        let beginning = line.get(..word.len())?;
+        beginning.eq_ignore_ascii_case(word).then(|| line.get(word.len()..)).flatten()
+    })?;
+    let listed = after.trim_start_matches(is_decoration).strip_prefix([':', '-', '–', '—', '='])?;
+    let names = names(listed);
+    let said = if aimed(&names, seats).is_some() { rest } else { whole };
+    Some(Read { names, said: said.to_owned() })
+}
+
+/// What an attack says beside the names, whoever the seats are: of an object its critique, of text what follows a line of names.
+pub(super) fn said_beside_names(text: &str) -> String {
+    let roles: Vec<SeatId> =
+        SeatId::of_roles(CouncilRole::ALL.iter().flat_map(|role| [*role; MOST_OF_A_ROLE]));
+    let read = of_object(text).or_else(|| of_first_line(text, &roles));
+    read.map_or_else(|| text.to_owned(), |read| read.said)
+}
+
+/// What may stand around a word without being a part of it.
+fn is_decoration(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '*' | '`' | '#' | '_' | '>' | '"' | '\'' | '[' | ']' | '(' | ')')
+}
+
+fn names(listed: &str) -> Vec<String> {
+    listed.split([',', ';', '&']).flat_map(|part| part.split(" and ")).map(name).collect()
+}
+
+/// A name as it is spelled, whatever stands around it and however it is written: `**Domain Expert**` is `domain_expert`.
+fn name(written: &str) -> String {
+    let bare = written.trim_matches(|c| is_decoration(c) || c == '.' || c == ':');
+    let words: Vec<String> = bare
+        .split(|c: char| c.is_whitespace() || c == '_' || c == '-')
+        .map(|word| word.chars().filter(|c| !matches!(c, '*' | '`' | '\\')).collect::<String>())
+        .filter(|word| !word.is_empty())
+        .map(|word| word.to_lowercase())
+        .collect();
+    let spelled = words.join("_").replace("_#", "#");
+    let bare = LEADS.iter().find_map(|lead| spelled.strip_prefix(lead));
+    bare.unwrap_or(&spelled).to_owned()
+}
+
+/// The seats of these names, in their order, each once; none of them where nobody in particular is named, nothing where a name is
+/// no seat's.
+fn aimed(names: &[String], seats: &[SeatId]) -> Option<Vec<SeatId>> {
+    let spelled: Vec<String> = seats.iter().map(ToString::to_string).collect();
+    let is_vague = |name: &String| NOBODY_IN_PARTICULAR.contains(&name.as_str());
+    if !names.iter().all(|name| spelled.contains(name) || is_vague(name)) {
+        return None;
+    }
+    if names.iter().any(is_vague) {
+        return Some(Vec::new());
+    }
+    let named = seats.iter().zip(&spelled).filter(|(_, spelled)| names.contains(spelled));
+    Some(named.map(|(seat, _)| *seat).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn seats() -> Vec<Seat> {
+        use CouncilRole::{Creative, DomainExpert, Pragmatist};
+        let named = SeatId::of_roles([DomainExpert, Creative, Pragmatist, Creative]);
+        let seat = |id| Seat { id, persona: Untrusted::new("It speaks."), model: String::new() };
+        named.into_iter().map(seat).collect()
+    }
+
+    fn read(answer: &str) -> (String, String) {
+        let attack = read_attack(&Untrusted::new(answer), &seats());
+        let targets: Vec<String> = attack.targets.iter().map(ToString::to_string).collect();
+        (targets.join(" "), attack.critique.as_str().to_owned())
+    }
+
+    const EVERYBODY: &str = "domain_expert creative pragmatist creative#2";
+
+    #[test]
+    fn a_first_line_names_the_targets_however_it_is_written() {
+        for (line, targets) in [
+            ("TARGETS: pragmatist", "pragmatist"),
+            ("TARGETS: creative#2, domain_expert", "domain_expert creative#2"),
+            ("TARGETS: pragmatist, pragmatist", "pragmatist"),
+            ("targets : Pragmatist ;  CREATIVE #2", "pragmatist creative#2"),
+            ("**TARGETS:** `pragmatist`, **creative**.", "creative pragmatist"),
+            ("## Targets - pragmatist and creative", "creative pragmatist"),
+            ("Target – \"Domain Expert\"", "domain_expert"),
+            ("> *Targets*: [domain\\_expert], (creative#2)", "domain_expert creative#2"),
+            ("TARGETS: the pragmatist & position of creative", "creative pragmatist"),
+            ("TARGETS = domain-expert", "domain_expert"),
+            ("\r\n \n TARGETS: pragmatist\r", "pragmatist"),
+            ("TARGETS: all", EVERYBODY),
+            ("TARGETS: none", EVERYBODY),
+            ("TARGETS:", EVERYBODY),
+            ("TARGETS: pragmatist, everyone", EVERYBODY),
+        ] {
+            let (read_targets, critique) = read(&format!("{line}\nThe plan fails.\nIt costs too much."));
+            assert_eq!(read_targets, targets, "{line:?}");
+            assert_eq!(critique, "The plan fails.\nIt costs too much.", "{line:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_means_everybody_and_no_word_is_lost() {
+        for answer in [
+            "TARGETS: economist\nThe plan fails.",
+            "TARGETS: pragmatist, economist\nThe plan fails.",
+            "TARGETS: red_team\nThe plan fails.",
+            "TARGETS: creative#3\nThe plan fails.",
+            "TARGETS: pragmatist. Its plan fails, and here is why.",
+            "Targeting the pragmatist: the plan fails.",
+            "I attack the pragmatist.\nTARGETS: pragmatist",
+            "The plan fails.",
+            "",
+            "\n\n",
+            "🦀🦀🦀: targets",
+        ] {
+            assert_eq!(read(answer), (EVERYBODY.to_owned(), answer.to_owned()));
+        }
+    }
+
+    #[test]
+    fn an_object_names_the_targets() {
+        for (answer, targets) in [
+            (
+                r#"{"critique":"It fails.","targets":["creative#2","domain_expert"]}"#,
+                "domain_expert creative#2",
+            ),
+            (r#" {"targets": ["Domain Expert"], "critique": "It fails."} "#, "domain_expert"),
+            (r#"{"targets":"pragmatist, creative","critique":"It fails."}"#, "creative pragmatist"),
+            ("```json\n{\"targets\":[\"pragmatist\"],\"critique\":\"It fails.\"}\n```", "pragmatist"),
+            (r#"{"targets":["pragmatist"],"critique":"It fails.","mood":3}"#, "pragmatist"),
+            (r#"{"targets":[],"critique":"It fails."}"#, EVERYBODY),
+            (r#"{"critique":"It fails."}"#, EVERYBODY),
+            (r#"{"targets":null,"critique":"It fails."}"#, EVERYBODY),
+            (r#"{"targets":["pragmatist",7],"critique":"It fails."}"#, EVERYBODY),
+            (r#"{"targets":["pragmatist","economist"],"critique":"It fails."}"#, EVERYBODY),
+        ] {
+            assert_eq!(read(answer), (targets.to_owned(), "It fails.".to_owned()), "{answer}");
+        }
+    }
+
+    #[test]
+    fn where_only_names_are_given_the_critique_is_the_answer_as_it_came() {
+        for answer in [
+            r#"{"targets":["pragmatist"],"critique":" "}"#,
+            "TARGETS: pragmatist",
+            "\nTargets: pragmatist\n  \n",
+        ] {
+            assert_eq!(read(answer), ("pragmatist".to_owned(), answer.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_attack_in_json_is_taken_as_it_came() {
+        let deep = "[".repeat(5000);
+        for answer in [
+            r#"{"targets":["pragmatist"],"critique":"It"#,
+            r#"{"targets":["pragmatist"],"critique":["It fails."]}"#,
+            r#"{"targets":["pragmatist"]}"#,
+            r#"["pragmatist"]"#,
+            "```json\n```",
+            "``````",
+            "```",
+            "null",
+            &deep,
+        ] {
+            assert_eq!(read(answer), (EVERYBODY.to_owned(), answer.to_owned()));
+        }
+    }
+
+    #[test]
+    fn the_schema_is_closed_and_allows_the_names_of_these_seats_alone() {
+        let (name, schema) = attack_schema(&seats());
+        assert_eq!(name, "attack");
+        let names = ["domain_expert", "creative", "pragmatist", "creative#2"];
+        let targets = json!({"type": "array", "items": {"type": "string", "enum": names}});
+        let properties = json!({"targets": targets, "critique": {"type": "string"}});
+        assert_eq!(schema["properties"], properties);
+        assert_eq!(schema["required"], json!(["critique", "targets"]));
+        assert_eq!(schema["additionalProperties"], false);
+    }
+
+    /// Pieces of which an attack may be made, and some of which none should be.
+    fn pieces() -> impl Strategy<Value = String> {
+        let known = proptest::sample::select(vec![
+            "TARGETS",
+            "targets:",
+            "Target",
+            ":",
+            "-",
+            "=",
+            ",",
+            " and ",
+            "\n",
+            " ",
+            "*",
+            "`",
+            "#",
+            "#2",
+            "creative",
+            "pragmatist",
+            "domain_expert",
+            "all",
+            "{",
+            "}",
+            "[",
+            "]",
+            "\"",
+            "\"targets\":",
+            "\"critique\":",
+            "```",
+            "é",
+            "\0",
+        ]);
+        proptest::collection::vec(prop_oneof![known.prop_map(str::to_owned), ".{0,3}"], 0..20)
+            .prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_an_attack_on_seats_that_were_shown(
+            answer in prop_oneof![pieces(), "(?s).{0,200}"],
+            shown in proptest::sample::subsequence(vec![0, 1, 2, 3], 1..=4),
+        ) {
+            let all = seats();
+            let seats: Vec<Seat> = shown.iter().map(|index| all[*index].clone()).collect();
+            let attack = read_attack(&Untrusted::new(answer.clone()), &seats);
+            prop_assert!(!attack.targets.is_empty());
+            let places: Vec<Option<usize>> =
+                attack.targets.iter().map(|target| seats.iter().position(|seat| seat.id == *target)).collect();
+            prop_assert!(places.iter().all(Option::is_some), "only seats that were shown");
+            prop_assert!(places.is_sorted_by(|one, next| one < next), "in their order, each once");
+            prop_assert!(attack.critique.as_str().trim().is_empty() <= answer.trim().is_empty());
+        }
+
+        #[test]
+        fn an_attack_in_either_form_comes_back_as_it_was_written(
+            critique in "[a-z][a-zA-Z .,:\n\"{}]{0,60}[a-z.]",
+            named in proptest::sample::subsequence(vec![0, 1, 2, 3], 1..=4),
+        ) {
+            let seats = seats();
+            let targets: Vec<SeatId> = named.iter().map(|index| seats[*index].id).collect();
+            let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
+            let object = json!({"targets": names, "critique": critique}).to_string();
+            let line = format!("TARGETS: {}\n{critique}", names.join(", "));
+            for answer in [object, line] {
+                let attack = read_attack(&Untrusted::new(answer), &seats);
+                prop_assert_eq!(attack.critique.as_str(), &critique);
+                prop_assert_eq!(&attack.targets, &targets);
+            }
+        }
+    }
+}

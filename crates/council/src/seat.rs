@@ -1,0 +1,170 @@
+//! The words of a council (seed 001 §2.1): how hard a question is, in which order seats speak, what the red team attacks, which
+//! roles there are, and how a seat is named.
+//!
+//! What holds: each word has one spelling, which JSON, prompts and documents share.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// Declares a closed set of words with the one spelling of each.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident = $text:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$word_doc])* $word,)+ }
+
+        impl $name {
+            /// Every one, in the order in which they are told.
+            pub const ALL: &'static [Self] = &[$(Self::$word,)+];
+
+            /// Its spelling.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$word => $text,)+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// How hard a question is.
+    ComplexityDomain {
+        /// It has one answer that can be looked up or reasoned out at once.
+        Simple = "simple",
+        /// It takes expertise and can be analysed; several ways are good.
+        Complicated = "complicated",
+        /// It has no one right answer; trade-offs emerge and depend on who is asked.
+        Complex = "complex",
+        /// Nothing like it is known; one has to act to learn.
+        Chaotic = "chaotic",
+    }
+}
+
+words! {
+    /// In which order seats speak.
+    LoopGrammar {
+        /// All at once, then the red team about all.
+        Parallel = "parallel",
+        /// One draft that is handed from seat to seat, attacked after each.
+        Sequential = "sequential",
+        /// All at once, an attack on the weakest, and their defence.
+        Debate = "debate",
+    }
+}
+
+words! {
+    /// What the red team attacks.
+    RedTeamFlavor {
+        /// The reasoning.
+        Logical = "logical",
+        /// The execution.
+        Feasibility = "feasibility",
+        /// The harm.
+        Ethical = "ethical",
+        /// What the best opponent would say.
+        Steelman = "steelman",
+    }
+}
+
+words! {
+    /// What a seat contributes.
+    CouncilRole {
+        /// Coherence: brings views together.
+        Synthesizer = "synthesizer",
+        /// Knowledge of the field.
+        DomainExpert = "domain_expert",
+        /// What works in practice.
+        Pragmatist = "pragmatist",
+        /// Other ways.
+        Creative = "creative",
+        /// Attacks. It sees positions, edits none and has no vote.
+        RedTeam = "red_team",
+    }
+}
+
+/// The name of a seat in one council: its role, and from the second of a role on its number behind `#` (decision D5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SeatId {
+    role: CouncilRole,
+    number: u8,
+}
+
+impl SeatId {
+    /// The red team's, of which there is one.
+    pub(crate) const RED_TEAM: Self = Self { role: CouncilRole::RedTeam, number: 1 };
+
+    /// The names of seats that have these roles, in their order.
+    #[must_use]
+    pub fn of_roles(roles: impl IntoIterator<Item = CouncilRole>) -> Vec<Self> {
+        let mut named: Vec<Self> = Vec::new();
+        for role in roles {
+            let before = named.iter().filter(|seat| seat.role == role).count();
+            named.push(Self { role, number: u8::try_from(before).unwrap_or(u8::MAX).saturating_add(1) });
+        }
+        named
+    }
+
+    /// What the seat contributes.
+    #[must_use]
+    pub const fn role(self) -> CouncilRole {
+        self.role
+    }
+
+    /// Which of the seats of its role it is, from 1.
+    pub(crate) const fn number(self) -> u8 {
+        self.number
+    }
+}
+
+impl fmt::Display for SeatId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.role.as_str())?;
+        if self.number > 1 {
+            write!(f, "#{}", self.number)?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for SeatId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_seat_of_a_role_has_a_number() {
+        use CouncilRole::{Creative, Pragmatist};
+        let named = SeatId::of_roles([Creative, Pragmatist, Creative, Creative]);
+        let named: Vec<String> = named.iter().map(ToString::to_string).collect();
+        assert_eq!(named, ["creative", "pragmatist", "creative#2", "creative#3"]);
+    }
+
+    #[test]
+    fn every_word_has_the_spelling_of_the_seed() {
+        fn spelled<T: Copy + fmt::Display>(all: &[T]) -> String {
+            all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        }
+        assert_eq!(spelled(ComplexityDomain::ALL), "simple complicated complex chaotic");
+        assert_eq!(spelled(LoopGrammar::ALL), "parallel sequential debate");
+        assert_eq!(spelled(RedTeamFlavor::ALL), "logical feasibility ethical steelman");
+        assert_eq!(spelled(CouncilRole::ALL), "synthesizer domain_expert pragmatist creative red_team");
+    }
+}

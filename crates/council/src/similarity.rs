@@ -1,0 +1,169 @@
+//! How much two texts resemble each other: the share of word pairs that both have (Broder 1997, resemblance over shingles of
+//! two words).
+//!
+//! Words are those of Unicode's text segmentation (UAX 29), in lowercase; a script that is written without blanks, such as
+//! Chinese, gives a word for each character. Each two neighbouring words are a shingle, a single word is one of its own, and how
+//! often a shingle stands in a text does not count. The shingles of a text are kept as sorted 64-bit hashes, so that comparing
+//! two texts is one pass over both.
+//!
+//! What holds: 0 to 1, symmetric, 1 for texts of the same words in the same order whatever their case, spacing, punctuation and
+//! characters that nobody sees; the same in every run and on every machine; time and memory grow with the texts' lengths alone. It compares words, not
+//! meaning: the same thought in other words resembles little, and one "not" changes nearly nothing.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use crucible_model::is_hidden;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// The shingles of a text, to be compared with those of others without reading it again.
+pub(crate) struct Shingles {
+    /// Sorted, each once.
+    hashes: Vec<u64>,
+}
+
+impl Shingles {
+    pub(crate) fn of(text: &str) -> Self {
+        let seen: String = text.chars().filter(|c| is_seen(*c)).collect();
+        let words: Vec<u64> = seen.unicode_words().map(|word| hash(&word.to_lowercase())).collect();
+        let mut hashes = match words.as_slice() {
+            [] | [_] => words,
+            several => several.windows(2).map(hash).collect(),
+        };
+        hashes.sort_unstable();
+        hashes.dedup();
+        Self { hashes }
+    }
+
+    /// The resemblance, from 0 to 1. Two texts without words resemble each other fully, one without and one with not at all.
+    pub(crate) fn resemblance(&self, other: &Self) -> f64 {
+        let shared = shared(&self.hashes, &other.hashes);
+        let all = self.hashes.len() + other.hashes.len() - shared;
+        if all == 0 { 1.0 } else { shared as f64 / all as f64 }
+    }
+}
+
+/// A resemblance as it is told: four decimals.
+pub(crate) fn rounded(resemblance: f64) -> f64 {
+    (resemblance * 10_000.0).round() / 10_000.0
+}
+
+/// Whether a reader would notice the character. What nobody sees must not make the same words look different.
+fn is_seen(c: char) -> bool {
+    c.is_whitespace() || !(is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}'))
+}
+
+/// A hash without a secret, so that it is the same in every process.
+fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How many numbers two sorted lists without repetitions have in common.
+fn shared(first: &[u64], second: &[u64]) -> usize {
+    let (mut left, mut right, mut shared) = (0, 0, 0);
+    while let (Some(a), Some(b)) = (first.get(left), second.get(right)) {
+        left += usize::from(a <= b);
+        right += usize::from(b <= a);
+        shared += usize::from(a == b);
+    }
+    shared
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn resemblance(first: &str, second: &str) -> f64 {
+        Shingles::of(first).resemblance(&Shingles::of(second))
+    }
+
+    #[test]
+    fn resemblance_is_the_share_of_word_pairs_that_both_have() {
+        let cases = [
+            ("the cat sat", "the cat sat", 1.0),
+            ("the cat sat", "the cat ran", 1.0 / 3.0),
+            ("a b c d e", "a b c d x", 3.0 / 5.0),
+            ("a b", "b a", 0.0),
+            ("yes", "yes", 1.0),
+            ("yes", "no", 0.0),
+            ("yes", "yes indeed", 0.0),
+            ("", "", 1.0),
+            ("", "word", 0.0),
+            ("?!", "…", 1.0),
+            ("a b a b a b", "a b a", 1.0),
+        ];
+        for (first, second, expected) in cases {
+            assert!((resemblance(first, second) - expected).abs() < 1e-12, "{first:?} and {second:?}");
+        }
+    }
+
+    #[test]
+    fn case_spacing_and_punctuation_do_not_count() {
+        let plain = "we should keep one program and measure it";
+        let dressed = "  WE should,\n\tkeep — “One” program; and MEASURE it!!\r\n";
+        assert!((resemblance(plain, dressed) - 1.0).abs() < 1e-12);
+        assert!((resemblance("ΟΔΟΣ ΑΘΗΝΩΝ", "οδος αθηνων") - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn characters_that_nobody_sees_do_not_tell_voices_apart() {
+        let plain = "keep one program\nand measure it";
+        let dressed =
+            "ke\u{200b}ep o\u{ad}ne \u{202e}pro\u{200d}gram\nand\u{2028}mea\u{feff}sure it\u{e0041}";
+        assert!((resemblance(plain, dressed) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn text_without_blanks_is_compared_by_its_characters() {
+        let kept = "我们应该保留一个程序";
+        assert!((resemblance(kept, "我们应该保留一个程序。") - 1.0).abs() < 1e-12);
+        let turned = resemblance(kept, "我们应该拆分一个程序");
+        assert!(turned > 0.3 && turned < 0.7, "{turned}");
+        assert!(resemblance(kept, "今天天气很好") < 0.01);
+    }
+
+    #[test]
+    fn a_megabyte_is_compared_in_one_pass() {
+        // A quadratic comparison of so many different shingles would not end within any test's patience.
+        let long: String = (0..160_000_u32).map(|number| format!("{number} ")).collect();
+        assert!(long.len() > 1_000_000);
+        let first = Shingles::of(&long);
+        let second = Shingles::of(&format!("{long} and more"));
+        assert_eq!(first.hashes.len(), 159_999);
+        assert!(first.resemblance(&second) > 0.999);
+    }
+
+    #[test]
+    fn told_with_four_decimals() {
+        assert_eq!(rounded(1.0 / 3.0).to_string(), "0.3333");
+        assert_eq!(rounded(2.0 / 3.0).to_string(), "0.6667");
+        assert_eq!(rounded(1.0).to_string(), "1");
+    }
+
+    proptest! {
+        #[test]
+        fn symmetric_and_within_bounds(first in "\\PC{0,80}", second in "([a-c] ?){0,20}", third in "([a-c] ?){0,20}") {
+            for (one, other) in [(&first, &second), (&second, &third)] {
+                let there = resemblance(one, other);
+                prop_assert!((0.0..=1.0).contains(&there));
+                prop_assert!((there - resemblance(other, one)).abs() < f64::EPSILON);
+            }
+        }
+
+        #[test]
+        fn every_text_resembles_itself_fully(text in any::<String>()) {
+            prop_assert!((resemblance(&text, &text) - 1.0).abs() < f64::EPSILON);
+        }
+
+        #[test]
+        fn words_alone_count(words in prop::collection::vec("[a-z]{1,6}", 0..30)) {
+            let plain = words.join(" ");
+            let dressed = words.iter().map(|word| word.to_uppercase()).collect::<Vec<_>>().join(" ,\n\u{2014} ");
+            prop_assert!((resemblance(&plain, &dressed) - 1.0).abs() < f64::EPSILON);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The record of a loop, made only where somebody wants to see it (seed 001 §5).
+//!
+//! What holds: with observability off a whole run makes no record and no turn. The tests here count what is made, not what is
+//! returned; and when they are built, a record or a turn that is made without being counted does not compile.
+
+use crate::delta::DeltaVerdict;
+use crate::grammar::LoopState;
+use crate::independence::{independence, resemblance_to_prior};
+use crate::result::LoopRecord;
+
+/// The record of a loop, compared with the one before. Without a verdict the loop counts as changed: nobody was asked.
+pub(crate) fn record(
+    prior: Option<&LoopState>,
+    current: &LoopState,
+    delta: Option<DeltaVerdict>,
+) -> LoopRecord {
+    LoopRecord {
+        loop_number: current.number,
+        council_responses: current.positions.clone(),
+        red_team_critique: current.critique.clone(),
+        delta_detected: !matches!(delta, Some(DeltaVerdict::Unchanged)),
+        delta,
+        turns: current.turns.clone(),
+        targets: current.targets.clone(),
+        resemblance_to_prior: resemblance_to_prior(prior, current),
+        independence: independence(prior, current),
+        #[cfg(test)]
+        _counted: made::record(),
+    }
+}
+
+/// How many records and turns this thread has made.
+#[cfg(test)]
+pub(crate) mod made {
+    use std::cell::Cell;
+
+    thread_local! {
+        static RECORDS: Cell<usize> = const { Cell::new(0) };
+        static TURNS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A field of what is counted. Only what counts can make one.
+    #[derive(Debug, Clone)]
+    pub(crate) struct Counted(());
+
+    pub(crate) fn record() -> Counted {
+        RECORDS.set(RECORDS.get() + 1);
+        Counted(())
+    }
+
+    pub(crate) fn turn() -> Counted {
+        TURNS.set(TURNS.get() + 1);
+        Counted(())
+    }
+
+    /// Records and turns.
+    pub(crate) fn so_far() -> (usize, usize) {
+        (RECORDS.get(), TURNS.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crucible_llm::{Context, ProviderSettings, construct};
+    use crucible_testkit::{CouncilCall, FakeApi, Reply, council_call, triage};
+
+    use super::made;
+    use crate::{Crucible, EngineConfig, ExecutorResult, Observability, TriageContext};
+
+    const GRAMMARS: [&str; 3] = ["parallel", "sequential", "debate"];
+
+    /// One run of three loops with three deliberating seats on this thread: its result, and the records and turns that were made.
+    async fn made_by(grammar: &str, observability: Observability) -> (ExecutorResult, usize, usize) {
+        let configured = triage(grammar, &["domain_expert", "pragmatist", "creative"]);
+        let server = FakeApi::answering(move |request| {
+            Reply::Answer(match council_call(request) {
+                CouncilCall::Triage => configured.to_string(),
+                _ => "Nobody has counted the costs of this, and they are high.".to_owned(),
+            })
+        });
+        let settings = ProviderSettings {
+            base_url: Some(server.base_url()),
+            model: Some("fake-model".to_owned()),
+            max_tokens: Some(1000),
+            ..ProviderSettings::default()
+        };
+        let backend = construct("gateway", &settings, &Context::http_only([]).unwrap()).unwrap();
+        let mut config = EngineConfig { observability, ..EngineConfig::with_backend(backend) };
+        config.limits.call_timeout = Duration::from_secs(30);
+        let (records, turns) = made::so_far();
+        let engine = Crucible::new(config).unwrap();
+        let result = engine.run("Should we split it?", &TriageContext::none()).await.unwrap();
+        let (all_records, all_turns) = made::so_far();
+        (result, all_records - records, all_turns - turns)
+    }
+
+    #[tokio::test]
+    async fn with_observability_off_no_record_and_no_turn_is_ever_made() {
+        for grammar in GRAMMARS {
+            let (result, records, turns) = made_by(grammar, Observability::Off).await;
+            assert_eq!((records, turns), (0, 0), "{grammar}");
+            assert!(result.loops_executed == 3 && result.reasoning_trace.is_none(), "{grammar}");
+        }
+    }
+
+    #[tokio::test]
+    async fn with_observability_on_one_record_is_made_for_each_loop_and_one_turn_for_each_answer() {
+        // Answers of seats and of the red team in one loop of three seats.
+        for (grammar, answers) in GRAMMARS.into_iter().zip([3 + 1, 2 * 3 + 1, 3 + 1 + 3]) {
+            let (result, records, turns) = made_by(grammar, Observability::On).await;
+            assert_eq!((records, turns), (3, 3 * answers), "{grammar}");
+            let trace = result.reasoning_trace.unwrap();
+            let told: usize = trace.iter().map(|record| record.turns.len()).sum();
+            assert_eq!((trace.len(), told), (records, turns), "{grammar}: what was made is returned");
+        }
+    }
+}

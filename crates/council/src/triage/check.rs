@@ -1,0 +1,239 @@
+//! The rules that a triage's answer keeps (seed 001 §2.2, §4.2), as a pure function.
+//!
+//! What holds: [`accept`] is the only way to a [`TriageOutput`], so each one keeps every rule; nothing is corrected.
+
+use crucible_model::{Untrusted, is_hidden};
+
+use super::TriageOutput;
+use super::reply::Draft;
+use crate::error::Violation;
+use crate::seat::{ComplexityDomain, CouncilRole};
+
+/// The draft as a triage, or every rule that it breaks, each with the value found.
+pub(super) fn accept(draft: Draft) -> Result<TriageOutput, Vec<Violation>> {
+    let violations = violations(&draft);
+    match u32::try_from(draft.loop_count) {
+        Ok(loop_count) if violations.is_empty() => Ok(TriageOutput {
+            reconstructed_query: draft.reconstructed_query,
+            complexity: draft.complexity,
+            short_circuit_allowed: draft.short_circuit_allowed,
+            council: draft.council,
+            loop_grammar: draft.loop_grammar,
+            loop_count,
+            red_team_flavor: draft.red_team_flavor,
+            allow_early_exit: draft.allow_early_exit,
+            synthesis_instruction: draft.synthesis_instruction,
+        }),
+        _ => Err(violations),
+    }
+}
+
+fn violations(draft: &Draft) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let seats = draft.council.len();
+    if !(3..=5).contains(&seats) {
+        violations.push(Violation::Seats { found: seats });
+    }
+    let red_teams = draft.council.iter().filter(|seat| seat.role == CouncilRole::RedTeam).count();
+    if red_teams != 1 {
+        violations.push(Violation::RedTeams { found: red_teams });
+    }
+    if !(2..=5).contains(&draft.loop_count) {
+        violations.push(Violation::LoopCount { found: draft.loop_count.to_string() });
+    }
+    if draft.short_circuit_allowed && draft.complexity != ComplexityDomain::Simple {
+        violations.push(Violation::ShortCircuit { found: draft.complexity.as_str() });
+    }
+    let texts = [
+        ("`reconstructed_query`".to_owned(), &draft.reconstructed_query),
+        ("`synthesis_instruction`".to_owned(), &draft.synthesis_instruction),
+    ];
+    let prompts = draft.council.iter().enumerate().map(|(index, seat)| {
+        (format!("`system_prompt` of item {} of `council` ({})", index + 1, seat.role), &seat.system_prompt)
+    });
+    let empty = texts.into_iter().chain(prompts).filter(|(_, text)| says_nothing(text));
+    violations.extend(empty.map(|(field, _)| Violation::EmptyText { field }));
+    violations
+}
+
+fn says_nothing(text: &Untrusted) -> bool {
+    text.as_str().chars().all(|c| c.is_whitespace() || is_hidden(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_testkit::{simple_triage, triage};
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::super::reply;
+    use super::*;
+    use crate::seat::{LoopGrammar, RedTeamFlavor};
+
+    fn judged(value: &Value) -> Result<TriageOutput, Vec<Violation>> {
+        accept(reply::read(&value.to_string()).unwrap())
+    }
+
+    fn broken(change: impl FnOnce(&mut Value)) -> Vec<String> {
+        let mut value = triage("parallel", &["domain_expert", "pragmatist", "creative"]);
+        change(&mut value);
+        judged(&value).unwrap_err().iter().map(ToString::to_string).collect()
+    }
+
+    fn seats(roles: &[&str]) -> Value {
+        roles.iter().map(|role| json!({"role": role, "system_prompt": "Look."})).collect()
+    }
+
+    #[test]
+    fn each_rule_that_is_broken_is_named_with_the_value_found() {
+        type Change = fn(&mut Value);
+        let cases: [(Change, &str); 14] = [
+            (|v| v["council"] = seats(&["red_team", "creative"]), "the council has 2 seats"),
+            (
+                |v| {
+                    v["council"] = seats(&[
+                        "creative",
+                        "creative",
+                        "creative",
+                        "creative",
+                        "creative",
+                        "red_team",
+                        "pragmatist",
+                    ])
+                },
+                "the council has 7 seats",
+            ),
+            (
+                |v| v["council"] = seats(&["creative", "creative", "pragmatist"]),
+                "0 seats have the role red_team",
+            ),
+            (
+                |v| v["council"] = seats(&["red_team", "creative", "red_team"]),
+                "2 seats have the role red_team",
+            ),
+            (|v| v["loop_count"] = 99.into(), "loop_count is 99"),
+            (|v| v["loop_count"] = 6.into(), "loop_count is 6"),
+            (|v| v["loop_count"] = 1.into(), "loop_count is 1"),
+            (|v| v["loop_count"] = 0.into(), "loop_count is 0"),
+            (|v| v["loop_count"] = (-3).into(), "loop_count is -3"),
+            (|v| v["loop_count"] = u64::MAX.into(), "loop_count is 18446744073709551615"),
+            (
+                |v| v["short_circuit_allowed"] = true.into(),
+                "short_circuit_allowed is true where complexity is complex",
+            ),
+            (|v| v["reconstructed_query"] = " \n".into(), "`reconstructed_query` is empty"),
+            (|v| v["synthesis_instruction"] = "\u{200b}\u{feff} ".into(), "`synthesis_instruction` is empty"),
+            (
+                |v| v["council"][3]["system_prompt"] = "".into(),
+                "`system_prompt` of item 4 of `council` (red_team) is empty",
+            ),
+        ];
+        for (change, shown) in cases {
+            let broken = broken(change);
+            assert_eq!(broken.len(), 1, "{broken:?}");
+            assert!(broken[0].starts_with(shown), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_broken_is_named_at_once() {
+        let broken = broken(|v| {
+            v["council"] = Vec::<Value>::new().into();
+            v["loop_count"] = 0.into();
+            v["short_circuit_allowed"] = true.into();
+            v["complexity"] = "chaotic".into();
+            v["reconstructed_query"] = "".into();
+            v["synthesis_instruction"] = "".into();
+        });
+        assert_eq!(broken.len(), 6, "{broken:?}");
+    }
+
+    #[test]
+    fn only_a_simple_question_may_go_without_a_council() {
+        assert!(judged(&simple_triage()).unwrap().short_circuit_allowed);
+        for complexity in ["complicated", "complex", "chaotic"] {
+            let mut value = simple_triage();
+            value["complexity"] = complexity.into();
+            assert_eq!(judged(&value).unwrap_err(), [Violation::ShortCircuit { found: complexity }]);
+        }
+    }
+
+    #[test]
+    fn the_bounds_themselves_are_within_the_rules() {
+        for roles in [&["creative"; 2][..], &["creative"; 4]] {
+            for loops in [2, 5] {
+                let mut value = triage("sequential", roles);
+                value["loop_count"] = loops.into();
+                let accepted = judged(&value).unwrap();
+                assert_eq!((accepted.council.len(), accepted.loop_count), (roles.len() + 1, loops));
+            }
+        }
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof![8 => "[a-z]{1,9}", 1 => Just(" \u{200b}".to_owned())]
+    }
+
+    fn word(all: Vec<&'static str>) -> impl Strategy<Value = &'static str> {
+        prop::sample::select(all)
+    }
+
+    fn any_triage() -> impl Strategy<Value = Value> {
+        let role = prop_oneof![
+            2 => Just("red_team"),
+            5 => word(CouncilRole::ALL.iter().map(|role| role.as_str()).collect()),
+        ];
+        let seat = (role, text()).prop_map(|(role, text)| json!({"role": role, "system_prompt": text}));
+        (
+            prop::collection::vec(seat, 0..8),
+            prop_oneof![4 => 2i64..=5, 1 => any::<i64>()],
+            (text(), text()),
+            (any::<bool>(), any::<bool>()),
+            word(ComplexityDomain::ALL.iter().map(|word| word.as_str()).collect()),
+            word(LoopGrammar::ALL.iter().map(|word| word.as_str()).collect()),
+            word(RedTeamFlavor::ALL.iter().map(|word| word.as_str()).collect()),
+        )
+            .prop_map(|(council, loops, (query, synthesis), (short, early), complexity, grammar, flavor)| {
+                json!({
+                    "reconstructed_query": query, "complexity": complexity, "short_circuit_allowed": short,
+                    "council": council, "loop_grammar": grammar, "loop_count": loops,
+                    "red_team_flavor": flavor, "allow_early_exit": early, "synthesis_instruction": synthesis,
+                })
+            })
+    }
+
+    /// The rules once more, on the JSON itself.
+    fn keeps_every_rule(value: &Value) -> bool {
+        let council = value["council"].as_array().unwrap();
+        let says = |text: &Value| text.as_str().unwrap().chars().any(|c| c.is_ascii_alphabetic());
+        (3..=5).contains(&council.len())
+            && council.iter().filter(|seat| seat["role"] == "red_team").count() == 1
+            && (2..=5).contains(&value["loop_count"].as_i64().unwrap())
+            && (value["short_circuit_allowed"] == false || value["complexity"] == "simple")
+            && says(&value["reconstructed_query"])
+            && says(&value["synthesis_instruction"])
+            && council.iter().all(|seat| says(&seat["system_prompt"]))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn what_is_accepted_keeps_every_rule_and_is_what_was_said(value in any_triage()) {
+            match judged(&value) {
+                Ok(accepted) => {
+                    let said = serde_json::to_value(&accepted).unwrap();
+                    prop_assert!(keeps_every_rule(&said), "{said}");
+                    let mut value = value;
+                    for seat in value["council"].as_array_mut().unwrap() {
+                        seat["model_hint"] = Value::Null;
+                    }
+                    prop_assert_eq!(said, value);
+                }
+                Err(violations) => {
+                    prop_assert!(!violations.is_empty());
+                    prop_assert!(!keeps_every_rule(&value), "{value}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! The debate grammar before a server: who is attacked, who defends, and what stands at the end of a loop.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use crucible_council::{
+    CouncilError, DegradationKind, EngineConfig, ExecutorResult, Observability, TriageContext, TurnKind,
+};
+use crucible_llm::{
+    Backend, BackendParts, Capabilities, ClientExtra, LlmBackend, LlmError, LlmInvocation, LlmResult, Origin,
+    Speaker, StructuredOutput,
+};
+use crucible_model::EditFormat;
+use crucible_testkit::{CouncilCall, FakeApi, Reply, SeenRequest, council_call, triage};
+use serde_json::{Value, json};
+use tokio::sync::Barrier;
+
+use crate::support;
+
+const SEATS: [&str; 3] = ["domain_expert", "pragmatist", "creative"];
+
+/// A council of these seats in two loops, whose red team answers this, and in which everybody else says who speaks and as what.
+fn debating(roles: &'static [&'static str], attack: &'static str) -> FakeApi {
+    failing(roles, attack, |_| None)
+}
+
+/// The same, but for calls for which another reply is given.
+fn failing(
+    roles: &'static [&'static str],
+    attack: &'static str,
+    mut other: impl FnMut(&CouncilCall) -> Option<Reply> + Send + 'static,
+) -> FakeApi {
+    FakeApi::answering(move |request| {
+        let call = council_call(request);
+        other(&call).unwrap_or_else(|| Reply::Answer(said(&call, roles, attack)))
+    })
+}
+
+fn said(call: &CouncilCall, roles: &[&str], attack: &str) -> String {
+    match call {
+        CouncilCall::Triage => {
+            let mut triage = triage("debate", roles);
+            triage["loop_count"] = 2.into();
+            triage.to_string()
+        }
+        CouncilCall::Seat(seat) => format!("{seat} holds this."),
+        CouncilCall::Defense(seat) => format!("{seat} defends this."),
+        CouncilCall::RedTeam => attack.to_owned(),
+        CouncilCall::Judge => "YES".to_owned(),
+        CouncilCall::Synthesis | CouncilCall::Direct => "Do not split it yet.".to_owned(),
+    }
+}
+
+fn watched(server: &FakeApi) -> EngineConfig {
+    EngineConfig { observability: Observability::On, ..support::config(server) }
+}
+
+async fn run(config: EngineConfig) -> Result<ExecutorResult, CouncilError> {
+    support::engine(config).run("Should we split it?", &TriageContext::none()).await
+}
+
+/// Whom the requests of a kind were made to, in the order of their names for each run of the same kind.
+fn of_kind(server: &FakeApi, kind: impl Fn(&CouncilCall) -> bool) -> Vec<SeenRequest> {
+    server.completions().into_iter().filter(|request| kind(&council_call(request))).collect()
+}
+
+fn defended(server: &FakeApi) -> Vec<String> {
+    let mut names: Vec<String> = of_kind(server, |call| matches!(call, CouncilCall::Defense(_)))
+        .iter()
+        .map(|request| match council_call(request) {
+            CouncilCall::Defense(seat) => seat,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+fn attacks(server: &FakeApi) -> Vec<SeenRequest> {
+    of_kind(server, |call| *call == CouncilCall::RedTeam)
+}
+
+fn text(request: &SeenRequest, message: usize) -> String {
+    request.body["messages"][message]["content"].as_str().unwrap().to_owned()
+}
+
+/// What each seat's position is at the end of a loop.
+fn positions(result: &ExecutorResult, loop_number: usize) -> Vec<(String, String)> {
+    let record = &result.reasoning_trace.as_ref().unwrap()[loop_number - 1];
+    let said = record.council_responses.iter();
+    said.map(|(seat, position)| (seat.to_string(), position.as_str().to_owned())).collect()
+}
+
+fn pair(seat: &str, position: &str) -> (String, String) {
+    (seat.to_owned(), position.to_owned())
+}
+
+#[tokio::test]
+async fn only_the_seats_that_are_named_defend_and_their_defence_replaces_the_position() {
+    let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
+    let result = run(watched(&server)).await.unwrap();
+    assert_eq!(defended(&server), ["pragmatist", "pragmatist"], "once in each loop");
+    for number in [1, 2] {
+        let expected = [
+            pair("domain_expert", "domain_expert holds this."),
+            pair("pragmatist", "pragmatist defends this."),
+            pair("creative", "creative holds this."),
+        ];
+        let mut found = positions(&result, number);
+        found.sort();
+        let mut expected = expected.to_vec();
+        expected.sort();
+        assert_eq!(found, expected);
+        let record = &result.reasoning_trace.as_ref().unwrap()[number - 1];
+        assert_eq!(record.red_team_critique.as_str(), "It costs too much.");
+        assert_eq!(record.targets.iter().map(ToString::to_string).collect::<Vec<_>>(), ["pragmatist"]);
+        let turns: Vec<(String, TurnKind)> =
+            record.turns.iter().map(|turn| (turn.seat.to_string(), turn.kind)).collect();
+        let turn = |seat: &str, kind| (seat.to_owned(), kind);
+        assert_eq!(
+            turns,
+            [
+                turn("domain_expert", TurnKind::Position),
+                turn("pragmatist", TurnKind::Position),
+                turn("creative", TurnKind::Position),
+                turn("red_team", TurnKind::Critique),
+                turn("pragmatist", TurnKind::Defense),
+            ]
+        );
+    }
+    // The triage, two loops of three positions, one attack and one defence, and the synthesis.
+    assert_eq!(server.completions().len(), 1 + 2 * 5 + 1);
+    assert!(result.degradations.is_empty(), "{:?}", result.degradations);
+}
+
+#[tokio::test]
+async fn an_unknown_target_means_that_every_seat_defends() {
+    for attack in
+        [r#"{"critique":"No.","targets":["economist"]}"#, r#"{"critique":"No.","targets":[]}"#, "It fails."]
+    {
+        let server = debating(&SEATS, attack);
+        run(watched(&server)).await.unwrap();
+        let twice = ["creative", "creative", "domain_expert", "domain_expert", "pragmatist", "pragmatist"];
+        assert_eq!(defended(&server), twice, "{attack}");
+    }
+}
+
+#[tokio::test]
+async fn two_seats_of_one_role_are_attacked_apart() {
+    let server = debating(&["creative", "creative"], r#"{"critique":"No.","targets":["creative#2"]}"#);
+    let result = run(watched(&server)).await.unwrap();
+    assert_eq!(defended(&server), ["creative#2", "creative#2"]);
+    let expected = [pair("creative", "creative holds this."), pair("creative#2", "creative#2 defends this.")];
+    assert_eq!(positions(&result, 2), expected);
+}
+
+#[tokio::test]
+async fn a_defence_is_shown_the_own_position_and_the_attack_and_no_other_seat() {
+    let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
+    run(support::config(&server)).await.unwrap();
+    for request in of_kind(&server, |call| matches!(call, CouncilCall::Defense(_))) {
+        assert_eq!(request.body["messages"].as_array().unwrap().len(), 2);
+        assert!(text(&request, 0).contains("SEAT-MARKER pragmatist"));
+        let asked = text(&request, 1);
+        for shown in [
+            "Should this team of five split its one program",
+            "<<<DATA \"your position\"",
+            "pragmatist holds this.",
+            "<<<DATA \"critique\"",
+            "It costs too much.",
+            "Defend your position",
+        ] {
+            assert!(asked.contains(shown), "{shown}");
+        }
+        assert!(!asked.contains("domain_expert") && !asked.contains("creative"), "{asked}");
+    }
+}
+
+/// The position phase is the one of the first loop, literally, in every loop.
+#[tokio::test]
+async fn a_later_loop_asks_for_positions_as_the_first_one_does() {
+    let server = debating(&SEATS, r#"{"critique":"It costs too much.","targets":["pragmatist"]}"#);
+    run(support::config(&server)).await.unwrap();
+    for name in SEATS {
+        let asked = of_kind(&server, |call| *call == CouncilCall::Seat(name.to_owned()));
+        let [first, second] = asked.as_slice() else { panic!("{name} is asked once in each loop") };
+        assert_eq!(first.body["messages"], second.body["messages"], "{name}");
+        assert_eq!(first.body["messages"].as_array().unwrap().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_defence_leaves_the_position_and_is_noted() {
+    let server = failing(&SEATS, r#"{"critique":"No.","targets":["pragmatist","creative"]}"#, |call| {
+        (*call == CouncilCall::Defense("pragmatist".to_owned())).then_some(Reply::Status(400))
+    });
+    let result = run(watched(&server)).await.unwrap();
+    let mut found = positions(&result, 1);
+    found.sort();
+    let expected = [
+        pair("creative", "creative defends this."),
+        pair("domain_expert", "domain_expert holds this."),
+        pair("pragmatist", "pragmatist holds this."),
+    ];
+    assert_eq!(found, expected);
+    let noted: Vec<_> = (result.degradations.iter())
+        .map(|noted| (noted.kind, noted.loop_number, noted.part.to_string()))
+        .collect();
+    let missing = |number| (DegradationKind::DefenseMissing, Some(number), "pragmatist".to_owned());
+    assert_eq!(noted, [missing(1), missing(2)]);
+    assert!(!result.degradations[0].detail.is_empty(), "the reason is told");
+}
+
+#[tokio::test]
+async fn a_debate_in_which_no_defence_comes_goes_on() {
+    let server = failing(&SEATS, "It all fails.", |call| {
+        matches!(call, CouncilCall::Defense(_)).then_some(Reply::Status(400))
+    });
+    let result = run(watched(&server)).await.unwrap();
+    assert_eq!(result.loops_executed, 2);
+    assert_eq!(result.degradations.len(), 6);
+    assert!(positions(&result, 2).iter().all(|(_, position)| position.ends_with("holds this.")));
+}
+
+#[tokio::test]
+async fn a_seat_without_a_position_is_not_attacked_and_asked_again_in_the_next_loop() {
+    let mut failures = 1;
+    let server = failing(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#, move |call| {
+        let fails = *call == CouncilCall::Seat("creative".to_owned()) && failures > 0;
+        fails.then(|| {
+            failures -= 1;
+            Reply::Status(400)
+        })
+    });
+    let result = run(watched(&server)).await.unwrap();
+    let [first, second] = attacks(&server).try_into().unwrap();
+    let names = |request: &SeenRequest| {
+        request.body["response_format"]["json_schema"]["schema"]["properties"]["targets"]["items"]["enum"]
+            .clone()
+    };
+    assert_eq!(names(&first), json!(["domain_expert", "pragmatist"]));
+    assert_eq!(names(&second), json!(SEATS));
+    assert!(!text(&first, 1).contains("creative"), "it is not even named");
+    // In the first loop its name means nobody that was shown, so all defend; in the second one it defends.
+    assert_eq!(defended(&server), ["creative", "domain_expert", "pragmatist"]);
+    assert_eq!(positions(&result, 1).len(), 2);
+    assert_eq!(result.degradations.len(), 1);
+    assert_eq!(result.degradations[0].kind, DegradationKind::SeatMissing);
+}
+
+#[tokio::test]
+async fn a_debate_with_one_position_left_ends() {
+    let server = failing(&SEATS, "It fails.", |call| match call {
+        CouncilCall::Seat(seat) if seat != "creative" => Some(Reply::Status(400)),
+        _ => None,
+    });
+    match run(watched(&server)).await.unwrap_err() {
+        CouncilError::TooFewSeats { loop_number: 1, left: 1, seats: 3, missing } => {
+            assert_eq!(missing.len(), 2)
+        }
+        other => panic!("{other}"),
+    }
+    assert!(attacks(&server).is_empty(), "nobody is left to be attacked");
+}
+
+#[tokio::test]
+async fn a_backend_that_takes_a_schema_is_held_to_the_names_of_the_seats() {
+    let server = debating(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#);
+    run(support::config(&server)).await.unwrap();
+    for request in attacks(&server) {
+        let format = &request.body["response_format"];
+        assert_eq!(format["type"], "json_schema");
+        assert_eq!(format["json_schema"]["name"], "attack");
+        assert_eq!(format["json_schema"]["strict"], true);
+        let schema = &format["json_schema"]["schema"];
+        assert_eq!(schema["properties"]["targets"]["items"]["enum"], json!(SEATS));
+        assert!(text(&request, 1).contains("one JSON object"));
+        assert!(!text(&request, 1).contains("TARGETS:"));
+    }
+    for request in of_kind(&server, |call| matches!(call, CouncilCall::Seat(_) | CouncilCall::Defense(_))) {
+        assert_eq!(request.body["response_format"], Value::Null);
+    }
+}
+
+/// A backend of these capabilities that hands each call on to another one, after `before`.
+struct Through<B> {
+    inner: Backend,
+    before: B,
+}
+
+#[async_trait]
+trait Before: Send + Sync {
+    async fn wait(&self, inv: &LlmInvocation);
+}
+
+#[async_trait]
+impl<B: Before> LlmBackend for Through<B> {
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        self.before.wait(&inv).await;
+        self.inner.invoke(inv).await
+    }
+}
+
+fn through(server: &FakeApi, structured_output: StructuredOutput, before: impl Before + 'static) -> Backend {
+    let inner = support::gateway(server);
+    Backend::new(BackendParts {
+        provider: inner.provider(),
+        default_model: inner.default_model().to_owned(),
+        max_output_tokens: inner.max_output_tokens(),
+        extra: ClientExtra::NONE,
+        capabilities: Capabilities { edit_format: EditFormat::WholeFile, structured_output },
+        speaker: Speaker { provider: inner.provider().to_owned(), model: inner.default_model().to_owned() },
+        origin: Origin::Live,
+        parameters: Default::default(),
+        inner: Box::new(Through { inner, before }),
+    })
+}
+
+struct AtOnce;
+
+#[async_trait]
+impl Before for AtOnce {
+    async fn wait(&self, _inv: &LlmInvocation) {}
+}
+
+#[tokio::test]
+async fn a_backend_that_takes_no_schema_is_asked_for_a_first_line() {
+    let server = debating(&SEATS, "**Targets:** `Pragmatist` and creative\n\nIt costs too much.");
+    let backend = through(&server, StructuredOutput::None, AtOnce);
+    let config = EngineConfig { backend, ..watched(&server) };
+    let result = run(config).await.unwrap();
+    for request in attacks(&server) {
+        assert_eq!(request.body["response_format"], Value::Null);
+        assert!(text(&request, 1).contains("TARGETS: name, name"));
+        assert!(!text(&request, 1).contains("JSON"));
+    }
+    assert_eq!(defended(&server), ["creative", "creative", "pragmatist", "pragmatist"]);
+    let critique = &result.reasoning_trace.as_ref().unwrap()[0].red_team_critique;
+    assert_eq!(critique.as_str().trim(), "It costs too much.");
+}
+
+#[tokio::test]
+async fn a_backend_that_takes_json_of_any_shape_is_told_the_shape() {
+    let server = debating(&SEATS, r#"{"critique":"No.","targets":["creative"]}"#);
+    let backend = through(&server, StructuredOutput::JsonMode, AtOnce);
+    run(EngineConfig { backend, ..watched(&server) }).await.unwrap();
+    for request in attacks(&server) {
+        assert_eq!(request.body["response_format"], json!({"type": "json_object"}));
+        assert!(text(&request, 1).contains("\"targets\""));
+    }
+    assert_eq!(defended(&server), ["creative", "creative"]);
+}
+
+/// Lets a call of a seat go on only when as many are waiting as there are seats: asked one after another, none ever would.
+struct Together(Barrier);
+
+#[async_trait]
+impl Before for Together {
+    async fn wait(&self, inv: &LlmInvocation) {
+        if inv.phase_id == "council-seat" {
+            self.0.wait().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn positions_and_defences_are_asked_for_at_the_same_time() {
+    let server = debating(&SEATS, "It all fails.");
+    let backend = through(&server, StructuredOutput::None, Together(Barrier::new(SEATS.len())));
+    let mut config = EngineConfig { backend, ..watched(&server) };
+    config.limits.call_timeout = Duration::from_secs(60);
+    let result = tokio::time::timeout(Duration::from_secs(60), run(config)).await.unwrap().unwrap();
+    assert!(result.degradations.is_empty(), "{:?}", result.degradations);
+    assert_eq!(defended(&server).len(), 2 * SEATS.len());
+}
+
+#[tokio::test]
+async fn a_debate_without_an_attack_ends() {
+    let server = failing(&SEATS, "", |call| (*call == CouncilCall::RedTeam).then_some(Reply::Status(400)));
+    match run(watched(&server)).await.unwrap_err() {
+        CouncilError::Call { part, .. } => assert_eq!(part.to_string(), "red_team"),
+        other => panic!("{other}"),
+    }
+    assert!(defended(&server).is_empty());
+}
+
+#[tokio::test]
+async fn an_attack_that_is_cut_off_is_aimed_at_everybody() {
+    let server = failing(&SEATS, "", |call| {
+        let half = r#"{"targets":["creative"],"critique":"It costs"#;
+        (*call == CouncilCall::RedTeam).then(|| Reply::CutAnswer(half.to_owned()))
+    });
+    let result = run(watched(&server)).await.unwrap();
+    assert_eq!(defended(&server).len(), 2 * SEATS.len());
+    let kinds: Vec<DegradationKind> = result.degradations.iter().map(|noted| noted.kind).collect();
+    assert_eq!(kinds, [DegradationKind::AnswerCutShort; 2]);
+    let critique = &result.reasoning_trace.as_ref().unwrap()[0].red_team_critique;
+    assert!(critique.as_str().ends_with("It costs"), "as far as it goes");
+}
+
+#[tokio::test]
+async fn the_synthesis_sees_what_a_seat_held_before_its_defence() {
+    let server = debating(&SEATS, r#"{"critique":"No.","targets":["pragmatist"]}"#);
+    run(support::config(&server)).await.unwrap();
+    let [synthesis] = of_kind(&server, |call| *call == CouncilCall::Synthesis).try_into().unwrap();
+    let shown = synthesis.conversation();
+    assert_eq!(shown.matches("pragmatist holds this.").count(), 2, "once for each loop");
+    assert_eq!(shown.matches("pragmatist defends this.").count(), 2);
+    assert_eq!(shown.matches("creative holds this.").count(), 2);
+}

@@ -1,0 +1,421 @@
+//! What a run tells of itself: with observability off no trace, with it on everything that was said, by whom, and what it took.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crucible_council::{
+    CallUsage, DeltaChoice, DeltaVerdict, EngineConfig, ExecutorResult, Observability, Part, TriageContext,
+    TurnKind,
+};
+use crucible_testkit::{CouncilCall, FakeApi, Reply, council_call, simple_triage, triage};
+use serde_json::{Value, json};
+
+use crate::support::{config, engine};
+
+const GRAMMARS: [&str; 3] = ["parallel", "sequential", "debate"];
+const ROLES: [&str; 3] = ["domain_expert", "pragmatist", "creative"];
+
+/// What a server said, and as whom.
+type Said = Arc<Mutex<Vec<(CouncilCall, String)>>>;
+
+/// A server whose seats say something else each time. With it, what it said.
+fn talkative(triage: Value) -> (FakeApi, Said) {
+    let said = Said::default();
+    let kept = Arc::clone(&said);
+    let server = FakeApi::answering(move |request| {
+        let call = council_call(request);
+        let mut kept = kept.lock().unwrap();
+        let number = kept.len();
+        let answer = match &call {
+            CouncilCall::Triage => triage.to_string(),
+            CouncilCall::RedTeam => format!("Objection {number}: nobody has counted the costs of this."),
+            CouncilCall::Judge => "YES".to_owned(),
+            _ => format!("Answer {number}: one program is enough for five people."),
+        };
+        kept.push((call, answer.clone()));
+        Reply::Answer(answer)
+    });
+    (server, said)
+}
+
+async fn run(config: EngineConfig) -> ExecutorResult {
+    engine(config).run("Should we split our program?", &TriageContext::none()).await.unwrap()
+}
+
+fn observed(server: &FakeApi) -> EngineConfig {
+    EngineConfig { observability: Observability::On, ..config(server) }
+}
+
+/// One answer for every call of a kind.
+fn plain(triage: Value, position: &'static str, judge: &'static str) -> FakeApi {
+    FakeApi::answering(move |request| {
+        Reply::Answer(match council_call(request) {
+            CouncilCall::Triage => triage.to_string(),
+            CouncilCall::RedTeam => "The costs are not counted, and nobody says who pays them.".to_owned(),
+            CouncilCall::Judge => judge.to_owned(),
+            CouncilCall::Synthesis | CouncilCall::Direct => "Keep one program.".to_owned(),
+            CouncilCall::Seat(_) | CouncilCall::Defense(_) => position.to_owned(),
+        })
+    })
+}
+
+#[tokio::test]
+async fn off_there_is_no_trace_no_configuration_and_no_share_of_the_parts() {
+    for grammar in GRAMMARS {
+        let (server, _) = talkative(triage(grammar, &ROLES));
+        let result = run(config(&server)).await;
+        assert!(result.reasoning_trace.is_none() && result.triage.is_none(), "{grammar}");
+        assert!(result.usage_by_part.is_none(), "{grammar}");
+        assert_eq!(result.loops_executed, 3, "{grammar}");
+        assert_eq!(result.usage.calls, server.completions().len() as u64, "{grammar}");
+        let json = serde_json::to_value(&result).unwrap();
+        assert_eq!(
+            (&json["reasoning_trace"], &json["usage_by_part"]),
+            (&Value::Null, &Value::Null),
+            "{grammar}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn on_everything_that_was_said_stands_in_the_turns() {
+    for grammar in GRAMMARS {
+        let (server, said) = talkative(triage(grammar, &ROLES));
+        let result = run(observed(&server)).await;
+        let trace = result.reasoning_trace.as_ref().unwrap();
+        let numbers: Vec<u32> = trace.iter().map(|record| record.loop_number).collect();
+        assert_eq!(numbers, [1, 2, 3], "{grammar}");
+
+        let mut told: Vec<(String, String)> = Vec::new();
+        for turn in trace.iter().flat_map(|record| &record.turns) {
+            let kind = match turn.kind {
+                TurnKind::Position => "position of",
+                TurnKind::Critique => "critique of",
+                TurnKind::Defense => "defence of",
+            };
+            told.push((format!("{kind} {}", turn.seat), turn.text.as_str().to_owned()));
+            assert_eq!(turn.model, "fake-model", "{grammar}");
+            assert_eq!((turn.usage.calls, turn.usage.calls_without_tokens), (1, 0), "{grammar}");
+            assert!(turn.usage.tokens_input > 0 && turn.usage.tokens_output > 0, "{grammar}");
+        }
+        let mut heard: Vec<(String, String)> = Vec::new();
+        for (call, answer) in said.lock().unwrap().iter() {
+            let by = match call {
+                CouncilCall::Seat(seat) => format!("position of {seat}"),
+                CouncilCall::Defense(seat) => format!("defence of {seat}"),
+                CouncilCall::RedTeam => "critique of red_team".to_owned(),
+                CouncilCall::Triage | CouncilCall::Direct | CouncilCall::Judge | CouncilCall::Synthesis => {
+                    continue;
+                }
+            };
+            heard.push((by, answer.clone()));
+        }
+        assert!(heard.len() >= 12, "{grammar}: {}", heard.len());
+        told.sort();
+        heard.sort();
+        assert_eq!(told, heard, "{grammar}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_holds_the_last_position_of_each_seat_and_the_last_critique() {
+    for grammar in GRAMMARS {
+        let (server, _) = talkative(triage(grammar, &ROLES));
+        for record in run(observed(&server)).await.reasoning_trace.unwrap() {
+            assert_eq!(record.council_responses.len(), 3, "{grammar}");
+            for (seat, position) in &record.council_responses {
+                let last = record.turns.iter().rfind(|turn| turn.seat == *seat).unwrap();
+                assert_eq!(last.text.as_str(), position.as_str(), "{grammar} {seat}");
+            }
+            let last = record.turns.iter().rfind(|turn| turn.kind == TurnKind::Critique).unwrap();
+            assert_eq!(last.text.as_str(), record.red_team_critique.as_str(), "{grammar}");
+            assert_eq!(
+                record.resemblance_to_prior.len(),
+                if record.loop_number == 1 { 0 } else { 3 },
+                "{grammar}"
+            );
+            assert_eq!(record.targets.is_empty(), grammar != "debate", "{grammar}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_configuration_is_told_as_the_triage_gave_it() {
+    let server = plain(triage("debate", &ROLES), "Keep it.", "YES");
+    let told = serde_json::to_value(run(observed(&server)).await.triage.unwrap()).unwrap();
+    assert_eq!(told, triage("debate", &ROLES));
+}
+
+#[tokio::test]
+async fn what_a_run_took_is_the_sum_of_its_parts() {
+    for grammar in GRAMMARS {
+        let mut configured = triage(grammar, &ROLES);
+        configured["allow_early_exit"] = true.into();
+        let (server, _) = talkative(configured);
+        let result = run(observed(&server)).await;
+        let parts = result.usage_by_part.unwrap();
+        let names: Vec<String> = parts.keys().map(Part::to_string).collect();
+        let expected =
+            ["triage", "domain_expert", "pragmatist", "creative", "red_team", "judge", "synthesis"];
+        assert_eq!(names, expected, "{grammar}");
+        let sum = |of: fn(&CallUsage) -> u64| parts.values().map(of).sum::<u64>();
+        let whole = result.usage;
+        assert_eq!(whole.calls, server.completions().len() as u64, "{grammar}");
+        assert_eq!(whole.calls, sum(|part| part.calls), "{grammar}");
+        assert_eq!(whole.tokens_input, sum(|part| part.tokens_input), "{grammar}");
+        assert_eq!(whole.tokens_output, sum(|part| part.tokens_output), "{grammar}");
+        assert_eq!(whole.calls_without_tokens, sum(|part| part.calls_without_tokens), "{grammar}");
+        assert_eq!(whole.micro_dollars, sum(|part| part.micro_dollars), "{grammar}");
+        assert_eq!(whole.calls_without_cost, sum(|part| part.calls_without_cost), "{grammar}");
+        let sent: usize = server.completions().iter().map(crucible_testkit::SeenRequest::prompt_tokens).sum();
+        assert_eq!(whole.tokens_input, sent as u64, "{grammar}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_seat_took_is_the_sum_of_its_turns() {
+    let (server, _) = talkative(triage("debate", &ROLES));
+    let result = run(observed(&server)).await;
+    let mut by_seat: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for turn in result.reasoning_trace.unwrap().iter().flat_map(|record| &record.turns) {
+        let (calls, tokens) = by_seat.entry(turn.seat.to_string()).or_default();
+        *calls += turn.usage.calls;
+        *tokens += turn.usage.tokens_input;
+    }
+    assert_eq!(by_seat.len(), 4);
+    for (part, took) in result.usage_by_part.unwrap() {
+        if let Part::Seat(seat) = part {
+            assert_eq!(by_seat[&seat.to_string()], (took.calls, took.tokens_input), "{seat}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_does_not_tell_is_counted_as_not_told() {
+    let configured = triage("parallel", &ROLES);
+    let server = FakeApi::answering(move |request| {
+        let call = council_call(request);
+        if let CouncilCall::Seat(_) = call {
+            let message = json!({"role": "assistant", "content": "Keep it."});
+            let body = json!({"model": "fake-model", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]});
+            return Reply::Raw(200, body.to_string().into_bytes());
+        }
+        Reply::Answer(if call == CouncilCall::Triage {
+            configured.to_string()
+        } else {
+            "Who pays for it, and when?".to_owned()
+        })
+    });
+    let result = run(observed(&server)).await;
+    let seats =
+        result.usage_by_part.unwrap().into_iter().filter(|(part, _)| part.to_string() == "pragmatist");
+    let (_, took) = seats.into_iter().next().unwrap();
+    let silent = CallUsage {
+        calls: 3,
+        calls_without_tokens: 3,
+        calls_without_cost: 3,
+        elapsed_ms: took.elapsed_ms,
+        ..CallUsage::default()
+    };
+    assert_eq!(took, silent);
+    assert_eq!(result.usage.calls_without_tokens, 9);
+    assert_eq!(result.usage.calls_without_cost, result.usage.calls, "nobody names a price");
+    assert_eq!(result.usage.cost_basis, None);
+}
+
+#[tokio::test]
+async fn a_call_that_fails_is_counted_and_said() {
+    let configured = triage("parallel", &ROLES);
+    let server = FakeApi::answering(move |request| match council_call(request) {
+        CouncilCall::Triage => Reply::Answer(configured.to_string()),
+        CouncilCall::Seat(seat) if seat == "creative" => Reply::Status(400),
+        _ => Reply::Answer("Who pays for it, and when?".to_owned()),
+    });
+    let result = run(observed(&server)).await;
+    let parts = result.usage_by_part.unwrap();
+    let creative = parts.iter().find(|(part, _)| part.to_string() == "creative").unwrap().1;
+    assert_eq!((creative.calls, creative.calls_without_tokens, creative.tokens_input), (3, 3, 0));
+    for record in result.reasoning_trace.unwrap() {
+        assert!(record.turns.iter().all(|turn| turn.seat.to_string() != "creative"));
+        assert_eq!(record.council_responses.len(), 2);
+    }
+    let degradations = serde_json::to_value(&result.degradations).unwrap();
+    for (degradation, number) in degradations.as_array().unwrap().iter().zip(1..=3) {
+        let detail = degradation["detail"].as_str().unwrap();
+        assert!(detail.contains("400"), "{detail}");
+        let expected =
+            json!({"loop_number": number, "part": "creative", "kind": "seat_missing", "detail": detail});
+        assert_eq!(*degradation, expected);
+    }
+    assert_eq!(result.degradations.len(), 3);
+}
+
+#[tokio::test]
+async fn equal_voices_of_one_model_are_told_as_one() {
+    let roles = ["synthesizer", "domain_expert", "pragmatist", "creative"];
+    let server = plain(triage("parallel", &roles), "Keep one program and measure it for a quarter.", "YES");
+    for record in run(observed(&server)).await.reasoning_trace.unwrap() {
+        let told = record.independence;
+        assert_eq!(told.pairwise_similarity.len(), 6);
+        assert!(told.pairwise_similarity.iter().all(|pair| (pair.similarity - 1.0).abs() < 1e-9));
+        assert_eq!((told.mean_similarity, told.distinct_models), (Some(1.0), 1));
+        assert_eq!(told.moved_to_majority, if record.loop_number == 1 { None } else { Some(0) });
+    }
+}
+
+#[tokio::test]
+async fn a_seat_that_gives_in_is_counted_as_moved_to_the_majority() {
+    let roles = ["synthesizer", "domain_expert", "pragmatist", "creative"];
+    let configured = triage("parallel", &roles);
+    let mut calls_of_creative = 0;
+    let server = FakeApi::answering(move |request| {
+        Reply::Answer(match council_call(request) {
+            CouncilCall::Triage => configured.to_string(),
+            CouncilCall::Seat(seat) if seat == "creative" && calls_of_creative == 0 => {
+                calls_of_creative += 1;
+                "Split the whole thing into services right away.".to_owned()
+            }
+            _ => "Keep one program and measure it for a quarter.".to_owned(),
+        })
+    });
+    let result = run(observed(&server)).await;
+    let trace = result.reasoning_trace.unwrap();
+    let moved: Vec<Option<u32>> = trace.iter().map(|record| record.independence.moved_to_majority).collect();
+    assert_eq!(moved, [None, Some(1), Some(0)]);
+    let means: Vec<Option<f64>> = trace.iter().map(|record| record.independence.mean_similarity).collect();
+    assert_eq!(means, [Some(0.5), Some(1.0), Some(1.0)]);
+    let kept: Vec<Vec<f64>> =
+        trace.iter().map(|record| record.resemblance_to_prior.values().copied().collect()).collect();
+    assert_eq!(kept, [vec![], vec![1.0, 1.0, 1.0, 0.0], vec![1.0; 4]]);
+}
+
+#[tokio::test]
+async fn different_models_are_counted_by_the_names_they_answer_under() {
+    let mut configured = triage("parallel", &ROLES);
+    configured["council"][1]["model_hint"] = "other-model".into();
+    let server = plain(configured, "Keep it.", "YES");
+    let hinted = crucible_council::HintedModels::Only(vec!["other-model".to_owned()]);
+    let result = run(EngineConfig { hinted_models: hinted, ..observed(&server) }).await;
+    for record in result.reasoning_trace.unwrap() {
+        assert_eq!(record.independence.distinct_models, 2);
+        let by: Vec<&str> = record
+            .turns
+            .iter()
+            .filter(|turn| turn.seat.to_string() == "pragmatist")
+            .map(|turn| turn.model.as_str())
+            .collect();
+        assert_eq!(by, ["other-model"]);
+    }
+}
+
+#[tokio::test]
+async fn the_verdict_stands_in_the_record_of_the_loop_that_it_judges() {
+    let mut configured = triage("parallel", &ROLES);
+    configured["allow_early_exit"] = true.into();
+    configured["loop_count"] = 4.into();
+    let server = plain(configured, "Keep it.", "NO");
+    let result = run(observed(&server)).await;
+    assert_eq!((result.loops_executed, result.early_exit), (2, true));
+    let told: Vec<(bool, Option<DeltaVerdict>)> = result
+        .reasoning_trace
+        .unwrap()
+        .into_iter()
+        .map(|record| (record.delta_detected, record.delta))
+        .collect();
+    assert_eq!(told, [(true, None), (false, Some(DeltaVerdict::Unchanged))]);
+}
+
+#[tokio::test]
+async fn without_a_council_the_trace_is_empty_and_the_configuration_is_told() {
+    let server = plain(simple_triage(), "", "");
+    let result = run(observed(&server)).await;
+    assert_eq!(result.reasoning_trace.map(|trace| trace.len()), Some(0));
+    assert!(result.triage.is_some());
+    let parts: Vec<String> = result.usage_by_part.unwrap().keys().map(Part::to_string).collect();
+    assert_eq!(parts, ["triage", "direct_answer"]);
+}
+
+#[tokio::test]
+async fn two_seats_of_one_role_are_told_apart_by_their_names() {
+    let server = plain(triage("parallel", &["creative", "pragmatist", "creative"]), "Keep it.", "YES");
+    let result = serde_json::to_value(run(observed(&server)).await).unwrap();
+    let names = |of: &Value| of.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    for record in result["reasoning_trace"].as_array().unwrap() {
+        assert_eq!(names(&record["council_responses"]), ["creative", "creative#2", "pragmatist"]);
+    }
+    let parts = ["creative", "creative#2", "pragmatist", "red_team", "synthesis", "triage"];
+    assert_eq!(names(&result["usage_by_part"]), parts);
+}
+
+/// The JSON in lines, with a placeholder for times and for numbers that grow with the wording of prompts.
+fn steadied(json: &str) -> String {
+    let mut steady = json.to_owned();
+    for name in ["\"elapsed_ms\":", "\"tokens_input\":"] {
+        let pieces = steady.split(name).map(|piece| piece.trim_start_matches(|c: char| c.is_ascii_digit()));
+        steady = pieces.collect::<Vec<_>>().join(&format!("{name}[number]"));
+    }
+    let lines = [
+        "\"reasoning_trace\"",
+        "{\"loop_number\"",
+        "\"turns\"",
+        "{\"seat\"",
+        "\"usage",
+        "\"targets\"",
+        "\"triage\":{",
+        "{\"role\"",
+    ];
+    for beginning in lines {
+        steady = steady.replace(beginning, &format!("\n{beginning}"));
+    }
+    steady
+}
+
+#[tokio::test]
+async fn the_whole_result_as_json() {
+    let mut configured = triage("debate", &ROLES[..2]);
+    configured["loop_count"] = 2.into();
+    let server = FakeApi::answering(move |request| {
+        Reply::Answer(match council_call(request) {
+            CouncilCall::Triage => configured.to_string(),
+            CouncilCall::RedTeam => "TARGETS: pragmatist\nNobody has counted the costs.".to_owned(),
+            CouncilCall::Defense(_) => "One program costs less to run than two.".to_owned(),
+            CouncilCall::Seat(seat) if seat == "pragmatist" => "One program costs less.".to_owned(),
+            CouncilCall::Seat(_) => "One program costs less for five.".to_owned(),
+            _ => "Keep one program.".to_owned(),
+        })
+    });
+    let result = run(EngineConfig { delta_strategy: DeltaChoice::Never, ..observed(&server) }).await;
+    insta::assert_snapshot!(steadied(&serde_json::to_string(&result).unwrap()), @r#"
+    {"final_response":"Keep one program.","loops_executed":2,"early_exit":false,
+    "reasoning_trace":[
+    {"loop_number":1,"council_responses":{"domain_expert":"One program costs less for five.","pragmatist":"One program costs less to run than two."},"red_team_critique":"Nobody has counted the costs.","delta_detected":true,"delta":null,
+    "turns":[
+    {"seat":"domain_expert","kind":"position","text":"One program costs less for five.","model":"fake-model",
+    "usage":{"calls":1,"tokens_input":[number],"tokens_output":8,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    {"seat":"pragmatist","kind":"position","text":"One program costs less.","model":"fake-model",
+    "usage":{"calls":1,"tokens_input":[number],"tokens_output":6,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    {"seat":"red_team","kind":"critique","text":"Nobody has counted the costs.","model":"fake-model",
+    "usage":{"calls":1,"tokens_input":[number],"tokens_output":13,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    {"seat":"pragmatist","kind":"defense","text":"One program costs less to run than two.","model":"fake-model",
+    "usage":{"calls":1,"tokens_input":[number],"tokens_output":10,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}],
+    "targets":["pragmatist"],"resemblance_to_prior":{},"independence":{"pairwise_similarity":[{"first":"domain_expert","second":"pragmatist","similarity":0.3333}],"mean_similarity":0.3333,"moved_to_majority":null,"distinct_models":1}},
+    {"loop_number":2,"council_responses":{"domain_expert":"One program costs less for five.","pragmatist":"One program costs less to run than two."},"red_team_critique":"Nobody has counted the costs.","delta_detected":true,"delta":null,
+    "turns":[
+    {"seat":"domain_expert","kind":"position","text":"One program costs less for five.","model":"fake-model",
+    "usage":{"calls":1,"tokens_input":[number],"tokens_output":8,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    {"seat":"pragmatist","kind":"position","text":"One program costs less.","model":"fake-model",
+    "usage":{"calls":1,"tokens_input":[number],"tokens_output":6,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    {"seat":"red_team","kind":"critique","text":"Nobody has counted the costs.","model":"fake-model",
+    "usage":{"calls":1,"tokens_input":[number],"tokens_output":13,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    {"seat":"pragmatist","kind":"defense","text":"One program costs less to run than two.","model":"fake-model",
+    "usage":{"calls":1,"tokens_input":[number],"tokens_output":10,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}],
+    "targets":["pragmatist"],"resemblance_to_prior":{"domain_expert":1.0,"pragmatist":1.0},"independence":{"pairwise_similarity":[{"first":"domain_expert","second":"pragmatist","similarity":0.3333}],"mean_similarity":0.3333,"moved_to_majority":null,"distinct_models":1}}],
+    "triage":{"reconstructed_query":"Should this team of five split its one program into services?","complexity":"complex","short_circuit_allowed":false,"council":[
+    {"role":"domain_expert","system_prompt":"SEAT-MARKER domain_expert speaks for what domain_expert stands for.","model_hint":null},
+    {"role":"pragmatist","system_prompt":"SEAT-MARKER pragmatist speaks for what pragmatist stands for.","model_hint":null},
+    {"role":"red_team","system_prompt":"Look at the costs.","model_hint":null}],"loop_grammar":"debate","loop_count":2,"red_team_flavor":"feasibility","allow_early_exit":false,"synthesis_instruction":"Two paragraphs, the recommendation first."},"degradations":[],
+    "usage":{"calls":10,"tokens_input":[number],"tokens_output":239,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":10,"cost_basis":null,"elapsed_ms":[number]},
+    "usage_by_part":{
+    "triage":{"calls":1,"tokens_input":[number],"tokens_output":160,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]},"domain_expert":{"calls":2,"tokens_input":[number],"tokens_output":16,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":2,"cost_basis":null,"elapsed_ms":[number]},"pragmatist":{"calls":4,"tokens_input":[number],"tokens_output":32,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":4,"cost_basis":null,"elapsed_ms":[number]},"red_team":{"calls":2,"tokens_input":[number],"tokens_output":26,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":2,"cost_basis":null,"elapsed_ms":[number]},"synthesis":{"calls":1,"tokens_input":[number],"tokens_output":5,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}}
+    "#);
+}

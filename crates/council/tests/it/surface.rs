@@ -1,0 +1,88 @@
+//! The public surface is exactly this, read from the source: the compiler proves that what is private cannot be reached (the
+//! crate's doc tests), and this that nothing more was made public.
+
+const SOURCE: &str = include_str!("../../src/lib.rs");
+
+/// Every name that can be used from outside.
+const PUBLIC: &[&str] = &[
+    "CallUsage",
+    "ComplexityDomain",
+    "CouncilError",
+    "CouncilLimits",
+    "CouncilRole",
+    "CouncilSeat",
+    "Crucible",
+    "Degradation",
+    "DegradationKind",
+    "DeltaChoice",
+    "DeltaStrategy",
+    "DeltaVerdict",
+    "EngineConfig",
+    "ExecutorResult",
+    "HintedModels",
+    "Independence",
+    "LoopGrammar",
+    "LoopRecord",
+    "Observability",
+    "PairSimilarity",
+    "Part",
+    "Positions",
+    "RedTeamFlavor",
+    "SeatId",
+    "TriageContext",
+    "TriageOutput",
+    "Turn",
+    "TurnKind",
+    "Violation",
+];
+
+/// The code of the crate's root, without its comments.
+fn code() -> String {
+    let lines = SOURCE.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What stands in `pub use path::{A, B};` and `pub use path::A;`.
+fn public_names(code: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for declaration in code.split("pub use ").skip(1) {
+        let path = declaration.split(';').next().unwrap();
+        let last = path.split_once("::{").map_or_else(
+            || path.rsplit("::").next().unwrap().to_owned(),
+            |(_, group)| group.trim_end().strip_suffix('}').unwrap().to_owned(),
+        );
+        names.extend(last.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()));
+    }
+    names.sort();
+    names
+}
+
+#[test]
+fn the_public_names_are_exactly_these() {
+    assert_eq!(public_names(&code()), PUBLIC);
+}
+
+#[test]
+fn nothing_else_of_the_root_is_public() {
+    let code = code();
+    let rest: Vec<&str> =
+        code.lines().filter(|line| line.contains("pub") && !line.starts_with("pub use ")).collect();
+    assert_eq!(rest, Vec::<&str>::new());
+    assert!(!code.contains("#[macro_export]"));
+    let modules: Vec<&str> = code.lines().filter(|line| line.starts_with("mod ")).collect();
+    assert!(modules.len() >= 17, "the modules are read: {modules:?}");
+}
+
+#[test]
+fn a_wider_surface_would_be_seen() {
+    let wider =
+        "pub use executor::execute;\npub use a::b::{\n    One,\n    two as Two,\n};\npub use triage::*;\n";
+    assert_eq!(public_names(wider), ["*", "One", "execute", "two as Two"]);
+}
+
+#[test]
+fn the_root_shows_an_example_where_the_runner_of_examples_looks_for_one() {
+    // Doc tests run for packages that show a fenced block in a doc comment; one in a page that is included is not seen.
+    assert!(SOURCE.contains("//! ```compile_fail\n"));
+    assert!(SOURCE.contains("#![doc = include_str!(\"../README.md\")]\n"));
+}

@@ -1,0 +1,369 @@
+//! What servers, networks and budgets do to a run: what is tried again, what is left out, and what ends it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crucible_council::{
+    CouncilError, Crucible, Degradation, DegradationKind, EngineConfig, ExecutorResult, Part, TriageContext,
+};
+use crucible_llm::{
+    BudgetLimits, CallError, Context, Limit, LlmError, ProviderSettings, Resource, construct,
+};
+use crucible_testkit::{CouncilCall, FakeApi, Reply, RetryAfter};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::parallel::{calls, loops, seat, server};
+use crate::support::{config, engine};
+
+const QUESTION: &str = "Should we migrate to microservices?";
+const ROLES: [&str; 3] = ["domain_expert", "pragmatist", "creative"];
+
+/// The calls of a parallel council of these roles with two loops: the triage, two times the seats and the red team, and the
+/// synthesis.
+const CALLS: usize = 1 + 2 * (3 + 1) + 1;
+
+/// Looks like a GitHub token; put together here so that no scanner takes this file for a leak.
+fn token() -> String {
+    ["ghp", "_", "x7Kq2mWv9ZpL4nRt8sYb", "3cHd6fJg1aQe5uT0"].concat()
+}
+
+/// A server whose parallel council has two loops, and which answers the first calls of one kind so.
+fn at_first(which: CouncilCall, replies: impl IntoIterator<Item = Reply>) -> FakeApi {
+    let mut replies: Vec<Reply> = replies.into_iter().collect();
+    replies.reverse();
+    server(loops("parallel", &ROLES, 2), move |call| if *call == which { replies.pop() } else { None })
+}
+
+async fn run(config: EngineConfig) -> Result<ExecutorResult, CouncilError> {
+    engine(config).run(QUESTION, &TriageContext::none()).await
+}
+
+fn count(server: &FakeApi, which: &CouncilCall) -> usize {
+    calls(server).iter().filter(|call| *call == which).count()
+}
+
+fn limited(seconds: &str) -> Reply {
+    Reply::RateLimited(RetryAfter::Value(seconds.to_owned()))
+}
+
+/// The one thing that was worse than asked for.
+fn only(result: &ExecutorResult) -> &Degradation {
+    assert_eq!(result.degradations.len(), 1, "{:?}", result.degradations);
+    &result.degradations[0]
+}
+
+/// What a failed call of a part says.
+fn of_call(error: CouncilError, of: &str) -> CallError {
+    match error {
+        CouncilError::Call { part, source } if part.to_string() == of => source,
+        other => panic!("no failed call of the {of}: {other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_fault_that_passes_is_tried_again_and_costs_nothing_but_time() {
+    for fault in [Reply::Status(503), Reply::Drop, limited("1"), Reply::RateLimited(RetryAfter::Absent)] {
+        let server = at_first(seat("pragmatist"), [fault.clone()]);
+        let begun = Instant::now();
+        let result = run(config(&server)).await.unwrap();
+        assert!(begun.elapsed() >= Duration::from_secs(1), "{fault:?} is tried again after a second");
+        assert_eq!(result.degradations, [], "{fault:?}");
+        assert_eq!(count(&server, &seat("pragmatist")), 3);
+        // A retry is no call of its own, and a slot of the budget.
+        assert_eq!((result.usage.calls, server.completions().len()), (CALLS as u64, CALLS + 1));
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_does_not_fit_into_the_calls_time_fails_the_call_at_once() {
+    let server = at_first(seat("pragmatist"), [limited("3600")]);
+    let result = run(config(&server)).await.unwrap();
+    let missing = only(&result);
+    assert_eq!((missing.kind, missing.loop_number), (DegradationKind::SeatMissing, Some(1)));
+    assert!(missing.detail.contains("HTTP 429"), "{}", missing.detail);
+    assert_eq!(server.completions().len(), CALLS);
+
+    let server = FakeApi::start([limited("3600")]);
+    let error = of_call(run(config(&server)).await.unwrap_err(), "triage");
+    let CallError::Llm(LlmError::ProviderQuota(fault)) = error else { panic!("{error}") };
+    assert_eq!((fault.retry_after_seconds, server.completions().len()), (Some(3600), 1));
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_is_refused_once() {
+    let server = FakeApi::start([Reply::Status(401)]);
+    let error = of_call(run(config(&server)).await.unwrap_err(), "triage");
+    assert!(matches!(error, CallError::Llm(LlmError::ProviderAuth(_))), "{error}");
+    assert_eq!(server.completions().len(), 1);
+}
+
+#[tokio::test]
+async fn a_seat_that_hangs_is_left_out_once_its_time_is_over() {
+    let server = at_first(seat("creative"), [Reply::Hang]);
+    let mut config = config(&server);
+    config.limits.call_timeout = Duration::from_secs(6);
+    let result = run(config).await.unwrap();
+    let missing = only(&result);
+    assert_eq!((missing.kind, missing.loop_number), (DegradationKind::SeatMissing, Some(1)));
+    assert_eq!(missing.part.to_string(), "creative");
+    assert!(missing.detail.contains("no answer within 6s"), "{}", missing.detail);
+    assert_eq!(count(&server, &seat("creative")), 2, "it is asked again in the next loop, not before");
+}
+
+#[tokio::test]
+async fn a_red_team_that_hangs_ends_the_run() {
+    let server = at_first(CouncilCall::RedTeam, [Reply::Hang]);
+    let mut config = config(&server);
+    config.limits.call_timeout = Duration::from_secs(6);
+    let error = of_call(run(config).await.unwrap_err(), "red_team");
+    assert!(matches!(error, CallError::Llm(LlmError::Timeout { .. })), "{error}");
+    assert_eq!(count(&server, &CouncilCall::Synthesis), 0);
+}
+
+#[tokio::test]
+async fn five_megabytes_are_no_position_and_no_answer() {
+    let huge = || Reply::Huge(5_000_000);
+    let server = at_first(seat("creative"), [huge()]);
+    let result = run(config(&server)).await.unwrap();
+    let missing = only(&result);
+    assert_eq!(missing.kind, DegradationKind::SeatMissing);
+    assert!(missing.detail.contains("5000000 bytes"), "{}", missing.detail);
+    assert!(server.completions().iter().all(|request| request.conversation().len() < 100_000));
+
+    let server = at_first(CouncilCall::Synthesis, [huge()]);
+    let error = run(config(&server)).await.unwrap_err();
+    let CouncilError::AnswerTooLong { part: Part::Synthesis, bytes: 5_000_000, limit } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(limit, config(&server).limits.answer_bytes);
+}
+
+#[tokio::test]
+async fn a_seat_that_says_nothing_is_left_out_and_a_synthesis_of_nothing_is_none() {
+    for nothing in [Reply::Answer(String::new()), Reply::Answer(" \n\t".to_owned()), Reply::NullContent] {
+        let server = at_first(seat("creative"), [nothing.clone()]);
+        let result = run(config(&server)).await.unwrap();
+        assert_eq!(only(&result).kind, DegradationKind::SeatMissing, "{nothing:?}");
+
+        let server = at_first(CouncilCall::Synthesis, [nothing]);
+        let error = of_call(run(config(&server)).await.unwrap_err(), "synthesis");
+        assert!(matches!(error, CallError::Llm(LlmError::ProviderOutage(_))), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_in_the_question_or_the_context_is_never_sent() {
+    let server = at_first(CouncilCall::Triage, []);
+    let engine = engine(config(&server));
+    let question = format!("Is {} still good?", token());
+    let context: TriageContext = [("key", token())].into_iter().collect();
+    for (question, context) in [(question.as_str(), TriageContext::none()), (QUESTION, context)] {
+        let error = of_call(engine.run(question, &context).await.unwrap_err(), "triage");
+        assert!(matches!(error, CallError::Secret(_)), "{error}");
+        assert!(!format!("{error} {error:?}").contains(&token()));
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_secret_that_a_seat_says_reaches_nobody() {
+    let leak = Reply::Answer(format!("Use {} for the cluster.", token()));
+    let server = at_first(seat("creative"), [leak]);
+    let result = run(config(&server)).await.unwrap();
+    assert_eq!(only(&result).kind, DegradationKind::AnswerRedacted);
+    assert_eq!(only(&result).part.to_string(), "creative");
+    assert!(server.requests().iter().all(|request| !request.conversation().contains(&token())));
+    assert!(!serde_json::to_string(&result).unwrap().contains(&token()));
+}
+
+#[tokio::test]
+async fn a_budget_that_cannot_carry_the_council_ends_the_run_after_its_triage() {
+    let server = at_first(CouncilCall::Triage, []);
+    let within = |calls: u64| {
+        let mut config = config(&server);
+        config.limits.budget = BudgetLimits::calls(calls);
+        config
+    };
+    let worst = CALLS as u64;
+    let error = run(within(worst - 1)).await.unwrap_err();
+    let text = error.to_string();
+    let CouncilError::BudgetTooSmall { needed, left, limit } = error else { panic!("{text}") };
+    assert_eq!((needed, left, limit), (worst - 1, worst - 2, worst - 1));
+    assert!(text.contains("up to 9 more calls") && text.contains("8 of 9 left"), "{text}");
+    assert_eq!(calls(&server), [CouncilCall::Triage]);
+
+    assert!(run(within(worst)).await.is_ok(), "what is needed is enough");
+}
+
+#[tokio::test]
+async fn retries_take_their_slots_from_the_same_budget_and_the_end_of_it_ends_the_run() {
+    let server = at_first(CouncilCall::RedTeam, [Reply::Status(503)]);
+    let mut config = config(&server);
+    config.limits.budget = BudgetLimits::calls(CALLS as u64);
+    let error = of_call(run(config).await.unwrap_err(), "synthesis");
+    let expected = LlmError::BudgetExceeded {
+        resource: Resource::Calls,
+        limit: CALLS as u64,
+        attempted: CALLS as u64 + 1,
+    };
+    assert!(matches!(&error, CallError::Llm(error) if *error == expected), "{error}");
+    assert_eq!(server.completions().len(), CALLS);
+}
+
+#[tokio::test]
+async fn tokens_that_are_used_up_end_the_run_whoever_needs_them() {
+    let triage = loops("parallel", &ROLES, 2).to_string();
+    let answer = json!({
+        "choices": [{"message": {"content": triage}}],
+        "usage": {"prompt_tokens": 99_000, "completion_tokens": 1_000},
+    });
+    let server = FakeApi::start([Reply::Raw(200, answer.to_string().into_bytes())]);
+    let mut config = config(&server);
+    config.limits.budget.tokens = Limit::At(100_000);
+    let error = run(config).await.unwrap_err();
+    let CouncilError::Call { part: Part::Seat(_), source } = error else { panic!("{error}") };
+    let CallError::Llm(LlmError::BudgetExceeded { resource: Resource::Tokens, .. }) = source else {
+        panic!("{source}")
+    };
+    assert_eq!(calls(&server), [CouncilCall::Triage]);
+}
+
+#[tokio::test]
+async fn each_run_has_a_budget_of_its_own() {
+    let server = at_first(CouncilCall::Triage, []);
+    let mut config = config(&server);
+    config.limits.budget = BudgetLimits::calls(CALLS as u64);
+    let engine = engine(config);
+    for _ in 0..2 {
+        let result = engine.run(QUESTION, &TriageContext::none()).await.unwrap();
+        assert_eq!(result.usage.calls, CALLS as u64);
+    }
+}
+
+#[tokio::test]
+async fn fallback_models_go_to_openrouter_and_others_say_that_they_pass_over_them() {
+    let server = at_first(CouncilCall::Triage, []);
+    let fallback_models = vec!["maker/second".to_owned()];
+    let result =
+        run(EngineConfig { fallback_models: fallback_models.clone(), ..config(&server) }).await.unwrap();
+    assert_eq!(only(&result).kind, DegradationKind::FallbackIgnored);
+    assert!(server.requests().iter().all(|request| request.body.get("models").is_none()));
+
+    let server = at_first(CouncilCall::Triage, []);
+    let text = |text: &str| Some(text.to_owned());
+    let settings = ProviderSettings {
+        base_url: Some(server.base_url()),
+        api_key_env: text("KEY"),
+        model: text("maker/first"),
+        max_tokens: Some(1000),
+        referer: text("https://program.invalid/"),
+        title: text("program"),
+        ..ProviderSettings::default()
+    };
+    let key = crucible_model::Secret::new("k".to_owned());
+    let context = Context::http_only([("KEY".to_owned(), key)]).unwrap();
+    let backend = construct("openrouter", &settings, &context).unwrap();
+    let result = run(EngineConfig { fallback_models, ..EngineConfig::with_backend(backend) }).await.unwrap();
+    assert_eq!(result.degradations, []);
+    assert_eq!(server.requests().len(), CALLS);
+    for request in server.requests() {
+        assert_eq!(
+            (&request.body["model"], &request.body["models"]),
+            (&json!("maker/first"), &json!(["maker/second"]))
+        );
+    }
+}
+
+/// A server that answers the triage and nobody else, and counts who waits and whose connection ended.
+struct Waiting {
+    address: SocketAddr,
+    waiting: Arc<AtomicUsize>,
+    gone: Arc<AtomicUsize>,
+}
+
+impl Waiting {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (waiting, gone) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let counters = (Arc::clone(&waiting), Arc::clone(&gone));
+        // It ends with the process of the test.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (waiting, gone) = (Arc::clone(&counters.0), Arc::clone(&counters.1));
+                thread::spawn(move || serve(stream, &waiting, &gone));
+            }
+        });
+        Self { address, waiting, gone }
+    }
+
+    fn engine(&self) -> Crucible {
+        let settings = ProviderSettings {
+            base_url: Some(format!("http://{}/v1", self.address)),
+            model: Some("fake-model".to_owned()),
+            max_tokens: Some(1000),
+            ..ProviderSettings::default()
+        };
+        let backend = construct("gateway", &settings, &Context::http_only([]).unwrap()).unwrap();
+        engine(EngineConfig::with_backend(backend))
+    }
+}
+
+/// Answers the triage on a connection, and waits for the end of it on any other call.
+fn serve(mut stream: TcpStream, waiting: &AtomicUsize, gone: &AtomicUsize) {
+    while let Some(request) = read_request(&mut stream) {
+        if !request.contains("You configure a council") {
+            waiting.fetch_add(1, Ordering::SeqCst);
+            while matches!(stream.read(&mut [0; 1024]), Ok(1..)) {}
+            gone.fetch_add(1, Ordering::SeqCst);
+            return;
+        }
+        let triage = loops("parallel", &ROLES, 2).to_string();
+        let body =
+            json!({"choices": [{"message": {"content": triage}, "finish_reason": "stop"}]}).to_string();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
+        stream.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).unwrap();
+    }
+}
+
+/// Reads one request to its last byte.
+fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut seen = Vec::new();
+    let mut piece = [0; 16 * 1024];
+    loop {
+        let count = stream.read(&mut piece).ok().filter(|count| *count > 0)?;
+        seen.extend_from_slice(&piece[..count]);
+        let text = String::from_utf8_lossy(&seen);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let head = head.to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            if body.len() >= length.unwrap_or(0) {
+                return Some(text.into_owned());
+            }
+        }
+    }
+}
+
+async fn until(number: usize, counted: &AtomicUsize) {
+    while counted.load(Ordering::SeqCst) < number {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_run_ends_every_call_in_flight() {
+    let server = Waiting::start();
+    let (engine, context) = (server.engine(), TriageContext::none());
+    tokio::select! {
+        ended = engine.run(QUESTION, &context) => panic!("it must wait for its seats: {ended:?}"),
+        () = until(ROLES.len(), &server.waiting) => {}
+    }
+    assert_eq!(server.gone.load(Ordering::SeqCst), 0, "nobody hung up before");
+    tokio::time::timeout(Duration::from_secs(60), until(ROLES.len(), &server.gone)).await.unwrap();
+    assert_eq!(server.waiting.load(Ordering::SeqCst), ROLES.len());
+}

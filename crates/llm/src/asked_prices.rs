@@ -1,0 +1,76 @@
+//! What a call can cost where one of several models may answer it: the one that is asked, and those that the service falls back
+//! to by itself.
+//!
+//! What always holds: the most that a call can cost is that of the dearest model, and where nobody tells which one answered it
+//! cost that much, too; one model without a price leaves the whole without one.
+
+use crate::price::Price;
+
+/// The models that may answer a call, the one that is asked first, each with its price.
+pub(crate) struct AskedPrices(Vec<(String, Price)>);
+
+impl AskedPrices {
+    /// Of these models.
+    pub(crate) fn new(models: impl IntoIterator<Item = (String, Price)>) -> Self {
+        Self(models.into_iter().collect())
+    }
+
+    /// The first model of which nobody said what it costs.
+    pub(crate) fn without_price(&self) -> Option<&str> {
+        self.0.iter().find(|(_, price)| *price == Price::Unknown).map(|(model, _)| model.as_str())
+    }
+
+    /// What so many tokens cost at the most, in millionths of a dollar.
+    pub(crate) fn most(&self, input_tokens: u64, output_tokens: u64) -> Option<u64> {
+        let costs: Option<Vec<u64>> =
+            self.0.iter().map(|(_, price)| price.of(input_tokens, output_tokens)).collect();
+        costs?.into_iter().max()
+    }
+
+    /// What they cost where this model answered, in millionths of a dollar.
+    pub(crate) fn of(&self, answered: &str, input_tokens: u64, output_tokens: u64) -> Option<u64> {
+        match self.0.iter().find(|(model, _)| model == answered) {
+            Some((_, price)) => price.of(input_tokens, output_tokens),
+            // Services may name a model in more detail than it was asked for.
+            None => self.most(input_tokens, output_tokens),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn price(input: u64, output: u64) -> Price {
+        Price::PerMillionTokens { input: input * 1_000_000, output: output * 1_000_000 }
+    }
+
+    fn prices(models: &[(&str, Price)]) -> AskedPrices {
+        AskedPrices::new(models.iter().map(|(model, price)| ((*model).to_owned(), *price)))
+    }
+
+    #[test]
+    fn the_dearest_is_the_one_for_these_very_tokens() {
+        let both = prices(&[("reads-dear", price(5, 1)), ("writes-dear", price(1, 4))]);
+        assert_eq!(both.most(10, 1), Some(51));
+        assert_eq!(both.most(1, 10), Some(41));
+    }
+
+    #[test]
+    fn an_answer_costs_what_its_model_asks_and_the_most_where_that_one_is_not_known() {
+        let both = prices(&[("cheap", price(1, 1)), ("dear", price(9, 9))]);
+        assert_eq!(both.of("cheap", 1, 1), Some(2));
+        assert_eq!(both.of("dear", 1, 1), Some(18));
+        assert_eq!(both.of("cheap-2026-01-01", 1, 1), Some(18));
+        assert_eq!(prices(&[("one", price(1, 1))]).of("another name of it", 1, 1), Some(2));
+    }
+
+    #[test]
+    fn one_without_a_price_leaves_all_without() {
+        let some = prices(&[("known", price(1, 1)), ("unknown", Price::Unknown)]);
+        assert_eq!(some.without_price(), Some("unknown"));
+        assert_eq!((some.most(1, 1), some.of("unknown", 1, 1), some.of("other", 1, 1)), (None, None, None));
+        assert_eq!(some.of("known", 1, 1), Some(2));
+        assert_eq!(prices(&[("known", price(1, 1))]).without_price(), None);
+    }
+}

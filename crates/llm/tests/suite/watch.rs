@@ -1,0 +1,74 @@
+//! Who watches a backend is told of each attempt and of its end, however it ends.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crucible_llm::{
+    BudgetLimits, CallBudget, CallWatch, ClientOptions, LlmBackend, LlmInvocation, ModelClient, Recording,
+    RetryPolicy,
+};
+
+use crate::raw_server::RawServer;
+use crate::support::{Scripted, answer, ask, client, gateway, outage};
+
+/// What was told.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Told {
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl CallWatch for Told {
+    fn asked(&self, phase_id: &str) {
+        self.0.lock().unwrap().push(format!("asked {phase_id}"));
+    }
+
+    fn answered(&self, phase_id: &str) {
+        self.0.lock().unwrap().push(format!("answered {phase_id}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_attempt_is_told_before_and_after() {
+    let told = Arc::new(Told::default());
+    let backend = Scripted::new([Err(outage(503)), Ok(answer("at last"))]).backend().watched(told.clone());
+    client(backend, Recording::Off, RetryPolicy::PHASES).call(ask("x")).await.unwrap();
+    assert_eq!(told.all(), ["asked patch", "answered patch", "asked patch", "answered patch"]);
+}
+
+#[tokio::test]
+async fn an_attempt_that_nobody_waits_for_any_more_is_over() {
+    let told = Arc::new(Told::default());
+    let server = RawServer::mute();
+    let backend = gateway(&server.base_url(), None).watched(told.clone());
+    tokio::select! {
+        _ = backend.invoke(ask("x")) => panic!("it must not end by itself"),
+        () = tokio::time::sleep(Duration::from_millis(50)) => {}
+    }
+    assert_eq!(told.all(), ["asked patch", "answered patch"]);
+}
+
+#[tokio::test]
+async fn what_the_budget_refuses_is_no_attempt() {
+    let told = Arc::new(Told::default());
+    let backend = Scripted::new([]).backend().watched(told.clone());
+    let options = ClientOptions::new(CallBudget::new(BudgetLimits::calls(0)));
+    assert!(ModelClient::new(backend, options).call(ask("x")).await.is_err());
+    assert_eq!(told.all(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_phases_models_stay_and_a_clone_is_watched_by_the_same() {
+    let told = Arc::new(Told::default());
+    let models = std::collections::BTreeMap::from([("patch".to_owned(), "strong".to_owned())]);
+    let backend = Scripted::new([]).backend().with_phase_models(models.clone()).watched(told.clone());
+    assert_eq!(backend.phase_models(), &models);
+    let clone = backend.clone();
+    for (backend, phase) in [(&backend, "one"), (&clone, "two")] {
+        backend.invoke(LlmInvocation { phase_id: phase.to_owned(), ..ask("x") }).await.unwrap();
+    }
+    assert_eq!(told.all(), ["asked one", "answered one", "asked two", "answered two"]);
+}

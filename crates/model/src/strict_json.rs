@@ -1,0 +1,419 @@
+//! Reading a model's reply strictly: the whole text is one JSON object, its keys are unique and exactly those that are known,
+//! and every list and text is bounded. Nothing is repaired.
+//!
+//! What is no JSON is told apart from JSON of another shape: the first is a failure of the provider, the second one of the
+//! schema. No error holds more of a reply than one short piece of it, cleaned.
+
+use std::fmt;
+
+use serde::de::IgnoredAny;
+use serde_json::{Map, Number, Value, json};
+
+use crate::text::short_line;
+use crate::unique_json::UniqueJson;
+
+/// The most of a name or message from outside that an error shows.
+const MOST_SHOWN: usize = 60;
+
+/// Up to here each whole number is a floating-point number of its own, so none stands for its neighbour.
+const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
+
+/// Why a text is not the object that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StrictFault {
+    /// It is longer than what is read.
+    #[error("it has {bytes} bytes, at most {limit} are read")]
+    TooLong {
+        /// How many it has.
+        bytes: usize,
+        /// How many are read.
+        limit: usize,
+    },
+    /// It is no JSON, or ends in the middle of it, or goes on after it.
+    #[error("it is not one JSON object and nothing else ({detail})")]
+    NoJson {
+        /// Where it stops being JSON.
+        detail: String,
+    },
+    /// It is JSON, but not of the shape that was asked for.
+    #[error("it is JSON, but not the object that was asked for ({detail})")]
+    WrongShape {
+        /// Which place is wrong, and how.
+        detail: String,
+    },
+}
+
+/// Reads a text of at most `limit` bytes as one JSON object, which `from` takes apart.
+///
+/// # Errors
+///
+/// See [`StrictFault`].
+pub fn read<T>(
+    text: &str,
+    limit: usize,
+    from: impl FnOnce(Fields) -> Result<T, Misfit>,
+) -> Result<T, StrictFault> {
+    if text.len() > limit {
+        return Err(StrictFault::TooLong { bytes: text.len(), limit });
+    }
+    serde_json::from_str::<IgnoredAny>(text)
+        .map_err(|error| StrictFault::NoJson { detail: why_no_json(text, &error) })?;
+    let wrong = |detail: String| StrictFault::WrongShape { detail };
+    let UniqueJson(value) =
+        serde_json::from_str(text).map_err(|error| wrong(short_line(&error.to_string(), MOST_SHOWN)))?;
+    let read = Fields::of(value, "the reply".to_owned()).and_then(from);
+    read.map_err(|misfit| wrong(misfit.0))
+}
+
+/// What models do most often instead of writing an object is told in words, anything else by its place.
+fn why_no_json(text: &str, error: &serde_json::Error) -> String {
+    let begun = text.trim_start();
+    if begun.is_empty() {
+        "it is empty".to_owned()
+    } else if begun.starts_with("```") {
+        "it begins with a Markdown fence, ```".to_owned()
+    } else if begun.starts_with('{') {
+        short_line(&error.to_string(), MOST_SHOWN)
+    } else {
+        "it begins with something else than `{`".to_owned()
+    }
+}
+
+/// A closed object for a JSON Schema: all keys required, no others.
+#[must_use]
+pub fn closed(properties: Value) -> Value {
+    let required: Vec<&String> = properties.as_object().into_iter().flatten().map(|(key, _)| key).collect();
+    json!({"type": "object", "required": required, "additionalProperties": false, "properties": properties})
+}
+
+/// What does not fit, with its place.
+#[derive(Debug)]
+pub struct Misfit(String);
+
+impl Misfit {
+    /// What does not fit at this place.
+    pub fn new(place: &str, what: impl fmt::Display) -> Self {
+        Self(format!("{place} {what}"))
+    }
+}
+
+/// An object that is taken apart, key by key.
+pub struct Fields {
+    place: String,
+    map: Map<String, Value>,
+}
+
+impl Fields {
+    /// The object at a place.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn of(value: Value, place: String) -> Result<Self, Misfit> {
+        match value {
+            Value::Object(map) => Ok(Self { place, map }),
+            other => Err(Misfit::new(&place, format_args!("is {}, not an object", kind(&other)))),
+        }
+    }
+
+    fn take(&mut self, key: &'static str) -> Result<Value, Misfit> {
+        self.map.remove(key).ok_or_else(|| Misfit::new(&self.place, format_args!("lacks `{key}`")))
+    }
+
+    fn place_of(&self, key: &str) -> String {
+        format!("`{key}` of {}", self.place)
+    }
+
+    /// The value of a key that may be left out.
+    pub fn optional(&mut self, key: &'static str) -> Option<(Value, String)> {
+        self.map.remove(key).map(|value| (value, self.place_of(key)))
+    }
+
+    /// An object.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn object(&mut self, key: &'static str) -> Result<Self, Misfit> {
+        Self::of(self.take(key)?, self.place_of(key))
+    }
+
+    /// A text of at most so many characters.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn text(&mut self, key: &'static str, most: usize) -> Result<String, Misfit> {
+        text(self.take(key)?, &self.place_of(key), most)
+    }
+
+    /// A text that is not empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn words(&mut self, key: &'static str, most: usize) -> Result<String, Misfit> {
+        let text = self.text(key, most)?;
+        if text.trim().is_empty() {
+            return Err(Misfit::new(&self.place_of(key), "is empty"));
+        }
+        Ok(text)
+    }
+
+    /// A truth value.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn truth(&mut self, key: &'static str) -> Result<bool, Misfit> {
+        truth(self.take(key)?, &self.place_of(key))
+    }
+
+    /// A truth value that may be left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn optional_truth(&mut self, key: &'static str) -> Result<Option<bool>, Misfit> {
+        self.optional(key).map(|(value, place)| truth(value, &place)).transpose()
+    }
+
+    /// A text that may be null or left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn optional_text(&mut self, key: &'static str, most: usize) -> Result<Option<String>, Misfit> {
+        let given = self.optional(key).filter(|(value, _)| !value.is_null());
+        given.map(|(value, place)| text(value, &place, most)).transpose()
+    }
+
+    /// A whole number of any size that is read exactly. As in a JSON Schema, `3.0` and `3e0` are whole.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn whole(&mut self, key: &'static str) -> Result<i128, Misfit> {
+        let (value, place) = (self.take(key)?, self.place_of(key));
+        let Value::Number(number) = &value else {
+            return Err(Misfit::new(&place, format_args!("is {}, not a whole number", kind(&value))));
+        };
+        whole(number).ok_or_else(|| {
+            Misfit::new(
+                &place,
+                format_args!("is {number}, which is no whole number that can be read exactly"),
+            )
+        })
+    }
+
+    /// One of a few words.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn one_of<T: Copy>(&mut self, key: &'static str, known: &[(&str, T)]) -> Result<T, Misfit> {
+        let word = self.text(key, usize::MAX)?;
+        known.iter().find(|(name, _)| *name == word).map(|(_, value)| *value).ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            let word = short_line(&word, MOST_SHOWN);
+            Misfit::new(&self.place_of(key), format_args!("is {word:?}, none of {}", names.join(", ")))
+        })
+    }
+
+    /// A list of at most so many items.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn list<T>(
+        &mut self,
+        key: &'static str,
+        most: usize,
+        item: impl Fn(Value, String) -> Result<T, Misfit>,
+    ) -> Result<Vec<T>, Misfit> {
+        list(self.take(key)?, &self.place_of(key), most, item)
+    }
+
+    /// A list of texts.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn texts(&mut self, key: &'static str, most: usize, each: usize) -> Result<Vec<String>, Misfit> {
+        self.list(key, most, |value, place| text(value, &place, each))
+    }
+
+    /// Every key, with its value and its place.
+    pub fn entries(self) -> impl Iterator<Item = (String, Value, String)> {
+        let place = self.place;
+        self.map.into_iter().map(move |(key, value)| {
+            let place = format!("a value of {place}");
+            (key, value, place)
+        })
+    }
+
+    /// Makes sure that nothing is left.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] where it is something else.
+    pub fn done(self) -> Result<(), Misfit> {
+        match self.map.keys().next() {
+            None => Ok(()),
+            Some(key) => Err(Misfit::new(
+                &self.place,
+                format_args!("has the unknown key `{}`", short_line(key, MOST_SHOWN)),
+            )),
+        }
+    }
+}
+
+/// The text that a value is.
+///
+/// # Errors
+///
+/// [`Misfit`] where it is something else.
+pub fn text(value: Value, place: &str, most: usize) -> Result<String, Misfit> {
+    match value {
+        Value::String(text) if text.chars().count() > most => {
+            Err(Misfit::new(place, format_args!("is longer than {most} characters")))
+        }
+        Value::String(text) => Ok(text),
+        other => Err(Misfit::new(place, format_args!("is {}, not a text", kind(&other)))),
+    }
+}
+
+/// The list that a value is.
+///
+/// # Errors
+///
+/// [`Misfit`] where it is something else.
+pub fn list<T>(
+    value: Value,
+    place: &str,
+    most: usize,
+    item: impl Fn(Value, String) -> Result<T, Misfit>,
+) -> Result<Vec<T>, Misfit> {
+    let Value::Array(values) = value else {
+        return Err(Misfit::new(place, format_args!("is {}, not a list", kind(&value))));
+    };
+    if values.len() > most {
+        let what = format!("has {} items, more than {most}", values.len());
+        return Err(Misfit::new(place, what));
+    }
+    let numbered = values.into_iter().enumerate();
+    numbered.map(|(index, value)| item(value, format!("item {} of {place}", index + 1))).collect()
+}
+
+fn truth(value: Value, place: &str) -> Result<bool, Misfit> {
+    match value {
+        Value::Bool(truth) => Ok(truth),
+        other => Err(Misfit::new(place, format_args!("is {}, not true or false", kind(&other)))),
+    }
+}
+
+fn whole(number: &Number) -> Option<i128> {
+    let digits = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    let is_exact = |float: &f64| float.fract() == 0.0 && float.abs() <= MOST_EXACT;
+    digits.or_else(|| format!("{:.0}", number.as_f64().filter(is_exact)?).parse().ok())
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> Result<i128, String> {
+        let read = read(&format!("{{\"n\":{text}}}"), 1000, |mut fields| fields.whole("n"));
+        read.map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn a_whole_number_is_read_exactly_or_not_at_all() {
+        for (text, whole) in [
+            ("3", 3),
+            ("-3", -3),
+            ("0", 0),
+            ("-0", 0),
+            ("3.0", 3),
+            ("1e3", 1000),
+            ("18446744073709551615", 18_446_744_073_709_551_615),
+            ("9007199254740993", 9_007_199_254_740_993),
+            ("9007199254740991.0", 9_007_199_254_740_991),
+        ] {
+            assert_eq!(number(text), Ok(whole), "{text}");
+        }
+        for (text, shown) in [
+            ("2.5", "is 2.5, which is no whole number"),
+            ("9007199254740993.0", "which is no whole number that can be read exactly"),
+            ("1e300", "which is no whole number that can be read exactly"),
+            ("99999999999999999999", "is 1e+20, which is no whole number"),
+            ("1e999", "out of range"),
+            ("\"three\"", "`n` of the reply is a text, not a whole number"),
+            ("null", "`n` of the reply is null, not a whole number"),
+            ("true", "not a whole number"),
+        ] {
+            let fault = number(text).unwrap_err();
+            assert!(fault.contains(shown), "{text}: {fault}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_left_out_may_not_be_something_else() {
+        fn both(text: &str) -> Result<(Option<String>, Option<bool>), String> {
+            let both = read(text, 1000, |mut fields| {
+                let both = (fields.optional_text("text", 3)?, fields.optional_truth("truth")?);
+                fields.done().map(|()| both)
+            });
+            both.map_err(|fault| fault.to_string())
+        }
+        assert_eq!(both("{}"), Ok((None, None)));
+        assert_eq!(both(r#"{"text":null}"#), Ok((None, None)));
+        assert_eq!(both(r#"{"text":"","truth":false}"#), Ok((Some(String::new()), Some(false))));
+        for (text, shown) in [
+            (r#"{"text":1}"#, "`text` of the reply is a number, not a text"),
+            (r#"{"text":"four"}"#, "`text` of the reply is longer than 3 characters"),
+            (r#"{"truth":"true"}"#, "`truth` of the reply is a text, not true or false"),
+            (r#"{"truth":null}"#, "`truth` of the reply is null, not true or false"),
+        ] {
+            let fault = both(text).unwrap_err();
+            assert!(fault.contains(shown), "{text}: {fault}");
+        }
+    }
+
+    #[test]
+    fn what_models_write_instead_of_an_object_is_told_in_words() {
+        for (text, shown) in [
+            ("", "it is empty"),
+            (" \n", "it is empty"),
+            ("```json\n{}\n```", "it begins with a Markdown fence, ```"),
+            ("Here it is: {}", "it begins with something else than `{`"),
+            ("\u{feff}{}", "it begins with something else than `{`"),
+            ("{} {}", "trailing characters at line 1 column 4"),
+            ("{} Done!", "trailing characters at line 1 column 4"),
+            ("{\"a\":", "EOF while parsing a value at line 1 column 5"),
+        ] {
+            let fault = read(text, 1000, |_| Ok(())).unwrap_err();
+            assert_eq!(fault, StrictFault::NoJson { detail: shown.to_owned() }, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fault_shows_one_short_clean_piece_of_the_reply() {
+        let long = format!("{{\"word\":\"\\u001b[2J{}\"}}", "x".repeat(500));
+        let fault = read(&long, 1000, |mut fields| fields.one_of("word", &[("yes", true), ("no", false)]));
+        let shown = fault.unwrap_err().to_string();
+        assert!(shown.contains("`word` of the reply is \"\\\\u{1b}[2Jxx"), "{shown}");
+        assert!(shown.ends_with("x…\", none of yes, no)") && shown.len() < 200, "{shown}");
+    }
+}
