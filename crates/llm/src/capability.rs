@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum StructuredOutput {
     /// `metadata["response_format"]` may hold a JSON Schema that the answer then follows, in OpenAI's shape:
-    /// `{"type":"json_schema","json_schema":{"name","strict","schema"}}`. A schema goes out as it is, and every backend takes
-    /// one that closes each object (`additionalProperties: false`), requires all its properties, and bounds
-    /// neither numbers nor lengths. An answer at its token limit ends in the middle of its JSON even so.
+    /// `{"type":"json_schema","json_schema":{"name","strict","schema"}}`. Every backend takes one that closes each object
+    /// (`additionalProperties: false`), requires all its properties, and bounds neither numbers nor texts. Properties go out in the
+    /// order in which they are required, which is the order in which the model writes them. Bounds of a list (`minItems`,
+    /// `maxItems`) are left out where the server is not known to take them. An answer at its token limit ends in the middle of
+    /// its JSON even so.
     JsonSchema,
     /// The answer can be held to be JSON, of any shape.
     JsonMode,

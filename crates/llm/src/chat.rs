@@ -12,6 +12,7 @@ use crate::error::{AnswerFault, LlmError};
 use crate::http_fault::{Asked, Silence};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::price::micro_dollars;
+use crate::wire_json::ListBounds;
 
 /// The hints of `metadata` that this format has a field for, under the same name; `max_tokens` and `models` are read apart.
 const HINTS: [&str; 4] = ["temperature", "top_p", SEED, RESPONSE_FORMAT];
@@ -33,6 +34,8 @@ pub(crate) struct ChatFormat {
     pub(crate) cost: CostReport,
     /// Whether the server takes a list of models to fall back to.
     pub(crate) fallbacks: FallbackList,
+    /// Whether its schemas may bound a list.
+    pub(crate) list_bounds: ListBounds,
 }
 
 impl ChatFormat {
@@ -42,6 +45,7 @@ impl ChatFormat {
         form: Form::Stated,
         cost: CostReport::Unstated,
         fallbacks: FallbackList::NotTaken,
+        list_bounds: ListBounds::LeftOut,
     };
 }
 

@@ -13,6 +13,7 @@ use crate::http_fault::Asked;
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::offered::Catalogue;
 use crate::registry::{Context, ProviderSettings, required};
+use crate::wire_json::to_wire;
 
 /// A kind of server that speaks chat completions.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +82,7 @@ impl LlmBackend for ChatBackend {
         let asked = Asked { provider: self.provider, model: &inv.model };
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = chat::request(asked, &inv, self.defaults, self.format)?;
-        let payload = Payload::Json(body.to_string().into_bytes());
+        let payload = Payload::Json(to_wire(&body, self.format.list_bounds));
         // While many calls wait for their models, each holds its question only as it is sent.
         let LlmInvocation { model, messages, .. } = inv;
         drop((body, messages));

@@ -39,6 +39,7 @@ mod scan;
 mod select;
 mod strategy;
 mod watch;
+mod wire_json;
 
 pub use advice::{Advice, AdviceError, AdviceFailure, AdviceLimits, Advisor, Question};
 pub use backend::{Backend, BackendParts, ClientExtra, FallbackList, LlmBackend, Origin, Speaker};

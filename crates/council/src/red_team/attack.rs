@@ -29,10 +29,10 @@ const TARGETS: [&str; 2] = ["targets", "target"];
 /// The JSON Schema of an attack on these seats, with its name.
 pub(crate) fn attack_schema(seats: &[Seat]) -> (&'static str, Value) {
     let names: Vec<String> = seats.iter().map(|seat| seat.id.to_string()).collect();
-    let schema = closed(json!({
-        "targets": {"type": "array", "items": {"type": "string", "enum": names}},
-        "critique": {"type": "string"},
-    }));
+    let schema = closed([
+        ("targets", json!({"type": "array", "items": {"type": "string", "enum": names}})),
+        ("critique", json!({"type": "string"})),
+    ]);
     (NAME, schema)
 }
 

@@ -54,8 +54,9 @@ Each seat's "system_prompt" is two to four sentences to that seat, beginning wit
 
 "#;
 
-/// What each key holds, in one picture.
-const SHAPE: &str = r#"
+/// What each key holds, in one picture; between its pieces stands what a hint may be.
+const SHAPE: [&str; 3] = [
+    r#"
 The object has exactly these keys:
 {
   "reconstructed_query": "text",
@@ -65,13 +66,15 @@ The object has exactly these keys:
     {
       "role": "synthesizer" | "domain_expert" | "pragmatist" | "creative",
       "system_prompt": "You …",
-      "model_hint": null | "a model that 9 names"
+      "model_hint": "#,
+    r#"
     },
     … 1 to 3 more seats like the first …
     {
       "role": "red_team",
       "system_prompt": "You …",
-      "model_hint": null | "a model that 9 names"
+      "model_hint": "#,
+    r#"
     }
   ],
   "loop_grammar": "parallel" | "sequential" | "debate",
@@ -82,7 +85,8 @@ The object has exactly these keys:
 }
 
 Check before you reply: 3 to 5 seats; exactly one of them is "red_team"; "loop_count" from 2 to 5; "short_circuit_allowed" true only with "simple"; no text is empty. A reply that breaks one of these rules is thrown away, and nobody asks you again.
-"#;
+"#,
+];
 
 const NO_HINTS: &str = "9. \"model_hint\" of a seat: always null.\n";
 
@@ -113,14 +117,19 @@ pub(super) fn messages(query: &Untrusted, context: &TriageContext, hinted: &Hint
 
 fn duties(hinted: &HintedModels) -> PromptText {
     let duties = PromptBuilder::new().ours(DUTIES);
-    let with_hints = match hinted {
-        HintedModels::Any => duties.ours(ANY_HINTS),
+    // A small model copies what the picture shows, so it shows no name where none may be given.
+    let (duties, hint) = match hinted {
+        HintedModels::Any => (duties.ours(ANY_HINTS), "null | \"MODEL\""),
         HintedModels::Only(models) => match nameable(models).as_slice() {
-            [] => duties.ours(NO_HINTS),
-            models => duties.ours(SOME_HINTS).operator(&Value::from(models).to_string()).ours("\n"),
+            [] => (duties.ours(NO_HINTS), "null"),
+            models => {
+                let listed = Value::from(models).to_string();
+                (duties.ours(SOME_HINTS).operator(&listed).ours("\n"), "null | \"MODEL\"")
+            }
         },
     };
-    with_hints.ours(SHAPE).build()
+    let [before, between, after] = SHAPE;
+    duties.ours(before).ours(hint).ours(between).ours(hint).ours(after).build()
 }
 
 /// The context is compact JSON with sorted keys. It is not the canonical form, which would round large whole numbers.

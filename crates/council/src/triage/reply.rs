@@ -37,25 +37,26 @@ pub(super) struct Draft {
     pub(super) synthesis_instruction: Untrusted,
 }
 
-/// The JSON Schema that a backend can hold the answer to. It bounds no list, as not every backend could follow.
+/// The JSON Schema that a backend can hold the answer to. Not every one is told how many seats there may be, and none can be told
+/// that one of them attacks: the rules are checked in any case.
 pub(super) fn schema(hinted: &HintedModels) -> Value {
     let text = json!({"type": "string"});
-    let seat = closed(json!({
-        "role": words(CouncilRole::ALL, CouncilRole::as_str),
-        "system_prompt": text,
-        "model_hint": hint(hinted),
-    }));
-    closed(json!({
-        "reconstructed_query": text,
-        "complexity": words(ComplexityDomain::ALL, ComplexityDomain::as_str),
-        "short_circuit_allowed": {"type": "boolean"},
-        "council": {"type": "array", "items": seat},
-        "loop_grammar": words(LoopGrammar::ALL, LoopGrammar::as_str),
-        "loop_count": {"type": "integer", "enum": [2, 3, 4, 5]},
-        "red_team_flavor": words(RedTeamFlavor::ALL, RedTeamFlavor::as_str),
-        "allow_early_exit": {"type": "boolean"},
-        "synthesis_instruction": text,
-    }))
+    let seat = closed([
+        ("role", words(CouncilRole::ALL, CouncilRole::as_str)),
+        ("system_prompt", text.clone()),
+        ("model_hint", hint(hinted)),
+    ]);
+    closed([
+        ("reconstructed_query", text.clone()),
+        ("complexity", words(ComplexityDomain::ALL, ComplexityDomain::as_str)),
+        ("short_circuit_allowed", json!({"type": "boolean"})),
+        ("council", json!({"type": "array", "items": seat, "minItems": 3, "maxItems": 5})),
+        ("loop_grammar", words(LoopGrammar::ALL, LoopGrammar::as_str)),
+        ("loop_count", json!({"type": "integer", "enum": [2, 3, 4, 5]})),
+        ("red_team_flavor", words(RedTeamFlavor::ALL, RedTeamFlavor::as_str)),
+        ("allow_early_exit", json!({"type": "boolean"})),
+        ("synthesis_instruction", text),
+    ])
 }
 
 /// Reads an answer. What the seed gives a default may be left out, all else may not.

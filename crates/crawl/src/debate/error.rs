@@ -1,6 +1,7 @@
 //! Why a debate has no outcome.
 //!
-//! No text here holds more of a reply than the name of a field, cleaned and short: the reply itself stands in the transcript.
+//! No text here holds more of a reply than the name of a field and one wrong word, cleaned and short: the reply itself stands in the
+//! transcript.
 
 use crucible_llm::CallError;
 use crucible_model::Digest;

@@ -161,19 +161,21 @@ impl Reply for CritiqueReply {
 
     fn schema() -> Value {
         let text = json!({"type": "string"});
-        let issue = closed(json!({
-            "severity": {"type": "string", "enum": ["error", "warning"]},
-            "step_name": text, "description": text,
-        }));
-        let suggestion = closed(json!({
-            "action": {"type": "string", "enum": ["add", "remove", "modify"]},
-            "step_name": text, "description": text,
-        }));
-        closed(json!({
-            "issues": {"type": "array", "items": issue},
-            "suggestions": {"type": "array", "items": suggestion},
-            "approved": {"type": "boolean"},
-        }))
+        let issue = closed([
+            ("severity", json!({"type": "string", "enum": ["error", "warning"]})),
+            ("step_name", text.clone()),
+            ("description", text.clone()),
+        ]);
+        let suggestion = closed([
+            ("action", json!({"type": "string", "enum": ["add", "remove", "modify"]})),
+            ("step_name", text.clone()),
+            ("description", text),
+        ]);
+        closed([
+            ("issues", json!({"type": "array", "items": issue})),
+            ("suggestions", json!({"type": "array", "items": suggestion})),
+            ("approved", json!({"type": "boolean"})),
+        ])
     }
 
     fn verdict(&self) -> &'static str {
@@ -221,10 +223,14 @@ impl Reply for SynthesisReply {
 
     fn schema() -> Value {
         let texts = json!({"type": "array", "items": {"type": "string"}});
-        let mut properties = plan_properties();
-        properties["accepted_suggestions"] = texts.clone();
-        properties["rejected_suggestions"] = texts;
-        closed(properties)
+        let [dependencies, steps, warnings] = plan_properties();
+        closed([
+            dependencies,
+            steps,
+            warnings,
+            ("accepted_suggestions", texts.clone()),
+            ("rejected_suggestions", texts),
+        ])
     }
 
     fn from_fields(mut fields: Fields) -> Result<Self, Misfit> {
@@ -236,19 +242,22 @@ impl Reply for SynthesisReply {
     }
 }
 
-fn plan_properties() -> Value {
+fn plan_properties() -> [(&'static str, Value); 3] {
     let text = json!({"type": "string"});
     let texts = json!({"type": "array", "items": text});
-    let variable = closed(json!({"name": text, "value": text}));
-    let step = closed(json!({
-        "name": text, "cmd": text, "cwd": text, "note": text,
-        "env": {"type": "array", "items": variable},
-    }));
-    json!({
-        "dependencies": closed(json!({"tools": texts, "notes": text})),
-        "steps": {"type": "array", "items": step},
-        "warnings": texts,
-    })
+    let variable = closed([("name", text.clone()), ("value", text.clone())]);
+    let step = closed([
+        ("name", text.clone()),
+        ("cmd", text.clone()),
+        ("cwd", text.clone()),
+        ("env", json!({"type": "array", "items": variable})),
+        ("note", text.clone()),
+    ]);
+    [
+        ("dependencies", closed([("tools", texts.clone()), ("notes", text)])),
+        ("steps", json!({"type": "array", "items": step})),
+        ("warnings", texts),
+    ]
 }
 
 fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>), Misfit> {

@@ -1,5 +1,7 @@
 //! Schemas, replies and templates, judged without a model.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -57,8 +59,11 @@ fn schemas_stay_within_what_every_backend_takes() {
             let part = schema.pointer(&at).unwrap();
             if part["type"] == "object" {
                 assert_eq!(part["additionalProperties"], false, "{at}");
-                let keys: Vec<&String> = part["properties"].as_object().unwrap().keys().collect();
-                assert_eq!(part["required"], json!(keys), "{at}");
+                let keys: BTreeSet<&str> =
+                    part["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+                let required = part["required"].as_array().unwrap();
+                assert_eq!(required.len(), keys.len(), "{at}");
+                assert!(required.iter().all(|key| keys.contains(key.as_str().unwrap())), "{at}");
             }
             for bound in
                 ["minItems", "maxItems", "minLength", "maxLength", "pattern", "minimum", "maximum", "$ref"]
@@ -160,7 +165,7 @@ fn no_prompt_speaks_of_rounds_or_budgets() {
 #[test]
 fn the_prompt_hash_is_this_one() {
     assert_eq!(prompt_hash(), prompt_hash());
-    assert_eq!(prompt_hash().as_str(), "d365f98de47a");
+    assert_eq!(prompt_hash().as_str(), "d2d1591cebce");
 }
 
 #[test]

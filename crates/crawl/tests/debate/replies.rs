@@ -105,12 +105,12 @@ async fn lists_and_texts_are_bounded() {
 }
 
 #[tokio::test]
-async fn the_place_that_is_wrong_is_named_and_the_words_of_the_reply_are_not() {
+async fn the_place_that_is_wrong_is_named_with_no_more_of_the_reply_than_a_wrong_word() {
     for (text, detail) in [
         (r#"{"issues":[],"suggestions":[]}"#, "the reply lacks `approved`"),
         (
             r#"{"issues":[{"severity":"fatal hostile words","step_name":"s","description":"d"}],"suggestions":[],"approved":false}"#,
-            "`severity` of item 1 of `issues` of the reply is none of error, warning",
+            "`severity` of item 1 of `issues` of the reply is \"fatal hostile words\", none of error, warning",
         ),
         (
             r#"{"issues":[],"suggestions":[{"action":"add","step_name":"s","description":" "}],"approved":false}"#,

@@ -57,7 +57,11 @@ async fn the_form_is_asked_for_as_the_backend_knows_it() {
     let names: Vec<Value> = names.map(|format| format["json_schema"]["name"].clone()).collect();
     assert_eq!(names, ["build_plan", "build_plan", "final_plan"]);
     let critique = &stage.claude.completions()[0].body["output_config"]["format"]["schema"];
-    assert_eq!(critique["required"], json!(["approved", "issues", "suggestions"]));
+    assert_eq!(
+        critique["required"],
+        json!(["issues", "suggestions", "approved"]),
+        "a critic names what is wrong before it approves"
+    );
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use crate::offered::Catalogue;
 use crate::registry::{
     Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, required, required_key,
 };
+use crate::wire_json::{ListBounds, to_wire};
 
 const NAME: &str = "anthropic";
 
@@ -92,7 +93,7 @@ impl LlmBackend for AnthropicBackend {
         let asked = Asked { provider: NAME, model: &inv.model };
         let time = self.endpoint.time(inv.timeout);
         let (body, ignored) = messages::request(asked, &inv, self.defaults)?;
-        let payload = Payload::Json(body.to_string().into_bytes());
+        let payload = Payload::Json(to_wire(&body, ListBounds::LeftOut));
         // While many calls wait for their models, each holds its question only as it is sent.
         let LlmInvocation { model, messages, .. } = inv;
         drop((body, messages));

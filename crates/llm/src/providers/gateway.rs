@@ -12,6 +12,7 @@ use crate::endpoint::bearer;
 use crate::error::LlmError;
 use crate::offered::Catalogue;
 use crate::registry::{Context, KeyUse, ProviderClass, ProviderKind, ProviderSettings, named_key};
+use crate::wire_json::ListBounds;
 
 const SERVER: ChatServer = ChatServer {
     provider: "gateway",
@@ -19,7 +20,8 @@ const SERVER: ChatServer = ChatServer {
         edit_format: EditFormat::WholeFile,
         structured_output: StructuredOutput::JsonSchema,
     },
-    format: ChatFormat::PLAIN,
+    // llama.cpp, vLLM and Ollama hold a model to them; without, a small model ends a list after its first item.
+    format: ChatFormat { list_bounds: ListBounds::Taken, ..ChatFormat::PLAIN },
 };
 
 /// The provider `gateway`.

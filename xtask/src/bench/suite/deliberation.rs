@@ -37,7 +37,7 @@ const MEMORY: u64 = 30_000_000;
 const ANSWER: usize = 2_000;
 const LONG_ANSWER: usize = 20_000;
 
-/// The most rounds of a case: all of them take less than a minute a round, nearly all of it waiting.
+/// The most rounds of a case: all of them take a good minute a round, nearly all of it waiting.
 const MOST_ROUNDS: u32 = 3;
 
 /// What a question begins with that tells the server what to configure.
@@ -60,12 +60,12 @@ impl Bench for Deliberation {
         let rounds = context.rounds.min(MOST_ROUNDS);
         let mut cases = Vec::new();
         for &grammar in LoopGrammar::ALL {
-            cases.push(hall.worst(grammar, rounds)?);
-        }
-        for &grammar in LoopGrammar::ALL {
-            for (seats, loops) in [(3, 2), (5, 5)] {
-                cases.extend(hall.beside(&Shape { grammar, seats, loops }, rounds)?);
-            }
+            let measured: Result<Vec<Measured>, TaskError> =
+                Shape::of(grammar).map(|shape| hall.measure(shape, rounds)).collect();
+            let measured = measured?;
+            cases.extend(worst(&measured, Measured::beside_chain));
+            cases.extend(worst(&measured, Measured::beside_critical_path));
+            cases.extend(measured.iter().filter_map(Measured::beside_script));
         }
         for &grammar in LoopGrammar::ALL {
             cases.push(hall.memory(&Shape { grammar, seats: 5, loops: 5 })?);
@@ -115,6 +115,15 @@ impl Shape {
     /// How long the longest chain of calls takes when nothing else takes any time.
     fn critical_path(&self) -> Duration {
         LATENCY * u32::try_from(self.steps().len()).unwrap_or(u32::MAX)
+    }
+
+    fn critical_path_named(&self) -> String {
+        format!("its critical path, {} × {LATENCY:?}", self.steps().len())
+    }
+
+    /// Whether it is the smallest or the largest of its grammar, which stand beside a script.
+    fn is_an_extreme(&self) -> bool {
+        matches!((self.seats, self.loops), (3, 2) | (5, 5))
     }
 
     fn named(&self) -> String {
@@ -176,51 +185,19 @@ impl Hall {
         Ok(time)
     }
 
-    /// Every shape of a grammar, and the one that takes longest beside its critical path.
-    fn worst(&self, grammar: LoopGrammar, rounds: u32) -> Result<Case, TaskError> {
-        let mut worst: Option<(f64, Case)> = None;
-        for shape in Shape::of(grammar) {
-            let ours =
-                (0..rounds).map(|_| Ok(self.deliberate(&shape)?.0)).collect::<Result<_, TaskError>>()?;
-            let pair = Pair { ours, beside: vec![shape.critical_path()] };
-            let ratio = pair.ratio();
-            if worst.as_ref().is_none_or(|(so_far, _)| ratio > *so_far) {
-                let case = Case {
-                    bench: NAME,
-                    ours: format!("worst of 12 cases: {}", shape.named()),
-                    beside: format!("the critical path: {} × {LATENCY:?}", shape.steps().len()),
-                    pair,
-                    goal: Goal::TimesAtMost(MOST),
-                };
-                worst = Some((ratio, case));
+    /// One shape beside plain exchanges, in turns: along its longest chain, and of all its calls where that is of interest.
+    fn measure(&self, shape: Shape, rounds: u32) -> Result<Measured, TaskError> {
+        let steps = shape.steps();
+        let mut measured = Measured { shape, ours: Vec::new(), chain: Vec::new(), script: Vec::new() };
+        for _ in 0..rounds {
+            let (time, heard) = self.deliberate(&measured.shape)?;
+            measured.ours.push(time);
+            measured.chain.push(self.exchange(longest_of_each(&heard, &steps))?);
+            if measured.shape.is_an_extreme() {
+                measured.script.push(self.exchange(heard)?);
             }
         }
-        let (_, case) = worst.ok_or_else(|| unmeasured(NAME)("there is no case"))?;
-        Ok(case)
-    }
-
-    /// One shape beside plain exchanges: along its longest chain, and of all its calls.
-    fn beside(&self, shape: &Shape, rounds: u32) -> Result<[Case; 2], TaskError> {
-        let (mut ours, mut chain, mut script) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            let (time, heard) = self.deliberate(shape)?;
-            ours.push(time);
-            chain.push(self.exchange(longest_of_each(&heard, &shape.steps()))?);
-            script.push(self.exchange(heard)?);
-        }
-        let case = |beside: &str, times: Vec<Duration>, most: f64| Case {
-            bench: NAME,
-            ours: shape.named(),
-            beside: beside.to_owned(),
-            pair: Pair { ours: ours.clone(), beside: times },
-            goal: Goal::TimesAtMost(most),
-        };
-        let steps = shape.steps();
-        let share = lossless(steps.len()) / lossless(steps.iter().sum());
-        Ok([
-            case("the longest chain as plain exchanges", chain, MOST),
-            case("a script, one call after another", script, MOST * share),
-        ])
+        Ok(measured)
     }
 
     /// The memory of a process that deliberates once, with long answers and the whole trace.
@@ -235,11 +212,55 @@ impl Hall {
         Ok(Case {
             bench: NAME,
             ours: format!("{}, its peak of memory with answers of {} kB", shape.named(), LONG_ANSWER / 1000),
-            beside: format!("the critical path: {} × {LATENCY:?}", shape.steps().len()),
+            beside: shape.critical_path_named(),
             pair: Pair { ours: vec![took], beside: vec![shape.critical_path()] },
             goal: Goal::MemoryAtMost { peak, most: MEMORY },
         })
     }
+}
+
+/// What was measured of one shape.
+struct Measured {
+    shape: Shape,
+    ours: Vec<Duration>,
+    /// Its longest chain of calls.
+    chain: Vec<Duration>,
+    /// All its calls, one after another; nothing where that was not measured.
+    script: Vec<Duration>,
+}
+
+impl Measured {
+    fn case(&self, beside: String, times: &[Duration], most: f64) -> Case {
+        Case {
+            bench: NAME,
+            ours: self.shape.named(),
+            beside,
+            pair: Pair { ours: self.ours.clone(), beside: times.to_vec() },
+            goal: Goal::TimesAtMost(most),
+        }
+    }
+
+    fn beside_chain(&self) -> Case {
+        self.case("the longest chain as plain exchanges".to_owned(), &self.chain, MOST)
+    }
+
+    fn beside_critical_path(&self) -> Case {
+        self.case(self.shape.critical_path_named(), &[self.shape.critical_path()], MOST)
+    }
+
+    fn beside_script(&self) -> Option<Case> {
+        let steps = self.shape.steps();
+        let share = lossless(steps.len()) / lossless(steps.iter().sum());
+        let case = || self.case("a script, one call after another".to_owned(), &self.script, MOST * share);
+        (!self.script.is_empty()).then(case)
+    }
+}
+
+/// Of all shapes of a grammar the one that takes longest beside what it is measured with.
+fn worst(measured: &[Measured], case: fn(&Measured) -> Case) -> Option<Case> {
+    let worst =
+        measured.iter().map(case).max_by(|one, other| one.pair.ratio().total_cmp(&other.pair.ratio()))?;
+    Some(Case { ours: format!("worst of {}: {}", measured.len(), worst.ours), ..worst })
 }
 
 /// The process of one deliberation: asks, says how many microseconds it took, and waits for the end of its input.

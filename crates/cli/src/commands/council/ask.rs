@@ -35,7 +35,7 @@ const ENDS: &str = "Exit codes: 0 answered, 1 the record of a call cannot be wri
 /// `crucible ask - --context audience=board < question.txt`
 ///
 /// The answer goes to standard output, the warnings and the progress to standard error. One question takes up to 64 calls of a
-/// model (--max-calls); [llm.budget] limits its tokens and its money.
+/// model (--max-calls); llm.budget.tokens and llm.budget.dollars limit the rest.
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Ask {

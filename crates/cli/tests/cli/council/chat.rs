@@ -110,7 +110,7 @@ fn the_argument_is_shown_after_the_answer_while_observability_is_on() {
     assert!(!answer.contains(ATTACK));
     // Once in each of the four loops, at the least.
     assert!(argument.matches(ATTACK).count() >= 4 && argument.starts_with("\n\n"), "{argument}");
-    assert!(argument.ends_with(|end| end == '\n') && !argument.ends_with("\n\n"), "{argument:?}");
+    assert!(argument.ends_with('\n') && !argument.ends_with("\n\n"), "{argument:?}");
 }
 
 #[test]
@@ -247,6 +247,20 @@ fn nobody_is_asked_for_a_reader_who_is_gone() {
     drop(lines);
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    assert_eq!(asked(&server), []);
+}
+
+#[test]
+fn answers_that_cannot_be_written_are_not_asked_for() {
+    let server = oracle();
+    let desk = Desk::with(&server);
+    std::fs::write(desk.path("questions"), format!("{CAPITAL}\n")).unwrap();
+    let questions = std::fs::File::open(desk.path("questions")).unwrap();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = desk.call(["chat"]).command().stdin(questions).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.starts_with("error: the result could not be written"), "{told}");
     assert_eq!(asked(&server), []);
 }
 

@@ -1,0 +1,132 @@
+//! The JSON of a request as it goes out: the properties of a schema stand in the order in which it requires them, and the bounds of
+//! its lists only where the server is known to take them.
+//!
+//! Servers that hold a model to a schema let it write the keys in the order of `properties`. In which order a model decides changes
+//! what it decides: one that has to approve before it may name what is wrong approves. Objects are sorted by their keys everywhere in
+//! this program, so the order that counts is that of the list `required`, which a closed schema has in full.
+//!
+//! What always holds: nothing but the order of keys and the bounds of lists in a schema differs from the value that was given.
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Map, Value};
+
+const PROPERTIES: &str = "properties";
+
+/// What bounds a list in a schema.
+const LIST_BOUNDS: [&str; 2] = ["minItems", "maxItems"];
+
+/// Whether a server takes a schema that bounds its lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListBounds {
+    /// It does.
+    Taken,
+    /// It does not, or it is not known: it refuses the whole request for such a schema, or knows some values of them only.
+    LeftOut,
+}
+
+/// The bytes of a request's body.
+pub(crate) fn to_wire(body: &Value, list_bounds: ListBounds) -> Vec<u8> {
+    // A value always has a form as JSON.
+    serde_json::to_vec(&Ordered { value: body, list_bounds }).unwrap_or_default()
+}
+
+struct Ordered<'v> {
+    value: &'v Value,
+    list_bounds: ListBounds,
+}
+
+impl Serialize for Ordered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let list_bounds = self.list_bounds;
+        match self.value {
+            Value::Array(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                items.iter().try_for_each(|value| list.serialize_element(&Ordered { value, list_bounds }))?;
+                list.end()
+            }
+            Value::Object(fields) => {
+                let is_list = list_bounds == ListBounds::LeftOut
+                    && fields.get("type").is_some_and(|kind| kind == "array");
+                let mut map = serializer.serialize_map(None)?;
+                for (key, value) in fields {
+                    match (key.as_str(), value, fields.get("required")) {
+                        (bound, _, _) if is_list && LIST_BOUNDS.contains(&bound) => {}
+                        (PROPERTIES, Value::Object(properties), Some(Value::Array(order))) => {
+                            map.serialize_entry(key, &InOrder { properties, order, list_bounds })?;
+                        }
+                        _ => map.serialize_entry(key, &Ordered { value, list_bounds })?,
+                    }
+                }
+                map.end()
+            }
+            plain => plain.serialize(serializer),
+        }
+    }
+}
+
+/// Properties, first those of a list in its order.
+struct InOrder<'v> {
+    properties: &'v Map<String, Value>,
+    order: &'v [Value],
+    list_bounds: ListBounds,
+}
+
+impl Serialize for InOrder<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let place = |key: &str| self.order.iter().position(|named| named == key).unwrap_or(usize::MAX);
+        let mut properties: Vec<(&String, &Value)> = self.properties.iter().collect();
+        properties.sort_by_key(|(key, _)| place(key));
+        let list_bounds = self.list_bounds;
+        let mut map = serializer.serialize_map(Some(properties.len()))?;
+        for (key, value) in properties {
+            map.serialize_entry(key, &Ordered { value, list_bounds })?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn properties_go_out_in_the_order_in_which_they_are_required_at_every_depth() {
+        let inner =
+            json!({"required": ["z", "a"], "properties": {"a": {"type": "null"}, "z": {"type": "null"}}});
+        let body = json!({"format": {"required": ["name", "list"], "properties": {"extra": {}, "list": {"items": inner}, "name": {}}}});
+        let sent = String::from_utf8(to_wire(&body, ListBounds::LeftOut)).unwrap();
+        let places: Vec<usize> = ["\"name\":{}", "\"list\":{", "\"z\":{", "\"a\":{", "\"extra\":{}"]
+            .map(|key| sent.find(key).unwrap())
+            .into();
+        assert!(places.is_sorted(), "{sent}");
+        assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), body);
+    }
+
+    #[test]
+    fn bounds_of_lists_go_only_to_servers_that_take_them() {
+        let list = |bounds: bool| {
+            let mut list = json!({"type": "array", "items": {"type": "string"}});
+            if bounds {
+                list["minItems"] = 3.into();
+                list["maxItems"] = 5.into();
+            }
+            json!({"schema": {"properties": {"seats": list, "minItems": {"type": "string"}}, "required": ["seats", "minItems"]}})
+        };
+        let sent = |list_bounds| serde_json::from_slice::<Value>(&to_wire(&list(true), list_bounds)).unwrap();
+        assert_eq!(sent(ListBounds::Taken), list(true));
+        assert_eq!(sent(ListBounds::LeftOut), list(false), "and a key of that name is no bound");
+    }
+
+    #[test]
+    fn whatever_is_no_schema_goes_out_as_it_is() {
+        for body in [
+            json!({"b": [1, -2, 0.5, "x\n", null, true], "a": {"properties": 3, "required": ["x"]}}),
+            json!({"properties": {"b": 1, "a": 2}}),
+            json!({"properties": {"b": 1, "a": 2}, "required": "b"}),
+        ] {
+            assert_eq!(String::from_utf8(to_wire(&body, ListBounds::LeftOut)).unwrap(), body.to_string());
+        }
+    }
+}
