@@ -77,9 +77,7 @@ impl Crucible {
 
     /// The same, blocking until there is a result; may be called inside of an event loop or outside of any.
     ///
-    /// Inside of an event loop it blocks the thread that calls it, as other blocking work does. Where that loop has one thread
-    /// only, do not call it on an engine that was awaited there before: an idle connection that is taken up again waits for the
-    /// loop that is blocked, and the call runs into its time limit.
+    /// Inside of an event loop it blocks the thread that calls it, as other blocking work does.
     ///
     /// # Errors
     ///

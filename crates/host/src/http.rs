@@ -1,6 +1,7 @@
 //! HTTP requests, bounded in time and in bytes.
 //!
-//! One [`HttpClient`] holds the connections of a process. A plain `http://` address, such as a model server on
+//! One [`HttpClient`] holds the connections of a process, those of one event loop at a time: a connection is served by the loop in
+//! which it was opened, and taken up by another one it would wait for that loop, which may itself be waiting. A plain `http://` address, such as a model server on
 //! this machine, never pays for reading the system's certificates; the part that speaks TLS is made when the
 //! first `https://` address is asked.
 //!
@@ -12,17 +13,25 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::fmt;
 use std::io;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crucible_model::{ByteLimit, Secret};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, Url, redirect};
+use tokio::runtime::{Handle, Id};
 
 /// The connections of this process. Cheap to make, shared by reference.
 pub struct HttpClient {
+    connections: Mutex<Connections>,
+}
+
+/// The connections of one event loop.
+struct Connections {
+    /// None until something is sent.
+    event_loop: Option<Id>,
     plain: Client,
-    tls: OnceLock<Client>,
+    tls: Option<Client>,
 }
 
 /// What a request carries, and with it its method.
@@ -123,8 +132,7 @@ impl HttpClient {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _already_there = rustls::crypto::ring::default_provider().install_default();
         }
-        let plain = builder().tls_certs_only([]).build().map_err(|error| setup(&error))?;
-        Ok(Self { plain, tls: OnceLock::new() })
+        Ok(Self { connections: Mutex::new(Connections { event_loop: None, plain: plain()?, tls: None }) })
     }
 
     /// Sends one request and reads the whole answer, whatever its status.
@@ -148,7 +156,7 @@ impl HttpClient {
         origin: &str,
         request: HttpRequest,
     ) -> Result<HttpResponse, HttpError> {
-        let client = if url.scheme() == "https" { self.tls()? } else { &self.plain };
+        let client = self.client(url.scheme())?;
         let (mut call, mut typed) = match request.payload {
             Payload::Nothing => (client.get(url), true),
             Payload::Json(body) => (client.post(url).body(body), false),
@@ -183,14 +191,28 @@ impl HttpClient {
         Ok(HttpResponse { status, headers, body })
     }
 
-    fn tls(&self) -> Result<&Client, HttpError> {
-        if self.tls.get().is_none() {
-            let client = builder().https_only(true).build().map_err(|error| setup(&error))?;
-            // Whoever comes second uses the first one's connections.
-            let _already_there = self.tls.set(client);
+    /// The client for addresses of a scheme, with the connections of this event loop. One that another loop left is dropped.
+    fn client(&self, scheme: &str) -> Result<Client, HttpError> {
+        let event_loop = Some(Handle::current().id());
+        // Nothing is half done while it is locked, so a panic elsewhere spoils nothing.
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        if connections.event_loop.is_some() && connections.event_loop != event_loop {
+            *connections = Connections { event_loop, plain: plain()?, tls: None };
         }
-        self.tls.get().ok_or_else(|| HttpError::Setup { detail: "TLS is not available".to_owned() })
+        connections.event_loop = event_loop;
+        if scheme != "https" {
+            return Ok(connections.plain.clone());
+        }
+        let tls = match connections.tls.take() {
+            Some(tls) => tls,
+            None => builder().https_only(true).build().map_err(|error| setup(&error))?,
+        };
+        Ok(connections.tls.insert(tls).clone())
     }
+}
+
+fn plain() -> Result<Client, HttpError> {
+    builder().tls_certs_only([]).build().map_err(|error| setup(&error))
 }
 
 impl Payload {
@@ -352,6 +374,35 @@ mod tests {
         let answer = post(&url, 2).await.unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (429, &b"no"[..]));
         assert_eq!(answer.headers["retry-after"], "7");
+    }
+
+    #[test]
+    fn a_connection_of_an_event_loop_that_stands_still_is_not_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            // All of them stay open, so that each is one that could be used again.
+            let mut open = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+                open.push(stream);
+            }
+        });
+        let client = HttpClient::new().unwrap();
+        let request = || HttpRequest {
+            url: url.clone(),
+            headers: Vec::new(),
+            payload: Payload::Nothing,
+            timeout: Duration::from_secs(20),
+            max_body: ByteLimit(2),
+        };
+        let event_loop = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (first, second) = (event_loop(), event_loop());
+        assert_eq!(first.block_on(client.send(request())).unwrap().body, b"ok");
+        // The connection is idle now and lives in the first loop, which does not turn.
+        assert_eq!(second.block_on(client.send(request())).unwrap().body, b"ok");
     }
 
     #[tokio::test]

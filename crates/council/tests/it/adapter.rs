@@ -65,6 +65,7 @@ async fn blocking_works_inside_of_an_event_loop_of_one_thread() {
     assert_eq!(ask(&engine).loops_executed, 2);
     let result = engine.run("And without blocking?", &TriageContext::none()).await.unwrap();
     assert_eq!(result.loops_executed, 2, "what an ended event loop leaves does not spoil the next run");
+    assert_eq!(ask(&engine).loops_executed, 2, "nor does one that stands still meanwhile");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
