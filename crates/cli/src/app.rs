@@ -55,7 +55,7 @@ pub(crate) fn main() -> ExitCode {
     let output = Output::new(&env, manner);
     let status = match parsed {
         Ok(parsed) => run(&parsed.command, env, &output),
-        Err(error) => usage::report(&error, &output),
+        Err(error) => usage::report(&error, &arguments, &output),
     };
     ExitCode::from(output.conclude(status).code())
 }

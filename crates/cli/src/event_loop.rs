@@ -2,9 +2,11 @@
 //! its last. The end of the terminal is not listened for where somebody said that it is to be ignored (`nohup`).
 //!
 //! Listening to a signal takes its usual effect away for good. So the listeners live as long as the loop: what comes
-//! between two pieces of work is kept, and the next piece does not begin.
+//! between two pieces of work is kept, and the next piece does not begin. Where what comes between them is a write that
+//! does not return, `standstill` ends the program.
 
 use std::future::Future;
+use std::io;
 use std::path::Path;
 
 use crucible_host::fs::read_up_to;
@@ -13,10 +15,16 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::CommandError;
+use crate::standstill;
 
 /// A loop with its listeners.
 pub(crate) struct EventLoop {
     runtime: Runtime,
+    listeners: Listeners,
+}
+
+/// Whoever hears that the program is to end.
+pub(crate) struct Listeners {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Option<Signal>,
@@ -24,17 +32,20 @@ pub(crate) struct EventLoop {
 
 impl EventLoop {
     pub(crate) fn new() -> Result<Self, CommandError> {
-        let fail = |error| {
+        Self::begun().map_err(|error| {
             let message = format!("the program's event loop cannot start: {error}");
             CommandError::new(ExitStatus::Refused, message)
+        })
+    }
+
+    fn begun() -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let listeners = {
+            let _entered = runtime.enter();
+            Listeners::new()?
         };
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(fail)?;
-        let entered = runtime.enter();
-        let interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
-        let terminate = signal(SignalKind::terminate()).map_err(fail)?;
-        let hang_up = (!ignores_hang_up()).then(|| signal(SignalKind::hangup())).transpose().map_err(fail)?;
-        drop(entered);
-        Ok(Self { runtime, interrupt, terminate, hang_up })
+        standstill::watch()?;
+        Ok(Self { runtime, listeners })
     }
 
     /// Runs `work` to its end, or until the user interrupts: then it is dropped where it stands.
@@ -42,7 +53,7 @@ impl EventLoop {
         &mut self,
         work: impl Future<Output = Result<T, CommandError>>,
     ) -> Result<T, CommandError> {
-        let Self { runtime, interrupt, terminate, hang_up } = self;
+        let Self { runtime, listeners } = self;
         runtime.block_on(async {
             let work = async {
                 // Signals that came before this are heard when the loop turns for the first time.
@@ -51,20 +62,36 @@ impl EventLoop {
             };
             tokio::select! {
                 biased;
-                _ = interrupt.recv() => Err(interrupted()),
-                _ = terminate.recv() => Err(interrupted()),
-                () = heard(hang_up) => Err(interrupted()),
+                () = listeners.heard() => Err(interrupted()),
                 result = work => result,
             }
         })
     }
 }
 
-/// Comes back when the signal is heard; never where nobody listens.
-async fn heard(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => drop(signal.recv().await),
-        None => std::future::pending().await,
+impl Listeners {
+    /// Listens from now on, in the event loop that is entered.
+    pub(crate) fn new() -> io::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        let terminate = signal(SignalKind::terminate())?;
+        let hang_up = (!ignores_hang_up()).then(|| signal(SignalKind::hangup())).transpose()?;
+        Ok(Self { interrupt, terminate, hang_up })
+    }
+
+    /// Comes back when one of the signals is heard.
+    pub(crate) async fn heard(&mut self) {
+        let Self { interrupt, terminate, hang_up } = self;
+        let hangs_up = async {
+            match hang_up {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = hangs_up => {}
+        }
     }
 }
 

@@ -1,10 +1,10 @@
-//! Lines from standard input, typed by somebody or sent by a program.
+//! Standard input, typed by somebody or sent by a program: line by line, or as a whole.
 //!
-//! A line is read by a thread of its own, so that Ctrl-C is heard while nobody types; one that waits in vain ends with
-//! the process. What holds: no more of a line is kept than what was asked for, and the rest of one that is longer is passed
+//! It is read by a thread of its own, so that Ctrl-C is heard while nobody types; one that waits in vain ends with
+//! the process. What holds: no more is kept than what was asked for, and the rest of a line that is longer is passed
 //! over, never taken for the next line.
 
-use std::io::{self, BufRead, ErrorKind, Read};
+use std::io::{self, BufRead, ErrorKind, Read, StdinLock};
 
 use tokio::sync::oneshot;
 
@@ -24,22 +24,48 @@ pub(crate) enum Line {
     End,
 }
 
+/// Bytes of space around a text that are taken besides it: they are no part of it and do not count against its limit.
+pub(crate) const SPACE_AROUND: usize = 64 * 1024;
+
 /// Waits for a line of at most so many bytes. The inner error is the input's, the outer one an interruption.
 pub(crate) fn line(app: &App, most: usize) -> Result<io::Result<Line>, CommandError> {
+    let line = beside(app, move |input| read_line(input, most))?;
+    // A reader that is gone without a word has no more lines.
+    Ok(line.unwrap_or(Ok(Line::End)))
+}
+
+/// Waits for the end of the input, and gives so many bytes of it and one more where there are more. The errors are as those of a
+/// line.
+pub(crate) fn whole(app: &App, most: usize) -> Result<io::Result<Vec<u8>>, CommandError> {
+    let read = move |input: StdinLock<'static>| {
+        let mut bytes = Vec::new();
+        input.take(one_more(most)).read_to_end(&mut bytes).map(|_| bytes)
+    };
+    let gone = || Err(io::Error::other("whoever read it is gone"));
+    Ok(beside(app, read)?.unwrap_or_else(gone))
+}
+
+/// What this reader makes of the input; nothing where it is gone without a word.
+fn beside<T: Send + 'static>(
+    app: &App,
+    read: impl FnOnce(StdinLock<'static>) -> T + Send + 'static,
+) -> Result<Option<T>, CommandError> {
     app.block_on(async {
-        let (line, read) = oneshot::channel();
+        let (done, waiting) = oneshot::channel();
         std::thread::spawn(move || {
-            let _nobody_waits_any_more = line.send(read_line(io::stdin().lock(), most));
+            let _nobody_waits_any_more = done.send(read(io::stdin().lock()));
         });
-        // A reader that is gone without a word has no more lines.
-        Ok(read.await.unwrap_or(Ok(Line::End)))
+        Ok(waiting.await.ok())
     })
+}
+
+fn one_more(most: usize) -> u64 {
+    u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1)
 }
 
 fn read_line(mut input: impl BufRead, most: usize) -> io::Result<Line> {
     let mut line = Vec::new();
-    let with_end = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-    input.by_ref().take(with_end).read_until(b'\n', &mut line)?;
+    input.by_ref().take(one_more(most)).read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Ok(Line::End);
     }

@@ -7,6 +7,8 @@ mod event_loop;
 mod input;
 mod output;
 mod progress;
+mod spinner;
+mod standstill;
 mod table;
 mod text;
 mod usage;

@@ -16,6 +16,7 @@ use crucible_model::{ExitStatus, Finding, Level, Outcome, VerdictReport};
 use serde::Serialize;
 
 use crate::error::CommandError;
+use crate::standstill::watched;
 use crate::text::{escaped, escaped_json, one_line};
 
 /// Whether results are for people or for programs.
@@ -99,15 +100,15 @@ impl Output {
         }
     }
 
-    /// Text of the result, escaped, and the end of its line.
+    /// Text of the result, escaped, and the end of its line. However a line of it ends, it is the end of a line.
     pub(crate) fn line(&self, text: &str) {
-        self.write(format!("{}\n", escaped(text)).as_bytes());
+        self.write(format!("{}\n", escaped(&text.replace("\r\n", "\n"))).as_bytes());
     }
 
     /// Text of the result, escaped, that is seen at once and whose line goes on.
     pub(crate) fn part(&self, text: &str) {
         self.write(escaped(text).as_bytes());
-        self.note(std::io::stdout().flush());
+        self.note(watched(|| std::io::stdout().flush()));
     }
 
     /// Whether nothing of the result is seen any more.
@@ -127,11 +128,13 @@ impl Output {
     /// Bytes beside the result, in the same way.
     pub(crate) fn aside(&self, bytes: &[u8]) {
         let mut stderr = std::io::stderr();
-        let _nobody_is_left_to_tell = if stderr.is_terminal() {
-            stderr.write_all(escaped(&String::from_utf8_lossy(bytes)).as_bytes())
-        } else {
-            stderr.write_all(bytes)
-        };
+        let _nobody_is_left_to_tell = watched(|| {
+            if stderr.is_terminal() {
+                stderr.write_all(escaped(&String::from_utf8_lossy(bytes)).as_bytes())
+            } else {
+                stderr.write_all(bytes)
+            }
+        });
     }
 
     /// The result as JSON, one document with a final newline.
@@ -157,7 +160,8 @@ impl Output {
     pub(crate) fn question(&self, text: &str) {
         let text = format!("{}{} ", self.prefix(), escaped(text));
         let mut stderr = std::io::stderr();
-        let _nobody_is_left_to_tell = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+        let _nobody_is_left_to_tell =
+            watched(|| stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()));
     }
 
     /// A remark that begins with a name in a colour.
@@ -165,7 +169,7 @@ impl Output {
         self.say(&format!("  {} {}", self.paint("2", &one_line(name)), escaped(text)));
     }
 
-    /// An error, with its hints; as JSON on standard error where JSON was asked for.
+    /// An error, with its hints; where JSON was asked for as JSON, described in `docs/contracts/error.schema.json`.
     pub(crate) fn error(&self, error: &CommandError) {
         if self.manner.errors == Format::Json {
             let body = serde_json::json!({
@@ -234,7 +238,7 @@ impl Output {
     /// The way the process ends: as the command did, unless its result could not be written.
     pub(crate) fn conclude(&self, status: ExitStatus) -> ExitStatus {
         let status = self.ending(status);
-        self.note(std::io::stdout().flush());
+        self.note(watched(|| std::io::stdout().flush()));
         let Some(error) = self.failed.get().filter(|error| error.kind() != ErrorKind::BrokenPipe) else {
             return status;
         };
@@ -248,7 +252,7 @@ impl Output {
 
     fn write(&self, bytes: &[u8]) {
         if self.failed.get().is_none() {
-            self.note(std::io::stdout().write_all(bytes));
+            self.note(watched(|| std::io::stdout().write_all(bytes)));
         }
     }
 
@@ -265,7 +269,8 @@ impl Output {
 
     /// Lines on standard error, in one piece. When they cannot be written either there is nobody left to tell.
     fn say(&self, text: &str) {
-        let _nobody_is_left_to_tell = std::io::stderr().write_all(spoken(self.prefix(), text).as_bytes());
+        let text = spoken(self.prefix(), text);
+        let _nobody_is_left_to_tell = watched(|| std::io::stderr().write_all(text.as_bytes()));
     }
 }
 

@@ -1,18 +1,15 @@
 //! What the user sees while a run works: a spinner with the role and the time on a terminal, plain lines elsewhere.
 
-use std::time::Duration;
-
 use crucible_ledger::EventRecord;
 use crucible_run::Witness;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::Output;
-use crate::text::one_line;
+use crate::spinner::Spinner;
 
 /// Shows the progress of one command on standard error.
 pub(crate) struct Progress {
     output: Output,
-    spinner: Option<ProgressBar>,
+    spinner: Spinner,
     last_seq: u64,
 }
 
@@ -23,14 +20,12 @@ impl Progress {
 
     /// Shows what comes after this event; what was before is no news.
     pub(crate) fn after(output: &Output, last_seq: u64) -> Self {
-        Self { output: output.clone(), spinner: None, last_seq }
+        Self { output: output.clone(), spinner: Spinner::timed(), last_seq }
     }
 
     /// Takes the spinner off the terminal.
     pub(crate) fn finish(&mut self) {
-        if let Some(spinner) = self.spinner.take() {
-            spinner.finish_and_clear();
-        }
+        self.spinner.finish();
     }
 }
 
@@ -39,11 +34,7 @@ impl Witness for Progress {
         self.finish();
         let message = format!("{role}: {what}");
         if self.output.live {
-            let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            let spinner = ProgressBar::new_spinner().with_style(style).with_message(one_line(&message));
-            spinner.enable_steady_tick(Duration::from_millis(120));
-            self.spinner = Some(spinner);
+            self.spinner.turn(&message);
         } else {
             self.output.remark(&format!("  ... {message}"));
         }

@@ -2,10 +2,12 @@
 //!
 //! Help and version are results and printed as they are. A wrong command line is an error like any other: escaped,
 //! for it quotes what was typed, and one JSON document where `--json` stands among the arguments, even when they
-//! cannot be read as a whole. One under `crawl` speaks with that voice.
+//! cannot be read as a whole. One under `crawl` speaks with that voice. A question that was typed without quotes, or without
+//! the command that asks it, is told how it is meant to be typed.
 
 use std::ffi::OsString;
 
+use clap::error::ErrorKind;
 use crucible_model::ExitStatus;
 
 use crate::error::CommandError;
@@ -31,22 +33,58 @@ pub(crate) fn manner(arguments: &[OsString]) -> Manner {
 }
 
 /// Prints what clap found, and tells how the process ends.
-pub(crate) fn report(error: &clap::Error, output: &Output) -> ExitStatus {
+pub(crate) fn report(error: &clap::Error, arguments: &[OsString], output: &Output) -> ExitStatus {
     if !error.use_stderr() {
         output.clap(error);
         return ExitStatus::Success;
     }
+    let text = with_tip(&error.render().to_string(), question(error.kind(), arguments));
     if output.is_json() {
-        output.error(&document(error));
+        output.error(&document(&text));
     } else {
-        output.usage(&error.render().to_string());
+        output.usage(&text);
     }
     ExitStatus::Usage
 }
 
+/// The question that somebody seems to ask with these arguments.
+fn question(kind: ErrorKind, arguments: &[OsString]) -> Option<String> {
+    let mut words = arguments.iter().skip(1).map(|argument| argument.to_string_lossy());
+    let named = words.by_ref().find(|word| !word.starts_with('-'))?;
+    match kind {
+        // `ask` takes one text, and more came.
+        ErrorKind::UnknownArgument if named == "ask" => {
+            let question: Vec<_> = words.take_while(|word| !word.starts_with('-')).collect();
+            (question.len() > 1).then(|| question.join(" "))
+        }
+        // No command has a blank in its name.
+        ErrorKind::InvalidSubcommand if named.contains(' ') => Some(named.into_owned()),
+        _ => None,
+    }
+}
+
+/// Clap's message with a tip of ours before the usage.
+fn with_tip(text: &str, question: Option<String>) -> String {
+    let Some(question) = question else {
+        return text.to_owned();
+    };
+    let tip = format!("  tip: a question is one text in quotes: crucible ask {}", in_quotes(&question));
+    match text.split_once("\n\nUsage:") {
+        Some((before, usage)) => format!("{before}\n\n{tip}\n\nUsage:{usage}"),
+        None => format!("{}\n\n{tip}\n", text.trim_end()),
+    }
+}
+
+/// The text as a shell takes it for one argument and itself.
+fn in_quotes(text: &str) -> String {
+    if text.contains(['"', '$', '`', '\\', '!']) {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    format!("\"{text}\"")
+}
+
 /// The parts of clap's message: what is wrong, then a paragraph for each tip.
-fn document(error: &clap::Error) -> CommandError {
-    let text = error.render().to_string();
+fn document(text: &str) -> CommandError {
     let mut paragraphs = text.split("\n\n").map(words).filter(|paragraph| !paragraph.is_empty());
     let message = paragraphs.next().unwrap_or_default();
     let usage = CommandError::usage(message.strip_prefix("error: ").unwrap_or(&message));

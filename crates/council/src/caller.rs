@@ -1,27 +1,47 @@
 //! The one place that asks a model: transport, and nothing of what is said (seed 001 §2.5).
 //!
 //! What holds: each call is bounded in time and bytes; all of a run share one budget; what a call took is counted, whether it was
-//! answered or not; dropping a call's future ends the call.
+//! answered or not; dropping a call's future ends the call. Retries take what the run has to spare and no more, so that one part
+//! that fails again and again does not use up the calls that the others need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crucible_llm::{
-    CallBudget, CallError, ClientOptions, Cost, CostBasis, Finish, Limit, LlmError, LlmInvocation, LlmResult,
-    Message, ModelClient, RetryPolicy, StructuredOutput,
+    AnswerFault, CallBudget, CallError, ClientOptions, Cost, CostBasis, Fault, Finish, Limit, LlmError,
+    LlmInvocation, LlmResult, Message, ModelClient, Origin, Price, RetryAllowance, RetryPolicy,
+    StructuredOutput,
 };
-use crucible_model::Untrusted;
+use crucible_model::{Untrusted, says_nothing, short_line};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::config::{CouncilLimits, EngineConfig, Observability};
+use crate::config::{CouncilLimits, EngineConfig};
+use crate::council::hint_refused;
+use crate::engine::TriageContext;
 use crate::error::CouncilError;
 use crate::result::{CallUsage, Degradation, DegradationKind, Part};
 use crate::seat::CouncilRole;
 
 /// What every call of a council is made for.
 const SPEC: &str = "council";
+
+/// The phase of the triage's call.
+pub(crate) const PHASE_OF_TRIAGE: &str = "council-triage";
+
+/// The phases of all calls of a council: of the triage, the direct answer, a seat, the red team, the judge and the synthesis.
+pub(crate) const PHASES: [&str; 6] = [
+    PHASE_OF_TRIAGE,
+    "council-direct",
+    "council-seat",
+    "council-red-team",
+    "council-judge",
+    "council-synthesis",
+];
+
+/// Characters of the reason that a provider gives for the end of an answer.
+const MOST_OF_A_REASON: usize = 64;
 
 /// A question to a model.
 pub(crate) struct Ask {
@@ -48,10 +68,28 @@ pub(crate) struct Said {
 }
 
 /// How an answer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ending {
+    /// The model had said what it wanted to say, as far as anybody knows.
     Whole,
-    CutShort,
+    /// The limit of tokens or a filter of the provider stopped it: in words which, with the provider's own.
+    CutShort(String),
+    /// The provider gives another reason: in its own words.
+    Other(String),
+}
+
+impl Ending {
+    fn of(answer: &LlmResult) -> Self {
+        let stated = answer.extensions.get(LlmResult::FINISH_REASON).and_then(Value::as_str);
+        let stated = short_line(stated.unwrap_or_default(), MOST_OF_A_REASON);
+        match answer.finish() {
+            Finish::Complete | Finish::Unknown => Self::Whole,
+            Finish::CutShort => {
+                Self::CutShort(format!("at its limit of tokens or by a filter of the provider (`{stated}`)"))
+            }
+            Finish::Other(_) => Self::Other(format!("the provider's reason is `{stated}`")),
+        }
+    }
 }
 
 /// Why there is no answer.
@@ -70,11 +108,11 @@ pub(crate) enum NoAnswer {
 }
 
 impl NoAnswer {
-    /// The same for a part without which the run cannot go on.
-    pub(crate) fn fatal(self, part: Part) -> CouncilError {
+    /// The same for a part without which the run cannot go on, in this loop where it belongs to one.
+    pub(crate) fn fatal(self, part: Part, loop_number: Option<u32>) -> CouncilError {
         match self {
-            Self::Final(source) | Self::Call(source) => CouncilError::Call { part, source },
-            Self::TooLong { bytes, limit } => CouncilError::AnswerTooLong { part, bytes, limit },
+            Self::Final(source) | Self::Call(source) => CouncilError::Call { part, loop_number, source },
+            Self::TooLong { bytes, limit } => CouncilError::AnswerTooLong { part, loop_number, bytes, limit },
         }
     }
 }
@@ -95,6 +133,8 @@ pub(crate) struct Caller<'e> {
     config: &'e EngineConfig,
     client: ModelClient,
     budget: Arc<CallBudget>,
+    /// What all calls of the run together may be tried again.
+    retries: RetryAllowance,
     begun: Instant,
     /// Locked for moments only, never while a model is asked.
     tally: Mutex<Tally>,
@@ -104,23 +144,28 @@ pub(crate) struct Caller<'e> {
 #[derive(Default)]
 struct Tally {
     whole: CallUsage,
-    /// Empty where observability is off.
     by_part: BTreeMap<Part, CallUsage>,
     degradations: Vec<Degradation>,
+    /// Those whose model, which the triage named, is unknown to the provider.
+    misnamed: BTreeSet<Part>,
 }
 
 impl<'e> Caller<'e> {
     /// Wraps the backend for one run: the council's retries, and a budget of its own.
     pub(crate) fn new(config: &'e EngineConfig) -> Self {
         let budget = CallBudget::new(config.limits.budget);
+        let retries = RetryAllowance::unlimited();
+        // Before the triage nobody knows what the rest takes: at least one call.
+        retries.set(slack(config.limits.budget.calls, 2));
         let options = ClientOptions {
+            retries: retries.clone(),
             recording: config.recording.clone(),
             retry: RetryPolicy::COUNCIL,
             prices: Arc::clone(&config.prices),
             ..ClientOptions::new(Arc::clone(&budget))
         };
         let client = ModelClient::new(config.backend.clone(), options);
-        Self { config, client, budget, begun: Instant::now(), tally: Mutex::default() }
+        Self { config, client, budget, retries, begun: Instant::now(), tally: Mutex::default() }
     }
 
     pub(crate) fn limits(&self) -> &'e CouncilLimits {
@@ -131,9 +176,28 @@ impl<'e> Caller<'e> {
         self.config
     }
 
-    /// Asks once; retries of the transport aside.
+    /// Asks; retries of the transport aside, once. A model that the triage named and the provider does not know is replaced by the
+    /// default one from then on.
     pub(crate) async fn ask(&self, ask: Ask) -> Result<Said, NoAnswer> {
+        if ask.model.is_empty() || self.tally().misnamed.contains(&ask.part) {
+            return self.ask_one(Ask { model: String::new(), ..ask }).await;
+        }
+        let Ask { part, loop_number, ref model, ref messages, ref schema } = ask;
+        let (named, messages, schema) = (model.clone(), messages.clone(), schema.clone());
+        match self.ask_one(ask).await {
+            Err(NoAnswer::Call(CallError::Llm(error))) if is_misnamed(&error) && self.retries.take() => {
+                self.tally().misnamed.insert(part);
+                self.note(hint_refused(part, &named, "which the provider does not know"));
+                self.ask_one(Ask { part, loop_number, model: String::new(), messages, schema }).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Asks one model once; retries of the transport aside.
+    async fn ask_one(&self, ask: Ask) -> Result<Said, NoAnswer> {
         let Ask { part, loop_number, model, messages, schema } = ask;
+        let is_read_as_json = schema.is_some();
         let phase = phase(part);
         let model = self.model(part, model, phase);
         let timeout = self.limits().call_timeout;
@@ -141,24 +205,25 @@ impl<'e> Caller<'e> {
             spec_id: SPEC.to_owned(),
             phase_id: phase.to_owned(),
             metadata: self.hints(&model, schema),
-            model: model.clone(),
+            model,
             timeout,
             messages,
         };
+        let models = self.client.may_answer(&inv);
         let begun = Instant::now();
-        let outcome = self.client.call(inv).await;
+        let (outcome, attempts) = self.client.call_counted(inv).await;
         let elapsed = begun.elapsed();
-        let answer = match outcome {
+        let mut answer = match outcome {
             Ok(answer) => answer,
             Err(error) => {
-                self.count(part, failed(elapsed));
+                if attempts > 0 {
+                    self.count(part, failed(attempts, elapsed));
+                }
                 return Err(error.into());
             }
         };
-        // What a fallback cost is estimated by its own price.
-        let answered = &answer.model_used;
-        let priced = if self.config.fallback_models.contains(answered) { answered } else { &model };
-        let usage = answered_usage(&answer, self.client.receipt(&answer, priced, timeout).cost, elapsed);
+        let cost = self.client.receipt(&answer, &models, timeout).cost;
+        let usage = answered_usage(&answer, attempts, cost, elapsed);
         self.count(part, usage);
         let note = |kind, detail| self.note(Degradation { loop_number, part, kind, detail });
         if ignored_fallbacks(&answer) {
@@ -168,22 +233,49 @@ impl<'e> Caller<'e> {
         if bytes > limit {
             return Err(NoAnswer::TooLong { bytes, limit });
         }
-        if let Some(count) = answer.extensions.get(LlmResult::REDACTIONS).and_then(Value::as_u64) {
+        if says_nothing(&answer.raw_response) {
+            return Err(NoAnswer::Call(wordless(answer).into()));
+        }
+        let mut count =
+            answer.extensions.get(LlmResult::REDACTIONS).and_then(Value::as_u64).unwrap_or_default();
+        if is_read_as_json {
+            let (clean, hidden) = self.client.redact_json(&answer.raw_response);
+            answer.raw_response = clean.into_owned();
+            count = count.saturating_add(hidden);
+        }
+        if count > 0 {
             let secrets = crucible_model::counted(count, "secret");
             note(DegradationKind::AnswerRedacted, format!("{secrets} taken out of the answer"));
         }
-        let ending = match answer.finish() {
-            Finish::CutShort => Ending::CutShort,
-            Finish::Complete | Finish::Other(_) | Finish::Unknown => Ending::Whole,
-        };
-        // A triage that was cut off is an error, which says so itself.
-        if ending == Ending::CutShort && part != Part::Triage {
-            note(DegradationKind::AnswerCutShort, format!("the answer stops after {bytes} bytes"));
+        let ending = Ending::of(&answer);
+        match &ending {
+            Ending::Whole => {}
+            // A triage that was cut off is an error, which says so itself.
+            Ending::CutShort(_) if part == Part::Triage => {}
+            Ending::CutShort(why) => {
+                note(DegradationKind::AnswerCutShort, format!("the answer stops after {bytes} bytes, {why}"));
+            }
+            Ending::Other(why) => {
+                note(DegradationKind::AnswerCutShort, format!("the answer ends after {bytes} bytes; {why}"));
+            }
         }
         Ok(Said { text: Untrusted::new(answer.raw_response), model: answer.model_used, ending, usage })
     }
 
-    /// Fails where the budget does not carry so many more calls.
+    /// Fails where the question or its context holds a secret. Each text is looked at as it was given: what is sent shows some of them
+    /// in another form, and its lines are others than those of the question.
+    pub(crate) fn refuse_secrets(&self, query: &str, context: &TriageContext) -> Result<(), CouncilError> {
+        let held = self.client.refuse_secrets(&Value::from(query));
+        held.map_err(|found| CouncilError::SecretInQuery { rule: found.rule, line: found.line })?;
+        context.entries().try_for_each(|(key, value)| {
+            let held = self.client.refuse_secrets(&Value::from(key));
+            let held = held.and_then(|()| self.client.refuse_secrets(value));
+            held.map_err(|found| CouncilError::SecretInContext { rule: found.rule, line: found.line })
+        })
+    }
+
+    /// Fails where the budget does not carry so many more calls, the most that the rest of the run takes. What it carries besides is
+    /// for retries.
     pub(crate) fn check_budget(&self, needed: u64) -> Result<(), CouncilError> {
         let Limit::At(limit) = self.budget.limits().calls else {
             return Ok(());
@@ -194,7 +286,16 @@ impl<'e> Caller<'e> {
         if needed > left {
             return Err(CouncilError::BudgetTooSmall { needed, left, limit });
         }
+        self.retries.set(slack(Limit::At(left), needed));
         Ok(())
+    }
+
+    /// Whether a call of this model could be paid, as far as the prices tell: under a limit in money nothing is sent to a model
+    /// without one.
+    pub(crate) fn has_price(&self, model: &str) -> bool {
+        self.budget.limits().micro_dollars == Limit::Unlimited
+            || self.client.origin() == Origin::Recording
+            || self.config.prices.of(self.client.provider(), model) != Price::Unknown
     }
 
     /// Notes something that was worse than asked for.
@@ -202,22 +303,24 @@ impl<'e> Caller<'e> {
         self.tally().degradations.push(degradation);
     }
 
-    /// What was noted, in the order in which it happened.
+    /// What was noted, in an order that does not depend on who answered first.
     pub(crate) fn degradations(&self) -> Vec<Degradation> {
-        self.tally().degradations.clone()
+        let mut noted = self.tally().degradations.clone();
+        Degradation::sort(&mut noted);
+        noted
     }
 
     /// What all calls together took so far.
     pub(crate) fn usage(&self) -> CallUsage {
-        CallUsage { elapsed_ms: milliseconds(self.begun.elapsed()), ..self.tally().whole }
+        let whole = self.tally().whole;
+        // An attempt that was under way when another call ended the run is in no part's account.
+        let attempts = self.budget.used().map_or(whole.attempts, |used| used.calls.max(whole.attempts));
+        CallUsage { attempts, elapsed_ms: milliseconds(self.begun.elapsed()), ..whole }
     }
 
-    /// What each part took so far; nothing is kept of that where observability is off.
-    pub(crate) fn usage_by_part(&self) -> Option<BTreeMap<Part, CallUsage>> {
-        match self.config.observability {
-            Observability::Off => None,
-            Observability::On => Some(self.tally().by_part.clone()),
-        }
+    /// What each part took so far.
+    pub(crate) fn usage_by_part(&self) -> BTreeMap<Part, CallUsage> {
+        self.tally().by_part.clone()
     }
 
     /// The model that a part asks: the one it names, or the one configured for it, or the backend's own for its phase.
@@ -249,10 +352,8 @@ impl<'e> Caller<'e> {
     fn count(&self, part: Part, usage: CallUsage) {
         let mut tally = self.tally();
         tally.whole = sum(tally.whole, usage);
-        if self.config.observability == Observability::On {
-            let of_part = tally.by_part.entry(part).or_default();
-            *of_part = sum(*of_part, usage);
-        }
+        let of_part = tally.by_part.entry(part).or_default();
+        *of_part = sum(*of_part, usage);
     }
 
     /// Once in a run: every later call would say the same.
@@ -276,13 +377,14 @@ impl<'e> Caller<'e> {
 
 /// The phase of a part's calls.
 fn phase(part: Part) -> &'static str {
+    let [triage, direct, a_seat, red_team, judge, synthesis] = PHASES;
     match part {
-        Part::Triage => "council-triage",
-        Part::DirectAnswer => "council-direct",
-        Part::Seat(seat) if seat.role() == CouncilRole::RedTeam => "council-red-team",
-        Part::Seat(_) => "council-seat",
-        Part::Judge => "council-judge",
-        Part::Synthesis => "council-synthesis",
+        Part::Triage => triage,
+        Part::DirectAnswer => direct,
+        Part::Seat(seat) if seat.role() == CouncilRole::RedTeam => red_team,
+        Part::Seat(_) => a_seat,
+        Part::Judge => judge,
+        Part::Synthesis => synthesis,
     }
 }
 
@@ -291,10 +393,31 @@ fn ignored_fallbacks(answer: &LlmResult) -> bool {
     ignored.is_some_and(|ignored| ignored.iter().any(|name| name == LlmInvocation::FALLBACK_MODELS))
 }
 
+/// An answer in which nobody can read anything is none.
+fn wordless(answer: LlmResult) -> LlmError {
+    let (what, next) = ("the answer holds no text", "try again or choose another model");
+    let fault = Fault::new(answer.provider, answer.model_used, what, next);
+    LlmError::ProviderOutage(Box::new(Fault { answer: Some(AnswerFault::Empty), ..*fault }))
+}
+
+/// Whether an error says that there is no model of this name.
+fn is_misnamed(error: &LlmError) -> bool {
+    matches!(error, LlmError::Misconfiguration(fault) if fault.status == Some(404))
+}
+
+/// What a budget of so many calls has to spare where so many are needed.
+fn slack(limit: Limit, needed: u64) -> Limit {
+    match limit {
+        Limit::Unlimited => Limit::Unlimited,
+        Limit::At(limit) => Limit::At(limit.saturating_sub(needed)),
+    }
+}
+
 /// A call without an answer: nobody says what it took.
-fn failed(elapsed: Duration) -> CallUsage {
+fn failed(attempts: u64, elapsed: Duration) -> CallUsage {
     CallUsage {
         calls: 1,
+        attempts,
         calls_without_tokens: 1,
         calls_without_cost: 1,
         elapsed_ms: milliseconds(elapsed),
@@ -302,9 +425,10 @@ fn failed(elapsed: Duration) -> CallUsage {
     }
 }
 
-fn answered_usage(answer: &LlmResult, cost: Option<Cost>, elapsed: Duration) -> CallUsage {
+fn answered_usage(answer: &LlmResult, attempts: u64, cost: Option<Cost>, elapsed: Duration) -> CallUsage {
     CallUsage {
         calls: 1,
+        attempts,
         tokens_input: answer.tokens_input.unwrap_or_default(),
         tokens_output: answer.tokens_output.unwrap_or_default(),
         calls_without_tokens: u64::from(answer.tokens().is_none()),
@@ -324,6 +448,7 @@ fn sum(one: CallUsage, other: CallUsage) -> CallUsage {
     };
     CallUsage {
         calls: one.calls.saturating_add(other.calls),
+        attempts: one.attempts.saturating_add(other.attempts),
         tokens_input: one.tokens_input.saturating_add(other.tokens_input),
         tokens_output: one.tokens_output.saturating_add(other.tokens_output),
         calls_without_tokens: one.calls_without_tokens.saturating_add(other.calls_without_tokens),
@@ -367,8 +492,7 @@ mod tests {
     }
 
     fn gateway(server: &FakeApi) -> EngineConfig {
-        let config = EngineConfig::with_backend(provider("gateway", server));
-        EngineConfig { observability: Observability::On, ..config }
+        EngineConfig::with_backend(provider("gateway", server))
     }
 
     fn says(text: &str) -> Reply {
@@ -530,11 +654,56 @@ mod tests {
         let caller = Caller::new(&config);
         for (part, notes) in [(Part::Triage, 0), (seat(), 1), (Part::Synthesis, 2)] {
             let said = caller.ask(ask(part)).await.unwrap();
-            assert_eq!((said.ending, said.text.as_str()), (Ending::CutShort, "half a"));
+            assert_eq!(said.text.as_str(), "half a");
+            let Ending::CutShort(why) = said.ending else { panic!("{:?}", said.ending) };
+            assert_eq!(why, "at its limit of tokens or by a filter of the provider (`length`)");
             assert_eq!(noted(&caller), vec![DegradationKind::AnswerCutShort; notes]);
         }
         assert_eq!(caller.degradations()[0].part, seat());
         assert_eq!(caller.degradations()[0].loop_number, Some(1));
+    }
+
+    /// An answer of the server that ended for this reason.
+    fn ended(reason: &str) -> Reply {
+        let choice = json!({"message": {"content": "half a"}, "finish_reason": reason});
+        Reply::Raw(200, json!({"choices": [choice]}).to_string().into_bytes())
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_did_not_end_by_itself_is_told_with_the_reason_of_the_provider() {
+        for (reason, told) in [
+            (
+                "length",
+                "the answer stops after 6 bytes, at its limit of tokens or by a filter of the provider (`length`)",
+            ),
+            ("content_filter", "by a filter of the provider (`content_filter`)"),
+            ("tool_calls", "the answer ends after 6 bytes; the provider's reason is `tool_calls`"),
+        ] {
+            let server = FakeApi::start([ended(reason)]);
+            let config = gateway(&server);
+            let caller = Caller::new(&config);
+            assert!(caller.ask(ask(seat())).await.is_ok());
+            assert_eq!(noted(&caller), [DegradationKind::AnswerCutShort], "{reason}");
+            let detail = &caller.degradations()[0].detail;
+            assert!(detail.contains(told), "{detail}");
+        }
+        for reason in ["tool_calls", "content_filter"] {
+            let server = FakeApi::start([ended(reason)]);
+            let config = gateway(&server);
+            let caller = Caller::new(&config);
+            let said = caller.ask(ask(Part::Triage)).await.unwrap();
+            assert_ne!(said.ending, Ending::Whole);
+            assert_eq!(
+                noted(&caller).is_empty(),
+                reason == "content_filter",
+                "a cut triage is an error instead"
+            );
+        }
+        let server = FakeApi::start([ended("stop")]);
+        let config = gateway(&server);
+        let caller = Caller::new(&config);
+        assert_eq!(caller.ask(ask(seat())).await.unwrap().ending, Ending::Whole);
+        assert_eq!(noted(&caller), []);
     }
 
     #[tokio::test]
@@ -558,8 +727,8 @@ mod tests {
         assert_eq!(caller.ask(ask(seat())).await.unwrap().text.as_str(), "four");
         let error = caller.ask(ask(seat())).await.err().unwrap();
         assert!(matches!(error, NoAnswer::TooLong { bytes: 5, limit: 4 }), "{error}");
-        let fatal = error.fatal(Part::Synthesis).to_string();
-        assert!(fatal.contains("the answer of the synthesis has 5 bytes"), "{fatal}");
+        let fatal = error.fatal(Part::Judge, Some(3)).to_string();
+        assert!(fatal.starts_with("the answer of the judge in loop 3 has 5 bytes"), "{fatal}");
         // It was made and paid for all the same.
         assert_eq!(caller.usage().calls, 2);
         assert!(caller.usage().tokens_output >= 2);
@@ -567,13 +736,28 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_of_nothing_and_a_refusal_are_failures_of_their_call() {
-        for reply in [says(""), says("  \n"), Reply::NullContent, Reply::EmptyChoices, Reply::Status(400)] {
+        let unseen = says("\u{200b}\u{200d} \u{feff}");
+        for reply in
+            [says(""), says("  \n"), unseen, Reply::NullContent, Reply::EmptyChoices, Reply::Status(400)]
+        {
             let server = FakeApi::start([reply.clone()]);
             let config = gateway(&server);
             let caller = Caller::new(&config);
             let error = caller.ask(ask(seat())).await.err().unwrap();
             assert!(matches!(error, NoAnswer::Call(CallError::Llm(_))), "{reply:?}: {error}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_nobody_can_read_is_told_as_one_without_text_and_counted() {
+        let server = FakeApi::start([says("\u{200b}\u{200d} \u{feff}")]);
+        let config = gateway(&server);
+        let caller = Caller::new(&config);
+        let error = caller.ask(ask(seat())).await.err().unwrap();
+        assert!(error.to_string().contains("the answer holds no text"), "{error}");
+        let NoAnswer::Call(CallError::Llm(error)) = error else { panic!("{error}") };
+        assert_eq!(error.answer_fault(), Some(AnswerFault::Empty));
+        assert_eq!((caller.usage().calls, caller.usage().calls_without_tokens), (1, 0));
     }
 
     #[tokio::test]
@@ -592,6 +776,7 @@ mod tests {
         let error = caller.ask(asked).await.err().unwrap();
         assert!(matches!(error, NoAnswer::Final(CallError::Secret(_))), "{error}");
         assert_eq!(server.requests().len(), 1);
+        assert_eq!(caller.usage().calls, 0, "nothing was sent");
 
         let secret = SecretInRequest { rule: "r".to_owned(), place: SecretPlace::Model, line: 1 };
         assert!(matches!(NoAnswer::from(CallError::from(secret)), NoAnswer::Final(_)));
@@ -624,10 +809,7 @@ mod tests {
         let half_told = json!({"choices": [{"message": {"content": "fine"}}], "usage": {"prompt_tokens": 3}});
         let raw = |body: &Value| Reply::Raw(200, body.to_string().into_bytes());
         let server = FakeApi::start([raw(&told), raw(&untold), raw(&half_told), Reply::Status(400)]);
-        let config = EngineConfig {
-            observability: Observability::On,
-            ..EngineConfig::with_backend(provider("openrouter", &server))
-        };
+        let config = EngineConfig::with_backend(provider("openrouter", &server));
         let caller = Caller::new(&config);
         for part in [Part::Triage, seat(), seat(), seat()] {
             let _outcome = caller.ask(ask(part)).await;
@@ -648,22 +830,16 @@ mod tests {
             calls_without_cost: 3,
             ..CallUsage::default()
         };
-        let by_part = caller.usage_by_part().unwrap();
+        let by_part = caller.usage_by_part();
         assert_eq!(by_part.keys().copied().collect::<Vec<_>>(), [Part::Triage, seat()]);
         assert_eq!(timeless(by_part[&Part::Triage]), of_triage);
         assert_eq!(timeless(by_part[&seat()]), of_seat);
         assert_eq!(timeless(caller.usage()), timeless(sum(of_triage, of_seat)));
-
-        let off = EngineConfig { observability: Observability::Off, ..config };
-        let caller = Caller::new(&off);
-        let _outcome = caller.ask(ask(seat())).await;
-        assert_eq!(caller.usage_by_part(), None);
-        assert!(caller.tally().by_part.is_empty(), "nothing is kept that nobody wants to see");
-        assert_eq!(caller.usage().calls, 1);
     }
 
     #[tokio::test]
-    async fn a_fallback_that_answered_is_paid_at_its_own_price() {
+    async fn a_fallback_that_answered_is_paid_at_its_own_price_and_a_name_that_nobody_asked_for_at_the_dearest()
+     {
         let line = |dollars: u64| ListedPrice {
             price: Price::PerMillionTokens { input: dollars * 1_000_000, output: 0 },
             date: "2026-01-01".to_owned(),
@@ -676,7 +852,9 @@ mod tests {
             });
             Reply::Raw(200, body.to_string().into_bytes())
         };
-        let server = FakeApi::start([answer("own-model"), answer("second")]);
+        let answered =
+            [("own-model", 10), ("second", 50), ("own-model-2026-05-01", 50), ("second-2026-05-01", 50)];
+        let server = FakeApi::start(answered.map(|(model, _)| answer(model)));
         let prices =
             [("openrouter/own-model".to_owned(), line(1)), ("openrouter/second".to_owned(), line(5))];
         let config = EngineConfig {
@@ -685,7 +863,7 @@ mod tests {
             ..EngineConfig::with_backend(provider("openrouter", &server))
         };
         let caller = Caller::new(&config);
-        for (model, micro_dollars) in [("own-model", 10), ("second", 50)] {
+        for (model, micro_dollars) in answered {
             let said = caller.ask(ask(seat())).await.unwrap();
             assert_eq!((said.model.as_str(), said.usage.micro_dollars), (model, micro_dollars));
             assert_eq!(said.usage.cost_basis, Some(CostBasis::Estimated));

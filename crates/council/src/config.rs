@@ -13,7 +13,10 @@ use crucible_model::Secret;
 use crate::delta::DeltaStrategy;
 
 /// The provider of [`EngineConfig::openrouter`].
-const PROVIDER: &str = "openrouter";
+pub(crate) const PROVIDER: &str = "openrouter";
+
+/// How many models to fall back to it takes in a call.
+pub(crate) const MOST_FALLBACKS: usize = 3;
 
 /// The variable under which the key is handed to the provider; no environment is read for it.
 const KEY: &str = "OPENROUTER_API_KEY";
@@ -22,12 +25,12 @@ const KEY: &str = "OPENROUTER_API_KEY";
 pub struct EngineConfig {
     /// Who answers every call.
     pub backend: Backend,
-    /// The model of the triage. Empty: the backend's own.
+    /// The model of the triage. Empty: [`EngineConfig::default_model`], and where that is empty too, the backend's own.
     pub triage_model: String,
     /// The model of every seat without a hint, of the judge and of the synthesis. Empty: the backend's own.
     pub default_model: String,
     /// Models that the transport may ask where the one named cannot answer, in this order (OpenRouter's `models`, which takes
-    /// three at the most). What answers is what is paid, and a limit in money counts with the dearest. Another backend passes
+    /// three at the most besides the model that is asked; more are refused when the engine is made). What answers is what is paid, and a limit in money counts with the dearest. Another backend passes
     /// over them, and the result says so.
     pub fallback_models: Vec<String>,
     /// Which models the triage may name for a seat.
@@ -48,9 +51,10 @@ pub struct EngineConfig {
 /// result says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HintedModels {
-    /// Any: hints are passed on as they are.
+    /// Any: hints are passed on as they are, but for the red team's: only a list grants it a model, as a question could talk the
+    /// triage into a tame one.
     Any,
-    /// These.
+    /// These. Space around a name is no part of it.
     Only(Vec<String>),
 }
 
@@ -87,7 +91,8 @@ pub struct CouncilLimits {
     pub budget: BudgetLimits,
     /// The time for each call, its retries included.
     pub call_timeout: Duration,
-    /// Bytes of a question.
+    /// Bytes of a question. The council works on what the triage makes of it, written anew within its own limit of tokens: a question
+    /// of some thousand characters is practical, a long document is not. Where much is lost the result says so.
     pub query_bytes: usize,
     /// Bytes of the context's JSON.
     pub context_bytes: usize,

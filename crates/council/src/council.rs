@@ -2,15 +2,16 @@
 //!
 //! What holds: there is exactly one red team, and two to four other seats.
 
-use crucible_model::{Untrusted, is_hidden, short_line};
+use crucible_model::{Untrusted, short_line};
 
 use crate::config::HintedModels;
 use crate::result::{Degradation, DegradationKind, Part};
 use crate::seat::{CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
-use crate::triage::TriageOutput;
+use crate::triage::{TriageOutput, stands_for_another_text};
 
-/// Characters of a model's name. A longer hint is none.
-const MOST_OF_A_HINT: usize = 200;
+/// What stands in a text where a secret was.
+const TAKEN_OUT: &str = "[secret:";
+
 /// Characters of a refused hint that are told.
 const MOST_SHOWN: usize = 100;
 
@@ -45,18 +46,9 @@ impl Council {
             Seat { id: SeatId::RED_TEAM, persona: Untrusted::new(String::new()), model: String::new() };
         let mut refused = Vec::new();
         for (id, configured) in names.into_iter().zip(&triage.council) {
-            let hint = configured.model_hint.as_deref().unwrap_or_default().trim();
-            let model = granted(hint, hinted).unwrap_or_else(|why| {
-                let detail = format!(
-                    "the triage asked for the model `{}`, {why}; the default model is asked",
-                    short_line(hint, MOST_SHOWN)
-                );
-                refused.push(Degradation {
-                    loop_number: None,
-                    part: Part::Seat(id),
-                    kind: DegradationKind::HintRefused,
-                    detail,
-                });
+            let hint = configured.model_hint.as_deref().unwrap_or_default();
+            let model = granted(hint, hinted, id.role()).unwrap_or_else(|why| {
+                refused.push(hint_refused(Part::Seat(id), hint, why));
                 String::new()
             });
             let seat = Seat { id, persona: configured.system_prompt.clone(), model };
@@ -75,28 +67,51 @@ impl Council {
         };
         (council, refused)
     }
+
+    /// Takes back the hints of models that cannot be asked for want of a price, and tells which.
+    pub(crate) fn refuse_unpriced(&mut self, has_price: impl Fn(&str) -> bool) -> Vec<Degradation> {
+        let mut refused = Vec::new();
+        for seat in self.seats.iter_mut().chain([&mut self.red_team]) {
+            if !seat.model.is_empty() && !has_price(&seat.model) {
+                let why = "which has no price, and a limit in money is set";
+                refused.push(hint_refused(Part::Seat(seat.id), &seat.model, why));
+                seat.model.clear();
+            }
+        }
+        refused
+    }
 }
 
-/// The model that a trimmed hint stands for, empty where it names none; or why it is not granted.
-fn granted(hint: &str, hinted: &HintedModels) -> Result<String, &'static str> {
-    if hint.chars().any(is_hidden) {
-        return Err("which holds characters that nobody sees");
-    }
-    if hint.chars().count() > MOST_OF_A_HINT {
-        return Err("which is longer than the name of a model");
-    }
+/// How it is told that a hint of a model was not followed.
+pub(crate) fn hint_refused(part: Part, hint: &str, why: &str) -> Degradation {
+    let hint = short_line(hint, MOST_SHOWN);
+    let detail = format!("the triage asked for the model `{hint}`, {why}; the default model is asked");
+    Degradation { loop_number: None, part, kind: DegradationKind::HintRefused, detail }
+}
+
+/// The model that a hint stands for, empty where it names none; or why it is not granted.
+fn granted(hint: &str, hinted: &HintedModels, role: CouncilRole) -> Result<String, &'static str> {
     match hinted {
-        HintedModels::Only(models)
-            if !hint.is_empty() && !models.iter().any(|model| model.trim() == hint) =>
-        {
-            Err("which is none of the models that it may name")
+        _ if hint.contains(TAKEN_OUT) => Err("from which a secret was taken out"),
+        HintedModels::Only(models) if hint.is_empty() || models.iter().any(|model| model == hint) => {
+            Ok(hint.to_owned())
         }
-        HintedModels::Any | HintedModels::Only(_) => Ok(hint.to_owned()),
+        _ if stands_for_another_text(hint) => {
+            Err("which is too long for the name of a model, or holds characters that nobody sees")
+        }
+        HintedModels::Only(_) => Err("which is none of the models that it may name"),
+        // Who is attacked must not choose a tame opponent: a question could talk the triage into it.
+        HintedModels::Any if role == CouncilRole::RedTeam && !hint.is_empty() => {
+            Err("which only a list of models may grant to the red team")
+        }
+        HintedModels::Any => Ok(hint.to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use crucible_model::is_hidden;
+
     use super::*;
     use crate::seat::ComplexityDomain;
     use crate::triage::CouncilSeat;
@@ -105,7 +120,7 @@ mod tests {
         let seat = |(index, (role, hint)): (usize, &(CouncilRole, Option<&str>))| CouncilSeat {
             role: *role,
             system_prompt: Untrusted::new(format!("prompt {index}")),
-            model_hint: hint.map(str::to_owned),
+            model_hint: hint.and_then(crate::triage::stored_hint),
         };
         TriageOutput {
             reconstructed_query: Untrusted::new("what?"),
@@ -145,7 +160,7 @@ mod tests {
     #[test]
     fn a_hint_that_is_granted_names_the_model_of_its_seat() {
         let seats = [(Creative, Some(" a/b\n")), (Pragmatist, Some(" ")), (RedTeam, Some("c"))];
-        for hinted in [HintedModels::Any, HintedModels::Only(vec!["c".to_owned(), " a/b".to_owned()])] {
+        for hinted in [HintedModels::Any, HintedModels::Only(vec!["c".to_owned(), "a/b".to_owned()])] {
             let (council, refused) = Council::of(&triage(&seats), &hinted);
             assert_eq!(refused, []);
             assert_eq!(council.seats[0].model, "a/b");
@@ -168,9 +183,13 @@ mod tests {
             ),
             ("A", &some, "`A`, which is none of"),
             ("a", &none, "`a`, which is none of"),
-            ("a\u{202e}b", &any, "which holds characters that nobody sees"),
-            ("a\r\nx-key: 1", &any, "which holds characters that nobody sees"),
-            (&long, &any, "mmm…`, which is longer than the name of a model"),
+            (
+                "a\u{202e}b",
+                &any,
+                "`a\\u{202e}b`, which is too long for the name of a model, or holds characters that",
+            ),
+            ("a\r\nx-key: 1", &any, "or holds characters that nobody sees"),
+            (&long, &any, "mmm…`, which is too long for the name of a model"),
         ] {
             let seats = [(Creative, None), (Creative, Some(hint)), (RedTeam, Some(hint))];
             let (council, refused) = Council::of(&triage(&seats), hinted);

@@ -3,18 +3,18 @@
 //! What holds: a run without a usable question, or with settings that cannot work, sends nothing; nothing is kept from one run to
 //! the next; a run ends after its triage where its budget cannot carry the worst case of what the triage asks for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::thread;
 
 use crucible_llm::Limit;
-use crucible_model::{Untrusted, is_hidden, short_line, to_canonical_json};
+use crucible_model::{Untrusted, says_nothing, short_line};
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 
-use crate::caller::Caller;
-use crate::config::{DeltaChoice, EngineConfig, HintedModels};
-use crate::error::CouncilError;
+use crate::caller::{Caller, PHASE_OF_TRIAGE, PHASES};
+use crate::config::{DeltaChoice, EngineConfig, HintedModels, MOST_FALLBACKS, PROVIDER};
+use crate::error::{CouncilError, CouncilFailure};
 use crate::executor::{execute, worst_case};
 use crate::result::ExecutorResult;
 use crate::triage::triage;
@@ -38,8 +38,16 @@ impl TriageContext {
         Self::default()
     }
 
-    pub(crate) fn entries(&self) -> &BTreeMap<String, Value> {
-        &self.0
+    /// What there is to know, by its keys.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// What the triage is shown of it: compact JSON with sorted keys; nothing where there is nothing. It is not the canonical form,
+    /// which would round large whole numbers.
+    pub(crate) fn shown(&self) -> Option<String> {
+        let entries = self.0.iter().map(|(key, value)| (key.clone(), value.clone()));
+        (!self.0.is_empty()).then(|| Value::Object(entries.collect()).to_string())
     }
 }
 
@@ -58,21 +66,31 @@ impl Crucible {
     pub fn new(config: EngineConfig) -> Result<Self, CouncilError> {
         check_numbers(&config)?;
         check_models(&config)?;
-        Ok(Self { config })
+        check_fallbacks(&config)?;
+        let hinted_models = match config.hinted_models {
+            HintedModels::Any => HintedModels::Any,
+            HintedModels::Only(models) => HintedModels::Only(named_once(&models)),
+        };
+        Ok(Self { config: EngineConfig { hinted_models, ..config } })
     }
 
-    /// Answers a question through the council. Dropping the future ends every call in flight.
+    /// Answers a question through the council. Dropping the future ends every call in flight. It is polled in an event loop of
+    /// tokio whose time and I/O are enabled.
     ///
     /// # Errors
     ///
-    /// See [`CouncilError`].
-    pub async fn run(&self, query: &str, context: &TriageContext) -> Result<ExecutorResult, CouncilError> {
-        self.check_input(query, context)?;
-        let query = Untrusted::new(query);
+    /// See [`CouncilError`]; with it comes what the calls took that were made in vain.
+    pub async fn run(&self, query: &str, context: &TriageContext) -> Result<ExecutorResult, CouncilFailure> {
+        let shown = context.shown();
+        self.check_input(query, shown.as_deref())?;
         let caller = Caller::new(&self.config);
-        let triage = triage(&caller, &query, context).await?;
-        caller.check_budget(worst_case(&triage, &self.config.delta_strategy))?;
-        execute(&caller, &query, triage).await
+        caller.refuse_secrets(query, context)?;
+        let result = deliberate(&caller, &Untrusted::new(query), shown.map(Untrusted::new)).await;
+        result.map_err(|error| CouncilFailure {
+            error: Box::new(error),
+            usage: caller.usage(),
+            degradations: caller.degradations(),
+        })
     }
 
     /// The same, blocking until there is a result; may be called inside of an event loop or outside of any.
@@ -82,7 +100,11 @@ impl Crucible {
     /// # Errors
     ///
     /// As [`Crucible::run`], and [`CouncilError::Runtime`].
-    pub fn run_blocking(&self, query: &str, context: &TriageContext) -> Result<ExecutorResult, CouncilError> {
+    pub fn run_blocking(
+        &self,
+        query: &str,
+        context: &TriageContext,
+    ) -> Result<ExecutorResult, CouncilFailure> {
         let blocking = || {
             let event_loop = Builder::new_current_thread().enable_all().build();
             event_loop.map_err(CouncilError::Runtime)?.block_on(self.run(query, context))
@@ -98,15 +120,15 @@ impl Crucible {
         })
     }
 
-    fn check_input(&self, query: &str, context: &TriageContext) -> Result<(), CouncilError> {
+    fn check_input(&self, query: &str, context: Option<&str>) -> Result<(), CouncilError> {
         let limits = &self.config.limits;
-        if query.chars().all(|c| c.is_whitespace() || is_hidden(c)) {
+        if says_nothing(query) {
             return Err(CouncilError::EmptyQuery);
         }
         if query.len() > limits.query_bytes {
             return Err(CouncilError::QueryTooLong { bytes: query.len(), limit: limits.query_bytes });
         }
-        let bytes = context.bytes()?;
+        let bytes = context.unwrap_or_default().len();
         if bytes > limits.context_bytes {
             return Err(CouncilError::ContextTooLong { bytes, limit: limits.context_bytes });
         }
@@ -114,17 +136,15 @@ impl Crucible {
     }
 }
 
-impl TriageContext {
-    /// How long it is as JSON. Nothing has no length: it is not shown at all.
-    fn bytes(&self) -> Result<usize, CouncilError> {
-        if self.0.is_empty() {
-            return Ok(0);
-        }
-        let unusable = |error: crucible_model::CanonicalError| {
-            unfit("context", &error.to_string(), "pass values that JSON can express")
-        };
-        Ok(to_canonical_json(&self.0).map_err(unusable)?.len())
-    }
+/// The run itself, behind what is looked at before anything is sent.
+async fn deliberate(
+    caller: &Caller<'_>,
+    query: &Untrusted,
+    context: Option<Untrusted>,
+) -> Result<ExecutorResult, CouncilError> {
+    let triage = triage(caller, query, context.as_ref()).await?;
+    caller.check_budget(worst_case(&triage, &caller.config().delta_strategy))?;
+    execute(caller, query, triage).await
 }
 
 /// Numbers that leave room for a run.
@@ -170,6 +190,51 @@ fn check_models(config: &EngineConfig) -> Result<(), CouncilError> {
         Some((setting, model)) => Err(unfit(setting, &format!("{model:?}"), "name a model, or leave it out")),
         None => Ok(()),
     }
+}
+
+/// No call names more models to fall back to than the service takes; the model that a call asks is no fallback of itself.
+fn check_fallbacks(config: &EngineConfig) -> Result<(), CouncilError> {
+    let fallbacks = &config.fallback_models;
+    if config.backend.provider() != PROVIDER || fallbacks.len() <= MOST_FALLBACKS {
+        return Ok(());
+    }
+    let most = asked_models(config)
+        .into_iter()
+        .map(|asked| fallbacks.iter().filter(|model| *model != asked).count())
+        .max()
+        .unwrap_or_default();
+    if most <= MOST_FALLBACKS {
+        return Ok(());
+    }
+    let value = format!("a list of {most} besides the model that is asked");
+    Err(unfit("fallback_models", &value, "OpenRouter takes three at the most: name fewer"))
+}
+
+/// The models that calls may ask. An empty name stands for one that nobody knows before the triage names it.
+fn asked_models(config: &EngineConfig) -> Vec<&str> {
+    let EngineConfig { backend, triage_model, default_model, .. } = config;
+    let of_phase =
+        |phase: &str| backend.phase_models().get(phase).map_or(backend.default_model(), String::as_str);
+    let mut asked: Vec<&str> = PHASES
+        .into_iter()
+        .map(|phase| match phase {
+            PHASE_OF_TRIAGE if !triage_model.is_empty() => triage_model,
+            _ if !default_model.is_empty() => default_model,
+            phase => of_phase(phase),
+        })
+        .collect();
+    match &config.hinted_models {
+        HintedModels::Any => asked.push(""),
+        HintedModels::Only(models) => asked.extend(models.iter().map(|model| model.trim())),
+    }
+    asked
+}
+
+/// The names of models without what stands around them, each once.
+fn named_once(models: &[String]) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    let names = models.iter().map(|model| model.trim());
+    names.filter(|model| known.insert(*model)).map(str::to_owned).collect()
 }
 
 fn unfit(setting: &'static str, value: &str, next: &'static str) -> CouncilError {

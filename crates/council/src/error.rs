@@ -2,12 +2,51 @@
 //!
 //! No text here holds more of an answer than one short cleaned piece of it.
 
+use std::error::Error;
+use std::fmt;
+
 use crucible_llm::{CallError, LlmError};
 use crucible_model::counted;
 use crucible_model::strict_json::StrictFault;
 
-use crate::result::Part;
+use crate::result::{CallUsage, Degradation, Part};
 use crate::seat::SeatId;
+
+/// Why a run has no result, and what came of it until then.
+#[derive(Debug)]
+pub struct CouncilFailure {
+    /// Why.
+    pub error: Box<CouncilError>,
+    /// What the calls took that were made; nothing where none was.
+    pub usage: CallUsage,
+    /// What was worse than asked for until then, as in a result.
+    pub degradations: Vec<Degradation>,
+}
+
+impl fmt::Display for CouncilFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Error for CouncilFailure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl From<CouncilError> for CouncilFailure {
+    /// Where nothing was asked.
+    fn from(error: CouncilError) -> Self {
+        Self { error: Box::new(error), usage: CallUsage::default(), degradations: Vec::new() }
+    }
+}
+
+impl From<CouncilFailure> for CouncilError {
+    fn from(failure: CouncilFailure) -> Self {
+        *failure.error
+    }
+}
 
 /// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
@@ -15,25 +54,40 @@ pub enum CouncilError {
     /// There is no question.
     #[error("the question is empty; ask something")]
     EmptyQuery,
-    /// The question is too long.
-    #[error(
-        "the question has {bytes} bytes, at most {limit} are taken; shorten it, or raise limits.query_bytes"
-    )]
+    /// The question is too long: shorten it, or raise [`CouncilLimits::query_bytes`](crate::CouncilLimits::query_bytes).
+    #[error("the question has {bytes} bytes, at most {limit} are taken")]
     QueryTooLong {
         /// How many it has.
         bytes: usize,
         /// How many are taken.
         limit: usize,
     },
-    /// The context for the triage is too long.
-    #[error(
-        "the context has {bytes} bytes as JSON, at most {limit} are taken; pass less, or raise limits.context_bytes"
-    )]
+    /// The context for the triage is too long: pass less, or raise
+    /// [`CouncilLimits::context_bytes`](crate::CouncilLimits::context_bytes).
+    #[error("the context has {bytes} bytes as JSON, at most {limit} are taken")]
     ContextTooLong {
         /// How many it has.
         bytes: usize,
         /// How many are taken.
         limit: usize,
+    },
+    /// The question holds a secret; nothing was sent. The secret itself is nowhere in here.
+    #[error("the question holds a secret (rule {rule}, line {line}); take it out and ask again")]
+    SecretInQuery {
+        /// The rule that found it.
+        rule: String,
+        /// The line of the question, counted from 1.
+        line: u64,
+    },
+    /// The context for the triage holds a secret; nothing was sent. The secret itself is nowhere in here.
+    #[error(
+        "the context holds a secret (rule {rule}, line {line} of one of its texts); take it out and ask again"
+    )]
+    SecretInContext {
+        /// The rule that found it.
+        rule: String,
+        /// The line of the text that holds it, counted from 1.
+        line: u64,
     },
     /// A setting cannot work.
     #[error("{setting} is {value}; {next}")]
@@ -58,11 +112,14 @@ pub enum CouncilError {
     },
     /// The triage's answer was cut off.
     #[error(
-        "the triage of {model} was cut off at its limit of tokens; raise the provider's max_tokens, or choose another triage model"
+        "the triage of {model} was cut off {why}; raise the provider's max_tokens where it is the limit, else ask in other words or \
+         choose another triage model"
     )]
     TriageCutShort {
         /// The model that answered.
         model: String,
+        /// By what, in words: `at its limit of tokens or by a filter of the provider`, with the provider's own reason.
+        why: String,
     },
     /// The triage's answer breaks rules of the council. All of them are named.
     #[error("the triage of {model} breaks {}: {}; ask again, or choose a stronger triage model",
@@ -73,11 +130,9 @@ pub enum CouncilError {
         /// What it breaks.
         violations: Vec<Violation>,
     },
-    /// The council that the triage asks for takes more calls than the budget has left.
-    #[error(
-        "this council takes up to {needed} more calls and the budget has {left} of {limit} left; raise limits.budget, or \
-         ask something simpler"
-    )]
+    /// The council that the triage asks for takes more calls than the budget has left: raise
+    /// [`CouncilLimits::budget`](crate::CouncilLimits::budget), or ask something simpler.
+    #[error("this council takes up to {needed} more calls and the budget has {left} of {limit} left")]
     BudgetTooSmall {
         /// The most calls that the rest of the run takes, retries aside.
         needed: u64,
@@ -87,21 +142,23 @@ pub enum CouncilError {
         limit: u64,
     },
     /// A call without which the run cannot go on has no usable answer.
-    #[error("the {} has no answer: {source}", voice(.part))]
+    #[error("the {} has no answer: {source}", voice(.part, *.loop_number))]
     Call {
         /// Whose call it was.
         part: Part,
+        /// In which loop; none outside of loops.
+        loop_number: Option<u32>,
         /// What happened.
         source: CallError,
     },
-    /// An answer without which the run cannot go on is too long.
-    #[error(
-        "the answer of the {} has {bytes} bytes, at most {limit} are taken; choose another model, or raise limits.answer_bytes",
-        voice(.part)
-    )]
+    /// An answer without which the run cannot go on is too long: choose another model, or raise
+    /// [`CouncilLimits::answer_bytes`](crate::CouncilLimits::answer_bytes).
+    #[error("the answer of the {} has {bytes} bytes, at most {limit} are taken", voice(.part, *.loop_number))]
     AnswerTooLong {
         /// Whose answer it was.
         part: Part,
+        /// In which loop; none outside of loops.
+        loop_number: Option<u32>,
         /// How many it has.
         bytes: usize,
         /// How many are taken.
@@ -177,10 +234,14 @@ fn told(missing: &[(SeatId, String)]) -> String {
     missing.iter().map(|(seat, why)| format!("{seat}: {why}")).collect::<Vec<_>>().join("; ")
 }
 
-fn voice(part: &Part) -> String {
-    match part {
+fn voice(part: &Part, loop_number: Option<u32>) -> String {
+    let voice = match part {
         Part::Seat(seat) => format!("seat {seat}"),
         Part::DirectAnswer => "call for the direct answer".to_owned(),
         Part::Triage | Part::Judge | Part::Synthesis => part.to_string(),
+    };
+    match loop_number {
+        Some(number) => format!("{voice} in loop {number}"),
+        None => voice,
     }
 }

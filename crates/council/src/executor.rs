@@ -1,23 +1,26 @@
 //! Loop control (seed 001 §2.4, *Short-Circuit Path* and *Main Loop Control*): mechanical, by what the triage configured.
 //!
-//! How it works: loops are states; the one before is handed to the next, all of them to the synthesis. A record is made of a loop
-//! only where observability is on.
+//! How it works: loops are states; the one before is handed to the next, all of them to the synthesis. At the end they are taken
+//! apart into records, where observability is on.
 //!
 //! What holds: at least two loops, never more than configured; the end comes early only where that is allowed and nothing changed;
-//! what decides that is asked from the second loop on and not after the last one, where it would decide nothing.
+//! what decides that is asked from the second loop on and not after the last one, where it would decide nothing, and is shown what
+//! stands of a loop: nothing that was replaced in it, and in a debate what was stated before the attack.
 
 use crucible_model::Untrusted;
 
+use crate::after_attack::after_attacks;
 use crate::caller::Caller;
 use crate::config::{DeltaChoice, Observability};
 use crate::council::Council;
 use crate::delta::{self, DeltaVerdict};
 use crate::error::CouncilError;
 use crate::grammar::{Floor, LoopState, grammar};
-use crate::result::{ExecutorResult, LoopRecord};
+use crate::result::ExecutorResult;
 use crate::seat::{ComplexityDomain, CouncilRole};
+use crate::similarity::LoopWords;
 use crate::synthesis::{answer_directly, synthesize};
-use crate::trace;
+use crate::trace::{Ended, records};
 use crate::triage::TriageOutput;
 
 /// So many loops always run. After this one it may be asked for the first time whether anything changed.
@@ -29,7 +32,8 @@ pub(crate) fn worst_case(triage: &TriageOutput, delta: &DeltaChoice) -> u64 {
         return 1;
     }
     let seats = triage.council.iter().filter(|seat| seat.role != CouncilRole::RedTeam).count() as u64;
-    let asked = (1..=triage.loop_count).filter(|number| is_asked_after(triage, *number)).count() as u64;
+    let asked =
+        (1..=triage.loop_count).filter(|number| is_asked_after(triage, delta, *number)).count() as u64;
     u64::from(triage.loop_count) * grammar(triage.loop_grammar).calls(seats) + asked * delta::calls(delta) + 1
 }
 
@@ -41,13 +45,18 @@ pub(crate) async fn execute(
 ) -> Result<ExecutorResult, CouncilError> {
     if bypasses_council(&triage) {
         let answer = answer_directly(caller, &triage).await?;
-        return Ok(result(caller, triage, answer, 0, Trace::of(caller)));
+        return Ok(result(caller, triage, answer, Vec::new()));
     }
-    let mut trace = Trace::of(caller);
-    let loops = deliberate(caller, &triage, &mut trace).await?;
-    let answer = synthesize(caller, query, &triage, &loops).await?;
-    let executed = loops.last().map_or(0, |last| last.number);
-    Ok(result(caller, triage, answer, executed, trace))
+    let Deliberation { loops, deltas } = deliberate(caller, &triage).await?;
+    let words: Vec<LoopWords> = loops.iter().map(LoopWords::of).collect();
+    let outcomes = after_attacks(&loops, &words);
+    let answer = synthesize(caller, query, &triage, &loops, &outcomes).await?;
+    let figures = deltas.into_iter().zip(words).zip(outcomes);
+    let ended = loops.into_iter().zip(figures);
+    let ended = ended
+        .map(|(state, ((delta, words), after_attack))| Ended { state, delta, words, after_attack })
+        .collect();
+    Ok(result(caller, triage, answer, ended))
 }
 
 /// Whether the question goes without a council: allowed alone is not enough, simple alone neither.
@@ -56,73 +65,57 @@ fn bypasses_council(triage: &TriageOutput) -> bool {
 }
 
 /// Whether it is asked after this loop if anything changed.
-fn is_asked_after(triage: &TriageOutput, number: u32) -> bool {
-    triage.allow_early_exit && number >= FLOOR && number < triage.loop_count
+fn is_asked_after(triage: &TriageOutput, delta: &DeltaChoice, number: u32) -> bool {
+    let can_end = triage.allow_early_exit && !matches!(delta, DeltaChoice::Never);
+    can_end && number >= FLOOR && number < triage.loop_count
+}
+
+/// The loops that ran, and for each of them what was decided about it; none where nobody was asked.
+#[derive(Default)]
+struct Deliberation {
+    loops: Vec<LoopState>,
+    deltas: Vec<Option<DeltaVerdict>>,
 }
 
 /// Runs the loops.
-async fn deliberate(
-    caller: &Caller<'_>,
-    triage: &TriageOutput,
-    trace: &mut Trace,
-) -> Result<Vec<LoopState>, CouncilError> {
+async fn deliberate(caller: &Caller<'_>, triage: &TriageOutput) -> Result<Deliberation, CouncilError> {
     let config = caller.config();
-    let (council, refused) = Council::of(triage, &config.hinted_models);
-    refused.into_iter().for_each(|refusal| caller.note(refusal));
+    let (mut council, refused) = Council::of(triage, &config.hinted_models);
+    let unpriced = council.refuse_unpriced(|model| caller.has_price(model));
+    refused.into_iter().chain(unpriced).for_each(|refusal| caller.note(refusal));
     let grammar = grammar(council.grammar);
-    let mut loops: Vec<LoopState> = Vec::new();
+    let mut done = Deliberation::default();
     for number in 1..=triage.loop_count {
-        let prior = loops.last();
+        let prior = done.loops.last();
         let current = grammar.run(Floor::new(caller, &council, number), prior).await?;
         let delta = match prior {
-            Some(prior) if is_asked_after(triage, number) => {
-                let (prior, current) = (&prior.positions, &current.positions);
-                Some(delta::detect(caller, &config.delta_strategy, number, prior, current).await?)
+            Some(prior) if is_asked_after(triage, &config.delta_strategy, number) => {
+                let (prior, current) = (prior.standing(&council), current.standing(&council));
+                Some(delta::detect(caller, &config.delta_strategy, number, &prior, &current).await?)
             }
             _ => None,
         };
         let is_settled = delta == Some(DeltaVerdict::Unchanged);
-        trace.add(prior, &current, delta);
-        loops.push(current);
+        done.loops.push(current);
+        done.deltas.push(delta);
         if is_settled {
             break;
         }
     }
-    Ok(loops)
-}
-
-/// The records of loops, where somebody wants to see them.
-enum Trace {
-    Unwanted,
-    Kept(Vec<LoopRecord>),
-}
-
-impl Trace {
-    fn of(caller: &Caller<'_>) -> Self {
-        match caller.config().observability {
-            Observability::Off => Self::Unwanted,
-            Observability::On => Self::Kept(Vec::new()),
-        }
-    }
-
-    fn add(&mut self, prior: Option<&LoopState>, current: &LoopState, delta: Option<DeltaVerdict>) {
-        if let Self::Kept(records) = self {
-            records.push(trace::record(prior, current, delta));
-        }
-    }
+    Ok(done)
 }
 
 fn result(
     caller: &Caller<'_>,
     triage: TriageOutput,
     final_response: Untrusted,
-    loops_executed: u32,
-    trace: Trace,
+    loops: Vec<Ended>,
 ) -> ExecutorResult {
+    let loops_executed = loops.last().map_or(0, |last| last.state.number);
     let early_exit = loops_executed < triage.loop_count;
-    let (reasoning_trace, triage) = match trace {
-        Trace::Unwanted => (None, None),
-        Trace::Kept(records) => (Some(records), Some(triage)),
+    let (reasoning_trace, triage) = match caller.config().observability {
+        Observability::Off => (None, None),
+        Observability::On => (Some(records(loops)), Some(triage)),
     };
     ExecutorResult {
         final_response,

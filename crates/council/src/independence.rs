@@ -5,17 +5,16 @@
 //! in different words. In the sequential grammar a position is the draft that was handed on, so its positions resemble each
 //! other by design, and each seat that revises moves towards what it was handed.
 //!
-//! What holds: the figures are made from the positions and the models' names alone, by pure functions; each stands with four
+//! What holds: the figures are made from the words of the positions and the models' names alone, by pure functions; each stands with four
 //! decimals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::delta::Positions;
 use crate::grammar::LoopState;
-use crate::seat::SeatId;
-use crate::similarity::{Shingles, rounded};
+use crate::seat::{CouncilRole, LoopGrammar, SeatId};
+use crate::similarity::{SeatShingles, Shingles, rounded};
 
 /// By how much more than before a position has to resemble another seat's earlier one, to have moved towards it. A step against
 /// chance: two texts of different words about one thing share some pairs. It is chosen, not measured.
@@ -37,9 +36,11 @@ pub struct Independence {
     /// that had a position in the loop before. So a lone seat that gives in counts, one that holds does not, seats that agreed
     /// from the start do not, and neither does one that takes over the view of a minority.
     ///
-    /// None in the first loop, and where fewer than three seats had a position in the loop before: two have no majority.
+    /// None in the first loop; where fewer than three seats had a position in the loop before, as two have no majority; and in a
+    /// debate, in which no seat reads what another one said, so that nobody can give in to anybody.
     pub moved_to_majority: Option<u32>,
-    /// How many different models answered for the seats, by the names that the provider gave them.
+    /// How many different models answered for the seats in this loop, by the names that the provider gave them. Every answer
+    /// counts: in a debate that of a position and that of its defence. The red team's do not.
     pub distinct_models: u32,
 }
 
@@ -54,37 +55,42 @@ pub struct PairSimilarity {
     pub similarity: f64,
 }
 
-/// The figures of a loop, compared with the one before.
-pub(crate) fn independence(prior: Option<&LoopState>, current: &LoopState) -> Independence {
-    let now = shingles(&current.positions);
-    let pairwise_similarity = pairs(&now);
+/// The figures of a loop whose turns were kept. `now` are the words of its positions, `before` those of the loop before.
+pub(crate) fn independence(
+    current: &LoopState,
+    now: &SeatShingles,
+    before: Option<&SeatShingles>,
+) -> Independence {
+    let pairwise_similarity = pairs(now);
     let mean_similarity = mean(&pairwise_similarity);
-    let models: BTreeSet<&String> = current.models.values().collect();
+    let of_seats = current.turns.iter().filter(|turn| turn.seat.role() != CouncilRole::RedTeam);
+    let models: BTreeSet<&str> = of_seats.map(|turn| turn.model.as_str()).collect();
+    let moved = match current.grammar {
+        LoopGrammar::Debate => None,
+        LoopGrammar::Parallel | LoopGrammar::Sequential => {
+            before.and_then(|before| moved_to_majority(before, now))
+        }
+    };
     Independence {
         pairwise_similarity: pairwise_similarity
             .into_iter()
             .map(|pair| PairSimilarity { similarity: rounded(pair.similarity), ..pair })
             .collect(),
         mean_similarity: mean_similarity.map(rounded),
-        moved_to_majority: prior.and_then(|prior| moved_to_majority(&shingles(&prior.positions), &now)),
+        moved_to_majority: moved,
         distinct_models: count(models.len()),
     }
 }
 
 /// How much each seat's position resembles its own of the loop before; seats that have both.
-pub(crate) fn resemblance_to_prior(prior: Option<&LoopState>, current: &LoopState) -> BTreeMap<SeatId, f64> {
-    let Some(prior) = prior else { return BTreeMap::new() };
-    let both = current.positions.iter().filter_map(|(seat, now)| {
-        let before = Shingles::of(prior.positions.get(seat)?.as_str());
-        Some((*seat, rounded(Shingles::of(now.as_str()).resemblance(&before))))
-    });
+pub(crate) fn resemblance_to_prior(
+    now: &SeatShingles,
+    before: Option<&SeatShingles>,
+) -> BTreeMap<SeatId, f64> {
+    let Some(before) = before else { return BTreeMap::new() };
+    let both =
+        now.iter().filter_map(|(seat, now)| Some((*seat, rounded(now.resemblance(before.get(seat)?)))));
     both.collect()
-}
-
-type SeatShingles = BTreeMap<SeatId, Shingles>;
-
-fn shingles(positions: &Positions) -> SeatShingles {
-    positions.iter().map(|(seat, text)| (*seat, Shingles::of(text.as_str()))).collect()
 }
 
 fn pairs(positions: &SeatShingles) -> Vec<PairSimilarity> {
@@ -132,51 +138,62 @@ mod tests {
     use crucible_model::Untrusted;
 
     use super::*;
-    use crate::seat::CouncilRole;
+    use crate::caller::{Ending, Said};
+    use crate::grammar::shown::said_in;
+    use crate::result::{CallUsage, Turn, TurnKind};
+    use crate::similarity::of_positions;
 
     const SPLIT: &str = "split the program into services now because teams block each other";
     const KEEP: &str = "keep one program and draw clear borders inside of it first";
     const WAIT: &str = "measure for a quarter before anybody decides anything at all";
 
-    /// Up to five seats with these positions; an empty one has none.
-    fn state(number: u32, texts: &[&str], models: &[&str]) -> LoopState {
-        use CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
-        let seats = SeatId::of_roles([Synthesizer, DomainExpert, Pragmatist, Creative, Creative]);
-        let texts = texts.iter().map(|text| Untrusted::new(*text));
-        let positions: Positions =
-            seats.iter().copied().zip(texts).filter(|(_, text)| !text.as_str().is_empty()).collect();
-        let models = models.iter().map(|model| (*model).to_owned());
-        LoopState {
-            number,
-            positions,
-            critique: Untrusted::new("no"),
-            draft: None,
-            targets: Vec::new(),
-            before_attack: Positions::new(),
-            models: seats.into_iter().zip(models).collect(),
-            turns: Vec::new(),
-        }
+    /// Up to five seats with these positions, an empty one for none, and what these models said for them.
+    fn state(grammar: LoopGrammar, texts: &[&str], models: &[(CouncilRole, &str)]) -> LoopState {
+        let mut state = said_in(grammar, 1, texts);
+        state.turns = models.iter().map(|(role, model)| turn(*role, model)).collect();
+        state
+    }
+
+    fn turn(role: CouncilRole, model: &str) -> Turn {
+        let text = Untrusted::new("Words.");
+        let said = Said {
+            text: text.clone(),
+            model: model.to_owned(),
+            ending: Ending::Whole,
+            usage: CallUsage::default(),
+        };
+        Turn::of(SeatId::of_roles([role])[0], TurnKind::Position, &text, &said)
+    }
+
+    fn figures(prior: Option<&LoopState>, current: &LoopState) -> Independence {
+        let words = |state: &LoopState| of_positions(&state.positions);
+        independence(current, &words(current), prior.map(words).as_ref())
     }
 
     fn moved(prior: &[&str], current: &[&str]) -> Option<u32> {
-        independence(Some(&state(1, prior, &[])), &state(2, current, &[])).moved_to_majority
+        moved_in(LoopGrammar::Parallel, prior, current)
+    }
+
+    fn moved_in(grammar: LoopGrammar, prior: &[&str], current: &[&str]) -> Option<u32> {
+        figures(Some(&state(grammar, prior, &[])), &state(grammar, current, &[])).moved_to_majority
     }
 
     #[test]
     fn five_clones_are_one_voice() {
-        let clones = state(1, &[KEEP; 5], &["m"; 5]);
-        let found = independence(None, &clones);
+        use CouncilRole::{Creative, Pragmatist};
+        let clones = state(LoopGrammar::Parallel, &[KEEP; 5], &[(Pragmatist, "m"), (Creative, "m")]);
+        let found = figures(None, &clones);
         assert_eq!(found.pairwise_similarity.len(), 10);
         assert!(found.pairwise_similarity.iter().all(|pair| (pair.similarity - 1.0).abs() < 1e-12));
         assert_eq!(found.mean_similarity, Some(1.0));
         assert_eq!(found.moved_to_majority, None);
         assert_eq!(found.distinct_models, 1);
-        assert_eq!(independence(Some(&clones), &clones).moved_to_majority, Some(0));
+        assert_eq!(figures(Some(&clones), &clones).moved_to_majority, Some(0));
     }
 
     #[test]
     fn different_models_and_positions_are_told_apart() {
-        let found = independence(None, &state(1, &[KEEP, SPLIT, WAIT, KEEP], &["a", "b", "a", "c"]));
+        let found = figures(None, &state(LoopGrammar::Parallel, &[KEEP, SPLIT, WAIT, KEEP], &[]));
         let pairs: Vec<(String, f64)> = found
             .pairwise_similarity
             .iter()
@@ -192,7 +209,22 @@ mod tests {
         ];
         assert_eq!(pairs, expected.map(|(names, similarity)| (names.to_owned(), similarity)));
         assert_eq!(found.mean_similarity, Some(0.1667));
-        assert_eq!(found.distinct_models, 3);
+    }
+
+    #[test]
+    fn the_models_of_all_answers_of_seats_count_and_the_red_team_s_do_not() {
+        use CouncilRole::{Creative, Pragmatist, RedTeam};
+        let said = [(Creative, "a"), (Pragmatist, "b"), (RedTeam, "d"), (Pragmatist, "c"), (Creative, "a")];
+        let found = figures(None, &state(LoopGrammar::Debate, &[KEEP, SPLIT], &said));
+        assert_eq!(found.distinct_models, 3, "a defence by another model hides nobody");
+    }
+
+    #[test]
+    fn in_a_debate_nobody_can_move_towards_what_nobody_showed_it() {
+        let (apart, alike) = ([KEEP, KEEP, KEEP, SPLIT], [KEEP; 4]);
+        assert_eq!(moved_in(LoopGrammar::Debate, &apart, &alike), None);
+        assert_eq!(moved_in(LoopGrammar::Parallel, &apart, &alike), Some(1));
+        assert_eq!(moved_in(LoopGrammar::Sequential, &apart, &alike), Some(1));
     }
 
     #[test]
@@ -252,10 +284,10 @@ mod tests {
 
     #[test]
     fn resemblance_to_prior_names_the_seats_that_have_both() {
-        let prior = state(1, &[KEEP, SPLIT, "", WAIT], &[]);
-        let current = state(2, &[KEEP, KEEP, WAIT, ""], &[]);
-        assert!(resemblance_to_prior(None, &current).is_empty());
-        let found: Vec<(String, f64)> = resemblance_to_prior(Some(&prior), &current)
+        let words = |texts: &[&str]| of_positions(&said_in(LoopGrammar::Parallel, 1, texts).positions);
+        let (prior, current) = (words(&[KEEP, SPLIT, "", WAIT]), words(&[KEEP, KEEP, WAIT, ""]));
+        assert!(resemblance_to_prior(&current, None).is_empty());
+        let found: Vec<(String, f64)> = resemblance_to_prior(&current, Some(&prior))
             .into_iter()
             .map(|(seat, resemblance)| (seat.to_string(), resemblance))
             .collect();
@@ -265,7 +297,7 @@ mod tests {
     #[test]
     fn nobody_and_one_have_no_pairs() {
         for texts in [&[][..], &[KEEP][..]] {
-            let found = independence(None, &state(1, texts, &[]));
+            let found = figures(None, &state(LoopGrammar::Parallel, texts, &[]));
             assert_eq!((found.pairwise_similarity.len(), found.mean_similarity), (0, None));
         }
     }

@@ -10,6 +10,7 @@
 //! What follows is the crate's front page.
 #![doc = include_str!("../README.md")]
 
+mod after_attack;
 mod caller;
 mod config;
 mod council;
@@ -28,10 +29,11 @@ mod synthesis;
 mod trace;
 mod triage;
 
+pub use after_attack::AfterAttack;
 pub use config::{CouncilLimits, DeltaChoice, EngineConfig, HintedModels, Observability};
 pub use delta::{DeltaStrategy, DeltaVerdict, Positions};
 pub use engine::{Crucible, TriageContext};
-pub use error::{CouncilError, Violation};
+pub use error::{CouncilError, CouncilFailure, Violation};
 pub use independence::{Independence, PairSimilarity};
 pub use result::{CallUsage, Degradation, DegradationKind, ExecutorResult, LoopRecord, Part, Turn, TurnKind};
 pub use seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
@@ -58,6 +60,7 @@ macro_rules! hidden {
 }
 
 hidden! {
+    after_attack::after_attacks,
     caller::Ask,
     caller::Caller,
     caller::NoAnswer,
@@ -68,6 +71,7 @@ hidden! {
     delta::detect,
     executor::execute,
     executor::worst_case,
+    grammar::Draft,
     grammar::Floor,
     grammar::Grammar,
     grammar::LoopState,
@@ -84,6 +88,6 @@ hidden! {
     summary::summary,
     synthesis::answer_directly,
     synthesis::synthesize,
-    trace::record,
+    trace::records,
     triage::triage,
 }

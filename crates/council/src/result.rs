@@ -10,6 +10,7 @@ use crucible_llm::CostBasis;
 use crucible_model::Untrusted;
 use serde::{Serialize, Serializer};
 
+use crate::after_attack::AfterAttack;
 use crate::caller::Said;
 use crate::delta::{DeltaVerdict, Positions};
 use crate::independence::Independence;
@@ -29,12 +30,14 @@ pub struct ExecutorResult {
     pub reasoning_trace: Option<Vec<LoopRecord>>,
     /// How the triage configured the council; none where observability is off.
     pub triage: Option<TriageOutput>,
-    /// What was worse than asked for, in the order in which it happened.
+    /// What was worse than asked for: by loop, within one by part in the order of [`Part`], and of one part by kind; what the triage
+    /// is to blame for stands before all loops, what the answer is behind them. That is not always the order in which it happened,
+    /// but it is the same whoever of those that are asked at the same time answers first.
     pub degradations: Vec<Degradation>,
     /// What the whole run took.
     pub usage: CallUsage,
-    /// What each part of it took; none where observability is off.
-    pub usage_by_part: Option<BTreeMap<Part, CallUsage>>,
+    /// What each part of it took.
+    pub usage_by_part: BTreeMap<Part, CallUsage>,
 }
 
 /// What happened in one loop.
@@ -42,19 +45,25 @@ pub struct ExecutorResult {
 pub struct LoopRecord {
     /// From 1.
     pub loop_number: u32,
-    /// The position of each seat at the end of the loop; in a debate that is its defence, where it had to defend itself.
+    /// The position of each seat at the end of the loop; in a debate that is its defence, where it had to defend itself, and in the
+    /// sequential grammar the draft that it wrote, all of which but the last were replaced.
     pub council_responses: Positions,
     /// What the red team said last in the loop.
     pub red_team_critique: Untrusted,
     /// Whether the loop counts as having changed something.
     pub delta_detected: bool,
-    /// What decided that; none where nobody was asked (in the first loop, the last one, and where early exit is not allowed).
+    /// What decided that; none where nobody was asked (in the first loop, the last one, where early exit is not allowed, and with
+    /// [`DeltaChoice::Never`](crate::DeltaChoice::Never)).
     pub delta: Option<DeltaVerdict>,
     /// Everything that was said, in order; what was said at the same time stands in the order of the seats.
     pub turns: Vec<Turn>,
     /// In a debate, the seats that were attacked.
     pub targets: Vec<SeatId>,
-    /// How much each seat's position resembles its position of the loop before, from 0 to 1; empty in the first loop.
+    /// What became of each position of this loop after the attack that it met in it. In the parallel grammar that shows in the next
+    /// loop, and stands here all the same; in the sequential one it is about the draft that the seat wrote.
+    pub after_attack: BTreeMap<SeatId, AfterAttack>,
+    /// How much each seat's position resembles its position of the loop before, from 0 to 1; empty in the first loop. In a debate both
+    /// are what the seat stated before the attack: what it made of that, `after_attack` tells.
     pub resemblance_to_prior: BTreeMap<SeatId, f64>,
     /// How far the seats spoke for themselves.
     pub independence: Independence,
@@ -146,8 +155,11 @@ impl Serialize for Part {
 /// What calls took. What a provider does not tell is counted as not told, never as nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct CallUsage {
-    /// Calls that were made, failed ones included; the retries of a call are none of their own.
+    /// Calls that were sent, failed ones included; the retries of a call are none of their own.
     pub calls: u64,
+    /// Attempts to make them: calls with their retries, each of which may have been paid. Of the whole run those count, too, that
+    /// nobody waited for any more when another call ended it.
+    pub attempts: u64,
     /// Tokens of requests.
     pub tokens_input: u64,
     /// Tokens of answers.
@@ -177,6 +189,21 @@ pub struct Degradation {
     pub detail: String,
 }
 
+impl Degradation {
+    /// Puts what a run noted into an order that does not depend on who answered first.
+    pub(crate) fn sort(noted: &mut [Self]) {
+        noted.sort_by_key(|degradation| {
+            let Self { loop_number, part, kind, .. } = degradation;
+            let place = match (loop_number, part) {
+                (Some(number), _) => *number,
+                (None, Part::Triage | Part::Seat(_) | Part::Judge) => 0,
+                (None, Part::DirectAnswer | Part::Synthesis) => u32::MAX,
+            };
+            (place, *part, *kind)
+        });
+    }
+}
+
 /// What was worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -185,7 +212,8 @@ pub enum DegradationKind {
     SeatMissing,
     /// The attacked seat gave no defence; its position stands as it was.
     DefenseMissing,
-    /// The answer was cut off at its limit of tokens and used as far as it goes.
+    /// The answer did not end by itself: its limit of tokens or a filter of the provider cut it off, or the provider gives another
+    /// reason. It is used as far as it goes.
     AnswerCutShort,
     /// Secrets were taken out of the answer.
     AnswerRedacted,
@@ -199,4 +227,6 @@ pub enum DegradationKind {
     FallbackIgnored,
     /// The synthesis was shown the deliberation in part.
     SummaryCut,
+    /// The triage handed on less than half of a long question, and the council sees nothing else of it.
+    QuestionShortened,
 }

@@ -2,19 +2,25 @@
 //! two words).
 //!
 //! Words are those of Unicode's text segmentation (UAX 29), in lowercase; a script that is written without blanks, such as
-//! Chinese, gives a word for each character. Each two neighbouring words are a shingle, a single word is one of its own, and how
+//! Chinese, gives a word for each character. A symbol such as `<` or `✅` is a word of its own. Each two neighbouring words are a shingle, a single word is one of its own, and how
 //! often a shingle stands in a text does not count. The shingles of a text are kept as sorted 64-bit hashes, so that comparing
 //! two texts is one pass over both.
 //!
-//! What holds: 0 to 1, symmetric, 1 for texts of the same words in the same order whatever their case, spacing, punctuation and
+//! What holds: 0 to 1, symmetric, 1 for texts of the same words and symbols in the same order whatever their case, spacing, ordinary punctuation and
 //! characters that nobody sees; the same in every run and on every machine; time and memory grow with the texts' lengths alone. It compares words, not
 //! meaning: the same thought in other words resembles little, and one "not" changes nearly nothing.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::ops::RangeInclusive;
 
 use crucible_model::is_hidden;
 use unicode_segmentation::UnicodeSegmentation;
+
+use crate::delta::Positions;
+use crate::grammar::LoopState;
+use crate::seat::SeatId;
 
 /// The shingles of a text, to be compared with those of others without reading it again.
 pub(crate) struct Shingles {
@@ -24,8 +30,10 @@ pub(crate) struct Shingles {
 
 impl Shingles {
     pub(crate) fn of(text: &str) -> Self {
+        #[cfg(test)]
+        crate::trace::made::shingles();
         let seen: String = text.chars().filter(|c| is_seen(*c)).collect();
-        let words: Vec<u64> = seen.unicode_words().map(|word| hash(&word.to_lowercase())).collect();
+        let words: Vec<u64> = seen.split_word_bounds().flat_map(said_by).collect();
         let mut hashes = match words.as_slice() {
             [] | [_] => words,
             several => several.windows(2).map(hash).collect(),
@@ -41,6 +49,28 @@ impl Shingles {
         let all = self.hashes.len() + other.hashes.len() - shared;
         if all == 0 { 1.0 } else { shared as f64 / all as f64 }
     }
+}
+
+/// The shingles of each seat's position.
+pub(crate) type SeatShingles = BTreeMap<SeatId, Shingles>;
+
+/// The shingles of what was said in a loop.
+pub(crate) struct LoopWords {
+    /// Of the positions at its end.
+    pub(crate) now: SeatShingles,
+    /// In a debate, of the positions before the attack, of the seats that defended themselves.
+    pub(crate) before_attack: SeatShingles,
+}
+
+impl LoopWords {
+    pub(crate) fn of(state: &LoopState) -> Self {
+        Self { now: of_positions(&state.positions), before_attack: of_positions(&state.before_attack) }
+    }
+}
+
+/// Reads every position once.
+pub(crate) fn of_positions(positions: &Positions) -> SeatShingles {
+    positions.iter().map(|(seat, text)| (*seat, Shingles::of(text.as_str()))).collect()
 }
 
 /// A resemblance as it is told: four decimals.
@@ -59,6 +89,27 @@ fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
     value.hash(&mut hasher);
     hasher.finish()
 }
+
+/// A word, in lowercase, or each symbol of what stands between words.
+fn said_by(piece: &str) -> Vec<u64> {
+    if piece.contains(char::is_alphanumeric) {
+        return vec![hash(&piece.to_lowercase())];
+    }
+    piece.chars().filter(|c| is_symbol(*c)).map(|c| hash(&c)).collect()
+}
+
+/// Whether a character that is in no word says something by itself, as `<` and `✅` do. Space says nothing, nor do the signs that
+/// structure text and mark it up.
+fn is_symbol(c: char) -> bool {
+    let is_structure = ".,;:!?'\"()-*_`#".contains(c) || STRUCTURE.contains(c) || VARIANTS.contains(&c);
+    !c.is_whitespace() && !is_structure
+}
+
+/// The same signs as other scripts and typesetters write them.
+const STRUCTURE: &str = "‘’‚‛“”„‟«»‹›‐‑‒–—―…·•‣¡¿،؛؟।。、，．：；！？「」『』（）《》〈〉【】・～〜";
+
+/// What chooses between two pictures of one character.
+const VARIANTS: RangeInclusive<char> = '\u{fe00}'..='\u{fe0f}';
 
 /// How many numbers two sorted lists without repetitions have in common.
 fn shared(first: &[u64], second: &[u64]) -> usize {
@@ -94,6 +145,13 @@ mod tests {
             ("", "", 1.0),
             ("", "word", 0.0),
             ("?!", "…", 1.0),
+            ("✅", "❌", 0.0),
+            ("✔", "✔\u{fe0f}", 1.0),
+            ("", "✅", 0.0),
+            // Of x< <= =y and x> >= =y one is the same.
+            ("x <= y", "x >= y", 1.0 / 5.0),
+            ("x<=y", " x\n<= (y).", 1.0),
+            ("it costs 5 €", "it costs 5 $", 2.0 / 4.0),
             ("a b a b a b", "a b a", 1.0),
         ];
         for (first, second, expected) in cases {

@@ -1,12 +1,14 @@
-//! What the synthesis sees of the deliberation: bounded in characters, by a rule that favours the last loop.
+//! What the synthesis sees of the deliberation: bounded in characters, by a rule that favours the last loop where that knows the
+//! others.
 //!
 //! The rule. The last loop has up to one half of the characters. What it leaves is shared by the loops before it, evenly: one that
-//! needs less than its share leaves the rest to the others, and what they all leave goes to the last loop. Within a loop, the texts
-//! share its room in the same way. A text that does not fit keeps its beginning and its end, half and half, and says between them
-//! how much was left out; one whose room would not even hold that is left out as a whole.
+//! needs less than its share leaves the rest to the others, and what they all leave goes to the last loop. In a debate, whose loops
+//! begin afresh each time (decision 0029), all loops share all characters evenly in this way. Within a loop, the texts share its room
+//! likewise. A text that does not fit keeps its beginning and its end, half and half, and says between them how much was left out;
+//! one whose room would not even hold that is left out as a whole.
 //!
-//! After each attack stands which seats held and which changed. That is counted, not judged: a seat held where its next text
-//! resembles the attacked one at least as much as [`HELD`] says.
+//! Positions stand before the attack on them, and drafts of the sequential grammar in the order in which they were written, each
+//! before its own attack. Behind them stands which seats held and which changed ([`crate::after_attack`]).
 //!
 //! What holds: never more than the limit, names of pieces and fences aside; everything, where it fits; the same loops give the
 //! same pieces.
@@ -15,12 +17,9 @@ use std::borrow::Cow;
 
 use crucible_model::Untrusted;
 
+use crate::after_attack::{AfterAttack, AfterAttacks};
 use crate::grammar::LoopState;
-use crate::seat::SeatId;
-use crate::similarity::Shingles;
-
-/// From this resemblance on a seat held its position.
-const HELD: f64 = 0.8;
+use crate::seat::{LoopGrammar, SeatId};
 
 /// A piece of the deliberation, with the name under which it is shown.
 pub(crate) struct Piece {
@@ -29,13 +28,17 @@ pub(crate) struct Piece {
 }
 
 /// The deliberation in at most `limit` characters of text, and how many characters were left out.
-pub(crate) fn summary(loops: &[LoopState], limit: usize) -> (Vec<Piece>, usize) {
+pub(crate) fn summary(loops: &[LoopState], outcomes: &[AfterAttacks], limit: usize) -> (Vec<Piece>, usize) {
     let told: Vec<Vec<Told<'_>>> =
-        loops.iter().enumerate().map(|(index, state)| tell(state, loops.get(index + 1))).collect();
+        loops.iter().zip(outcomes).map(|(state, outcomes)| tell(state, outcomes)).collect();
     let needs: Vec<usize> = told.iter().map(|told| told.iter().map(|told| told.length).sum()).collect();
+    let rooms = match loops.first().map(|first| first.grammar) {
+        Some(LoopGrammar::Debate) => share(&needs, limit),
+        Some(LoopGrammar::Parallel | LoopGrammar::Sequential) | None => share_of_loops(&needs, limit),
+    };
     let mut pieces = Vec::new();
     let mut left_out = 0;
-    for (told, room) in told.into_iter().zip(share_of_loops(&needs, limit)) {
+    for (told, room) in told.into_iter().zip(rooms) {
         let lengths: Vec<usize> = told.iter().map(|told| told.length).collect();
         for (told, room) in told.into_iter().zip(share(&lengths, room)) {
             let (text, missing) = cut(told, room);
@@ -63,53 +66,70 @@ impl<'l> Told<'l> {
 }
 
 /// All that a loop has to tell, in the order in which a reader can follow it.
-fn tell<'l>(state: &'l LoopState, next: Option<&LoopState>) -> Vec<Told<'l>> {
+fn tell<'l>(state: &'l LoopState, outcomes: &AfterAttacks) -> Vec<Told<'l>> {
     let number = state.number;
-    let mut told = Vec::new();
-    let mut defended = Vec::new();
-    for (seat, position) in &state.positions {
-        match state.before_attack.get(seat) {
-            Some(before) => {
-                told.push(Told::new(number, &format!("{seat} before the attack"), before.as_str()));
-                defended.push(Told::new(number, &format!("{seat} after the attack"), position.as_str()));
+    let told = |what: &str, text: &'l Untrusted| Told::new(number, what, text.as_str());
+    let mut all = Vec::new();
+    match state.grammar {
+        LoopGrammar::Parallel => {
+            let positions = state.positions.iter();
+            all.extend(positions.map(|(seat, position)| told(&format!("position of {seat}"), position)));
+            all.push(told("attack of the red team", &state.critique));
+        }
+        LoopGrammar::Sequential => {
+            for (place, draft) in (1..).zip(&state.drafts) {
+                let ended = if place == state.drafts.len() { ", with which the loop ended" } else { "" };
+                all.push(told(&format!("draft of {}{ended}", draft.seat), &draft.text));
+                all.push(told(&format!("attack on the draft of {}", draft.seat), &draft.attack));
             }
-            None if state.draft.as_ref() == Some(position) => {
-                let what = format!("position of {seat}, the draft that the loop ended with");
-                told.push(Told::new(number, &what, position.as_str()));
+            all.push(told("attack on the loop as a whole", &state.critique));
+        }
+        LoopGrammar::Debate => {
+            for (seat, position) in &state.positions {
+                all.push(match state.before_attack.get(seat) {
+                    Some(before) => told(&format!("{seat} before the attack"), before),
+                    None => told(&format!("position of {seat}"), position),
+                });
             }
-            None => told.push(Told::new(number, &format!("position of {seat}"), position.as_str())),
+            all.push(told("attack of the red team", &state.critique));
+            let defended = state.positions.iter().filter(|(seat, _)| state.before_attack.contains_key(seat));
+            all.extend(defended.map(|(seat, now)| told(&format!("{seat} after the attack"), now)));
         }
     }
-    told.push(Told::new(number, "attack of the red team", state.critique.as_str()));
-    told.extend(defended);
-    told.push(Told::new(number, "who held and who changed", outcome(state, next)));
-    told
+    all.push(Told::new(number, "who held and who changed", outcome(state, outcomes)));
+    all
 }
 
-/// What became of the positions that a loop's attack met. In a debate the defence tells, elsewhere the next loop.
-fn outcome(state: &LoopState, next: Option<&LoopState>) -> String {
-    let answers = |seat: &SeatId| next.map(|next| next.positions.get(seat));
-    let mut lines = Vec::new();
-    for (seat, position) in &state.positions {
-        let became = match (state.before_attack.get(seat), answers(seat)) {
-            (Some(before), _) => compared(before, position),
-            (None, _) if state.targets.contains(seat) => "was attacked and gave no defence",
-            (None, _) if !state.targets.is_empty() => "was not attacked",
-            (None, Some(Some(answer))) => compared(position, answer),
-            (None, Some(None)) => "gave no answer in the next loop",
-            (None, None) => "was not asked again after this attack",
+/// What became of what a loop's attacks met, a line for each seat, in the order in which they are told.
+fn outcome(state: &LoopState, outcomes: &AfterAttacks) -> String {
+    let seats: Vec<SeatId> = match state.grammar {
+        LoopGrammar::Sequential => state.drafts.iter().map(|draft| draft.seat).collect(),
+        LoopGrammar::Parallel | LoopGrammar::Debate => state.positions.keys().copied().collect(),
+    };
+    let line = |seat: SeatId| Some(became(state.grammar, seat, *outcomes.get(&seat)?));
+    seats.into_iter().filter_map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn became(grammar: LoopGrammar, seat: SeatId, outcome: AfterAttack) -> String {
+    use AfterAttack::{Changed, Held, NoAnswer, NotAskedAgain, NotAttacked};
+    if grammar == LoopGrammar::Sequential {
+        return match outcome {
+            Held => format!("the next draft keeps to the draft of {seat}"),
+            Changed => format!("the next draft departs from the draft of {seat}"),
+            NotAttacked | NoAnswer | NotAskedAgain => format!("no draft follows the draft of {seat}"),
         };
-        lines.push(format!("{seat} {became}"));
     }
-    lines.join("\n")
+    match outcome {
+        Held => format!("{seat} held"),
+        Changed => format!("{seat} changed"),
+        NotAttacked => format!("{seat} was not attacked"),
+        NoAnswer if grammar == LoopGrammar::Debate => format!("{seat} was attacked and gave no defence"),
+        NoAnswer => format!("{seat} gave no answer in the next loop"),
+        NotAskedAgain => format!("{seat} was not asked again after this attack"),
+    }
 }
 
-fn compared(attacked: &Untrusted, answer: &Untrusted) -> &'static str {
-    let [attacked, answer] = [attacked, answer].map(|text| Shingles::of(text.as_str()));
-    if attacked.resemblance(&answer) >= HELD { "held" } else { "changed" }
-}
-
-/// The room of each loop.
+/// The room of each loop, where the last one weighs most.
 fn share_of_loops(needs: &[usize], limit: usize) -> Vec<usize> {
     let Some((last, earlier)) = needs.split_last() else { return Vec::new() };
     let half = if earlier.is_empty() { limit } else { limit.div_ceil(2) };
@@ -162,37 +182,50 @@ fn start_of(text: &str, number: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
 
     use super::*;
+    use crate::after_attack::after_attacks;
     use crate::delta::Positions;
-    use crate::seat::CouncilRole;
-
-    const ROLES: [CouncilRole; 4] =
-        [CouncilRole::Synthesizer, CouncilRole::DomainExpert, CouncilRole::Pragmatist, CouncilRole::Creative];
+    use crate::grammar::Draft;
+    use crate::grammar::shown::{said_in, seats};
+    use crate::similarity::LoopWords;
 
     fn positions(texts: &[&str]) -> Positions {
-        let seats = SeatId::of_roles(ROLES);
-        seats.into_iter().zip(texts).map(|(seat, text)| (seat, Untrusted::new(*text))).collect()
+        seats().into_iter().zip(texts).map(|(seat, text)| (seat, Untrusted::new(*text))).collect()
     }
 
     fn parallel(number: u32, texts: &[&str], critique: &str) -> LoopState {
+        spoken(LoopGrammar::Parallel, number, texts, critique)
+    }
+
+    fn spoken(grammar: LoopGrammar, number: u32, texts: &[&str], critique: &str) -> LoopState {
         LoopState {
-            number,
             positions: positions(texts),
             critique: Untrusted::new(critique),
-            draft: None,
-            targets: Vec::new(),
-            before_attack: Positions::new(),
-            models: BTreeMap::new(),
-            turns: Vec::new(),
+            ..said_in(grammar, number, &[])
         }
     }
 
+    /// A sequential loop in which these seats, by their places, write these drafts and are told these attacks.
+    fn drafted(number: u32, drafts: &[(usize, &str, &str)], critique: &str) -> LoopState {
+        let mut state = spoken(LoopGrammar::Sequential, number, &[], critique);
+        for (place, text, attack) in drafts {
+            let seat = seats()[*place];
+            let (text, attack) = (Untrusted::new(*text), Untrusted::new(*attack));
+            state.positions.insert(seat, text.clone());
+            state.drafts.push(Draft { seat, text, attack });
+        }
+        state
+    }
+
+    fn summed(loops: &[LoopState], limit: usize) -> (Vec<Piece>, usize) {
+        let words: Vec<_> = loops.iter().map(LoopWords::of).collect();
+        summary(loops, &after_attacks(loops, &words), limit)
+    }
+
     fn shown(loops: &[LoopState], limit: usize) -> String {
-        let (pieces, left_out) = summary(loops, limit);
+        let (pieces, left_out) = summed(loops, limit);
         let pieces = pieces.iter().map(|piece| format!("{}: {}\n", piece.name, piece.text.as_str()));
         pieces.chain([format!("left out: {left_out}")]).collect()
     }
@@ -236,8 +269,8 @@ mod tests {
 
     #[test]
     fn a_debate_tells_positions_before_the_attack_and_after_it() {
-        let mut debate =
-            parallel(1, &["Split it, but only the mail part.", "Keep it whole.", "Wait."], "Weak.");
+        let texts = ["Split it, but only the mail part.", "Keep it whole.", "Wait."];
+        let mut debate = spoken(LoopGrammar::Debate, 1, &texts, "Weak.");
         debate.before_attack = positions(&["Split it into twenty services."]);
         debate.targets = debate.positions.keys().copied().take(2).collect();
         insta::assert_snapshot!(shown(&[debate], 10_000), @r"
@@ -254,21 +287,70 @@ mod tests {
     }
 
     #[test]
-    fn the_draft_that_a_sequential_loop_ended_with_is_named_so() {
-        let mut first = parallel(1, &["A first draft.", "A better draft."], "Thin.");
-        first.draft = Some(Untrusted::new("A better draft."));
-        let second = parallel(2, &["The best draft of all."], "Still thin.");
-        insta::assert_snapshot!(shown(&[first, second], 10_000), @r"
-        loop 1, position of synthesizer: A first draft.
-        loop 1, position of domain_expert, the draft that the loop ended with: A better draft.
-        loop 1, attack of the red team: Thin.
-        loop 1, who held and who changed: synthesizer changed
-        domain_expert gave no answer in the next loop
-        loop 2, position of synthesizer: The best draft of all.
-        loop 2, attack of the red team: Still thin.
-        loop 2, who held and who changed: synthesizer was not asked again after this attack
+    fn a_sequential_loop_tells_each_draft_and_the_attack_on_it_in_the_order_of_speaking() {
+        let first = [
+            (2, "Split it now.", "Who runs it?"),
+            (0, "Split the mail part off, and keep the rest whole.", "When?"),
+            (1, "Split the mail part off and keep the rest whole!", "Who pays?"),
+        ];
+        let second = [
+            (2, "Split the mail part off and keep the rest whole.", "Thin."),
+            (1, "Wait for a year.", "Why a year?"),
+        ];
+        let loops = [drafted(1, &first, "Nothing is counted."), drafted(2, &second, "Still nothing.")];
+        insta::assert_snapshot!(shown(&loops, 10_000), @r"
+        loop 1, draft of pragmatist: Split it now.
+        loop 1, attack on the draft of pragmatist: Who runs it?
+        loop 1, draft of synthesizer: Split the mail part off, and keep the rest whole.
+        loop 1, attack on the draft of synthesizer: When?
+        loop 1, draft of domain_expert, with which the loop ended: Split the mail part off and keep the rest whole!
+        loop 1, attack on the draft of domain_expert: Who pays?
+        loop 1, attack on the loop as a whole: Nothing is counted.
+        loop 1, who held and who changed: the next draft departs from the draft of pragmatist
+        the next draft keeps to the draft of synthesizer
+        the next draft keeps to the draft of domain_expert
+        loop 2, draft of pragmatist: Split the mail part off and keep the rest whole.
+        loop 2, attack on the draft of pragmatist: Thin.
+        loop 2, draft of domain_expert, with which the loop ended: Wait for a year.
+        loop 2, attack on the draft of domain_expert: Why a year?
+        loop 2, attack on the loop as a whole: Still nothing.
+        loop 2, who held and who changed: the next draft departs from the draft of pragmatist
+        no draft follows the draft of domain_expert
         left out: 0
         ");
+    }
+
+    #[test]
+    fn attacks_of_a_sequential_loop_that_do_not_fit_are_counted() {
+        let long = "word ".repeat(200);
+        let loops = [drafted(1, &[(1, "Short.", &long), (0, "Short too.", &long)], "Thin.")];
+        let (pieces, left_out) = summed(&loops, 600);
+        let whole: usize = length(&summed(&loops, usize::MAX).0);
+        let marks: usize = pieces.iter().filter(|piece| piece.text.as_str().contains("left out")).count();
+        assert_eq!((marks, pieces.len()), (2, 6));
+        let signs = pieces.iter().map(|piece| piece.text.as_str().matches("[…").count()).sum::<usize>();
+        assert_eq!(signs, 2);
+        assert!(left_out > whole - 600 && length(&pieces) <= 600, "the marks take some room themselves");
+    }
+
+    #[test]
+    fn the_loops_of_a_debate_share_the_room_evenly() {
+        let long = "word ".repeat(500);
+        let room = |grammar| {
+            let loops: Vec<LoopState> =
+                (1..=3).map(|number| spoken(grammar, number, &[&long, &long], &long)).collect();
+            let (pieces, _) = summed(&loops, 3000);
+            let of_loop = |number: u32| {
+                let name = format!("loop {number},");
+                let lengths = pieces.iter().filter(|piece| piece.name.starts_with(&name));
+                lengths.map(|piece| piece.text.as_str().chars().count()).sum::<usize>()
+            };
+            [1, 2, 3].map(of_loop)
+        };
+        let [first, second, third] = room(LoopGrammar::Debate);
+        assert!(first.abs_diff(1000) < 10 && second.abs_diff(1000) < 10 && third.abs_diff(1000) < 10);
+        let [first, second, third] = room(LoopGrammar::Parallel);
+        assert!(first.abs_diff(750) < 10 && second.abs_diff(750) < 10 && third.abs_diff(1500) < 10);
     }
 
     #[test]
@@ -286,7 +368,7 @@ mod tests {
     #[test]
     fn a_cut_text_keeps_both_ends_and_says_how_much_is_missing() {
         let long = format!("beginning {} end", "ä".repeat(1000));
-        let (pieces, left_out) = summary(&[parallel(1, &[&long, "short"], "attack")], 300);
+        let (pieces, left_out) = summed(&[parallel(1, &[&long, "short"], "attack")], 300);
         let [cut, short, attack, ..] = &pieces[..] else { panic!("pieces are missing") };
         assert!(cut.text.as_str().starts_with("beginning ä"), "{}", cut.text.as_str());
         assert!(cut.text.as_str().ends_with("ä end"), "{}", cut.text.as_str());
@@ -303,23 +385,33 @@ mod tests {
         let texts = [long.as_str(), long.as_str()];
         let loops =
             [parallel(1, &texts, &long), parallel(2, &texts, &long), parallel(3, &[&last, &last], "Weak.")];
-        let (pieces, left_out) = summary(&loops, 2000);
+        let (pieces, left_out) = summed(&loops, 2000);
         let of_last: Vec<&Piece> = pieces.iter().filter(|piece| piece.name.starts_with("loop 3")).collect();
         assert_eq!(of_last.len(), 4);
         assert!(of_last.iter().all(|piece| !piece.text.as_str().contains("left out")));
         assert!(left_out > 0 && length(&pieces) <= 2000);
     }
 
+    /// Loops of one grammar, as that grammar leaves them.
     fn states() -> impl Strategy<Value = Vec<LoopState>> {
         let text = || prop_oneof!["[a-z äß漢\u{1f600}]{0,80}", "\\PC{0,300}"];
-        let state = (prop::collection::vec(text(), 2..=4), text(), prop::collection::vec(text(), 0..=4));
-        prop::collection::vec(state, 1..=5).prop_map(|loops| {
-            let numbered = (1..).zip(loops).map(|(number, (texts, critique, before))| {
-                let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-                let before: Vec<&str> = before.iter().map(String::as_str).take(texts.len()).collect();
-                let mut state = parallel(number, &texts, &critique);
-                state.before_attack = positions(&before);
-                state.targets = state.before_attack.keys().copied().collect();
+        let state = (prop::collection::vec((text(), text()), 2..=4), text(), 0usize..=4);
+        let grammar = prop::sample::select(LoopGrammar::ALL);
+        (grammar, prop::collection::vec(state, 1..=5)).prop_map(|(grammar, loops)| {
+            let numbered = (1..).zip(loops).map(|(number, (said, critique, defended))| {
+                let texts: Vec<&str> = said.iter().map(|(text, _)| text.as_str()).collect();
+                let others: Vec<&str> = said.iter().map(|(_, other)| other.as_str()).collect();
+                if grammar == LoopGrammar::Sequential {
+                    let said = texts.iter().zip(&others).enumerate().rev();
+                    let drafts: Vec<_> =
+                        said.map(|(place, (text, attack))| (place, *text, *attack)).collect();
+                    return drafted(number, &drafts, &critique);
+                }
+                let mut state = spoken(grammar, number, &texts, &critique);
+                if grammar == LoopGrammar::Debate {
+                    state.before_attack = positions(&others[..defended.min(others.len())]);
+                    state.targets = state.positions.keys().copied().collect();
+                }
                 state
             });
             numbered.collect()
@@ -329,16 +421,17 @@ mod tests {
     proptest! {
         #[test]
         fn never_more_than_the_limit_and_everything_where_it_fits(loops in states(), limit in 0usize..4000) {
-            let (all, none_missing) = summary(&loops, usize::MAX);
+            let (all, none_missing) = summed(&loops, usize::MAX);
             prop_assert_eq!(none_missing, 0);
-            let (pieces, left_out) = summary(&loops, limit);
+            let (pieces, left_out) = summed(&loops, limit);
             prop_assert!(length(&pieces) <= limit);
             let fits = length(&all) <= limit;
             prop_assert_eq!(left_out == 0, fits);
             if fits {
                 prop_assert_eq!(pieces.len(), all.len());
             }
-            let texts = loops.iter().map(|state| state.positions.len() + state.before_attack.len() + 2);
+            let texts = loops.iter();
+            let texts = texts.map(|state| state.positions.len() + state.before_attack.len() + state.drafts.len() + 2);
             prop_assert_eq!(all.len(), texts.sum::<usize>());
         }
     }

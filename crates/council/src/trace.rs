@@ -3,33 +3,50 @@
 //! What holds: with observability off a whole run makes no record and no turn. The tests here count what is made, not what is
 //! returned; and when they are built, a record or a turn that is made without being counted does not compile.
 
+use crate::after_attack::AfterAttacks;
 use crate::delta::DeltaVerdict;
 use crate::grammar::LoopState;
 use crate::independence::{independence, resemblance_to_prior};
 use crate::result::LoopRecord;
+use crate::similarity::{LoopWords, SeatShingles};
 
-/// The record of a loop, compared with the one before. Without a verdict the loop counts as changed: nobody was asked.
-pub(crate) fn record(
-    prior: Option<&LoopState>,
-    current: &LoopState,
-    delta: Option<DeltaVerdict>,
-) -> LoopRecord {
-    LoopRecord {
-        loop_number: current.number,
-        council_responses: current.positions.clone(),
-        red_team_critique: current.critique.clone(),
-        delta_detected: !matches!(delta, Some(DeltaVerdict::Unchanged)),
-        delta,
-        turns: current.turns.clone(),
-        targets: current.targets.clone(),
-        resemblance_to_prior: resemblance_to_prior(prior, current),
-        independence: independence(prior, current),
-        #[cfg(test)]
-        _counted: made::record(),
-    }
+/// A loop that has ended, and what was found out about it.
+pub(crate) struct Ended {
+    pub(crate) state: LoopState,
+    /// None where nobody was asked.
+    pub(crate) delta: Option<DeltaVerdict>,
+    pub(crate) words: LoopWords,
+    pub(crate) after_attack: AfterAttacks,
 }
 
-/// How many records and turns this thread has made.
+/// The record of each loop, compared with the one before. Without a verdict a loop counts as changed: nobody was asked.
+pub(crate) fn records(loops: Vec<Ended>) -> Vec<LoopRecord> {
+    // What was stated in the loop before; in a debate that is not what stood at its end.
+    let mut before: Option<SeatShingles> = None;
+    let mut records = Vec::with_capacity(loops.len());
+    for Ended { state, delta, words, after_attack } in loops {
+        let independence = independence(&state, &words.now, before.as_ref());
+        let stated = LoopState::stated(words.now, words.before_attack);
+        records.push(LoopRecord {
+            loop_number: state.number,
+            council_responses: state.positions,
+            red_team_critique: state.critique,
+            delta_detected: !matches!(delta, Some(DeltaVerdict::Unchanged)),
+            delta,
+            turns: state.turns,
+            targets: state.targets,
+            after_attack,
+            resemblance_to_prior: resemblance_to_prior(&stated, before.as_ref()),
+            independence,
+            #[cfg(test)]
+            _counted: made::record(),
+        });
+        before = Some(stated);
+    }
+    records
+}
+
+/// How many records and turns this thread has made, and how many texts it has read for their words.
 #[cfg(test)]
 pub(crate) mod made {
     use std::cell::Cell;
@@ -37,6 +54,7 @@ pub(crate) mod made {
     thread_local! {
         static RECORDS: Cell<usize> = const { Cell::new(0) };
         static TURNS: Cell<usize> = const { Cell::new(0) };
+        static SHINGLES: Cell<usize> = const { Cell::new(0) };
     }
 
     /// A field of what is counted. Only what counts can make one.
@@ -51,6 +69,15 @@ pub(crate) mod made {
     pub(crate) fn turn() -> Counted {
         TURNS.set(TURNS.get() + 1);
         Counted(())
+    }
+
+    pub(crate) fn shingles() {
+        SHINGLES.set(SHINGLES.get() + 1);
+    }
+
+    /// How many texts were read for their words.
+    pub(crate) fn shingles_so_far() -> usize {
+        SHINGLES.get()
     }
 
     /// Records and turns.
@@ -102,6 +129,18 @@ mod tests {
             let (result, records, turns) = made_by(grammar, Observability::Off).await;
             assert_eq!((records, turns), (0, 0), "{grammar}");
             assert!(result.loops_executed == 3 && result.reasoning_trace.is_none(), "{grammar}");
+        }
+    }
+
+    #[tokio::test]
+    async fn every_text_is_read_for_its_words_once_whether_a_trace_is_wanted_or_not() {
+        // Three loops of three positions; in a debate, in which all are attacked, as many from before the attack.
+        for (grammar, texts) in GRAMMARS.into_iter().zip([9, 9, 18]) {
+            for observability in [Observability::Off, Observability::On] {
+                let before = made::shingles_so_far();
+                made_by(grammar, observability).await;
+                assert_eq!(made::shingles_so_far() - before, texts, "{grammar}, {observability:?}");
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use crucible_crawl::{GitHub, GitHubError, OwnerType, RepoName};
 use crucible_host::clock::PinnedClock;
 use crucible_model::Timestamp;
 use crucible_repo::GhError;
-use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times, fake_sha, tarball};
+use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times, fake_sha, made_up_token, tarball};
 use serde_json::{Value, json};
 
 use ears::Ears;
@@ -323,7 +323,7 @@ async fn a_limited_download_waits_like_any_question() {
 async fn refusals_keep_their_words_and_lose_their_secrets() {
     let scene = Scene::with([widget()]);
     let github = scene.github();
-    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let secret = made_up_token();
     for status in [403, 422, 500, 401] {
         scene.fake.behave();
         let refusal = Misbehaviour::refusal(status, &format!("No {secret} for you"), &[]);

@@ -5,8 +5,8 @@
 //! `"*"` in the defaults is a template for tables that users name themselves, such as gates.
 //!
 //! What always holds: every effective value knows its source; a project's own file, which may come with a
-//! cloned repository, can neither weaken the sandbox nor send a key or a prompt to another machine
-//! ([`ConfigError::NotForProjects`]), nor loosen a limit ([`ConfigError::OnlyLower`]); those settings come from the
+//! cloned repository, can neither weaken the sandbox nor send a key or a prompt to another machine nor allow models to be paid
+//! for ([`ConfigError::NotForProjects`]), nor loosen a limit ([`ConfigError::OnlyLower`]); those settings come from the
 //! user's file, the environment or a flag.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,8 +33,8 @@ const VARIABLES: [(&str, &str); 3] = [
 /// Variables that are read elsewhere and set no key.
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
-/// Keys that decide where data and keys go or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 10] = [
+/// Keys that decide where data and keys go, who may be paid or how strong the walls are.
+const NOT_FOR_PROJECTS: [&str; 12] = [
     "paths.runs_root",
     "sandbox.strength",
     "crawl.clone_base",
@@ -46,6 +46,9 @@ const NOT_FOR_PROJECTS: [&str; 10] = [
     "llm.prices.*.output",
     "llm.prices.*.date",
     "llm.prices.*.source",
+    // A list allows models that the question's asker did not name and pays for.
+    "council.fallback_models",
+    "council.hinted_models",
 ];
 
 /// Limits that a project's file may tighten and not loosen: what they cap is the user's money and machine. Zero stands

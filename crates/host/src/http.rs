@@ -1,9 +1,9 @@
 //! HTTP requests, bounded in time and in bytes.
 //!
-//! One [`HttpClient`] holds the connections of a process, those of one event loop at a time: a connection is served by the loop in
-//! which it was opened, and taken up by another one it would wait for that loop, which may itself be waiting. A plain `http://` address, such as a model server on
-//! this machine, never pays for reading the system's certificates; the part that speaks TLS is made when the
-//! first `https://` address is asked.
+//! One [`HttpClient`] holds the connections of a process, apart for each event loop: a connection is served by the loop in which
+//! it was opened, and taken up by another one it would wait for that loop, which may itself be waiting. Those of the
+//! sixteen loops that asked last are kept. A plain `http://` address, such as a model server on this machine, never pays for
+//! reading the system's certificates; what speaks TLS is made for a loop when it asks its first `https://` address.
 //!
 //! What always holds: no redirect is followed (a key would travel with it), no proxy is taken from the
 //! environment, a body that grows over its limit is cut off while it streams, the time limit covers the
@@ -13,25 +13,39 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::fmt;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crucible_model::{ByteLimit, Secret};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, Url, redirect};
 use tokio::runtime::{Handle, Id};
+use tokio::sync::OnceCell;
+
+/// Whose connections are kept: more loops than this that ask in turns open theirs anew. A loop that has ended keeps its place
+/// until others need it, but no connection: each of them ends with the loop that serves it.
+const MOST_LOOPS: usize = 16;
 
 /// The connections of this process. Cheap to make, shared by reference.
 pub struct HttpClient {
-    connections: Mutex<Connections>,
+    /// Who asked last stands last.
+    loops: Mutex<Vec<(Owner, Arc<Connections>)>>,
+}
+
+/// Whose connections they are.
+#[derive(Clone, Copy, PartialEq)]
+enum Owner {
+    /// The first loop's that asks.
+    Nobody,
+    /// This loop's. When it has ended, a new loop may get its id and with it these connections. They ended with the loop, and one
+    /// that is found closed is not used, so the new loop opens its own.
+    Loop(Id),
 }
 
 /// The connections of one event loop.
 struct Connections {
-    /// None until something is sent.
-    event_loop: Option<Id>,
     plain: Client,
-    tls: Option<Client>,
+    tls: OnceCell<Client>,
 }
 
 /// What a request carries, and with it its method.
@@ -132,7 +146,7 @@ impl HttpClient {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _already_there = rustls::crypto::ring::default_provider().install_default();
         }
-        Ok(Self { connections: Mutex::new(Connections { event_loop: None, plain: plain()?, tls: None }) })
+        Ok(Self { loops: Mutex::new(vec![(Owner::Nobody, Arc::new(Connections::new()?))]) })
     }
 
     /// Sends one request and reads the whole answer, whatever its status.
@@ -156,7 +170,8 @@ impl HttpClient {
         origin: &str,
         request: HttpRequest,
     ) -> Result<HttpResponse, HttpError> {
-        let client = self.client(url.scheme())?;
+        let connections = self.connections()?;
+        let client = if url.scheme() == "https" { connections.tls().await? } else { &connections.plain };
         let (mut call, mut typed) = match request.payload {
             Payload::Nothing => (client.get(url), true),
             Payload::Json(body) => (client.post(url).body(body), false),
@@ -191,28 +206,40 @@ impl HttpClient {
         Ok(HttpResponse { status, headers, body })
     }
 
-    /// The client for addresses of a scheme, with the connections of this event loop. One that another loop left is dropped.
-    fn client(&self, scheme: &str) -> Result<Client, HttpError> {
-        let event_loop = Some(Handle::current().id());
-        // Nothing is half done while it is locked, so a panic elsewhere spoils nothing.
-        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if connections.event_loop.is_some() && connections.event_loop != event_loop {
-            *connections = Connections { event_loop, plain: plain()?, tls: None };
-        }
-        connections.event_loop = event_loop;
-        if scheme != "https" {
-            return Ok(connections.plain.clone());
-        }
-        let tls = match connections.tls.take() {
-            Some(tls) => tls,
-            None => builder().https_only(true).build().map_err(|error| setup(&error))?,
+    /// The connections of this event loop.
+    fn connections(&self) -> Result<Arc<Connections>, HttpError> {
+        let this = Owner::Loop(Handle::current().id());
+        // Nothing is half done while it is locked, so a panic elsewhere spoils nothing. A client without certificates is made in
+        // no time; nothing else is done here.
+        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = loops.iter().position(|(owner, _)| [Owner::Nobody, this].contains(owner));
+        let connections = match known {
+            Some(at) => loops.remove(at).1,
+            None => Arc::new(Connections::new()?),
         };
-        Ok(connections.tls.insert(tls).clone())
+        if loops.len() == MOST_LOOPS {
+            loops.remove(0);
+        }
+        loops.push((this, Arc::clone(&connections)));
+        Ok(connections)
     }
 }
 
-fn plain() -> Result<Client, HttpError> {
-    builder().tls_certs_only([]).build().map_err(|error| setup(&error))
+impl Connections {
+    fn new() -> Result<Self, HttpError> {
+        let plain = builder().tls_certs_only([]).build().map_err(|error| setup(&error))?;
+        Ok(Self { plain, tls: OnceCell::new() })
+    }
+
+    /// The client that speaks TLS. Whoever asks while it is made waits for it, and holds up neither its own loop nor another.
+    async fn tls(&self) -> Result<&Client, HttpError> {
+        let make = || async {
+            let made = tokio::task::spawn_blocking(|| builder().https_only(true).build()).await;
+            let gone = |_| HttpError::Setup { detail: "the program is about to end".to_owned() };
+            made.map_err(gone)?.map_err(|error| setup(&error))
+        };
+        self.tls.get_or_try_init(make).await
+    }
 }
 
 impl Payload {
@@ -332,6 +359,9 @@ fn root_cause(error: &reqwest::Error) -> String {
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::runtime::{Builder, Runtime};
 
     use super::*;
 
@@ -376,33 +406,116 @@ mod tests {
         assert_eq!(answer.headers["retry-after"], "7");
     }
 
-    #[test]
-    fn a_connection_of_an_event_loop_that_stands_still_is_not_waited_for() {
+    /// Answers every request, however many come over one connection, and counts the connections. All of them stay open, so that
+    /// each is one that could be used again.
+    fn serve_all() -> (String, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
+        let opened = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&opened);
         std::thread::spawn(move || {
-            // All of them stay open, so that each is one that could be used again.
-            let mut open = Vec::new();
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                let _ = stream.read(&mut [0; 4096]);
-                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
-                open.push(stream);
+                counter.fetch_add(1, Ordering::SeqCst);
+                std::thread::spawn(move || {
+                    while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {
+                        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+                    }
+                });
             }
         });
-        let client = HttpClient::new().unwrap();
-        let request = || HttpRequest {
-            url: url.clone(),
+        (url, opened)
+    }
+
+    fn event_loop() -> Runtime {
+        Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    /// Asks once, in this loop, and lets the connection be given back.
+    fn get_in(event_loop: &Runtime, client: &HttpClient, url: &str) {
+        let request = HttpRequest {
+            url: url.to_owned(),
             headers: Vec::new(),
             payload: Payload::Nothing,
             timeout: Duration::from_secs(20),
             max_body: ByteLimit(2),
         };
-        let event_loop = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        event_loop.block_on(async {
+            assert_eq!(client.send(request).await.unwrap().body, b"ok");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        });
+    }
+
+    #[test]
+    fn a_connection_of_an_event_loop_that_stands_still_is_not_waited_for() {
+        let (url, _) = serve_all();
+        let client = HttpClient::new().unwrap();
         let (first, second) = (event_loop(), event_loop());
-        assert_eq!(first.block_on(client.send(request())).unwrap().body, b"ok");
+        get_in(&first, &client, &url);
         // The connection is idle now and lives in the first loop, which does not turn.
-        assert_eq!(second.block_on(client.send(request())).unwrap().body, b"ok");
+        get_in(&second, &client, &url);
+    }
+
+    #[test]
+    fn event_loops_that_ask_in_turns_keep_a_connection_each() {
+        const TURNS: usize = 20;
+        let (url, opened) = serve_all();
+        let client = HttpClient::new().unwrap();
+        let (first, second) = (event_loop(), event_loop());
+        for _ in 0..TURNS {
+            get_in(&first, &client, &url);
+            get_in(&second, &client, &url);
+        }
+        // One each is the rule; a connection that is given back a moment too late costs another.
+        let opened = opened.load(Ordering::SeqCst);
+        assert!((2..TURNS / 2).contains(&opened), "{opened} connections for two loops");
+    }
+
+    #[test]
+    fn the_connections_of_the_loops_that_asked_last_are_kept_and_no_more() {
+        let (url, _) = serve_all();
+        let client = HttpClient::new().unwrap();
+        let often = event_loop();
+        get_in(&often, &client, &url);
+        let kept = |of: &Runtime| {
+            let loops = client.loops.lock().unwrap();
+            let of = Owner::Loop(of.handle().id());
+            loops.iter().find(|(owner, _)| *owner == of).map(|(_, connections)| Arc::clone(connections))
+        };
+        let own = kept(&often).unwrap();
+        let once: Vec<Runtime> = (0..MOST_LOOPS + 3).map(|_| event_loop()).collect();
+        for other in &once {
+            get_in(other, &client, &url);
+            get_in(&often, &client, &url);
+        }
+        assert_eq!(client.loops.lock().unwrap().len(), MOST_LOOPS);
+        assert!(Arc::ptr_eq(&own, &kept(&often).unwrap()));
+        assert!(kept(&once[0]).is_none() && kept(&once[MOST_LOOPS + 2]).is_some());
+    }
+
+    #[test]
+    fn a_loop_with_the_id_of_one_that_ended_opens_its_own_connection() {
+        let (url, opened) = serve_all();
+        let client = HttpClient::new().unwrap();
+        let ended = event_loop();
+        get_in(&ended, &client, &url);
+        drop(ended);
+        let next = event_loop();
+        // Ids are given out again when the system pleases, so it is done here.
+        client.loops.lock().unwrap()[0].0 = Owner::Loop(next.handle().id());
+        get_in(&next, &client, &url);
+        assert_eq!(client.loops.lock().unwrap().len(), 1);
+        assert_eq!(opened.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn what_speaks_tls_is_made_once_for_a_loop_and_only_when_it_is_asked_for() {
+        let client = HttpClient::new().unwrap();
+        let connections = client.connections().unwrap();
+        assert!(connections.tls.get().is_none());
+        let (one, other) = tokio::join!(connections.tls(), connections.tls());
+        assert!(std::ptr::eq(one.unwrap(), other.unwrap()));
+        assert!(client.connections().unwrap().tls.get().is_some());
     }
 
     #[tokio::test]

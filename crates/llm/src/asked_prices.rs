@@ -22,18 +22,25 @@ impl AskedPrices {
 
     /// What so many tokens cost at the most, in millionths of a dollar.
     pub(crate) fn most(&self, input_tokens: u64, output_tokens: u64) -> Option<u64> {
-        let costs: Option<Vec<u64>> =
-            self.0.iter().map(|(_, price)| price.of(input_tokens, output_tokens)).collect();
-        costs?.into_iter().max()
+        self.dearest(input_tokens, output_tokens).map(|(_, cost)| cost)
     }
 
-    /// What they cost where this model answered, in millionths of a dollar.
-    pub(crate) fn of(&self, answered: &str, input_tokens: u64, output_tokens: u64) -> Option<u64> {
+    /// The model by whose price they are counted where this one answered, and what they cost by it, in millionths of a dollar.
+    pub(crate) fn of(&self, answered: &str, input_tokens: u64, output_tokens: u64) -> Option<(&str, u64)> {
         match self.0.iter().find(|(model, _)| model == answered) {
-            Some((_, price)) => price.of(input_tokens, output_tokens),
+            Some((model, price)) => Some((model, price.of(input_tokens, output_tokens)?)),
             // Services may name a model in more detail than it was asked for.
-            None => self.most(input_tokens, output_tokens),
+            None => self.dearest(input_tokens, output_tokens),
         }
+    }
+
+    /// The model that is the dearest one for so many tokens, and what they cost there.
+    fn dearest(&self, input_tokens: u64, output_tokens: u64) -> Option<(&str, u64)> {
+        let costs = self
+            .0
+            .iter()
+            .map(|(model, price)| Some((model.as_str(), price.of(input_tokens, output_tokens)?)));
+        costs.collect::<Option<Vec<_>>>()?.into_iter().max_by_key(|(_, cost)| *cost)
     }
 }
 
@@ -59,10 +66,10 @@ mod tests {
     #[test]
     fn an_answer_costs_what_its_model_asks_and_the_most_where_that_one_is_not_known() {
         let both = prices(&[("cheap", price(1, 1)), ("dear", price(9, 9))]);
-        assert_eq!(both.of("cheap", 1, 1), Some(2));
-        assert_eq!(both.of("dear", 1, 1), Some(18));
-        assert_eq!(both.of("cheap-2026-01-01", 1, 1), Some(18));
-        assert_eq!(prices(&[("one", price(1, 1))]).of("another name of it", 1, 1), Some(2));
+        assert_eq!(both.of("cheap", 1, 1), Some(("cheap", 2)));
+        assert_eq!(both.of("dear", 1, 1), Some(("dear", 18)));
+        assert_eq!(both.of("cheap-2026-01-01", 1, 1), Some(("dear", 18)));
+        assert_eq!(prices(&[("one", price(1, 1))]).of("another name of it", 1, 1), Some(("one", 2)));
     }
 
     #[test]
@@ -70,7 +77,7 @@ mod tests {
         let some = prices(&[("known", price(1, 1)), ("unknown", Price::Unknown)]);
         assert_eq!(some.without_price(), Some("unknown"));
         assert_eq!((some.most(1, 1), some.of("unknown", 1, 1), some.of("other", 1, 1)), (None, None, None));
-        assert_eq!(some.of("known", 1, 1), Some(2));
+        assert_eq!(some.of("known", 1, 1), Some(("known", 2)));
         assert_eq!(prices(&[("known", price(1, 1))]).without_price(), None);
     }
 }

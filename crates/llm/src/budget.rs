@@ -342,7 +342,7 @@ impl<B> Budgeted<B> {
         };
         reported.or_else(|| {
             let (input, output) = result.tokens()?;
-            prices.of(&result.model_used, input, output)
+            prices.of(&result.model_used, input, output).map(|(_, cost)| cost)
         })
     }
 

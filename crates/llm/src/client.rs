@@ -1,22 +1,25 @@
 //! A backend in all its layers: the way in which models are asked everywhere.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_model::{CanonicalError, Digest};
 use crucible_secrets::Scanner;
+use serde_json::Value;
 
-use crate::backend::{Backend, Origin, Speaker};
+use crate::asked_prices::AskedPrices;
+use crate::backend::{Backend, FallbackList, Origin, Speaker};
 use crate::budget::{Asks, Budgeted, CallBudget};
 use crate::capability::Capabilities;
 use crate::cassette::RecordedRequest;
-use crate::error::CallError;
+use crate::error::{CallError, SecretInRequest};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::price::PriceTable;
 use crate::receipt::LlmReceipt;
 use crate::record::{Recorded, Recording};
-use crate::retry::{Retried, RetryPolicy};
+use crate::retry::{Retried, RetryAllowance, RetryPolicy};
 use crate::scan::SecretScanned;
 
 /// What surrounds a backend.
@@ -27,6 +30,8 @@ pub struct ClientOptions {
     pub recording: Recording,
     /// When to try again. A recording is never asked twice for one call, whatever stands here.
     pub retry: RetryPolicy,
+    /// How often all calls together may be tried again, shared with whoever else holds a copy.
+    pub retries: RetryAllowance,
     /// What calls may cost, shared with whoever else calls for the same purpose.
     pub budget: Arc<CallBudget>,
     /// What tokens cost. A recording costs nothing, whatever stands here.
@@ -42,6 +47,7 @@ impl ClientOptions {
             scanner: Scanner::builtin(),
             recording: Recording::Off,
             retry: RetryPolicy::PHASES,
+            retries: RetryAllowance::unlimited(),
             budget,
             prices: Arc::default(),
         }
@@ -54,6 +60,7 @@ pub struct ModelClient {
     provider: &'static str,
     default_model: String,
     phase_models: BTreeMap<String, String>,
+    fallbacks: FallbackList,
     prices: Arc<PriceTable>,
     capabilities: Capabilities,
     speaker: Speaker,
@@ -64,7 +71,7 @@ impl ModelClient {
     /// Wraps a backend into its layers.
     #[must_use]
     pub fn new(backend: Backend, options: ClientOptions) -> Self {
-        let ClientOptions { scanner, recording, retry, budget, prices } = options;
+        let ClientOptions { scanner, recording, retry, retries, budget, prices } = options;
         let origin = backend.origin();
         // The recorded outcome already is what the last attempt gave.
         let retry = match origin {
@@ -76,11 +83,23 @@ impl ModelClient {
         let phase_models = backend.phase_models().clone();
         let capabilities = backend.capabilities();
         let speaker = backend.speaker().clone();
+        let fallbacks = backend.extra().fallbacks;
         let asks =
             Asks { provider, max_output_tokens: backend.max_output_tokens(), extra: backend.extra(), origin };
-        let attempts = Retried::new(Budgeted::new(backend, asks, budget, Arc::clone(&prices)), retry);
+        let budgeted = Budgeted::new(backend, asks, budget, Arc::clone(&prices));
+        let attempts = Retried::new(budgeted, retry).within(retries);
         let layers = SecretScanned::new(Recorded::new(attempts, scanner, recording), scanner);
-        Self { layers, provider, default_model, phase_models, prices, capabilities, speaker, origin }
+        Self {
+            layers,
+            provider,
+            default_model,
+            phase_models,
+            fallbacks,
+            prices,
+            capabilities,
+            speaker,
+            origin,
+        }
     }
 
     /// Makes a call; an empty model means that of its phase, or the default one.
@@ -88,11 +107,19 @@ impl ModelClient {
     /// # Errors
     ///
     /// See [`CallError`].
-    pub async fn call(&self, mut inv: LlmInvocation) -> Result<LlmResult, CallError> {
+    pub async fn call(&self, inv: LlmInvocation) -> Result<LlmResult, CallError> {
+        self.call_counted(inv).await.0
+    }
+
+    /// The same, with the number of attempts that were sent, retries included: none where the call was refused before, or where its
+    /// answer comes out of the recording that it would be written to.
+    pub async fn call_counted(&self, mut inv: LlmInvocation) -> (Result<LlmResult, CallError>, u64) {
         if inv.model.is_empty() {
             self.model_for(&inv.phase_id).clone_into(&mut inv.model);
         }
-        self.layers.call(inv).await
+        let mut sent = 0;
+        let outcome = self.layers.call(inv, &mut sent).await;
+        (outcome, sent)
     }
 
     /// The model that this phase asks when its call names none.
@@ -128,15 +155,46 @@ impl ModelClient {
         self.layers.inner().writer().is_some_and(|writer| writer.holds_answer(key))
     }
 
-    /// What a receipt says of an answer to a call that asked this model and allowed itself this time. A recording costs
-    /// nothing, so nothing is said of a cost.
+    /// The models that may answer this call, the one that is asked first: what [`ModelClient::receipt`] has to know of it.
     #[must_use]
-    pub fn receipt(&self, result: &LlmResult, model: &str, allowed: Duration) -> LlmReceipt {
-        let receipt = LlmReceipt::of_answer(result, allowed, self.prices.line(self.provider, model));
+    pub fn may_answer(&self, inv: &LlmInvocation) -> Vec<String> {
+        let asked = if inv.model.is_empty() { self.model_for(&inv.phase_id) } else { &inv.model };
+        // A list that cannot be read is refused by the call itself, which then has no answer.
+        let fallbacks = inv.fallback_models(self.provider, self.fallbacks).unwrap_or_default();
+        [asked].into_iter().chain(fallbacks).map(str::to_owned).collect()
+    }
+
+    /// What a receipt says of an answer to a call that one of these models may have answered, the one that was asked first, and
+    /// which allowed itself this time. An estimate goes by the price of the one that answered, and where that is none of these
+    /// names by the dearest. A recording costs nothing, so nothing is said of a cost.
+    #[must_use]
+    pub fn receipt(&self, result: &LlmResult, models: &[impl AsRef<str>], allowed: Duration) -> LlmReceipt {
+        let price = |model: &str| (model.to_owned(), self.prices.of(self.provider, model));
+        let prices = AskedPrices::new(models.iter().map(|model| price(model.as_ref())));
+        let priced = result.tokens().and_then(|(input, output)| prices.of(&result.model_used, input, output));
+        let line = priced.and_then(|(model, _)| self.prices.line(self.provider, model));
+        let receipt = LlmReceipt::of_answer(result, allowed, line);
         match self.origin {
             Origin::Live => receipt,
             Origin::Recording => LlmReceipt { cost: None, ..receipt },
         }
+    }
+
+    /// Looks for secrets in what may become a part of a request: in each text and each key of it, by itself. A layout in which
+    /// it is sent later can hide one from the scan of the request: a line break that is written as `\n`, for example.
+    ///
+    /// # Errors
+    ///
+    /// The first secret that is found, with its line in the text that holds it.
+    pub fn refuse_secrets(&self, value: &Value) -> Result<(), SecretInRequest> {
+        self.layers.refuse_secrets(value)
+    }
+
+    /// An answer that is to be read as JSON, without the secrets that its texts hold once they are decoded, and how many those
+    /// were. What is no text stays as it came, byte for byte. Secrets that stand there plainly were taken out by the call.
+    #[must_use]
+    pub fn redact_json<'t>(&self, text: &'t str) -> (Cow<'t, str>, u64) {
+        self.layers.redact_json(text)
     }
 
     /// The provider's name in the registry.

@@ -253,6 +253,21 @@ impl LlmError {
         }
     }
 
+    /// Whether the attempt reached a provider, or may have: the budget did not refuse it, and neither did a setting or the request
+    /// itself before anything was sent.
+    #[must_use]
+    pub fn was_sent(&self) -> bool {
+        match self {
+            Self::BudgetExceeded { .. } => false,
+            Self::Misconfiguration(fault) | Self::Unsupported(fault) => fault.status.is_some(),
+            Self::Transport(_)
+            | Self::ProviderAuth(_)
+            | Self::ProviderQuota(_)
+            | Self::ProviderOutage(_)
+            | Self::Timeout { .. } => true,
+        }
+    }
+
     /// Whether the provider certainly did no work for this attempt, so that its tokens can be given back.
     #[must_use]
     pub(crate) fn did_no_work(&self) -> bool {

@@ -177,7 +177,7 @@ pub enum Finish {
     Unknown,
 }
 
-/// The answer stops in the middle: the token limit was reached.
+/// The answer stops in the middle: the token limit was reached, or a filter of the provider stopped it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the answer of {provider} ({model}) was cut off, at its token limit or by a filter; raise max_tokens or ask for less at once"

@@ -63,7 +63,7 @@ pub use registry::{
     CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind, ProviderSettings,
     construct, provider, registry,
 };
-pub use retry::{Attempted, OnRateLimit, Retried, RetryPolicy};
+pub use retry::{Attempted, OnRateLimit, Retried, RetryAllowance, RetryPolicy};
 pub use select::{Fallback, FellBack, NamedProvider, Selected, select};
 pub use strategy::{ExecutionStrategy, StrategyError};
 pub use watch::CallWatch;

@@ -179,6 +179,15 @@ fn reusable(
     answers
 }
 
+/// How many of these attempts were sent.
+fn sent_of(attempts: &[Attempt]) -> u64 {
+    let was_sent = |attempt: &&Attempt| match attempt {
+        Attempt::Answered => true,
+        Attempt::Failed(error) => error.was_sent(),
+    };
+    attempts.iter().filter(was_sent).count() as u64
+}
+
 /// Writes each call down before its answer is used.
 pub(crate) struct Recorded<B> {
     inner: B,
@@ -204,14 +213,15 @@ impl<B> Recorded<B> {
 }
 
 impl<B: LlmBackend> Recorded<Retried<B>> {
-    /// Makes a call and writes it down.
+    /// Makes a call and writes it down. How many attempts were sent is added to `sent`.
     ///
     /// # Errors
     ///
     /// [`CallError::Llm`] when the backend has no answer, [`CallError::Record`] when the call cannot be written down.
-    pub(crate) async fn call(&self, inv: LlmInvocation) -> Result<LlmResult, CallError> {
+    pub(crate) async fn call(&self, inv: LlmInvocation, sent: &mut u64) -> Result<LlmResult, CallError> {
         let Recording::To(writer) = &self.recording else {
-            let Attempted { outcome, .. } = self.inner.attempt(inv).await;
+            let Attempted { outcome, attempts } = self.inner.attempt(inv).await;
+            *sent += sent_of(&attempts);
             return Ok(self.cleaned(outcome).0?);
         };
         let request = to_canonical_json(&RecordedRequest::of(&inv)).map_err(CassetteError::from)?;
@@ -221,6 +231,7 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
         }
         let (spec_id, phase_id) = (inv.spec_id.clone(), inv.phase_id.clone());
         let Attempted { outcome, attempts } = self.inner.attempt(inv).await;
+        *sent += sent_of(&attempts);
         let (outcome, redactions) = self.cleaned(outcome);
         let attempts = attempts.into_iter().map(|attempt| self.cleaned_attempt(attempt)).collect();
         let recorded = match &outcome {

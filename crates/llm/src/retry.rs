@@ -3,7 +3,12 @@
 //! The policy is the caller's (DESIGN, *Retry*): phases retry what is transient at most twice, after one second
 //! and two; the council three times, and it also waits where a provider limits the rate. All attempts and the pauses
 //! between them share the call's own time. The attempts are handed on with the outcome, so that the record shows every one.
+//!
+//! Calls of one purpose that share a budget can share a [`RetryAllowance`] as well, so that the retries of one call do not use up
+//! what the others need for their first attempt.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,6 +16,7 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::time::Instant;
 
 use crate::backend::LlmBackend;
+use crate::budget::Limit;
 use crate::cassette::Attempt;
 use crate::error::LlmError;
 use crate::invocation::{LlmInvocation, LlmResult};
@@ -72,6 +78,47 @@ impl RetryPolicy {
     }
 }
 
+/// How many retries there may be, over all calls that share it. Its copies count together.
+#[derive(Debug, Clone)]
+pub struct RetryAllowance(Arc<AtomicU64>);
+
+impl RetryAllowance {
+    /// Stands for no limit; so many are never taken.
+    const UNLIMITED: u64 = u64::MAX;
+
+    /// As many as each call's policy allows.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self(Arc::new(AtomicU64::new(Self::UNLIMITED)))
+    }
+
+    /// So many from now on, whatever was taken before.
+    pub fn set(&self, retries: Limit) {
+        let left = match retries {
+            Limit::Unlimited => Self::UNLIMITED,
+            Limit::At(left) => left,
+        };
+        self.0.store(left, Ordering::SeqCst);
+    }
+
+    /// Takes one, where one is left. Whoever asks once more on other grounds than a policy may take one, too.
+    #[must_use]
+    pub fn take(&self) -> bool {
+        let less = |left| match left {
+            Self::UNLIMITED => Some(left),
+            left => left.checked_sub(1),
+        };
+        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
+    }
+}
+
+impl Default for RetryAllowance {
+    /// No limit.
+    fn default() -> Self {
+        Self::unlimited()
+    }
+}
+
 /// How a call went, attempt by attempt.
 #[derive(Debug)]
 pub struct Attempted {
@@ -85,15 +132,22 @@ pub struct Attempted {
 pub struct Retried<B> {
     inner: B,
     policy: RetryPolicy,
+    allowance: RetryAllowance,
 }
 
 impl<B: LlmBackend> Retried<B> {
     /// Retries `inner` by `policy`.
     pub fn new(inner: B, policy: RetryPolicy) -> Self {
-        Self { inner, policy }
+        Self { inner, policy, allowance: RetryAllowance::unlimited() }
     }
 
-    /// Makes a call, with as many attempts as the policy and the call's time allow.
+    /// The same, with no more retries than this leaves. Where none is left, an attempt that failed ends its call.
+    #[must_use]
+    pub fn within(self, allowance: RetryAllowance) -> Self {
+        Self { allowance, ..self }
+    }
+
+    /// Makes a call, with as many attempts as the policy, the allowance and the call's time allow.
     pub async fn attempt(&self, mut inv: LlmInvocation) -> Attempted {
         let begun = Instant::now();
         let allowed = inv.timeout;
@@ -117,7 +171,7 @@ impl<B: LlmBackend> Retried<B> {
             let left = allowed.saturating_sub(begun.elapsed());
             let again = again.and_then(|(usual, same)| Some((self.policy.pause_after(&error, usual)?, same)));
             match again {
-                Some((pause, same)) if pause < left => {
+                Some((pause, same)) if pause < left && self.allowance.take() => {
                     tokio::time::sleep(pause).await;
                     inv = same;
                 }

@@ -34,6 +34,6 @@ pub use path_class::{Denial, PathRole, PathRoles, denied_place};
 pub use prompt::{PromptBuilder, PromptText, UNTRUSTED_BANNER, Untrusted};
 pub use repo_path::{PathPrefix, RepoPath, RepoPathError};
 pub use secret::Secret;
-pub use text::{is_hidden, short_line, single_spaced};
+pub use text::{is_hidden, says_nothing, short_line, single_spaced};
 pub use time::{Clock, ClockSource, Timestamp, TimestampError};
 pub use unique_json::UniqueJson;

@@ -221,7 +221,7 @@ impl Fields {
         known.iter().find(|(name, _)| *name == word).map(|(_, value)| *value).ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
             let word = short_line(&word, MOST_SHOWN);
-            Misfit::new(&self.place_of(key), format_args!("is {word:?}, none of {}", names.join(", ")))
+            Misfit::new(&self.place_of(key), format_args!("is \"{word}\", none of {}", names.join(", ")))
         })
     }
 
@@ -418,7 +418,7 @@ mod tests {
         let long = format!("{{\"word\":\"\\u001b[2J{}\"}}", "x".repeat(500));
         let fault = read(&long, 1000, |mut fields| fields.one_of("word", &[("yes", true), ("no", false)]));
         let shown = fault.unwrap_err().to_string();
-        assert!(shown.contains("`word` of the reply is \"\\\\u{1b}[2Jxx"), "{shown}");
+        assert!(shown.contains("`word` of the reply is \"\\u{1b}[2Jxx"), "{shown}");
         assert!(shown.ends_with("x…\", none of yes, no)") && shown.len() < 200, "{shown}");
     }
 }

@@ -22,6 +22,13 @@ pub fn is_hidden(c: char) -> bool {
         )
 }
 
+/// Whether a text holds nothing that anybody could read: it is empty, or made of white space, hidden characters and joiners, which
+/// mean something between other characters alone.
+#[must_use]
+pub fn says_nothing(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || is_hidden(c) || matches!(c, '\u{200c}' | '\u{200d}'))
+}
+
 /// The text on one line: every run of white space, newlines included, becomes one space, and none stands at the ends.
 #[must_use]
 pub fn single_spaced(text: &str) -> String {
@@ -76,6 +83,17 @@ mod tests {
         }
         for c in "a ż漢\u{200c}\u{200d}\u{a0}".chars() {
             assert!(!is_hidden(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_says_something_as_soon_as_one_character_can_be_read() {
+        for nothing in ["", " \n\t\r", "\u{a0}\u{3000}", "\u{200b}\u{feff}\u{202e}\u{0}", "\u{200c} \u{200d}"]
+        {
+            assert!(says_nothing(nothing), "{nothing:?}");
+        }
+        for something in ["0", " .", "\u{200d}x", "\u{645}\u{6cc}\u{200c}\u{631}", "\u{1f6d1}"] {
+            assert!(!says_nothing(something), "{something:?}");
         }
     }
 

@@ -394,7 +394,7 @@ impl Engine<'_> {
         let allowed = invocation.timeout;
         let called = client.call(invocation).await;
         let llm = match &called {
-            Ok(result) => Some(client.receipt(result, self.model_of(role), allowed)),
+            Ok(result) => Some(client.receipt(result, &[self.model_of(role)], allowed)),
             Err(CallError::Llm(error)) => {
                 let settings = &self.record.settings;
                 let receipt = LlmReceipt::of_failure(&settings.provider, self.model_of(role), error, allowed);

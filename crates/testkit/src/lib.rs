@@ -3,7 +3,7 @@
 //! [`FakeApi`] plays the model providers' APIs (OpenAI, Anthropic and Gemini, plain and streamed) in every mode
 //! that has been seen of real ones, the broken ones included; the real client programs, which [`real_client`]
 //! finds, talk to it as they would to their provider. [`FakeGitHub`] does the same for GitHub and the real `gh`.
-//! [`repo`] builds git repositories with fixed identities and dates.
+//! [`repo`] builds git repositories with fixed identities and dates. [`fenced_blocks`] reads what was sent as a model is to read it.
 //!
 //! What always holds: nothing here reaches beyond loopback or outside a temporary directory, and whatever a
 //! value started ends when it is dropped. A fake that cannot do what a test asked of it panics, with the reason.
@@ -13,6 +13,7 @@
 mod anthropic;
 mod clients;
 mod council;
+mod fences;
 mod gemini;
 mod github;
 mod loopback;
@@ -20,17 +21,20 @@ mod openai;
 mod reply;
 pub mod repo;
 mod responses;
+mod secret;
 mod seen;
 mod server;
 mod wire;
 
-pub use council::{CouncilCall, council_call, simple_triage, triage};
 pub use clients::{real_client, real_clients_dir};
+pub use council::{CouncilCall, council_call, simple_triage, triage};
+pub use fences::{fenced_blocks, outside_of_fences};
 pub use github::{
     FakeGitHub, FakeRelease, FakeReleaseKind, FakeRepo, Misbehaviour, SeenGitHubRequest, Times, fake_sha,
     tarball, tarball_of_mode,
 };
 pub use reply::{Reply, RetryAfter};
 pub use repo::{RepoBuilder, TestRepo};
+pub use secret::made_up_token;
 pub use seen::{Endpoint, Family, SeenRequest};
 pub use server::{FakeApi, FakeOpenAi};

@@ -44,15 +44,18 @@ pub struct SeenRequest {
     pub path: String,
     /// Header names in lowercase with their values, in the order of arrival.
     pub headers: Vec<(String, String)>,
-    /// The body as JSON; null when it is none.
+    /// The body as JSON, its keys sorted; null when it is none.
     pub body: Value,
+    /// The body as it came: the one place that tells in which order its keys stood. What is not UTF-8 in it is replaced.
+    pub raw: String,
 }
 
 impl SeenRequest {
     pub(crate) fn new(method: &str, path: String, headers: Vec<(String, String)>, body: &[u8]) -> Self {
         let (family, endpoint) = classify(method, &path, &headers);
+        let raw = String::from_utf8_lossy(body).into_owned();
         let body = serde_json::from_slice(body).unwrap_or_default();
-        Self { family, endpoint, method: method.to_owned(), path, headers, body }
+        Self { family, endpoint, method: method.to_owned(), path, headers, body, raw }
     }
 
     /// The value of a header, by its lowercase name.

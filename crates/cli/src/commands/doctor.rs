@@ -10,7 +10,7 @@ use crucible_llm::doctor::{
     Readiness, examine, verdict,
 };
 use crucible_llm::registry;
-use crucible_model::{ExitStatus, Finding, Outcome};
+use crucible_model::{ExitStatus, Finding, Level, Outcome, Verdict};
 use crucible_sandbox::{LayerState, LayerStatus, Strength};
 use serde::Serialize;
 
@@ -29,7 +29,8 @@ const SCHEMA: &str = "crucible-doctor-v1";
 /// their version in the sandbox, without a network; no model is asked and no connection is opened.
 ///
 /// Exit code 0: a run could begin, or at least nothing but the choice of a provider is missing. Exit code 2: something
-/// that a run needs is missing: git, the configured strength of the sandbox, or what the chosen provider needs.
+/// that a run needs is missing: git, the configured strength of the sandbox, or what the chosen provider needs. Where
+/// council.provider names another one for the council, what that one lacks is a warning.
 ///
 /// For example: `crucible doctor --repo .`, or `crucible doctor --json` with all that was seen of each program.
 #[derive(Args)]
@@ -85,9 +86,10 @@ impl Doctor {
         // Prices and limits that cannot be read would refuse a run, too.
         model::check_budget(&config)?;
         let context = model::context(app, &config, &Arc::new(app.sandbox()))?;
-        let seen = app.block_on(async { Ok(examine(&configured, strength, &context).await) })?;
-        let verdict = verdict(&seen);
-        let choice = Choice::new(&seen, &config);
+        let mut seen = app.block_on(async { Ok(examine(&configured, strength, &context).await) })?;
+        let mut verdict = verdict(&seen);
+        let council = council(&mut seen, &config, &mut verdict);
+        let choice = Choice::new(&seen, &config, "llm.provider");
         if app.output.is_json() {
             app.output.json(&Document {
                 schema_version: SCHEMA,
@@ -99,20 +101,41 @@ impl Doctor {
                 sandbox: Walls { strength, layers: &seen.layers.layers },
             })?;
         } else {
-            show(app, &seen, &choice);
+            show(app, &seen, &choice, council.as_deref());
             verdict.findings().iter().for_each(|finding| app.output.finding(finding));
         }
         Ok(if verdict.passes() { ExitStatus::Success } else { ExitStatus::Usage })
     }
 }
 
+/// What is said of the provider that answers a council, where it is another than that of a run. A run does without it, so what it
+/// lacks is a warning.
+fn council(seen: &mut Diagnosis, config: &Config, found: &mut Verdict) -> Option<String> {
+    let name = config.text("council.provider").filter(|name| *name != seen.provider)?;
+    let fallback = config.text("llm.fallback_provider").filter(|other| *other != name).unwrap_or_default();
+    let provider_of_runs = std::mem::replace(&mut seen.provider, name.to_owned());
+    let fallback_of_runs = std::mem::replace(&mut seen.fallback, fallback.to_owned());
+    let told = Choice::new(seen, config, "council.provider").to_text();
+    for finding in verdict(seen).findings() {
+        if !found.findings().contains(finding) {
+            let subject = format!("for a council: {}", finding.subject);
+            let level = if finding.level == Level::Error { Level::Warning } else { finding.level };
+            found.push(Finding { level, subject, ..finding.clone() });
+        }
+    }
+    seen.provider = provider_of_runs;
+    seen.fallback = fallback_of_runs;
+    Some(told)
+}
+
 impl<'a> Choice<'a> {
-    fn new(seen: &'a Diagnosis, config: &Config) -> Self {
+    /// The choice that this key makes.
+    fn new(seen: &'a Diagnosis, config: &Config, key: &str) -> Self {
         let named = |name: &'a str| Some(name).filter(|name| !name.is_empty());
         let provider = named(&seen.provider);
         Self {
             provider,
-            source: provider.and(config.source("llm.provider")).map(ToString::to_string),
+            source: provider.and(config.source(key)).map(ToString::to_string),
             fallback: named(&seen.fallback),
             answers: seen.answers().map(|check| check.provider.as_str()),
         }
@@ -135,7 +158,7 @@ impl Choice<'_> {
 }
 
 /// The tables, and below them what would make more providers ready.
-fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>) {
+fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>, council: Option<&str>) {
     let mut providers = table(["provider", "state", "model", "program or address", "key"]);
     for check in &seen.providers {
         let state = match check.readiness {
@@ -166,6 +189,9 @@ fn show(app: &App, seen: &Diagnosis, choice: &Choice<'_>) {
         app.output.line(&format!("searched   {}", places.join(" ")));
     }
     app.output.line(&format!("provider   {}", one_line(&choice.to_text())));
+    if let Some(council) = council {
+        app.output.line(&format!("council    {}", one_line(council)));
+    }
     let others = seen.providers.iter().filter(|check| check.provider != seen.provider);
     for (check, problem) in others.filter_map(|check| Some((check, check.lacks()?))) {
         app.output.line(&one_line(&format!("to use {}: {}; {}", check.provider, problem.what, problem.next)));

@@ -1,6 +1,6 @@
 //! The errors of a council, as commands end with them.
 
-use crucible_council::CouncilError;
+use crucible_council::{CouncilError, CouncilFailure};
 use crucible_host::config::variable_of;
 use crucible_llm::LlmError;
 use crucible_model::ExitStatus;
@@ -12,19 +12,29 @@ use super::CommandError;
 const OTHER_TRIAGE: &str =
     "Choose a stronger model for the triage alone with --triage-model, or set council.triage_model.";
 
+impl From<CouncilFailure> for CommandError {
+    fn from(failure: CouncilFailure) -> Self {
+        CouncilError::from(failure).into()
+    }
+}
+
 impl From<CouncilError> for CommandError {
     fn from(error: CouncilError) -> Self {
         let message = error.to_string();
         match error {
             CouncilError::EmptyQuery => Self::usage(message)
                 .hint("For example: crucible ask \"Should we split our program into services?\""),
-            CouncilError::Setting { .. } => Self::usage(message),
+            CouncilError::SecretInQuery { .. } | CouncilError::SecretInContext { .. } => {
+                Self::new(ExitStatus::SecretDetected, message)
+            }
+            // The settings of an engine are named as the keys below [council].
+            CouncilError::Setting { .. } => Self::usage(format!("council.{message}")),
             CouncilError::QueryTooLong { .. } => Self::new(ExitStatus::OverLimit, message).hint(format!(
-                "The limit is council.max_query_bytes ({}).",
+                "Shorten it, or raise council.max_query_bytes ({}).",
                 variable_of("council.max_query_bytes")
             )),
             CouncilError::ContextTooLong { .. } => Self::new(ExitStatus::OverLimit, message).hint(format!(
-                "The limit is council.max_context_bytes ({}).",
+                "Tell less with --context, or raise council.max_context_bytes ({}).",
                 variable_of("council.max_context_bytes")
             )),
             CouncilError::TriageUnreadable { why, .. } => {
@@ -35,7 +45,7 @@ impl From<CouncilError> for CommandError {
                 Self::new(status, message).hint(OTHER_TRIAGE)
             }
             CouncilError::TriageCutShort { .. } => Self::new(ExitStatus::Provider, message)
-                .hint("The limit is max_tokens in the section of the provider, such as [llm.gateway].")
+                .hint("The limit of tokens is max_tokens in the section of the provider, such as [llm.gateway].")
                 .hint(OTHER_TRIAGE),
             CouncilError::TriageViolations { .. } => {
                 Self::new(ExitStatus::Schema, message).hint(OTHER_TRIAGE)
@@ -43,7 +53,7 @@ impl From<CouncilError> for CommandError {
             CouncilError::BudgetTooSmall { needed, left, limit } => {
                 let enough = limit.saturating_sub(left).saturating_add(needed);
                 let command = Self::new(ExitStatus::Provider, message).hint(format!(
-                    "This council goes through with --max-calls {enough}, or {}={enough}, retries aside.",
+                    "Ask something simpler; or this council goes through with --max-calls {enough}, or {}={enough}, retries aside.",
                     variable_of("council.calls")
                 ));
                 Self { budget_exhausted: true, ..command }
@@ -53,7 +63,7 @@ impl From<CouncilError> for CommandError {
                 if command.budget_exhausted { command.hint(more()) } else { command }
             }
             CouncilError::AnswerTooLong { .. } => Self::new(ExitStatus::Provider, message).hint(format!(
-                "The limit is council.max_answer_bytes ({}).",
+                "Choose another model with --model, or raise council.max_answer_bytes ({}).",
                 variable_of("council.max_answer_bytes")
             )),
             CouncilError::TooFewSeats { .. } => Self::new(ExitStatus::Provider, message).hint(
@@ -98,7 +108,7 @@ mod tests {
     }
 
     fn call(source: LlmError) -> CouncilError {
-        CouncilError::Call { part: Part::Synthesis, source: CallError::Llm(source) }
+        CouncilError::Call { part: Part::Synthesis, loop_number: None, source: CallError::Llm(source) }
     }
 
     fn fault() -> Box<Fault> {
@@ -119,7 +129,7 @@ mod tests {
             (unreadable(StrictFault::NoJson { detail: detail() }), (70, false)),
             (unreadable(StrictFault::TooLong { bytes: 2, limit: 1 }), (70, false)),
             (unreadable(StrictFault::WrongShape { detail: detail() }), (3, false)),
-            (CouncilError::TriageCutShort { model: model() }, (70, false)),
+            (CouncilError::TriageCutShort { model: model(), why: detail() }, (70, false)),
             (
                 CouncilError::TriageViolations {
                     model: model(),
@@ -131,7 +141,10 @@ mod tests {
             (call(exhausted()), (70, true)),
             (call(LlmError::ProviderQuota(fault())), (70, false)),
             (call(LlmError::Misconfiguration(fault())), (2, false)),
-            (CouncilError::AnswerTooLong { part: Part::Judge, bytes: 2, limit: 1 }, (70, false)),
+            (
+                CouncilError::AnswerTooLong { part: Part::Judge, loop_number: Some(2), bytes: 2, limit: 1 },
+                (70, false),
+            ),
             (
                 CouncilError::TooFewSeats {
                     loop_number: 1,

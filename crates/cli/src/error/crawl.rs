@@ -7,6 +7,7 @@ use crucible_crawl::{
 use crucible_host::config::variable_of;
 use crucible_llm::{CallError, LlmError};
 use crucible_model::ExitStatus;
+use crucible_model::strict_json::StrictFault;
 use crucible_repo::{CloneError, GhError};
 use crucible_secrets::Scanner;
 
@@ -150,13 +151,14 @@ impl From<DebateError> for CommandError {
                     variable_of("llm.budget.dollars")
                 ));
             }
-            DebateError::Reply { why: ReplyFault::WrongShape { .. }, .. } => ExitStatus::Schema,
+            DebateError::Reply { why: ReplyFault::Strict(StrictFault::WrongShape { .. }), .. } => {
+                ExitStatus::Schema
+            }
             DebateError::Reply {
                 why:
                     ReplyFault::CutShort { .. }
                     | ReplyFault::OverBudget { .. }
-                    | ReplyFault::TooLong { .. }
-                    | ReplyFault::NoJson { .. },
+                    | ReplyFault::Strict(StrictFault::TooLong { .. } | StrictFault::NoJson { .. }),
                 ..
             } => ExitStatus::Provider,
             DebateError::Secret { .. } => ExitStatus::SecretDetected,

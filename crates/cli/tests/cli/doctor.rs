@@ -76,6 +76,36 @@ fn provider<'a>(document: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
+fn the_provider_of_a_council_is_looked_at_where_it_is_another_one() {
+    let desk = Desk::new();
+    let told = |provider: &str, council: &str| {
+        let call = |args: &[&str]| {
+            let call = doctor(&desk, &[GIT], args).env("CRUCIBLE_COUNCIL_PROVIDER", council);
+            call.env("CRUCIBLE_LLM_PROVIDER", provider).run().ok()
+        };
+        let document = document(&call(&["--json"]));
+        let findings = codes(&document);
+        let findings: Vec<String> = findings.iter().map(|(code, level)| format!("{level} {code}")).collect();
+        let text = call(&[]).stdout;
+        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+        (findings, line("provider  ").unwrap_or_default(), line("council  "), document)
+    };
+    let (findings, runs, council, document) = told("gateway", "openrouter");
+    assert!(findings.contains(&"warning doctor-provider-unready".to_owned()), "{findings:?}");
+    assert!(runs.ends_with(", ready"), "{runs}");
+    assert_eq!(council.unwrap(), "council    openrouter (environment CRUCIBLE_COUNCIL_PROVIDER), not ready");
+    assert_eq!(document["choice"]["provider"], "gateway");
+    let subjects = document["findings"].to_string();
+    assert!(subjects.contains("for a council: openrouter: "), "{subjects}");
+    // Only the council's is set.
+    let (findings, runs, council, _) = told("", "gateway");
+    assert!(findings.contains(&"warning doctor-provider-unset".to_owned()), "{findings:?}");
+    assert!(runs.ends_with("none chosen") && council.unwrap().ends_with(", ready"));
+    // One and the same is told once.
+    assert_eq!(told("gateway", "gateway").2, None);
+}
+
+#[test]
 fn a_machine_is_told_in_tables_with_what_to_do_below_them() {
     let desk = Desk::new();
     let call =

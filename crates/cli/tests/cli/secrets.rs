@@ -2,16 +2,11 @@
 
 use std::path::Path;
 
-use crucible_testkit::{FakeOpenAi, Reply};
+use crucible_testkit::{FakeOpenAi, Reply, made_up_token};
 
 use crate::support::{
     Desk, Snapshot, WRONG, answering, codes, good_answer, small, snapshot, whole_file, with_gate,
 };
-
-/// A made-up token in the format of a real provider; put together here so that this file holds none.
-fn token() -> String {
-    format!("{}_{}", "ghp", "q3Vb81mXcT7Lr0ZkWnY5sHd2JfPa9GeU4oRi")
-}
 
 /// No file below the directory holds the text.
 #[track_caller]
@@ -43,19 +38,19 @@ fn a_goal_with_a_secret_makes_no_run() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
     let before = snapshot(&repo, &desk);
-    let goal = format!("make src/area.py log in with {}", token());
+    let goal = format!("make src/area.py log in with {}", made_up_token());
     let ran = desk.call(["run", "start", goal.as_str(), "--json", "--repo"]).arg(repo.path()).run().exits(8);
     assert!(ran.message().contains("github-personal-token"), "{}", ran.stderr);
     before.is_still(&snapshot(&repo, &desk));
     assert!(desk.runs().is_empty());
     assert_eq!(desk.run(["run", "list", "--json"]).ok().json()["runs"].as_array().unwrap().len(), 0);
     assert!(server.requests().is_empty());
-    stays_secret(&desk, &server, &[&ran.stdout, &ran.stderr], &token());
+    stays_secret(&desk, &server, &[&ran.stdout, &ran.stderr], &made_up_token());
 }
 
 #[test]
 fn a_file_with_a_secret_is_not_sent() {
-    let settings = format!("# area of width and height\nTOKEN = \"{}\"\n", token());
+    let settings = format!("# area of width and height\nTOKEN = \"{}\"\n", made_up_token());
     let key =
         format!("-----BEGIN {}PRIVATE KEY-----\nMIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi\n-----END", "RSA ");
     let repo = small()
@@ -69,7 +64,7 @@ fn a_file_with_a_secret_is_not_sent() {
     assert_eq!(ran.json()["state"], "verified");
     let status = ran.json();
     desk.run(["run", "land", status["run"]["run_id"].as_str().unwrap()]).ok();
-    for secret in [token().as_str(), "hunter2-hunter2", "MIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi"] {
+    for secret in [made_up_token().as_str(), "hunter2-hunter2", "MIIEowIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9Oi"] {
         stays_secret(&desk, &server, &[&ran.stdout, &ran.stderr], secret);
     }
     // What was left out is named.
@@ -79,7 +74,7 @@ fn a_file_with_a_secret_is_not_sent() {
 
 #[test]
 fn a_gate_that_prints_a_secret_prints_it_for_nobody() {
-    let token = token();
+    let token = made_up_token();
     let (left, right) = token.split_at(20);
     // In two halves, so that it is in no file, and across two writes.
     let script = format!(
@@ -97,14 +92,14 @@ fn a_gate_that_prints_a_secret_prints_it_for_nobody() {
 
 #[test]
 fn an_answer_with_a_secret_is_refused_and_kept_redacted() {
-    let answer = whole_file("src/area.py", &format!("TOKEN = \"{}\"\n{WRONG}", token()));
+    let answer = whole_file("src/area.py", &format!("TOKEN = \"{}\"\n{WRONG}", made_up_token()));
     let (repo, server) = (small().build(), answering(answer));
     let desk = Desk::with(&server);
     let before = snapshot(&repo, &desk);
     let ran = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().exits(1);
     assert_eq!(codes(&ran.json(), 1), ["run-secret-in-answer"]);
     before.is_still(&snapshot(&repo, &desk));
-    stays_secret(&desk, &server, &[&ran.stdout, &ran.stderr], &token());
+    stays_secret(&desk, &server, &[&ran.stdout, &ran.stderr], &made_up_token());
     let answer = std::fs::read_to_string(desk.runs()[0].join("attempts/001/answer.txt")).unwrap();
     assert!(answer.contains("[secret:github-personal-token]"), "{answer}");
 }
@@ -128,7 +123,7 @@ fn the_scanner_names_the_place_and_not_the_value() {
     let desk = Desk::new();
     let directory = desk.path("code");
     std::fs::create_dir(&directory).unwrap();
-    std::fs::write(directory.join("main.py"), format!("x = 1\ntoken = '{}'\n", token())).unwrap();
+    std::fs::write(directory.join("main.py"), format!("x = 1\ntoken = '{}'\n", made_up_token())).unwrap();
     std::fs::write(directory.join("clean.py"), "x = 1\n").unwrap();
     let before = Snapshot::of([&directory]);
     let ran = desk.call(["secrets", "scan", "--json"]).arg(&directory).run().exits(8);
@@ -136,7 +131,7 @@ fn the_scanner_names_the_place_and_not_the_value() {
     assert_eq!(report["verdict"], "fail");
     assert_eq!(report["findings"].as_array().unwrap().len(), 1);
     assert!(report["findings"][0]["subject"].as_str().unwrap().contains("main.py"), "{report}");
-    assert!(!ran.stdout.contains(&token()) && !ran.stderr.contains(&token()));
+    assert!(!ran.stdout.contains(&made_up_token()) && !ran.stderr.contains(&made_up_token()));
     desk.call(["secrets", "scan"]).arg(directory.join("clean.py")).run().ok();
     before.is_still(&Snapshot::of([&directory]));
 }

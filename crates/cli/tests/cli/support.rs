@@ -263,10 +263,15 @@ impl Ran {
     #[track_caller]
     pub(crate) fn error(&self) -> Value {
         assert_eq!(self.stdout, "", "an error has no result");
-        match serde_json::from_str(self.stderr.lines().last().unwrap_or_default()) {
+        let document = match serde_json::from_str(self.stderr.lines().last().unwrap_or_default()) {
             Ok(value) => value,
             Err(error) => panic!("no error document ({error}):\n{}", self.stderr),
-        }
+        };
+        let schema = include_str!("../../../../docs/contracts/error.schema.json");
+        let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+        let problem = schema.iter_errors(&document).next().map(|error| error.to_string());
+        assert_eq!(problem, None, "{document:#}");
+        document
     }
 
     /// The text of the error document.

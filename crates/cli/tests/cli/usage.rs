@@ -19,6 +19,30 @@ fn writing_to(target: &str, call: crate::support::Call) -> Ran {
 }
 
 #[test]
+fn a_question_without_quotes_or_without_its_command_is_told_how_to_ask_it() {
+    let desk = Desk::new();
+    let quoted = "tip: a question is one text in quotes: crucible ask \"Should we split?\"";
+    for args in [
+        &["ask", "Should", "we", "split?"][..],
+        &["Should we split?"],
+        &["ask", "Should", "we", "split?", "--trace"],
+    ] {
+        let told = desk.call(args).run().exits(2).stderr;
+        let (before, usage) = told.split_once("Usage:").unwrap();
+        assert!(before.ends_with(&format!("\n\n  {quoted}\n\n")) && !usage.contains("tip:"), "{told}");
+        let error = desk.call(args).arg("--json").run().exits(2).error();
+        assert!(error["hints"].as_array().unwrap().iter().any(|hint| hint == quoted), "{error:#}");
+    }
+    // What a shell would read in it is kept from the shell.
+    let told = desk.run(["ask", "what", "is", "$HOME's", "use?"]).exits(2).stderr;
+    assert!(told.contains(r"crucible ask 'what is $HOME'\''s use?'"), "{told}");
+    for args in [&["aks", "Why?"][..], &["run", "list", "all of them"], &["ask", "Why?", "--nonsense"]] {
+        let told = desk.call(args).run().exits(2).stderr;
+        assert!(!told.contains("in quotes"), "{told}");
+    }
+}
+
+#[test]
 fn a_wrong_command_line_is_a_document_where_json_is_asked_for() {
     let desk = Desk::new();
     for (args, says, hints) in [

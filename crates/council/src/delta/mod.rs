@@ -1,16 +1,21 @@
 //! Whether a loop changed anything (seed 001 §2.4, *Delta Detection*): a trait, a judge by default, and two more strategies.
 //!
 //! What holds: what cannot be told counts as changed and is noted with its reason, so that no fault of whoever decides can end a
-//! deliberation early; a strategy of somebody else has as much time as a call.
+//! deliberation early; a strategy of somebody else has as much time as a call, and neither its panic nor its lateness is anything
+//! but a verdict that is unclear.
 
 mod judge;
 mod similarity;
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use crucible_model::{Untrusted, short_line};
+use futures_util::FutureExt;
 use serde::Serialize;
+use tokio::time::{Instant, timeout};
 
 use crate::caller::{Ask, Caller, NoAnswer};
 use crate::config::DeltaChoice;
@@ -28,7 +33,15 @@ pub type Positions = BTreeMap<SeatId, Untrusted>;
 /// not after the last one.
 #[async_trait]
 pub trait DeltaStrategy: Send + Sync {
-    /// Compares the positions of a loop with those of the loop before it. Dropping the future ends the work.
+    /// Compares what stands of a loop with what stands of the loop before it. Dropping the future ends the work. A panic counts as
+    /// [`DeltaVerdict::Unclear`], and so does a verdict that took longer than a call may; a strategy that blocks its thread for as
+    /// long as that cannot be interrupted, so the run waits for it.
+    ///
+    /// In the parallel grammar that is the position of each seat that has one: a seat may be in one of the two alone. In a debate it
+    /// is, too, as each seat *stated* its position, before any attack: there every loop takes positions anew, so a defence has
+    /// nothing in the next loop that it could be compared with, and whom the red team chose to attack says nothing about change.
+    /// In the sequential grammar it is one entry in both: the draft that the loop ended with, under the name of the seat that is last
+    /// in the council, whoever wrote it. The drafts that it replaced do not stand any more.
     async fn detect(&self, prior: &Positions, current: &Positions) -> DeltaVerdict;
 }
 
@@ -55,13 +68,10 @@ pub(crate) async fn detect(
     let verdict = match choice {
         DeltaChoice::Judge => ask_judge(caller, loop_number, prior, current).await?,
         DeltaChoice::TextSimilarity { threshold } => similarity::verdict(prior, current, *threshold),
+        // Nobody asks where this is chosen.
         DeltaChoice::Never => DeltaVerdict::Changed,
         DeltaChoice::Custom(strategy) => {
-            let patience = caller.limits().call_timeout;
-            let decided = tokio::time::timeout(patience, strategy.detect(prior, current)).await;
-            decided.unwrap_or_else(|_| {
-                DeltaVerdict::Unclear(format!("the strategy said nothing within {} ms", patience.as_millis()))
-            })
+            ask_strategy(strategy.as_ref(), caller.limits().call_timeout, prior, current).await
         }
     };
     let DeltaVerdict::Unclear(reason) = verdict else { return Ok(verdict) };
@@ -73,6 +83,25 @@ pub(crate) async fn detect(
         detail: reason.clone(),
     });
     Ok(DeltaVerdict::Unclear(reason))
+}
+
+/// Asks a strategy of somebody else, which gets so much time.
+async fn ask_strategy(
+    strategy: &dyn DeltaStrategy,
+    patience: Duration,
+    prior: &Positions,
+    current: &Positions,
+) -> DeltaVerdict {
+    let begun = Instant::now();
+    let decides = AssertUnwindSafe(async { strategy.detect(prior, current).await }).catch_unwind();
+    match timeout(patience, decides).await {
+        Ok(Err(_panic)) => DeltaVerdict::Unclear("the strategy panicked".to_owned()),
+        // One that blocks its thread can be late all the same.
+        Ok(Ok(verdict)) if begun.elapsed() <= patience => verdict,
+        Ok(Ok(_)) | Err(_) => {
+            DeltaVerdict::Unclear(format!("the strategy said nothing within {} ms", patience.as_millis()))
+        }
+    }
 }
 
 /// The most calls that one decision takes.
@@ -99,7 +128,7 @@ async fn ask_judge(
     };
     match caller.ask(ask).await {
         Ok(said) => Ok(judge::verdict(said.text.as_str())),
-        Err(last @ NoAnswer::Final(_)) => Err(last.fatal(Part::Judge)),
+        Err(last @ NoAnswer::Final(_)) => Err(last.fatal(Part::Judge, Some(loop_number))),
         Err(none) => Ok(DeltaVerdict::Unclear(format!("the judge has no answer: {none}"))),
     }
 }
@@ -108,7 +137,6 @@ async fn ask_judge(
 mod tests {
     use std::future::pending;
     use std::sync::Arc;
-    use std::time::Duration;
 
     use crucible_llm::{BudgetLimits, Context, ProviderSettings, construct};
 
@@ -156,12 +184,43 @@ mod tests {
         let mut config = unreachable();
         config.limits.call_timeout = Duration::from_secs(7);
         config.delta_strategy = DeltaChoice::Custom(Arc::new(Silent));
-        let begun = tokio::time::Instant::now();
+        let begun = Instant::now();
         let (verdict, noted) = detected(&config).await;
         let Ok(DeltaVerdict::Unclear(reason)) = verdict else { panic!("{verdict:?}") };
         assert_eq!(begun.elapsed().as_secs(), 7);
         assert_eq!(reason, "the strategy said nothing within 7000 ms");
         assert_eq!(noted.len(), 1);
+    }
+
+    enum Unruly {
+        Panics,
+        Blocks,
+    }
+
+    #[async_trait]
+    impl DeltaStrategy for Unruly {
+        async fn detect(&self, _: &Positions, _: &Positions) -> DeltaVerdict {
+            match self {
+                Self::Panics => panic!("a bug of somebody else"),
+                Self::Blocks => std::thread::sleep(Duration::from_millis(100)),
+            }
+            DeltaVerdict::Unchanged
+        }
+    }
+
+    #[tokio::test]
+    async fn a_strategy_that_panics_or_blocks_its_thread_for_too_long_counts_as_unclear() {
+        for (strategy, told) in [
+            (Unruly::Panics, "the strategy panicked"),
+            (Unruly::Blocks, "the strategy said nothing within 5 ms"),
+        ] {
+            let mut config = unreachable();
+            config.limits.call_timeout = Duration::from_millis(5);
+            config.delta_strategy = DeltaChoice::Custom(Arc::new(strategy));
+            let (verdict, noted) = detected(&config).await;
+            assert_eq!(verdict.unwrap(), DeltaVerdict::Unclear(told.to_owned()));
+            assert!(matches!(&noted[..], [one] if one.kind == DegradationKind::DeltaUnclear));
+        }
     }
 
     struct Doubtful;

@@ -8,12 +8,13 @@ use async_trait::async_trait;
 use crucible_llm::Message;
 use crucible_model::Untrusted;
 
-use super::{Floor, Grammar, LoopState, labelled, prompt, split};
+use super::{Floor, Grammar, LoopState, answered, labelled, prompt};
 use crate::council::{Council, Seat};
 use crate::delta::Positions;
 use crate::error::CouncilError;
 use crate::red_team;
 use crate::result::TurnKind;
+use crate::seat::LoopGrammar;
 
 /// The debate grammar.
 pub(super) struct Debate;
@@ -25,7 +26,7 @@ impl Grammar for Debate {
         let opening = |seat| (seat, prompt::opening(&council.question, seat));
         let heard = floor.hear(council.seats.iter().map(opening).collect(), TurnKind::Position).await?;
         floor.quorum(&heard)?;
-        let (mut positions, mut models) = split(heard);
+        let mut positions = answered(heard);
 
         let attacked = with_position(council, &positions);
         let output = floor.caller.config().backend.capabilities().structured_output;
@@ -38,20 +39,18 @@ impl Grammar for Debate {
             Some((seat, defense(&council.question, seat, positions.get(&seat.id)?, &attack.critique)))
         });
         let heard = floor.hear(asked.collect(), TurnKind::Defense).await?;
-        let (defenses, their_models) = split(heard);
-        models.extend(their_models);
         let mut before_attack = Positions::new();
-        for (seat, defense) in defenses {
+        for (seat, defense) in answered(heard) {
             before_attack.extend(positions.insert(seat, defense).map(|position| (seat, position)));
         }
         Ok(LoopState {
             number: floor.number,
+            grammar: LoopGrammar::Debate,
             positions,
             critique: attack.critique,
-            draft: None,
+            drafts: Vec::new(),
             targets: attack.targets,
             before_attack,
-            models,
             turns: floor.into_turns(),
         })
     }

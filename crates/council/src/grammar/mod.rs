@@ -8,8 +8,9 @@ mod parallel;
 mod prompt;
 mod sequential;
 #[cfg(test)]
-mod shown;
+pub(crate) mod shown;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -33,20 +34,53 @@ use crate::seat::{LoopGrammar, SeatId};
 pub(crate) struct LoopState {
     /// From 1.
     pub(crate) number: u32,
-    /// The position of each seat that answered, at the end of the loop.
+    pub(crate) grammar: LoopGrammar,
+    /// The position of each seat that answered, at the end of the loop; in the sequential grammar its draft.
     pub(crate) positions: Positions,
     /// What the red team said last.
     pub(crate) critique: Untrusted,
-    /// In the sequential grammar, the draft that the loop ended with.
-    pub(crate) draft: Option<Untrusted>,
+    /// In the sequential grammar, the drafts in the order in which they were written. The last one stands.
+    pub(crate) drafts: Vec<Draft>,
     /// In a debate, who was attacked.
     pub(crate) targets: Vec<SeatId>,
     /// In a debate, the positions before the attack, of the seats that defended themselves.
     pub(crate) before_attack: Positions,
-    /// The models of the seats that answered.
-    pub(crate) models: BTreeMap<SeatId, String>,
     /// Everything that was said; nothing where observability is off.
     pub(crate) turns: Vec<Turn>,
+}
+
+/// A draft of the sequential grammar.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    pub(crate) seat: SeatId,
+    pub(crate) text: Untrusted,
+    /// What the red team said to it before the next seat spoke.
+    pub(crate) attack: Untrusted,
+}
+
+impl LoopState {
+    /// What stands of the loop, for whoever compares loops: the positions. In the sequential grammar that is the last
+    /// draft alone, as it replaced the others. It stands under the name of the seat that is last in the council, whoever wrote it:
+    /// where that seat was missing, the draft must not look like somebody else's position. In a debate it is what was stated before
+    /// the attack.
+    pub(crate) fn standing(&self, council: &Council) -> Cow<'_, Positions> {
+        match (self.drafts.last(), council.seats.last()) {
+            (Some(draft), Some(last)) => Cow::Owned(Positions::from([(last.id, draft.text.clone())])),
+            _ if self.before_attack.is_empty() => Cow::Borrowed(&self.positions),
+            _ => Cow::Owned(Self::stated(self.positions.clone(), self.before_attack.clone())),
+        }
+    }
+
+    /// What seats stated by themselves in a loop, of what they held at its end and what those held before the attack that answered
+    /// it: a debate takes positions anew in each loop, so this is what is alike in two of its loops.
+    pub(crate) fn stated<T>(
+        at_the_end: BTreeMap<SeatId, T>,
+        before_attack: BTreeMap<SeatId, T>,
+    ) -> BTreeMap<SeatId, T> {
+        let mut stated = at_the_end;
+        stated.extend(before_attack);
+        stated
+    }
 }
 
 /// An order in which seats speak.
@@ -111,7 +145,7 @@ impl<'f> Floor<'f> {
     async fn hear_one(&self, seat: &Seat, messages: Vec<Message>) -> Result<Heard, CouncilError> {
         match self.ask(seat, messages, None).await {
             Ok(said) => Ok((seat.id, Ok(said))),
-            Err(why @ NoAnswer::Final(_)) => Err(why.fatal(Part::Seat(seat.id))),
+            Err(why @ NoAnswer::Final(_)) => Err(why.fatal(Part::Seat(seat.id), Some(self.number))),
             Err(why @ (NoAnswer::Call(_) | NoAnswer::TooLong { .. })) => {
                 Ok((seat.id, Err(short_line(&why.to_string(), REASON_CHARS))))
             }
@@ -145,7 +179,7 @@ impl<'f> Floor<'f> {
     ) -> Result<Said, CouncilError> {
         let red_team = &self.council.red_team;
         let answer = self.ask(red_team, messages, schema).await;
-        answer.map_err(|why| why.fatal(Part::Seat(red_team.id)))
+        answer.map_err(|why| why.fatal(Part::Seat(red_team.id), Some(self.number)))
     }
 
     fn take_critique(&self, said: &Said, critique: &Untrusted) {
@@ -207,10 +241,9 @@ impl<'f> Floor<'f> {
     }
 }
 
-/// What the seats said that answered, and the models that said it.
-fn split(heard: Vec<Heard>) -> (Positions, BTreeMap<SeatId, String>) {
-    let answered = heard.into_iter().filter_map(|(seat, said)| Some((seat, said.ok()?)));
-    answered.map(|(seat, said)| ((seat, said.text), (seat, said.model))).unzip()
+/// What the seats said that answered.
+fn answered(heard: Vec<Heard>) -> Positions {
+    heard.into_iter().filter_map(|(seat, said)| Some((seat, said.ok()?.text))).collect()
 }
 
 /// The positions under the names by which they are shown, in the order of the seats.

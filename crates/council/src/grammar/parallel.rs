@@ -3,16 +3,16 @@
 //! What holds: from the second loop on each seat reads what every seat said in the loop before, and the attack on it; no seat
 //! reads what another says in the same loop.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use crucible_llm::Message;
 
-use super::{Floor, Grammar, LoopState, labelled, prompt, split};
+use super::{Floor, Grammar, LoopState, answered, labelled, prompt};
 use crate::council::{Council, Seat};
+use crate::delta::Positions;
 use crate::error::CouncilError;
 use crate::red_team;
 use crate::result::TurnKind;
+use crate::seat::LoopGrammar;
 
 /// The parallel grammar.
 pub(super) struct Parallel;
@@ -24,17 +24,17 @@ impl Grammar for Parallel {
         let asked = council.seats.iter().map(|seat| (seat, messages(council, seat, prior))).collect();
         let heard = floor.hear(asked, TurnKind::Position).await?;
         floor.quorum(&heard)?;
-        let (positions, models) = split(heard);
+        let positions = answered(heard);
         let critique =
             floor.hear_red_team(red_team::messages(council, &labelled(council, &positions))).await?;
         Ok(LoopState {
             number: floor.number,
+            grammar: LoopGrammar::Parallel,
             positions,
             critique,
-            draft: None,
+            drafts: Vec::new(),
             targets: Vec::new(),
-            before_attack: BTreeMap::new(),
-            models,
+            before_attack: Positions::new(),
             turns: floor.into_turns(),
         })
     }

@@ -68,7 +68,7 @@ pub(super) enum Stand {
 }
 
 /// The question, the draft so far, and the attacks on it, oldest first: what the next seat revises.
-pub(super) fn draft(asked: &Untrusted, draft: &Untrusted, critiques: &[Untrusted]) -> PromptText {
+pub(super) fn draft(asked: &Untrusted, draft: &Untrusted, critiques: &[&Untrusted]) -> PromptText {
     let prompt = asking(asked).ours(DRAFT).untrusted("draft", draft).ours(DRAFT_ATTACKS);
     let attacked = critiques.iter().fold(prompt, |prompt, critique| prompt.untrusted("critique", critique));
     attacked.ours(REVISE_DRAFT).build()
@@ -261,8 +261,7 @@ mod tests {
         let attack = Untrusted::new(forged);
         let revised = Message::user(revision(&attack, Stand::Taken));
         assert_eq!(blocks(&[revised]), format!("[user] \"critique\": {forged};\n"));
-        let drafted =
-            Message::user(draft(&Untrusted::new("Split it?"), &attack, std::slice::from_ref(&attack)));
+        let drafted = Message::user(draft(&Untrusted::new("Split it?"), &attack, &[&attack]));
         assert_eq!(
             blocks(&[drafted]),
             format!("[user] \"question\": Split it?; \"draft\": {forged}; \"critique\": {forged};\n")

@@ -1,6 +1,5 @@
 //! What tests of messages share: a council, a loop behind it, and two ways to show a conversation.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crucible_llm::Message;
@@ -8,6 +7,7 @@ use crucible_model::{UNTRUSTED_BANNER, Untrusted};
 
 use super::LoopState;
 use crate::council::{Council, Seat};
+use crate::delta::Positions;
 use crate::seat::{CouncilRole, LoopGrammar, RedTeamFlavor, SeatId};
 
 /// A council with seats of these roles. Each seat's instructions are `as SEAT`.
@@ -28,17 +28,32 @@ pub(super) fn council(roles: &[CouncilRole]) -> Council {
 /// The first loop of a council in which these seats answered, by their places.
 pub(super) fn first_loop(council: &Council, answered: &[usize]) -> LoopState {
     let seats = answered.iter().map(|place| council.seats[*place].id);
-    let positions: BTreeMap<_, _> =
-        seats.map(|seat| (seat, Untrusted::new(format!("What {seat} holds.")))).collect();
+    let positions = seats.map(|seat| (seat, Untrusted::new(format!("What {seat} holds.")))).collect();
+    ended(council.grammar, 1, positions)
+}
+
+/// Five seats that a test may name by their places.
+pub(crate) fn seats() -> Vec<SeatId> {
+    use CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
+    SeatId::of_roles([Synthesizer, DomainExpert, Pragmatist, Creative, Creative])
+}
+
+/// A loop in which these seats hold this; one that is given nothing has no position.
+pub(crate) fn said_in(grammar: LoopGrammar, number: u32, texts: &[&str]) -> LoopState {
+    let said = seats().into_iter().zip(texts).filter(|(_, text)| !text.is_empty());
+    ended(grammar, number, said.map(|(seat, text)| (seat, Untrusted::new(*text))).collect())
+}
+
+fn ended(grammar: LoopGrammar, number: u32, positions: Positions) -> LoopState {
     LoopState {
-        number: 1,
-        draft: None,
-        critique: Untrusted::new("What fails."),
-        targets: Vec::new(),
-        before_attack: BTreeMap::new(),
-        models: BTreeMap::new(),
-        turns: Vec::new(),
+        number,
+        grammar,
         positions,
+        critique: Untrusted::new("What fails."),
+        drafts: Vec::new(),
+        targets: Vec::new(),
+        before_attack: Positions::new(),
+        turns: Vec::new(),
     }
 }
 

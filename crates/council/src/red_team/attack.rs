@@ -3,9 +3,9 @@
 //! What holds: every answer can be read, for who attacks badly has attacked all the same; an attack is aimed at one of the seats
 //! at least, and only at seats that were shown; no word of an answer is lost but the line of names that was understood.
 
-use crucible_model::Untrusted;
 use crucible_model::strict_json::closed;
-use serde_json::{Map, Value, json};
+use crucible_model::{UniqueJson, Untrusted, says_nothing};
+use serde_json::{Value, json};
 
 use crate::council::Seat;
 use crate::seat::{CouncilRole, SeatId};
@@ -45,13 +45,14 @@ pub(crate) struct Attack {
 }
 
 /// Reads an attack on these seats: the object of the schema, or a first line `TARGETS: name, name` and the rest. Where no name
-/// or an unknown one stands, every seat is a target. Where nothing is said beside the names, the critique is the answer as it came.
+/// or an unknown one stands, every seat is a target. Where nothing is said beside the names, or an object says more than the schema
+/// asks for, the critique is the answer as it came.
 pub(crate) fn read_attack(answer: &Untrusted, seats: &[Seat]) -> Attack {
     let whole = answer.as_str();
     let seats: Vec<SeatId> = seats.iter().map(|seat| seat.id).collect();
     let read = of_object(whole).or_else(|| of_first_line(whole, &seats));
     let read = read.unwrap_or_else(|| Read { names: Vec::new(), said: whole.to_owned() });
-    let said = if read.said.trim().is_empty() { whole.to_owned() } else { read.said };
+    let said = if says_nothing(&read.said) { whole.to_owned() } else { read.said };
     let targets = aimed(&read.names, &seats).filter(|targets| !targets.is_empty());
     Attack { critique: Untrusted::new(said), targets: targets.unwrap_or(seats) }
 }
@@ -63,16 +64,20 @@ struct Read {
 }
 
 /// An answer that is an object with a critique, bare or in a code block. A backend that is held to the schema gives no other; one
-/// that is not may still answer so.
+/// that is not may still answer so. One that says more, under other keys or in place of the names, is taken as it came, and one that
+/// says something twice is none.
 fn of_object(whole: &str) -> Option<Read> {
-    let object: Map<String, Value> = serde_json::from_str(unfenced(whole.trim())).ok()?;
-    let said = object.get("critique")?.as_str()?.to_owned();
-    let names = match object.get("targets") {
-        Some(Value::Array(items)) => items.iter().map(|item| name(item.as_str().unwrap_or("?"))).collect(),
-        Some(Value::String(listed)) => names(listed),
-        _ => Vec::new(),
+    let UniqueJson(object) = serde_json::from_str(unfenced(whole.trim())).ok()?;
+    let object = object.as_object()?;
+    let critique = object.get("critique")?.as_str()?;
+    let targets = object.get("targets").unwrap_or(&Value::Null);
+    let names = match targets {
+        Value::Array(items) => items.iter().map(|item| name(item.as_str().unwrap_or("?"))).collect(),
+        Value::String(listed) => names(listed),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
     };
-    Some(Read { names, said })
+    let says_more = targets.is_object() || object.keys().any(|key| key != "critique" && key != "targets");
+    Some(Read { names, said: if says_more { whole } else { critique }.to_owned() })
 }
 
 /// The inside of a code block, where the whole text is one.
@@ -216,7 +221,6 @@ mod tests {
             (r#" {"targets": ["Domain Expert"], "critique": "It fails."} "#, "domain_expert"),
             (r#"{"targets":"pragmatist, creative","critique":"It fails."}"#, "creative pragmatist"),
             ("```json\n{\"targets\":[\"pragmatist\"],\"critique\":\"It fails.\"}\n```", "pragmatist"),
-            (r#"{"targets":["pragmatist"],"critique":"It fails.","mood":3}"#, "pragmatist"),
             (r#"{"targets":[],"critique":"It fails."}"#, EVERYBODY),
             (r#"{"critique":"It fails."}"#, EVERYBODY),
             (r#"{"targets":null,"critique":"It fails."}"#, EVERYBODY),
@@ -228,9 +232,27 @@ mod tests {
     }
 
     #[test]
+    fn an_object_that_says_more_than_was_asked_for_is_taken_as_it_came() {
+        for (answer, targets) in [
+            (r#"{"targets":["pragmatist"],"critique":"It fails.","mood":3}"#, "pragmatist"),
+            (r#"{"critique":"It fails.","second_objection":"It costs too much."}"#, EVERYBODY),
+            (
+                "```json\n{\"targets\":[\"creative\"],\"critique\":\"It fails.\",\"evidence\":[\"a\"]}\n```",
+                "creative",
+            ),
+            (r#"{"targets":{"pragmatist":"It costs too much."},"critique":"It fails."}"#, EVERYBODY),
+            (r#"{"critique":"It costs too much.","critique":"It fails."}"#, EVERYBODY),
+            (r#"{"targets":["pragmatist"],"targets":["creative"],"critique":"It fails."}"#, EVERYBODY),
+        ] {
+            assert_eq!(read(answer), (targets.to_owned(), answer.to_owned()));
+        }
+    }
+
+    #[test]
     fn where_only_names_are_given_the_critique_is_the_answer_as_it_came() {
         for answer in [
             r#"{"targets":["pragmatist"],"critique":" "}"#,
+            "{\"targets\":[\"pragmatist\"],\"critique\":\"\u{200b}\u{200d}\"}",
             "TARGETS: pragmatist",
             "\nTargets: pragmatist\n  \n",
         ] {
@@ -264,7 +286,7 @@ mod tests {
         let targets = json!({"type": "array", "items": {"type": "string", "enum": names}});
         let properties = json!({"targets": targets, "critique": {"type": "string"}});
         assert_eq!(schema["properties"], properties);
-        assert_eq!(schema["required"], json!(["critique", "targets"]));
+        assert_eq!(schema["required"], json!(["targets", "critique"]));
         assert_eq!(schema["additionalProperties"], false);
     }
 

@@ -16,7 +16,7 @@ pub(crate) use instructions::system;
 pub(crate) use yielding::has_yielded;
 
 use crate::council::{Council, Seat};
-use crate::seat::SeatId;
+use crate::seat::{RedTeamFlavor, SeatId};
 
 /// What the red team is asked in the parallel and sequential grammars: the question, its focus, and these labelled texts.
 pub(crate) fn messages(council: &Council, texts: &[(String, &Untrusted)]) -> Vec<Message> {
@@ -32,11 +32,11 @@ pub(crate) fn attack_messages(
     texts: &[(String, &Untrusted)],
     output: StructuredOutput,
 ) -> Vec<Message> {
-    let prompt = material(council, texts).ours(OBJECT_TO_THE_WEAKEST);
-    let prompt = prompt.ours(match output {
+    let form = match output {
         StructuredOutput::JsonSchema | StructuredOutput::JsonMode => AS_OBJECT,
         StructuredOutput::None => BELOW_A_LINE,
-    });
+    };
+    let prompt = material(council, texts).ours(aim(council.flavor)).ours(form);
     let last = seats.len().saturating_sub(1);
     let prompt = seats.iter().enumerate().fold(prompt, |prompt, (index, seat)| {
         named(prompt, seat.id).ours(if index == last { ".\n" } else { ", " })
@@ -57,6 +57,14 @@ fn material(council: &Council, texts: &[(String, &Untrusted)]) -> PromptBuilder 
         .untrusted("focus", &council.red_team.persona)
         .ours("\nUnder attack:\n");
     texts.iter().fold(prompt, |prompt, (name, text)| prompt.untrusted(name, text))
+}
+
+/// Whom it names. The one that makes the opposition's case attacks no position by itself.
+const fn aim(flavor: RedTeamFlavor) -> &'static str {
+    match flavor {
+        RedTeamFlavor::Logical | RedTeamFlavor::Feasibility | RedTeamFlavor::Ethical => OBJECT_TO_THE_WEAKEST,
+        RedTeamFlavor::Steelman => MAKE_THE_CASE,
+    }
 }
 
 /// A seat's name, as the labels of positions spell it.
@@ -87,18 +95,23 @@ Find the weakest of these positions, one or several, and state your objections t
 defend themselves.
 ";
 
+const MAKE_THE_CASE: &str = "
+Name the seats whose positions your case hits hardest, one or several, and make it now: it is your critique. The seats that you \
+name will have to defend themselves.
+";
+
 const AS_OBJECT: &str = "\
-Answer with one JSON object and nothing else: {\"targets\": [\"name of a seat\"], \"critique\": \"your objections\"}. The names are: ";
+Answer with one JSON object and nothing else: {\"targets\": [\"name of a seat\"], \"critique\": \"your critique\"}. The names are: ";
 
 const BELOW_A_LINE: &str = "\
-The first line of your answer names the seats that you attack, in this form:
+The first line of your answer names those seats, in this form:
 TARGETS: name, name
-Your objections follow below that line. The names are: ";
+Your critique follows below that line. The names are: ";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seat::{CouncilRole, LoopGrammar, RedTeamFlavor};
+    use crate::seat::{CouncilRole, LoopGrammar};
 
     fn council(persona: &str) -> Council {
         use CouncilRole::{Creative, DomainExpert, RedTeam};
@@ -152,6 +165,21 @@ mod tests {
         insta::assert_snapshot!("attack_as_an_object", asked(StructuredOutput::JsonSchema));
         insta::assert_snapshot!("attack_with_a_first_line", asked(StructuredOutput::None));
         assert_eq!(asked(StructuredOutput::JsonMode), asked(StructuredOutput::JsonSchema));
+    }
+
+    #[test]
+    fn who_makes_the_oppositions_case_names_whom_it_hits_and_is_not_told_to_attack_a_position() {
+        let mut council = council("Look at the costs.");
+        council.flavor = RedTeamFlavor::Steelman;
+        let positions = positions();
+        let messages =
+            attack_messages(&council, &council.seats, &shown(&positions), StructuredOutput::JsonSchema);
+        let (system, user) = system_and_user(&messages);
+        assert!(system.contains("Do not attack the positions directly"));
+        let (_, told) = user.rsplit_once(">>>END ").unwrap();
+        let told = told.split_once('\n').unwrap().1;
+        assert!(!told.contains("weakest") && !told.contains("objections"), "{told}");
+        insta::assert_snapshot!("attack_of_a_steelman", told);
     }
 
     /// Whatever a triage writes for its seat, the standing instructions are the same, and the words stand in the fence alone.

@@ -108,10 +108,162 @@ const PHRASES: &[&str] = &[
     "you are right",
 ];
 
+/// Nouns of which it takes none to raise no objection.
+const OBJECTIONS: &[&str] = &[
+    "complaint",
+    "complaints",
+    "concern",
+    "concerns",
+    "critique",
+    "criticism",
+    "criticisms",
+    "fault",
+    "faults",
+    "flaw",
+    "flaws",
+    "issue",
+    "issues",
+    "objection",
+    "objections",
+    "problem",
+    "problems",
+    "weakness",
+    "weaknesses",
+];
+
+/// What may lead to a "no" or a "not".
+const BEFORE_NO: &[&str] =
+    &["can", "do", "find", "have", "i", "is", "are", "now", "raise", "really", "see", "there", "we"];
+
+/// Words that deny.
+const NO: &[&str] = &["cannot", "cant", "didnt", "dont", "havent", "no", "not", "without"];
+
+/// What may stand between such a word and what there is none of.
+const AFTER_NO: &[&str] = &[
+    "a",
+    "additional",
+    "an",
+    "any",
+    "find",
+    "found",
+    "further",
+    "have",
+    "more",
+    "new",
+    "other",
+    "raise",
+    "raised",
+    "remaining",
+    "see",
+];
+
+/// What may lead to "agree".
+const BEFORE_AGREE: &[&str] = &[
+    "also",
+    "completely",
+    "do",
+    "entirely",
+    "fully",
+    "i",
+    "now",
+    "totally",
+    "we",
+    "wholeheartedly",
+    "wholly",
+];
+
+/// What may lead to "convinced".
+const BEFORE_CONVINCED: &[&str] = &[
+    "all",
+    "am",
+    "been",
+    "council",
+    "fully",
+    "has",
+    "have",
+    "i",
+    "im",
+    "ive",
+    "now",
+    "of",
+    "position",
+    "positions",
+    "seats",
+    "the",
+    "they",
+    "theyve",
+    "we",
+    "you",
+    "youve",
+];
+
+/// What an agreement may be about: nothing in particular.
+const ABOUT: &[&str] = &[
+    "about",
+    "all",
+    "and",
+    "answer",
+    "answers",
+    "argument",
+    "arguments",
+    "at",
+    "both",
+    "by",
+    "completely",
+    "council",
+    "draft",
+    "each",
+    "entirely",
+    "every",
+    "everybody",
+    "everyone",
+    "everything",
+    "fully",
+    "here",
+    "in",
+    "it",
+    "left",
+    "me",
+    "now",
+    "of",
+    "on",
+    "plan",
+    "point",
+    "points",
+    "position",
+    "positions",
+    "proposal",
+    "proposals",
+    "said",
+    "seat",
+    "seats",
+    "shown",
+    "stated",
+    "that",
+    "the",
+    "them",
+    "these",
+    "this",
+    "those",
+    "to",
+    "us",
+    "was",
+    "what",
+    "with",
+    "you",
+    "your",
+];
+
 /// Whether a critique raises no objection: a few words that agree, or none at all. A critique that says more than that counts as
-/// one, however friendly it is.
+/// one, however friendly it is. Only English is understood, and of it the phrases above and three small patterns: agree, be
+/// convinced, and have no objection, each with words around it that say nothing in particular; a "but", a "however" or anything
+/// else that is in none of the lists makes it a critique.
 pub(crate) fn has_yielded(critique: &Untrusted) -> bool {
     let said = said_beside_names(critique.as_str());
+    // A question is an objection, whatever its words are.
+    if said.contains('?') {
+        return false;
+    }
     let words: Vec<String> = said.split(is_between_words).filter_map(word).take(MOST_WORDS + 1).collect();
     words.len() <= MOST_WORDS && only_phrases(&words)
 }
@@ -133,8 +285,33 @@ fn only_phrases(words: &[String]) -> bool {
     }
     (1..=words.len()).rev().any(|length| {
         let (beginning, rest) = words.split_at(length);
-        PHRASES.contains(&beginning.join(" ").as_str()) && only_phrases(rest)
+        (PHRASES.contains(&beginning.join(" ").as_str()) || is_pattern(beginning)) && only_phrases(rest)
     })
+}
+
+/// Whether words agree, are convinced, or deny an objection, and say nothing else.
+fn is_pattern(words: &[String]) -> bool {
+    // Only the first of them can be the word that it is about: none of those before may be one.
+    let around = |keys: &[&str], before: &[&str]| {
+        let place = words.iter().position(|word| keys.contains(&word.as_str()))?;
+        let (beginning, rest) = words.split_at(place);
+        all_of(beginning, before).then(|| rest.get(1..).unwrap_or_default())
+    };
+    let agrees = around(&["agree", "agreed", "concur"], BEFORE_AGREE);
+    let is_convinced = around(&["convinced"], BEFORE_CONVINCED);
+    if agrees.or(is_convinced).is_some_and(|about| all_of(about, ABOUT)) {
+        return true;
+    }
+    let denied = around(NO, BEFORE_NO).and_then(|rest| {
+        let noun = rest.iter().position(|word| OBJECTIONS.contains(&word.as_str()))?;
+        let (between, about) = rest.split_at(noun);
+        all_of(between, AFTER_NO).then(|| about.get(1..).unwrap_or_default())
+    });
+    denied.is_some_and(|about| all_of(about, ABOUT))
+}
+
+fn all_of(words: &[String], allowed: &[&str]) -> bool {
+    words.iter().all(|word| allowed.contains(&word.as_str()))
 }
 
 #[cfg(test)]
@@ -166,6 +343,16 @@ mod tests {
             "TARGETS: pragmatist, creative#2",
             r#"{"targets":[],"critique":""}"#,
             r#"{"targets":["pragmatist"],"critique":"I agree."}"#,
+            "I agree with all of the positions.",
+            "I fully agree with what was said, and I do not see any issues.",
+            "We concur with the council.",
+            "I don't have any objections.",
+            "I don’t see any weaknesses in these positions.",
+            "There are no further concerns.",
+            "I can not find a flaw.",
+            "You have convinced me. I agree.",
+            "I am convinced by all of the arguments.",
+            "The positions have convinced me: no objections to the plan.",
         ] {
             assert!(has_yielded(&Untrusted::new(said)), "{said:?}");
         }
@@ -186,6 +373,24 @@ mod tests {
             "Looks good to me, except for the costs.",
             "Nothing here is proved.",
             "Not agreed",
+            "I do not agree with the positions.",
+            "I don't agree with all of the positions.",
+            "I agree with all of the positions, but the costs are wrong.",
+            "I agree with the positions; however, nobody pays.",
+            "I agree with the plan, except the costs.",
+            "I agree with the positions although they are short.",
+            "I have no objections yet.",
+            "I am not convinced.",
+            "You have not convinced me. I agree with nothing.",
+            "Have you convinced me?",
+            "Do I agree? No.",
+            "No positions raise the issues.",
+            "I don't see how these positions answer any concerns.",
+            "There is not one issue here, there are many.",
+            "I have no doubt about the issues.",
+            "There are issues.",
+            "They all agree on this.",
+            "The problem is that there are no objections.",
             "Wrong.",
             "成本被低估了",
             "TARGETS: pragmatist\nThe costs are wrong.",

@@ -1,11 +1,12 @@
 //! The rules that a triage's answer keeps (seed 001 §2.2, §4.2), as a pure function.
 //!
-//! What holds: [`accept`] is the only way to a [`TriageOutput`], so each one keeps every rule; nothing is corrected.
+//! What holds: [`accept`] is the only way to a [`TriageOutput`], so each one keeps every rule; nothing that a rule is about is
+//! corrected. Hints of models, about which there is none, are stored in a form that is bounded and can be shown.
 
-use crucible_model::{Untrusted, is_hidden};
+use crucible_model::says_nothing;
 
-use super::TriageOutput;
 use super::reply::Draft;
+use super::{CouncilSeat, TriageOutput, stored_hint};
 use crate::error::Violation;
 use crate::seat::{ComplexityDomain, CouncilRole};
 
@@ -17,7 +18,7 @@ pub(super) fn accept(draft: Draft) -> Result<TriageOutput, Vec<Violation>> {
             reconstructed_query: draft.reconstructed_query,
             complexity: draft.complexity,
             short_circuit_allowed: draft.short_circuit_allowed,
-            council: draft.council,
+            council: draft.council.into_iter().map(with_stored_hint).collect(),
             loop_grammar: draft.loop_grammar,
             loop_count,
             red_team_flavor: draft.red_team_flavor,
@@ -51,13 +52,13 @@ fn violations(draft: &Draft) -> Vec<Violation> {
     let prompts = draft.council.iter().enumerate().map(|(index, seat)| {
         (format!("`system_prompt` of item {} of `council` ({})", index + 1, seat.role), &seat.system_prompt)
     });
-    let empty = texts.into_iter().chain(prompts).filter(|(_, text)| says_nothing(text));
+    let empty = texts.into_iter().chain(prompts).filter(|(_, text)| says_nothing(text.as_str()));
     violations.extend(empty.map(|(field, _)| Violation::EmptyText { field }));
     violations
 }
 
-fn says_nothing(text: &Untrusted) -> bool {
-    text.as_str().chars().all(|c| c.is_whitespace() || is_hidden(c))
+fn with_stored_hint(seat: CouncilSeat) -> CouncilSeat {
+    CouncilSeat { model_hint: seat.model_hint.as_deref().and_then(stored_hint), ..seat }
 }
 
 #[cfg(test)]
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn each_rule_that_is_broken_is_named_with_the_value_found() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str); 14] = [
+        let cases: [(Change, &str); 15] = [
             (|v| v["council"] = seats(&["red_team", "creative"]), "the council has 2 seats"),
             (
                 |v| {
@@ -123,6 +124,7 @@ mod tests {
             ),
             (|v| v["reconstructed_query"] = " \n".into(), "`reconstructed_query` is empty"),
             (|v| v["synthesis_instruction"] = "\u{200b}\u{feff} ".into(), "`synthesis_instruction` is empty"),
+            (|v| v["synthesis_instruction"] = "\u{200d}\u{200c}".into(), "`synthesis_instruction` is empty"),
             (
                 |v| v["council"][3]["system_prompt"] = "".into(),
                 "`system_prompt` of item 4 of `council` (red_team) is empty",
@@ -156,6 +158,20 @@ mod tests {
             value["complexity"] = complexity.into();
             assert_eq!(judged(&value).unwrap_err(), [Violation::ShortCircuit { found: complexity }]);
         }
+    }
+
+    #[test]
+    fn a_hint_is_stored_short_and_without_what_nobody_sees() {
+        let stored = |hint: &str| {
+            let mut value = triage("parallel", &["creative", "pragmatist"]);
+            value["council"][0]["model_hint"] = hint.into();
+            judged(&value).unwrap().council[0].model_hint.clone()
+        };
+        assert_eq!(stored(" maker/model\n").as_deref(), Some("maker/model"));
+        assert_eq!(stored(" \n"), None);
+        assert_eq!(stored("a\u{202e}\u{1b}[2Jb").as_deref(), Some("a\\u{202e}\\u{1b}[2Jb"));
+        assert_eq!(stored(&"m".repeat(200)), Some("m".repeat(200)));
+        assert_eq!(stored(&"m".repeat(15_000)), Some(format!("{}…", "m".repeat(199))));
     }
 
     #[test]

@@ -11,13 +11,17 @@ use crucible_model::{Untrusted, short_line};
 use serde::Serialize;
 
 use crate::caller::{Ask, Caller, Ending};
-use crate::engine::TriageContext;
 use crate::error::CouncilError;
-use crate::result::Part;
+use crate::result::{Degradation, DegradationKind, Part};
 use crate::seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor};
 
 /// Characters of a model's name, as errors show it.
 const MOST_OF_A_NAME: usize = 100;
+/// Characters of a model's name that a hint may have.
+const MOST_OF_A_HINT: usize = 200;
+
+/// A question of more characters is long: where the triage hands on less than half of one, it is told.
+const LONG: usize = 2000;
 
 /// How the triage configures the council (seed 001 §2.1).
 #[derive(Debug, Clone, Serialize)]
@@ -49,7 +53,8 @@ pub struct CouncilSeat {
     pub role: CouncilRole,
     /// How it is to behave.
     pub system_prompt: Untrusted,
-    /// The model that it asks for.
+    /// The model that it asks for, on one line of 200 characters at the most. What nobody sees is escaped; one that is escaped or
+    /// shortened is not granted.
     pub model_hint: Option<String>,
 }
 
@@ -57,7 +62,7 @@ pub struct CouncilSeat {
 pub(crate) async fn triage(
     caller: &Caller<'_>,
     query: &Untrusted,
-    context: &TriageContext,
+    context: Option<&Untrusted>,
 ) -> Result<TriageOutput, CouncilError> {
     let hinted = &caller.config().hinted_models;
     let ask = Ask {
@@ -67,26 +72,43 @@ pub(crate) async fn triage(
         messages: prompt::messages(query, context, hinted),
         schema: Some((reply::NAME, reply::schema(hinted))),
     };
-    let said = caller.ask(ask).await.map_err(|no_answer| no_answer.fatal(Part::Triage))?;
+    let said = caller.ask(ask).await.map_err(|no_answer| no_answer.fatal(Part::Triage, None))?;
     let model = short_line(&said.model, MOST_OF_A_NAME);
-    if said.ending == Ending::CutShort {
-        return Err(CouncilError::TriageCutShort { model });
+    if let Ending::CutShort(why) = said.ending {
+        return Err(CouncilError::TriageCutShort { model, why });
     }
-    match reply::read(said.text.as_str()) {
-        Ok(draft) => {
-            check::accept(draft).map_err(|violations| CouncilError::TriageViolations { model, violations })
-        }
-        Err(why) => Err(CouncilError::TriageUnreadable { model, why }),
+    let draft = match reply::read(said.text.as_str()) {
+        Ok(draft) => draft,
+        Err(why) => return Err(CouncilError::TriageUnreadable { model, why }),
+    };
+    let accepted = check::accept(draft);
+    let triage = accepted.map_err(|violations| CouncilError::TriageViolations { model, violations })?;
+    note_shortened(caller, query, &triage);
+    Ok(triage)
+}
+
+/// Notes where a long question is handed on as a short one: the council sees only that.
+fn note_shortened(caller: &Caller<'_>, query: &Untrusted, triage: &TriageOutput) {
+    let asked = query.as_str().chars().count();
+    let handed_on = triage.reconstructed_query.as_str().chars().count();
+    if asked > LONG && handed_on < asked.div_ceil(2) {
+        caller.note(Degradation {
+            loop_number: None,
+            part: Part::Triage,
+            kind: DegradationKind::QuestionShortened,
+            detail: format!("the question has {asked} characters, and what the council works on {handed_on}"),
+        });
     }
 }
 
-/// The models of a list that a triage can name: each once, without what stands around it.
-fn nameable(models: &[String]) -> Vec<&str> {
-    let mut named: Vec<&str> = Vec::new();
-    for model in models.iter().map(|model| model.trim()) {
-        if !model.is_empty() && !named.contains(&model) {
-            named.push(model);
-        }
-    }
-    named
+/// The form in which a hint is kept: on one line, bounded, what nobody sees escaped. Nothing where it names nothing.
+pub(crate) fn stored_hint(hint: &str) -> Option<String> {
+    let hint = hint.trim();
+    (!hint.is_empty()).then(|| short_line(hint, MOST_OF_A_HINT))
+}
+
+/// Whether a stored hint is another text than the one that was given, escaped or shortened: names of models hold neither `\` nor
+/// `…`.
+pub(crate) fn stands_for_another_text(stored: &str) -> bool {
+    stored.contains(['\\', '…'])
 }

@@ -7,7 +7,7 @@ use crucible_model::Untrusted;
 use crucible_model::strict_json::{self, Fields, Misfit, StrictFault, closed};
 use serde_json::{Value, json};
 
-use super::{CouncilSeat, nameable};
+use super::CouncilSeat;
 use crate::config::HintedModels;
 use crate::seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor};
 
@@ -111,7 +111,7 @@ fn hint(hinted: &HintedModels) -> Value {
     let nothing = json!({"type": "null"});
     match hinted {
         HintedModels::Any => json!({"anyOf": [nothing, {"type": "string"}]}),
-        HintedModels::Only(models) => match nameable(models).as_slice() {
+        HintedModels::Only(models) => match models.as_slice() {
             [] => nothing,
             models => json!({"anyOf": [nothing, {"type": "string", "enum": models}]}),
         },

@@ -83,7 +83,7 @@ async fn blocking_works_inside_of_an_event_loop_of_several_threads_and_of_its_bl
 #[test]
 fn blocking_gives_the_same_errors() {
     let server = simple();
-    let ended = engine(config(&server)).run_blocking(" ", &TriageContext::none());
+    let ended = engine(config(&server)).run_blocking(" ", &TriageContext::none()).map_err(CouncilError::from);
     assert!(matches!(ended, Err(CouncilError::EmptyQuery)), "{ended:?}");
 }
 
@@ -113,7 +113,7 @@ async fn a_question_of_nothing_is_refused_before_anything_is_sent() {
     let server = simple();
     let engine = engine(config(&server));
     for query in ["", " ", "\n\t\r", "\u{a0}\u{3000}", "\u{200b}\u{feff}\u{202e} \u{0}"] {
-        let ended = engine.run(query, &TriageContext::none()).await;
+        let ended = engine.run(query, &TriageContext::none()).await.map_err(CouncilError::from);
         assert!(matches!(ended, Err(CouncilError::EmptyQuery)), "{query:?}: {ended:?}");
     }
     assert!(server.requests().is_empty());
@@ -127,10 +127,10 @@ async fn a_question_or_context_over_its_limit_is_refused_with_both_numbers_befor
     config.limits.context_bytes = 20;
     let engine = engine(config);
 
-    let ended = engine.run("eleven char", &TriageContext::none()).await;
+    let ended = engine.run("eleven char", &TriageContext::none()).await.map_err(CouncilError::from);
     let Err(CouncilError::QueryTooLong { bytes: 11, limit: 10 }) = ended else { panic!("{ended:?}") };
     let context: TriageContext = [("key", json!("0123456789a"))].into_iter().collect();
-    let ended = engine.run("ten chars.", &context).await;
+    let ended = engine.run("ten chars.", &context).await.map_err(CouncilError::from);
     let Err(CouncilError::ContextTooLong { bytes: 21, limit: 20 }) = ended else { panic!("{ended:?}") };
     assert!(server.requests().is_empty());
 
@@ -145,7 +145,7 @@ async fn no_context_fits_into_no_room_for_one() {
     let engine = engine(config);
     assert!(engine.run("Which?", &TriageContext::none()).await.is_ok());
     let context: TriageContext = [("a", 1)].into_iter().collect();
-    let ended = engine.run("Which?", &context).await;
+    let ended = engine.run("Which?", &context).await.map_err(CouncilError::from);
     assert!(matches!(ended, Err(CouncilError::ContextTooLong { bytes: 7, limit: 0 })), "{ended:?}");
 }
 

@@ -56,7 +56,8 @@ fn watched(server: &FakeApi) -> EngineConfig {
 }
 
 async fn run(config: EngineConfig) -> Result<ExecutorResult, CouncilError> {
-    support::engine(config).run("Should we split it?", &TriageContext::none()).await
+    let ended = support::engine(config).run("Should we split it?", &TriageContext::none()).await;
+    ended.map_err(|failure| *failure.error)
 }
 
 /// Whom the requests of a kind were made to, in the order of their names for each run of the same kind.
@@ -289,7 +290,7 @@ struct Through<B> {
 }
 
 #[async_trait]
-trait Before: Send + Sync {
+pub(crate) trait Before: Send + Sync {
     async fn wait(&self, inv: &LlmInvocation);
 }
 
@@ -301,7 +302,11 @@ impl<B: Before> LlmBackend for Through<B> {
     }
 }
 
-fn through(server: &FakeApi, structured_output: StructuredOutput, before: impl Before + 'static) -> Backend {
+pub(crate) fn through(
+    server: &FakeApi,
+    structured_output: StructuredOutput,
+    before: impl Before + 'static,
+) -> Backend {
     let inner = support::gateway(server);
     Backend::new(BackendParts {
         provider: inner.provider(),

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use crucible_council::{
-    CouncilError, DegradationKind, DeltaChoice, DeltaStrategy, DeltaVerdict, ExecutorResult, Observability,
-    Positions, TriageContext,
+    CallUsage, CouncilError, DegradationKind, DeltaChoice, DeltaStrategy, DeltaVerdict, ExecutorResult,
+    Observability, Part, Positions, TriageContext,
 };
 use crucible_llm::BudgetLimits;
 use crucible_testkit::{CouncilCall, FakeApi, Reply, council_call, simple_triage, triage};
@@ -197,10 +197,103 @@ async fn a_strategy_of_ones_own_decides_and_its_doubt_is_noted() {
 #[tokio::test]
 async fn with_never_all_loops_run_and_nobody_is_asked() {
     let server = judged(planned(4, true), answers(&["NO"]));
-    let result = run(&server, DeltaChoice::Never).await;
+    let mut config = config(&server);
+    config.delta_strategy = DeltaChoice::Never;
+    config.observability = Observability::On;
+    let result = engine(config).run(QUESTION, &TriageContext::none()).await.unwrap();
     assert_eq!((result.loops_executed, result.early_exit), (4, false));
     assert_eq!(judge_calls(&server), 0);
     assert!(result.degradations.is_empty());
+    for record in result.reasoning_trace.unwrap() {
+        assert_eq!((record.delta, record.delta_detected), (None, true), "nobody decided anything");
+    }
+}
+
+/// A council of this grammar that comes to one text in its first loop and says nothing else from then on. Of a sequential one,
+/// the drafts on the way there are others. `silent` says at which of a loop's turns, from 0, in which loop, from 1, a seat fails.
+fn settling(grammar: &str, judge: &'static str, silent: Option<(u32, usize)>) -> FakeApi {
+    let roles = ["pragmatist", "domain_expert", "creative"];
+    let mut triage = triage(grammar, &roles);
+    triage["loop_count"] = 5.into();
+    triage["allow_early_exit"] = true.into();
+    let is_sequential = grammar == "sequential";
+    let mut spoken = 0;
+    FakeApi::answering(move |request| match council_call(request) {
+        CouncilCall::Triage => Reply::Answer(triage.to_string()),
+        CouncilCall::Judge => {
+            let text = request.body["messages"][1]["content"].as_str().unwrap();
+            let (prior, now) = text.split_once("What each seat holds now:").unwrap();
+            let shown = [prior, now].map(|text| text.matches("<<<DATA \"").count());
+            assert_eq!(shown, if is_sequential { [1, 1] } else { [3, 3] }, "{text}");
+            // A judge that sees another draft anywhere cannot say that nothing changed.
+            Reply::Answer(if text.contains("Draft") { "YES" } else { judge }.to_owned())
+        }
+        CouncilCall::Seat(seat) => {
+            let (number, turn) = (1 + spoken / 3, (spoken % 3) as usize);
+            spoken += 1;
+            if silent == Some((number, turn)) {
+                Reply::Status(400)
+            } else if is_sequential && number == 1 && turn == 0 {
+                Reply::Answer("Draft one says to split everything at once.".to_owned())
+            } else if is_sequential && number == 1 && silent != Some((1, 2)) && turn == 1 {
+                Reply::Answer("Draft two would wait for a year and then look again.".to_owned())
+            } else if is_sequential {
+                Reply::Answer("Split the mail part off and keep the rest whole.".to_owned())
+            } else {
+                Reply::Answer(format!("{seat} would split the mail part off and keep the rest whole."))
+            }
+        }
+        call => Reply::Answer(said(&call)),
+    })
+}
+
+#[tokio::test]
+async fn each_grammar_ends_after_the_second_loop_where_it_changed_nothing() {
+    for grammar in ["parallel", "sequential", "debate"] {
+        let server = settling(grammar, "NO", None);
+        let result = run(&server, DeltaChoice::TextSimilarity { threshold: 0.9 }).await;
+        assert_eq!((result.loops_executed, result.early_exit), (2, true), "{grammar}, texts compared");
+        assert_eq!(judge_calls(&server), 0, "{grammar}");
+        let server = settling(grammar, "NO", None);
+        let result = run(&server, DeltaChoice::Judge).await;
+        assert_eq!((result.loops_executed, result.early_exit), (2, true), "{grammar}, judged");
+        assert_eq!(judge_calls(&server), 1, "{grammar}");
+    }
+}
+
+#[tokio::test]
+async fn a_draft_stays_the_same_one_where_the_seat_that_wrote_it_last_is_missing() {
+    for silent in [(1, 2), (2, 2)] {
+        let server = settling("sequential", "NO", Some(silent));
+        let result = run(&server, DeltaChoice::TextSimilarity { threshold: 0.9 }).await;
+        assert_eq!((result.loops_executed, result.early_exit), (2, true), "{silent:?}");
+    }
+}
+
+/// Remembers the names and texts that it was shown.
+#[derive(Default)]
+struct Shown(Mutex<Vec<Vec<String>>>);
+
+#[async_trait]
+impl DeltaStrategy for Shown {
+    async fn detect(&self, prior: &Positions, current: &Positions) -> DeltaVerdict {
+        for positions in [prior, current] {
+            let shown = positions.iter().map(|(seat, text)| format!("{seat}: {}", text.as_str())).collect();
+            self.0.lock().unwrap().push(shown);
+        }
+        DeltaVerdict::Unchanged
+    }
+}
+
+#[tokio::test]
+async fn a_strategy_is_shown_the_last_draft_alone_under_the_last_seat_of_the_council() {
+    let draft = ["creative: Split the mail part off and keep the rest whole.".to_owned()];
+    for silent in [None, Some((2, 2))] {
+        let strategy = Arc::new(Shown::default());
+        let server = settling("sequential", "NO", silent);
+        run(&server, DeltaChoice::Custom(Arc::<Shown>::clone(&strategy))).await;
+        assert_eq!(*strategy.0.lock().unwrap(), [draft.clone(), draft.clone()], "{silent:?}");
+    }
 }
 
 #[tokio::test]
@@ -243,7 +336,8 @@ async fn the_council_is_bypassed_only_where_that_is_allowed_and_the_question_is_
     let mut triage = simple_triage();
     triage["complexity"] = "complex".into();
     let server = judged(triage, answers(&["YES"]));
-    let ended = engine(config(&server)).run(QUESTION, &TriageContext::none()).await;
+    let ended =
+        engine(config(&server)).run(QUESTION, &TriageContext::none()).await.map_err(CouncilError::from);
     assert!(matches!(ended, Err(CouncilError::TriageViolations { .. })), "{ended:?}");
     assert_eq!(server.completions().len(), 1);
 }
@@ -255,7 +349,7 @@ async fn a_budget_that_cannot_carry_the_worst_case_ends_the_run_after_the_triage
         let server = judged(planned(4, true), answers(&["YES"]));
         let mut config = config(&server);
         config.limits.budget = BudgetLimits::calls(limit);
-        let ended = engine(config).run(QUESTION, &TriageContext::none()).await;
+        let ended = engine(config).run(QUESTION, &TriageContext::none()).await.map_err(CouncilError::from);
         if fits {
             assert_eq!(ended.unwrap().usage.calls, 16);
         } else {
@@ -315,6 +409,12 @@ async fn a_result_as_json_tells_its_figures_and_no_trace_where_none_was_asked_fo
     let mut result = run(&server, DeltaChoice::Judge).await;
     result.usage.elapsed_ms = 0;
     (result.usage.tokens_input, result.usage.tokens_output) = (0, 0);
+    for (part, usage) in &mut result.usage_by_part {
+        assert!(usage.tokens_output > 0, "{part}");
+        *usage = CallUsage { calls: usage.calls, ..CallUsage::default() };
+    }
+    assert_eq!(result.usage_by_part.values().map(|usage| usage.calls).sum::<u64>(), result.usage.calls);
+    result.usage_by_part.retain(|part, _| *part == Part::Synthesis);
     insta::assert_snapshot!(serde_json::to_string_pretty(&result).unwrap(), @r#"
     {
       "final_response": "Keep the program whole.",
@@ -333,7 +433,18 @@ async fn a_result_as_json_tells_its_figures_and_no_trace_where_none_was_asked_fo
         "cost_basis": null,
         "elapsed_ms": 0
       },
-      "usage_by_part": null
+      "usage_by_part": {
+        "synthesis": {
+          "calls": 1,
+          "tokens_input": 0,
+          "tokens_output": 0,
+          "calls_without_tokens": 0,
+          "micro_dollars": 0,
+          "calls_without_cost": 0,
+          "cost_basis": null,
+          "elapsed_ms": 0
+        }
+      }
     }
     "#);
 

@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use crucible_council::{
     CallUsage, DeltaChoice, DeltaVerdict, EngineConfig, ExecutorResult, Observability, Part, TriageContext,
     TurnKind,
 };
+use crucible_llm::{LlmInvocation, StructuredOutput};
 use crucible_testkit::{CouncilCall, FakeApi, Reply, council_call, simple_triage, triage};
 use serde_json::{Value, json};
 
+use crate::debate::{Before, through};
 use crate::support::{config, engine};
 
 const GRAMMARS: [&str; 3] = ["parallel", "sequential", "debate"];
@@ -60,20 +64,17 @@ fn plain(triage: Value, position: &'static str, judge: &'static str) -> FakeApi 
 }
 
 #[tokio::test]
-async fn off_there_is_no_trace_no_configuration_and_no_share_of_the_parts() {
+async fn off_there_is_no_trace_and_no_configuration_and_each_part_is_counted_all_the_same() {
     for grammar in GRAMMARS {
         let (server, _) = talkative(triage(grammar, &ROLES));
         let result = run(config(&server)).await;
         assert!(result.reasoning_trace.is_none() && result.triage.is_none(), "{grammar}");
-        assert!(result.usage_by_part.is_none(), "{grammar}");
+        let by_part: u64 = result.usage_by_part.values().map(|usage| usage.calls).sum();
+        assert_eq!(by_part, result.usage.calls, "{grammar}: what each part took is always told");
         assert_eq!(result.loops_executed, 3, "{grammar}");
         assert_eq!(result.usage.calls, server.completions().len() as u64, "{grammar}");
         let json = serde_json::to_value(&result).unwrap();
-        assert_eq!(
-            (&json["reasoning_trace"], &json["usage_by_part"]),
-            (&Value::Null, &Value::Null),
-            "{grammar}"
-        );
+        assert_eq!((&json["reasoning_trace"], &json["triage"]), (&Value::Null, &Value::Null), "{grammar}");
     }
 }
 
@@ -153,7 +154,7 @@ async fn what_a_run_took_is_the_sum_of_its_parts() {
         configured["allow_early_exit"] = true.into();
         let (server, _) = talkative(configured);
         let result = run(observed(&server)).await;
-        let parts = result.usage_by_part.unwrap();
+        let parts = result.usage_by_part;
         let names: Vec<String> = parts.keys().map(Part::to_string).collect();
         let expected =
             ["triage", "domain_expert", "pragmatist", "creative", "red_team", "judge", "synthesis"];
@@ -183,7 +184,7 @@ async fn what_a_seat_took_is_the_sum_of_its_turns() {
         *tokens += turn.usage.tokens_input;
     }
     assert_eq!(by_seat.len(), 4);
-    for (part, took) in result.usage_by_part.unwrap() {
+    for (part, took) in result.usage_by_part {
         if let Part::Seat(seat) = part {
             assert_eq!(by_seat[&seat.to_string()], (took.calls, took.tokens_input), "{seat}");
         }
@@ -207,8 +208,7 @@ async fn what_the_provider_does_not_tell_is_counted_as_not_told() {
         })
     });
     let result = run(observed(&server)).await;
-    let seats =
-        result.usage_by_part.unwrap().into_iter().filter(|(part, _)| part.to_string() == "pragmatist");
+    let seats = result.usage_by_part.into_iter().filter(|(part, _)| part.to_string() == "pragmatist");
     let (_, took) = seats.into_iter().next().unwrap();
     let silent = CallUsage {
         calls: 3,
@@ -232,7 +232,7 @@ async fn a_call_that_fails_is_counted_and_said() {
         _ => Reply::Answer("Who pays for it, and when?".to_owned()),
     });
     let result = run(observed(&server)).await;
-    let parts = result.usage_by_part.unwrap();
+    let parts = result.usage_by_part;
     let creative = parts.iter().find(|(part, _)| part.to_string() == "creative").unwrap().1;
     assert_eq!((creative.calls, creative.calls_without_tokens, creative.tokens_input), (3, 3, 0));
     for record in result.reasoning_trace.unwrap() {
@@ -326,12 +326,123 @@ async fn the_verdict_stands_in_the_record_of_the_loop_that_it_judges() {
 }
 
 #[tokio::test]
+async fn a_record_tells_what_became_of_its_positions_after_its_attack() {
+    const FIRST: &str = "Split the whole thing into services right away.";
+    const KEPT: &str = "Keep one program and measure it for a quarter.";
+    // The loops' first answers of `creative` are given up later; everybody else says one thing. Nobody defends for `pragmatist`.
+    let outcomes = async |grammar: &str| {
+        let configured = triage(grammar, &ROLES);
+        let mut calls_of_creative = 0;
+        let is_debate = grammar == "debate";
+        let server = FakeApi::answering(move |request| match council_call(request) {
+            CouncilCall::Triage => Reply::Answer(configured.to_string()),
+            CouncilCall::Seat(seat) if seat == "creative" && (is_debate || calls_of_creative == 0) => {
+                calls_of_creative += 1;
+                Reply::Answer(FIRST.to_owned())
+            }
+            CouncilCall::Defense(seat) if seat == "pragmatist" => Reply::Status(400),
+            CouncilCall::RedTeam if is_debate => {
+                Reply::Answer(r#"{"critique":"Who pays?","targets":["pragmatist","creative"]}"#.to_owned())
+            }
+            _ => Reply::Answer(KEPT.to_owned()),
+        });
+        let trace = serde_json::to_value(run(observed(&server)).await.reasoning_trace).unwrap();
+        trace.as_array().unwrap().iter().map(|record| record["after_attack"].clone()).collect::<Vec<_>>()
+    };
+    let told = |words: [&str; 3]| json!({ROLES[0]: words[0], ROLES[1]: words[1], ROLES[2]: words[2]});
+    let (held, last) = (told(["held"; 3]), told(["not_asked_again"; 3]));
+    assert_eq!(outcomes("parallel").await, [told(["held", "held", "changed"]), held.clone(), last]);
+    let (replaced, ended) = (told(["held", "changed", "changed"]), told(["held", "held", "not_asked_again"]));
+    assert_eq!(outcomes("sequential").await, [replaced, held, ended]);
+    let defended = told(["not_attacked", "no_answer", "changed"]);
+    assert_eq!(
+        outcomes("debate").await,
+        vec![defended; 3],
+        "in a debate each loop tells it, the first one too"
+    );
+}
+
+#[tokio::test]
+async fn in_a_debate_nobody_is_said_to_have_moved_to_a_majority() {
+    for (grammar, expected) in [("parallel", Some(0)), ("sequential", Some(0)), ("debate", None)] {
+        let server = plain(triage(grammar, &ROLES), "Keep one program and measure it for a quarter.", "YES");
+        let trace = run(observed(&server)).await.reasoning_trace.unwrap();
+        let moved: Vec<_> = trace.iter().map(|record| record.independence.moved_to_majority).collect();
+        assert_eq!(moved, [None, expected, expected], "{grammar}");
+    }
+}
+
+#[tokio::test]
+async fn a_defence_by_another_model_hides_no_model() {
+    let configured = triage("debate", &ROLES);
+    let server = FakeApi::answering(move |request| {
+        let (model, text) = match council_call(request) {
+            CouncilCall::Triage => ("plain", configured.to_string()),
+            CouncilCall::Seat(seat) if seat == "pragmatist" => ("first", "Keep it.".to_owned()),
+            CouncilCall::Defense(_) => ("second", "Keep it whole.".to_owned()),
+            CouncilCall::RedTeam => {
+                ("third", r#"{"critique":"Who pays?","targets":["pragmatist"]}"#.to_owned())
+            }
+            _ => ("plain", "Keep it.".to_owned()),
+        };
+        let message = json!({"role": "assistant", "content": text});
+        let body =
+            json!({"model": model, "choices": [{"index": 0, "finish_reason": "stop", "message": message}]});
+        Reply::Raw(200, body.to_string().into_bytes())
+    });
+    for record in run(observed(&server)).await.reasoning_trace.unwrap() {
+        assert_eq!(record.independence.distinct_models, 3, "plain, first and second");
+    }
+}
+
+/// Holds back the seats' calls, each by its place in this list.
+struct Late([&'static str; 4]);
+
+#[async_trait]
+impl Before for Late {
+    async fn wait(&self, inv: &LlmInvocation) {
+        let system = inv.messages[0].content.as_str();
+        let place = self.0.iter().position(|seat| system.contains(&format!("SEAT-MARKER {seat} ")));
+        tokio::time::sleep(Duration::from_millis(60 * place.unwrap_or_default() as u64)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_worse_stands_in_one_order_whoever_answers_first() {
+    let roles = ["synthesizer", "domain_expert", "pragmatist", "creative"];
+    let mut backwards = roles;
+    backwards.reverse();
+    for arriving in [roles, backwards] {
+        let mut configured = triage("parallel", &roles);
+        configured["loop_count"] = 2.into();
+        configured["council"][3]["model_hint"] = "not-allowed".into();
+        let server = FakeApi::answering(move |request| match council_call(request) {
+            CouncilCall::Triage => Reply::Answer(configured.to_string()),
+            CouncilCall::Seat(_) | CouncilCall::Synthesis => Reply::CutAnswer("Keep it, for".to_owned()),
+            _ => Reply::Answer("Who pays for it, and when?".to_owned()),
+        });
+        let backend = through(&server, StructuredOutput::JsonSchema, Late(arriving));
+        let result = run(EngineConfig { backend, ..config(&server) }).await;
+        let told: Vec<String> = result
+            .degradations
+            .iter()
+            .map(|worse| format!("{:?} {} {:?}", worse.loop_number, worse.part, worse.kind))
+            .collect();
+        let cut = |number: u32| roles.map(|role| format!("Some({number}) {role} AnswerCutShort"));
+        let hint = ["None creative HintRefused".to_owned()].into_iter();
+        let last = ["None synthesis AnswerCutShort".to_owned()];
+        let expected: Vec<String> = hint.chain(cut(1)).chain(cut(2)).chain(last).collect();
+        assert_eq!(told, expected, "arriving as {arriving:?}");
+    }
+}
+
+#[tokio::test]
 async fn without_a_council_the_trace_is_empty_and_the_configuration_is_told() {
     let server = plain(simple_triage(), "", "");
     let result = run(observed(&server)).await;
     assert_eq!(result.reasoning_trace.map(|trace| trace.len()), Some(0));
     assert!(result.triage.is_some());
-    let parts: Vec<String> = result.usage_by_part.unwrap().keys().map(Part::to_string).collect();
+    let parts: Vec<String> = result.usage_by_part.keys().map(Part::to_string).collect();
     assert_eq!(parts, ["triage", "direct_answer"]);
 }
 
@@ -398,7 +509,7 @@ async fn the_whole_result_as_json() {
     "usage":{"calls":1,"tokens_input":[number],"tokens_output":13,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
     {"seat":"pragmatist","kind":"defense","text":"One program costs less to run than two.","model":"fake-model",
     "usage":{"calls":1,"tokens_input":[number],"tokens_output":10,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}],
-    "targets":["pragmatist"],"resemblance_to_prior":{},"independence":{"pairwise_similarity":[{"first":"domain_expert","second":"pragmatist","similarity":0.3333}],"mean_similarity":0.3333,"moved_to_majority":null,"distinct_models":1}},
+    "targets":["pragmatist"],"after_attack":{"domain_expert":"not_attacked","pragmatist":"changed"},"resemblance_to_prior":{},"independence":{"pairwise_similarity":[{"first":"domain_expert","second":"pragmatist","similarity":0.3333}],"mean_similarity":0.3333,"moved_to_majority":null,"distinct_models":1}},
     {"loop_number":2,"council_responses":{"domain_expert":"One program costs less for five.","pragmatist":"One program costs less to run than two."},"red_team_critique":"Nobody has counted the costs.","delta_detected":true,"delta":null,
     "turns":[
     {"seat":"domain_expert","kind":"position","text":"One program costs less for five.","model":"fake-model",
@@ -409,7 +520,7 @@ async fn the_whole_result_as_json() {
     "usage":{"calls":1,"tokens_input":[number],"tokens_output":13,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
     {"seat":"pragmatist","kind":"defense","text":"One program costs less to run than two.","model":"fake-model",
     "usage":{"calls":1,"tokens_input":[number],"tokens_output":10,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}],
-    "targets":["pragmatist"],"resemblance_to_prior":{"domain_expert":1.0,"pragmatist":1.0},"independence":{"pairwise_similarity":[{"first":"domain_expert","second":"pragmatist","similarity":0.3333}],"mean_similarity":0.3333,"moved_to_majority":null,"distinct_models":1}}],
+    "targets":["pragmatist"],"after_attack":{"domain_expert":"not_attacked","pragmatist":"changed"},"resemblance_to_prior":{"domain_expert":1.0,"pragmatist":1.0},"independence":{"pairwise_similarity":[{"first":"domain_expert","second":"pragmatist","similarity":0.3333}],"mean_similarity":0.3333,"moved_to_majority":null,"distinct_models":1}}],
     "triage":{"reconstructed_query":"Should this team of five split its one program into services?","complexity":"complex","short_circuit_allowed":false,"council":[
     {"role":"domain_expert","system_prompt":"SEAT-MARKER domain_expert speaks for what domain_expert stands for.","model_hint":null},
     {"role":"pragmatist","system_prompt":"SEAT-MARKER pragmatist speaks for what pragmatist stands for.","model_hint":null},

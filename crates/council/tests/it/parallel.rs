@@ -7,7 +7,7 @@ use crucible_council::{
     CouncilError, DegradationKind, EngineConfig, Observability, Part, TriageContext, TurnKind,
 };
 use crucible_llm::{CallError, Limit, LlmError};
-use crucible_testkit::{CouncilCall, FakeApi, Reply, council_call, triage};
+use crucible_testkit::{CouncilCall, FakeApi, Reply, council_call, fenced_blocks, triage};
 use serde_json::Value;
 
 use crate::support::{config, engine};
@@ -50,20 +50,6 @@ pub(crate) fn sent(server: &FakeApi, call: &CouncilCall) -> Vec<Vec<(String, Str
     of_call
         .map(|request| request.body["messages"].as_array().unwrap().iter().map(message).collect())
         .collect()
-}
-
-/// The blocks of a message, each with its name and what stands between its fences.
-pub(crate) fn blocks(text: &str) -> Vec<(String, String)> {
-    let mut blocks = Vec::new();
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        if let Some((name, marker)) = line.strip_prefix("<<<DATA ").and_then(|rest| rest.rsplit_once(' ')) {
-            let end = format!(">>>END {marker}");
-            let content: Vec<_> = lines.by_ref().take_while(|line| *line != end).collect();
-            blocks.push((serde_json::from_str(name).unwrap(), content.join("\n")));
-        }
-    }
-    blocks
 }
 
 fn observed(server: &FakeApi) -> EngineConfig {
@@ -139,7 +125,7 @@ async fn two_seats_of_one_role_are_two_voices() {
     let second = &sent(&server, &seat("creative#2"))[1];
     let roles: Vec<_> = second.iter().map(|(role, _)| role.as_str()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "user"]);
-    let shown = blocks(&second[2].1);
+    let shown = fenced_blocks(&second[2].1);
     assert_eq!(
         shown,
         [
@@ -157,12 +143,12 @@ async fn positions_that_forge_fences_or_speak_for_the_red_team_stay_behind_their
     engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap();
     let later = &sent(&server, &seat("pragmatist"))[1];
     assert!(
-        blocks(&later[2].1).contains(&("position of creative".to_owned(), FORGED.to_owned())),
+        fenced_blocks(&later[2].1).contains(&("position of creative".to_owned(), FORGED.to_owned())),
         "{later:?}"
     );
     let attack = &sent(&server, &CouncilCall::RedTeam)[0];
     let (_, user) = attack.last().unwrap();
-    assert!(blocks(user).contains(&("position of creative".to_owned(), FORGED.to_owned())), "{user}");
+    assert!(fenced_blocks(user).contains(&("position of creative".to_owned(), FORGED.to_owned())), "{user}");
 }
 
 #[tokio::test]
@@ -190,7 +176,7 @@ async fn of_three_seats_one_may_fail_and_it_is_told_and_asked_again() {
 async fn of_two_seats_none_may_fail() {
     let answers = |call: &CouncilCall| (*call == seat("creative")).then_some(Reply::Status(400));
     let server = server(loops("parallel", &["pragmatist", "creative"], 2), answers);
-    let ended = engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap_err();
+    let ended = *engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap_err().error;
     let CouncilError::TooFewSeats { loop_number: 1, left: 1, seats: 2, missing } = &ended else {
         panic!("{ended}")
     };
@@ -207,7 +193,8 @@ async fn without_the_red_team_there_is_no_result() {
     for grammar in ["parallel", "sequential"] {
         let answers = |call: &CouncilCall| (*call == CouncilCall::RedTeam).then_some(Reply::Status(400));
         let server = server(loops(grammar, &["pragmatist", "creative"], 2), answers);
-        let ended = engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap_err();
+        let ended =
+            *engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap_err().error;
         assert!(
             matches!(&ended, CouncilError::Call { part: Part::Seat(seat), .. } if seat.to_string() == "red_team"),
             "{grammar}: {ended}"
@@ -226,8 +213,8 @@ async fn a_budget_that_ends_while_seats_are_asked_ends_the_run_at_once_and_is_no
         config.limits.budget.tokens = Limit::At(tokens);
         let engine = engine(config);
         tokio::select! {
-            ended = engine.run("Split it?", &nothing) => match ended.unwrap_err() {
-                CouncilError::Call { part, source: CallError::Llm(LlmError::BudgetExceeded { .. }) } => {
+            ended = engine.run("Split it?", &nothing) => match *ended.unwrap_err().error {
+                CouncilError::Call { part, loop_number: _, source: CallError::Llm(LlmError::BudgetExceeded { .. }) } => {
                     ended_at_a_seat += usize::from(matches!(part, Part::Seat(_)));
                 }
                 other => panic!("{tokens}: {other}"),

@@ -1,9 +1,9 @@
 //! The sequential grammar on the wire (seed 001 §2.4): one draft from seat to seat, attacked after each of them.
 
 use crucible_council::{CouncilError, DegradationKind, EngineConfig, Observability, TriageContext};
-use crucible_testkit::{CouncilCall, FakeApi, Reply};
+use crucible_testkit::{CouncilCall, FakeApi, Reply, fenced_blocks};
 
-use crate::parallel::{blocks, calls, loops, seat, sent, server};
+use crate::parallel::{calls, loops, seat, sent, server};
 use crate::support::{config, engine};
 
 /// A server whose seats and red team number what they say.
@@ -32,7 +32,7 @@ fn read(server: &FakeApi, call: &CouncilCall, time: usize) -> Vec<String> {
     let messages = &sent(server, call)[time];
     let roles: Vec<_> = messages.iter().map(|(role, _)| role.as_str()).collect();
     assert_eq!(roles, ["system", "user"]);
-    let shown = blocks(&messages[1].1).into_iter();
+    let shown = fenced_blocks(&messages[1].1).into_iter();
     shown
         .filter(|(name, _)| name != "question" && name != "focus")
         .map(|(name, text)| format!("{name}: {text}"))
@@ -145,7 +145,7 @@ async fn where_the_first_seat_of_a_later_loop_fails_the_next_one_reads_what_it_w
 #[tokio::test]
 async fn a_loop_ends_as_soon_as_two_answers_cannot_come_any_more() {
     let server = numbered(&["pragmatist", "creative"], |_, time| time == 1);
-    let ended = engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap_err();
+    let ended = *engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap_err().error;
     assert!(
         matches!(&ended, CouncilError::TooFewSeats { loop_number: 1, left: 0, seats: 2, missing } if missing.len() == 1),
         "{ended}"
@@ -157,7 +157,7 @@ async fn a_loop_ends_as_soon_as_two_answers_cannot_come_any_more() {
 async fn of_three_seats_two_may_not_fail() {
     let server =
         numbered(&["pragmatist", "domain_expert", "creative"], |call, _| *call != seat("domain_expert"));
-    let ended = engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap_err();
+    let ended = *engine(config(&server)).run("Split it?", &TriageContext::none()).await.unwrap_err().error;
     let CouncilError::TooFewSeats { left: 1, seats: 3, missing, .. } = &ended else { panic!("{ended}") };
     let names: Vec<_> = missing.iter().map(|(seat, _)| seat.to_string()).collect();
     assert_eq!(names, ["pragmatist", "creative"]);

@@ -5,9 +5,11 @@ const SOURCE: &str = include_str!("../../src/lib.rs");
 
 /// Every name that can be used from outside.
 const PUBLIC: &[&str] = &[
+    "AfterAttack",
     "CallUsage",
     "ComplexityDomain",
     "CouncilError",
+    "CouncilFailure",
     "CouncilLimits",
     "CouncilRole",
     "CouncilSeat",

@@ -8,12 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use crucible_council::{
-    CouncilError, Crucible, Degradation, DegradationKind, EngineConfig, ExecutorResult, Part, TriageContext,
+    CallUsage, CouncilError, Crucible, Degradation, DegradationKind, EngineConfig, ExecutorResult,
+    HintedModels, Part, TriageContext,
 };
 use crucible_llm::{
     BudgetLimits, CallError, Context, Limit, LlmError, ProviderSettings, Resource, construct,
 };
-use crucible_testkit::{CouncilCall, FakeApi, Reply, RetryAfter};
+use crucible_testkit::{CouncilCall, FakeApi, Reply, RetryAfter, made_up_token};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -27,11 +28,6 @@ const ROLES: [&str; 3] = ["domain_expert", "pragmatist", "creative"];
 /// synthesis.
 const CALLS: usize = 1 + 2 * (3 + 1) + 1;
 
-/// Looks like a GitHub token; put together here so that no scanner takes this file for a leak.
-fn token() -> String {
-    ["ghp", "_", "x7Kq2mWv9ZpL4nRt8sYb", "3cHd6fJg1aQe5uT0"].concat()
-}
-
 /// A server whose parallel council has two loops, and which answers the first calls of one kind so.
 fn at_first(which: CouncilCall, replies: impl IntoIterator<Item = Reply>) -> FakeApi {
     let mut replies: Vec<Reply> = replies.into_iter().collect();
@@ -40,7 +36,7 @@ fn at_first(which: CouncilCall, replies: impl IntoIterator<Item = Reply>) -> Fak
 }
 
 async fn run(config: EngineConfig) -> Result<ExecutorResult, CouncilError> {
-    engine(config).run(QUESTION, &TriageContext::none()).await
+    Ok(engine(config).run(QUESTION, &TriageContext::none()).await?)
 }
 
 fn count(server: &FakeApi, which: &CouncilCall) -> usize {
@@ -60,7 +56,7 @@ fn only(result: &ExecutorResult) -> &Degradation {
 /// What a failed call of a part says.
 fn of_call(error: CouncilError, of: &str) -> CallError {
     match error {
-        CouncilError::Call { part, source } if part.to_string() == of => source,
+        CouncilError::Call { part, source, .. } if part.to_string() == of => source,
         other => panic!("no failed call of the {of}: {other}"),
     }
 }
@@ -137,7 +133,9 @@ async fn five_megabytes_are_no_position_and_no_answer() {
 
     let server = at_first(CouncilCall::Synthesis, [huge()]);
     let error = run(config(&server)).await.unwrap_err();
-    let CouncilError::AnswerTooLong { part: Part::Synthesis, bytes: 5_000_000, limit } = error else {
+    let CouncilError::AnswerTooLong { part: Part::Synthesis, loop_number: None, bytes: 5_000_000, limit } =
+        error
+    else {
         panic!("{error}")
     };
     assert_eq!(limit, config(&server).limits.answer_bytes);
@@ -145,7 +143,8 @@ async fn five_megabytes_are_no_position_and_no_answer() {
 
 #[tokio::test]
 async fn a_seat_that_says_nothing_is_left_out_and_a_synthesis_of_nothing_is_none() {
-    for nothing in [Reply::Answer(String::new()), Reply::Answer(" \n\t".to_owned()), Reply::NullContent] {
+    let says = |text: &str| Reply::Answer(text.to_owned());
+    for nothing in [says(""), says(" \n\t"), says("\u{200b}\u{200d}\u{feff}\n"), Reply::NullContent] {
         let server = at_first(seat("creative"), [nothing.clone()]);
         let result = run(config(&server)).await.unwrap();
         assert_eq!(only(&result).kind, DegradationKind::SeatMissing, "{nothing:?}");
@@ -160,25 +159,25 @@ async fn a_seat_that_says_nothing_is_left_out_and_a_synthesis_of_nothing_is_none
 async fn a_secret_in_the_question_or_the_context_is_never_sent() {
     let server = at_first(CouncilCall::Triage, []);
     let engine = engine(config(&server));
-    let question = format!("Is {} still good?", token());
-    let context: TriageContext = [("key", token())].into_iter().collect();
+    let question = format!("Is {} still good?", made_up_token());
+    let context: TriageContext = [("key", made_up_token())].into_iter().collect();
     for (question, context) in [(question.as_str(), TriageContext::none()), (QUESTION, context)] {
-        let error = of_call(engine.run(question, &context).await.unwrap_err(), "triage");
+        let error = of_call(*engine.run(question, &context).await.unwrap_err().error, "triage");
         assert!(matches!(error, CallError::Secret(_)), "{error}");
-        assert!(!format!("{error} {error:?}").contains(&token()));
+        assert!(!format!("{error} {error:?}").contains(&made_up_token()));
     }
     assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
 async fn a_secret_that_a_seat_says_reaches_nobody() {
-    let leak = Reply::Answer(format!("Use {} for the cluster.", token()));
+    let leak = Reply::Answer(format!("Use {} for the cluster.", made_up_token()));
     let server = at_first(seat("creative"), [leak]);
     let result = run(config(&server)).await.unwrap();
     assert_eq!(only(&result).kind, DegradationKind::AnswerRedacted);
     assert_eq!(only(&result).part.to_string(), "creative");
-    assert!(server.requests().iter().all(|request| !request.conversation().contains(&token())));
-    assert!(!serde_json::to_string(&result).unwrap().contains(&token()));
+    assert!(server.requests().iter().all(|request| !request.conversation().contains(&made_up_token())));
+    assert!(!serde_json::to_string(&result).unwrap().contains(&made_up_token()));
 }
 
 #[tokio::test]
@@ -226,7 +225,9 @@ async fn tokens_that_are_used_up_end_the_run_whoever_needs_them() {
     let mut config = config(&server);
     config.limits.budget.tokens = Limit::At(100_000);
     let error = run(config).await.unwrap_err();
-    let CouncilError::Call { part: Part::Seat(_), source } = error else { panic!("{error}") };
+    let CouncilError::Call { part: Part::Seat(_), loop_number: Some(1), source } = error else {
+        panic!("{error}")
+    };
     let CallError::Llm(LlmError::BudgetExceeded { resource: Resource::Tokens, .. }) = source else {
         panic!("{source}")
     };
@@ -245,16 +246,8 @@ async fn each_run_has_a_budget_of_its_own() {
     }
 }
 
-#[tokio::test]
-async fn fallback_models_go_to_openrouter_and_others_say_that_they_pass_over_them() {
-    let server = at_first(CouncilCall::Triage, []);
-    let fallback_models = vec!["maker/second".to_owned()];
-    let result =
-        run(EngineConfig { fallback_models: fallback_models.clone(), ..config(&server) }).await.unwrap();
-    assert_eq!(only(&result).kind, DegradationKind::FallbackIgnored);
-    assert!(server.requests().iter().all(|request| request.body.get("models").is_none()));
-
-    let server = at_first(CouncilCall::Triage, []);
+/// OpenRouter before this server.
+fn openrouter(server: &FakeApi) -> EngineConfig {
     let text = |text: &str| Some(text.to_owned());
     let settings = ProviderSettings {
         base_url: Some(server.base_url()),
@@ -267,8 +260,85 @@ async fn fallback_models_go_to_openrouter_and_others_say_that_they_pass_over_the
     };
     let key = crucible_model::Secret::new("k".to_owned());
     let context = Context::http_only([("KEY".to_owned(), key)]).unwrap();
-    let backend = construct("openrouter", &settings, &context).unwrap();
-    let result = run(EngineConfig { fallback_models, ..EngineConfig::with_backend(backend) }).await.unwrap();
+    EngineConfig::with_backend(construct("openrouter", &settings, &context).unwrap())
+}
+
+#[test]
+fn more_fallback_models_than_openrouter_takes_are_refused_before_anything_is_sent() {
+    let server = FakeApi::start([Reply::Drop]);
+    let four = ["maker/first", "maker/2", "maker/3", "maker/4"].map(str::to_owned).to_vec();
+    let refused = |config: EngineConfig| match Crucible::new(config) {
+        Err(error @ CouncilError::Setting { setting: "fallback_models", .. }) => error.to_string(),
+        Err(error) => panic!("{error}"),
+        Ok(_) => "fine".to_owned(),
+    };
+    let with = |fallback_models: &[String]| EngineConfig {
+        fallback_models: fallback_models.to_vec(),
+        ..openrouter(&server)
+    };
+    assert_eq!(refused(with(&four[1..])), "fine");
+    assert_eq!(refused(with(&four)), "fine", "the model that is asked is no fallback of itself");
+    let five = [four.clone(), vec!["maker/5".to_owned()]].concat();
+    let told = "fallback_models is a list of 4 besides the model that is asked; OpenRouter takes three at the most: name fewer";
+    assert_eq!(refused(with(&five)), told);
+    let other = || "maker/other".to_owned();
+    assert_eq!(
+        refused(EngineConfig { triage_model: other(), ..with(&four) }),
+        told,
+        "the triage asks another"
+    );
+    assert_eq!(refused(EngineConfig { default_model: other(), ..with(&four) }), told);
+    let hinted = |hinted_models| EngineConfig { hinted_models, ..with(&four) };
+    assert_eq!(refused(hinted(HintedModels::Any)), told, "a seat may ask another");
+    assert_eq!(refused(hinted(HintedModels::Only(vec![other()]))), told);
+    assert_eq!(refused(hinted(HintedModels::Only(vec![" maker/2 ".to_owned()]))), "fine");
+    let of_phases = |models: &[(&str, &str)]| {
+        let models = models.iter().map(|(phase, model)| ((*phase).to_owned(), (*model).to_owned())).collect();
+        let config = with(&four);
+        EngineConfig { backend: config.backend.with_phase_models(models), ..config }
+    };
+    assert_eq!(refused(of_phases(&[("spec", "maker/other")])), "fine", "no phase of a council");
+    assert_eq!(refused(of_phases(&[("council-judge", "maker/other")])), told);
+    assert_eq!(refused(of_phases(&[("council-judge", "maker/4")])), "fine");
+    let elsewhere = EngineConfig { fallback_models: five, ..config(&server) };
+    assert_eq!(refused(elsewhere), "fine", "another backend passes over them");
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_that_fails_tells_in_which_loop_what_it_took_and_what_was_worse() {
+    let mut attacks = 0;
+    let server = server(loops("parallel", &ROLES, 2), move |call| match call {
+        CouncilCall::RedTeam => {
+            attacks += 1;
+            (attacks == 2).then_some(Reply::Status(400))
+        }
+        call => (*call == seat("creative")).then_some(Reply::Status(400)),
+    });
+    let failure = engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err();
+    assert!(failure.to_string().starts_with("the seat red_team in loop 2 has no answer: "), "{failure}");
+    assert!(std::error::Error::source(&failure).is_some_and(|source| source.is::<CallError>()));
+    assert!(matches!(*failure.error, CouncilError::Call { loop_number: Some(2), .. }));
+    assert_eq!(failure.usage.calls, 1 + 2 * 4);
+    assert!(failure.usage.tokens_output > 0 && failure.usage.calls_without_tokens == 3);
+    let worse: Vec<_> = failure.degradations.iter().map(|it| (it.kind, it.loop_number)).collect();
+    assert_eq!(worse, [1, 2].map(|number| (DegradationKind::SeatMissing, Some(number))));
+
+    let nothing = engine(config(&server)).run(" ", &TriageContext::none()).await.unwrap_err();
+    assert_eq!((nothing.usage, nothing.degradations), (CallUsage::default(), Vec::new()));
+}
+
+#[tokio::test]
+async fn fallback_models_go_to_openrouter_and_others_say_that_they_pass_over_them() {
+    let server = at_first(CouncilCall::Triage, []);
+    let fallback_models = vec!["maker/second".to_owned()];
+    let result =
+        run(EngineConfig { fallback_models: fallback_models.clone(), ..config(&server) }).await.unwrap();
+    assert_eq!(only(&result).kind, DegradationKind::FallbackIgnored);
+    assert!(server.requests().iter().all(|request| request.body.get("models").is_none()));
+
+    let server = at_first(CouncilCall::Triage, []);
+    let result = run(EngineConfig { fallback_models, ..openrouter(&server) }).await.unwrap();
     assert_eq!(result.degradations, []);
     assert_eq!(server.requests().len(), CALLS);
     for request in server.requests() {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crucible_council::{CouncilError, DegradationKind, HintedModels, Part, TriageContext, Violation};
+use crucible_council::{
+    CouncilError, DegradationKind, HintedModels, Observability, Part, TriageContext, Violation,
+};
 use crucible_llm::{Backend, BackendParts, Capabilities, ClientExtra, StructuredOutput};
 use crucible_model::strict_json::StrictFault;
 use crucible_testkit::{CouncilCall, FakeApi, Reply, SeenRequest, council_call, simple_triage, triage};
@@ -39,7 +41,7 @@ fn council(triage: &Value) -> FakeApi {
 /// What a run ends with whose triage gives this reply, after exactly one request. A second one would be answered well.
 async fn refused(reply: Reply) -> CouncilError {
     let server = FakeApi::start([reply, Reply::Answer(good().to_string())]);
-    let error = engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err();
+    let error = *engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err().error;
     assert_eq!(server.requests().len(), 1, "nothing is asked again: {error}");
     assert!(error.to_string().contains("triage"), "{error}");
     error
@@ -166,7 +168,7 @@ async fn all_broken_rules_are_named_at_once() {
 async fn a_megabyte_of_json_is_not_read() {
     let huge = with(|v| v["reconstructed_query"] = "x".repeat(1 << 20).into()).to_string();
     match refused(Reply::Answer(huge.clone())).await {
-        CouncilError::AnswerTooLong { part: Part::Triage, bytes, limit } => {
+        CouncilError::AnswerTooLong { part: Part::Triage, loop_number: None, bytes, limit } => {
             assert_eq!((bytes, limit), (huge.len(), 256 * 1024));
         }
         other => panic!("{other}"),
@@ -174,7 +176,7 @@ async fn a_megabyte_of_json_is_not_read() {
     let server = FakeApi::start([Reply::Answer(huge.clone()), Reply::Answer(good().to_string())]);
     let mut generous = config(&server);
     generous.limits.answer_bytes = 8 << 20;
-    match engine(generous).run(QUESTION, &TriageContext::none()).await.unwrap_err() {
+    match *engine(generous).run(QUESTION, &TriageContext::none()).await.unwrap_err().error {
         CouncilError::TriageUnreadable { why: StrictFault::TooLong { bytes, .. }, .. } => {
             assert_eq!(bytes, huge.len());
         }
@@ -186,8 +188,103 @@ async fn a_megabyte_of_json_is_not_read() {
 #[tokio::test]
 async fn a_triage_that_was_cut_off_is_refused_even_where_it_could_be_read() {
     let error = refused(Reply::CutAnswer(good().to_string())).await;
-    assert!(matches!(&error, CouncilError::TriageCutShort { model } if model == "fake-model"), "{error}");
+    assert!(matches!(&error, CouncilError::TriageCutShort { model, .. } if model == "fake-model"), "{error}");
     assert!(error.to_string().contains("max_tokens"), "{error}");
+
+    let error = refused(ended("content_filter")).await.to_string();
+    assert!(
+        error.contains("at its limit of tokens or by a filter of the provider (`content_filter`)"),
+        "{error}"
+    );
+    assert!(error.contains("else ask in other words or choose another triage model"), "{error}");
+}
+
+/// A good triage that ended for this reason.
+fn ended(reason: &str) -> Reply {
+    let choice = json!({"message": {"content": good().to_string()}, "finish_reason": reason});
+    Reply::Raw(200, json!({"choices": [choice]}).to_string().into_bytes())
+}
+
+#[tokio::test]
+async fn a_triage_that_ended_for_another_reason_is_read_strictly_and_told() {
+    let server = FakeApi::answering(|request| match council_call(request) {
+        CouncilCall::Triage => ended("eos"),
+        _ => Reply::Answer("Nobody has counted what the nights on call will cost.".to_owned()),
+    });
+    let result = engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap();
+    let [told] = &result.degradations[..] else { panic!("{:?}", result.degradations) };
+    assert_eq!((told.kind, told.part), (DegradationKind::AnswerCutShort, Part::Triage));
+    assert!(told.detail.ends_with("the provider's reason is `eos`"), "{}", told.detail);
+}
+
+#[tokio::test]
+async fn a_long_question_that_is_handed_on_as_a_short_one_is_told() {
+    let handed_on = |length: usize| with(|v| v["reconstructed_query"] = "ä".repeat(length).into());
+    for (asked, kept, is_told) in
+        [(5000, 2499, true), (5000, 2500, false), (2001, 1000, true), (2001, 1001, false), (2000, 10, false)]
+    {
+        let server = council(&handed_on(kept));
+        let result = engine(config(&server)).run(&"ö".repeat(asked), &TriageContext::none()).await.unwrap();
+        let told: Vec<&str> = (result.degradations.iter())
+            .filter(|it| it.kind == DegradationKind::QuestionShortened && it.part == Part::Triage)
+            .map(|it| it.detail.as_str())
+            .collect();
+        let detail = format!("the question has {asked} characters, and what the council works on {kept}");
+        assert_eq!(told, if is_told { vec![detail.as_str()] } else { Vec::new() }, "{asked} {kept}");
+    }
+}
+
+#[tokio::test]
+async fn the_context_is_measured_as_it_is_sent() {
+    // In the canonical form, which is not sent, it would be two bytes shorter.
+    let context: TriageContext = [("a", json!(1.0))].into_iter().collect();
+    let server = council(&good());
+    let mut tight = config(&server);
+    tight.limits.context_bytes = 8;
+    let error = *engine(tight).run(QUESTION, &context).await.unwrap_err().error;
+    assert!(matches!(error, CouncilError::ContextTooLong { bytes: 9, limit: 8 }), "{error}");
+    assert!(server.requests().is_empty());
+    engine(config(&server)).run(QUESTION, &context).await.unwrap();
+    let (_, shown) = unfenced(&shown_to_triage(&server.completions()).1, "context");
+    assert_eq!(shown, r#"{"a":1.0}"#);
+}
+
+#[tokio::test]
+async fn a_list_of_models_is_trimmed_and_each_named_once() {
+    let value = with(|v| v["council"][0]["model_hint"] = "dear/model ".into());
+    let server = council(&value);
+    let mut hinting = config(&server);
+    hinting.hinted_models =
+        HintedModels::Only([" dear/model", "dear/model", "b\n"].map(str::to_owned).to_vec());
+    let result = engine(hinting).run(QUESTION, &TriageContext::none()).await.unwrap();
+    assert_eq!(result.degradations, []);
+    let form = &server.completions()[0].body["response_format"]["json_schema"]["schema"];
+    let seat = &form["properties"]["council"]["items"]["properties"];
+    assert_eq!(seat["model_hint"]["anyOf"][1]["enum"], json!(["dear/model", "b"]));
+    let asked = models(&server.completions());
+    assert_eq!(asked[&CouncilCall::Seat("domain_expert".to_owned())], "dear/model");
+}
+
+#[tokio::test]
+async fn a_hint_that_is_no_name_is_refused_and_stored_clean() {
+    let value = with(|v| {
+        v["council"][0]["model_hint"] = "a\u{202e}\u{1b}[2Jb".into();
+        v["council"][1]["model_hint"] = "m".repeat(10_000).into();
+    });
+    let server = council(&value);
+    let mut open = config(&server);
+    open.hinted_models = HintedModels::Any;
+    open.observability = Observability::On;
+    let result = engine(open).run(QUESTION, &TriageContext::none()).await.unwrap();
+    let refused: Vec<String> = (result.degradations.iter())
+        .filter(|it| it.kind == DegradationKind::HintRefused)
+        .map(|it| it.part.to_string())
+        .collect();
+    assert_eq!(refused, ["domain_expert", "pragmatist"]);
+    assert!(models(&server.completions()).values().all(|model| model == "fake-model"));
+    let stored = result.triage.unwrap().council;
+    assert_eq!(stored[0].model_hint.as_deref(), Some("a\\u{202e}\\u{1b}[2Jb"));
+    assert_eq!(stored[1].model_hint.as_ref().map(|hint| hint.chars().count()), Some(200));
 }
 
 #[tokio::test]
@@ -217,14 +314,14 @@ async fn a_triage_that_gives_no_answer_ends_the_run() {
 async fn what_is_no_question_or_too_long_a_one_is_refused_before_any_request() {
     let server = council(&good());
     let engine = engine(config(&server));
-    for blank in ["", " \t\r\n\u{a0}", "\u{200b}\u{feff}"] {
-        let error = engine.run(blank, &TriageContext::none()).await.unwrap_err();
+    for blank in ["", " \t\r\n\u{a0}", "\u{200b}\u{feff}", "\u{200d}\u{200c}"] {
+        let error = *engine.run(blank, &TriageContext::none()).await.unwrap_err().error;
         assert!(matches!(error, CouncilError::EmptyQuery), "{error}");
     }
-    let error = engine.run(&"x".repeat(1 << 20), &TriageContext::none()).await.unwrap_err();
+    let error = *engine.run(&"x".repeat(1 << 20), &TriageContext::none()).await.unwrap_err().error;
     assert!(matches!(error, CouncilError::QueryTooLong { bytes: 1_048_576, limit: 200_000 }), "{error}");
     let context: TriageContext = [("k", "x".repeat(1 << 20))].into_iter().collect();
-    let error = engine.run(QUESTION, &context).await.unwrap_err();
+    let error = *engine.run(QUESTION, &context).await.unwrap_err().error;
     assert!(matches!(error, CouncilError::ContextTooLong { limit: 65_536, .. }), "{error}");
     assert_eq!(server.requests().len(), 0);
     engine.run(&"x".repeat(200_000), &TriageContext::none()).await.unwrap();

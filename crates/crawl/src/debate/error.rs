@@ -72,40 +72,14 @@ pub enum ReplyFault {
         /// Tokens that it may take.
         budget: u64,
     },
-    /// It is far longer than its budget can make it: a failure of the provider.
-    #[error("it has {bytes} bytes, at most {limit} are read")]
-    TooLong {
-        /// How many it has.
-        bytes: usize,
-        /// How many are read.
-        limit: usize,
-    },
-    /// It is no JSON, or ends in the middle of it: a failure of the provider.
-    #[error(
-        "it is not one JSON object and nothing else ({detail}); choose a stronger model, or a provider that can be held to a \
-         JSON Schema"
-    )]
-    NoJson {
-        /// Where it stops being JSON.
-        detail: String,
-    },
-    /// It is JSON, but not of the schema that was asked for: a failure of the schema.
-    #[error(
-        "it is JSON, but not the object that was asked for ({detail}); choose a stronger model, or a provider that can be held \
-         to a JSON Schema"
-    )]
-    WrongShape {
-        /// Which place is wrong, and how.
-        detail: String,
-    },
+    /// It is not the one JSON object that was asked for. Of another shape: a failure of the schema; no JSON, or far longer than its
+    /// budget can make it: a failure of the provider.
+    #[error("{0}; choose a stronger model, or a provider that can be held to a JSON Schema")]
+    Strict(StrictFault),
 }
 
 impl From<StrictFault> for ReplyFault {
     fn from(fault: StrictFault) -> Self {
-        match fault {
-            StrictFault::TooLong { bytes, limit } => Self::TooLong { bytes, limit },
-            StrictFault::NoJson { detail } => Self::NoJson { detail },
-            StrictFault::WrongShape { detail } => Self::WrongShape { detail },
-        }
+        Self::Strict(fault)
     }
 }

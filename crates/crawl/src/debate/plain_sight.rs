@@ -57,15 +57,11 @@ fn escaped(text: &str) -> (char, usize) {
 
 #[cfg(test)]
 mod tests {
+    use crucible_testkit::made_up_token;
     use proptest::prelude::*;
     use serde_json::Value;
 
     use super::*;
-
-    /// Not written out, so that no scanner takes this file for a leak.
-    fn secret() -> String {
-        format!("ghp_{}", "a1B2c3D4e5F6".repeat(3))
-    }
 
     fn spelled(text: &str) -> String {
         text.chars().map(|c| format!("\\u{:04X}", u32::from(c))).collect()
@@ -73,10 +69,12 @@ mod tests {
 
     #[test]
     fn a_secret_is_seen_however_it_is_spelled_and_wherever_it_stands() {
-        let all = spelled(&secret());
-        let hidden = secret().replacen('h', "h\u{200b}", 1);
-        let hidden_by_escape = secret().replacen('h', "h\\u200b", 1);
-        for form in [secret(), all, secret().replacen('g', "\\u0067", 1), hidden, hidden_by_escape] {
+        let all = spelled(&made_up_token());
+        let hidden = made_up_token().replacen('h', "h\u{200b}", 1);
+        let hidden_by_escape = made_up_token().replacen('h', "h\\u200b", 1);
+        for form in
+            [made_up_token(), all, made_up_token().replacen('g', "\\u0067", 1), hidden, hidden_by_escape]
+        {
             for text in [
                 format!(r#"{{"a":"{form}"}}"#),
                 format!(r#"{{"{form}":1}}"#),

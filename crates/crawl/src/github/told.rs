@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(told.description, "a[31m bc d");
         let long = with("description", json!("é".repeat(1 << 19))).unwrap().description;
         assert_eq!(long.chars().count(), DESCRIPTION + 1);
-        let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+        let secret = crucible_testkit::made_up_token();
         // Where the cut would go through it, too.
         for before in ["key ".to_owned(), "x ".repeat(495)] {
             let text = with("description", json!(format!("{before}{secret} end"))).unwrap().description;

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn secrets_are_not_written_down_wherever_they_stand() {
-        let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+        let token = crucible_testkit::made_up_token();
         let found = snapshot(&[
             ("llm.openai.api_key", "anything at all"),
             ("llm.openai.api_key_env", "OPENAI_API_KEY"),

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use crucible_crawl::{Claude, DebateRounds, Gpt, debate};
 use crucible_llm::{
     Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientExtra, ClientOptions, Limit,
-    LlmBackend, LlmError, LlmInvocation, LlmResult, ModelClient, Origin, Recording, RetryPolicy, Speaker,
-    StructuredOutput,
+    LlmBackend, LlmError, LlmInvocation, LlmResult, ModelClient, Origin, Recording, RetryAllowance,
+    RetryPolicy, Speaker, StructuredOutput,
 };
 use crucible_model::EditFormat;
 use crucible_secrets::Scanner;
@@ -71,6 +71,7 @@ fn client(form: StructuredOutput, seen: &Arc<Mutex<Vec<BTreeMap<String, Value>>>
         scanner: Scanner::builtin(),
         recording: Recording::Off,
         retry: RetryPolicy::NEVER,
+        retries: RetryAllowance::unlimited(),
         budget: CallBudget::new(limits),
         prices: Arc::default(),
     };

@@ -1,7 +1,7 @@
 //! The transcript: every message as it happens, failures included, and no half state.
 
 use crucible_crawl::{DebateError, MessageRecord};
-use crucible_testkit::Reply;
+use crucible_testkit::{Reply, made_up_token};
 
 use crate::support::{Stage, critique, instructions, plan, question, says, step, synthesis};
 
@@ -92,8 +92,7 @@ async fn a_debate_that_is_dropped_leaves_what_was_kept_and_no_more() {
 #[tokio::test]
 async fn a_secret_in_the_repository_text_is_not_sent() {
     let mut stage = Stage::of([good()], [Reply::Hang]);
-    stage.inspection.artifact.readme_excerpt =
-        format!("token ghp_{}", "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6");
+    stage.inspection.artifact.readme_excerpt = format!("token {}", made_up_token());
     let error = stage.hold(1).await.unwrap_err();
     assert!(error.to_string().starts_with("nothing was sent"), "{error}");
     assert!(stage.gpt.requests().is_empty());
@@ -103,7 +102,7 @@ async fn a_secret_in_the_repository_text_is_not_sent() {
 
 #[test]
 fn every_text_of_a_record_is_kept_without_secrets() {
-    let secret = format!("ghp_{}", "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6");
+    let secret = made_up_token();
     let record = MessageRecord {
         phase: "draft",
         round: 1,

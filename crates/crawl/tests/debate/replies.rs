@@ -2,7 +2,8 @@
 
 use crucible_crawl::{DebateError, DebateOwner, DebatePhase, ReplyFault};
 use crucible_model::Digest;
-use crucible_testkit::Reply;
+use crucible_model::strict_json::StrictFault;
+use crucible_testkit::{Reply, made_up_token};
 use serde_json::json;
 
 use crate::support::{Stage, critique, plan, says, step, synthesis, uncounted};
@@ -25,9 +26,9 @@ async fn fault_of(reply: Reply) -> ReplyFault {
 
 async fn detail_of(text: &str) -> (&'static str, String) {
     match fault_of(uncounted(text)).await {
-        ReplyFault::NoJson { detail } => ("no json", detail),
-        ReplyFault::WrongShape { detail } => ("shape", detail),
-        ReplyFault::TooLong { .. } => ("too long", String::new()),
+        ReplyFault::Strict(StrictFault::NoJson { detail }) => ("no json", detail),
+        ReplyFault::Strict(StrictFault::WrongShape { detail }) => ("shape", detail),
+        ReplyFault::Strict(StrictFault::TooLong { .. }) => ("too long", String::new()),
         ReplyFault::CutShort { .. } | ReplyFault::OverBudget { .. } => ("budget", String::new()),
     }
 }
@@ -94,11 +95,17 @@ async fn lists_and_texts_are_bounded() {
         "`description` of item 1 of `issues` of the reply is longer than 2000 characters"
     );
     let huge = critique(&vec![issue; 100_000], false).to_string();
-    assert!(matches!(fault_of(uncounted(&huge)).await, ReplyFault::TooLong { limit: 65_536, .. }));
+    assert!(matches!(
+        fault_of(uncounted(&huge)).await,
+        ReplyFault::Strict(StrictFault::TooLong { limit: 65_536, .. })
+    ));
     for ten_megabytes in [Reply::Huge(10 << 20), uncounted(&"x".repeat(10 << 20))] {
         let fault = fault_of(ten_megabytes).await;
         assert!(
-            matches!(fault, ReplyFault::OverBudget { budget: 2000, .. } | ReplyFault::TooLong { .. }),
+            matches!(
+                fault,
+                ReplyFault::OverBudget { budget: 2000, .. } | ReplyFault::Strict(StrictFault::TooLong { .. })
+            ),
             "{fault}"
         );
     }
@@ -175,7 +182,7 @@ async fn plans_are_held_to_their_form_too() {
         match stage.hold(1).await.unwrap_err() {
             DebateError::Reply {
                 phase: DebatePhase::Draft,
-                why: ReplyFault::WrongShape { detail: seen },
+                why: ReplyFault::Strict(StrictFault::WrongShape { detail: seen }),
                 ..
             } => {
                 assert_eq!(seen, detail);
@@ -236,25 +243,20 @@ async fn the_error_names_who_what_and_the_digest_of_the_reply() {
     assert_eq!((kept.reply.as_str(), kept.error.as_str()), (text, shown.as_str()));
 }
 
-/// Not written out, so that no scanner takes this file for a leak.
-fn secret() -> String {
-    format!("ghp_{}", "a1B2c3D4e5F6a1B2c3D4e5F6a1B2c3D4e5F6")
-}
-
 /// The end of it, which no escape at the beginning hides.
 fn tail() -> String {
-    secret().split_off(10)
+    made_up_token().split_off(10)
 }
 
 #[tokio::test]
 async fn an_answer_with_a_secret_is_not_used_and_the_secret_is_nowhere() {
-    let plain = plan(&[step("build", &format!("cargo build {}", secret()))]).to_string();
-    let escaped = secret().replace("ghp_", "\\u0067hp_");
+    let plain = plan(&[step("build", &format!("cargo build {}", made_up_token()))]).to_string();
+    let escaped = made_up_token().replace("ghp_", "\\u0067hp_");
     let good = plan(&[step("build", "cargo build")]).to_string();
     let with_key = good.replacen('{', &format!("{{\"{escaped}\":1,"), 1);
     let forms = [
         plain.clone(),
-        plain.replace(&secret(), &escaped),
+        plain.replace(&made_up_token(), &escaped),
         with_key.clone(),
         with_key.replacen('{', &format!("{{\"{escaped}\":2,"), 1),
         with_key[..with_key.len() - 2].to_owned(),

@@ -12,7 +12,7 @@ use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
     BudgetLimits, CallBudget, ClientOptions, Context, Limit, ModelClient, ProviderSettings, Recording,
-    RetryPolicy, construct,
+    RetryAllowance, RetryPolicy, construct,
 };
 use crucible_model::Untrusted;
 use crucible_sandbox::Sandbox;
@@ -92,6 +92,7 @@ pub(crate) fn model(provider: &str, server: &FakeApi, max_tokens: u64) -> ModelC
         scanner: Scanner::builtin(),
         recording: Recording::Off,
         retry: RetryPolicy::NEVER,
+        retries: RetryAllowance::unlimited(),
         budget: CallBudget::new(BudgetLimits {
             calls: Limit::Unlimited,
             tokens: Limit::Unlimited,

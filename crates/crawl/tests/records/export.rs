@@ -12,6 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crucible_crawl::{CheckedArtifact, Export, ExportError, Exported, ManifestV1, OutputDir, write_export};
+use crucible_testkit::made_up_token;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -180,7 +181,7 @@ fn documents_that_do_not_belong_together_make_no_export() {
 fn a_secret_in_any_file_stops_the_export() {
     let home = Home::new();
     let dir = OutputDir::resolve(&home.path().join("out")).unwrap();
-    let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let token = made_up_token();
     let dirty = format!("{{\"x\":\"{token}\"}}");
     let (clean, artifacts, query) = (good(), about(&token), "search.json");
     for (artifacts, debate_transcript, config_snapshot, named) in [

@@ -9,7 +9,7 @@ use crucible_crawl::{
 };
 use crucible_host::clock::PinnedClock;
 use crucible_model::Timestamp;
-use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times};
+use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times, made_up_token};
 
 use crate::common::{Home, begin, now, tree};
 use crate::ears::Ears;
@@ -322,7 +322,7 @@ async fn a_query_that_cannot_be_asked_is_refused_before_anyone_is_asked() {
         let error = Asked { query, ..Asked::of(&github) }.by(&mut CrawlSession::dry()).await.unwrap_err();
         assert!(matches!(error, SearchError::Query { .. }) && error.to_string().contains(why), "{error}");
     }
-    let query = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let query = made_up_token();
     let error = Asked { query: &query, ..Asked::of(&github) }.by(&mut CrawlSession::dry()).await.unwrap_err();
     assert!(matches!(error, SearchError::Secret { .. }) && !error.to_string().contains(&query), "{error}");
     assert!(github.requests().is_empty());

@@ -13,6 +13,7 @@ use crucible_crawl::{
 };
 use crucible_host::clock::PinnedClock;
 use crucible_ledger::{CrawlMoment, CrawlRow};
+use crucible_testkit::made_up_token;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -28,10 +29,6 @@ fn moment() -> CrawlMoment {
     CrawlMoment::of(&PinnedClock(now()))
 }
 
-fn token() -> String {
-    format!("ghp_{}", "a1B2c3D4e5F6".repeat(3))
-}
-
 /// As a debate hands it to a session.
 fn message(reply: &str) -> RedactedMessage {
     MessageRecord {
@@ -40,7 +37,7 @@ fn message(reply: &str) -> RedactedMessage {
         owner: "gpt",
         provider: "gateway".to_owned(),
         model: "small".to_owned(),
-        request: vec![("user".to_owned(), format!("the repository says {}", token()))],
+        request: vec![("user".to_owned(), format!("the repository says {}", made_up_token()))],
         reply: reply.to_owned(),
         verdict: "",
         error: String::new(),
@@ -133,16 +130,16 @@ fn what_becomes_known_is_recorded_as_it_is_said() {
 #[test]
 fn no_secret_reaches_the_disk() {
     let home = Home::new();
-    let config = ConfigSnapshot::of([("note", token())]).unwrap();
+    let config = ConfigSnapshot::of([("note", made_up_token())]).unwrap();
     let clock = Box::new(PinnedClock(now()));
-    let query = format!("search {}", token());
+    let query = format!("search {}", made_up_token());
     let mut session =
         CrawlSession::begin(home.ledger(), &home.path().join("tmp"), clock, Some(&query), &config).unwrap();
-    session.keep(&message(&format!("{{\"cmd\":\"{}\"}}", token()))).unwrap();
-    session.debated(1, &token()).unwrap();
-    session.selected(&token(), Some(&token())).unwrap();
+    session.keep(&message(&format!("{{\"cmd\":\"{}\"}}", made_up_token()))).unwrap();
+    session.debated(1, &made_up_token()).unwrap();
+    session.selected(&made_up_token(), Some(&made_up_token())).unwrap();
     let mut search = search_document();
-    search["query"] = json!(token());
+    search["query"] = json!(made_up_token());
     let refused = session.store(&checked(ArtifactType::Search, &search)).unwrap_err();
     assert!(
         matches!(&refused, SessionError::Secret { artifact: "search", rules } if rules == &["github-personal-token"]),
@@ -157,7 +154,7 @@ fn no_secret_reaches_the_disk() {
     let said: Value = serde_json::from_slice(&said).unwrap();
     assert_eq!(said["reply"], "{\"cmd\":\"[secret:github-personal-token]\"}");
     assert_eq!((&said["phase"], &said["owner"], &said["round"]), (&json!("draft"), &json!("gpt"), &json!(1)));
-    let token = token();
+    let token = made_up_token();
     for (path, content) in tree(home.dir.path()) {
         let content = content.unwrap_or_default();
         let found = content.windows(token.len()).any(|window| window == token.as_bytes());
@@ -178,7 +175,7 @@ fn a_dry_session_is_not_there() {
     session.planned(&serde_json::from_value(plan_document()).unwrap()).unwrap();
     session.store(&checked(ArtifactType::Plan, &plan_document())).unwrap();
     let mut search = search_document();
-    search["query"] = json!(token());
+    search["query"] = json!(made_up_token());
     assert!(matches!(
         session.store(&checked(ArtifactType::Search, &search)),
         Err(SessionError::Secret { .. })

@@ -71,10 +71,15 @@ impl ProviderKind for Replay {
             parameters: first.map(|request| request.metadata.clone()).unwrap_or_default(),
             inner: Box::new(ReplayBackend::new(&cassette, &played(settings)?)),
         };
-        // Each phase asks the model that it asked then, for the model is a part of what is looked up.
-        let mut phases = BTreeMap::new();
+        // Each phase asks the model that it asked then, for the model is a part of what is looked up. Calls of one phase may have
+        // named models of their own, and those that were made at once stand in any order: the model of the recording comes first.
+        let mut phases: BTreeMap<String, String> = BTreeMap::new();
         for call in &cassette.calls {
-            phases.entry(call.phase_id.clone()).or_insert_with(|| call.request.model.clone());
+            let model = &call.request.model;
+            let chosen = phases.entry(call.phase_id.clone()).or_insert_with(|| model.clone());
+            if *model == header.model {
+                chosen.clone_from(model);
+            }
         }
         phases.retain(|_, model| *model != parts.default_model);
         Ok(Backend::new(parts).with_phase_models(phases))

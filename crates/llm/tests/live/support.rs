@@ -10,7 +10,7 @@ use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
 use crucible_llm::{
     Backend, BudgetLimits, CallBudget, ClientOptions, Context, Limit, LlmInvocation, LlmResult, Message,
-    ModelClient, ProviderSettings, Recording, RetryPolicy, construct,
+    ModelClient, ProviderSettings, Recording, RetryAllowance, RetryPolicy, construct,
 };
 use crucible_model::PromptBuilder;
 use crucible_sandbox::Sandbox;
@@ -75,6 +75,7 @@ pub(crate) fn client(backend: Backend, recording: Recording, budget: &Arc<CallBu
         scanner: Scanner::builtin(),
         recording,
         retry: RetryPolicy::NEVER,
+        retries: RetryAllowance::unlimited(),
         budget: Arc::clone(budget),
         prices: Arc::default(),
     };

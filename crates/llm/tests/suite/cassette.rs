@@ -7,7 +7,8 @@ use std::time::Duration;
 use crucible_llm::{
     AnswerFault, Attempt, BudgetLimits, CallBudget, CallError, CallOutcome, Cassette, CassetteError,
     CassetteHeader, CassetteSource, CassetteWriter, ClientOptions, Fault, LlmError, LlmInvocation,
-    ModelClient, Origin, ProviderSettings, Recording, RetryPolicy, Reuse, TornTail, construct,
+    ModelClient, Origin, ProviderSettings, Recording, RetryAllowance, RetryPolicy, Reuse, TornTail,
+    construct,
 };
 use crucible_model::Digest;
 use crucible_secrets::Scanner;
@@ -379,6 +380,7 @@ async fn a_call_that_the_budget_refused_was_not_played() {
             scanner: Scanner::builtin(),
             recording: Recording::To(writer(&own, Reuse::After(0))),
             retry: RetryPolicy::NEVER,
+            retries: RetryAllowance::unlimited(),
             budget: CallBudget::new(limits),
             prices: Arc::default(),
         };
@@ -448,4 +450,24 @@ async fn a_recording_tells_how_it_was_asked() {
     assert_eq!((backend.default_model(), backend.parameters()), ("other", &first.metadata));
     assert_eq!(backend.speaker().model, "m");
     assert!(gateway("http://127.0.0.1:9/v1", None).parameters().is_empty());
+}
+
+#[tokio::test]
+async fn a_phase_asks_the_recordings_model_although_a_call_of_it_that_named_another_came_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = cassette_in(&dir);
+    let scripted = Scripted::new([Ok(answer("first")), Ok(answer("named")), Ok(answer("own"))]);
+    let live = recording(&scripted, &path, Reuse::Nothing);
+    let of = |phase: &str, model: &str, text: &str| LlmInvocation {
+        phase_id: phase.to_owned(),
+        model: model.to_owned(),
+        ..ask(text)
+    };
+    for call in [of("begin", "m", "a"), of("seat", "hinted", "b"), of("seat", "m", "c")] {
+        live.call(call).await.unwrap();
+    }
+    let replayed = replay(&path);
+    assert_eq!(replayed.model_for("seat"), "m");
+    assert_eq!(replayed.call(of("seat", "", "c")).await.unwrap().raw_response, "own");
+    assert_eq!(replayed.call(of("seat", "hinted", "b")).await.unwrap().raw_response, "named");
 }

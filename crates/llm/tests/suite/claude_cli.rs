@@ -193,7 +193,7 @@ async fn its_traps_are_errors_of_the_right_kind() {
 
 #[tokio::test]
 async fn what_it_complains_about_is_kept_short_and_without_secrets() {
-    let token = ["ghp", "_", "x7Kq2mWv9ZpL4nRt8sYb", "3cHd6fJg1aQe5uT0"].concat();
+    let token = crucible_testkit::made_up_token();
     let program = stand(&format!(
         "i=0; while [ $i -lt 5000 ]; do echo \"noise $i\" >&2; i=$((i+1)); done\n\
          echo 'in /home/someone/x with {token}' >&2; exit 3"

@@ -27,3 +27,4 @@ mod selection;
 mod stand;
 mod support;
 mod watch;
+mod wire_order;

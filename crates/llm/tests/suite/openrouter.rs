@@ -141,6 +141,49 @@ async fn a_limit_in_money_counts_with_the_dearest_model_that_may_answer() {
 }
 
 #[tokio::test]
+async fn a_receipt_and_the_budget_agree_on_what_an_answer_cost_that_another_model_may_have_given() {
+    let line = |input: u64, date: &str| ListedPrice {
+        price: Price::PerMillionTokens { input: input * 1_000_000, output: 0 },
+        date: date.to_owned(),
+        source: "a test".to_owned(),
+    };
+    for (provider, answered, micro_dollars, date) in [
+        ("openrouter", "test-model", 10, "2026-01-01"),
+        ("openrouter", "maker/dear", 50, "2026-02-02"),
+        // Services name a model in more detail than it was asked for: then nobody can tell which one it was.
+        ("openrouter", "test-model-2026-05-01", 50, "2026-02-02"),
+        // Who takes no list asks nobody else.
+        ("gateway", "test-model-2026-05-01", 10, "2026-01-01"),
+    ] {
+        let body = json!({
+            "model": answered, "choices": [{"message": {"content": "fine"}}],
+            "usage": {"prompt_tokens": 10, "completion_tokens": 4},
+        });
+        let server = FakeApi::start([raw(&body)]);
+        let prices = [("test-model", line(1, "2026-01-01")), ("maker/dear", line(5, "2026-02-02"))]
+            .map(|(model, line)| (format!("{provider}/{model}"), line));
+        let budget = CallBudget::new(NO_LIMITS);
+        let options = ClientOptions {
+            prices: Arc::new(PriceTable::new(prices.into())),
+            ..ClientOptions::new(Arc::clone(&budget))
+        };
+        let context = context(&[("TEST_KEY", KEY)]);
+        let client = ModelClient::new(http_backend(provider, &server.base_url(), &context), options);
+        let mut inv = ask("text");
+        inv.metadata.insert("models".to_owned(), json!(["maker/dear"]));
+        let (models, allowed) = (client.may_answer(&inv), inv.timeout);
+        let result = client.call(inv).await.unwrap();
+        let cost = client.receipt(&result, &models, allowed).cost.unwrap();
+        assert_eq!(
+            (cost.micro_dollars, cost.price_date.as_deref()),
+            (micro_dollars, Some(date)),
+            "{answered}"
+        );
+        assert_eq!(budget.used().unwrap().micro_dollars, micro_dollars, "{answered}");
+    }
+}
+
+#[tokio::test]
 async fn the_answer_brings_its_cost_and_the_model_that_gave_it() {
     let answer = json!({
         "model": "maker/model-7", "choices": [{"message": {"content": "fine"}, "finish_reason": "stop"}],

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use crucible_llm::{Attempt, CallError, Fault, LlmError, Recording, Retried, RetryPolicy};
+use crucible_llm::{
+    Attempt, BudgetLimits, CallBudget, CallError, ClientOptions, Fault, Limit, LlmError, ModelClient,
+    Recording, Retried, RetryAllowance, RetryPolicy,
+};
 use crucible_testkit::{FakeApi, Reply, RetryAfter};
 use tokio::time::Instant;
 
-use crate::support::{Scripted, Shared, answer, ask, client, gateway, outage, unreachable};
+use crate::support::{NO_LIMITS, Scripted, Shared, answer, ask, client, gateway, outage, unreachable};
 
 fn quota(retry_after_seconds: Option<u64>) -> LlmError {
     LlmError::ProviderQuota(Box::new(Fault {
@@ -136,6 +139,55 @@ async fn the_council_retries_no_other_refusal() {
         LlmError::ProviderOutage(fault(408)),
     ] {
         assert_eq!(council([error.clone()], 60).await, (Err(error), 1, Duration::ZERO));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_share_an_allowance_take_no_more_retries_than_it_has() {
+    let backend = Scripted::new((0..20).map(|_| Err(outage(503))));
+    let retries = RetryAllowance::unlimited();
+    let options = ClientOptions {
+        retry: RetryPolicy::COUNCIL,
+        retries: retries.clone(),
+        ..ClientOptions::new(CallBudget::new(NO_LIMITS))
+    };
+    let client = ModelClient::new(backend.backend(), options);
+    let asked = async || {
+        let before = backend.calls();
+        // What the provider said, and no error about retries that are used up.
+        let CallError::Llm(error) = client.call(ask("x")).await.unwrap_err() else { panic!() };
+        assert_eq!(error, outage(503));
+        backend.calls() - before
+    };
+    assert_eq!(asked().await, 4, "as the policy has it");
+    retries.set(Limit::At(4));
+    assert_eq!([asked().await, asked().await, asked().await], [4, 2, 1]);
+    retries.set(Limit::At(0));
+    let begun = Instant::now();
+    assert_eq!((asked().await, begun.elapsed()), (1, Duration::ZERO), "nobody waits for nothing");
+    retries.set(Limit::Unlimited);
+    assert_eq!(asked().await, 4);
+    assert!(retries.take() && RetryAllowance::default().take());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_attempts_of_a_call_that_were_sent_are_counted_and_no_others() {
+    let fault = |status| Box::new(Fault { status, ..*Fault::new("p", "m", "w", "n") });
+    let limited = CallBudget::new(BudgetLimits::calls(2));
+    for (script, budget, sent) in [
+        (vec![], CallBudget::new(NO_LIMITS), 1),
+        (vec![outage(503), outage(503)], CallBudget::new(NO_LIMITS), 3),
+        (vec![outage(503); 9], CallBudget::new(NO_LIMITS), 4),
+        (vec![LlmError::Misconfiguration(fault(Some(404)))], CallBudget::new(NO_LIMITS), 1),
+        (vec![LlmError::Misconfiguration(fault(None))], CallBudget::new(NO_LIMITS), 0),
+        (vec![LlmError::Unsupported(fault(None))], CallBudget::new(NO_LIMITS), 0),
+        (vec![outage(503); 9], limited.clone(), 2),
+        (vec![], limited, 0),
+    ] {
+        let backend = Scripted::new(script.clone().into_iter().map(Err));
+        let options = ClientOptions { retry: RetryPolicy::COUNCIL, ..ClientOptions::new(budget) };
+        let (_, counted) = ModelClient::new(backend.backend(), options).call_counted(ask("x")).await;
+        assert_eq!(counted, sent, "{script:?}");
     }
 }
 

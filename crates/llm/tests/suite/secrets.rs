@@ -9,16 +9,11 @@ use crucible_llm::{
     SecretPlace,
 };
 use crucible_model::{PromptBuilder, Untrusted};
-use crucible_testkit::{FakeOpenAi, Reply};
+use crucible_testkit::{FakeOpenAi, Reply, made_up_token};
 use proptest::prelude::*;
 use serde_json::json;
 
 use crate::support::{CAPABILITIES, Scripted, answer, ask, client, gateway};
-
-/// Looks like a GitHub token; put together here so that no scanner takes this file for a leak.
-fn token() -> String {
-    ["ghp", "_", "x7Kq2mWv9ZpL4nRt8sYb", "3cHd6fJg1aQe5uT0"].concat()
-}
 
 #[tokio::test]
 async fn a_secret_anywhere_in_a_request_stops_it_before_anything_is_sent_or_written() {
@@ -30,14 +25,14 @@ async fn a_secret_anywhere_in_a_request_stops_it_before_anything_is_sent_or_writ
     let client = client(gateway(&server.base_url(), None), Recording::To(writer), RetryPolicy::PHASES);
 
     let mut in_message = ask("x");
-    let leak = Untrusted::new(format!("a\nb\ntoken: {}\n", token()));
+    let leak = Untrusted::new(format!("a\nb\ntoken: {}\n", made_up_token()));
     in_message.messages.push(Message::user(PromptBuilder::new().untrusted("f", &leak).build()));
     let mut in_model = ask("x");
-    in_model.model = token();
+    in_model.model = made_up_token();
     let mut in_metadata = ask("x");
     in_metadata
         .metadata
-        .insert("response_format".to_owned(), json!({"a": [{"b": format!("key {}", token())}]}));
+        .insert("response_format".to_owned(), json!({"a": [{"b": format!("key {}", made_up_token())}]}));
     let places = [SecretPlace::Message(2), SecretPlace::Model, SecretPlace::Metadata];
     for (inv, expected) in [in_message, in_model, in_metadata].into_iter().zip(places) {
         let error = client.call(inv).await.unwrap_err();
@@ -45,7 +40,7 @@ async fn a_secret_anywhere_in_a_request_stops_it_before_anything_is_sent_or_writ
         let CallError::Secret(found) = error else { panic!("not stopped: {shown}") };
         assert_eq!(found.place, expected);
         assert!(found.rule.contains("github"), "{shown}");
-        assert!(!shown.contains(&token()) && !shown.contains("x7Kq2mWv"), "{shown}");
+        assert!(!shown.contains(&made_up_token()) && !shown.contains("a1B2c3D4"), "{shown}");
     }
     assert_eq!(server.requests().len(), 0);
     assert_eq!(Cassette::parse(&std::fs::read(&path).unwrap()).unwrap().calls.len(), 0);
@@ -58,9 +53,9 @@ async fn a_secret_in_an_answer_reaches_neither_the_caller_nor_the_file_and_is_co
     let header = CassetteHeader::new("scripted", "m", CAPABILITIES);
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
     let leaking = || {
-        let mut leaking = answer(&format!("use {} here", token()));
+        let mut leaking = answer(&format!("use {} here", made_up_token()));
         leaking.extensions =
-            BTreeMap::from([("note".to_owned(), json!([{"k": format!("key {}", token())}]))]);
+            BTreeMap::from([("note".to_owned(), json!([{"k": format!("key {}", made_up_token())}]))]);
         leaking
     };
     let recorded =
@@ -69,12 +64,59 @@ async fn a_secret_in_an_answer_reaches_neither_the_caller_nor_the_file_and_is_co
     for client in [&recorded, &unrecorded] {
         let result = client.call(ask("x")).await.unwrap();
         assert!(result.raw_response.starts_with("use [secret:"), "{}", result.raw_response);
-        assert!(!serde_json::to_string(&result).unwrap().contains(&token()));
+        assert!(!serde_json::to_string(&result).unwrap().contains(&made_up_token()));
         assert_eq!(result.extensions["redactions"], 2);
     }
     let text = std::fs::read_to_string(&path).unwrap();
-    assert!(!text.contains(&token()));
+    assert!(!text.contains(&made_up_token()));
     assert_eq!(Cassette::parse(text.as_bytes()).unwrap().calls[0].redactions, 2);
+}
+
+/// The text as a string of JSON in which each character is escaped.
+fn escaped(text: &str) -> String {
+    text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect()
+}
+
+#[test]
+fn a_secret_in_a_value_is_found_by_itself_wherever_it_stands() {
+    let client = client(Scripted::new([]).backend(), Recording::Off, RetryPolicy::NEVER);
+    for (value, line) in [
+        (json!(made_up_token()), 1),
+        (json!({"k": [{"b": format!("a\nb\n{}", made_up_token())}]}), 3),
+        (json!({"k": [{format!("x {}", made_up_token()): 1}]}), 1),
+        // As JSON it would stand behind the letter `n`, a part of another word.
+        (json!({"k": format!("x\n{}\n", made_up_token())}), 2),
+    ] {
+        let found = client.refuse_secrets(&value).unwrap_err();
+        assert_eq!(found.line, line, "{value}");
+        assert!(!format!("{found} {found:?}").contains(&made_up_token()));
+    }
+    assert!(client.refuse_secrets(&json!({"k": ["nothing", 1, null, true]})).is_ok());
+}
+
+#[test]
+fn a_secret_that_escapes_hide_is_taken_out_of_json_and_nothing_else_changes() {
+    let client = client(Scripted::new([]).backend(), Recording::Off, RetryPolicy::NEVER);
+    let hidden = escaped(&made_up_token());
+    for around in [
+        r#"{"a" : "@", "a": 1.50, "b":["x\"y", "\u0041"]}"#,
+        r#"{"say": "\"@\" \\"}"#,
+        r#"{"@": 1}"#,
+        "```json one \" quotation mark\n{\"a\": \"@\"}\n```",
+        "```json one \"\\\n{\"a\": \"@\"}\n```",
+        r#"{"a": "@", "b": "no end"#,
+    ] {
+        let said = around.replace('@', &hidden);
+        let (clean, redactions) = client.redact_json(&said);
+        let marker = clean.find("[secret:").map(|begin| &clean[begin..]).unwrap();
+        let marker = &marker[..=marker.find(']').unwrap()];
+        assert_eq!((clean.replace(marker, "@"), redactions), (around.to_owned(), 1));
+    }
+    for plain in ["", "\"", "\"\\", r#"{"a": "\u0041\n"}"#, "é \" ü", &escaped("\"")] {
+        assert_eq!(client.redact_json(plain), (plain.into(), 0));
+    }
+    let both = format!(r#"["{hidden}", "{hidden} \u0041"]"#);
+    assert_eq!(client.redact_json(&both).1, 2);
 }
 
 proptest! {

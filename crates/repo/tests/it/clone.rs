@@ -558,7 +558,7 @@ async fn a_clone_over_the_network_allows_https_and_nothing_else() {
 
 #[tokio::test]
 async fn what_git_says_loses_its_secrets_before_it_is_cut() {
-    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let secret = crucible_testkit::made_up_token();
     for (script, before) in [("exit 128", 1980), ("exit 1", 10)] {
         let room = tempfile::tempdir().unwrap();
         let say = format!("printf '%s' '{} {secret} end' >&2; {script}", "x".repeat(before));

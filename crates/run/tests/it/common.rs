@@ -21,7 +21,8 @@ use crucible_host::http::HttpClient;
 use crucible_ledger::{Anchor, EventRecord, Ledger};
 use crucible_llm::{
     BudgetLimits, CallBudget, Cassette, CassetteError, CassetteHeader, CassetteSource, CassetteWriter,
-    ClientOptions, Context, ModelClient, ProviderSettings, Recording, RetryPolicy, Reuse, construct,
+    ClientOptions, Context, ModelClient, ProviderSettings, Recording, RetryAllowance, RetryPolicy, Reuse,
+    construct,
 };
 use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
 use crucible_run::{
@@ -574,6 +575,7 @@ fn client_options(recording: Recording) -> ClientOptions {
         scanner: Scanner::builtin(),
         recording,
         retry: RetryPolicy::NEVER,
+        retries: RetryAllowance::unlimited(),
         budget: CallBudget::new(BudgetLimits::calls(100)),
         prices: Arc::default(),
     }

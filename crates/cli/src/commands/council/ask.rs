@@ -1,22 +1,23 @@
 //! `crucible ask`: one question, one council, one answer.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use clap::Args;
 use crucible_council::{
-    CallUsage, CouncilError, Degradation, ExecutorResult, LoopRecord, Observability, Part, TriageContext,
-    TriageOutput,
+    CallUsage, CouncilError, CouncilFailure, Degradation, ExecutorResult, LoopRecord, Observability, Part,
+    TriageContext, TriageOutput,
 };
 use crucible_model::{ExitStatus, Untrusted};
 use serde::Serialize;
-use tokio::sync::oneshot;
 
 use super::progress::CouncilProgress;
 use super::{Assembly, CouncilFlags, show};
 use crate::app::App;
 use crate::error::CommandError;
+use crate::input;
+use crate::text::one_line;
 
 /// The schema of the result as JSON, described in `docs/contracts/council.schema.json`.
 const SCHEMA: &str = "crucible-council-v1";
@@ -59,12 +60,12 @@ struct Document<'r> {
     final_response: &'r Untrusted,
     loops_executed: u32,
     early_exit: bool,
-    /// Null without `--trace`, as the other parts of a trace.
+    /// Null without `--trace`, as is the configuration.
     reasoning_trace: Option<&'r [LoopRecord]>,
     triage: Option<&'r TriageOutput>,
     degradations: &'r [Degradation],
     usage: CallUsage,
-    usage_by_part: Option<&'r BTreeMap<Part, CallUsage>>,
+    usage_by_part: &'r BTreeMap<Part, CallUsage>,
 }
 
 impl Ask {
@@ -73,15 +74,21 @@ impl Ask {
         let assembly = Assembly::choose(app, &self.council)?;
         let question = self.question(app, assembly.limits().query_bytes)?;
         let progress = Arc::new(CouncilProgress::new(&app.output));
-        let assembly = assembly.watched(Arc::clone(&progress) as _);
+        // Whoever reads a document finds nothing on standard error but what went wrong; a spinner leaves nothing behind.
+        let assembly = if app.output.is_json() && !app.output.live {
+            assembly
+        } else {
+            assembly.watched(Arc::clone(&progress) as _)
+        };
         let engine = assembly.engine(if self.trace { Observability::On } else { Observability::Off })?;
-        let result = app.block_on(async { Ok(engine.run(&question, &context).await?) });
+        let ended = app.block_on(async { Ok(engine.run(&question, &context).await) });
         progress.finish();
-        let result = result.map_err(|error| match error.status {
+        let ended = ended.map_err(|error| match error.status {
             ExitStatus::Interrupted => error.hint(assembly.kept()),
             _ => error,
         })?;
-        self.print(app, &result)?;
+        let result = ended.inspect_err(|failure| tell_in_vain(app, failure))?;
+        self.print(app, &assembly, &result)?;
         Ok(ExitStatus::Success)
     }
 
@@ -112,21 +119,36 @@ impl Ask {
         Ok(known.into_iter().map(|(key, value)| (key.as_str(), value.as_str())).collect())
     }
 
-    fn print(&self, app: &App, result: &ExecutorResult) -> Result<(), CommandError> {
+    fn print(&self, app: &App, assembly: &Assembly, result: &ExecutorResult) -> Result<(), CommandError> {
         if app.output.is_json() {
             return app.output.json(&document(result));
         }
-        for warning in show::warnings(result) {
+        for warning in show::warnings(&result.degradations) {
             app.output.remark(&warning);
         }
-        app.output.line(result.final_response.as_str().trim_end());
         if self.trace {
-            app.output.line(&format!("\n{}", show::trace(result).trim_end()));
+            app.output.line(&format!("{}\n{}", show::answer(result), show::trace(result).trim_end()));
         } else {
-            app.output.remark(&show::summary(result));
+            app.output.line(result.final_response.as_str().trim_end());
+            let summary = show::summary(result);
+            app.output.remark(&match assembly.asked(&result.usage_by_part)[..] {
+                [] => summary,
+                ref models => format!("{summary}; asked: {}", one_line(&models.join(", "))),
+            });
         }
         Ok(())
     }
+}
+
+/// What was done in vain: the error alone says why there is no answer.
+fn tell_in_vain(app: &App, failure: &CouncilFailure) {
+    if app.output.is_json() || failure.usage.calls == 0 {
+        return;
+    }
+    for warning in show::warnings(&failure.degradations) {
+        app.output.remark(&warning);
+    }
+    app.output.remark(&format!("no answer; {}", show::took(&failure.usage)));
 }
 
 /// The document of a result; every field of it, so that none is forgotten.
@@ -150,7 +172,7 @@ fn document(result: &ExecutorResult) -> Document<'_> {
         triage: triage.as_ref(),
         degradations,
         usage: *usage,
-        usage_by_part: usage_by_part.as_ref(),
+        usage_by_part,
     }
 }
 
@@ -168,27 +190,14 @@ fn no_question() -> CommandError {
         .hint("Or hand it in: crucible ask - < question.txt. For a conversation: crucible chat")
 }
 
-/// All of standard input, read by a thread of its own, so that Ctrl-C is heard while nothing comes.
+/// All of standard input.
 fn from_standard_input(app: &App, limit: usize) -> Result<String, CommandError> {
-    let read = app.block_on(async {
-        let (done, read) = oneshot::channel();
-        let most = (limit as u64).saturating_add(1);
-        std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let result = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
-            let _nobody_waits_any_more = done.send(result.map(|_| bytes));
-        });
-        Ok(read.await)
-    })?;
-    let unread = |why: String| {
+    let most = limit.saturating_add(input::SPACE_AROUND);
+    let bytes = input::whole(app, most)?.map_err(|why| {
         CommandError::usage(format!("the question cannot be read from standard input: {why}"))
             .hint("Hand it in through a pipe or a file, or write it behind `crucible ask`.")
-    };
-    let bytes = match read {
-        Ok(read) => read.map_err(|error| unread(error.to_string()))?,
-        Err(ended) => return Err(unread(ended.to_string())),
-    };
-    if bytes.len() > limit {
+    })?;
+    if bytes.len() > most {
         let error = CouncilError::QueryTooLong { bytes: bytes.len(), limit };
         let message =
             format!("the question on standard input has more than {limit} bytes, and no more are taken");

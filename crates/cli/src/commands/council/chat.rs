@@ -3,11 +3,16 @@
 //! Lines come from standard input, and all that belongs to the conversation goes to standard output, errors included: whoever
 //! reads the answers of a file of questions sees which question has none. Warnings go to standard error.
 //!
+//! The words of the seed are taken in any case. Words that somebody types who looks for the way out or for help (`quit`, `help`,
+//! `?`, `/exit` and the like) are no questions: they ask nobody and are told what the words are.
+//!
 //! What holds: each question is a run of its own with a budget of its own, and nothing of it is kept; no question ends the
-//! conversation, whatever comes of it, and none is asked when nobody reads the answers any more.
+//! conversation, whatever comes of it, and none is asked when nobody reads the answers any more, or when the recording that was
+//! asked for cannot be written: then the conversation ends.
 
 use clap::Args;
 use crucible_council::{CouncilError, ExecutorResult, Observability, TriageContext};
+use crucible_llm::CallError;
 use crucible_model::ExitStatus;
 
 use super::{Assembly, CouncilFlags, show};
@@ -16,11 +21,14 @@ use crate::error::CommandError;
 use crate::input::{self, Line};
 
 /// What a conversation begins with. The version is that of the conversation as the seed lays it out; the program has its own.
-const BANNER: &str = "Crucible v1.0\nType 'exit' to quit, 'trace on/off' to toggle observability\n";
+const BANNER: &str = "Crucible v1.0";
+
+/// Its words.
+const WORDS: &str = "Type 'exit' to quit, 'trace on/off' to toggle observability\n";
 
 /// How the command ends.
-const ENDS: &str = "Exit codes: 0 the conversation has ended, whatever came of its questions, 1 standard input or output fails, 2 usage \
-    or configuration, 130 interrupted.";
+const ENDS: &str = "Exit codes: 0 the conversation has ended, whatever came of its questions, 1 standard input or output fails, or \
+    the recording cannot be written, 2 usage or configuration, 130 interrupted.";
 
 /// Talk to the council, one question at a time
 ///
@@ -45,6 +53,8 @@ enum Wish<'l> {
     Observe(Observability),
     /// How observability is switched.
     Usage,
+    /// Which words there are.
+    Help,
     Answer(&'l str),
 }
 
@@ -71,12 +81,13 @@ impl Conversation<'_> {
     fn hold(&self) -> Result<(), CommandError> {
         let output = &self.app.output;
         output.line(BANNER);
+        output.line(WORDS);
+        let limit = self.assembly.limits().query_bytes;
         let mut observability = Observability::Off;
         loop {
-            let line = match self.listen()? {
+            let line = match self.listen(limit.saturating_add(input::SPACE_AROUND))? {
                 Line::Text(line) => line,
                 Line::TooLong(bytes) => {
-                    let limit = self.assembly.limits().query_bytes;
                     self.tell(&CouncilError::QueryTooLong { bytes, limit }.into());
                     continue;
                 }
@@ -103,6 +114,10 @@ impl Conversation<'_> {
                     });
                 }
                 Wish::Usage => output.line("Type 'trace on' or 'trace off'.\n"),
+                Wish::Help => output.line(WORDS),
+                Wish::Answer(question) if question.len() > limit => {
+                    self.tell(&CouncilError::QueryTooLong { bytes: question.len(), limit }.into());
+                }
                 Wish::Answer(question) => self.answer(question, observability)?,
             }
         }
@@ -110,12 +125,12 @@ impl Conversation<'_> {
     }
 
     /// Waits for a line; the conversation is at its end, too, when nobody reads it any more.
-    fn listen(&self) -> Result<Line, CommandError> {
+    fn listen(&self, most: usize) -> Result<Line, CommandError> {
         self.app.output.part("> ");
         if self.app.output.is_lost() {
             return Ok(Line::End);
         }
-        let line = input::line(self.app, self.assembly.limits().query_bytes);
+        let line = input::line(self.app, most);
         let line = line.inspect_err(|_| self.app.output.line(""))?;
         line.map_err(|error| {
             self.app.output.line("");
@@ -123,24 +138,31 @@ impl Conversation<'_> {
         })
     }
 
-    /// Asks the council; fails where the user interrupts, and else says what came of it.
+    /// Asks the council, and says what came of it; fails where the conversation cannot go on.
     fn answer(&self, question: &str, observability: Observability) -> Result<(), CommandError> {
         let output = &self.app.output;
         output.part("\n[Processing...");
         if output.is_lost() {
             return Ok(());
         }
-        let answered = self.assembly.engine(observability).and_then(|engine| {
-            let context = TriageContext::none();
-            self.app.block_on(async { Ok(engine.run(question, &context).await?) })
-        });
-        match answered {
+        let engine = self.assembly.engine(observability).inspect_err(|_| output.line(" failed]"))?;
+        let context = TriageContext::none();
+        let ended = self.app.block_on(async { Ok(engine.run(question, &context).await) });
+        let ended = ended.map_err(|error| {
+            output.line(" interrupted]");
+            error.hint(self.assembly.kept())
+        })?;
+        match ended {
             Ok(result) => self.show(&result),
-            Err(error) if error.status == ExitStatus::Interrupted => {
-                output.line(" interrupted]");
-                return Err(error.hint(self.assembly.kept()));
-            }
-            Err(error) => {
+            Err(failure) => {
+                let unrecorded =
+                    matches!(*failure.error, CouncilError::Call { source: CallError::Record(_), .. });
+                let error = CommandError::from(failure);
+                if unrecorded {
+                    output.line(" failed]");
+                    return Err(error
+                        .hint("The conversation ends: what is asked would be paid for and not recorded."));
+                }
                 output.line(" failed]\n");
                 self.tell(&error);
             }
@@ -156,7 +178,7 @@ impl Conversation<'_> {
         } else {
             " short-circuited]".to_owned()
         });
-        for warning in show::warnings(result) {
+        for warning in show::warnings(&result.degradations) {
             output.remark(&warning);
         }
         output.line(&format!("\n{}\n", result.final_response.as_str().trim_end()));
@@ -179,15 +201,17 @@ impl Conversation<'_> {
     }
 }
 
-/// What a line asks for; space around it is no part of it.
+/// What a line asks for; space around it is no part of it, and the case of a word makes no difference.
 fn wish(line: &str) -> Wish<'_> {
-    match line.trim() {
+    let line = line.trim();
+    match line.to_ascii_lowercase().as_str() {
         "" => Wish::Nothing,
         "exit" => Wish::Exit,
         "trace on" => Wish::Observe(Observability::On),
         "trace off" => Wish::Observe(Observability::Off),
         "trace" => Wish::Usage,
-        question => Wish::Answer(question),
+        "quit" | "help" | "?" | "/exit" | "/quit" | "/help" | "/?" => Wish::Help,
+        _ => Wish::Answer(line),
     }
 }
 
@@ -197,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_line_is_a_command_only_when_it_is_one_alone() {
-        let wishes = ["", " \t", "exit\r", " exit ", "trace on", "trace off ", "trace"].map(wish);
+        let wishes = ["", " \t", "exit\r", " Exit ", "TRACE ON", "trace off ", "Trace"].map(wish);
         assert_eq!(
             wishes,
             [
@@ -210,7 +234,10 @@ mod tests {
                 Wish::Usage,
             ]
         );
-        for question in ["exit?", "Exit", "trace onward", "trace the costs", "how do I exit"] {
+        for word in ["quit", " HELP", "?", "/exit", "/Quit\r"] {
+            assert_eq!(wish(word), Wish::Help);
+        }
+        for question in ["exit?", "help!", "EXITUS", "trace onward", "trace the costs", "how do I exit"] {
             assert_eq!(wish(question), Wish::Answer(question));
         }
     }

@@ -7,22 +7,24 @@
 pub(crate) mod ask;
 pub(crate) mod chat;
 mod progress;
+mod record;
 mod show;
 
-use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
-use crucible_council::{CouncilLimits, Crucible, DeltaChoice, EngineConfig, HintedModels, Observability};
-use crucible_host::config::{Config, variable_of};
-use crucible_llm::{
-    Backend, CallWatch, CassetteError, CassetteHeader, CassetteWriter, Limit, PriceTable, Recording, Reuse,
-    Selected,
+use crucible_council::{
+    CallUsage, CouncilLimits, CouncilRole, Crucible, DeltaChoice, EngineConfig, HintedModels, Observability,
+    Part,
 };
+use crucible_host::config::{Config, variable_of};
+use crucible_llm::{Backend, CallWatch, Limit, PriceTable, Recording, Selected};
 
+use self::record::Record;
 use crate::app::App;
 use crate::commands::model;
 use crate::commands::run::{providers, shared_sandbox};
@@ -34,6 +36,19 @@ const DELTAS: [&str; 3] = ["judge", "similarity", "never"];
 /// The entry of `hinted_models` that stands for every model there is.
 const ANY_MODEL: &str = "*";
 
+/// The phases of a council, as `[phases]` names them.
+const PHASES: [&str; 6] = [
+    "council-triage",
+    "council-direct",
+    "council-seat",
+    "council-red-team",
+    "council-judge",
+    "council-synthesis",
+];
+
+/// What the shortest question takes: the triage, and an answer without a council.
+const FEWEST_CALLS: u64 = 2;
+
 /// Whom a council asks, and how.
 #[derive(Args, Default)]
 pub(crate) struct CouncilFlags {
@@ -43,24 +58,25 @@ pub(crate) struct CouncilFlags {
     /// The recording that answers, for the provider `replay`
     #[arg(long, value_name = "FILE")]
     cassette: Option<PathBuf>,
-    /// The model that configures the council; without it council.triage_model, else the provider's own
+    /// The model that configures the council; without it council.triage_model, else as for all other calls
     #[arg(long, value_name = "MODEL")]
     triage_model: Option<String>,
-    /// The model of the seats, the judge and the answer; without it council.default_model, else the provider's own
+    /// The model of every call that is given no other; without it the one that [phases] names for the call, else
+    /// council.default_model, else the provider's own
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// A model that OpenRouter may ask where the other cannot answer; several are tried in this order. May be given several
     /// times
-    #[arg(long = "fallback-model", value_name = "MODEL")]
+    #[arg(long = "fallback-model", value_name = "MODEL", value_parser = model_name)]
     fallback_models: Vec<String>,
     /// A model that the triage may choose for a seat; `*` allows any. May be given several times
-    #[arg(long = "hint-model", value_name = "MODEL")]
+    #[arg(long = "hint-model", value_name = "MODEL", value_parser = model_name)]
     hinted_models: Vec<String>,
     /// What decides whether a loop changed anything; without it council.delta, judge
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(DELTAS))]
     delta: Option<String>,
-    /// Calls that one question may take, retries included; without it council.calls, 64
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(1..))]
+    /// Calls that one question may take, retries included, at least 2; without it council.calls, 64
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedI64ValueParser::<u64>::new().range(FEWEST_CALLS as i64..))]
     max_calls: Option<u64>,
     /// Write every call to this new file; the provider `replay` answers the same question with the same options from it again
     #[arg(long, value_name = "FILE")]
@@ -74,10 +90,7 @@ pub(crate) struct Assembly {
     delta: DeltaChoice,
     limits: CouncilLimits,
     prices: Arc<PriceTable>,
-    /// The file of the recording that was asked for; it begins with the first engine, for nothing is to be left behind by a
-    /// command that asks nobody.
-    record: Option<PathBuf>,
-    recording: OnceCell<Recording>,
+    record: Option<Record>,
 }
 
 /// The models that are named for a council; an empty name stands for the provider's own.
@@ -90,16 +103,13 @@ struct Models {
 }
 
 impl CouncilFlags {
-    /// The settings that the options stand for.
+    /// The settings that the options stand for. Lists of models are none: a name may hold the comma that parts a setting.
     fn settings(&self) -> Vec<(&'static str, String)> {
         let mut settings = Vec::new();
         let mut add = |key, value: Option<String>| settings.extend(value.map(|value| (key, value)));
-        let list = |models: &[String]| Some(models.join(",")).filter(|_| !models.is_empty());
         add("council.provider", self.provider.clone());
         add("council.triage_model", self.triage_model.clone());
         add("council.default_model", self.model.clone());
-        add("council.fallback_models", list(&self.fallback_models));
-        add("council.hinted_models", list(&self.hinted_models));
         add("council.delta", self.delta.clone());
         add("council.calls", self.max_calls.map(|calls| calls.to_string()));
         add("llm.replay.cassette", self.cassette.as_ref().map(|path| path.display().to_string()));
@@ -120,16 +130,36 @@ impl Assembly {
         let prices = Arc::new(model::prices(&config)?);
         let context = model::context(app, &config, &shared_sandbox(app))?;
         let Selected { backend, fell_back, .. } = model::selected_with(app, &config, &context, provider)?;
-        let models = match fell_back {
-            None => Models::of(&config),
-            Some(_) => Models::none_of(&config, app, &backend),
+        let mut models = match fell_back {
+            None => Models::of(&config, flags),
+            Some(_) => Models::none_of(&config, flags, app, &backend),
         };
-        let record = flags.record.as_deref().map(|path| new_file(app.absolute(path))).transpose()?;
-        Ok(Self { backend, models, delta, limits, prices, record, recording: OnceCell::new() })
+        // What the command line names holds for every phase; what the configuration names, for those without their own.
+        // A name that is none stays where it is refused.
+        let backend = if flags.model.is_some() || models.default.trim().is_empty() {
+            backend
+        } else {
+            let default = std::mem::take(&mut models.default);
+            each_phase_with_a_model(backend, &default)
+        };
+        let record = flags.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
+        let assembly = Self { backend, models, delta, limits, prices, record };
+        // What no engine can be made of is told now, and not when somebody waits for an answer.
+        assembly.writing_to(Recording::Off, Observability::Off)?;
+        Ok(assembly)
     }
 
     /// An engine with a budget of its own.
     pub(crate) fn engine(&self, observability: Observability) -> Result<Crucible, CommandError> {
+        let recording = self.record.as_ref().map(|record| record.of(&self.backend)).transpose()?;
+        self.writing_to(recording.unwrap_or(Recording::Off), observability)
+    }
+
+    fn writing_to(
+        &self,
+        recording: Recording,
+        observability: Observability,
+    ) -> Result<Crucible, CommandError> {
         Ok(Crucible::new(EngineConfig {
             triage_model: self.models.triage.clone(),
             default_model: self.models.default.clone(),
@@ -139,7 +169,7 @@ impl Assembly {
             delta_strategy: self.delta.clone(),
             limits: self.limits.clone(),
             prices: Arc::clone(&self.prices),
-            recording: self.recording()?,
+            recording,
             ..EngineConfig::with_backend(self.backend.clone())
         })?)
     }
@@ -156,48 +186,67 @@ impl Assembly {
 
     /// What is left of a question that was interrupted.
     pub(crate) fn kept(&self) -> String {
-        match &self.record {
-            Some(path) => {
-                format!("Calls that were answered are in {}; of all else nothing was kept.", path.display())
-            }
-            None => "Nothing was kept: a council's question begins anew.".to_owned(),
-        }
+        let nothing = || "Nothing was kept: a council's question begins anew.".to_owned();
+        self.record.as_ref().and_then(Record::kept).unwrap_or_else(nothing)
     }
 
-    /// Where calls are written down.
-    fn recording(&self) -> Result<Recording, CommandError> {
-        if let Some(begun) = self.recording.get() {
-            return Ok(begun.clone());
+    /// The models that these parts were asked with, each once; none where all is the provider's own. A model that the triage
+    /// chose for a seat is not among them.
+    pub(crate) fn asked(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
+        let mut asked = Vec::new();
+        for part in parts.keys() {
+            let model = self.model_of(*part);
+            if !asked.contains(&model) {
+                asked.push(model);
+            }
         }
-        let Some(path) = &self.record else {
-            return Ok(Recording::Off);
+        let own = self.backend.default_model();
+        if asked.iter().any(|model| *model != own) { asked } else { Vec::new() }
+    }
+
+    fn model_of(&self, part: Part) -> &str {
+        let [triage, direct, seat, red_team, judge, synthesis] = PHASES;
+        let phase = match part {
+            Part::Triage if !self.models.triage.is_empty() => return &self.models.triage,
+            _ if !self.models.default.is_empty() => return &self.models.default,
+            Part::Triage => triage,
+            Part::DirectAnswer => direct,
+            Part::Seat(seat) if seat.role() == CouncilRole::RedTeam => red_team,
+            Part::Seat(_) => seat,
+            Part::Judge => judge,
+            Part::Synthesis => synthesis,
         };
-        let speaker = self.backend.speaker();
-        let (provider, model) = (speaker.provider.clone(), speaker.model.clone());
-        let header = CassetteHeader::new(provider, model, self.backend.capabilities());
-        let writer = CassetteWriter::open(path, &header, Reuse::Nothing).map_err(|error| match error {
-            CassetteError::File(error) => CommandError::usage(format!("--record: {error}")),
-            error => error.into(),
-        })?;
-        Ok(self.recording.get_or_init(|| Recording::To(Arc::new(writer))).clone())
+        self.backend.phase_models().get(phase).map_or(self.backend.default_model(), String::as_str)
     }
 }
 
+/// The backend with this model for each phase of a council that has none of its own.
+fn each_phase_with_a_model(backend: Backend, default: &str) -> Backend {
+    let mut models = backend.phase_models().clone();
+    for phase in PHASES {
+        models.entry(phase.to_owned()).or_insert_with(|| default.to_owned());
+    }
+    backend.with_phase_models(models)
+}
+
 impl Models {
-    fn of(config: &Config) -> Self {
+    fn of(config: &Config, flags: &CouncilFlags) -> Self {
         let text = |key: &str| config.text(key).unwrap_or_default().to_owned();
-        let list = |key: &str| config.list(key).into_iter().filter(|model| !model.is_empty()).collect();
+        let list = |given: &[String], key: &str| match given {
+            [] => config.list(key).into_iter().filter(|model| !model.is_empty()).collect(),
+            given => given.to_vec(),
+        };
         Self {
             triage: text("council.triage_model"),
             default: text("council.default_model"),
-            fallback: list("council.fallback_models"),
-            hinted: list("council.hinted_models"),
+            fallback: list(&flags.fallback_models, "council.fallback_models"),
+            hinted: list(&flags.hinted_models, "council.hinted_models"),
         }
     }
 
     /// None of those that are configured: the name of a model means nothing to the provider that fell in for another.
-    fn none_of(config: &Config, app: &App, backend: &Backend) -> Self {
-        if Self::of(config) != Self::default() {
+    fn none_of(config: &Config, flags: &CouncilFlags, app: &App, backend: &Backend) -> Self {
+        if Self::of(config, flags) != Self::default() {
             app.output.remark(&format!(
                 "note: the fallback is asked with its own model {}, not with those that [council] or the command line names",
                 backend.default_model()
@@ -228,7 +277,14 @@ fn provider(config: &Config) -> Result<&str, CommandError> {
 /// The limits of one question: calls of its own, tokens and money as everywhere.
 fn limits(config: &Config) -> Result<CouncilLimits, CommandError> {
     let mut budget = model::limits(config)?;
-    budget.calls = Limit::At(number(config, "council.calls")?);
+    let calls = number(config, "council.calls")?;
+    if calls < FEWEST_CALLS {
+        return Err(CommandError::usage(format!(
+            "council.calls is {calls}, and with that nothing is answered"
+        ))
+        .hint(format!("It takes a whole number from {FEWEST_CALLS}.")));
+    }
+    budget.calls = Limit::At(calls);
     let size = |key: &str| number(config, key).map(|number| usize::try_from(number).unwrap_or(usize::MAX));
     Ok(CouncilLimits {
         budget,
@@ -250,29 +306,24 @@ fn number(config: &Config, key: &str) -> Result<u64, CommandError> {
 }
 
 fn delta(config: &Config) -> Result<DeltaChoice, CommandError> {
+    let threshold = config.fraction("council.similarity").unwrap_or_default();
+    if !(0.0..=1.0).contains(&threshold) {
+        return Err(CommandError::usage(format!("council.similarity is {threshold}"))
+            .hint("It takes a number from 0, nothing in common, to 1, the same words."));
+    }
     match config.text("council.delta").unwrap_or_default() {
         "judge" => Ok(DeltaChoice::Judge),
         "never" => Ok(DeltaChoice::Never),
-        "similarity" => {
-            let threshold = config.fraction("council.similarity").unwrap_or_default();
-            if (0.0..=1.0).contains(&threshold) {
-                return Ok(DeltaChoice::TextSimilarity { threshold });
-            }
-            Err(CommandError::usage(format!("council.similarity is {threshold}"))
-                .hint("It takes a number from 0, nothing in common, to 1, the same words."))
-        }
+        "similarity" => Ok(DeltaChoice::TextSimilarity { threshold }),
         other => Err(CommandError::usage(format!("council.delta is {other:?}"))
             .hint(format!("It takes one of these: {}.", DELTAS.join(", ")))),
     }
 }
 
-/// A file to begin a recording in: none, or an empty one.
-fn new_file(path: PathBuf) -> Result<PathBuf, CommandError> {
-    match path.symlink_metadata() {
-        Ok(there) if !there.is_file() || there.len() > 0 => {
-            Err(CommandError::usage(format!("--record: there is something at {} already", path.display()))
-                .hint("Name a file that does not exist yet; a recording holds the calls of one command."))
-        }
-        Ok(_) | Err(_) => Ok(path),
+/// Reads the name of a model.
+fn model_name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it takes the name of a model".to_owned()),
+        name => Ok(name.to_owned()),
     }
 }

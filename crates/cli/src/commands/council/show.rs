@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use crucible_council::{
-    CallUsage, Degradation, DegradationKind, DeltaVerdict, ExecutorResult, Independence, LoopGrammar,
-    LoopRecord, Part, SeatId, TriageOutput, Turn, TurnKind,
+    AfterAttack, CallUsage, Degradation, DegradationKind, DeltaVerdict, ExecutorResult, Independence,
+    LoopGrammar, LoopRecord, Part, SeatId, TriageOutput, Turn, TurnKind,
 };
 use crucible_llm::CostBasis;
 use crucible_model::counted;
@@ -14,9 +14,6 @@ use crucible_model::counted;
 use crate::commands::models::dollars;
 use crate::table::table;
 use crate::text::one_line;
-
-/// From this resemblance to its earlier position on, a seat held it.
-const HELD: f64 = 0.8;
 
 /// The trace of a run as text; empty where none was built.
 pub(super) fn trace(result: &ExecutorResult) -> String {
@@ -28,19 +25,27 @@ pub(super) fn trace(result: &ExecutorResult) -> String {
     for record in result.reasoning_trace.iter().flatten() {
         page.one_loop(record, grammar, &result.degradations);
     }
-    if let Some(parts) = &result.usage_by_part {
-        page.usage(parts, &result.usage);
+    if result.reasoning_trace.is_some() {
+        page.usage(&result.usage_by_part, &result.usage);
     }
     page.text
 }
 
+/// The answer as one part of the page that the trace goes on with.
+pub(super) fn answer(result: &ExecutorResult) -> String {
+    let mut page = Page::default();
+    page.heading("THE ANSWER");
+    page.words(result.final_response.as_str());
+    page.text
+}
+
 /// What was worse than asked for, a line each.
-pub(super) fn warnings(result: &ExecutorResult) -> Vec<String> {
+pub(super) fn warnings(degradations: &[Degradation]) -> Vec<String> {
     let line = |degradation: &Degradation| match degradation.loop_number {
         Some(number) => format!("warning: loop {number}: {}", worse(degradation)),
         None => format!("warning: {}", worse(degradation)),
     };
-    result.degradations.iter().map(|degradation| one_line(&line(degradation))).collect()
+    degradations.iter().map(|degradation| one_line(&line(degradation))).collect()
 }
 
 /// The whole run on one line.
@@ -52,7 +57,11 @@ pub(super) fn summary(result: &ExecutorResult) -> String {
         }
         loops => counted(u64::from(loops), "loop"),
     };
-    let usage = &result.usage;
+    format!("{how}; {}", took(&result.usage))
+}
+
+/// What calls took, on one line.
+pub(super) fn took(usage: &CallUsage) -> String {
     let tokens = match (
         usage.tokens_input.saturating_add(usage.tokens_output),
         unknown_of(usage, usage.calls_without_tokens),
@@ -65,7 +74,7 @@ pub(super) fn summary(result: &ExecutorResult) -> String {
         None => "cost unknown".to_owned(),
         Some(_) => cost(usage),
     };
-    format!("{how}; {}, {tokens}, {cost}, {}", counted(usage.calls, "call"), seconds(usage.elapsed_ms))
+    format!("{}, {tokens}, {cost}, {}", counted(usage.calls, "call"), seconds(usage.elapsed_ms))
 }
 
 /// What is written, line by line.
@@ -91,6 +100,11 @@ impl Page {
     /// What somebody else said, below a line that says who.
     fn said(&mut self, who: &str, what: &str) {
         self.line(&format!("  {}", one_line(who)));
+        self.words(what);
+    }
+
+    /// Words of somebody else.
+    fn words(&mut self, what: &str) {
         for line in what.trim_end().lines() {
             self.line(format!("    {line}").trim_end());
         }
@@ -135,8 +149,12 @@ impl Page {
         for degradation in degradations.iter().filter(|it| it.loop_number == Some(record.loop_number)) {
             self.line(&format!("  - {}", one_line(&worse(degradation))));
         }
+        self.line(&format!("  - after the attack: {}", after_attack(&record.after_attack, grammar)));
         if !record.resemblance_to_prior.is_empty() {
-            self.line(&format!("  - against the loop before: {}", moved(&record.resemblance_to_prior)));
+            self.line(&format!(
+                "  - resemblance to the loop before: {}",
+                likeness(&record.resemblance_to_prior)
+            ));
         }
         // Before the second loop there is nothing to compare.
         if record.loop_number > 1 {
@@ -220,6 +238,7 @@ fn worse(degradation: &Degradation) -> String {
         DegradationKind::HintRefused => "was not given another model",
         DegradationKind::FallbackIgnored => "goes without fallback models",
         DegradationKind::SummaryCut => "was shown the deliberation in part",
+        DegradationKind::QuestionShortened => "handed on less than half of the question",
     };
     format!("{part} {what}: {detail}")
 }
@@ -229,12 +248,29 @@ fn joined(seats: &[SeatId]) -> String {
 }
 
 /// Who held a position and who changed it.
-fn moved(resemblance: &BTreeMap<SeatId, f64>) -> String {
-    let word = |likeness: f64| if likeness >= HELD { "held" } else { "changed" };
-    // Cut and not rounded: what is shown as 0.80 was held.
-    let shown = |likeness: f64| (likeness * 100.0).floor() / 100.0;
-    let one =
-        |(seat, likeness): (&SeatId, &f64)| format!("{seat} {} ({:.2})", word(*likeness), shown(*likeness));
+fn after_attack(outcomes: &BTreeMap<SeatId, AfterAttack>, grammar: Option<LoopGrammar>) -> String {
+    if outcomes.values().all(|outcome| *outcome == AfterAttack::NotAskedAgain) {
+        return "nobody was asked again".to_owned();
+    }
+    let whose = if grammar == Some(LoopGrammar::Sequential) { "the draft of " } else { "" };
+    let one = |(seat, outcome): (&SeatId, &AfterAttack)| {
+        let became = match outcome {
+            AfterAttack::Held => "held",
+            AfterAttack::Changed => "changed",
+            AfterAttack::NotAttacked => "was not attacked",
+            AfterAttack::NoAnswer => "gave no answer",
+            AfterAttack::NotAskedAgain => "was the last one",
+        };
+        format!("{whose}{seat} {became}")
+    };
+    outcomes.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// How much each seat's position resembles its earlier one.
+fn likeness(resemblance: &BTreeMap<SeatId, f64>) -> String {
+    // Cut and not rounded, from the four decimals that it has: what is shown as 0.80 counts as held.
+    let shown = |likeness: f64| ((likeness * 10_000.0).round() / 100.0).floor() / 100.0;
+    let one = |(seat, likeness): (&SeatId, &f64)| format!("{seat} {:.2}", shown(*likeness));
     resemblance.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
@@ -292,10 +328,23 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_held_from_four_fifths_on() {
-        let seats = SeatId::of_roles([CouncilRole::Creative, CouncilRole::Creative]);
-        let likeness = BTreeMap::from([(seats[0], 0.8), (seats[1], 0.7999)]);
-        assert_eq!(moved(&likeness), "creative held (0.80), creative#2 changed (0.79)");
+    fn what_became_of_a_position_is_told_as_the_council_counted_it() {
+        use AfterAttack::{Changed, Held, NoAnswer, NotAskedAgain, NotAttacked};
+        let seats = SeatId::of_roles([CouncilRole::Creative; 4]);
+        let told = |outcomes: &[AfterAttack], grammar| {
+            after_attack(&seats.iter().copied().zip(outcomes.iter().copied()).collect(), Some(grammar))
+        };
+        assert_eq!(
+            told(&[Held, Changed, NotAttacked, NoAnswer], LoopGrammar::Debate),
+            "creative held, creative#2 changed, creative#3 was not attacked, creative#4 gave no answer"
+        );
+        assert_eq!(
+            told(&[Held, NotAskedAgain], LoopGrammar::Sequential),
+            "the draft of creative held, the draft of creative#2 was the last one"
+        );
+        assert_eq!(told(&[NotAskedAgain; 2], LoopGrammar::Parallel), "nobody was asked again");
+        let figures = BTreeMap::from([(seats[0], 0.8), (seats[1], 0.7999), (seats[2], 0.29)]);
+        assert_eq!(likeness(&figures), "creative 0.80, creative#2 0.79, creative#3 0.29");
     }
 
     fn record(delta: Option<DeltaVerdict>) -> LoopRecord {
@@ -307,6 +356,7 @@ mod tests {
             delta,
             turns: Vec::new(),
             targets: Vec::new(),
+            after_attack: BTreeMap::new(),
             resemblance_to_prior: BTreeMap::new(),
             independence: Independence {
                 pairwise_similarity: Vec::new(),

@@ -142,6 +142,16 @@ fn a_line_that_is_too_long_is_an_error_and_its_rest_is_no_question() {
 }
 
 #[test]
+fn words_are_taken_in_any_case_and_words_for_help_are_no_questions() {
+    let words = "Type 'exit' to quit, 'trace on/off' to toggle observability\n\n";
+    let server = oracle();
+    let ran = chat(&server, b"TRACE ON\nquit\nHelp\n?\n/exit\nExit\nWhat comes after the end?\n");
+    let expected = format!("{BANNER}> Observability enabled.\n\n{}> ", format!("> {words}").repeat(4));
+    assert_eq!((ran.stdout, ran.stderr), (expected, String::new()));
+    assert_eq!(asked(&server), []);
+}
+
+#[test]
 fn what_is_no_question_asks_nobody() {
     let server = oracle();
     let ran = chat(&server, b"\n  \t\r\ntrace\n caf\xe9\n trace off \r\nexit\nWhat comes after the end?\n");
@@ -193,6 +203,19 @@ fn what_a_model_says_cannot_move_the_cursor() {
     let ran = chat(&server, format!("{CAPITAL}\n").as_bytes());
     let answer = "]\n\n\\u{1b}[2J\\u{202e}Paris.\\u{7}\n\n> \n";
     assert!(ran.stdout.ends_with(answer), "{}", ran.stdout);
+}
+
+#[test]
+fn however_the_lines_of_an_answer_end_they_are_lines() {
+    let server = council(simple_triage(), |call| {
+        (*call == CouncilCall::Direct).then(|| Reply::Answer("Paris.\r\nAnd\rno other.\r\n".to_owned()))
+    });
+    let ran = chat(&server, format!("{CAPITAL}\n").as_bytes());
+    assert!(ran.stdout.ends_with("]\n\nParis.\nAnd\\rno other.\n\n> \n"), "{}", ran.stdout);
+    let ran = Desk::with(&server).run(["ask", CAPITAL]).ok();
+    assert_eq!(ran.stdout, "Paris.\nAnd\\rno other.\n");
+    let document = Desk::with(&server).run(["ask", CAPITAL, "--json"]).ok().json();
+    assert_eq!(document["final_response"], "Paris.\r\nAnd\rno other.\r\n");
 }
 
 #[test]

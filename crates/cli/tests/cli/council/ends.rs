@@ -29,7 +29,9 @@ fn ask(server: &FakeApi) -> Ran {
 /// The error document of a call that ended so.
 #[track_caller]
 fn failed(ran: Ran, code: i32) -> Value {
-    let error = ran.exits(code).error();
+    let ran = ran.exits(code);
+    assert_eq!(ran.stderr.lines().count(), 1, "the document of the error stands alone: {}", ran.stderr);
+    let error = ran.error();
     assert_eq!((&error["schema_version"], &error["exit_code"]), (&json!("crucible-error-v1"), &json!(code)));
     error
 }
@@ -85,7 +87,10 @@ fn a_triage_that_breaks_rules_is_told_every_one_of_them() {
     let server = under(Reply::Answer(broken.to_string()));
     let ran = Desk::with(&server).run(["ask", QUESTION]).exits(3);
     assert_eq!(ran.stdout, "");
-    insta::assert_snapshot!(ran.stderr, @"
+    let (took, told): (Vec<&str>, Vec<&str>) =
+        ran.stderr.lines().partition(|line| line.starts_with("no answer; 1 call, "));
+    assert_eq!(took.len(), 1, "{}", ran.stderr);
+    insta::assert_snapshot!(told.join("\n"), @"
       ... call 1: triage
     error: the triage of gpt-oss-20b breaks 4 rules: the council has 7 seats, and 3 to 5 are allowed; 2 seats have the role red_team, and exactly one must; loop_count is 99, and 2 to 5 are allowed; short_circuit_allowed is true where complexity is complex, and only simple questions may go without a council; ask again, or choose a stronger triage model
       hint: Choose a stronger model for the triage alone with --triage-model, or set council.triage_model.
@@ -101,8 +106,9 @@ fn a_council_that_the_budget_cannot_carry_ends_after_the_triage_and_says_what_wo
     assert_eq!(error["budget_exhausted"], true);
     insta::assert_snapshot!(
         error["error"].as_str().unwrap(),
-        @"this council takes up to 16 more calls and the budget has 8 of 9 left; raise limits.budget, or ask something simpler",
+        @"this council takes up to 16 more calls and the budget has 8 of 9 left",
     );
+    tells(&error, "Ask something simpler; or this council goes through with --max-calls ");
     assert_eq!(asked(&server), [CouncilCall::Triage]);
     // The number in the hint is the one that is enough.
     let hint = error["hints"][0].as_str().unwrap();
@@ -131,7 +137,7 @@ fn tokens_and_money_of_the_configuration_hold_for_a_question() {
 fn a_part_without_which_nothing_goes_on_ends_the_run_as_its_call_ended() {
     for call in [CouncilCall::RedTeam, CouncilCall::Synthesis] {
         let error = failed(ask(&except(call.clone(), Reply::Status(401))), 70);
-        let part = if call == CouncilCall::RedTeam { "red_team" } else { "synthesis" };
+        let part = if call == CouncilCall::RedTeam { "the seat red_team in loop 1" } else { "the synthesis" };
         tells(&error, &format!("{part} has no answer"));
         assert_eq!(error["budget_exhausted"], false);
     }
@@ -140,6 +146,32 @@ fn a_part_without_which_nothing_goes_on_ends_the_run_as_its_call_ended() {
     tells(&failed(ask(&server), 70), "has no answer");
     let server = under(Reply::Status(401));
     tells(&failed(ask(&server), 70), "the triage has no answer");
+}
+
+#[test]
+fn what_was_done_in_vain_is_told_beside_the_error_and_not_in_its_document() {
+    let missing = CouncilCall::Seat("creative".to_owned());
+    let roles = ["domain_expert", "pragmatist", "creative"];
+    let fails = move |call: &CouncilCall| {
+        (*call == missing || *call == CouncilCall::RedTeam).then_some(Reply::Status(401))
+    };
+    let server = council(triage("parallel", &roles), fails);
+    let desk = Desk::with(&server);
+    let told = desk.run(["ask", QUESTION]).exits(70);
+    assert!(told.stdout.is_empty(), "{}", told.stdout);
+    let line = |beginning: &str| told.stderr.lines().find(|line| line.starts_with(beginning));
+    assert!(line("warning: loop 1: creative gave no position").is_some(), "{}", told.stderr);
+    // The triage, three seats and the red team; of the two that failed nobody tells the tokens.
+    let took = line("no answer; 5 calls, at least ").unwrap_or_else(|| panic!("{}", told.stderr));
+    assert!(took.ends_with(" s"), "{took}");
+    let document = desk.run(["ask", QUESTION, "--json"]).exits(70);
+    assert!(
+        !document.stderr.contains("no answer;") && !document.stderr.contains("warning:"),
+        "{}",
+        document.stderr
+    );
+    let nothing = desk.run(["ask", "\u{200d}"]).exits(2);
+    assert!(!nothing.stderr.contains("no answer;"), "{}", nothing.stderr);
 }
 
 #[test]

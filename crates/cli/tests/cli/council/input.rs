@@ -48,17 +48,27 @@ fn a_question_that_is_no_text_or_too_long_is_refused_before_anybody_is_asked() {
     let ran = run_with(desk.call(["ask", "-"]), long.as_bytes()).exits(7);
     insta::assert_snapshot!(ran.stderr, @"
     error: the question on standard input has more than 200000 bytes, and no more are taken
-      hint: The limit is council.max_query_bytes (CRUCIBLE_COUNCIL_MAX_QUERY_BYTES).
+      hint: Shorten it, or raise council.max_query_bytes (CRUCIBLE_COUNCIL_MAX_QUERY_BYTES).
     ");
     let short = |args: &[&str]| desk.call(args).env("CRUCIBLE_COUNCIL_MAX_QUERY_BYTES", "20");
     let ran = short(&["ask", "a question of 30 bytes in all."]).run().exits(7);
     insta::assert_snapshot!(ran.stderr, @"
-    error: the question has 30 bytes, at most 20 are taken; shorten it, or raise limits.query_bytes
-      hint: The limit is council.max_query_bytes (CRUCIBLE_COUNCIL_MAX_QUERY_BYTES).
+    error: the question has 30 bytes, at most 20 are taken
+      hint: Shorten it, or raise council.max_query_bytes (CRUCIBLE_COUNCIL_MAX_QUERY_BYTES).
     ");
-    // Space around a question is no part of it.
+    // Space around a question is no part of it, wherever the question comes from.
     short(&["ask", "            12345678901234567890            "]).run().ok();
-    assert_eq!(server.completions().len(), 2);
+    run_with(short(&["ask", "-"]), b" \n12345678901234567890\n").ok();
+    run_with(short(&["ask", "-"]), b"123456789012345678901\n").exits(7);
+    run_with(short(&["ask", "-"]), "1234 ".repeat(20_000).as_bytes()).exits(7);
+    let ran = run_with(short(&["chat"]), b"  12345678901234567890 \r\n 123456789012345678901 \n").ok();
+    assert_eq!(ran.stdout.matches("[Processing... short-circuited]").count(), 1, "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("> error: the question has 21 bytes, at most 20 are taken"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(server.completions().len(), 6);
 }
 
 #[test]
@@ -113,7 +123,7 @@ fn interrupted_while_nothing_comes_on_standard_input_it_ends_at_once() {
 }
 
 /// Whether the process has a handler for the interrupt, which it has from the moment on at which it waits for something.
-fn hears_interrupts(pid: u32) -> bool {
+pub(super) fn hears_interrupts(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default();
     // Signal number n is bit n - 1.
@@ -147,6 +157,7 @@ fn context_that_cannot_be_meant_is_refused() {
     assert!(ran.stderr.contains("--context names \"a\" twice"), "{}", ran.stderr);
     let long = format!("a={}", "x".repeat(70_000));
     let ran = desk.run(["ask", "Should we?", "--context", &long]).exits(7);
-    assert!(ran.stderr.contains("CRUCIBLE_COUNCIL_MAX_CONTEXT_BYTES"), "{}", ran.stderr);
+    let told = "at most 65536 are taken\n  hint: Tell less with --context, or raise council.max_context_bytes (CRUCIBLE_COUNCIL_MAX_CONTEXT_BYTES)";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
     assert_eq!(server.requests().len(), 0);
 }

@@ -5,5 +5,7 @@ mod ask;
 mod chat;
 mod ends;
 mod input;
+mod record;
 mod settings;
+mod standstill;
 mod support;

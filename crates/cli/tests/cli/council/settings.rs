@@ -55,6 +55,40 @@ fn the_configuration_names_models_as_the_flags_do() {
     assert!(models[1..].iter().all(|(_, model)| model == "talker"), "{models:?}");
 }
 
+/// What names a model for fewer calls comes before what names one for more, and the command line before all files.
+#[test]
+fn the_profile_of_a_phase_comes_before_the_default_model_and_a_flag_before_both() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    desk.user_config(
+        "[council]\ndefault_model = \"talker\"\n[llm.gateway.profiles.sharp]\nmodel = \"critic\"\n\
+         [phases.council-red-team]\nllm_profile = \"sharp\"\n",
+    );
+    let ran = desk.run(["ask", QUESTION]).ok();
+    for (call, model) in models(&server) {
+        assert_eq!(model, if call == CouncilCall::RedTeam { "critic" } else { "talker" }, "{call:?}");
+    }
+    assert!(ran.stderr.trim_end().ends_with("; asked: talker, critic"), "{}", ran.stderr);
+    let before = server.completions().len();
+    let ran = desk.run(["ask", QUESTION, "--model", "chosen"]).ok();
+    assert!(models(&server)[before..].iter().all(|(_, model)| model == "chosen"));
+    assert!(ran.stderr.trim_end().ends_with("; asked: chosen"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_summary_names_models_that_are_not_the_providers_own() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    let own = desk.run(["ask", QUESTION]).ok();
+    assert!(!own.stderr.contains("asked:"), "{}", own.stderr);
+    // Those of a project's file above all: whoever asks did not write it.
+    std::fs::create_dir(desk.home().join(".crucible")).unwrap();
+    std::fs::write(desk.home().join(".crucible/config.toml"), "[council]\ntriage_model = \"dear\"\n")
+        .unwrap();
+    let ran = desk.run(["ask", QUESTION]).ok();
+    assert!(ran.stderr.lines().last().unwrap().ends_with("; asked: dear, gpt-oss-20b"), "{}", ran.stderr);
+}
+
 #[test]
 fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() {
     let server = usual("parallel");
@@ -66,6 +100,11 @@ fn fallback_models_go_to_openrouter_and_elsewhere_it_is_said_that_they_do_not() 
         let listed = request.body["models"].to_string();
         assert!(listed.contains("one/a") && listed.contains("two/b"), "{listed}");
     }
+    // A name is one name, whatever is in it.
+    let call = desk.call(["ask", QUESTION, "--fallback-model", "one/a,two/b"]);
+    let call = call.env("CRUCIBLE_OPENROUTER_BASE_URL", server.base_url());
+    call.env("OPENROUTER_API_KEY", "a-key-for-tests").arg("--provider").arg("openrouter").run().ok();
+    assert_eq!(server.completions().last().unwrap().body["models"], json!(["one/a,two/b"]));
     let server = usual("parallel");
     let ran = Desk::with(&server).run(flags).ok();
     assert!(server.completions().iter().all(|request| request.body.get("models").is_none()));
@@ -112,18 +151,29 @@ fn settings_that_cannot_be_meant_are_refused_by_name() {
     ");
     for (variable, value, says) in [
         ("CRUCIBLE_COUNCIL_CALLS", "0", "council.calls is 0"),
+        ("CRUCIBLE_COUNCIL_CALLS", "1", "council.calls is 1"),
         ("CRUCIBLE_COUNCIL_CALLS", "many", "whole number"),
         ("CRUCIBLE_COUNCIL_SIMILARITY", "much", "a number"),
+        ("CRUCIBLE_COUNCIL_SIMILARITY", "1.5", "council.similarity is 1.5"),
         ("CRUCIBLE_COUNCIL_MAX_QUERY_BYTES", "0", "council.max_query_bytes is 0"),
         ("CRUCIBLE_COUNCIL_MAX_ANSWER_BYTES", "0", "council.max_answer_bytes is 0"),
         ("CRUCIBLE_COUNCIL_SUMMARY_CHARS", "0", "council.summary_chars is 0"),
         ("CRUCIBLE_LLM_TIMEOUT_S", "0", "llm.timeout_s is 0"),
         ("CRUCIBLE_COUNCIL_PROVIDER", "oracle", "oracle"),
+        ("CRUCIBLE_COUNCIL_DEFAULT_MODEL", " ", "council.default_model is \" \""),
+        ("CRUCIBLE_COUNCIL_TRIAGE_MODEL", " ", "council.triage_model is \" \""),
     ] {
         let ran = desk.call(["ask", QUESTION]).env(variable, value).run().exits(2);
         assert!(ran.stderr.contains(says), "{variable}={value}: {}", ran.stderr);
     }
-    for flags in [["--max-calls", "0"], ["--max-calls", "-1"], ["--delta", "perhaps"]] {
+    for flags in [
+        ["--max-calls", "0"],
+        ["--max-calls", "1"],
+        ["--max-calls", "-1"],
+        ["--delta", "perhaps"],
+        ["--fallback-model", " "],
+        ["--hint-model", ""],
+    ] {
         desk.call(["ask", QUESTION]).args(flags).run().exits(2);
     }
     desk.user_config("[council]\nfallback_model = [\"a\"]\n");
@@ -158,6 +208,35 @@ fn a_projects_file_may_lower_the_limits_and_not_raise_them() {
     let ran = desk.run(["ask", QUESTION]).exits(70);
     assert!(ran.stderr.contains("of 5 left"), "{}", ran.stderr);
     desk.run(["ask", QUESTION, "--max-calls", "64"]).ok();
+}
+
+/// A repository that somebody else wrote cannot make the asker pay for models that the asker did not allow.
+#[test]
+fn a_projects_file_may_choose_the_provider_and_allows_no_further_models() {
+    let server = usual("parallel");
+    let desk = Desk::with(&server);
+    let project = desk.home().join(".crucible");
+    std::fs::create_dir(&project).unwrap();
+    let file = project.join("config.toml");
+    for (key, variable) in [
+        ("hinted_models", "CRUCIBLE_COUNCIL_HINTED_MODELS"),
+        ("fallback_models", "CRUCIBLE_COUNCIL_FALLBACK_MODELS"),
+    ] {
+        let setting = format!("[council]\n{key} = [\"secret-and-dear\"]\n");
+        std::fs::write(&file, &setting).unwrap();
+        let ran = desk.run(["ask", QUESTION]).exits(2);
+        let told = format!("`council.{key}` is not for a project's file");
+        assert!(ran.stderr.contains(&told) && ran.stderr.contains(variable), "{}", ran.stderr);
+        assert_eq!(server.requests().len(), 0);
+        std::fs::write(&file, "").unwrap();
+        desk.user_config(&setting);
+        assert!(desk.run(["config", "show"]).ok().stdout.contains("secret-and-dear"), "{key}");
+        desk.user_config("");
+    }
+    // Whose provider it is makes no difference, as in `llm.provider`: where it asks and with which key is the user's word.
+    std::fs::write(&file, "[council]\nprovider = \"gateway\"\n").unwrap();
+    desk.call(["ask", QUESTION]).env("CRUCIBLE_LLM_PROVIDER", "openrouter").run().ok();
+    assert!(!server.completions().is_empty());
 }
 
 #[test]
@@ -231,12 +310,12 @@ fn a_recorded_question_gets_the_same_answer_again_without_a_model() {
 }
 
 #[test]
-fn a_recording_begins_in_a_file_that_holds_nothing() {
+fn a_recording_begins_where_nothing_is() {
     let server = usual("parallel");
     let desk = Desk::with(&server);
     std::fs::write(desk.home().join("full"), "something").unwrap();
     std::fs::write(desk.home().join("empty"), "").unwrap();
-    for taken in ["full", ".", "/dev/null"] {
+    for taken in ["full", "empty", ".", "/dev/null"] {
         let ran = desk.run(["ask", QUESTION, "--record", taken]).exits(2);
         assert!(ran.stderr.contains("--record: there is something at"), "{}", ran.stderr);
     }
@@ -247,8 +326,8 @@ fn a_recording_begins_in_a_file_that_holds_nothing() {
     desk.run(["ask", "", "--record", "new"]).exits(2);
     assert!(!desk.home().join("new").exists());
     assert_eq!(server.requests().len(), 0);
-    desk.run(["ask", QUESTION, "--record", "empty"]).ok();
-    assert!(std::fs::read_to_string(desk.home().join("empty")).unwrap().starts_with('{'));
+    desk.run(["ask", QUESTION, "--record", "new"]).ok();
+    assert!(std::fs::read_to_string(desk.home().join("new")).unwrap().starts_with('{'));
 }
 
 #[test]

@@ -1,0 +1,100 @@
+//! The spinner of every command that works for a while on a terminal.
+//!
+//! What always holds: words are one harmless line, wherever they come from; a spinner that is finished leaves nothing behind; at
+//! most one turns.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::text::one_line;
+
+/// How often it turns.
+const TICK: Duration = Duration::from_millis(120);
+
+/// A spinner that turns from its first words on, until it is finished.
+pub(crate) struct Spinner {
+    template: &'static str,
+    prefix: &'static str,
+    bar: Option<ProgressBar>,
+}
+
+impl Spinner {
+    /// One that shows behind its words how long it has turned.
+    pub(crate) const fn timed() -> Self {
+        Self { template: "{spinner} {msg} {elapsed}", prefix: "", bar: None }
+    }
+
+    /// One behind the prefix that the command's lines have.
+    pub(crate) const fn behind(prefix: &'static str) -> Self {
+        Self { template: "{prefix}{spinner} {msg}", prefix, bar: None }
+    }
+
+    /// Shows these words from now on.
+    pub(crate) fn turn(&mut self, words: &str) {
+        let words = one_line(words);
+        if let Some(bar) = &self.bar {
+            bar.set_message(words);
+            return;
+        }
+        let style =
+            ProgressStyle::with_template(self.template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = ProgressBar::new_spinner().with_style(style).with_prefix(self.prefix).with_message(words);
+        bar.enable_steady_tick(TICK);
+        self.bar = Some(bar);
+    }
+
+    /// Says something beside it, which goes on turning.
+    pub(crate) fn beside(&self, say: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
+    }
+
+    /// Takes it off the terminal.
+    pub(crate) fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// What is shown, where several tasks show it.
+pub(crate) struct Shown<T>(Mutex<T>);
+
+impl<T> Shown<T> {
+    pub(crate) fn new(shown: T) -> Self {
+        Self(Mutex::new(shown))
+    }
+
+    /// What is shown is whole even where somebody panicked who showed it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_spinner_turns_with_one_harmless_line_until_it_is_finished() {
+        for mut spinner in [Spinner::timed(), Spinner::behind("[crawl] ")] {
+            let prefix = spinner.prefix;
+            let mut said = 0;
+            spinner.beside(|| said += 1);
+            spinner.turn("first");
+            let bar = spinner.bar.clone().unwrap();
+            spinner.turn("a\nb\u{1b}[2J");
+            spinner.beside(|| said += 1);
+            assert_eq!((bar.message().as_str(), bar.prefix().as_str()), ("a\\nb\\u{1b}[2J", prefix));
+            assert!(!bar.is_finished());
+            spinner.finish();
+            assert!(bar.is_finished() && spinner.bar.is_none());
+            spinner.finish();
+            assert_eq!(said, 2);
+        }
+    }
+}

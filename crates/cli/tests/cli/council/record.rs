@@ -1,0 +1,120 @@
+//! `--record`: whose file it is, what is left of it, and what becomes of a conversation that cannot be recorded.
+
+use std::io::Write;
+use std::process::{Child, Stdio};
+
+use crucible_testkit::{CouncilCall, Reply, simple_triage, triage};
+
+use super::support::{ROLES, asked, bypassed, council, run_with};
+use crate::crawl::support::wait_for;
+use crate::support::{Call, Desk};
+
+const QUESTION: &str = "Should our team of five split its program into services?";
+
+/// A call that waits for its question.
+fn waiting(call: Call) -> Child {
+    let mut command = call.command();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn tell(child: &mut Child, question: &str) {
+    child.stdin.take().unwrap().write_all(question.as_bytes()).unwrap();
+}
+
+#[test]
+fn of_two_that_name_the_same_file_one_is_refused() {
+    let server = council(simple_triage(), |call| (*call == CouncilCall::Direct).then_some(Reply::Hang));
+    let desk = Desk::with(&server);
+    let file = desk.home().join("calls.jsonl");
+    let args = ["ask", "-", "--record", "calls.jsonl"];
+    // Both have found the place free before either begins.
+    let (mut first, mut second) = (waiting(desk.call(args)), waiting(desk.call(args)));
+    for child in [&first, &second] {
+        let id = child.id();
+        wait_for("the program to wait for its question", || super::input::hears_interrupts(id));
+    }
+    tell(&mut first, QUESTION);
+    wait_for("the first to be asked", || asked(&server).len() == 2);
+    let begun = std::fs::read(&file).unwrap();
+    tell(&mut second, QUESTION);
+    let refused = second.wait_with_output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--record: "), "{refused:?}");
+    assert_eq!(asked(&server).len(), 2);
+    assert_eq!(std::fs::read(&file).unwrap(), begun, "the file of the first is as it was");
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
+#[test]
+fn nothing_is_left_behind_where_nobody_was_asked_and_answered() {
+    let server = bypassed();
+    let desk = Desk::with(&server);
+    let file = desk.home().join("calls.jsonl");
+    desk.run(["ask", "\u{200b}\u{feff}", "--record", "calls.jsonl"]).exits(2);
+    assert!(!file.exists());
+    let long = format!("a={}", "x".repeat(70_000));
+    desk.run(["ask", QUESTION, "--context", &long, "--record", "calls.jsonl"]).exits(7);
+    assert!(!file.exists());
+    run_with(desk.call(["chat", "--record", "calls.jsonl"]), "\u{200b}\nexit\n".as_bytes()).ok();
+    assert!(!file.exists());
+    assert_eq!(server.requests().len(), 0);
+    // One that holds a call stays.
+    run_with(desk.call(["chat", "--record", "calls.jsonl"]), "What is it?\n\u{200b}\n".as_bytes()).ok();
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn interrupted_before_any_answer_nothing_is_kept_and_that_is_said() {
+    let server = council(simple_triage(), |_| Some(Reply::Hang));
+    let desk = Desk::with(&server);
+    let child = waiting(desk.call(["ask", QUESTION, "--record", "calls.jsonl"]));
+    wait_for("the triage to be asked", || asked(&server).len() == 1);
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Nothing was kept"), "{output:?}");
+    assert!(!desk.home().join("calls.jsonl").exists());
+}
+
+#[test]
+fn a_place_that_cannot_be_is_refused_before_anything_is_said() {
+    let server = bypassed();
+    let desk = Desk::with(&server);
+    for command in ["ask", "chat"] {
+        let ran =
+            run_with(desk.call([command, "--record", "no/such/calls.jsonl"]), b"What is it?\n").exits(2);
+        assert_eq!(ran.stdout, "");
+        assert!(
+            ran.stderr.starts_with("error: --record: ") && ran.stderr.contains("directory"),
+            "{}",
+            ran.stderr
+        );
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
+/// While the first question is answered a directory takes the place of the recording.
+#[test]
+fn a_conversation_that_cannot_be_recorded_ends_and_asks_nothing_more() {
+    let desk = Desk::new();
+    let file = desk.home().join("calls.jsonl");
+    let place = file.clone();
+    let mut replaced = false;
+    let server = council(triage("parallel", &ROLES), move |_| {
+        if !replaced {
+            std::fs::remove_file(&place).unwrap();
+            std::fs::create_dir(&place).unwrap();
+            replaced = true;
+        }
+        None
+    });
+    let call =
+        desk.call(["chat", "--record", "calls.jsonl"]).env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url());
+    let ran = run_with(call, b"What now?\nAnd then?\nAnd then?\n").exits(1);
+    assert!(ran.stdout.ends_with("[Processing... failed]\n"), "{}", ran.stdout);
+    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("calls.jsonl"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: The conversation ends"), "{}", ran.stderr);
+    assert_eq!(asked(&server), [CouncilCall::Triage]);
+}

@@ -1,0 +1,172 @@
+//! What became of a position after the attack that it met: counted from the words, and judged by nobody.
+//!
+//! Where it stands: with the loop whose attack it was. In the parallel grammar all positions meet the attack at the end of their loop,
+//! and what the seat says in the next loop tells; so the last loop can tell nothing. In the sequential grammar a draft meets the
+//! attack that follows it, and the next draft tells, whoever writes it: for the draft that a loop ended with, that is the first one
+//! of the next loop. In a debate the defence of the same loop tells.
+//!
+//! What holds: a pure function of what was said; each seat that has a position in a loop has an outcome there, and no other seat has
+//! one. This is the only place that tells held from changed.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::grammar::LoopState;
+use crate::seat::{LoopGrammar, SeatId};
+use crate::similarity::{LoopWords, Shingles, rounded};
+
+/// From this resemblance on, as it is told, a position was held. It is chosen, not measured.
+const HELD: f64 = 0.8;
+
+/// What became of a seat's position after the attack that it met. Words are compared, not meanings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterAttack {
+    /// What followed resembles it by 0.8 or more.
+    Held,
+    /// What followed resembles it less.
+    Changed,
+    /// In a debate: the attack was aimed at others.
+    NotAttacked,
+    /// The seat was asked and gave no answer: in a debate no defence, in the parallel grammar nothing in the next loop. In the
+    /// sequential grammar never so, as whoever speaks next takes the draft on.
+    NoAnswer,
+    /// There was no loop after this attack. In a debate never so.
+    NotAskedAgain,
+}
+
+/// The outcome of each seat that has a position in a loop.
+pub(crate) type AfterAttacks = BTreeMap<SeatId, AfterAttack>;
+
+/// The outcomes of each loop. `words` are those of these loops.
+pub(crate) fn after_attacks(loops: &[LoopState], words: &[LoopWords]) -> Vec<AfterAttacks> {
+    let loops: Vec<(&LoopState, &LoopWords)> = loops.iter().zip(words).collect();
+    let next = loops.iter().skip(1).copied().map(Some).chain([None]);
+    loops.iter().zip(next).map(|((state, words), next)| of_loop(state, words, next)).collect()
+}
+
+fn of_loop(state: &LoopState, words: &LoopWords, next: Option<(&LoopState, &LoopWords)>) -> AfterAttacks {
+    let LoopWords { now: words, before_attack } = words;
+    let next = next.map(|(next, words)| (next, &words.now));
+    match state.grammar {
+        LoopGrammar::Parallel => words
+            .iter()
+            .map(|(seat, attacked)| match next {
+                None => (*seat, AfterAttack::NotAskedAgain),
+                Some((_, next)) => (*seat, answered(attacked, next.get(seat))),
+            })
+            .collect(),
+        LoopGrammar::Sequential => {
+            let first_of_next = next.and_then(|(next, words)| words.get(&next.drafts.first()?.seat));
+            let following = state.drafts.iter().skip(1).map(|draft| words.get(&draft.seat));
+            let drafts = state.drafts.iter().zip(following.chain([first_of_next]));
+            drafts
+                .filter_map(|(draft, following)| {
+                    let attacked = words.get(&draft.seat)?;
+                    let became =
+                        following.map_or(AfterAttack::NotAskedAgain, |it| answered(attacked, Some(it)));
+                    Some((draft.seat, became))
+                })
+                .collect()
+        }
+        LoopGrammar::Debate => words
+            .iter()
+            .map(|(seat, now)| match before_attack.get(seat) {
+                Some(attacked) => (*seat, answered(attacked, Some(now))),
+                None if state.targets.contains(seat) => (*seat, AfterAttack::NoAnswer),
+                None => (*seat, AfterAttack::NotAttacked),
+            })
+            .collect(),
+    }
+}
+
+fn answered(attacked: &Shingles, answer: Option<&Shingles>) -> AfterAttack {
+    match answer {
+        None => AfterAttack::NoAnswer,
+        Some(answer) if rounded(attacked.resemblance(answer)) >= HELD => AfterAttack::Held,
+        Some(_) => AfterAttack::Changed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_model::Untrusted;
+
+    use super::*;
+    use crate::grammar::Draft;
+    use crate::grammar::shown::{said_in, seats};
+    use AfterAttack::{Changed, Held, NoAnswer, NotAskedAgain, NotAttacked};
+
+    const KEEP: &str = "keep one program and draw clear borders inside of it first";
+    const SPLIT: &str = "split the program into services now because teams block each other";
+
+    /// What became of the seats' positions in each loop, in the order in which [`seats`] names the seats that have one.
+    fn became(loops: &[LoopState]) -> Vec<Vec<AfterAttack>> {
+        let words: Vec<LoopWords> = loops.iter().map(LoopWords::of).collect();
+        let found = after_attacks(loops, &words);
+        found
+            .iter()
+            .map(|outcomes| seats().iter().filter_map(|seat| outcomes.get(seat).copied()).collect())
+            .collect()
+    }
+
+    #[test]
+    fn in_parallel_the_next_loop_tells_and_the_last_one_cannot() {
+        let first = said_in(LoopGrammar::Parallel, 1, &[KEEP, SPLIT, SPLIT]);
+        let second = said_in(LoopGrammar::Parallel, 2, &[KEEP, KEEP]);
+        assert_eq!(became(&[first, second]), [vec![Held, Changed, NoAnswer], vec![NotAskedAgain; 2]]);
+    }
+
+    #[test]
+    fn in_sequence_the_next_draft_tells_whoever_writes_it() {
+        let drafts = |number, texts: &[(usize, &str)]| {
+            let mut state = said_in(LoopGrammar::Sequential, number, &[]);
+            for (seat, text) in texts {
+                let draft = Draft {
+                    seat: seats()[*seat],
+                    text: Untrusted::new(*text),
+                    attack: Untrusted::new("It fails."),
+                };
+                state.positions.insert(draft.seat, draft.text.clone());
+                state.drafts.push(draft);
+            }
+            state
+        };
+        // The order of speaking is not that of the roles.
+        let first = drafts(1, &[(2, KEEP), (0, KEEP), (1, SPLIT)]);
+        let second = drafts(2, &[(2, SPLIT), (1, KEEP)]);
+        // Seat 2's draft is taken over by 0, 0's is replaced by 1, and 1's is taken over at the beginning of the next loop.
+        assert_eq!(became(&[first, second]), [vec![Changed, Held, Held], vec![NotAskedAgain, Changed]]);
+    }
+
+    #[test]
+    fn in_a_debate_the_defence_tells_in_the_same_loop() {
+        let debated = |number| {
+            let mut state = said_in(LoopGrammar::Debate, number, &[KEEP, KEEP, SPLIT, SPLIT]);
+            state.targets = seats()[..3].to_vec();
+            state.before_attack.insert(seats()[0], Untrusted::new(KEEP));
+            state.before_attack.insert(seats()[1], Untrusted::new(SPLIT));
+            state
+        };
+        let expected = vec![Held, Changed, NoAnswer, NotAttacked];
+        assert_eq!(became(&[debated(1)]), std::slice::from_ref(&expected));
+        assert_eq!(became(&[debated(1), debated(2)]), [expected.clone(), expected]);
+    }
+
+    #[test]
+    fn a_position_is_held_from_four_fifths_on_as_the_figure_is_told() {
+        // Of all pairs of both: 4 of 5; 7 of 9.
+        for (before, now, expected) in
+            [("a b c d e f", "a b c d e", Held), ("a b c d e f g h i", "a b c d e f g h x", Changed)]
+        {
+            let [before, now] = [before, now].map(Shingles::of);
+            assert_eq!(answered(&before, Some(&now)), expected);
+        }
+        // 79,996 of 100,000 is told as 0.8, so it counts as that.
+        let words = |count: usize| (0..=count).map(|word| format!("{word} ")).collect::<String>();
+        let [whole, most] = [100_000, 79_996].map(|count| Shingles::of(&words(count)));
+        assert!(whole.resemblance(&most) < HELD);
+        assert_eq!(answered(&whole, Some(&most)), Held);
+    }
+}
