@@ -769,6 +769,7 @@ mod tests {
         assert!(caller.ask(ask(seat())).await.is_ok());
         let error = caller.ask(ask(seat())).await.err().unwrap();
         assert!(matches!(error, NoAnswer::Final(CallError::Llm(LlmError::BudgetExceeded { .. }))), "{error}");
+        assert_eq!((caller.usage().calls, caller.usage().attempts), (1, 1), "the refused one was not made");
 
         let question = PromptBuilder::new().untrusted("question", &Untrusted::new(token())).build();
         let caller = Caller::new(&config);
@@ -777,6 +778,13 @@ mod tests {
         assert!(matches!(error, NoAnswer::Final(CallError::Secret(_))), "{error}");
         assert_eq!(server.requests().len(), 1);
         assert_eq!(caller.usage().calls, 0, "nothing was sent");
+
+        // Neither a budget that refuses a call nor a setting that does is a call that was made.
+        config.limits.budget.micro_dollars = Limit::At(1);
+        let caller = Caller::new(&config);
+        assert!(caller.ask(ask(seat())).await.is_err(), "there is no price");
+        assert_eq!((caller.usage().calls, caller.usage().attempts), (0, 0));
+        assert_eq!(caller.usage_by_part(), BTreeMap::new());
 
         let secret = SecretInRequest { rule: "r".to_owned(), place: SecretPlace::Model, line: 1 };
         assert!(matches!(NoAnswer::from(CallError::from(secret)), NoAnswer::Final(_)));
@@ -817,6 +825,7 @@ mod tests {
         let timeless = |usage: CallUsage| CallUsage { elapsed_ms: 0, ..usage };
         let of_triage = CallUsage {
             calls: 1,
+            attempts: 1,
             tokens_input: 10,
             tokens_output: 4,
             micro_dollars: 7,
@@ -825,6 +834,7 @@ mod tests {
         };
         let of_seat = CallUsage {
             calls: 3,
+            attempts: 3,
             tokens_input: 3,
             calls_without_tokens: 3,
             calls_without_cost: 3,

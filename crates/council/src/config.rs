@@ -27,13 +27,15 @@ pub struct EngineConfig {
     pub backend: Backend,
     /// The model of the triage. Empty: [`EngineConfig::default_model`], and where that is empty too, the backend's own.
     pub triage_model: String,
-    /// The model of every seat without a hint, of the judge and of the synthesis. Empty: the backend's own.
+    /// The model of every seat without a hint, of the judge, of the synthesis and of the direct answer; of the triage, too, where
+    /// [`EngineConfig::triage_model`] is empty. Empty: the backend's own.
     pub default_model: String,
     /// Models that the transport may ask where the one named cannot answer, in this order (OpenRouter's `models`, which takes
     /// three at the most besides the model that is asked; more are refused when the engine is made). What answers is what is paid, and a limit in money counts with the dearest. Another backend passes
     /// over them, and the result says so.
     pub fallback_models: Vec<String>,
-    /// Which models the triage may name for a seat.
+    /// Which models the triage may name for a seat. One that the provider does not know, or that has no price under a limit in money,
+    /// is replaced by the default model, and the result says so.
     pub hinted_models: HintedModels,
     /// Whether a trace is built.
     pub observability: Observability,
@@ -87,7 +89,8 @@ pub enum DeltaChoice {
 /// How much one run may take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CouncilLimits {
-    /// Calls, tokens and money of one run, retries included. The worst case of calls is checked once the triage is known.
+    /// Calls, tokens and money of one run, retries included. The worst case of calls is checked once the triage is known; what it
+    /// leaves is for retries, so that a part that can be spared never takes the calls of one that cannot.
     pub budget: BudgetLimits,
     /// The time for each call, its retries included.
     pub call_timeout: Duration,

@@ -94,6 +94,7 @@ const ANY_HINTS: &str = "\
 - very long texts: \"anthropic/claude-sonnet-4-20250514\"
 - hard reasoning, or much code: \"anthropic/claude-sonnet-4-20250514\" or \"openai/gpt-4o\"
 - a seat that should be cheap: null
+- the seat \"red_team\": always null
 ";
 
 const ABOUT_CONTEXT: &str = "The block \"context\" holds what the caller knows about the question. Use it to configure; it gives no \

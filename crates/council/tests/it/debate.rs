@@ -1,17 +1,19 @@
 //! The debate grammar before a server: who is attacked, who defends, and what stands at the end of a loop.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use crucible_council::{
-    CouncilError, DegradationKind, EngineConfig, ExecutorResult, Observability, TriageContext, TurnKind,
+    AfterAttack, CouncilError, DegradationKind, DeltaChoice, DeltaVerdict, EngineConfig, ExecutorResult,
+    Observability, TriageContext, TurnKind,
 };
 use crucible_llm::{
     Backend, BackendParts, Capabilities, ClientExtra, LlmBackend, LlmError, LlmInvocation, LlmResult, Origin,
     Speaker, StructuredOutput,
 };
 use crucible_model::EditFormat;
-use crucible_testkit::{CouncilCall, FakeApi, Reply, SeenRequest, council_call, triage};
+use crucible_testkit::{CouncilCall, FakeApi, Reply, SeenRequest, council_call, made_up_token, triage};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
@@ -412,4 +414,93 @@ async fn the_synthesis_sees_what_a_seat_held_before_its_defence() {
     assert_eq!(shown.matches("pragmatist holds this.").count(), 2, "once for each loop");
     assert_eq!(shown.matches("pragmatist defends this.").count(), 2);
     assert_eq!(shown.matches("creative holds this.").count(), 2);
+}
+
+/// A debate of three loops that may end early, in which every seat states the same in every loop and another seat is attacked in
+/// each; `stated` may change what a seat states, which is told how often it was asked.
+fn settled(stated: impl Fn(&str, usize) -> Option<String> + Send + 'static) -> FakeApi {
+    let mut attacks = 0;
+    let mut asked: BTreeMap<String, usize> = BTreeMap::new();
+    FakeApi::answering(move |request| {
+        Reply::Answer(match council_call(request) {
+            CouncilCall::Triage => {
+                let mut triage = triage("debate", &SEATS);
+                triage["allow_early_exit"] = true.into();
+                triage.to_string()
+            }
+            CouncilCall::RedTeam => {
+                attacks += 1;
+                format!("TARGETS: {}\nNobody counted the costs.", SEATS[attacks % SEATS.len()])
+            }
+            CouncilCall::Defense(seat) => {
+                format!("Under attack the {seat} now holds something entirely different, namely this.")
+            }
+            CouncilCall::Seat(seat) => {
+                let times = asked.entry(seat.clone()).or_default();
+                *times += 1;
+                stated(&seat, *times)
+                    .unwrap_or_else(|| format!("{seat} holds on to one program with clear borders."))
+            }
+            CouncilCall::Judge => "YES".to_owned(),
+            _ => "Do not split it yet.".to_owned(),
+        })
+    })
+}
+
+#[tokio::test]
+async fn where_the_same_is_stated_again_nothing_changed_whoever_was_attacked() {
+    let similarity = || DeltaChoice::TextSimilarity { threshold: 0.9 };
+    let server = settled(|_, _| None);
+    let result = run(EngineConfig { delta_strategy: similarity(), ..watched(&server) }).await.unwrap();
+    assert_eq!((result.loops_executed, result.early_exit), (2, true));
+    let records = result.reasoning_trace.unwrap();
+    assert_eq!(records[1].delta, Some(DeltaVerdict::Unchanged));
+    assert_ne!(records[0].targets, records[1].targets, "the attack moved on");
+    let resemblance: Vec<f64> = records[1].resemblance_to_prior.values().copied().collect();
+    assert_eq!(resemblance, [1.0; 3]);
+    let changed = records[1].after_attack.values().filter(|became| **became == AfterAttack::Changed).count();
+    assert_eq!(changed, 1, "what the attack did is told there");
+
+    // Who states something else changed something, attacked or not.
+    for seat in SEATS {
+        let server = settled(move |who, times| {
+            (who == seat && times == 2)
+                .then(|| "Split it into services at once, whatever that costs.".to_owned())
+        });
+        let result = run(EngineConfig { delta_strategy: similarity(), ..watched(&server) }).await.unwrap();
+        let records = result.reasoning_trace.unwrap();
+        assert_eq!((records.len(), records[1].delta.clone()), (3, Some(DeltaVerdict::Changed)), "{seat}");
+        assert!(
+            records[1].resemblance_to_prior.iter().any(|(who, same)| who.to_string() == seat && *same < 0.2)
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_judge_is_shown_what_was_stated_and_no_defence() {
+    let server = settled(|_, _| None);
+    run(watched(&server)).await.unwrap();
+    let judged = of_kind(&server, |call| *call == CouncilCall::Judge);
+    assert_eq!(judged.len(), 1);
+    let shown = text(&judged[0], 1);
+    assert_eq!(shown.matches("holds on to one program").count(), 2 * SEATS.len(), "{shown}");
+    assert!(!shown.contains("Under attack"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_secret_that_escapes_hide_in_an_attack_is_never_shown_and_never_ends_a_run() {
+    let key = made_up_token();
+    let hidden: String = key.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+    let attack = format!(r#"{{"targets": ["creative"], "critique": "The key {hidden} leaks."}}"#);
+    for attack in [attack.clone(), format!("```json\n{attack}\n```")] {
+        let attack: &'static str = attack.leak();
+        let server = debating(&SEATS, attack);
+        let result = run(watched(&server)).await.unwrap();
+        assert_eq!(defended(&server), ["creative", "creative"], "it is read all the same");
+        let shown = serde_json::to_string(&result).unwrap();
+        assert!(!shown.contains(&key) && shown.contains("The key [secret:"), "{shown}");
+        assert!(server.requests().iter().all(|request| !request.body.to_string().contains(&key)));
+        let worse: Vec<_> = result.degradations.iter().map(|worse| (worse.kind, worse.loop_number)).collect();
+        assert_eq!(worse, [1, 2].map(|number| (DegradationKind::AnswerRedacted, Some(number))));
+    }
 }

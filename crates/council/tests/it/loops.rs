@@ -425,6 +425,7 @@ async fn a_result_as_json_tells_its_figures_and_no_trace_where_none_was_asked_fo
       "degradations": [],
       "usage": {
         "calls": 9,
+        "attempts": 9,
         "tokens_input": 0,
         "tokens_output": 0,
         "calls_without_tokens": 0,
@@ -436,6 +437,7 @@ async fn a_result_as_json_tells_its_figures_and_no_trace_where_none_was_asked_fo
       "usage_by_part": {
         "synthesis": {
           "calls": 1,
+          "attempts": 0,
           "tokens_input": 0,
           "tokens_output": 0,
           "calls_without_tokens": 0,

@@ -212,6 +212,7 @@ async fn what_the_provider_does_not_tell_is_counted_as_not_told() {
     let (_, took) = seats.into_iter().next().unwrap();
     let silent = CallUsage {
         calls: 3,
+        attempts: 3,
         calls_without_tokens: 3,
         calls_without_cost: 3,
         elapsed_ms: took.elapsed_ms,
@@ -502,31 +503,31 @@ async fn the_whole_result_as_json() {
     {"loop_number":1,"council_responses":{"domain_expert":"One program costs less for five.","pragmatist":"One program costs less to run than two."},"red_team_critique":"Nobody has counted the costs.","delta_detected":true,"delta":null,
     "turns":[
     {"seat":"domain_expert","kind":"position","text":"One program costs less for five.","model":"fake-model",
-    "usage":{"calls":1,"tokens_input":[number],"tokens_output":8,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    "usage":{"calls":1,"attempts":1,"tokens_input":[number],"tokens_output":8,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
     {"seat":"pragmatist","kind":"position","text":"One program costs less.","model":"fake-model",
-    "usage":{"calls":1,"tokens_input":[number],"tokens_output":6,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    "usage":{"calls":1,"attempts":1,"tokens_input":[number],"tokens_output":6,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
     {"seat":"red_team","kind":"critique","text":"Nobody has counted the costs.","model":"fake-model",
-    "usage":{"calls":1,"tokens_input":[number],"tokens_output":13,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    "usage":{"calls":1,"attempts":1,"tokens_input":[number],"tokens_output":13,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
     {"seat":"pragmatist","kind":"defense","text":"One program costs less to run than two.","model":"fake-model",
-    "usage":{"calls":1,"tokens_input":[number],"tokens_output":10,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}],
+    "usage":{"calls":1,"attempts":1,"tokens_input":[number],"tokens_output":10,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}],
     "targets":["pragmatist"],"after_attack":{"domain_expert":"not_attacked","pragmatist":"changed"},"resemblance_to_prior":{},"independence":{"pairwise_similarity":[{"first":"domain_expert","second":"pragmatist","similarity":0.3333}],"mean_similarity":0.3333,"moved_to_majority":null,"distinct_models":1}},
     {"loop_number":2,"council_responses":{"domain_expert":"One program costs less for five.","pragmatist":"One program costs less to run than two."},"red_team_critique":"Nobody has counted the costs.","delta_detected":true,"delta":null,
     "turns":[
     {"seat":"domain_expert","kind":"position","text":"One program costs less for five.","model":"fake-model",
-    "usage":{"calls":1,"tokens_input":[number],"tokens_output":8,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    "usage":{"calls":1,"attempts":1,"tokens_input":[number],"tokens_output":8,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
     {"seat":"pragmatist","kind":"position","text":"One program costs less.","model":"fake-model",
-    "usage":{"calls":1,"tokens_input":[number],"tokens_output":6,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    "usage":{"calls":1,"attempts":1,"tokens_input":[number],"tokens_output":6,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
     {"seat":"red_team","kind":"critique","text":"Nobody has counted the costs.","model":"fake-model",
-    "usage":{"calls":1,"tokens_input":[number],"tokens_output":13,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
+    "usage":{"calls":1,"attempts":1,"tokens_input":[number],"tokens_output":13,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}},
     {"seat":"pragmatist","kind":"defense","text":"One program costs less to run than two.","model":"fake-model",
-    "usage":{"calls":1,"tokens_input":[number],"tokens_output":10,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}],
+    "usage":{"calls":1,"attempts":1,"tokens_input":[number],"tokens_output":10,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}],
     "targets":["pragmatist"],"after_attack":{"domain_expert":"not_attacked","pragmatist":"changed"},"resemblance_to_prior":{"domain_expert":1.0,"pragmatist":1.0},"independence":{"pairwise_similarity":[{"first":"domain_expert","second":"pragmatist","similarity":0.3333}],"mean_similarity":0.3333,"moved_to_majority":null,"distinct_models":1}}],
     "triage":{"reconstructed_query":"Should this team of five split its one program into services?","complexity":"complex","short_circuit_allowed":false,"council":[
     {"role":"domain_expert","system_prompt":"SEAT-MARKER domain_expert speaks for what domain_expert stands for.","model_hint":null},
     {"role":"pragmatist","system_prompt":"SEAT-MARKER pragmatist speaks for what pragmatist stands for.","model_hint":null},
     {"role":"red_team","system_prompt":"Look at the costs.","model_hint":null}],"loop_grammar":"debate","loop_count":2,"red_team_flavor":"feasibility","allow_early_exit":false,"synthesis_instruction":"Two paragraphs, the recommendation first."},"degradations":[],
-    "usage":{"calls":10,"tokens_input":[number],"tokens_output":239,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":10,"cost_basis":null,"elapsed_ms":[number]},
+    "usage":{"calls":10,"attempts":10,"tokens_input":[number],"tokens_output":239,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":10,"cost_basis":null,"elapsed_ms":[number]},
     "usage_by_part":{
-    "triage":{"calls":1,"tokens_input":[number],"tokens_output":160,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]},"domain_expert":{"calls":2,"tokens_input":[number],"tokens_output":16,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":2,"cost_basis":null,"elapsed_ms":[number]},"pragmatist":{"calls":4,"tokens_input":[number],"tokens_output":32,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":4,"cost_basis":null,"elapsed_ms":[number]},"red_team":{"calls":2,"tokens_input":[number],"tokens_output":26,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":2,"cost_basis":null,"elapsed_ms":[number]},"synthesis":{"calls":1,"tokens_input":[number],"tokens_output":5,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}}
+    "triage":{"calls":1,"attempts":1,"tokens_input":[number],"tokens_output":160,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]},"domain_expert":{"calls":2,"attempts":2,"tokens_input":[number],"tokens_output":16,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":2,"cost_basis":null,"elapsed_ms":[number]},"pragmatist":{"calls":4,"attempts":4,"tokens_input":[number],"tokens_output":32,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":4,"cost_basis":null,"elapsed_ms":[number]},"red_team":{"calls":2,"attempts":2,"tokens_input":[number],"tokens_output":26,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":2,"cost_basis":null,"elapsed_ms":[number]},"synthesis":{"calls":1,"attempts":1,"tokens_input":[number],"tokens_output":5,"calls_without_tokens":0,"micro_dollars":0,"calls_without_cost":1,"cost_basis":null,"elapsed_ms":[number]}}}
     "#);
 }

@@ -159,12 +159,30 @@ async fn a_seat_that_says_nothing_is_left_out_and_a_synthesis_of_nothing_is_none
 async fn a_secret_in_the_question_or_the_context_is_never_sent() {
     let server = at_first(CouncilCall::Triage, []);
     let engine = engine(config(&server));
-    let question = format!("Is {} still good?", made_up_token());
-    let context: TriageContext = [("key", made_up_token())].into_iter().collect();
-    for (question, context) in [(question.as_str(), TriageContext::none()), (QUESTION, context)] {
-        let error = of_call(*engine.run(question, &context).await.unwrap_err().error, "triage");
-        assert!(matches!(error, CallError::Secret(_)), "{error}");
-        assert!(!format!("{error} {error:?}").contains(&made_up_token()));
+    let key = made_up_token();
+    let question = format!("Tell me:\nis {key} still good?");
+    let failure = engine.run(&question, &TriageContext::none()).await.unwrap_err();
+    let told = failure.to_string();
+    assert!(matches!(*failure.error, CouncilError::SecretInQuery { line: 2, .. }), "{told}");
+    assert!(
+        told.starts_with("the question holds a secret (rule ") && told.contains(", line 2); take it out")
+    );
+    assert!(!format!("{told} {failure:?}").contains(&key));
+    // In the JSON that is sent, a line break before the token would be a letter of it.
+    for context in [
+        json!({"key": key}),
+        json!({"key": format!("A=1\n{key}\n")}),
+        json!({"deep": [1, {"key": format!("x\n{key}")}]}),
+        json!({"deep": [{format!("x\n{key}"): null}]}),
+        json!({format!("x\n{key}"): 1}),
+    ] {
+        let entries = context.as_object().unwrap().clone();
+        let failure = engine.run(QUESTION, &entries.into_iter().collect()).await.unwrap_err();
+        let told = failure.to_string();
+        assert!(matches!(*failure.error, CouncilError::SecretInContext { .. }), "{told}");
+        assert!(told.starts_with("the context holds a secret (rule "), "{told}");
+        assert!(!format!("{told} {failure:?}").contains(&key));
+        assert_eq!(failure.usage.calls, 0);
     }
     assert!(server.requests().is_empty());
 }
@@ -200,18 +218,58 @@ async fn a_budget_that_cannot_carry_the_council_ends_the_run_after_its_triage() 
 }
 
 #[tokio::test]
-async fn retries_take_their_slots_from_the_same_budget_and_the_end_of_it_ends_the_run() {
-    let server = at_first(CouncilCall::RedTeam, [Reply::Status(503)]);
-    let mut config = config(&server);
-    config.limits.budget = BudgetLimits::calls(CALLS as u64);
-    let error = of_call(run(config).await.unwrap_err(), "synthesis");
-    let expected = LlmError::BudgetExceeded {
-        resource: Resource::Calls,
-        limit: CALLS as u64,
-        attempted: CALLS as u64 + 1,
+async fn retries_take_what_the_run_has_to_spare_and_no_more() {
+    let within = |server: &FakeApi, calls: usize| {
+        let mut config = config(server);
+        config.limits.budget = BudgetLimits::calls(calls as u64);
+        config
     };
-    assert!(matches!(&error, CallError::Llm(error) if *error == expected), "{error}");
-    assert_eq!(server.completions().len(), CALLS);
+    // Nothing to spare: the seat is missing in one loop, and the run has its answer.
+    for fault in [limited("1"), Reply::Status(503)] {
+        let server = at_first(seat("creative"), [fault]);
+        let result = run(within(&server, CALLS)).await.unwrap();
+        assert_eq!(only(&result).kind, DegradationKind::SeatMissing);
+        assert!(!only(&result).detail.contains("budget"), "what the provider said: {:?}", only(&result));
+        assert_eq!((server.completions().len(), result.usage.attempts), (CALLS, CALLS as u64));
+    }
+    // One to spare is enough for one, whoever needs it.
+    let server = at_first(CouncilCall::RedTeam, [Reply::Status(503)]);
+    let result = run(within(&server, CALLS + 1)).await.unwrap();
+    assert_eq!((result.degradations.len(), server.completions().len()), (0, CALLS + 1));
+    assert_eq!((result.usage.calls, result.usage.attempts), (CALLS as u64, CALLS as u64 + 1));
+    assert_eq!(result.usage_by_part.values().map(|part| part.attempts).sum::<u64>(), result.usage.attempts);
+
+    // The red team cannot be spared: the run ends with what its provider said.
+    let server = at_first(CouncilCall::RedTeam, [Reply::Status(503)]);
+    let error = of_call(run(within(&server, CALLS)).await.unwrap_err(), "red_team");
+    assert!(matches!(&error, CallError::Llm(LlmError::ProviderOutage(_))), "{error}");
+}
+
+#[tokio::test]
+async fn the_triage_is_tried_again_only_as_long_as_a_call_is_left_for_the_answer() {
+    for (calls, triages) in [(1, 1), (2, 1), (3, 2)] {
+        let server = FakeApi::start([Reply::Status(503)]);
+        let mut config = config(&server);
+        config.limits.budget = BudgetLimits::calls(calls);
+        let error = of_call(run(config).await.unwrap_err(), "triage");
+        assert!(matches!(&error, CallError::Llm(LlmError::ProviderOutage(_))), "{error}");
+        assert_eq!(count(&server, &CouncilCall::Triage), triages);
+    }
+}
+
+#[tokio::test]
+async fn seats_that_always_fail_do_not_use_up_the_calls_of_the_longest_run() {
+    let down = [seat("creative"), seat("pragmatist")];
+    let mut configured = loops("sequential", &["domain_expert", "synthesizer", "pragmatist", "creative"], 5);
+    configured["allow_early_exit"] = false.into();
+    let server = server(configured, move |call| down.contains(call).then_some(Reply::Status(503)));
+    let mut config = config(&server);
+    config.limits.budget = BudgetLimits::calls(52);
+    let result = run(config).await.unwrap();
+    assert_eq!(result.loops_executed, 5);
+    assert!(result.degradations.iter().all(|worse| worse.kind == DegradationKind::SeatMissing));
+    assert_eq!(result.degradations.len(), 2 * 5);
+    assert!(result.usage.attempts > result.usage.calls && result.usage.attempts <= 52);
 }
 
 #[tokio::test]

@@ -1,13 +1,19 @@
 //! The triage from outside: what it is shown, what it may say, and that nothing it says wrongly is mended or asked for again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crucible_council::{
-    CouncilError, DegradationKind, HintedModels, Observability, Part, TriageContext, Violation,
+    CouncilError, DegradationKind, EngineConfig, ExecutorResult, HintedModels, Observability, Part,
+    TriageContext, Violation,
 };
-use crucible_llm::{Backend, BackendParts, Capabilities, ClientExtra, StructuredOutput};
+use crucible_llm::{
+    Backend, BackendParts, Capabilities, ClientExtra, Limit, ListedPrice, Price, PriceTable, StructuredOutput,
+};
 use crucible_model::strict_json::StrictFault;
-use crucible_testkit::{CouncilCall, FakeApi, Reply, SeenRequest, council_call, simple_triage, triage};
+use crucible_testkit::{
+    CouncilCall, FakeApi, Reply, SeenRequest, council_call, made_up_token, simple_triage, triage,
+};
 use serde_json::{Value, json};
 
 use crate::support::{config, engine, gateway};
@@ -458,7 +464,6 @@ async fn a_hint_is_asked_where_it_is_granted_and_told_where_it_is_not() {
         v["council"][3]["model_hint"] = " dear/model ".into();
     });
     for (hinted, model) in [
-        (HintedModels::Any, "dear/model"),
         (HintedModels::Only(vec!["dear/model".to_owned()]), "dear/model"),
         (HintedModels::Only(vec!["other".to_owned()]), "cheap"),
         (HintedModels::Only(Vec::new()), "cheap"),
@@ -481,5 +486,139 @@ async fn a_hint_is_asked_where_it_is_granted_and_told_where_it_is_not() {
             .collect();
         let expected: &[&str] = if model == "cheap" { &["domain_expert", "red_team"] } else { &[] };
         assert_eq!(refused, expected);
+    }
+}
+
+/// The refused hints of a result.
+fn refused_hints(result: &ExecutorResult) -> Vec<(String, String)> {
+    let refused = result.degradations.iter().filter(|worse| worse.kind == DegradationKind::HintRefused);
+    refused.map(|worse| (worse.part.to_string(), worse.detail.clone())).collect()
+}
+
+#[tokio::test]
+async fn a_triage_that_may_name_any_model_does_not_choose_who_attacks() {
+    let value = with(|v| {
+        v["council"][0]["model_hint"] = "dear/model".into();
+        v["council"][3]["model_hint"] = "tiny/agreeable".into();
+    });
+    let server = council(&value);
+    let config = EngineConfig { hinted_models: HintedModels::Any, ..config(&server) };
+    let result = engine(config).run(QUESTION, &TriageContext::none()).await.unwrap();
+    let asked = models(&server.completions());
+    assert_eq!(asked[&CouncilCall::Seat("domain_expert".to_owned())], "dear/model");
+    assert_eq!(asked[&CouncilCall::RedTeam], "fake-model");
+    let detail = "the triage asked for the model `tiny/agreeable`, which only a list of models may grant to the red team; the \
+                  default model is asked";
+    assert_eq!(refused_hints(&result), [("red_team".to_owned(), detail.to_owned())]);
+}
+
+#[tokio::test]
+async fn a_hinted_model_without_a_price_is_not_asked_under_a_limit_in_money() {
+    let value = with(|v| v["council"][0]["model_hint"] = "dear/model".into());
+    let line = ListedPrice {
+        price: Price::PerMillionTokens { input: 1_000_000, output: 1_000_000 },
+        date: "2026-01-01".to_owned(),
+        source: "a test".to_owned(),
+    };
+    for (limit, model) in [(Limit::At(100_000_000), "fake-model"), (Limit::Unlimited, "dear/model")] {
+        let server = council(&value);
+        let mut config = EngineConfig {
+            hinted_models: HintedModels::Any,
+            prices: Arc::new(PriceTable::new([("gateway/fake-model".to_owned(), line.clone())].into())),
+            ..config(&server)
+        };
+        config.limits.budget.micro_dollars = limit;
+        let result = engine(config).run(QUESTION, &TriageContext::none()).await.unwrap();
+        assert_eq!(models(&server.completions())[&CouncilCall::Seat("domain_expert".to_owned())], model);
+        let refused = refused_hints(&result);
+        if limit == Limit::Unlimited {
+            assert_eq!(refused, []);
+        } else {
+            let [(part, detail)] = &refused[..] else { panic!("{refused:?}") };
+            assert!(
+                part == "domain_expert" && detail.contains("`dear/model`, which has no price"),
+                "{detail}"
+            );
+            assert!(result.degradations.len() == 1, "no seat is missing: {:?}", result.degradations);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hinted_model_that_nobody_knows_is_asked_once_and_the_default_one_from_then_on() {
+    let value = with(|v| v["council"][0]["model_hint"] = "no/such".into());
+    let answers = value.clone();
+    let server = FakeApi::answering(move |request| {
+        if request.body["model"] == "no/such" {
+            return Reply::Status(404);
+        }
+        Reply::Answer(match council_call(request) {
+            CouncilCall::Triage => answers.to_string(),
+            _ => "Nobody has counted the costs of this.".to_owned(),
+        })
+    });
+    let config = EngineConfig { hinted_models: HintedModels::Any, ..config(&server) };
+    let result = engine(config).run(QUESTION, &TriageContext::none()).await.unwrap();
+    let named = |request: &&SeenRequest| request.body["model"] == "no/such";
+    assert_eq!(server.completions().iter().filter(named).count(), 1);
+    assert_eq!(result.usage.calls, server.completions().len() as u64, "what was sent is counted");
+    let [(part, detail)] = &refused_hints(&result)[..] else { panic!("{:?}", result.degradations) };
+    assert!(
+        part == "domain_expert" && detail.contains("`no/such`, which the provider does not know"),
+        "{detail}"
+    );
+    assert_eq!(result.degradations.len(), 1, "no seat is missing: {:?}", result.degradations);
+}
+
+/// A text as JSON can spell it without showing a character of it.
+fn escaped(text: &str) -> String {
+    text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect()
+}
+
+#[tokio::test]
+async fn a_secret_that_escapes_hide_in_the_triage_is_never_shown_and_never_ends_a_run() {
+    let key = made_up_token();
+    type Change = fn(&mut Value);
+    let usable: [Change; 4] = [
+        |v| v["synthesis_instruction"] = "Short. @".into(),
+        |v| v["reconstructed_query"] = "Which? @".into(),
+        |v| v["council"][1]["system_prompt"] = "You are @.".into(),
+        |v| v["council"][1]["model_hint"] = "@".into(),
+    ];
+    let spelled = |change: Change| with(change).to_string().replace('@', &escaped(&key));
+    let server_of = |triage: String| {
+        FakeApi::answering(move |request| {
+            Reply::Answer(match council_call(request) {
+                CouncilCall::Triage => triage.clone(),
+                _ => "Nobody has counted the costs of this.".to_owned(),
+            })
+        })
+    };
+    for change in usable {
+        let server = server_of(spelled(change));
+        let config = EngineConfig {
+            hinted_models: HintedModels::Any,
+            observability: Observability::On,
+            ..config(&server)
+        };
+        let result = engine(config).run(QUESTION, &TriageContext::none()).await.unwrap();
+        let shown = serde_json::to_string(&result).unwrap();
+        assert!(!shown.contains(&key) && shown.contains("[secret:"), "{shown}");
+        let redacted =
+            result.degradations.iter().find(|it| it.kind == DegradationKind::AnswerRedacted).unwrap();
+        assert_eq!((redacted.part, &*redacted.detail), (Part::Triage, "1 secret taken out of the answer"));
+        for request in server.requests() {
+            assert!(!request.body.to_string().contains(&key));
+            assert!(!request.body["model"].as_str().unwrap().contains("secret"), "{}", request.body["model"]);
+        }
+    }
+    let broken: [Change; 3] =
+        [|v| v["complexity"] = "@".into(), |v| v["@"] = 1.into(), |v| v["council"][0]["role"] = "@".into()];
+    for change in broken {
+        let server = server_of(spelled(change));
+        let failure = engine(config(&server)).run(QUESTION, &TriageContext::none()).await.unwrap_err();
+        assert!(matches!(*failure.error, CouncilError::TriageUnreadable { .. }), "{failure}");
+        // Not even a piece of it.
+        assert!(!format!("{failure} {failure:?}").contains(&key[..10]), "{failure}");
     }
 }
