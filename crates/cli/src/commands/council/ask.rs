@@ -141,7 +141,7 @@ impl Ask {
 }
 
 /// What was done in vain: the error alone says why there is no answer.
-fn tell_in_vain(app: &App, failure: &CouncilFailure) {
+pub(super) fn tell_in_vain(app: &App, failure: &CouncilFailure) {
     if app.output.is_json() || failure.usage.calls == 0 {
         return;
     }

@@ -15,6 +15,7 @@ use crucible_council::{CouncilError, ExecutorResult, Observability, TriageContex
 use crucible_llm::CallError;
 use crucible_model::ExitStatus;
 
+use super::ask::tell_in_vain;
 use super::{Assembly, CouncilFlags, show};
 use crate::app::App;
 use crate::error::CommandError;
@@ -155,6 +156,7 @@ impl Conversation<'_> {
         match ended {
             Ok(result) => self.show(&result),
             Err(failure) => {
+                tell_in_vain(self.app, &failure);
                 let unrecorded =
                     matches!(*failure.error, CouncilError::Call { source: CallError::Record(_), .. });
                 let error = CommandError::from(failure);

@@ -74,7 +74,12 @@ pub(super) fn took(usage: &CallUsage) -> String {
         None => "cost unknown".to_owned(),
         Some(_) => cost(usage),
     };
-    format!("{}, {tokens}, {cost}, {}", counted(usage.calls, "call"), seconds(usage.elapsed_ms))
+    // What a call is tried again is paid for as well.
+    let attempts = match usage.attempts {
+        attempts if attempts > usage.calls => format!(" in {}", counted(attempts, "attempt")),
+        _ => String::new(),
+    };
+    format!("{}{attempts}, {tokens}, {cost}, {}", counted(usage.calls, "call"), seconds(usage.elapsed_ms))
 }
 
 /// What is written, line by line.

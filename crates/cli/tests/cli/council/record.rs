@@ -114,7 +114,9 @@ fn a_conversation_that_cannot_be_recorded_ends_and_asks_nothing_more() {
         desk.call(["chat", "--record", "calls.jsonl"]).env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url());
     let ran = run_with(call, b"What now?\nAnd then?\nAnd then?\n").exits(1);
     assert!(ran.stdout.ends_with("[Processing... failed]\n"), "{}", ran.stdout);
-    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("calls.jsonl"), "{}", ran.stderr);
+    let (took, error) = ran.stderr.split_once('\n').unwrap();
+    assert!(took.starts_with("no answer; 1 call, "), "what was paid for in vain is told: {took}");
+    assert!(error.starts_with("error: ") && error.contains("calls.jsonl"), "{error}");
     assert!(ran.stderr.contains("hint: The conversation ends"), "{}", ran.stderr);
     assert_eq!(asked(&server), [CouncilCall::Triage]);
 }
