@@ -36,6 +36,7 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     tools::bubblewrap(root)?;
     tools::gh(root)?;
     tools::dash(root)?;
+    tools::tmux(root)?;
     tools::clients(root)?;
 
     let mut counts = Counts::default();

@@ -2,6 +2,7 @@
 
 mod council;
 mod crawl;
+mod spec;
 
 use crucible_host::clock::ClockError;
 use crucible_host::config::{ConfigError, flag_of, variable_of};
@@ -106,6 +107,7 @@ impl From<SandboxError> for CommandError {
             | SandboxError::WorkingDirectory { .. }
             | SandboxError::Writable { .. }
             | SandboxError::Masked { .. }
+            | SandboxError::ReadOnly { .. }
             | SandboxError::BadArgument { .. }
             | SandboxError::LayersMissing { .. } => ExitStatus::Usage,
             SandboxError::Exec { .. }

@@ -69,6 +69,8 @@ impl Manner {
 pub(crate) struct Output {
     manner: Manner,
     colour: bool,
+    /// Standard output is a terminal on which colours are wanted.
+    colour_result: bool,
     /// Standard error is a terminal: progress may move.
     pub(crate) live: bool,
     /// The first failure to write the result; nothing is written after it.
@@ -80,7 +82,8 @@ impl Output {
         let plain =
             env.get_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || env.get("TERM") == Some("dumb");
         let live = std::io::stderr().is_terminal() && env.get("TERM") != Some("dumb");
-        Self { manner, colour: live && !plain, live, failed: Arc::default() }
+        let colour_result = std::io::stdout().is_terminal() && !plain;
+        Self { manner, colour: live && !plain, colour_result, live, failed: Arc::default() }
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -109,6 +112,12 @@ impl Output {
     pub(crate) fn part(&self, text: &str) {
         self.write(escaped(text).as_bytes());
         self.note(watched(|| std::io::stdout().flush()));
+    }
+
+    /// A diff as part of the result: escaped line by line, with its lines in colours where they are wanted.
+    pub(crate) fn diff(&self, diff: &[u8]) {
+        let colours = if self.colour_result { Colours::Shown } else { Colours::None };
+        self.write(shown_diff(diff, colours).as_bytes());
     }
 
     /// Whether nothing of the result is seen any more.
@@ -274,6 +283,44 @@ impl Output {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Colours {
+    Shown,
+    None,
+}
+
+/// A diff as it is seen: what comes is green, what goes is red. A carriage return is shown, for it may be all that changes.
+fn shown_diff(diff: &[u8], colours: Colours) -> String {
+    let text = String::from_utf8_lossy(diff);
+    let mut shown = String::with_capacity(text.len());
+    let mut in_hunk = false;
+    for line in text.split_terminator('\n') {
+        // No line of a hunk begins so: text has a mark in front.
+        if line.starts_with("diff --git ") {
+            in_hunk = false;
+        } else if line.starts_with("@@") {
+            in_hunk = true;
+        }
+        let colour = match line.as_bytes().first() {
+            Some(b'@') => "36",
+            Some(b'+') if in_hunk => "32",
+            Some(b'-') if in_hunk => "31",
+            Some(b' ') if in_hunk => "",
+            Some(b'\\') => "2",
+            Some(_) => "1",
+            None => "",
+        };
+        let line = escaped(line);
+        if colour.is_empty() || colours == Colours::None {
+            shown.push_str(&line);
+        } else {
+            shown.push_str(&format!("\u{1b}[{colour}m{line}\u{1b}[0m"));
+        }
+        shown.push('\n');
+    }
+    shown
+}
+
 /// Lines as a voice says them: with a prefix none is empty.
 fn spoken(prefix: &str, text: &str) -> String {
     if prefix.is_empty() {
@@ -285,6 +332,22 @@ fn spoken(prefix: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_diff_has_its_colours_and_nothing_of_its_text_acts_on_a_terminal() {
+        let diff = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n keep\n--- \x1b[2J\r\n+++ new\n\\ No newline at end of file\n";
+        assert_eq!(
+            shown_diff(diff, Colours::None),
+            "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n keep\n--- \\u{1b}[2J\\r\n+++ new\n\\ No newline at end of file\n"
+        );
+        let shown = shown_diff(diff, Colours::Shown);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[1], "\u{1b}[1m--- a/x\u{1b}[0m");
+        assert_eq!(lines[4], " keep");
+        assert_eq!(lines[5], "\u{1b}[31m--- \\u{1b}[2J\\r\u{1b}[0m");
+        assert_eq!(lines[6], "\u{1b}[32m+++ new\u{1b}[0m");
+        assert_eq!(shown_diff(b"", Colours::Shown), "");
+    }
 
     #[test]
     fn every_line_of_a_crawl_carries_its_prefix_and_none_is_empty() {

@@ -24,12 +24,13 @@ pub(crate) fn manner(arguments: &[OsString]) -> Manner {
     let format = |json: bool| if json { Format::Json } else { Format::Human };
     // No option that may stand before a command takes a value.
     let command = ours().find(|argument| !argument.as_encoded_bytes().starts_with(b"-"));
-    if command.is_none_or(|command| command != "crawl") {
+    if command.is_none_or(|command| command != "crawl" && command != "gate") {
         return Manner::plain(format(wants_json(arguments)));
     }
     let named = ours().zip(ours().skip(1)).any(|(name, value)| name == "--format" && value == "json");
     let asked = named || wants_json(arguments) || ours().any(|argument| argument == "--format=json");
-    Manner { format: format(asked), errors: format(asked), voice: Voice::Crawl }
+    let voice = if command.is_some_and(|command| command == "crawl") { Voice::Crawl } else { Voice::Plain };
+    Manner { format: format(asked), errors: format(asked), voice }
 }
 
 /// Prints what clap found, and tells how the process ends.

@@ -34,10 +34,11 @@ const VARIABLES: [(&str, &str); 3] = [
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go, who may be paid or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 12] = [
+const NOT_FOR_PROJECTS: [&str; 13] = [
     "paths.runs_root",
     "sandbox.strength",
     "crawl.clone_base",
+    "hooks.*.sandbox",
     "llm.*.binary",
     "llm.*.api_key_env",
     "llm.*.base_url",
@@ -53,7 +54,7 @@ const NOT_FOR_PROJECTS: [&str; 12] = [
 
 /// Limits that a project's file may tighten and not loosen: what they cap is the user's money and machine. Zero stands
 /// for "no limit" where a key allows it.
-const ONLY_LOWER: [&str; 16] = [
+const ONLY_LOWER: [&str; 20] = [
     "llm.budget.calls",
     "llm.budget.tokens",
     "llm.budget.dollars",
@@ -70,6 +71,10 @@ const ONLY_LOWER: [&str; 16] = [
     "council.max_context_bytes",
     "council.max_answer_bytes",
     "council.summary_chars",
+    "spec.attempts",
+    "spec.phase_timeout_s",
+    "spec.max_packet_bytes",
+    "spec.max_packet_lines",
 ];
 
 /// Flags whose names do not follow from their keys (the last word of the key).

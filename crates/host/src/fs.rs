@@ -59,7 +59,7 @@ pub struct Prefix {
 }
 
 /// What the names of temporary files of [`write_atomic`] begin with.
-const TEMPORARY: &str = ".tmp-";
+pub(crate) const TEMPORARY: &str = ".tmp-";
 
 /// Writes a file whole: either the new bytes are there after this, or the old file is as it was.
 ///
@@ -145,8 +145,13 @@ pub fn read_regular_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsEr
     read_open(file, path, limit)
 }
 
+/// The largest buffer that a file's own word is believed for.
+const MOST_AT_ONCE: u64 = 1 << 20;
+
 fn read_open(file: File, path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
-    let mut bytes = Vec::new();
+    // What the metadata say is a hint that saves reads, and no more: a file can be longer, or say nothing of its length.
+    let hint = file.metadata().map_or(0, |meta| meta.len()).min(limit.0).min(MOST_AT_ONCE);
+    let mut bytes = Vec::with_capacity(usize::try_from(hint).unwrap_or_default().saturating_add(1));
     file.take(limit.0.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(|source| FsError::io("read", path, source))?;

@@ -4,14 +4,23 @@
 //! goes stale; the text in the file only tells who holds it. A file left by a dead holder is taken over silently. A
 //! process that was killed while it started another one may leave a copy of the descriptor there for some
 //! milliseconds: who finds the lock held by nobody alive waits for that moment to pass instead of naming a dead process.
+//!
+//! A lock can be seized from a living holder: another file is put in the place of its own. Who holds a lock that can be seized
+//! asks [`Lock::is_still_held`] before it changes anything, during a [`DirectoryTurn`] that the one who seized it takes too before it goes on.
+//!
+//! What always holds: a link is never written through, and the lock that is held is the one at the path, at the moment of taking it.
 
 use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::fs::FsError;
+use rustix::fs::OFlags;
+
+use crate::fs::{self, FsError};
 use crate::process::ProcessStat;
+use crate::random;
 
 /// How long a lock is waited for whose recorded holder is dead.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -21,7 +30,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+    path: PathBuf,
 }
 
 /// Why a lock could not be had.
@@ -47,20 +57,15 @@ impl Lock {
     /// # Errors
     ///
     /// [`LockError::Held`] when another process, or another handle of this one, holds it.
-    #[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
     pub fn acquire(path: &Path, owner: &str) -> Result<Self, LockError> {
         let fail = |action| move |source| FsError::io(action, path, source);
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(fail("open the lock"))?;
         let mut waited = Duration::ZERO;
+        let mut file = open(path).map_err(fail("open the lock"))?;
         loop {
             match file.try_lock() {
-                Ok(()) => break,
+                Ok(()) if is_at(&file, path) => break,
+                // Another file was put in its place meanwhile: that one counts.
+                Ok(()) => file = open(path).map_err(fail("open the lock"))?,
                 Err(TryLockError::WouldBlock) => {
                     let holder = Holder::read(&mut file);
                     if holder.is_alive() || waited >= PATIENCE {
@@ -72,14 +77,109 @@ impl Lock {
                 Err(TryLockError::Error(source)) => return Err(fail("lock")(source).into()),
             }
         }
-        let id = std::process::id();
-        let started = start_of(id).map_or_else(String::new, |start| format!("{STARTED}{start}\n"));
-        file.set_len(0)
-            .and_then(|()| file.seek(SeekFrom::Start(0)))
-            .and_then(|_| write!(file, "process {id}: {owner}\n{started}"))
-            .map_err(fail("write the lock"))?;
-        Ok(Self { _file: file })
+        sign(&mut file, owner).map_err(fail("write the lock"))?;
+        Ok(Self { file, path: path.to_owned() })
     }
+
+    /// Takes the lock at `path` from whoever holds it, by putting another file in its place. The holder is not stopped: it learns of
+    /// it from [`Lock::is_still_held`].
+    ///
+    /// # Errors
+    ///
+    /// Fails when the directory is missing, not writable or full; the holder then still holds it.
+    pub fn seize(path: &Path, owner: &str) -> Result<Self, LockError> {
+        let fail = |source| FsError::io("write the lock", path, source);
+        let temporary = path.with_file_name(format!("{}lock-{}", fs::TEMPORARY, random::token()?));
+        let seized = (|| {
+            let mut file = fs::create_new(&temporary)?;
+            file.lock().and_then(|()| sign(&mut file, owner)).map_err(fail)?;
+            fs::rename(&temporary, path)?;
+            Ok(Self { file, path: path.to_owned() })
+        })();
+        if seized.is_err() {
+            let _stays = fs::remove_file(&temporary);
+        }
+        seized
+    }
+
+    /// Whether nobody has seized it, nor taken its file away.
+    #[must_use]
+    pub fn is_still_held(&self) -> bool {
+        is_at(&self.file, &self.path)
+    }
+}
+
+/// A short turn at a directory, between processes: one that changes it, or any number that look at it. The directory itself is
+/// locked, so there is no file to leave behind.
+#[derive(Debug)]
+pub struct DirectoryTurn {
+    _directory: File,
+}
+
+/// What a turn is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnPurpose {
+    /// To change what is there: nobody else has a turn at the same time.
+    Change,
+    /// To look at it: others may look too.
+    Look,
+}
+
+impl DirectoryTurn {
+    /// Waits at most `patience` for a turn; nothing when that was not long enough.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the directory cannot be opened or locked.
+    pub fn take(directory: &Path, purpose: TurnPurpose, patience: Duration) -> Result<Option<Self>, FsError> {
+        let fail = |source| FsError::io("lock", directory, source);
+        let file = File::open(directory).map_err(fail)?;
+        let mut waited = Duration::ZERO;
+        loop {
+            let tried = match purpose {
+                TurnPurpose::Change => file.try_lock(),
+                TurnPurpose::Look => file.try_lock_shared(),
+            };
+            match tried {
+                Ok(()) => return Ok(Some(Self { _directory: file })),
+                Err(TryLockError::WouldBlock) if waited >= patience => return Ok(None),
+                Err(TryLockError::WouldBlock) => {
+                    std::thread::sleep(PAUSE);
+                    waited += PAUSE;
+                }
+                Err(TryLockError::Error(source)) => return Err(fail(source)),
+            }
+        }
+    }
+}
+
+/// Opens a lock's file, made where there is none. What is no regular file is not a lock, and a link is not followed.
+#[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
+fn open(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
+    let file =
+        File::options().read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
+    }
+}
+
+/// Whether the open file is what stands at `path` now.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), path.symlink_metadata()) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+fn sign(file: &mut File, owner: &str) -> io::Result<()> {
+    let id = std::process::id();
+    let started = start_of(id).map_or_else(String::new, |start| format!("{STARTED}{start}\n"));
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    write!(file, "process {id}: {owner}\n{started}")
 }
 
 /// The line that tells when the holder began.
@@ -194,6 +294,77 @@ mod tests {
         assert!(refused.to_string().contains(&format!("process {dead}: advancing")), "{refused}");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_seized_lock_belongs_to_the_one_who_seized_it_and_the_old_holder_finds_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let old = Lock::acquire(&path, "the first").unwrap();
+        assert!(old.is_still_held());
+        let new = Lock::seize(&path, "the second").unwrap();
+        assert!(!old.is_still_held() && new.is_still_held());
+        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, ["lock"]);
+        drop(old);
+        let refused = Lock::acquire(&path, "a third").unwrap_err().to_string();
+        assert!(refused.contains("the second"), "{refused}");
+        drop(new);
+        assert!(Lock::acquire(&path, "a third").unwrap().is_still_held());
+        let free = dir.path().join("free");
+        assert!(Lock::seize(&free, "nobody held it").unwrap().is_still_held());
+        assert!(Lock::seize(&dir.path().join("missing/lock"), "x").is_err());
+    }
+
+    #[test]
+    fn who_waited_for_a_file_that_was_replaced_takes_the_one_in_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        // The holder is dead, and its child keeps the descriptor for a moment: who comes now waits at the old file.
+        let mut child = left_behind(&path, &format!("process {}: gone\n", a_dead_process()), "0.5");
+        let waiting = std::thread::spawn({
+            let path = path.clone();
+            move || Lock::acquire(&path, "waiting").map(|_| ())
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        let seized = Lock::seize(&path, "the second").unwrap();
+        let refused = waiting.join().unwrap().unwrap_err().to_string();
+        assert!(refused.contains("the second"), "{refused}");
+        assert!(seized.is_still_held());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_file_is_no_lock_and_a_link_is_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("precious");
+        std::fs::write(&target, "precious").unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        for odd in [&link, &pipe, dir.path()] {
+            assert!(matches!(Lock::acquire(odd, "x"), Err(LockError::Fs(_))), "{}", odd.display());
+        }
+        assert!(Lock::seize(&link, "x").unwrap().is_still_held());
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
+    }
+
+    #[test]
+    fn one_changes_while_nobody_looks() {
+        let dir = tempfile::tempdir().unwrap();
+        let take = |purpose| DirectoryTurn::take(dir.path(), purpose, Duration::from_millis(20)).unwrap();
+        let looking = (take(TurnPurpose::Look), take(TurnPurpose::Look));
+        assert!(looking.0.is_some() && looking.1.is_some());
+        assert!(take(TurnPurpose::Change).is_none());
+        drop(looking);
+        let changing = take(TurnPurpose::Change);
+        assert!(
+            changing.is_some() && take(TurnPurpose::Look).is_none() && take(TurnPurpose::Change).is_none()
+        );
+        drop(changing);
+        assert!(take(TurnPurpose::Look).is_some());
+        assert!(DirectoryTurn::take(&dir.path().join("missing"), TurnPurpose::Look, PATIENCE).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The ledger: what happened, in a record that cannot be quietly rewritten.
 //!
 //! One SQLite database holds the chain of events, the artifacts they speak of by digest, the list of runs,
-//! the sessions of crawls with their artifacts and messages, a cache of searches,
+//! the sessions of crawls with their artifacts and messages, a cache of searches, the receipts of specs,
 //! and a table of model calls with an allowance for each run ([`Ledger::reserve_call`]). Nobody fills that table yet: the budget of
 //! a run is counted from its events and its recording. Each event carries the hash of the one before it; hashes are
 //! taken over canonical JSON, so the same event has the same hash everywhere. [`Ledger::verify`] reads it
@@ -23,6 +23,7 @@ mod crawl;
 mod error;
 mod event;
 mod runs;
+mod spec_receipts;
 mod store;
 mod verify;
 
@@ -38,5 +39,6 @@ pub use crawl::{
 pub use error::LedgerError;
 pub use event::{ArtifactRef, EventRecord, MAX_BODY_BYTES, NewEvent};
 pub use runs::RunRow;
+pub use spec_receipts::{NewSpecReceipt, SpecReceiptRow, spec_run_id};
 pub use store::Ledger;
 pub use verify::Anchor;

@@ -29,6 +29,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("../migrations/0002_runs_and_calls.sql")),
     M::up(include_str!("../migrations/0003_one_index_per_event.sql")),
     M::up(include_str!("../migrations/0004_crawl.sql")),
+    M::up(include_str!("../migrations/0005_spec_receipts.sql")),
 ];
 
 /// The `application_id` in the header of the file: "CRUC".
@@ -200,11 +201,11 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), LedgerError> 
 
 #[cfg(test)]
 mod tests {
-    use crucible_model::{RunId, Timestamp};
+    use crucible_model::{Digest, RunId, Timestamp};
     use serde_json::json;
 
     use super::*;
-    use crate::{NewCrawl, NewEvent};
+    use crate::{NewCrawl, NewEvent, NewSpecReceipt};
 
     fn event(number: u64) -> NewEvent {
         let run: RunId = "r".parse().unwrap();
@@ -248,6 +249,21 @@ mod tests {
             };
             let (id, ()) = ledger.begin_crawl(&crawl, |_| Ok::<_, LedgerError>(())).unwrap();
             assert_eq!(id, 1, "from version {version}");
+            let receipt = NewSpecReceipt {
+                project: Digest::of(b"project"),
+                spec: "spec".to_owned(),
+                sequence: 1,
+                receipt_id: "design-20260131-093000-0001".to_owned(),
+                phase: "design".to_owned(),
+                status: "success".to_owned(),
+                digest: Digest::of(b"{}"),
+                outputs: Vec::new(),
+                at: "2026-01-31T09:30:00Z".parse().unwrap(),
+                clock: crucible_model::ClockSource::System,
+                content: b"{}".to_vec(),
+            };
+            let row = ledger.record_spec_receipt(&receipt).unwrap();
+            assert_eq!(ledger.newest_spec_receipts(&receipt.project, "spec").unwrap(), [row]);
             assert_eq!(ledger.verify(&[]).unwrap().findings(), [], "from version {version}");
         }
     }

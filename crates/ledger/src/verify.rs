@@ -16,6 +16,7 @@ use crate::artifact;
 use crate::chain::read_head;
 use crate::error::LedgerError;
 use crate::event::{MAX_BODY_BYTES, RawEvent};
+use crate::spec_receipts;
 use crate::store::{Ledger, expected_schema, read_schema};
 
 /// A head of the chain that is known from outside of the database, such as the trailer of a landed commit.
@@ -42,7 +43,7 @@ impl Ledger {
         // One read transaction is one snapshot, whoever appends meanwhile.
         let snapshot = self.connection.unchecked_transaction().map_err(&fail)?;
         let mut check = Check::new(anchors);
-        let passes = [check_events, check_artifacts, check_schema, check_integrity];
+        let passes = [check_events, check_artifacts, check_spec_receipts, check_schema, check_integrity];
         for pass in passes {
             match pass(&snapshot, &mut check) {
                 Ok(()) => {}
@@ -142,6 +143,19 @@ fn check_artifacts(connection: &Connection, check: &mut Check) -> Result<(), Pas
         if length != size || writer.finish().to_string() != digest {
             check.artifact_edited(&digest);
         }
+    }
+    Ok(())
+}
+
+/// The rows by which receipts are found, against the events that tell of them.
+fn check_spec_receipts(connection: &Connection, check: &mut Check) -> Result<(), PassError> {
+    for event in spec_receipts::disagreements(connection)? {
+        check.push(
+            Code::new("ledger-spec-receipt-edited"),
+            format!("event {event}"),
+            "the row of this receipt does not say what the event says; restore the ledger from a copy"
+                .to_owned(),
+        );
     }
     Ok(())
 }

@@ -290,6 +290,7 @@ impl ClientProgram {
             | SandboxError::WorkingDirectory { .. }
             | SandboxError::Writable { .. }
             | SandboxError::Masked { .. }
+            | SandboxError::ReadOnly { .. }
             | SandboxError::LayersMissing { .. } => LlmError::Misconfiguration(fault),
             SandboxError::Setup { .. }
             | SandboxError::Supervision { .. }

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::RepoError;
@@ -77,6 +77,37 @@ impl Root {
         let (from_parent, from) = self.parent_of(path)?;
         let (to_parent, to) = self.parent_of(to)?;
         rustix::fs::linkat(&from_parent, from, &to_parent, to, AtFlags::empty())
+    }
+
+    /// Renames what stands at `from` itself, a link included.
+    pub(crate) fn rename(&self, from: &Path, to: &Path, how: RenameFlags) -> Result<(), Errno> {
+        let (from_parent, from) = self.parent_of(from)?;
+        let (to_parent, to) = self.parent_of(to)?;
+        rustix::fs::renameat_with(&from_parent, from, &to_parent, to, how)
+    }
+
+    /// Renames as any file system can: what stands at `to` gives way.
+    pub(crate) fn rename_over(&self, from: &Path, to: &Path) -> Result<(), Errno> {
+        let (from_parent, from) = self.parent_of(from)?;
+        let (to_parent, to) = self.parent_of(to)?;
+        rustix::fs::renameat(&from_parent, from, &to_parent, to)
+    }
+
+    /// Removes what stands at `path` itself, a link included, and no directory.
+    pub(crate) fn unlink(&self, path: &Path) -> Result<(), Errno> {
+        let (parent, name) = self.parent_of(path)?;
+        rustix::fs::unlinkat(&parent, name, AtFlags::empty())
+    }
+
+    /// Removes the empty directory at `path`.
+    pub(crate) fn remove_dir(&self, path: &Path) -> Result<(), Errno> {
+        let (parent, name) = self.parent_of(path)?;
+        rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)
+    }
+
+    /// Flushes which names this directory holds.
+    pub(crate) fn sync(&self) -> Result<(), Errno> {
+        rustix::fs::fsync(&self.fd)
     }
 
     /// What stands at `path` itself, a link included.
@@ -164,17 +195,13 @@ impl Root {
 
     /// Removes a file and the directories that it leaves empty.
     pub(crate) fn remove(&self, path: &Path) -> Result<(), RepoError> {
-        let unlink = |path: &Path, flags| {
-            let (parent, name) = self.parent_of(path)?;
-            rustix::fs::unlinkat(&parent, name, flags)
-        };
-        match unlink(path, AtFlags::empty()) {
+        match self.unlink(path) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(self.fail("remove", path, errno)),
         }
         let parents = path.ancestors().skip(1).take_while(|parent| !parent.as_os_str().is_empty());
         for parent in parents {
-            if unlink(parent, AtFlags::REMOVEDIR).is_err() {
+            if self.remove_dir(parent).is_err() {
                 break;
             }
         }

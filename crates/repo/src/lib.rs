@@ -10,8 +10,9 @@
 //! - [`Git::land`] commits such a tree, exactly once however often it is interrupted.
 //! - [`snapshot`] copies the work tree for the sandbox, [`baseline`] gives the copy a repository of its own.
 //! - [`detect`] finds the gates that a repository has.
+//! - [`edit_tree`] replaces files below a directory, with git or without: all of them or none.
 //!
-//! What always holds: until `land`, nothing in the user's repository is written, not even an object.
+//! What always holds: until `land` or `edit_tree`, nothing in the user's repository is written, not even an object.
 
 mod agree;
 mod archive;
@@ -34,6 +35,7 @@ mod sample;
 mod snapshot;
 mod trailers;
 mod tree;
+mod tree_edit;
 
 pub use agree::agrees;
 pub use archive::{ArchiveError, ArchiveLimits, Refusal, Unpacked, unpack};
@@ -55,3 +57,7 @@ pub use snapshot::{
     CopyMethod, Omission, OmitReason, SecretCheck, SnapshotOptions, SnapshotReport, Untracked, snapshot,
 };
 pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedTree, TreeChange};
+pub use tree_edit::{
+    EditNote, EditObstacle, EditRecovery, EditedFile, LinkPolicy, MAX_EDITED_BYTES, TreeEdit, TreeEditError,
+    TreeFile, edit_tree, read_tree_file, recover_tree_edit,
+};

@@ -93,6 +93,7 @@ pub(crate) fn plan(
         env: spawn.env.clone(),
         cwd: Place { path: target.cwd.path.into_os_string(), identity: target.cwd.identity },
         writable: layout.writable,
+        read_only: profile.read_only.iter().map(OsString::from).collect(),
         readable,
         surroundings,
         private,

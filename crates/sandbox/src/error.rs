@@ -59,6 +59,14 @@ pub enum SandboxError {
         /// Why not.
         problem: PathProblem,
     },
+    /// A path that should stay as it is cannot be kept so.
+    #[error("read-only path {path:?}: {problem}")]
+    ReadOnly {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        problem: PathProblem,
+    },
     /// An argument or a variable that no process can be given.
     #[error("{what} cannot be passed to a process: {reason}")]
     BadArgument {
@@ -124,8 +132,8 @@ pub enum PathProblem {
     /// The sandbox puts an empty place there.
     #[error("the sandbox puts an empty place there unless it is writable")]
     Hidden,
-    /// It is to be writable and masked at once.
-    #[error("it is both writable and masked")]
+    /// It is to be writable and masked, or writable and read-only, at once.
+    #[error("it is also to be writable")]
     Contradiction,
     /// The operating system refused.
     #[error("{0}")]

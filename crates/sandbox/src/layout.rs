@@ -59,6 +59,8 @@ enum Mount {
     Writable,
     /// The place itself, read-only.
     Visible,
+    /// The place itself, read-only in a writable directory.
+    Kept,
     /// A symbolic link in an empty place to where it leads in the end.
     Link(PathBuf),
     /// The place itself as it is around it, so that it cannot be moved.
@@ -91,6 +93,8 @@ enum Around {
     Empty,
     /// Below a writable directory.
     Writable,
+    /// Below what stays as it is in a writable directory: nobody inside can change it, but who wrote it may be hostile.
+    Kept,
 }
 
 impl Layout {
@@ -120,6 +124,12 @@ impl Layout {
         for path in &profile.writable {
             layout.add_writable(path)?;
         }
+        // Before the masks: below what nobody can change they need no placeholder.
+        for path in &profile.read_only {
+            layout
+                .add_read_only(path)
+                .map_err(|problem| SandboxError::ReadOnly { path: path.clone(), problem })?;
+        }
         layout.add_own_masks(hidden::homes(env))?;
         for place in tools::places(env, given, &target.program) {
             layout.show(&place);
@@ -145,7 +155,7 @@ impl Layout {
                 Mount::Link(to) => ("--symlink", Some(to)),
                 Mount::CoverFile => ("--ro-bind", Some(Path::new("/dev/null"))),
                 Mount::Writable | Mount::Anchor => ("--bind", Some(path)),
-                Mount::Visible => ("--ro-bind", Some(path)),
+                Mount::Visible | Mount::Kept => ("--ro-bind", Some(path)),
             };
             if *mount == Mount::Private {
                 words.extend(bounds(path));
@@ -225,7 +235,7 @@ impl Layout {
             }
             let Ok(real) = next.canonicalize() else { return };
             match self.around(&next) {
-                Around::Writable => return,
+                Around::Writable | Around::Kept => return,
                 Around::Empty => {
                     self.mounts.entry(next).or_insert(Mount::Link(real.clone()));
                 }
@@ -274,7 +284,7 @@ impl Layout {
         };
         match self.mounts.get(&place) {
             Some(Mount::Writable) => return Err(PathProblem::Contradiction),
-            Some(Mount::Visible | Mount::Anchor | Mount::Link(_)) | None => {}
+            Some(Mount::Visible | Mount::Kept | Mount::Anchor | Mount::Link(_)) | None => {}
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile) => return Ok(()),
         }
         let around = self.around(&place);
@@ -287,7 +297,7 @@ impl Layout {
         }
         let presence = match around {
             Around::Writable => self.placeholders.hold(&place),
-            Around::World | Around::Empty => Presence::Real,
+            Around::World | Around::Empty | Around::Kept => Presence::Real,
         };
         let cover = match (place.symlink_metadata(), around) {
             (Ok(meta), _) if meta.is_dir() => Mount::CoverDirectory,
@@ -300,14 +310,46 @@ impl Layout {
                 (Presence::Held, Kind::File) => Mount::CoverFile,
             },
         };
+        if around == Around::Writable {
+            self.anchor(&place);
+        }
+        self.mounts.insert(place, cover);
+        Ok(())
+    }
+
+    /// Keeps a path as it is. Only in a writable directory that takes anything: elsewhere nothing can be written.
+    fn add_read_only(&mut self, path: &Path) -> Result<(), PathProblem> {
+        if !path.is_absolute() {
+            return Err(PathProblem::Relative);
+        }
+        let Some((place, kind)) = locate(path) else {
+            return Ok(());
+        };
+        if self.mounts.get(&place) == Some(&Mount::Writable) {
+            return Err(PathProblem::Contradiction);
+        }
+        if self.around(&place) != Around::Writable {
+            return Ok(());
+        }
+        let mount = match (self.placeholders.hold(&place), kind) {
+            (Presence::Held, Kind::Directory) => Mount::CoverDirectory,
+            (Presence::Held, Kind::File) => Mount::CoverFile,
+            (Presence::Real, _) if place.is_symlink() => return Err(PathProblem::IsLink),
+            (Presence::Real, _) => Mount::Kept,
+        };
+        self.anchor(&place);
+        self.mounts.insert(place, mount);
+        Ok(())
+    }
+
+    /// Makes each directory between `place` and the writable directory around it immovable.
+    fn anchor(&mut self, place: &Path) {
         for between in place.ancestors().skip(1) {
-            if around != Around::Writable || self.mounts.get(between) == Some(&Mount::Writable) {
+            if self.mounts.get(between) == Some(&Mount::Writable) {
                 break;
             }
             self.mounts.entry(between.to_owned()).or_insert(Mount::Anchor);
         }
-        self.mounts.insert(place, cover);
-        Ok(())
     }
 
     /// A working directory that would be hidden is shown read-only; one that is itself replaced by an
@@ -317,7 +359,7 @@ impl Layout {
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => {
                 Err(SandboxError::WorkingDirectory { path: cwd.path.clone(), problem: PathProblem::Hidden })
             }
-            Some(Mount::Writable | Mount::Visible | Mount::Anchor) => Ok(()),
+            Some(Mount::Writable | Mount::Visible | Mount::Kept | Mount::Anchor) => Ok(()),
             None => {
                 if self.around(&cwd.path) == Around::Empty {
                     self.mounts.insert(cwd.path.clone(), Mount::Visible);
@@ -332,6 +374,7 @@ impl Layout {
         match path.ancestors().skip(1).find_map(|above| self.mounts.get(above)) {
             None | Some(Mount::Visible) => Around::World,
             Some(Mount::Writable | Mount::Anchor) => Around::Writable,
+            Some(Mount::Kept) => Around::Kept,
             Some(Mount::Private | Mount::CoverDirectory | Mount::CoverFile | Mount::Link(_)) => Around::Empty,
         }
     }

@@ -99,6 +99,7 @@ async fn trial(
         strength: Strength::BestEffort,
         writable: Vec::new(),
         masked: Vec::new(),
+        read_only: Vec::new(),
         network: Network::None,
     };
     let mut spawn = Spawn::new("/proc/self/exe", "/", Limits::new(PATIENCE));

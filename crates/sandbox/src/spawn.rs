@@ -189,6 +189,9 @@ pub struct Profile {
     /// always hidden. A path that does not exist is covered by an empty file, or by an empty directory
     /// when it is written with a final `/`.
     pub masked: Vec<PathBuf>,
+    /// Absolute paths in the writable directories that stay as they are: readable, and neither changed, replaced nor,
+    /// where they do not exist, made. Needs namespaces; where they are missing the layer [`crate::Layer::Masks`] says so.
+    pub read_only: Vec<PathBuf>,
     /// What the program can reach.
     pub network: Network,
 }

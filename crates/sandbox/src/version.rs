@@ -114,6 +114,7 @@ impl Sandbox {
             strength: Strength::BestEffort,
             writable: Vec::new(),
             masked: Vec::new(),
+            read_only: Vec::new(),
             network: Network::None,
         };
         Spawn {

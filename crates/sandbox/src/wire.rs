@@ -48,6 +48,8 @@ pub(crate) struct Order {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: Place,
     pub(crate) writable: Vec<Place>,
+    /// What of them stays as it is.
+    pub(crate) read_only: Vec<OsString>,
     /// What may be read, each with all below it.
     pub(crate) readable: Vec<OsString>,
     pub(crate) surroundings: Surroundings,

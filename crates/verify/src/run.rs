@@ -143,6 +143,7 @@ async fn run_command(
             strength: setting.strength,
             writable,
             masked: setting.masked.clone(),
+            read_only: Vec::new(),
             network: Network::None,
         }),
         keep: Keep::Tail,
@@ -201,6 +202,7 @@ fn obstacle(error: &SandboxError) -> NotStarted {
         SandboxError::WorkingDirectory { .. }
         | SandboxError::Writable { .. }
         | SandboxError::Masked { .. }
+        | SandboxError::ReadOnly { .. }
         | SandboxError::BadArgument { .. }
         | SandboxError::LayersMissing { .. }
         | SandboxError::Setup { .. }

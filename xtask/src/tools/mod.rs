@@ -26,7 +26,7 @@ pub(crate) use clients::clients;
 pub(crate) use llama::llama;
 #[cfg(feature = "bench")]
 pub(crate) use repomix::{Repomix, repomix};
-pub(crate) use system::{bubblewrap, dash, gh, git};
+pub(crate) use system::{bubblewrap, dash, gh, git, tmux};
 pub(crate) use weights::weights;
 
 use crate::error::TaskError;

@@ -31,6 +31,14 @@ pub(crate) fn dash(root: &Root) -> Result<(), TaskError> {
     install(root, "dash", "dash (a plain shell)")
 }
 
+/// A terminal without a screen: the tests of the TUI type on it and look at it.
+pub(crate) fn tmux(root: &Root) -> Result<(), TaskError> {
+    if Call::new(root, "tmux").args(["-V"]).succeeds() {
+        return Ok(());
+    }
+    install(root, "tmux", "tmux (a terminal that tests can look at)")
+}
+
 /// The authority on diffs and trees.
 pub(crate) fn git(root: &Root) -> Result<(), TaskError> {
     if Call::new(root, "git").args(["--version"]).succeeds() {

@@ -6,14 +6,19 @@ mod council;
 mod crawl;
 mod demo;
 mod doctor;
+mod gate;
 mod init;
 mod ledger;
 mod model;
 mod models;
 mod patch;
+mod project;
+mod record;
 mod run;
 mod sandbox;
 mod secrets;
+mod spec;
+mod template;
 
 use std::path::Path;
 
@@ -55,6 +60,12 @@ pub(crate) enum Command {
     Crawl(crawl::Crawl),
     Ask(council::ask::Ask),
     Chat(council::chat::Chat),
+    Spec(spec::start::Spec),
+    Resume(spec::resume::Resume),
+    Status(spec::status::SpecStatus),
+    Gate(gate::Gate),
+    Project(project::Project),
+    Template(template::TemplateCommand),
     #[command(subcommand)]
     Patch(patch::Patch),
     #[command(subcommand)]
@@ -73,6 +84,7 @@ impl Arguments {
     pub(crate) fn manner(&self) -> Manner {
         match &self.command {
             Command::Crawl(crawl) => crawl.manner(self.json),
+            Command::Gate(gate) => gate.manner(self.json),
             _ => Manner::plain(if self.json { Format::Json } else { Format::Human }),
         }
     }
@@ -89,6 +101,12 @@ impl Command {
             Self::Crawl(command) => command.run(app),
             Self::Ask(command) => command.run(app),
             Self::Chat(command) => command.run(app),
+            Self::Spec(command) => command.run(app),
+            Self::Resume(command) => command.run(app),
+            Self::Status(command) => command.run(app),
+            Self::Gate(command) => command.run(app),
+            Self::Project(command) => command.run(app),
+            Self::Template(command) => command.run(app),
             Self::Patch(command) => command.run(app),
             Self::Sandbox(command) => command.run(app),
             Self::Ledger(command) => command.run(app),

@@ -110,6 +110,15 @@ fn is_date(text: &str) -> bool {
     format!("{text}T00:00:00Z").parse::<crucible_model::Timestamp>().is_ok()
 }
 
+/// Refuses a recording that nobody would answer from.
+pub(crate) fn check_cassette(cassette: Option<&Path>, provider: &str) -> Result<(), CommandError> {
+    if cassette.is_none() || provider == "replay" {
+        return Ok(());
+    }
+    Err(CommandError::usage(format!("--cassette is of no use to the provider {provider:?}"))
+        .hint("A recording answers for the provider `replay`: --provider replay --cassette FILE."))
+}
+
 /// Says what is wrong with prices and limits before anything begins.
 pub(crate) fn check_budget(config: &Config) -> Result<(), CommandError> {
     prices(config)?;

@@ -112,6 +112,7 @@ impl Exec {
             writable: self.write.iter().map(|path| app.absolute(path)).collect(),
             // The sandbox knows Crucible's own directory; where else the runs lie only the configuration tells.
             masked: config.text("paths.runs_root").map(|root| here.join(root).join("")).into_iter().collect(),
+            read_only: Vec::new(),
             network: if self.network { Network::Host } else { Network::None },
         };
         let spawn = Spawn {

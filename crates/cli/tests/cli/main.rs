@@ -29,5 +29,6 @@ mod reach;
 mod record;
 mod repositories;
 mod secrets;
+mod spec;
 mod support;
 mod usage;

@@ -9,4 +9,6 @@ mod crawl;
 #[cfg(test)]
 mod opening;
 #[cfg(test)]
+mod spec_receipts;
+#[cfg(test)]
 mod tamper;

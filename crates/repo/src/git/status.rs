@@ -115,6 +115,16 @@ impl Git {
         Ok(output.records().map(as_path).collect())
     }
 
+    /// Where the index has submodules, also those that are not there, from the top of the work tree on.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn submodules(&self) -> Result<Vec<PathBuf>, RepoError> {
+        let tracked = self.tracked_paths().await?;
+        Ok(tracked.into_iter().filter(|(_, mode)| *mode == FileMode::Gitlink).map(|(path, _)| path).collect())
+    }
+
     pub(crate) async fn tracked_paths(&self) -> Result<Vec<(PathBuf, FileMode)>, RepoError> {
         let mut entries = self.index_entries().await?;
         entries.dedup_by(|a, b| a.path == b.path);

@@ -235,6 +235,7 @@ mod tests {
             env: Vec::new(),
             cwd: Place { path: "/".into(), identity: (0, 0) },
             writable: Vec::new(),
+            read_only: Vec::new(),
             readable: Vec::new(),
             surroundings,
             private: PrivateBound::Sized,

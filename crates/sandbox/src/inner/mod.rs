@@ -143,15 +143,22 @@ impl Walls {
                         Ok("a network namespace with a loopback of its own".to_owned()),
                     );
                 }
-                walls.stand(
-                    Layer::Masks,
-                    Ok("mounts over the home directories, but their tools, and each other place".to_owned()),
-                );
+                let mut detail =
+                    "mounts over the home directories, but their tools, and each other place".to_owned();
+                if !order.read_only.is_empty() {
+                    detail.push_str("; what is to stay as it is is mounted read-only");
+                }
+                walls.stand(Layer::Masks, Ok(detail));
             }
             Surroundings::Machine => {
                 walls.stand(Layer::Namespaces, Err("bubblewrap does not work here".to_owned()));
-                let reason = "needs namespaces: what is to be hidden inside the writable directories is not";
-                walls.stand(Layer::Masks, Err(reason.to_owned()));
+                let mut reason =
+                    "needs namespaces: what is to be hidden inside the writable directories is not"
+                        .to_owned();
+                for place in &order.read_only {
+                    reason.push_str(&format!("; {} can be changed", place.to_string_lossy()));
+                }
+                walls.stand(Layer::Masks, Err(reason));
             }
         }
         walls

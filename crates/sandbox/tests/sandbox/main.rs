@@ -8,6 +8,7 @@ mod disk;
 mod ends;
 mod escapes;
 mod home;
+mod read_only;
 mod support;
 mod trusted;
 mod versions;

@@ -73,6 +73,7 @@ impl Scratch {
             strength: Strength::Required,
             writable: vec![self.copy.clone()],
             masked: Vec::new(),
+            read_only: Vec::new(),
             network: Network::None,
         }
     }

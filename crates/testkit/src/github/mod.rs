@@ -17,7 +17,7 @@
 //!
 //! Played: `search/repositories` (30 a page unless `per_page` says otherwise; every word of `q` must stand in name, description or
 //! topics; the most stars first, or exactly what [`FakeGitHub::search_finds`] lists, repeated names included),
-//! `repos/O/R`, `repos/O/R/releases`, `repos/O/R/releases/latest`, `repos/O/R/commits/REF`, `repos/O/R/tarball/REF` (302 to
+//! `repos/O/R`, `repos/O/R/releases`, `repos/O/R/releases/latest`, `repos/O/R/issues/N`, `repos/O/R/commits/REF`, `repos/O/R/tarball/REF` (302 to
 //! `codeload.github.com`, which serves the bytes), `rate_limit`. What is not there is 404, an unknown ref 422. Another host than these
 //! two is asked below `/api/v3`, and answers the same.
 //! `gh` sends its query sorted by name: `?page=2&per_page=30&q=...`.

@@ -34,6 +34,8 @@ pub struct FakeRepo {
     pub releases: Vec<FakeRelease>,
     /// What tags, branches and commit ids resolve to.
     pub refs: BTreeMap<String, String>,
+    /// Its issues by number, as the API tells them.
+    pub issues: BTreeMap<u64, Value>,
     /// The archive of each ref and commit.
     pub archives: BTreeMap<String, Vec<u8>>,
     /// Fields that are told instead of the right ones; a null hides nothing, it is told.
@@ -76,6 +78,7 @@ impl FakeRepo {
             topics: Vec::new(),
             releases: Vec::new(),
             refs: BTreeMap::from([("main".to_owned(), fake_sha(full_name, "main"))]),
+            issues: BTreeMap::new(),
             archives: BTreeMap::new(),
             lies: Map::new(),
         }
@@ -134,6 +137,32 @@ impl FakeRepo {
     #[must_use]
     pub fn language(mut self, name: &str) -> Self {
         self.language = Some(name.to_owned());
+        self
+    }
+
+    /// With this open issue; an empty body is told as null, as GitHub does.
+    #[must_use]
+    pub fn issue(self, number: u64, title: &str, body: &str) -> Self {
+        self.issue_but(number, title, body, &json!({}))
+    }
+
+    /// With this issue, and these fields told otherwise.
+    #[must_use]
+    pub fn issue_but(mut self, number: u64, title: &str, body: &str, other: &Value) -> Self {
+        let body = if body.is_empty() { Value::Null } else { body.into() };
+        let mut told = json!({
+            "number": number,
+            "title": title,
+            "body": body,
+            "state": "open",
+            "comments": 0,
+            "html_url": format!("https://github.com/{}/issues/{number}", self.full_name),
+            "user": {"login": "somebody"},
+        });
+        for (field, value) in other.as_object().into_iter().flatten() {
+            told[field] = value.clone();
+        }
+        self.issues.insert(number, told);
         self
     }
 

@@ -270,6 +270,10 @@ fn about(repo: &FakeRepo, rest: &[&str], request: &SeenGitHubRequest) -> Answer 
                 None => missing(),
             }
         }
+        ["issues", number] => match number.parse().ok().and_then(|number: u64| repo.issues.get(&number)) {
+            Some(issue) => Answer::json(200, issue),
+            None => missing(),
+        },
         ["commits", reference @ ..] => {
             let reference = reference.join("/");
             match repo.refs.get(&reference) {

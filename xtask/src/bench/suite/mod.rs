@@ -17,6 +17,8 @@ mod patch;
 mod report;
 mod scan;
 mod snapshot;
+mod spec;
+mod spec_packet;
 mod startup;
 mod tree;
 
@@ -76,6 +78,8 @@ const BENCHES: &[&dyn Bench] = &[
     &council::Council,
     &crawl::Crawl,
     &deliberation::Deliberation,
+    &spec_packet::SpecPacket,
+    &spec::Specs,
 ];
 
 /// Measures, prints a table and writes `target/bench.json`.

@@ -7,7 +7,6 @@
 pub(crate) mod ask;
 pub(crate) mod chat;
 mod progress;
-mod record;
 mod show;
 
 use std::collections::BTreeMap;
@@ -24,9 +23,9 @@ use crucible_council::{
 use crucible_host::config::{Config, variable_of};
 use crucible_llm::{Backend, CallWatch, Limit, PriceTable, Recording, Selected};
 
-use self::record::Record;
 use crate::app::App;
 use crate::commands::model;
+use crate::commands::record::Record;
 use crate::commands::run::{providers, shared_sandbox};
 use crate::error::CommandError;
 
@@ -122,10 +121,7 @@ impl Assembly {
     pub(crate) fn choose(app: &App, flags: &CouncilFlags) -> Result<Self, CommandError> {
         let config = app.config(app.env.working_directory(), &flags.settings())?;
         let provider = provider(&config)?;
-        if flags.cassette.is_some() && provider != "replay" {
-            return Err(CommandError::usage(format!("--cassette is of no use to the provider {provider:?}"))
-                .hint("A recording answers for the provider `replay`: --provider replay --cassette FILE."));
-        }
+        model::check_cassette(flags.cassette.as_deref(), provider)?;
         let (limits, delta) = (limits(&config)?, delta(&config)?);
         let prices = Arc::new(model::prices(&config)?);
         let context = model::context(app, &config, &shared_sandbox(app))?;
@@ -297,7 +293,7 @@ fn limits(config: &Config) -> Result<CouncilLimits, CommandError> {
 }
 
 /// A limit under which something can be done.
-fn number(config: &Config, key: &str) -> Result<u64, CommandError> {
+pub(crate) fn number(config: &Config, key: &str) -> Result<u64, CommandError> {
     match config.number(key) {
         0 => Err(CommandError::usage(format!("{key} is 0, and with that nothing can be asked"))
             .hint("It takes a whole number from 1.")),

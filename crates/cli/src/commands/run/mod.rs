@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::error::CommandError;
 use crate::text::one_line;
 
-pub(crate) use start::providers;
+pub(crate) use start::{providers, require_controlled};
 
 /// How commands end that take a run further.
 const ENDS: &str = "Exits 0 when the change is verified, 1 when the run failed or waits for you, 70 when the model cannot be asked, \

@@ -138,10 +138,7 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
     require_controlled(&config)?;
     let sandbox = shared_sandbox(app);
     let provider = config.text("llm.provider").unwrap_or_default().to_owned();
-    if options.cassette.is_some() && provider != "replay" {
-        return Err(CommandError::usage(format!("--cassette is of no use to the provider {provider:?}"))
-            .hint("A recording answers for the provider `replay`: --provider replay --cassette FILE."));
-    }
+    model::check_cassette(options.cassette.as_deref(), &provider)?;
     model::check_budget(&config)?;
     let Selected { backend, candidate, fell_back } = model::selected(app, &config, &sandbox, &provider)?;
     let answers = model::answers(&candidate);
@@ -181,7 +178,8 @@ impl Options {
     }
 }
 
-fn require_controlled(config: &Config) -> Result<(), CommandError> {
+/// Refuses any other way than that in which Crucible alone acts on what a model says.
+pub(crate) fn require_controlled(config: &Config) -> Result<(), CommandError> {
     let named = config.text("llm.execution_strategy").unwrap_or_default();
     match named.parse::<crucible_llm::ExecutionStrategy>() {
         Ok(_) => Ok(()),

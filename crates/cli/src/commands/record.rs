@@ -1,26 +1,28 @@
-//! The recording of a council's calls that somebody asked for.
+//! The recording of a command's calls that somebody asked for with `--record`.
 //!
 //! What holds: its file is begun by this program and no other, in a place where nothing was; it begins with the first
-//! engine; one that holds no call in the end is taken away again, so a command that asks nobody leaves nothing behind.
+//! call; one that holds no call in the end is taken away again, so a command that asks nobody leaves nothing behind.
 
-use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::cell::{Cell, OnceCell};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crucible_host::fs;
-use crucible_llm::{Backend, CassetteError, CassetteHeader, CassetteWriter, Recording, Reuse};
+use crucible_llm::{Backend, CassetteError, CassetteHeader, CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 
 use crate::error::CommandError;
 
 /// A file for calls.
-pub(super) struct Record {
+pub(crate) struct Record {
     path: PathBuf,
     begun: OnceCell<Arc<CassetteWriter>>,
+    /// Whether calls were copied into it.
+    copied: Cell<bool>,
 }
 
 impl Record {
     /// One in this file. It is not begun yet, but nothing is in its way.
-    pub(super) fn at(path: PathBuf) -> Result<Self, CommandError> {
+    pub(crate) fn at(path: PathBuf) -> Result<Self, CommandError> {
         if path.symlink_metadata().is_ok() {
             return Err(CommandError::usage(format!(
                 "--record: there is something at {} already",
@@ -29,7 +31,9 @@ impl Record {
             .hint("Name a file that does not exist yet; a recording holds the calls of one command."));
         }
         match path.parent() {
-            Some(directory) if directory.is_dir() => Ok(Self { path, begun: OnceCell::new() }),
+            Some(directory) if directory.is_dir() => {
+                Ok(Self { path, begun: OnceCell::new(), copied: Cell::new(false) })
+            }
             Some(_) | None => {
                 Err(CommandError::usage(format!("--record: {} is in no directory", path.display()))
                     .hint("Make the directory first, or name a file in one that exists."))
@@ -38,7 +42,7 @@ impl Record {
     }
 
     /// Where the calls to this backend are written.
-    pub(super) fn of(&self, backend: &Backend) -> Result<Recording, CommandError> {
+    pub(crate) fn of(&self, backend: &Backend) -> Result<Recording, CommandError> {
         if let Some(begun) = self.begun.get() {
             return Ok(Recording::To(Arc::clone(begun)));
         }
@@ -56,12 +60,37 @@ impl Record {
         Ok(Recording::To(Arc::clone(self.begun.get_or_init(|| Arc::new(writer)))))
     }
 
+    /// Adds the calls of another recording, which were made through this backend or one like it. One that is not there adds none.
+    pub(crate) fn copy(&self, backend: &Backend, from: &Path) -> Result<(), CommandError> {
+        let bytes = match fs::read_regular_up_to(from, MAX_CASSETTE) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        // The first line is the header; a last one without its end was never finished.
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let start = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        match bytes.get(start..end) {
+            Some(calls) if !calls.is_empty() => {
+                self.of(backend)?;
+                fs::append_durable(&self.path, calls)?;
+                self.copied.set(true);
+                Ok(())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// What is kept of a question that was interrupted; nothing where no call was written down.
-    pub(super) fn kept(&self) -> Option<String> {
+    pub(crate) fn kept(&self) -> Option<String> {
         let kept = || {
             format!("Calls that were answered are in {}; of all else nothing was kept.", self.path.display())
         };
-        self.begun.get().is_some_and(|begun| begun.calls() > 0).then(kept)
+        self.holds_calls().then(kept)
+    }
+
+    fn holds_calls(&self) -> bool {
+        self.copied.get() || self.begun.get().is_some_and(|begun| begun.calls() > 0)
     }
 
     fn take_away(&self) {
@@ -71,7 +100,7 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        if self.begun.get().is_some_and(|begun| begun.calls() == 0) {
+        if self.begun.get().is_some() && !self.holds_calls() {
             self.take_away();
         }
     }

@@ -1,0 +1,256 @@
+//! `crucible gate`: whether a spec is far enough, as one exit code.
+//!
+//! The judgement is the library's ([`gate_findings`]); here are the flags, the hooks around it and the ways to print it: for people
+//! (`text`), as a document (`json`), for code scanning (`sarif`) and as annotations of a pull request (`github`). Nothing is
+//! changed, and the ledger is looked at only where there is one.
+
+mod github;
+mod sarif;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use crucible_ledger::Ledger;
+use crucible_model::{ExitStatus, Outcome};
+use crucible_spec::{
+    GateFinding, GatePolicy, GateReport, HookConsequence, HookMoment, HookSubject, OnPendingFixups, PhaseId,
+    PhaseIdError, SpecError, SpecId, SpecProject, SpecStore, age_words, gate_findings, parse_age,
+};
+
+use crate::app::App;
+use crate::commands::repository_of;
+use crate::commands::run::shared_sandbox;
+use crate::commands::spec::hooks::{HookOutcome, Hooks};
+use crate::commands::spec::place;
+use crate::error::CommandError;
+use crate::output::{Format, Manner};
+
+/// Judge whether a spec is far enough, for CI
+///
+/// Weighs the newest receipt of each phase against what is on the disk: dry runs and failures count for nothing, and a
+/// receipt that cannot be believed refuses. Exit code 0: it passes; 1: it does not; another: it could not be judged.
+/// For example: `crucible gate export-data --min-phase tasks --max-phase-age 7d --fail-on-pending-fixups`
+#[derive(Args)]
+#[command(after_help = format!("Without flags it asks for {}.", policy_words(&GatePolicy::default())))]
+pub(crate) struct Gate {
+    /// The spec
+    #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
+    spec: SpecId,
+    /// The phase that must have succeeded, with all before it
+    #[arg(long, value_name = "PHASE", default_value_t = GatePolicy::default().min_phase, value_parser = phases())]
+    min_phase: PhaseId,
+    /// How long ago the last success of that phase may be: 30m, 12h, 7d, 2w
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    max_phase_age: Option<Duration>,
+    /// Refuse while fixups are proposed and not applied
+    #[arg(long)]
+    fail_on_pending_fixups: bool,
+    /// How to print the result; `--json` is `--format json`
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<GateFormat>,
+    /// The workspace.yaml of the project, instead of searching upward
+    #[arg(long, value_name = "FILE")]
+    workspace: Option<PathBuf>,
+}
+
+/// How the result is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GateFormat {
+    /// For people
+    Text,
+    /// One document, gate-json.v1
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations that GitHub shows in a pull request
+    Github,
+}
+
+/// Where the files that findings are about lie.
+struct Places {
+    /// From the repository's root to the spec's directory, with `/` between names.
+    spec: String,
+}
+
+impl Gate {
+    /// How the command speaks.
+    pub(crate) fn manner(&self, json: bool) -> Manner {
+        let json = json || self.format == Some(GateFormat::Json);
+        Manner::plain(if json { Format::Json } else { Format::Human })
+    }
+
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let format = self.format(app)?;
+        let project = place::project(app, self.workspace.as_deref())?;
+        let store = SpecStore::new(&project, self.spec.clone());
+        if !store.exists() {
+            return Err(SpecError::Unknown { spec: self.spec.clone() }.into());
+        }
+        let policy = self.policy();
+        let config = app.config(project.root(), &[])?;
+        let hooks = Hooks::read(app, &config, &project)?;
+        let mut subject = HookSubject::before(self.spec.clone(), policy.min_phase);
+        let before = self.hooks(app, &hooks, HookMoment::PreGate, &subject)?;
+        let mut receipts = self.go_on(app, before)?;
+
+        let ledger = Ledger::open_existing(&app.ledger_path()?)?;
+        let state = store.state(ledger.as_ref())?;
+        let (now, clock) = (app.clock.now(), app.clock.source());
+        let findings = gate_findings(&state, &policy, now, clock);
+        let mut report = GateReport::new(&state, &policy, now, clock, &findings);
+
+        subject.verdict = Some(report.verdict);
+        let after = self.hooks(app, &hooks, HookMoment::PostGate, &subject)?;
+        match (&after.consequence, report.verdict) {
+            // What the policy says comes first: it is told, and so is the hook.
+            (HookConsequence::Fail(error), Outcome::Fail) => {
+                app.output.remark(&format!("warning: {error}"));
+                receipts.extend(after.receipts);
+            }
+            _ => receipts.extend(self.go_on(app, after)?),
+        }
+        report.hooks = receipts;
+
+        let places = Places::of(&project, &self.spec);
+        match format {
+            GateFormat::Text => text::print(&app.output, &report, &policy),
+            GateFormat::Json => app.output.json(&report)?,
+            GateFormat::Sarif => app.output.json(&sarif::log(&report, &findings, &places))?,
+            GateFormat::Github => github::print(&app.output, &report, &findings, &places, &policy),
+        }
+        Ok(report.exit_status())
+    }
+
+    fn format(&self, app: &App) -> Result<GateFormat, CommandError> {
+        match (self.format, app.output.is_json()) {
+            (None | Some(GateFormat::Json), true) => Ok(GateFormat::Json),
+            (Some(GateFormat::Text | GateFormat::Sarif | GateFormat::Github), true) => {
+                Err(CommandError::usage("--json and --format ask for different results")
+                    .hint("Give one of them: --json is the same as --format json."))
+            }
+            (format, false) => Ok(format.unwrap_or(GateFormat::Text)),
+        }
+    }
+
+    fn policy(&self) -> GatePolicy {
+        let default = GatePolicy::default();
+        GatePolicy {
+            min_phase: self.min_phase,
+            max_phase_age: self.max_phase_age.or(default.max_phase_age),
+            pending_fixups: match self.fail_on_pending_fixups {
+                true => OnPendingFixups::Refuse,
+                false => default.pending_fixups,
+            },
+        }
+    }
+
+    fn hooks(
+        &self,
+        app: &App,
+        hooks: &Hooks,
+        moment: HookMoment,
+        subject: &HookSubject,
+    ) -> Result<HookOutcome, CommandError> {
+        if !hooks.any(moment, subject.phase) {
+            return Ok(HookOutcome { receipts: Vec::new(), consequence: HookConsequence::GoOn(Vec::new()) });
+        }
+        let sandbox = shared_sandbox(app);
+        app.block_on(async { Ok(hooks.run(app, &sandbox, moment, subject).await) })
+    }
+
+    /// The receipts of hooks that let the gate go on.
+    fn go_on(
+        &self,
+        app: &App,
+        outcome: HookOutcome,
+    ) -> Result<Vec<crucible_spec::HookReceipt>, CommandError> {
+        match outcome.consequence {
+            HookConsequence::GoOn(warnings) => {
+                for warning in warnings {
+                    app.output.remark(&format!("warning: {}", warning.message));
+                }
+                Ok(outcome.receipts)
+            }
+            HookConsequence::Fail(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Places {
+    fn of(project: &SpecProject, spec: &SpecId) -> Self {
+        let root = project.root();
+        let dir = project.spec(spec);
+        let repository = repository_of(root).unwrap_or(root);
+        let below: &Path = dir.strip_prefix(repository).unwrap_or(&dir);
+        let names = below.components().map(|name| name.as_os_str().to_string_lossy().into_owned());
+        Self { spec: names.collect::<Vec<_>>().join("/") }
+    }
+
+    /// The file of a finding from the repository's root on. Where a receipt names none that can be one of the spec's, it is the spec's
+    /// directory.
+    fn file(&self, finding: &GateFinding) -> String {
+        match finding.file.parse::<crucible_model::RepoPath>() {
+            Ok(path) => format!("{}/{path}", self.spec),
+            Err(_) => self.spec.clone(),
+        }
+    }
+}
+
+/// Reads the name of a phase.
+fn phases() -> impl TypedValueParser<Value = PhaseId> {
+    PossibleValuesParser::new(PhaseId::ALL.map(PhaseId::as_str))
+        .try_map(|name| -> Result<PhaseId, PhaseIdError> { name.parse() })
+}
+
+/// What a policy asks for, in words.
+fn policy_words(policy: &GatePolicy) -> String {
+    let GatePolicy { min_phase, pending_fixups, max_phase_age } = policy;
+    let before = if min_phase.predecessor().is_some() { " and every phase before it" } else { "" };
+    let age = max_phase_age
+        .map_or_else(|| "of any age".to_owned(), |age| format!("at most {} old", age_words(age)));
+    let fixups = match pending_fixups {
+        OnPendingFixups::Allow => "with or without pending fixups",
+        OnPendingFixups::Refuse => "without pending fixups",
+    };
+    format!("{min_phase}{before}, {age}, {fixups}")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, FromArgMatches};
+
+    use super::*;
+
+    fn command() -> Command {
+        Gate::augment_args(Command::new("gate"))
+    }
+
+    #[test]
+    fn the_help_tells_the_default_that_the_library_has() {
+        let default = GatePolicy::default();
+        let help = command().render_long_help().to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains(&format!("Without flags it asks for {}.", policy_words(&default))), "{help}");
+        assert!(help.contains(&format!("[default: {}]", default.min_phase)), "{help}");
+        let matches = command().get_matches_from(["gate", "export-data"]);
+        assert_eq!(Gate::from_arg_matches(&matches).unwrap().policy(), default);
+    }
+
+    #[test]
+    fn each_part_of_a_policy_has_its_words() {
+        let day = Duration::from_secs(86_400);
+        let strict = GatePolicy {
+            min_phase: PhaseId::Final,
+            max_phase_age: Some(7 * day),
+            pending_fixups: OnPendingFixups::Refuse,
+        };
+        assert_eq!(
+            policy_words(&strict),
+            "final and every phase before it, at most 1w old, without pending fixups"
+        );
+        let first = GatePolicy { min_phase: PhaseId::Requirements, ..GatePolicy::default() };
+        assert_eq!(policy_words(&first), "requirements, of any age, with or without pending fixups");
+    }
+}

@@ -1,0 +1,52 @@
+//! A judgement for people: what was found, what was judged and how old it is, and the verdict on the last line.
+
+use std::time::Duration;
+
+use crucible_model::Outcome;
+use crucible_spec::{GatePhase, GatePolicy, GateReport, Standing, age_words};
+
+use super::policy_words;
+use crate::output::Output;
+use crate::table::table;
+
+pub(super) fn print(output: &Output, report: &GateReport, policy: &GatePolicy) {
+    for finding in &report.findings {
+        output.finding(finding);
+    }
+    output.line(&phases(report));
+    output.line(&verdict(report, policy));
+}
+
+/// The phases that are asked for, and those beyond that have run.
+pub(super) fn phases(report: &GateReport) -> String {
+    let mut rows = table(["phase", "stands", "last success", ""]);
+    for phase in &report.phases {
+        if phase.required || phase.status != Standing::NotRun {
+            let asked = if phase.required { "" } else { "not asked for" };
+            rows.add_row([phase.phase_id.as_str(), &words(phase.status), &last_success(phase), asked]);
+        }
+    }
+    rows.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// The verdict on one line, with what was asked for.
+pub(super) fn verdict(report: &GateReport, policy: &GatePolicy) -> String {
+    let (word, verb) = match report.verdict {
+        Outcome::Pass => ("pass", "has"),
+        Outcome::Fail => ("fail", "lacks a part of"),
+    };
+    format!("{word}: {} {verb} what was asked for: {}", report.spec_id, policy_words(policy))
+}
+
+fn words(standing: Standing) -> String {
+    standing.as_str().replace('_', " ")
+}
+
+fn last_success(phase: &GatePhase) -> String {
+    match (phase.age_seconds, phase.succeeded_at) {
+        (Some(seconds), _) => format!("{} ago", age_words(Duration::from_secs(seconds))),
+        (None, Some(at)) => format!("{at}, later than now"),
+        (None, None) if phase.receipt_id.is_some() => "at no known time".to_owned(),
+        (None, None) => "never".to_owned(),
+    }
+}

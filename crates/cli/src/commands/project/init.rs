@@ -1,0 +1,55 @@
+//! `crucible project init`: a workspace without specs.
+
+use std::path::Path;
+
+use clap::Args;
+use crucible_model::{ExitStatus, says_nothing};
+use crucible_spec::{SpecProject, WorkspaceFile};
+
+use crate::app::App;
+use crate::error::CommandError;
+
+/// Make a workspace: write workspace.yaml
+///
+/// The file comes into the project that holds the working directory: the nearest directory upward with a `.crucible` or a `.git`,
+/// else the working directory itself. One that is there already is left as it is, and the command fails.
+#[derive(Args)]
+pub(crate) struct Init {
+    /// The workspace's name [default: the name of its directory]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+impl Init {
+    pub(crate) fn run(&self, app: &App, named: Option<&Path>) -> Result<ExitStatus, CommandError> {
+        let here = app.env.working_directory();
+        let file = match named {
+            Some(file) => WorkspaceFile::at(app.absolute(file)),
+            None => WorkspaceFile::of(SpecProject::find(here).root()),
+        };
+        let name = match &self.name {
+            Some(name) if says_nothing(name) => {
+                return Err(CommandError::usage("the name of a workspace says something")
+                    .hint("Leave --name out for the name of the directory."));
+            }
+            Some(name) => name.clone(),
+            None => directory_name(file.path()),
+        };
+        file.create(&name)?;
+        if app.output.is_json() {
+            app.output.json(&serde_json::json!({
+                "schema_version": "workspace-init-json.v1", "workspace": file.path(), "name": name,
+            }))?;
+        } else {
+            app.output.line(&format!("wrote {}", file.path().display()));
+            app.output.line("next: crucible project add-spec SPEC-ID --tag TAG");
+        }
+        Ok(ExitStatus::Success)
+    }
+}
+
+/// The name of the directory that a file lies in.
+fn directory_name(file: &Path) -> String {
+    let name = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    if says_nothing(&name) { "workspace".to_owned() } else { name.into_owned() }
+}

@@ -1,0 +1,57 @@
+//! `crucible project list`: the specs of the workspace.
+
+use clap::Args;
+use crucible_model::ExitStatus;
+use crucible_spec::{WorkspaceEntry, WorkspaceFile};
+
+use crate::app::App;
+use crate::error::CommandError;
+use crate::table::table;
+use crate::text::one_line;
+
+/// List the specs of the workspace
+///
+/// Only workspace.yaml is read; `crucible project status` looks at the specs themselves.
+#[derive(Args)]
+pub(crate) struct List {
+    /// Only specs with this tag; given several times, with all of them
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+impl List {
+    pub(crate) fn run(&self, app: &App, workspace: &WorkspaceFile) -> Result<ExitStatus, CommandError> {
+        let content = workspace.load()?;
+        let wanted = |entry: &&WorkspaceEntry| self.tags.iter().all(|tag| entry.tags.contains(tag));
+        let specs: Vec<&WorkspaceEntry> = content.specs.iter().filter(wanted).collect();
+        if app.output.is_json() {
+            let rows: Vec<_> = specs
+                .iter()
+                .map(|entry| {
+                    let mut row = serde_json::json!({ "id": entry.id, "tags": entry.tags });
+                    if let Some(added) = entry.added {
+                        row["added"] = added.to_string().into();
+                    }
+                    row
+                })
+                .collect();
+            app.output.json(&serde_json::json!({
+                "schema_version": "workspace-list-json.v1", "workspace": workspace.path(), "name": content.name, "specs": rows,
+            }))?;
+        } else if content.specs.is_empty() {
+            app.output.line("no spec yet; list one: crucible project add-spec SPEC-ID");
+        } else if specs.is_empty() {
+            app.output.line(&format!("none of {} specs has the tags", content.specs.len()));
+        } else {
+            let mut rows = table(["spec", "tags", "added"]);
+            for entry in specs {
+                let added = entry.added.map(|added| added.to_string()).unwrap_or_default();
+                rows.add_row([entry.id.to_string(), one_line(&entry.tags.join(", ")), added]);
+            }
+            for line in rows.lines() {
+                app.output.line(line.trim_end());
+            }
+        }
+        Ok(ExitStatus::Success)
+    }
+}

@@ -1,0 +1,75 @@
+//! `crucible project`: many specs at once, as `workspace.yaml` lists them.
+
+mod add_spec;
+mod history;
+mod init;
+mod list;
+mod status;
+mod tui;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use crucible_model::ExitStatus;
+use crucible_spec::WorkspaceFile;
+
+use crate::app::App;
+use crate::error::CommandError;
+
+/// Many specs at once: the workspace
+///
+/// The workspace is the file `workspace.yaml`: the nearest one upward from the working directory, or the one that `--workspace`
+/// names. Its specs lie in `.crucible/specs` beside it.
+#[derive(Args)]
+pub(crate) struct Project {
+    /// The workspace.yaml to work on, instead of searching upward
+    #[arg(long, global = true, value_name = "FILE")]
+    workspace: Option<PathBuf>,
+    #[command(subcommand)]
+    command: ProjectCommand,
+}
+
+#[derive(Subcommand)]
+enum ProjectCommand {
+    Init(init::Init),
+    AddSpec(add_spec::AddSpec),
+    List(list::List),
+    Status(status::Status),
+    History(history::History),
+    Tui(tui::Tui),
+}
+
+impl Project {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let named = self.workspace.as_deref();
+        match &self.command {
+            ProjectCommand::Init(command) => command.run(app, named),
+            ProjectCommand::AddSpec(command) => command.run(app, &workspace(app, named)?),
+            ProjectCommand::List(command) => command.run(app, &workspace(app, named)?),
+            ProjectCommand::Status(command) => command.run(app, &workspace(app, named)?),
+            ProjectCommand::History(command) => command.run(app, named),
+            ProjectCommand::Tui(command) => command.run(app, workspace(app, named)?),
+        }
+    }
+}
+
+/// The workspace that is named, or else the nearest one upward.
+fn workspace(app: &App, named: Option<&Path>) -> Result<WorkspaceFile, CommandError> {
+    const MAKE_ONE: &str = "Make one with `crucible project init`, or name one with --workspace FILE.";
+    let start = app.env.working_directory();
+    match named {
+        Some(file) => {
+            let file = app.absolute(file);
+            if file.symlink_metadata().is_ok() && !file.is_dir() {
+                return Ok(WorkspaceFile::at(file));
+            }
+            let message = format!("--workspace: {} is no file", file.display());
+            Err(CommandError::usage(message).hint("Name the file itself; `crucible project init` makes one."))
+        }
+        None => WorkspaceFile::discover(start).ok_or_else(|| {
+            let message =
+                format!("there is no workspace.yaml in {} or any directory above it", start.display());
+            CommandError::usage(message).hint(MAKE_ONE)
+        }),
+    }
+}

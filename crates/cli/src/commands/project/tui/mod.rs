@@ -1,0 +1,106 @@
+//! `crucible project tui`: the workspace on the whole terminal, to look at.
+//!
+//! [`Board`] is what is seen, a value that keys change; `draw` turns it into cells; `Screen` owns the terminal. A thread of its own reads
+//! the keyboard, so that a signal is heard while nobody types. What always holds: nothing but the terminal is written to, and
+//! the terminal is as it was when the command ends, by a key, a signal or a fault.
+
+mod board;
+mod draw;
+mod screen;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use clap::Args;
+use crucible_ledger::Ledger;
+use crucible_model::ExitStatus;
+use crucible_spec::WorkspaceFile;
+use ratatui::crossterm::event::{self, Event};
+use tokio::sync::mpsc::{Receiver, channel};
+
+use self::board::{Board, Reaction};
+use self::draw::Palette;
+use self::screen::Screen;
+use crate::app::App;
+use crate::error::CommandError;
+
+/// How long the keyboard is listened to before it is looked whether anybody still wants to know.
+const TURN: Duration = Duration::from_millis(100);
+
+/// How many keys may wait.
+const WAITING: usize = 64;
+
+/// Look at the specs of the workspace, with the keyboard
+///
+/// Nothing is changed. Up, down, PgUp, PgDn, Home, End, j and k move; Enter shows the phases of a spec; `/` filters by id or tag;
+/// r reads everything again; Esc goes back and q leaves.
+#[derive(Args)]
+pub(crate) struct Tui {}
+
+impl Tui {
+    pub(crate) fn run(&self, app: &App, workspace: WorkspaceFile) -> Result<ExitStatus, CommandError> {
+        let dumb = app.env.get("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        let lacking = [io::stdin().is_terminal(), io::stdout().is_terminal(), !dumb, !app.output.is_json()];
+        if lacking.contains(&false) {
+            return Err(CommandError::usage(
+                "the workspace is shown on a terminal, with keys, and there is none",
+            )
+            .hint("`crucible project status` prints it, with --json for programs."));
+        }
+        let ledger = Ledger::open_existing(&app.ledger_path()?)?;
+        let survey = || workspace.survey(app.clock.now(), ledger.as_ref()).map_err(CommandError::from);
+        let mut board = Board::new(&survey()?);
+        let palette = Palette::of(&app.env);
+        app.block_on(async {
+            let mut screen = Screen::enter().map_err(|error| terminal_failed(&error))?;
+            let mut events = events();
+            loop {
+                screen.draw(&mut board, palette).map_err(|error| terminal_failed(&error))?;
+                let reaction = match events.recv().await {
+                    Some(Ok(Event::Key(key))) => board.press(key),
+                    // Another size, or anything else that may have disturbed the screen.
+                    Some(Ok(_)) => Reaction::Stay,
+                    Some(Err(error)) => return Err(terminal_failed(&error)),
+                    None => Reaction::Leave,
+                };
+                match reaction {
+                    Reaction::Stay => {}
+                    Reaction::Leave => return Ok(ExitStatus::Success),
+                    Reaction::Interrupt => {
+                        return Err(CommandError::new(ExitStatus::Interrupted, "interrupted"));
+                    }
+                    Reaction::Reload => match survey() {
+                        Ok(survey) => board.renew(&survey),
+                        Err(error) => board.notice(format!("not read again: {}", error.message)),
+                    },
+                }
+            }
+        })
+    }
+}
+
+fn terminal_failed(error: &io::Error) -> CommandError {
+    CommandError::new(ExitStatus::Refused, format!("the terminal does not answer: {error}"))
+        .hint("`crucible project status` prints the same.")
+}
+
+/// What happens on the terminal, read by a thread that ends when nobody wants to know any more.
+fn events() -> Receiver<io::Result<Event>> {
+    let (tell, told) = channel(WAITING);
+    std::thread::spawn(move || {
+        while !tell.is_closed() {
+            let happened = match event::poll(TURN) {
+                Ok(false) => continue,
+                Ok(true) => event::read(),
+                Err(error) => Err(error),
+            };
+            let ended = happened.is_err();
+            if tell.blocking_send(happened).is_err() || ended {
+                return;
+            }
+        }
+    });
+    told
+}

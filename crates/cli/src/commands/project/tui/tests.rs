@@ -1,0 +1,345 @@
+//! Keys and cells of the TUI, without a terminal.
+
+use crucible_spec::{SpecStatus, SpecWorkspace, WorkspaceEntry, WorkspaceSurvey};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use serde_json::json;
+
+use super::board::{Board, Reaction, View};
+use super::draw::{Palette, draw};
+
+const HOSTILE: &str = "a\u{1b}[2J\u{202e}b\nc";
+
+/// A status whose first phases stand like this.
+fn status(id: &str, standings: &[&str], pending: u64) -> SpecStatus {
+    let phases = ["requirements", "design", "tasks", "review", "fixup", "final"];
+    let phase = |(at, phase): (usize, &&str)| match standings.get(at) {
+        Some(standing) => json!({
+            "phase_id": phase, "status": standing, "receipt_id": format!("{phase}-20241201-10000{at}-000{at}"),
+            "emitted_at": format!("2024-12-01T10:00:0{at}Z"), "age_seconds": 7200, "provider": "gateway",
+            "model_used": "model-1", "tokens_input": 1200, "tokens_output": 340, "cost_micro_dollars": 1500,
+            "error": (*standing == "failed").then_some(HOSTILE),
+        }),
+        None => json!({ "phase_id": phase, "status": "not_run", "receipt_id": null }),
+    };
+    let phases: Vec<_> = phases.iter().enumerate().map(phase).collect();
+    serde_json::from_value(json!({
+        "schema_version": "status-json.v1", "spec_id": id, "phase_statuses": phases, "pending_fixups": pending,
+        "has_errors": false,
+        "next": { "phase_id": "design", "reason": "failed", "command": format!("crucible resume {id} --phase design") },
+    }))
+    .unwrap()
+}
+
+/// A spec by its id and tags, with what is known of it.
+type Spec<'a> = (&'a str, Vec<&'a str>, Result<Option<SpecStatus>, String>);
+
+fn survey(specs: Vec<Spec<'_>>) -> WorkspaceSurvey {
+    let (mut entries, mut statuses) = (Vec::new(), Vec::new());
+    for (id, tags, status) in specs {
+        let tags = tags.into_iter().map(str::to_owned).collect();
+        entries.push(WorkspaceEntry { id: id.parse().unwrap(), tags, added: None });
+        statuses.push(status);
+    }
+    let workspace = SpecWorkspace { name: "demo".to_owned(), specs: entries };
+    WorkspaceSurvey { workspace, statuses, unlisted: Default::default() }
+}
+
+fn some() -> WorkspaceSurvey {
+    survey(vec![
+        ("export-data", vec!["backend", "data"], Ok(Some(status("export-data", &["success", "failed"], 0)))),
+        (
+            "login",
+            vec!["frontend"],
+            Ok(Some(status("login", &["success", "stale", "success", "success", "success"], 2))),
+        ),
+        ("later", vec![HOSTILE], Ok(None)),
+        ("broken", vec![], Err(format!("cannot read {HOSTILE}"))),
+    ])
+}
+
+fn many() -> WorkspaceSurvey {
+    let ids: Vec<String> = (0..100).map(|at| format!("spec-{at:03}")).collect();
+    survey(ids.iter().map(|id| (id.as_str(), Vec::new(), Ok(None))).collect())
+}
+
+fn key(code: KeyCode) -> KeyEvent {
+    KeyEvent::new(code, KeyModifiers::NONE)
+}
+
+fn press(board: &mut Board, codes: impl IntoIterator<Item = KeyCode>) {
+    for code in codes {
+        assert_eq!(board.press(key(code)), Reaction::Stay, "{code:?}");
+    }
+}
+
+fn letters(text: &str) -> Vec<KeyCode> {
+    text.chars().map(KeyCode::Char).collect()
+}
+
+fn selected(board: &Board) -> &str {
+    board.current().map_or("", |row| row.spec.spec_id.as_str())
+}
+
+/// What a terminal of this size shows, a line each, without the space at their ends.
+fn screen(board: &mut Board, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, board, Palette::Colour)).unwrap();
+    if width == 0 {
+        return String::new();
+    }
+    let shown = terminal.backend().to_string();
+    let lines = shown.lines().map(|line| line.trim_matches('"').trim_end());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn keys_move_within_the_list() {
+    let mut board = Board::new(&many());
+    screen(&mut board, 80, 12);
+    assert_eq!((board.page, selected(&board)), (10, "spec-000"));
+    for (code, place) in [
+        (KeyCode::Up, 0),
+        (KeyCode::Down, 1),
+        (KeyCode::Char('j'), 2),
+        (KeyCode::Char('k'), 1),
+        (KeyCode::PageDown, 11),
+        (KeyCode::PageUp, 1),
+        (KeyCode::PageUp, 0),
+        (KeyCode::End, 99),
+        (KeyCode::Down, 99),
+        (KeyCode::PageDown, 99),
+        (KeyCode::Home, 0),
+        (KeyCode::Char('x'), 0),
+    ] {
+        press(&mut board, [code]);
+        assert_eq!(selected(&board), format!("spec-{place:03}"), "{code:?}");
+    }
+}
+
+#[test]
+fn keys_leave_interrupt_and_read_again() {
+    let mut board = Board::new(&some());
+    for (code, reaction) in [
+        (KeyCode::Char('q'), Reaction::Leave),
+        (KeyCode::Esc, Reaction::Leave),
+        (KeyCode::Char('r'), Reaction::Reload),
+    ] {
+        assert_eq!(board.press(key(code)), reaction);
+    }
+    for view in [View::List, View::Filter, View::Details(0)] {
+        board.view = view;
+        let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(board.press(interrupt), Reaction::Interrupt, "{view:?}");
+    }
+    board.view = View::List;
+    let released = KeyEvent { kind: KeyEventKind::Release, ..key(KeyCode::Char('q')) };
+    assert_eq!(board.press(released), Reaction::Stay);
+}
+
+#[test]
+fn a_filter_is_typed_kept_changed_and_cleared() {
+    let mut board = Board::new(&some());
+    press(&mut board, [KeyCode::Down, KeyCode::Char('/')]);
+    press(&mut board, letters("FRONT"));
+    let ids = |board: &Board| board.shown().map(|row| row.spec.spec_id.to_string()).collect::<Vec<_>>();
+    assert_eq!((ids(&board), selected(&board)), (vec!["login".to_owned()], "login"), "by tag, in any case");
+    press(&mut board, [KeyCode::Enter]);
+    assert_eq!((board.view, board.filter.as_str()), (View::List, "FRONT"));
+    press(&mut board, [KeyCode::Esc]);
+    assert_eq!(
+        (ids(&board).len(), selected(&board)),
+        (4, "login"),
+        "the first Esc clears the filter, the same is selected"
+    );
+    press(&mut board, [KeyCode::Char('/')]);
+    press(&mut board, letters("qjr/"));
+    assert_eq!((board.filter.as_str(), ids(&board).len(), selected(&board)), ("qjr/", 0, ""));
+    press(&mut board, [KeyCode::Backspace, KeyCode::Backspace, KeyCode::Backspace, KeyCode::Backspace]);
+    press(&mut board, letters(&"x".repeat(500)));
+    assert_eq!(board.filter.len(), 64);
+    press(&mut board, [KeyCode::Esc]);
+    assert_eq!((board.view, board.filter.as_str(), selected(&board)), (View::List, "", "export-data"));
+    // With nothing selected there are no details.
+    press(&mut board, [KeyCode::Char('/'), KeyCode::Char('~'), KeyCode::Enter, KeyCode::Enter]);
+    assert_eq!(board.view, View::List);
+}
+
+#[test]
+fn details_are_opened_scrolled_to_their_end_and_closed() {
+    let mut board = Board::new(&some());
+    press(&mut board, [KeyCode::Enter]);
+    let first = screen(&mut board, 80, 8);
+    assert!(first.contains("export-data: failed"), "{first}");
+    press(&mut board, [KeyCode::End]);
+    let last = screen(&mut board, 80, 8);
+    assert!(last.contains("final: not run") && last.contains("next: crucible resume"), "{last}");
+    press(&mut board, [KeyCode::Down, KeyCode::PageDown]);
+    assert_eq!(screen(&mut board, 80, 8), last, "no further than the end");
+    press(&mut board, [KeyCode::Home]);
+    assert_eq!(screen(&mut board, 80, 8), first);
+    press(&mut board, [KeyCode::Esc]);
+    assert_eq!((board.view, selected(&board)), (View::List, "export-data"));
+}
+
+#[test]
+fn a_long_line_of_the_details_goes_on_below() {
+    let mut board = Board::new(&survey(vec![("a", vec![], Err("word ".repeat(30)))]));
+    press(&mut board, [KeyCode::Enter]);
+    let shown = screen(&mut board, 40, 20);
+    assert_eq!(shown.matches("word").count(), 30, "{shown}");
+}
+
+#[test]
+fn what_is_read_again_keeps_the_selected_spec_or_takes_the_first() {
+    let mut board = Board::new(&some());
+    press(&mut board, [KeyCode::Down, KeyCode::Enter]);
+    let again = survey(vec![("new", vec![], Ok(None)), ("login", vec![], Ok(None))]);
+    board.renew(&again);
+    assert_eq!((selected(&board), board.view), ("login", View::Details(0)));
+    board.renew(&survey(vec![("new", vec![], Ok(None))]));
+    assert_eq!((selected(&board), board.view), ("new", View::List), "what is gone has no details");
+    board.renew(&survey(Vec::new()));
+    assert_eq!(selected(&board), "");
+    board.notice(format!("not read again: {HOSTILE}"));
+    assert!(screen(&mut board, 60, 5).contains("not read again: a\\u{1b}[2J"));
+    press(&mut board, [KeyCode::Down]);
+    assert!(screen(&mut board, 60, 5).contains("no spec is listed yet"));
+}
+
+#[test]
+fn eighty_columns_show_the_list_and_the_selected_spec() {
+    let mut board = Board::new(&some());
+    insta::assert_snapshot!(screen(&mut board, 80, 20), @r"
+    demo: 4 specs, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started
+    > failed      export-data #backend #│export-data
+      stale       login #frontend       │stands: failed
+      not started later #a\u{1b}[2J\u{20│tags: backend, data
+      damaged     broken                │reached: requirements
+                                        │
+                                        │newest receipt
+                                        │design: failed, 2h ago
+                                        │  receipt: design-20241201-100001-0001
+                                        │  model: model-1 (gateway)
+                                        │  tokens: 1200 in, 340 out, $0.0015
+                                        │  error: a\u{1b}[2J\u{202e}b\nc
+                                        │
+                                        │failed: design
+                                        │next: crucible resume export-data --phase
+                                        │design
+                                        │
+                                        │
+                                        │
+    q leave  up/down move  Enter phases  / filter  r read again
+    ");
+    press(&mut board, [KeyCode::Down]);
+    insta::assert_snapshot!(screen(&mut board, 80, 20), @r"
+    demo: 4 specs, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started
+      failed      export-data #backend #│login
+    > stale       login #frontend       │stands: stale
+      not started later #a\u{1b}[2J\u{20│tags: frontend
+      damaged     broken                │reached: requirements
+                                        │
+                                        │newest receipt
+                                        │fixup: done, 2h ago
+                                        │  receipt: fixup-20241201-100004-0004
+                                        │  model: model-1 (gateway)
+                                        │  tokens: 1200 in, 340 out, $0.0015
+                                        │
+                                        │stale: design
+                                        │pending fixups: 2 files
+                                        │next: crucible resume login --phase design
+                                        │
+                                        │
+                                        │
+                                        │
+    q leave  up/down move  Enter phases  / filter  r read again
+    ");
+    press(&mut board, [KeyCode::Enter]);
+    insta::assert_snapshot!(screen(&mut board, 80, 26), @r"
+    demo: 4 specs, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started
+    login: stale
+    stale: design
+    pending fixups: 2 files
+
+    requirements: done, 2h ago
+      receipt: requirements-20241201-100000-0000
+      model: model-1 (gateway)
+      tokens: 1200 in, 340 out, $0.0015
+    design: stale, 2h ago
+      receipt: design-20241201-100001-0001
+      model: model-1 (gateway)
+      tokens: 1200 in, 340 out, $0.0015
+    tasks: done, 2h ago
+      receipt: tasks-20241201-100002-0002
+      model: model-1 (gateway)
+      tokens: 1200 in, 340 out, $0.0015
+    review: done, 2h ago
+      receipt: review-20241201-100003-0003
+      model: model-1 (gateway)
+      tokens: 1200 in, 340 out, $0.0015
+    fixup: done, 2h ago
+      receipt: fixup-20241201-100004-0004
+      model: model-1 (gateway)
+      tokens: 1200 in, 340 out, $0.0015
+    q leave  Esc back  up/down scroll  r read again
+    ");
+}
+
+#[test]
+fn forty_columns_show_the_list_alone() {
+    let mut board = Board::new(&some());
+    insta::assert_snapshot!(screen(&mut board, 40, 6), @r"
+    demo: 4 specs, 1 failed, 1 pending, 1 st
+    > failed      export-data #backend #data
+      stale       login #frontend
+      not started later #a\u{1b}[2J\u{202e}b
+      damaged     broken
+    q leave  up/down move  Enter phases  / f
+    ");
+}
+
+#[test]
+fn the_selected_line_is_on_the_screen_wherever_it_is() {
+    let mut board = Board::new(&many());
+    for _ in 0..120 {
+        press(&mut board, [KeyCode::Down]);
+        let shown = screen(&mut board, 50, 9);
+        assert!(shown.contains(&format!("> not started {}", selected(&board))), "{shown}");
+    }
+}
+
+#[test]
+fn no_size_and_no_keys_are_too_much() {
+    let keys = [
+        KeyCode::Up,
+        KeyCode::Down,
+        KeyCode::PageUp,
+        KeyCode::PageDown,
+        KeyCode::Home,
+        KeyCode::End,
+        KeyCode::Enter,
+        KeyCode::Esc,
+        KeyCode::Backspace,
+        KeyCode::Tab,
+        KeyCode::F(5),
+        KeyCode::Char('/'),
+        KeyCode::Char('e'),
+        KeyCode::Char('j'),
+        KeyCode::Char('\u{1f6d1}'),
+        KeyCode::Char('\u{301}'),
+    ];
+    let mut seed: usize = 7;
+    for survey in [some(), many(), survey(Vec::new())] {
+        let mut board = Board::new(&survey);
+        for _ in 0..600 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            board.press(key(keys[(seed >> 33) % keys.len()]));
+            let (width, height) = ((seed >> 40) % 90, (seed >> 50) % 30);
+            let shown = screen(&mut board, width as u16, height as u16);
+            assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
+            assert!(board.shown().count() == 0 || board.current().is_some(), "nothing is selected");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The hooks of a project, read from its configuration and run around phases and gates.
+//!
+//! A command that has hooks reads them once ([`Hooks::read`]) and runs those of a moment with [`Hooks::run`]; where none is
+//! configured both cost nothing. A setting that makes no sense is an error of the configuration, before anything runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crucible_host::config::{Config, ConfigFiles, SettingSource, variable_of};
+use crucible_repo::Git;
+use crucible_sandbox::{Sandbox, Strength, base_env, toolchain_env};
+use crucible_spec::{
+    Hook, HookConsequence, HookMoment, HookPlace, HookReceipt, HookSubject, HookWalls, OnFail, PhaseId,
+    SpecProject, run_hooks, weigh_hooks,
+};
+
+use crate::app::{App, strength};
+use crate::error::CommandError;
+
+/// Seconds that a hook may be given at most.
+const MAX_SECONDS: u64 = 3_600;
+
+/// The hooks of a project, ready to run.
+pub(crate) struct Hooks {
+    hooks: Vec<Hook>,
+    project: PathBuf,
+    strength: Strength,
+    masked: Vec<PathBuf>,
+}
+
+/// What hooks did, and what it means.
+pub(crate) struct HookOutcome {
+    /// One for each that was tried, for the receipt.
+    pub(crate) receipts: Vec<HookReceipt>,
+    /// Whether the work goes on.
+    pub(crate) consequence: HookConsequence,
+}
+
+impl Hooks {
+    /// The hooks that this configuration names for the project.
+    pub(crate) fn read(app: &App, config: &Config, project: &SpecProject) -> Result<Self, CommandError> {
+        let names = config.names_below("hooks");
+        // The sandbox knows Crucible's own directory; where else the runs lie only the configuration tells.
+        let runs = config.text("paths.runs_root").map(|root| app.absolute(root.as_ref()).join(""));
+        let root = project.root();
+        Ok(Self {
+            hooks: names.iter().map(|name| hook(app, config, project, name)).collect::<Result<_, _>>()?,
+            // A link to the project would be refused as a working directory.
+            project: root.canonicalize().unwrap_or_else(|_| root.to_owned()),
+            strength: strength(config)?,
+            masked: runs.into_iter().collect(),
+        })
+    }
+
+    /// Whether there is one for this moment of this phase.
+    pub(crate) fn any(&self, moment: HookMoment, phase: PhaseId) -> bool {
+        self.hooks.iter().any(|hook| hook.runs_at(moment, phase))
+    }
+
+    /// Runs those of this moment; nothing happens where there is none. Dropping the future ends them.
+    pub(crate) async fn run(
+        &self,
+        app: &App,
+        sandbox: &Arc<Sandbox>,
+        moment: HookMoment,
+        subject: &HookSubject,
+    ) -> HookOutcome {
+        if !self.any(moment, subject.phase) {
+            return HookOutcome { receipts: Vec::new(), consequence: HookConsequence::GoOn(Vec::new()) };
+        }
+        let mut env = base_env(&app.env);
+        env.extend(toolchain_env(&app.env));
+        let place = HookPlace {
+            sandbox,
+            project: &self.project,
+            env,
+            home: app.env.home(),
+            strength: self.strength,
+            masked: self.masked.clone(),
+            read_only: nested_repositories(app, sandbox, &self.project).await,
+        };
+        let receipts = run_hooks(&self.hooks, moment, subject, &place).await;
+        let consequence = weigh_hooks(&self.hooks, &receipts);
+        HookOutcome { receipts, consequence }
+    }
+}
+
+/// What makes repositories of the project's submodules, also of those that are not there: git looks into each of them whenever it looks
+/// at the project, and runs what their settings say. Nothing where git does not open the project: then it runs nothing there either.
+async fn nested_repositories(app: &App, sandbox: &Arc<Sandbox>, project: &Path) -> Vec<PathBuf> {
+    let Ok(git) = Git::open(Arc::clone(sandbox), &app.env, project).await else {
+        return Vec::new();
+    };
+    let inside = |path: PathBuf| {
+        let place = git.top().join(path);
+        (place.starts_with(project) && place != project).then(|| place.join(".git").join(""))
+    };
+    git.submodules().await.unwrap_or_default().into_iter().filter_map(inside).collect()
+}
+
+fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result<Hook, CommandError> {
+    let key = |field: &str| format!("hooks.{name}.{field}");
+    let command = config.list(&key("command"));
+    if command.first().is_none_or(|program| program.trim().is_empty()) {
+        return Err(CommandError::usage(format!("hooks.{name} has no command"))
+            .hint("Write it as a list, one text for each argument: command = [\"make\", \"lint\"]"));
+    }
+    let moments = HookMoment::ALL.map(|moment| (moment.as_str(), moment));
+    let on_fail = [("warn", OnFail::Warn), ("fail", OnFail::Fail)];
+    let walls = [("on", HookWalls::Standing), ("off", HookWalls::Off)];
+    let phases = config.list(&key("phases"));
+    let phases = phases.iter().map(|phase| phase.parse::<PhaseId>());
+    let seconds = config.number(&key("timeout_s"));
+    if !(1..=MAX_SECONDS).contains(&seconds) {
+        return Err(CommandError::usage(format!(
+            "hooks.{name}.timeout_s is {seconds}; it takes 1 to {MAX_SECONDS} seconds"
+        )));
+    }
+    let hook = Hook {
+        name: name.to_owned(),
+        moment: word(config, &key("on"), &moments)?,
+        phases: phases
+            .collect::<Result<_, _>>()
+            .map_err(|error| CommandError::usage(format!("hooks.{name}.phases: {error}")))?,
+        command,
+        on_fail: word(config, &key("on_fail"), &on_fail)?,
+        timeout: Duration::from_secs(seconds),
+        walls: word(config, &key("sandbox"), &walls)?,
+    };
+    if hook.walls == HookWalls::Off {
+        check_whose_command(app, config, project, name)?;
+    }
+    Ok(hook)
+}
+
+/// The word of a setting that takes one of a few.
+fn word<T: Copy>(config: &Config, key: &str, words: &[(&str, T)]) -> Result<T, CommandError> {
+    let said = config.text(key).unwrap_or_default();
+    words.iter().find(|(word, _)| *word == said).map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let allowed = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        CommandError::usage(format!("{key} is {said:?}; it takes one of {allowed}"))
+    })
+}
+
+/// Refuses to take the walls from a command that a project's file brings along, on the word of the user's own file: that one holds
+/// for every project, also for a cloned one that happens to use the same name.
+fn check_whose_command(
+    app: &App,
+    config: &Config,
+    project: &SpecProject,
+    name: &str,
+) -> Result<(), CommandError> {
+    let (walls, command) = (format!("hooks.{name}.sandbox"), format!("hooks.{name}.command"));
+    let of_project = ConfigFiles::discover(&app.env, project.root()).project;
+    let brought = match (config.source(&command), &of_project) {
+        (Some(SettingSource::File(file)), Some(of_project)) => file == of_project,
+        _ => false,
+    };
+    match config.source(&walls) {
+        Some(SettingSource::File(file)) if brought => Err(CommandError::usage(format!(
+            "{walls} = \"off\" in {} would take the walls from the command that the project's own file names",
+            file.display()
+        ))
+        .hint(format!(
+            "Write the whole hook in your own file under another name, or set {}=off for this once.",
+            variable_of(&walls)
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}

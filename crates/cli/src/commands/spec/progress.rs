@@ -1,0 +1,58 @@
+//! What the user sees while a phase waits for a model: which phase, whom it asks, and how long it has waited, on standard error.
+
+use crucible_llm::CallWatch;
+
+use crate::output::Output;
+use crate::spinner::{Shown, Spinner};
+use crate::text::one_line;
+
+/// Shows the calls of the phases of one command.
+pub(crate) struct PhaseProgress {
+    output: Output,
+    /// Who is asked: `gateway (gpt-oss-20b)`.
+    asked: String,
+    shown: Shown<Calls>,
+}
+
+struct Calls {
+    spinner: Spinner,
+    phase: String,
+    /// Calls of the phase that were begun.
+    begun: u64,
+}
+
+impl PhaseProgress {
+    pub(crate) fn new(output: &Output, asked: String) -> Self {
+        let calls = Calls { spinner: Spinner::timed(), phase: String::new(), begun: 0 };
+        Self { output: output.clone(), asked, shown: Shown::new(calls) }
+    }
+
+    /// Takes the spinner off the terminal: something else is printed now, or another phase begins.
+    pub(crate) fn finish(&self) {
+        let mut shown = self.shown.lock();
+        shown.spinner.finish();
+        shown.begun = 0;
+    }
+}
+
+impl CallWatch for PhaseProgress {
+    fn asked(&self, phase_id: &str) {
+        let mut shown = self.shown.lock();
+        if shown.phase != phase_id {
+            phase_id.clone_into(&mut shown.phase);
+            shown.begun = 0;
+        }
+        shown.begun += 1;
+        let again = if shown.begun > 1 { format!(", call {}", shown.begun) } else { String::new() };
+        let words = format!("{phase_id}: {} is asked{again}", self.asked);
+        if self.output.live {
+            shown.spinner.turn(&words);
+        } else {
+            self.output.remark(&one_line(&format!("  ... {words}")));
+        }
+    }
+
+    fn answered(&self, _phase_id: &str) {
+        // The phase goes on: it reads the answer, asks again or ends.
+    }
+}

@@ -1,0 +1,260 @@
+//! Where a spec's idea comes from, and which files of the project its phases may see, as the command line says it.
+//!
+//! What always holds: what was named is taken in the order in which it was named, issues last; standard input is read once at
+//! most; a path on the command line is one of the working directory, wherever the project's directory is.
+
+use std::io::IsTerminal;
+use std::path::{Component, Path, PathBuf};
+
+use clap::Args;
+use crucible_host::config::Config;
+use crucible_model::ByteLimit;
+use crucible_repo::Gh;
+use crucible_spec::{
+    FileSelectors, Idea, IdeaBuilder, IssueRef, PacketLimits, SpecError, SpecProject, SpecStore,
+};
+
+use crate::app::App;
+use crate::commands::run::shared_sandbox;
+use crate::error::CommandError;
+use crate::input;
+
+/// Where the idea of a spec is kept, in its directory.
+const KEPT: &str = "context/idea.md";
+
+/// What stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// Where the idea comes from, and what else a model may see
+#[derive(Args, Default)]
+pub(crate) struct SourceFlags {
+    /// Where the idea stands: a text file, a directory of them, or `-` for standard input, which is also read without this where it is
+    /// a file or a pipe. May be given several times: `--source notes.md --source docs/wishes`
+    #[arg(long, value_name = "FILE|DIR|-")]
+    source: Vec<PathBuf>,
+    /// An issue of GitHub whose title and text are the idea, asked for through `gh`: `--issue acme/shop#12`, or its https address.
+    /// May be given several times
+    #[arg(long, value_name = "OWNER/REPO#N", value_parser = issue)]
+    issue: Vec<IssueRef>,
+    /// A file of the project that every phase must see, or a directory, or a glob: `--context src/export.rs --context 'docs/**/*.md'`.
+    /// What does not fit ends the command before anybody is asked. May be given several times
+    #[arg(long, value_name = "PATH|GLOB")]
+    context: Vec<String>,
+}
+
+/// The idea of a spec, and whether it is the one that is kept.
+pub(crate) struct GivenIdea {
+    pub(crate) idea: Idea,
+    pub(crate) origin: IdeaOrigin,
+}
+
+/// Where an idea comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdeaOrigin {
+    /// It was given with this command, and is to be kept.
+    Given,
+    /// It was given with an earlier one.
+    Kept,
+}
+
+/// What a command takes where no source is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unnamed {
+    /// Standard input, unless it is a terminal or says nothing; then what is kept.
+    StandardInput,
+    /// What is kept.
+    Kept,
+}
+
+impl SourceFlags {
+    /// Whether a source of the idea is named.
+    pub(crate) fn names_an_idea(&self) -> bool {
+        !self.source.is_empty() || !self.issue.is_empty()
+    }
+
+    /// The idea: from what was named, else as `unnamed` says.
+    pub(crate) fn idea(
+        &self,
+        app: &App,
+        store: &SpecStore,
+        limit: ByteLimit,
+        unnamed: Unnamed,
+    ) -> Result<GivenIdea, CommandError> {
+        if self.source.iter().filter(|source| is_standard_input(source)).count() > 1 {
+            return Err(CommandError::usage(
+                "--source - is given twice, and standard input can be read once",
+            )
+            .hint("Name it once."));
+        }
+        let is_named = self.names_an_idea();
+        let mut builder = IdeaBuilder::new(limit);
+        if is_named {
+            self.read(app, &mut builder, limit)?;
+        } else if unnamed == Unnamed::StandardInput && !std::io::stdin().is_terminal() {
+            builder.text("standard input", standard_input(app, limit)?)?;
+        }
+        match builder.finish() {
+            Ok(idea) => Ok(GivenIdea { idea, origin: IdeaOrigin::Given }),
+            // Whoever named a source meant that one; an empty input that nobody spoke of is none.
+            Err(SpecError::EmptyIdea) if !is_named => kept(store, limit),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The files that the project's configuration and the command line select.
+    pub(crate) fn files(
+        &self,
+        app: &App,
+        project: &SpecProject,
+        config: &Config,
+    ) -> Result<FileSelectors, CommandError> {
+        let named =
+            self.context.iter().map(|text| in_project(text, app.env.working_directory(), project.root()));
+        Ok(FileSelectors {
+            root: project.root().to_owned(),
+            named: named.collect::<Result<_, _>>()?,
+            include: config.list("spec.include"),
+            exclude: config.list("spec.exclude"),
+        })
+    }
+
+    fn read(&self, app: &App, builder: &mut IdeaBuilder, limit: ByteLimit) -> Result<(), CommandError> {
+        for source in &self.source {
+            if is_standard_input(source) {
+                builder.text("standard input", standard_input(app, limit)?)?;
+            } else {
+                builder.path(&shown(source, app.env.working_directory()), &app.absolute(source))?;
+            }
+        }
+        if self.issue.is_empty() {
+            return Ok(());
+        }
+        let gh = Gh::new(shared_sandbox(app), &app.env);
+        app.block_on(async {
+            for issue in &self.issue {
+                builder.issue(&gh, issue).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// How large a packet may be under this configuration.
+pub(crate) fn packet_limits(config: &Config) -> PacketLimits {
+    PacketLimits {
+        max_bytes: config.number("spec.max_packet_bytes"),
+        max_lines: config.number("spec.max_packet_lines"),
+    }
+}
+
+fn kept(store: &SpecStore, limit: ByteLimit) -> Result<GivenIdea, CommandError> {
+    let mut builder = IdeaBuilder::new(limit);
+    if let Some(bytes) = store.read(KEPT)? {
+        builder.text(KEPT, bytes)?;
+    }
+    Ok(GivenIdea { idea: builder.finish()?, origin: IdeaOrigin::Kept })
+}
+
+fn standard_input(app: &App, limit: ByteLimit) -> Result<Vec<u8>, CommandError> {
+    let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
+    input::whole(app, most)?.map_err(|why| {
+        CommandError::usage(format!("the idea cannot be read from standard input: {why}"))
+            .hint("Hand it in through a pipe or a file, or name a file with --source.")
+    })
+}
+
+fn is_standard_input(source: &Path) -> bool {
+    source.as_os_str() == STANDARD_INPUT
+}
+
+fn issue(text: &str) -> Result<IssueRef, String> {
+    text.parse().map_err(|error: SpecError| error.to_string())
+}
+
+/// What a source is called in the idea. An absolute path would tell a model about the machine, and change from one to another.
+fn shown(source: &Path, directory: &Path) -> String {
+    let below = source.strip_prefix(directory).unwrap_or(source);
+    let name = if below.is_absolute() { below.file_name().map_or(below, Path::new) } else { below };
+    if name.as_os_str().is_empty() { ".".to_owned() } else { name.display().to_string() }
+}
+
+/// A path or a glob of the working directory, as one of the project's directory.
+fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, CommandError> {
+    let outside = || {
+        CommandError::usage(format!("--context {text}: it is not in the project {}", root.display()))
+            .hint("Name files of the project; what lies elsewhere can be a part of the idea, with --source.")
+    };
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    if text.is_empty() {
+        return Err(outside());
+    }
+    let mut parts: Vec<String> = Vec::new();
+    if !Path::new(text).is_absolute() {
+        // The directories on the way are names, whatever characters are in them.
+        let is_glob = text.contains(['*', '?', '[', '{', '\\']);
+        for part in directory.strip_prefix(&root).map_err(|_| outside())?.components() {
+            let part = part.as_os_str().to_str().ok_or_else(outside)?;
+            parts.push(if is_glob { escaped(part) } else { part.to_owned() });
+        }
+    }
+    let below = match Path::new(text).is_absolute() {
+        true => Path::new(text).strip_prefix(&root).map_err(|_| outside())?,
+        false => Path::new(text),
+    };
+    for component in below.components() {
+        match component {
+            Component::Normal(part) => parts.push(part.to_str().ok_or_else(outside)?.to_owned()),
+            Component::CurDir => {}
+            Component::ParentDir => drop(parts.pop().ok_or_else(outside)?),
+            Component::RootDir | Component::Prefix(_) => return Err(outside()),
+        }
+    }
+    Ok(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
+}
+
+/// A name as a glob that matches it alone.
+fn escaped(name: &str) -> String {
+    let mut glob = String::with_capacity(name.len());
+    for c in name.chars() {
+        if matches!(c, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+            glob.push('\\');
+        }
+        glob.push(c);
+    }
+    glob
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_the_working_directory_is_one_of_the_project() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let below = root.join("web/[id]");
+        crucible_host::fs::create_dir_all(&below).unwrap();
+        let of = |text: &str, directory: &Path| in_project(text, directory, &root).ok();
+        assert_eq!(of("src/a.rs", &root), Some("src/a.rs".to_owned()));
+        assert_eq!(of("./src/../*.md", &root), Some("*.md".to_owned()));
+        assert_eq!(of("page.tsx", &below), Some("web/[id]/page.tsx".to_owned()));
+        assert_eq!(of("*.tsx", &below), Some(r"web/\[id\]/*.tsx".to_owned()));
+        assert_eq!(of("../../README.md", &below), Some("README.md".to_owned()));
+        assert_eq!(of("../..", &below), Some(".".to_owned()));
+        assert_eq!(of(root.join("a.md").to_str().unwrap(), &below), Some("a.md".to_owned()));
+        for outside in ["../x", "/etc/passwd", "../../../x", ""] {
+            assert_eq!(of(outside, &root), None, "{outside}");
+        }
+        assert_eq!(of("x", dir.path().parent().unwrap()), None, "a directory outside of the project");
+    }
+
+    #[test]
+    fn no_absolute_path_reaches_the_idea() {
+        let here = Path::new("/home/me/shop");
+        assert_eq!(shown(Path::new("notes/a.md"), here), "notes/a.md");
+        assert_eq!(shown(Path::new("/home/me/shop/notes"), here), "notes");
+        assert_eq!(shown(Path::new("/tmp/x/idea.md"), here), "idea.md");
+        assert_eq!(shown(here, here), ".");
+    }
+}

@@ -1,0 +1,153 @@
+//! `crucible status`: where a spec stands, and what comes next.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use crucible_ledger::Ledger;
+use crucible_llm::CostBasis;
+use crucible_model::{ExitStatus, counted};
+use crucible_spec::{
+    PhaseStanding, SpecId, SpecStatus as Status, SpecStore, Standing, StepReason, age_words, spec_status,
+};
+
+use super::place;
+use crate::app::App;
+use crate::commands::models::dollars;
+use crate::error::CommandError;
+use crate::output::Output;
+use crate::table::table;
+use crate::text::one_line;
+
+/// Show where a spec stands: its phases, their age and cost, pending fixups, and what comes next
+///
+/// Nothing is changed and no model is asked. For example: `crucible status export-data`
+#[derive(Args)]
+pub(crate) struct SpecStatus {
+    /// The spec
+    #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
+    spec: SpecId,
+    /// The workspace.yaml of the project, instead of searching upward
+    #[arg(long, value_name = "FILE")]
+    workspace: Option<PathBuf>,
+}
+
+impl SpecStatus {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let project = place::project(app, self.workspace.as_deref())?;
+        let store = SpecStore::new(&project, self.spec.clone());
+        let ledger = Ledger::open_existing(&app.ledger_path()?)?;
+        let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
+        if app.output.is_json() {
+            app.output.json(&status)?;
+        } else {
+            print(&app.output, &status);
+        }
+        Ok(ExitStatus::Success)
+    }
+}
+
+fn print(output: &Output, status: &Status) {
+    let mut rows = table(["phase", "stands", "age", "model", "tokens", "cost", "warnings"]);
+    for phase in &status.phase_statuses {
+        rows.add_row([
+            phase.phase_id.as_str(),
+            words(phase.status),
+            &age(phase),
+            &one_line(phase.model_used.as_deref().unwrap_or_default()),
+            &tokens(phase.tokens_input, phase.tokens_output),
+            &cost(phase.cost_micro_dollars, phase.cost_basis),
+            &number(phase.warnings),
+        ]);
+    }
+    output.line(status.spec_id.as_str());
+    for line in rows.lines() {
+        output.line(line.trim_end());
+    }
+    output.line("");
+    for phase in &status.phase_statuses {
+        for (kind, said) in [("failed", &phase.error), ("warning", &phase.first_warning)] {
+            if let Some(said) = said {
+                output.line(&format!("{} {kind}: {}", phase.phase_id, one_line(said)));
+            }
+        }
+    }
+    for problem in &status.problems {
+        output.line(&format!("receipts/{}: {}", one_line(&problem.file), problem.code));
+    }
+    if status.problems_left_out > 0 {
+        output.line(&format!(
+            "and {} more; `crucible gate` names them",
+            counted(status.problems_left_out, "problem")
+        ));
+    }
+    if status.pending_fixups > 0 {
+        output.line(&format!("pending fixups: {}", counted(status.pending_fixups, "file")));
+    }
+    let total = [
+        tokens(status.tokens_input, status.tokens_output),
+        status.cost_micro_dollars.map(dollars).unwrap_or_default(),
+    ];
+    let total: Vec<&str> = total.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    if !total.is_empty() {
+        output.line(&format!("these receipts: {}", total.join(", ")));
+    }
+    match &status.next {
+        Some(next) => output.line(&format!("next: {} ({})", next.command, reason(next.reason))),
+        None => output.line("next: nothing, every phase is done"),
+    }
+}
+
+/// Where a phase stands, for people.
+fn words(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Success => "done",
+        Standing::Failed => "failed",
+        Standing::Stale => "stale",
+        Standing::Changed => "changed",
+        Standing::Damaged => "damaged",
+        Standing::DryRun => "dry run",
+        Standing::NotRun => "not run",
+    }
+}
+
+/// Why a step comes next, for people.
+fn reason(reason: StepReason) -> &'static str {
+    match reason {
+        StepReason::NotRun => "it has not run",
+        StepReason::Failed => "it failed",
+        StepReason::Stale => "what it was made from has changed",
+        StepReason::Changed => "its artifact is not what it wrote",
+        StepReason::Damaged => "its receipt cannot be believed",
+        StepReason::FixupsPending => "changes wait to be applied",
+    }
+}
+
+fn age(phase: &PhaseStanding) -> String {
+    match (phase.age_seconds, phase.emitted_at) {
+        (Some(seconds), _) => age_words(Duration::from_secs(seconds)),
+        (None, Some(_)) => "in the future".to_owned(),
+        (None, None) if phase.receipt_id.is_some() => "unknown".to_owned(),
+        (None, None) => String::new(),
+    }
+}
+
+fn tokens(input: Option<u64>, output: Option<u64>) -> String {
+    let told = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+    match (input, output) {
+        (None, None) => String::new(),
+        (input, output) => format!("{} in, {} out", told(input), told(output)),
+    }
+}
+
+fn cost(micro_dollars: Option<u64>, basis: Option<CostBasis>) -> String {
+    let Some(cost) = micro_dollars.map(dollars) else { return String::new() };
+    match basis {
+        Some(CostBasis::Estimated) => format!("{cost} (estimate)"),
+        Some(CostBasis::Reported) | None => cost,
+    }
+}
+
+fn number(count: u64) -> String {
+    if count == 0 { String::new() } else { count.to_string() }
+}

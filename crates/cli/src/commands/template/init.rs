@@ -1,0 +1,111 @@
+//! `crucible template init`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use crucible_host::fs::write_atomic;
+use crucible_model::ExitStatus;
+use crucible_spec::{
+    LockClaim, OnListed, SpecId, SpecProject, SpecStore, SpecTemplate, TEMPLATES, WorkspaceEntry,
+    WorkspaceFile,
+};
+
+use crate::app::App;
+use crate::commands::spec::place;
+use crate::error::CommandError;
+
+/// The schema of the report.
+const SCHEMA: &str = "crucible-template-init-v1";
+
+/// Where a spec keeps what is wanted.
+const IDEA: &str = "idea.md";
+
+/// Begin a spec with a template's problem statement
+///
+/// Writes `.crucible/specs/SPEC-ID/context/idea.md` and a README.md with the commands to go on with, and lists the spec in the
+/// project's workspace.yaml where there is one. No model is asked. A spec that is there already stays as it is.
+#[derive(Args)]
+pub(crate) struct Init {
+    /// The template; `crucible template list` tells what each is for
+    #[arg(value_parser = names())]
+    template: String,
+
+    /// The name of the new spec
+    #[arg(value_name = "SPEC-ID", value_parser = place::spec_id)]
+    spec: SpecId,
+
+    /// Write over the idea and the README of a spec that is there; its artifacts and receipts stay
+    #[arg(long)]
+    force: bool,
+
+    /// The workspace's file, in whose directory the spec is made
+    #[arg(long, value_name = "FILE")]
+    workspace: Option<PathBuf>,
+}
+
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(TEMPLATES.iter().map(|template| template.name))
+}
+
+impl Init {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let template = SpecTemplate::find(&self.template)
+            .ok_or_else(|| CommandError::usage(format!("there is no template {:?}", self.template)))?;
+        let project = place::project(app, self.workspace.as_deref())?;
+        let workspace = self.workspace(app, &project);
+        // Read before anything is written: a list that cannot take the spec is told first.
+        let listed = workspace.as_ref().map(WorkspaceFile::load).transpose()?;
+        let store = SpecStore::new(&project, self.spec.clone());
+        if store.exists() && !self.force {
+            return Err(self.taken());
+        }
+        let lock = store.lock("crucible template init", LockClaim::Wait)?;
+        let idea = format!("context/{IDEA}");
+        // Another process may have begun the same spec just now.
+        if !self.force && store.read(&idea)?.is_some() {
+            return Err(self.taken());
+        }
+        lock.write_context(IDEA, template.idea.as_bytes())?;
+        let readme = store.dir().join("README.md");
+        write_atomic(&readme, template.readme(&self.spec).as_bytes())?;
+        drop(lock);
+        let unlisted = listed.is_some_and(|listed| listed.entry(&self.spec).is_none());
+        if let Some(workspace) = workspace.as_ref().filter(|_| unlisted) {
+            let tags = vec![template.name.to_owned()];
+            let entry = WorkspaceEntry { id: self.spec.clone(), tags, added: Some(app.clock.now()) };
+            workspace.add(&entry, OnListed::Refuse)?;
+        }
+        let idea = store.dir().join(idea);
+        let next = format!("crucible spec {} --through tasks", self.spec);
+        if app.output.is_json() {
+            app.output.json(&serde_json::json!({
+                "schema_version": SCHEMA, "template": template.name, "spec_id": self.spec, "idea": idea,
+                "readme": readme, "listed_in": workspace.as_ref().filter(|_| unlisted).map(WorkspaceFile::path), "next": next,
+            }))?;
+            return Ok(ExitStatus::Success);
+        }
+        app.output.line(&format!("wrote {}", idea.display()));
+        app.output.line(&format!("wrote {}", readme.display()));
+        if let Some(workspace) = workspace.filter(|_| unlisted) {
+            app.output.line(&format!("listed in {}", workspace.path().display()));
+        }
+        app.output.line("next: change what is marked `Yours:` in the idea, then");
+        app.output.line(&format!("      {next}"));
+        Ok(ExitStatus::Success)
+    }
+
+    /// The file that lists the project's specs, where there is one.
+    fn workspace(&self, app: &App, project: &SpecProject) -> Option<WorkspaceFile> {
+        let named = self.workspace.as_ref().map(|file| WorkspaceFile::at(app.absolute(file)));
+        named.or_else(|| {
+            let usual = WorkspaceFile::of(project.root());
+            usual.path().is_file().then_some(usual)
+        })
+    }
+
+    fn taken(&self) -> CommandError {
+        CommandError::usage(format!("there is a spec {} already, and it was left as it is", self.spec))
+            .hint("Choose another id; with --force its idea and its README are written over.")
+    }
+}

@@ -1,0 +1,36 @@
+//! `crucible template list`.
+
+use clap::Args;
+use crucible_model::ExitStatus;
+use crucible_spec::TEMPLATES;
+
+use crate::app::App;
+use crate::error::CommandError;
+use crate::table::table;
+
+/// The schema of the list.
+const SCHEMA: &str = "crucible-templates-v1";
+
+/// List the templates there are
+#[derive(Args)]
+pub(crate) struct List {}
+
+impl List {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        if app.output.is_json() {
+            let rows: Vec<_> = TEMPLATES
+                .iter()
+                .map(|template| serde_json::json!({ "name": template.name, "summary": template.summary }))
+                .collect();
+            app.output.json(&serde_json::json!({ "schema_version": SCHEMA, "templates": rows }))?;
+            return Ok(ExitStatus::Success);
+        }
+        let mut rows = table(["TEMPLATE", "WHAT IT IS FOR"]);
+        for template in TEMPLATES {
+            rows.add_row([template.name, template.summary]);
+        }
+        app.output.line(&rows.to_string());
+        app.output.line("next: crucible template init TEMPLATE SPEC-ID");
+        Ok(ExitStatus::Success)
+    }
+}

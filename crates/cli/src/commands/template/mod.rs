@@ -1,0 +1,32 @@
+//! `crucible template`: specs that begin with a problem statement of the program.
+
+mod init;
+mod list;
+
+use clap::{Args, Subcommand};
+use crucible_model::ExitStatus;
+
+use crate::app::App;
+use crate::error::CommandError;
+
+/// Start a spec from a template
+#[derive(Args)]
+pub(crate) struct TemplateCommand {
+    #[command(subcommand)]
+    command: Which,
+}
+
+#[derive(Subcommand)]
+enum Which {
+    List(list::List),
+    Init(init::Init),
+}
+
+impl TemplateCommand {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        match &self.command {
+            Which::List(command) => command.run(app),
+            Which::Init(command) => command.run(app),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Fixups as a user meets them: shown before anything changes, applied for all files or none, and only where they may.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use crucible_testkit::{FakeApi, Reply};
+use serde_json::json;
+
+use super::support::{SPEC, answering, asked, newest, project, receipts, resume, server, spec, spec_dir};
+use crate::crawl::terminal::Terminal;
+use crate::support::{Call, Desk, Ran, WRONG, right, whole_file};
+
+/// A server whose review names these files, and whose fixup gives them these contents.
+fn proposing(files: &[(&str, &str)]) -> FakeApi {
+    let finding = |(number, (path, _)): (usize, &(&str, &str))| {
+        format!("- F-{:03} [major] {path}: it is wrong\n", number + 1)
+    };
+    let findings: String = files.iter().enumerate().map(finding).collect();
+    let review = format!("# Review: Export of data\n\n## Findings\n\n{findings}");
+    let fixup: String = files.iter().map(|(path, content)| whole_file(path, content)).collect();
+    server(move |phase, _| match phase {
+        "review" => Some(Reply::Answer(review.clone())),
+        "fixup" => Some(Reply::Answer(fixup.clone())),
+        _ => None,
+    })
+}
+
+fn propose(desk: &Desk, project: &Path) -> Ran {
+    spec(desk, project, ["--through", "fixup", "--context", "src/area.py"])
+}
+
+fn apply<const N: usize>(desk: &Desk, project: &Path, options: [&str; N]) -> Ran {
+    let call = desk.call(["resume", SPEC, "--phase", "fixup", "--apply-fixups"]);
+    call.args(options).current_dir(project).run()
+}
+
+fn read(project: &Path, path: &str) -> String {
+    std::fs::read_to_string(project.join(path)).unwrap()
+}
+
+#[test]
+fn what_a_fixup_would_change_is_shown_with_the_command_that_applies_it() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran = propose(&desk, &project).ok();
+    let expected = "\
+proposed fixups: 1 file
+  src/area.py +1 -1
+diff --git a/src/area.py b/src/area.py
+--- a/src/area.py
++++ b/src/area.py
+@@ -1,5 +1,5 @@
+ def area(width, height):
+-    return width + height
++    return width * height
+ 
+ 
+ def perimeter(width, height):
+apply with `crucible resume export-data --phase fixup --apply-fixups`
+";
+    assert!(ran.stdout.contains(expected), "{}", ran.stdout);
+    assert!(!ran.stdout.contains('\u{1b}'), "{:?}", ran.stdout);
+    assert_eq!(read(&project, "src/area.py"), WRONG);
+    let diff = std::fs::read_to_string(spec_dir(&project).join("artifacts/40-fixup.diff")).unwrap();
+    assert!(diff.starts_with("diff --git a/src/area.py"), "{diff}");
+}
+
+#[test]
+fn a_diff_has_colours_on_a_terminal_and_none_where_they_are_not_wanted() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    propose(&desk, &project).ok();
+    let call =
+        |desk: &Desk| -> Call { desk.call(["resume", SPEC, "--phase", "fixup"]).current_dir(&project) };
+    let (code, screen) = Terminal::start(call(&desk).env("TERM", "xterm")).ends();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("\u{1b}[31m-    return width + height\u{1b}[0m"), "{screen:?}");
+    assert!(screen.contains("\u{1b}[32m+    return width * height\u{1b}[0m"), "{screen:?}");
+    let (code, screen) = Terminal::start(call(&desk).env("TERM", "xterm").env("NO_COLOR", "1")).ends();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("-    return width + height\r\n"), "{screen:?}");
+    assert!(!screen.contains("\u{1b}[3"), "{screen:?}");
+}
+
+#[test]
+fn a_file_that_was_edited_since_keeps_all_of_a_fixup_from_being_applied() {
+    let server = proposing(&[("src/area.py", &right()), ("src/b.py", "b = 2\n")]);
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    std::fs::write(project.join("src/b.py"), "b = 1\n").unwrap();
+    let shown = ["--through", "fixup", "--context", "src/area.py", "--context", "src/b.py"];
+    let ran = spec(&desk, &project, shown).ok();
+    assert!(
+        ran.stdout.contains("proposed fixups: 2 files\n  src/area.py +1 -1\n  src/b.py +1 -1\n"),
+        "{}",
+        ran.stdout
+    );
+    std::fs::write(project.join("src/b.py"), "b = 3\n").unwrap();
+    let before = receipts(&project).len();
+    let ran = apply(&desk, &project, []).exits(1);
+    assert!(ran.stderr.contains("src/b.py is not what the fixup was made for"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`crucible resume export-data --phase fixup`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no file was changed"), "{}", ran.stderr);
+    assert_eq!(
+        (read(&project, "src/area.py").as_str(), read(&project, "src/b.py").as_str()),
+        (WRONG, "b = 3\n")
+    );
+    assert_eq!(receipts(&project).len(), before, "it still waits");
+    // With the file as it was, the same fixup is applied, and nobody was asked again.
+    std::fs::write(project.join("src/b.py"), "b = 1\n").unwrap();
+    apply(&desk, &project, []).ok();
+    assert_eq!((read(&project, "src/area.py"), read(&project, "src/b.py").as_str()), (right(), "b = 2\n"));
+    assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 1);
+}
+
+#[test]
+fn ends_of_line_and_permission_bits_are_what_they_were() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let file = project.join("src/area.py");
+    std::fs::write(&file, WRONG.replace('\n', "\r\n").trim_end()).unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o750)).unwrap();
+    propose(&desk, &project).ok();
+    let ran = apply(&desk, &project, []).ok();
+    assert!(ran.stdout.contains("applied fixups: 1 file\n  src/area.py\n"), "{}", ran.stdout);
+    assert_eq!(read(&project, "src/area.py"), right().replace('\n', "\r\n").trim_end());
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o7777, 0o750);
+    let receipt = newest(&project);
+    let told = &receipt["phases"][0]["fixups"]["files"][0];
+    let digest = crucible_model::Digest::of(&std::fs::read(&file).unwrap());
+    assert_eq!(told["after"], json!(digest.to_string()));
+}
+
+#[test]
+fn a_diff_that_was_edited_by_hand_is_not_applied() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    propose(&desk, &project).ok();
+    let diff = spec_dir(&project).join("artifacts/40-fixup.diff");
+    let text = std::fs::read_to_string(&diff).unwrap();
+    std::fs::write(&diff, text.replace("width * height", "evil()")).unwrap();
+    let ran = apply(&desk, &project, []).exits(1);
+    assert!(ran.stderr.contains("40-fixup.diff is not what its receipt names"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("`crucible resume export-data --phase fixup` for a new one"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(read(&project, "src/area.py"), WRONG);
+    resume(&desk, &project, ["--phase", "fixup"]).ok();
+    apply(&desk, &project, []).ok();
+    assert_eq!(read(&project, "src/area.py"), right());
+}
+
+#[test]
+fn tests_and_new_files_are_touched_only_where_the_user_names_them() {
+    let server = proposing(&[
+        ("src/area.py", &right()),
+        ("tests/area_test.sh", "exit 0\n"),
+        ("src/new.py", "n = 1\n"),
+    ]);
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    std::fs::create_dir(project.join("tests")).unwrap();
+    std::fs::write(project.join("tests/area_test.sh"), "exit 1\n").unwrap();
+    let shown = ["--context", "src/area.py", "--context", "tests/area_test.sh"];
+    let ran = spec(&desk, &project, ["--through", "fixup", shown[0], shown[1], shown[2], shown[3]]).exits(1);
+    assert!(
+        ran.stderr.contains("patch-test-edited") && ran.stderr.contains("patch-new-file-unnamed"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("--allow-path"), "{}", ran.stderr);
+    let named = ["--allow-path", "tests/area_test.sh", "--allow-path", "src/new.py"];
+    let call = desk.call(["resume", SPEC, "--phase", "fixup"]).args(shown).args(named);
+    let ran = call.current_dir(&project).run().ok();
+    assert!(ran.stdout.contains("  src/new.py +1 -0 (new)\n"), "{}", ran.stdout);
+    // What was allowed for the proposal is allowed anew for the change.
+    apply(&desk, &project, []).exits(1);
+    assert_eq!(read(&project, "tests/area_test.sh"), "exit 1\n");
+    apply(&desk, &project, named).ok();
+    assert_eq!(
+        (read(&project, "tests/area_test.sh"), read(&project, "src/new.py")),
+        ("exit 0\n".into(), "n = 1\n".into())
+    );
+}
+
+#[test]
+fn no_flag_lifts_what_is_never_touched() {
+    let server = proposing(&[(".crucible/config.toml", "[spec]\n")]);
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
+    let all = [
+        "--through",
+        "fixup",
+        "--context",
+        "src/area.py",
+        "--apply-fixups",
+        "--allow-path",
+        ".crucible/config.toml",
+    ];
+    let ran = spec(&desk, &project, all);
+    assert_eq!(read(&project, ".crucible/config.toml"), "", "{}", ran.stderr);
+    for path in ["../outside.py", "/etc/passwd", ".git/config"] {
+        let ran = resume(&desk, &project, ["--phase", "fixup", "--allow-path", path]).exits(2);
+        assert!(ran.stderr.contains("--allow-path"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_link_is_refused_or_followed_inside_the_project_and_never_out_of_it() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    propose(&desk, &project).ok();
+    // The very same content, behind a link.
+    std::fs::rename(project.join("src/area.py"), project.join("src/real.py")).unwrap();
+    symlink("real.py", project.join("src/area.py")).unwrap();
+    let ran = apply(&desk, &project, []).exits(1);
+    assert!(
+        ran.stderr.contains("src/area.py: it is a symbolic link") && ran.stderr.contains("--allow-links"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(read(&project, "src/real.py"), WRONG);
+    let outside = project.parent().unwrap().join("outside.py");
+    std::fs::rename(project.join("src/real.py"), &outside).unwrap();
+    std::fs::remove_file(project.join("src/area.py")).unwrap();
+    symlink(&outside, project.join("src/area.py")).unwrap();
+    let ran = apply(&desk, &project, ["--allow-links"]).exits(1);
+    assert!(ran.stderr.contains("out of the project"), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), WRONG);
+    std::fs::rename(&outside, project.join("src/real.py")).unwrap();
+    std::fs::remove_file(project.join("src/area.py")).unwrap();
+    symlink("real.py", project.join("src/area.py")).unwrap();
+    let ran = apply(&desk, &project, ["--allow-links"]).ok();
+    assert!(ran.stderr.contains("what changed is src/real.py"), "{}", ran.stderr);
+    assert_eq!(read(&project, "src/real.py"), right());
+    assert!(project.join("src/area.py").is_symlink());
+}

@@ -1,0 +1,366 @@
+//! Hooks as a user meets them, tried around a gate: it runs them whether or not the spec is far enough.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crucible_testkit::{Reply, RepoBuilder};
+use serde_json::Value;
+
+use super::support;
+use crate::support::{Call, Desk, Ran};
+
+/// A project with a spec of which nothing has run, and these settings.
+fn project(desk: &Desk, config: &str) -> PathBuf {
+    let project = desk.path("project");
+    for dir in [".crucible/specs/export-data/receipts", ".git/hooks"] {
+        std::fs::create_dir_all(project.join(dir)).unwrap();
+    }
+    std::fs::write(project.join(".git/config"), "as it was\n").unwrap();
+    std::fs::write(project.join(".crucible/config.toml"), config).unwrap();
+    project
+}
+
+fn hook(name: &str, moment: &str, script: &str, more: &str) -> String {
+    let command = serde_json::json!(["sh", "-c", script]);
+    format!("[hooks.{name}]\non = \"{moment}\"\ncommand = {command}\n{more}\n")
+}
+
+fn gate(desk: &Desk, project: &Path) -> Call {
+    desk.call(["gate", "export-data"]).current_dir(project)
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[test]
+fn hooks_run_before_and_after_a_gate_and_are_told_what_it_said() {
+    let desk = Desk::new();
+    let config = [
+        hook("before", "pre_gate", "cat > before.json", ""),
+        hook("after", "post_gate", "cat > after.json; echo $CRUCIBLE_HOOK $CRUCIBLE_PHASE > env", ""),
+        hook("other-phase", "pre_gate", "touch bad", "phases = [\"final\"]"),
+        hook("other-moment", "post_phase", "touch bad", ""),
+    ];
+    let project = project(&desk, &config.concat());
+    gate(&desk, &project).run().exits(1);
+    let schema = include_str!("../../../../../docs/schemas/crucible-hook-v1.schema.json");
+    let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+    let told = |name: &str| -> Value {
+        let told: Value = serde_json::from_str(&text(&project.join(name))).unwrap();
+        assert!(schema.is_valid(&told), "{told}");
+        told
+    };
+    let (before, after) = (told("before.json"), told("after.json"));
+    assert_eq!((&before["hook"], &before["verdict"]), (&"pre_gate".into(), &Value::Null));
+    assert_eq!((&after["hook"], &after["verdict"]), (&"post_gate".into(), &"fail".into()));
+    assert_eq!((&after["spec_id"], &after["phase"]), (&"export-data".into(), &"tasks".into()));
+    assert_eq!(text(&project.join("env")), "post_gate tasks\n");
+    assert!(!project.join("bad").exists());
+}
+
+#[test]
+fn a_hook_of_a_hostile_repository_plants_nothing_where_trust_lies() {
+    let desk = Desk::new();
+    std::fs::write(desk.home().join("notes"), "private").unwrap();
+    let attack = format!(
+        "for place in .git/hooks/post-commit .git/config .git/new .crucible/config.toml \
+           .crucible/specs/export-data/receipts/design-20241201-100000-0001.json .crucible/specs/other; do\n\
+           (echo bad > $place) 2>/dev/null && echo wrote $place\n\
+         done\n\
+         mv .git x 2>/dev/null && echo moved; rm -rf .git .crucible 2>/dev/null && echo removed\n\
+         cat {home}/notes 2>/dev/null; (echo bad > {home}/new) 2>/dev/null && echo wrote home\n\
+         cat .git/config > seen; echo done > report",
+        home = desk.home().display()
+    );
+    let project = project(&desk, &hook("evil", "pre_gate", &format!("({attack}) > said 2>&1"), ""));
+    let config = text(&project.join(".crucible/config.toml"));
+    gate(&desk, &project).run().exits(1);
+    assert_eq!(text(&project.join("report")), "done\n", "it did not run: {}", text(&project.join("said")));
+    let said = text(&project.join("said"));
+    assert!(!said.contains("wrote") && !said.contains("moved") && !said.contains("removed"), "{said}");
+    assert!(!said.contains("private"), "{said}");
+    assert_eq!(text(&project.join("seen")), "as it was\n");
+    assert_eq!(text(&project.join(".git/config")), "as it was\n");
+    assert_eq!(text(&project.join(".crucible/config.toml")), config);
+    assert_eq!(std::fs::read_dir(project.join(".git/hooks")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(project.join(".crucible/specs/export-data/receipts")).unwrap().count(), 0);
+    assert!(!desk.home().join("new").exists());
+}
+
+#[test]
+fn a_project_without_git_gets_none_from_a_hook() {
+    let desk = Desk::new();
+    let script = "mkdir -p .git/hooks; (echo bad > .git/config); echo done > report";
+    let project = project(&desk, &hook("evil", "pre_gate", script, ""));
+    std::fs::remove_dir_all(project.join(".git")).unwrap();
+    gate(&desk, &project).run().exits(1);
+    assert_eq!(text(&project.join("report")), "done\n");
+    assert!(!project.join(".git").exists());
+}
+
+#[test]
+fn a_submodule_becomes_no_repository_of_a_hooks_own() {
+    let desk = Desk::new();
+    let script = "mkdir -p sub/.git/hooks deep/sub/.git; (echo bad > sub/.git/config); (echo bad > deep/sub/.git/config)\n\
+        mv sub sub2; rm -rf deep/sub; mv deep deep2; echo done > report";
+    let repo = RepoBuilder::new()
+        .file(".crucible/config.toml", hook("evil", "pre_gate", script, ""))
+        .file(".crucible/specs/export-data/context/idea.md", "idea\n")
+        .build();
+    for path in ["sub", "deep/sub"] {
+        let entry = format!("160000,{},{path}", repo.head());
+        repo.git(["update-index", "--add", "--cacheinfo", &entry]);
+        std::fs::create_dir_all(repo.path().join(path)).unwrap();
+    }
+    gate(&desk, repo.path()).run().exits(1);
+    assert_eq!(text(&repo.path().join("report")), "done\n");
+    for path in ["sub", "deep/sub"] {
+        assert_eq!(std::fs::read_dir(repo.path().join(path)).unwrap().count(), 0, "{path}");
+    }
+}
+
+#[test]
+fn a_failing_hook_warns_or_fails_the_gate_as_it_is_set() {
+    let desk = Desk::new();
+    let warns = project(&desk, &hook("lint", "pre_gate", "echo wrong word; exit 3", ""));
+    let ran = gate(&desk, &warns).run().exits(1);
+    assert!(ran.stderr.contains("the hook lint ended with exit code 3: wrong word"), "{}", ran.stderr);
+
+    let fail = "on_fail = \"fail\"";
+    let config = hook("lint", "pre_gate", "echo wrong word; exit 3", fail)
+        + &hook("z-next", "pre_gate", "touch next", "")
+        + &hook("after", "post_gate", "touch after", "");
+    std::fs::write(warns.join(".crucible/config.toml"), config).unwrap();
+    let message = gate(&desk, &warns).arg("--json").run().exits(1).message();
+    assert_eq!(message, "the hook lint failed: ended with exit code 3: wrong word");
+    assert!(!warns.join("next").exists() && !warns.join("after").exists());
+
+    let absent = format!("[hooks.lint]\non = \"pre_gate\"\ncommand = [\"./no/such\"]\n{fail}\n");
+    std::fs::write(warns.join(".crucible/config.toml"), absent).unwrap();
+    let message = gate(&desk, &warns).arg("--json").run().exits(1).message();
+    assert!(message.starts_with("the hook lint failed: could not be started: "), "{message}");
+}
+
+#[test]
+fn a_hook_that_hangs_is_ended_and_counts_as_out_of_time() {
+    let desk = Desk::new();
+    let mark = format!("88{:07}", std::process::id());
+    let script =
+        format!("echo started > started; setsid sleep {mark} & trap '' TERM; sleep {mark}; sleep {mark}");
+    let config = hook("slow", "pre_gate", &script, "timeout_s = 1\non_fail = \"fail\"");
+    let project = project(&desk, &config);
+    let message = gate(&desk, &project).arg("--json").run().exits(10).message();
+    assert_eq!(message, "the hook slow took longer than 1 s");
+    assert_eq!(text(&project.join("started")), "started\n");
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&line).starts_with(&format!("sleep\0{mark}")), "it is left running");
+    }
+    let config = hook("slow", "pre_gate", &script, "timeout_s = 1");
+    std::fs::write(project.join(".crucible/config.toml"), config).unwrap();
+    let ran = gate(&desk, &project).run().exits(1);
+    assert!(ran.stderr.contains("the hook slow took longer than 1 s and was ended"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_setting_that_makes_no_sense_is_an_error_of_the_configuration() {
+    let desk = Desk::new();
+    let project = project(&desk, "");
+    let lint = "[hooks.lint]\ncommand = [\"true\"]\n";
+    for (config, said) in [
+        ("[hooks.lint]\non = \"pre_gate\"\n".to_owned(), "hooks.lint has no command"),
+        ("[hooks.lint]\ncommand = [\"\", \"x\"]\n".to_owned(), "hooks.lint has no command"),
+        (
+            format!("{lint}on = \"before\"\n"),
+            "hooks.lint.on is \"before\"; it takes one of pre_phase, post_phase, pre_gate, post_gate",
+        ),
+        (format!("{lint}on_fail = \"stop\"\n"), "hooks.lint.on_fail is \"stop\"; it takes one of warn, fail"),
+        (format!("{lint}phases = [\"design\", \"Tasks\"]\n"), "hooks.lint.phases: \"Tasks\" is no phase"),
+        (format!("{lint}timeout_s = 0\n"), "hooks.lint.timeout_s is 0; it takes 1 to 3600 seconds"),
+        (format!("{lint}timeout_s = 3601\n"), "hooks.lint.timeout_s is 3601"),
+        (format!("{lint}sandbox = \"off\"\n"), "is not for a project's file"),
+        (format!("{lint}shell = \"sh\"\n"), "there is no setting `hooks.lint.shell`"),
+    ] {
+        std::fs::write(project.join(".crucible/config.toml"), &config).unwrap();
+        let message = gate(&desk, &project).arg("--json").run().exits(2).message();
+        assert!(message.contains(said), "{config}\n{message}");
+    }
+}
+
+#[test]
+fn only_whoever_wrote_the_command_takes_its_walls_away() {
+    let desk = Desk::new();
+    let outside = desk.path("outside");
+    let script = format!("echo $HOME > {}", outside.display());
+    let mine = hook("notify", "pre_gate", &script, "sandbox = \"off\"");
+    desk.user_config(&mine);
+    let project = project(&desk, "");
+    gate(&desk, &project).run().exits(1);
+    assert_eq!(text(&outside).trim_end(), desk.home().to_str().unwrap());
+    std::fs::remove_file(&outside).unwrap();
+
+    // The same name in a cloned project brings its own command.
+    std::fs::write(project.join(".crucible/config.toml"), hook("notify", "pre_gate", &script, "")).unwrap();
+    let ran = gate(&desk, &project).arg("--json").run().exits(2);
+    assert!(ran.message().contains("would take the walls from the command"), "{}", ran.stderr);
+    assert!(!outside.exists());
+    // Without that word it runs behind its walls.
+    desk.user_config("");
+    gate(&desk, &project).run().exits(1);
+    assert!(!outside.exists());
+    // And whoever calls the command may say so.
+    gate(&desk, &project).env("CRUCIBLE_HOOKS_NOTIFY_SANDBOX", "off").run().exits(1);
+    assert!(outside.exists());
+}
+
+#[test]
+fn what_cannot_be_protected_is_not_run() {
+    let desk = Desk::new();
+    let project = project(&desk, &hook("lint", "pre_gate", "touch ran", ""));
+    std::fs::remove_dir_all(project.join(".git")).unwrap();
+    std::fs::create_dir(desk.path("elsewhere")).unwrap();
+    symlink(desk.path("elsewhere"), project.join(".git")).unwrap();
+    let ran = gate(&desk, &project).run().exits(1);
+    assert!(
+        ran.stderr.contains("could not be started") && ran.stderr.contains("symbolic link"),
+        "{}",
+        ran.stderr
+    );
+    // No bubblewrap on the search path: the walls are required, and there are none.
+    std::fs::remove_file(project.join(".git")).unwrap();
+    let bin = desk.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let ran: Ran = gate(&desk, &project).env("PATH", &bin).run().exits(1);
+    assert!(ran.stderr.contains("the sandbox is required but not complete here"), "{}", ran.stderr);
+    assert!(!project.join("ran").exists());
+}
+
+#[test]
+fn secrets_that_a_hook_prints_are_nowhere() {
+    let desk = Desk::new();
+    let token = crucible_testkit::made_up_token();
+    let script = format!("head -c 2000000 /dev/zero | tr '\\\\0' x; echo; echo {token}; exit 1");
+    let project = project(&desk, &hook("leak", "pre_gate", &script, "on_fail = \"fail\""));
+    let ran = gate(&desk, &project).arg("--json").run().exits(1);
+    assert!(!ran.stderr.contains(&token) && !ran.stdout.contains(&token), "{}", ran.stderr);
+    assert!(ran.message().contains("[secret:"), "{}", ran.stderr);
+}
+
+/// A project of [`support`] whose configuration holds these hooks.
+fn project_of_phases(desk: &Desk, config: &[String]) -> PathBuf {
+    let project = support::project(desk);
+    std::fs::create_dir_all(project.join(".crucible")).unwrap();
+    std::fs::write(project.join(".crucible/config.toml"), config.concat()).unwrap();
+    project
+}
+
+#[test]
+fn hooks_around_a_phase_are_in_its_receipt_and_see_the_draft() {
+    let server = support::answering();
+    let desk = Desk::with(&server);
+    let read = "cat > told.json; sha256sum \"$(sed 's/.*\"path\":\"\\([^\"]*\\)\".*/\\1/' told.json)\" > digest; echo seen; exit 4";
+    let project = project_of_phases(
+        &desk,
+        &[hook("first", "pre_phase", "cat > before.json", ""), hook("look", "post_phase", read, "")],
+    );
+    let ran = support::spec(&desk, &project, []).ok();
+    assert!(ran.stderr.contains("the hook look ended with exit code 4: seen"), "{}", ran.stderr);
+    let receipt = support::newest(&project);
+    support::valid(&receipt, include_str!("../../../../../docs/schemas/receipt.v1.schema.json"));
+    let phase = &receipt["phases"][0];
+    let [first, look] = &phase["hooks"].as_array().unwrap()[..] else { panic!("{phase:#}") };
+    assert_eq!(
+        (&first["name"], &first["moment"], &first["end"]),
+        (&"first".into(), &"pre_phase".into(), &"passed".into())
+    );
+    assert_eq!(
+        (&look["end"], &look["exit_code"], &look["said"]),
+        (&"failed".into(), &4.into(), &"seen".into())
+    );
+    assert_eq!(
+        (&look["isolation"]["level"], &look["isolation"]["network"]),
+        (&"full".into(), &"none".into())
+    );
+    assert_eq!(phase["warnings"][0]["type"], "hook_failed");
+    let told: Value = serde_json::from_str(&text(&project.join("told.json"))).unwrap();
+    let digest = told["artifact"]["sha256"].as_str().unwrap();
+    assert!(text(&project.join("digest")).starts_with(digest), "{told:#}");
+    assert_eq!((&told["receipt_id"], &told["status"]), (&receipt["receipt_id"], &"success".into()));
+    assert_eq!(phase["outputs"][0]["sha256"], digest);
+    let before: Value = serde_json::from_str(&text(&project.join("before.json"))).unwrap();
+    assert_eq!((&before["hook"], &before["artifact"]), (&"pre_phase".into(), &Value::Null));
+}
+
+#[test]
+fn a_hook_that_fails_a_phase_keeps_its_document_from_being_promoted() {
+    let server = support::answering();
+    let desk = Desk::with(&server);
+    let strict = "on_fail = \"fail\"";
+    let project = project_of_phases(&desk, &[hook("wording", "post_phase", "exit 7", strict)]);
+    let message = support::spec(&desk, &project, ["--json"]).exits(1).message();
+    assert!(message.starts_with("the hook wording failed: ended with exit code 7"), "{message}");
+    assert!(!support::spec_dir(&project).join("artifacts/00-requirements.md").exists());
+    let receipt = support::newest(&project);
+    let phase = &receipt["phases"][0];
+    assert_eq!((&phase["status"], &phase["error"]["class"]), (&"failed".into(), &"hook".into()));
+    assert_eq!((&receipt["exit_code"], &phase["hooks"][0]["exit_code"]), (&1.into(), &7.into()));
+
+    // One that comes before keeps the model from being asked, and one that hangs ends with its own code.
+    let asked = support::asked(&server).len();
+    let slow = hook("wait", "pre_phase", "sleep 300", &format!("{strict}\ntimeout_s = 1"));
+    std::fs::write(project.join(".crucible/config.toml"), slow).unwrap();
+    let message = support::spec(&desk, &project, ["--json"]).exits(10).message();
+    assert!(message.starts_with("the hook wait took longer than 1 s"), "{message}");
+    assert_eq!(support::asked(&server).len(), asked);
+    let receipt = support::newest(&project);
+    assert_eq!(receipt["phases"][0]["hooks"][0]["end"], "timed_out");
+    assert_eq!(
+        (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
+        (&10.into(), &"hook_timeout".into())
+    );
+}
+
+#[test]
+fn a_dry_run_runs_no_hooks() {
+    let desk = Desk::new();
+    let project = project_of_phases(&desk, &[hook("touch", "pre_phase", "touch ran", "")]);
+    support::spec(&desk, &project, ["--dry-run"]).ok();
+    assert!(!project.join("ran").exists());
+}
+
+#[test]
+fn the_examples_of_the_documentation_work() {
+    let document = include_str!("../../../../../docs/hooks.md");
+    let blocks = |kind: &str| -> Vec<&str> {
+        let begin = format!("```{kind}\n");
+        document.split(&begin).skip(1).filter_map(|block| block.split("```").next()).collect()
+    };
+    let [wording, team] = blocks("toml")[..] else { panic!("two examples of settings") };
+    let [script] = blocks("sh")[..] else { panic!("one script") };
+    let mut good = true;
+    let server = support::server(move |phase, _| {
+        let text = support::good(phase).replace("can ask", if good { "can ask" } else { "should ask" });
+        good = false;
+        Some(Reply::Answer(text))
+    });
+    let desk = Desk::with(&server);
+    desk.user_config(team);
+    let project = project_of_phases(&desk, &[wording.to_owned()]);
+    std::fs::create_dir(project.join("tools")).unwrap();
+    let tool = project.join("tools/wording.sh");
+    std::fs::write(&tool, script).unwrap();
+    std::fs::set_permissions(&tool, Permissions::from_mode(0o755)).unwrap();
+    support::spec(&desk, &project, []).ok();
+    std::fs::remove_dir_all(support::spec_dir(&project)).unwrap();
+    let ran = support::spec(&desk, &project, []).exits(1);
+    assert!(
+        ran.stderr.contains("the hook wording failed") && ran.stderr.contains("should"),
+        "{}",
+        ran.stderr
+    );
+    // The example of the user's own file names a program that is not here: a warning.
+    let ran = gate(&desk, &project).run().exits(1);
+    assert!(ran.stderr.contains("the hook tell-the-team could not be started"), "{}", ran.stderr);
+}

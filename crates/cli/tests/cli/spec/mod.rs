@@ -1,0 +1,14 @@
+//! Specifications as a user meets them: from a rough idea to tasks, fixups and a gate.
+
+mod fixups;
+mod gate;
+mod hooks;
+mod project;
+mod run;
+mod sources;
+mod status;
+mod stops;
+pub(crate) mod support;
+mod templates;
+mod tui;
+mod written;

@@ -1,0 +1,316 @@
+//! `crucible project`: the workspace, its file and its reports.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crucible_spec::PhaseId;
+use serde_json::{Value, json};
+
+use super::written::WrittenSpec;
+use crate::support::{Desk, Ran, Snapshot};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A directory of the user that holds a project.
+fn project(desk: &Desk) -> PathBuf {
+    let root = desk.path("my-project");
+    std::fs::create_dir_all(root.join(".git")).unwrap();
+    root
+}
+
+/// `crucible project` with these arguments, here.
+fn project_in<const N: usize>(desk: &Desk, here: &Path, args: [&str; N]) -> Ran {
+    desk.call(["project"]).args(args).current_dir(here).run()
+}
+
+/// The document of a command, checked against the schema that it names.
+#[track_caller]
+fn document(ran: Ran) -> Value {
+    let document = ran.ok().json();
+    let name = document["schema_version"].as_str().unwrap();
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(format!("{name}.schema.json"));
+    let schema = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let problem = schema.iter_errors(&document).next().map(|error| error.to_string());
+    assert_eq!(problem, None, "{document:#}");
+    document
+}
+
+fn text(root: &Path) -> String {
+    std::fs::read_to_string(root.join("workspace.yaml")).unwrap()
+}
+
+/// A workspace with specs in every state.
+fn many(desk: &Desk) -> PathBuf {
+    let root = project(desk);
+    let mut file = "version: \"1\"\nname: many\nspecs:\n".to_owned();
+    for (id, tags) in [
+        ("done", "[backend]"),
+        ("failing", "[backend, security]"),
+        ("waiting", "[frontend]"),
+        ("outdated", "[]"),
+        ("edited", "[docs]"),
+        ("begun", "[docs]"),
+        ("idea-only", "[]"),
+    ] {
+        file.push_str(&format!("- id: {id}\n  tags: {tags}\n"));
+    }
+    std::fs::write(root.join("workspace.yaml"), file).unwrap();
+    let spec = |name: &str| WrittenSpec::named(root.clone(), name);
+    let mut done = spec("done");
+    PhaseId::ALL.into_iter().for_each(|phase| drop(done.success(phase, HOUR)));
+    let mut failing = spec("failing");
+    failing.success(PhaseId::Requirements, 3 * HOUR);
+    failing.failure(PhaseId::Design, 2 * HOUR);
+    let mut waiting = spec("waiting");
+    PhaseId::Review.up_to().for_each(|phase| drop(waiting.success(phase, HOUR)));
+    waiting.success_with(PhaseId::Fixup, HOUR, |value| {
+        let files = json!([{ "path": "a.rs" }, { "path": "b.rs" }]);
+        value["phases"][0]["fixups"] = json!({ "stage": "pending", "files": files });
+    });
+    let mut outdated = spec("outdated");
+    PhaseId::Design.up_to().for_each(|phase| drop(outdated.success(phase, 2 * HOUR)));
+    outdated.success_with(PhaseId::Requirements, HOUR, |_| {});
+    std::fs::write(outdated.path("context/idea.md"), "another idea\n").unwrap();
+    let mut edited = spec("edited");
+    let receipt = edited.success(PhaseId::Requirements, HOUR);
+    let forged = std::fs::read_to_string(&receipt).unwrap().replace("model-1", "model-2");
+    std::fs::write(receipt, forged).unwrap();
+    spec("begun").success(PhaseId::Requirements, HOUR);
+    spec("forgotten").success(PhaseId::Requirements, HOUR);
+    root
+}
+
+#[test]
+fn a_workspace_is_made_filled_listed_and_found_from_below() {
+    let desk = Desk::new();
+    let root = project(&desk);
+    let below = root.join("src/deep");
+    std::fs::create_dir_all(&below).unwrap();
+    let ran = project_in(&desk, &below, ["list"]).exits(2);
+    assert!(
+        ran.stderr.contains("no workspace.yaml") && ran.stderr.contains("project init"),
+        "{}",
+        ran.stderr
+    );
+
+    let made = document(project_in(&desk, &below, ["init", "--json"]));
+    assert_eq!(made["workspace"], root.join("workspace.yaml").to_str().unwrap());
+    assert_eq!(text(&root), "version: \"1\"\nname: \"my-project\"\nspecs: []\n");
+    let again = project_in(&desk, &root, ["init", "--name", "other"]).exits(2);
+    assert!(again.stderr.contains("there already"), "{}", again.stderr);
+    assert!(project_in(&desk, &below, ["list"]).ok().stdout.contains("no spec yet"));
+
+    let added = document(project_in(
+        &desk,
+        &below,
+        ["add-spec", "feature-auth", "--tag", "backend", "--tag", "a: b", "--json"],
+    ));
+    assert_eq!((&added["change"], &added["spec"]["tags"]), (&json!("added"), &json!(["backend", "a: b"])));
+    project_in(&desk, &root, ["add-spec", "feature-ui", "--tag", "frontend", "--tag", "frontend"]).ok();
+    let twice = project_in(&desk, &root, ["add-spec", "feature-ui"]).exits(2);
+    assert!(twice.stderr.contains("listed already") && twice.stderr.contains("--force"), "{}", twice.stderr);
+    let forced =
+        document(project_in(&desk, &root, ["add-spec", "feature-ui", "--tag", "yes", "--force", "--json"]));
+    assert_eq!(forced["change"], "replaced");
+
+    let listed = document(project_in(&desk, &below, ["list", "--json"]));
+    let ids: Vec<&str> =
+        listed["specs"].as_array().unwrap().iter().map(|spec| spec["id"].as_str().unwrap()).collect();
+    assert_eq!((ids, &listed["specs"][1]["tags"]), (vec!["feature-auth", "feature-ui"], &json!(["yes"])));
+    let tagged = document(project_in(&desk, &below, ["list", "--tag", "backend", "--json"]));
+    assert_eq!(tagged["specs"].as_array().unwrap().len(), 1);
+    let none = document(project_in(&desk, &below, ["list", "--tag", "backend", "--tag", "yes", "--json"]));
+    assert_eq!(none["specs"], json!([]));
+    let human = project_in(&desk, &below, ["list"]).ok().stdout;
+    assert!(human.contains("feature-auth  backend, a: b"), "{human}");
+    // Nothing but the workspace's file was made.
+    assert!(!root.join(".crucible").exists() && !desk.data().exists());
+}
+
+#[test]
+fn the_file_that_is_named_is_the_one() {
+    let desk = Desk::new();
+    let root = project(&desk);
+    project_in(&desk, &root, ["init", "--name", "near"]).ok();
+    let other = desk.path("other");
+    std::fs::create_dir(&other).unwrap();
+    let named = other.join("all-specs.yaml");
+    let named = named.to_str().unwrap();
+    project_in(&desk, &root, ["--workspace", named, "list"]).exits(2);
+    project_in(&desk, &root, ["init", "--workspace", named]).ok();
+    project_in(&desk, &root, ["add-spec", "far", "--workspace", named]).ok();
+    let listed = document(project_in(&desk, &root, ["list", "--json", "--workspace", named]));
+    assert_eq!((&listed["name"], &listed["specs"][0]["id"]), (&json!("other"), &json!("far")));
+    assert!(!text(&root).contains("far"));
+    // The specs lie beside the file that is named.
+    WrittenSpec::named(other, "far").success(PhaseId::Requirements, HOUR);
+    let status = document(project_in(&desk, &root, ["status", "--json", "--workspace", named]));
+    assert_eq!(status["specs"][0]["reached"], "requirements");
+}
+
+#[test]
+fn comments_unknown_keys_order_and_line_ends_stay() {
+    let desk = Desk::new();
+    let root = project(&desk);
+    let before = "# our specs\r\nowner: {team: core}   # who\r\nversion: \"1\"\r\nname: x\r\nspecs:\r\n  - id: 'a'  # first\r\n    weight: 3\r\n\r\n# the end\r\n";
+    std::fs::write(root.join("workspace.yaml"), before).unwrap();
+    let call =
+        desk.call(["project", "add-spec", "b", "--tag", "t"]).env("CRUCIBLE_CLOCK", "2024-12-01T10:00:00Z");
+    call.current_dir(&root).run().ok();
+    let entry = "  - id: \"b\"\r\n    tags: [\"t\"]\r\n    added: \"2024-12-01T10:00:00.000Z\"\r\n";
+    assert_eq!(text(&root), before.replace("    weight: 3\r\n", &format!("    weight: 3\r\n{entry}")));
+    let call =
+        desk.call(["project", "add-spec", "a", "--force"]).env("CRUCIBLE_CLOCK", "2024-12-02T10:00:00Z");
+    call.current_dir(&root).run().ok();
+    let after = text(&root);
+    for kept in [
+        "# our specs\r\n",
+        "{team: core}   # who",
+        "- id: 'a'  # first\r\n",
+        "    weight: 3\r\n",
+        "\r\n\r\n# the end\r\n",
+        entry,
+    ] {
+        assert!(after.contains(kept), "{kept:?} in {after}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_workspace_is_named_with_what_is_wrong_and_stays() {
+    let desk = Desk::new();
+    let root = project(&desk);
+    let file = root.join("workspace.yaml");
+    for (content, word) in [
+        ("version: \"1\"\nname: x\nspecs:\n- id: a\n- id: b\n- id: a\n", "listed twice, in lines 4 and 6"),
+        ("version: \"2\"\nname: x\n", "reads \"1\" alone"),
+        ("version: \"1\"\nname: x\nspecs:\n- id: ../../etc\n", "line 4: not a spec id"),
+        ("version: \"1\"\nname: [\n", "no workspace"),
+        ("version: 1\nname: x\n", "must be quoted"),
+        ("", "no workspace"),
+        ("\u{0}\u{1b}[2J", "no workspace"),
+    ] {
+        std::fs::write(&file, content).unwrap();
+        for args in [&["list"][..], &["status"], &["add-spec", "new"], &["add-spec", "new", "--force"]] {
+            let ran = desk.call(["project", "--json"]).current_dir(&root);
+            let ran = args.iter().fold(ran, |call, arg| call.arg(arg)).run().exits(2);
+            let message = ran.message();
+            assert!(message.contains(word) && message.contains("workspace.yaml"), "{message}");
+            assert!(!ran.stderr.contains('\u{1b}'));
+        }
+        assert_eq!(text(&root), content);
+    }
+    for id in ["..", "a/b", "ä", &"a".repeat(300)] {
+        std::fs::write(&file, "version: \"1\"\nname: x\n").unwrap();
+        project_in(&desk, &root, ["add-spec", id]).exits(2);
+        project_in(&desk, &root, ["history", id]).exits(2);
+        assert_eq!(text(&root), "version: \"1\"\nname: x\n");
+    }
+}
+
+#[test]
+fn on_a_disk_that_cannot_be_written_to_the_command_says_so_and_readers_work() {
+    let desk = Desk::new();
+    let root = project(&desk);
+    project_in(&desk, &root, ["init"]).ok();
+    let before = Snapshot::of([&root]);
+    let run = |args: &[&str]| {
+        let program = desk.call(args).current_dir(&root).command();
+        let mut walled = Command::new("bwrap");
+        walled.args(["--dev-bind", "/", "/", "--ro-bind"]).arg(&root).arg(&root);
+        walled.arg("--chdir").arg(&root).arg(program.get_program()).args(program.get_args());
+        walled.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        walled.output().unwrap()
+    };
+    let refused = run(&["project", "add-spec", "a"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("cannot write") && said.contains("workspace.yaml") && said.contains("Read-only"),
+        "{said}"
+    );
+    assert_eq!(run(&["project", "status"]).status.code(), Some(0));
+    before.is_still(&Snapshot::of([&root]));
+}
+
+#[test]
+fn status_tells_each_spec_and_counts_what_fails_waits_and_is_outdated() {
+    let desk = Desk::new();
+    let root = many(&desk);
+    let before = Snapshot::of([&root, &desk.home()]);
+    let status = document(project_in(&desk, &root, ["status", "--json"]));
+    let word = |id: &str| {
+        let specs = status["specs"].as_array().unwrap();
+        specs.iter().find(|spec| spec["spec_id"] == id).unwrap()["standing"].as_str().unwrap().to_owned()
+    };
+    for (id, standing) in [
+        ("done", "done"),
+        ("failing", "failed"),
+        ("waiting", "pending"),
+        ("outdated", "stale"),
+        ("edited", "damaged"),
+        ("begun", "in_progress"),
+        ("idea-only", "not_started"),
+    ] {
+        assert_eq!(word(id), standing, "{id}: {status:#}");
+    }
+    assert_eq!(
+        status["counts"],
+        json!({ "specs": 7, "done": 1, "failed": 1, "pending": 1, "stale": 1, "damaged": 1, "not_started": 1, "unlisted": 1 })
+    );
+    assert_eq!(status["unlisted"], json!(["forgotten"]));
+    let human = project_in(&desk, &root, ["status"]).ok();
+    let first = human.stdout.lines().next().unwrap();
+    assert_eq!(first, "many: 7 specs, 1 done, 1 failed, 1 pending, 1 stale, 1 damaged, 1 not started");
+    for part in ["failed: design", "pending fixups: 2 files", "crucible resume failing --phase design"] {
+        assert!(human.stdout.contains(part), "{part}: {}", human.stdout);
+    }
+    assert!(human.stderr.contains("forgotten") && human.stderr.contains("add-spec"), "{}", human.stderr);
+    before.is_still(&Snapshot::of([&root, &desk.home()]));
+    assert!(!desk.data().exists(), "no ledger is made");
+}
+
+#[test]
+fn history_is_a_timeline_with_tokens_cost_and_sums() {
+    let desk = Desk::new();
+    let mut spec = WrittenSpec::new(desk.path("project"));
+    spec.success(PhaseId::Requirements, 4 * HOUR);
+    spec.failure(PhaseId::Design, 3 * HOUR);
+    spec.dry_run(PhaseId::Design, 2 * HOUR);
+    let last = spec.success(PhaseId::Design, HOUR);
+    // A spec has a history also without a workspace.
+    let history = document(spec.call(&desk, ["project", "history", "export-data", "--json"]).run());
+    let timeline = history["timeline"].as_array().unwrap();
+    let told: Vec<(&str, &str)> = timeline
+        .iter()
+        .map(|row| (row["phase_id"].as_str().unwrap(), row["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        [("requirements", "success"), ("design", "failed"), ("design", "dry_run"), ("design", "success")]
+    );
+    let totals = &history["totals"];
+    assert_eq!((&totals["tokens_input"], &totals["cost_micro_dollars"]), (&json!(2400), &json!(3000)));
+    assert_eq!(
+        (&totals["failed"], &totals["dry_runs"], &totals["cost_unknown"]),
+        (&json!(1), &json!(1), &json!(1))
+    );
+    let human = spec.call(&desk, ["project", "history", "export-data"]).run().ok().stdout;
+    let together = "together: 4 runs, 2 done, 1 failed, 1 dry, 2400 tokens in, 680 out, $0.003 (estimate) and what 1 run cost, which is not known";
+    assert_eq!(human.lines().last().unwrap(), together, "{human}");
+    assert!(human.contains("the model is out of reach"));
+    // One that cannot be believed is named, and the others are told.
+    std::fs::write(&last, "{\"receipt_id\": \"\u{1b}[2J\"}").unwrap();
+    let history = document(spec.call(&desk, ["project", "history", "export-data", "--json"]).run());
+    assert_eq!(history["timeline"].as_array().unwrap().len(), 3);
+    let name = last.file_name().unwrap().to_str().unwrap();
+    assert!(
+        history["problems"].as_array().unwrap().iter().any(|problem| problem["file"] == name),
+        "{history:#}"
+    );
+    let human = spec.call(&desk, ["project", "history", "export-data"]).run().ok().stdout;
+    assert!(human.contains(name) && !human.contains('\u{1b}'), "{human}");
+    spec.call(&desk, ["project", "history", "nobody"]).run().exits(2);
+}

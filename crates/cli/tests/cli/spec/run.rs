@@ -1,0 +1,511 @@
+//! `crucible spec` and `crucible resume`: phases from the idea to the end, corrected, tried dry, recorded and told as documents.
+
+use crucible_testkit::{FakeApi, Reply};
+use serde_json::{Value, json};
+
+use super::support::{
+    DESIGN, IDEA, RECEIPT_SCHEMA, REQUIREMENTS, SPEC, answering, artifact, asked, at, newest, phase_of,
+    project, receipts, resume, server, spec, spec_dir, valid, with_idea,
+};
+use crate::support::{Desk, right};
+
+const SPEC_SCHEMA: &str = include_str!("../../../../../docs/schemas/spec-json.v1.schema.json");
+const RESUME_SCHEMA: &str = include_str!("../../../../../docs/schemas/resume-json.v1.schema.json");
+
+/// All six phases.
+const ALL: [&str; 6] = ["requirements", "design", "tasks", "review", "fixup", "final"];
+
+#[test]
+fn an_idea_becomes_requirements_and_the_next_command_is_told() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran = spec(&desk, &project, []).ok();
+    assert_eq!(asked(&server), ["requirements"]);
+    assert_eq!(artifact(&project, "00-requirements.md"), REQUIREMENTS);
+    assert_eq!(std::fs::read_to_string(spec_dir(&project).join("context/idea.md")).unwrap(), IDEA);
+    assert!(
+        ran.stdout.contains(".crucible/specs/export-data/artifacts/00-requirements.md"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("gpt-oss-20b (gateway)"), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("next: crucible resume export-data --phase design\n"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("... requirements: gateway (gpt-oss-20b) is asked"), "{}", ran.stderr);
+    let receipt = newest(&project);
+    valid(&receipt, RECEIPT_SCHEMA);
+    assert_eq!(receipt["exit_code"], 0);
+    assert_eq!(receipt["pipeline"]["execution_strategy"], "controlled");
+    let phase = &receipt["phases"][0];
+    assert_eq!((&phase["phase_id"], &phase["status"]), (&json!("requirements"), &json!("success")));
+    assert_eq!(
+        (&phase["llm"]["provider"], &phase["llm"]["model_used"]),
+        (&json!("gateway"), &json!("gpt-oss-20b"))
+    );
+    assert_eq!(phase["inputs"][0]["path"], "context/idea.md");
+    assert_eq!(phase["outputs"][0]["path"], "artifacts/00-requirements.md");
+    assert_eq!(phase["attempts"], 1);
+}
+
+#[test]
+fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran = spec(&desk, &project, ["--through", "final", "--context", "src/area.py"]).ok();
+    assert_eq!(asked(&server), ALL);
+    assert!(ran.stdout.contains("return width * height"), "the fixup is shown: {}", ran.stdout);
+    let before = std::fs::read_to_string(project.join("src/area.py")).unwrap();
+    assert_eq!(before, crate::support::WRONG, "nothing is changed until somebody asks for it");
+    let told: Vec<Value> = receipts(&project);
+    assert_eq!(told.len(), 6);
+    for (receipt, phase) in told.iter().zip(ALL) {
+        valid(receipt, RECEIPT_SCHEMA);
+        assert_eq!(
+            (&receipt["phases"][0]["phase_id"], &receipt["phases"][0]["status"]),
+            (&phase.into(), &"success".into())
+        );
+    }
+    assert_eq!(told[4]["phases"][0]["fixups"]["stage"], "pending");
+    assert!(artifact(&project, "50-final.md").contains("R-001"), "the table of what serves what");
+
+    let applied = resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
+    assert_eq!(asked(&server).len(), 6, "nobody is asked again");
+    assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), right());
+    assert!(applied.stdout.contains("src/area.py"), "{}", applied.stdout);
+    let receipt = newest(&project);
+    valid(&receipt, RECEIPT_SCHEMA);
+    let phase = &receipt["phases"][0];
+    assert_eq!((&phase["fixups"]["stage"], &phase["status"]), (&json!("applied"), &json!("success")));
+    assert_eq!(phase["fixups"]["files"][0]["path"], "src/area.py");
+    assert_eq!(phase["outputs"], told[4]["phases"][0]["outputs"], "the artifacts stay what they were");
+    let status = desk.call(["status", SPEC, "--json"]).current_dir(&project).run().ok().json();
+    assert_eq!((&status["pending_fixups"], &status["has_errors"]), (&json!(0), &json!(false)), "{status:#}");
+    at(&desk, &project, ["gate", SPEC, "--min-phase", "final", "--fail-on-pending-fixups"]).ok();
+}
+
+#[test]
+fn fixups_are_applied_in_the_same_command_where_that_is_asked_for() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    // The file is not named here: the tasks name it to the review, and the review to the fixup.
+    spec(&desk, &project, ["--through", "fixup", "--apply-fixups"]).ok();
+    assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), right());
+    assert_eq!(receipts(&project).len(), 6, "five phases, and the application");
+}
+
+#[test]
+fn the_same_command_again_asks_nobody_and_a_new_idea_asks_for_what_changes() {
+    let server = server(|phase, request| {
+        let changes = request.conversation().contains("You keep the requirements");
+        (phase == "requirements" && changes).then(|| {
+            Reply::Answer(
+                "### R-NEW: Exports can be deleted\n\nA user can delete an export.\n\n- It is gone.\n"
+                    .to_owned(),
+            )
+        })
+    });
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, ["--through", "design"]).ok();
+    let ran = spec(&desk, &project, ["--through", "design"]).ok();
+    assert!(ran.stdout.contains("nothing was asked"), "{}", ran.stdout);
+    assert_eq!(asked(&server), ["requirements", "design"]);
+    let ran = with_idea(desk.call(["spec", SPEC]), &project, "users can export and delete their data\n").ok();
+    assert_eq!(asked(&server).len(), 3, "{}", ran.stdout);
+    let text = artifact(&project, "00-requirements.md");
+    assert!(text.starts_with(REQUIREMENTS.trim_end()), "what is not touched stays byte for byte: {text}");
+    assert!(text.contains("### R-003: Exports can be deleted"), "{text}");
+    let status = desk.call(["status", SPEC, "--json"]).current_dir(&project).run().ok().json();
+    assert_eq!(status["phase_statuses"][1]["status"], "stale");
+    assert!(ran.stdout.ends_with("next: crucible resume export-data --phase design\n"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_summary_in_the_place_of_the_document_is_corrected_once() {
+    let server = server(|phase, request| {
+        let corrects = request.conversation().contains("A first answer was refused");
+        (phase == "requirements" && !corrects).then(|| {
+            Reply::Answer(
+                "I have created the requirements document. It covers the export of data.".to_owned(),
+            )
+        })
+    });
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran = spec(&desk, &project, []).ok();
+    assert_eq!(asked(&server).len(), 2);
+    assert_eq!(artifact(&project, "00-requirements.md"), REQUIREMENTS);
+    let receipt = newest(&project);
+    let phase = &receipt["phases"][0];
+    assert_eq!((&phase["attempts"], &phase["status"]), (&json!(2), &json!("success")));
+    assert!(phase["findings"][0]["code"].as_str().unwrap().starts_with("spec-answer-"), "{phase:#}");
+    assert!(ran.stdout.contains("corrected (1 finding)"), "{}", ran.stdout);
+    let id = receipt["receipt_id"].as_str().unwrap();
+    let kept = std::fs::read_to_string(spec_dir(&project).join(format!("context/{id}.answer-1.md"))).unwrap();
+    assert!(kept.starts_with("I have created"), "{kept}");
+    // What both answers took.
+    let tokens = phase["llm"]["tokens_output"].as_u64().unwrap();
+    let spec = desk.call(["spec", SPEC, "--json"]).current_dir(&project).run().ok().json();
+    assert_eq!(spec["phases"][0]["tokens_output"].as_u64(), Some(tokens));
+}
+
+#[test]
+fn an_answer_that_is_refused_twice_fails_with_its_findings_and_a_receipt() {
+    let server = server(|phase, _| (phase == "design").then(|| Reply::Answer(REQUIREMENTS.to_owned())));
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran = spec(&desk, &project, ["--through", "tasks"]).exits(3);
+    assert_eq!(asked(&server), ["requirements", "design", "design"]);
+    assert!(ran.stderr.contains("not the document of the phase design"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: spec-answer-"), "{}", ran.stderr);
+    let receipt = newest(&project);
+    valid(&receipt, RECEIPT_SCHEMA);
+    assert_eq!(receipt["exit_code"], 3);
+    let phase = &receipt["phases"][0];
+    assert_eq!(
+        (&phase["phase_id"], &phase["status"], &phase["error"]["class"]),
+        (&"design".into(), &"failed".into(), &"answer".into())
+    );
+    assert!(!spec_dir(&project).join("artifacts/10-design.md").exists());
+    // The requirements stand, and the phase can run again: the refused answers are not taken twice.
+    let ran = resume(&desk, &project, []).exits(3);
+    assert_eq!(asked(&server).len(), 5, "{}", ran.stderr);
+}
+
+#[test]
+fn an_answer_that_is_cut_off_is_refused() {
+    let server = always_cut();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran = spec(&desk, &project, []).exits(3);
+    assert!(ran.stderr.contains("spec-answer-cut-off"), "{}", ran.stderr);
+    assert_eq!(asked(&server).len(), 2);
+}
+
+fn always_cut() -> FakeApi {
+    FakeApi::start([Reply::CutAnswer(REQUIREMENTS.to_owned())])
+}
+
+#[test]
+fn an_answer_without_words_is_corrected_like_any_other() {
+    let mut first = true;
+    let server = server(move |_, _| std::mem::replace(&mut first, false).then_some(Reply::NullContent));
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, []).ok();
+    assert_eq!(newest(&project)["phases"][0]["findings"][0]["code"], "spec-answer-empty");
+}
+
+#[test]
+fn a_phase_that_may_not_run_says_which_may() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, []).ok();
+    let before = receipts(&project).len();
+    let ran = resume(&desk, &project, ["--phase", "tasks"]).exits(2);
+    assert!(
+        ran.stderr
+            .contains("tasks cannot run now: design has not run yet; next can come: requirements, design"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(
+        (receipts(&project).len(), asked(&server).len()),
+        (before, 1),
+        "nobody is asked and nothing is written"
+    );
+    // An artifact that is not what its receipt says is no ground to build on.
+    let path = spec_dir(&project).join("artifacts/00-requirements.md");
+    std::fs::write(&path, "# Requirements: mine\n").unwrap();
+    let ran = resume(&desk, &project, ["--phase", "design"]).exits(2);
+    assert!(
+        ran.stderr.contains("artifacts/00-requirements.md is not what requirements wrote"),
+        "{}",
+        ran.stderr
+    );
+    let ran = resume(&desk, &project, ["--phase", "design", "--through", "requirements"]).exits(2);
+    assert!(ran.stderr.contains("--through requirements comes before design"), "{}", ran.stderr);
+    let ran = desk.call(["resume", "nothing-here"]).current_dir(&project).run().exits(2);
+    assert!(ran.stderr.contains("there is no spec nothing-here"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_dry_run_asks_nobody_counts_for_nothing_and_says_what_a_phase_is_given() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran = spec(&desk, &project, ["--dry-run", "--through", "tasks"]).ok();
+    assert!(
+        ran.stdout.contains("requirements would ask now") && ran.stdout.contains("context/idea.md"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("then design, tasks"), "{}", ran.stdout);
+    assert_eq!(server.requests().len(), 0);
+    let receipt = newest(&project);
+    valid(&receipt, RECEIPT_SCHEMA);
+    assert_eq!((&receipt["dry_run"], &receipt["phases"][0]["status"]), (&json!(true), &json!("dry_run")));
+    assert!(
+        !spec_dir(&project).join("context/idea.md").exists()
+            && !spec_dir(&project).join("artifacts/00-requirements.md").exists()
+    );
+    let ran = resume(&desk, &project, ["--phase", "design", "--dry-run"]).exits(2);
+    assert!(ran.stderr.contains("requirements has only been tried dry"), "{}", ran.stderr);
+    at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements"]).exits(1);
+
+    spec(&desk, &project, []).ok();
+    let told = resume(&desk, &project, ["--phase", "design", "--dry-run", "--json"]).ok().json();
+    valid(&told, RESUME_SCHEMA);
+    assert_eq!(
+        (&told["phase"], &told["current_inputs"], &told["next_steps"]),
+        (
+            &json!("design"),
+            &json!({"requirements_artifact": "00-requirements.md"}),
+            &json!("Run the design phase to generate the architecture")
+        )
+    );
+    assert_eq!(asked(&server), ["requirements"]);
+    // A dry run of a phase that is done takes nothing from it.
+    resume(&desk, &project, ["--phase", "requirements", "--dry-run"]).ok();
+    std::fs::write(project.join("large.md"), "word ".repeat(20_000)).unwrap();
+    resume(&desk, &project, ["--phase", "requirements", "--dry-run", "--context", "large.md"]).exits(7);
+    assert_eq!((&newest(&project)["dry_run"], &newest(&project)["exit_code"]), (&json!(true), &json!(7)));
+    at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements"]).ok();
+}
+
+#[test]
+fn the_documents_of_both_commands_fit_their_schemas_and_are_small_and_hold_no_artifact() {
+    let long = "a long sentence about exports. ".repeat(300);
+    let server = server(move |phase, _| {
+        (phase == "design")
+            .then(|| Reply::Answer(DESIGN.replacen("One command", &format!("{long}One command"), 1)))
+    });
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let told = spec(&desk, &project, ["--through", "tasks", "--json"]).ok();
+    assert_eq!(told.stderr, "", "a document stands alone");
+    assert!(told.stdout.len() < 8192, "{}", told.stdout.len());
+    assert!(
+        !told.stdout.contains("long sentence") && !told.stdout.contains("export their data"),
+        "{}",
+        told.stdout
+    );
+    let told = told.json();
+    valid(&told, SPEC_SCHEMA);
+    assert_eq!(told["config_summary"], json!({"execution_strategy": "controlled", "provider": "gateway"}));
+    assert_eq!(told["ran"], json!(["requirements", "design", "tasks"]));
+    let phase = &told["phases"][1];
+    assert_eq!((&phase["phase_id"], &phase["status"]), (&json!("design"), &json!("completed")));
+    assert!(phase["last_run"].is_string());
+    assert_eq!(
+        told["phases"][3],
+        json!({"phase_id": "review", "status": "not_run", "last_run": null, "warnings": 0})
+    );
+    let told = resume(&desk, &project, ["--json"]).ok();
+    assert_eq!(told.stderr, "");
+    assert!(told.stdout.len() < 8192, "{}", told.stdout.len());
+    let told = told.json();
+    valid(&told, RESUME_SCHEMA);
+    assert_eq!((&told["phase"], &told["ran"]), (&json!("review"), &json!(["review"])));
+    assert_eq!(told["next"]["phase_id"], "fixup");
+    let failed =
+        desk.call(["resume", SPEC, "--phase", "final", "--json"]).current_dir(&project).run().exits(2);
+    assert_eq!(failed.error()["exit_code"], 2);
+}
+
+#[test]
+fn without_an_idea_nothing_begins_and_the_way_is_told() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    for idea in ["", " \n\t", "\u{200b}\u{feff}"] {
+        let ran = with_idea(desk.call(["spec", SPEC]), &project, idea).exits(2);
+        assert!(ran.stderr.contains("there is no idea to start from"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("| crucible spec export-data"), "{}", ran.stderr);
+    }
+    assert_eq!(server.requests().len(), 0);
+    assert!(!spec_dir(&project).exists(), "no directory is made for nothing");
+}
+
+#[test]
+fn an_id_that_is_no_plain_name_is_refused() {
+    let desk = Desk::new();
+    let project = project(&desk);
+    let long = "a".repeat(300);
+    for id in ["..", "a/b", "../../etc", "", "dätä", "a b", "-", long.as_str()] {
+        for command in ["spec", "resume"] {
+            let call = desk.call([command, "--", id]);
+            let ran = with_idea(call, &project, IDEA).exits(2);
+            assert!(ran.stderr.contains("not a spec id"), "{id}: {}", ran.stderr);
+        }
+    }
+    assert!(!project.join(".crucible/specs").exists());
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused_before_anything_begins() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran = spec(&desk, &project, ["--execution-strategy", "external_tool"]).exits(2);
+    assert!(ran.stderr.contains("ExecutionStrategy::ExternalTool not yet supported"), "{}", ran.stderr);
+    let ran = spec(&desk, &project, ["--cassette", "none.jsonl"]).exits(2);
+    assert!(ran.stderr.contains("--provider replay"), "{}", ran.stderr);
+    let ran = spec(&desk, &project, ["--through", "Design"]).exits(2);
+    assert!(ran.stderr.contains("is no phase"), "{}", ran.stderr);
+    let ran =
+        with_idea(desk.call(["spec", SPEC]).without_env("CRUCIBLE_LLM_PROVIDER"), &project, IDEA).exits(2);
+    assert!(ran.stderr.contains("no model is configured"), "{}", ran.stderr);
+    let ran =
+        with_idea(desk.call(["spec", SPEC]).env("CRUCIBLE_SPEC_ATTEMPTS", "0"), &project, IDEA).exits(2);
+    assert!(ran.stderr.contains("spec.attempts"), "{}", ran.stderr);
+    let ran = spec(&desk, &project, ["--record", "no/such/file"]).exits(2);
+    assert!(ran.stderr.contains("--record"), "{}", ran.stderr);
+    assert_eq!(receipts(&project).len(), 0);
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn a_fallback_is_in_the_warnings_of_every_receipt() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let options = ["--provider", "openrouter", "--fallback-provider", "gateway", "--model", "some/model"];
+    let ran = spec(&desk, &project, options).ok();
+    assert!(
+        ran.stderr.contains("asked with its own model gpt-oss-20b, not with some/model"),
+        "{}",
+        ran.stderr
+    );
+    let receipt = newest(&project);
+    let warning = &receipt["phases"][0]["warnings"][0];
+    assert_eq!(warning["type"], "llm_fallback");
+    assert!(warning["message"].as_str().unwrap().contains("Using fallback 'gateway'"), "{warning}");
+    assert_eq!(receipt["phases"][0]["llm"]["provider"], "gateway");
+}
+
+#[test]
+fn every_call_of_a_command_can_be_recorded_and_played_again() {
+    let server = server(|phase, request| {
+        let corrects = request.conversation().contains("A first answer was refused");
+        (phase == "design" && !corrects).then(|| Reply::Answer("I have created the design.".to_owned()))
+    });
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let options = ["--through", "final", "--context", "src/area.py", "--record", "calls.jsonl"];
+    spec(&desk, &project, options).ok();
+    let recorded = std::fs::read_to_string(project.join("calls.jsonl")).unwrap();
+    assert_eq!(recorded.lines().count(), 8, "the header and seven calls");
+    let (first, text) = (spec_dir(&project), |dir: &std::path::Path| {
+        std::fs::read_to_string(dir.join("artifacts/50-final.md")).unwrap()
+    });
+    let before = text(&first);
+    std::fs::remove_dir_all(&first).unwrap();
+    let asked_before = asked(&server).len();
+    let replayed = [
+        "--through",
+        "final",
+        "--context",
+        "src/area.py",
+        "--provider",
+        "replay",
+        "--cassette",
+        "calls.jsonl",
+    ];
+    spec(&desk, &project, replayed).ok();
+    assert_eq!(asked(&server).len(), asked_before);
+    assert_eq!(text(&spec_dir(&project)), before);
+    assert!(receipts(&project).iter().all(|receipt| receipt["phases"][0]["llm"]["cost"].is_null()));
+    // A file that is there is not written over.
+    let ran = spec(&desk, &project, options).exits(2);
+    assert!(ran.stderr.contains("--record: there is something at"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_fixup_for_a_file_that_it_may_not_touch_is_corrected_and_then_refused() {
+    let evil = crate::support::whole_file("../outside.py", "print()\n");
+    let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(evil.clone())));
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran =
+        spec(&desk, &project, ["--through", "fixup", "--context", "src/area.py", "--apply-fixups"]).exits(1);
+    assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 2);
+    assert!(ran.stderr.contains("the fixup is refused; no file was changed"), "{}", ran.stderr);
+    let receipt = newest(&project);
+    assert_eq!(
+        (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
+        (&json!(1), &json!("fixup_refused"))
+    );
+    assert!(!project.parent().unwrap().join("outside.py").exists());
+    assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), crate::support::WRONG);
+}
+
+#[test]
+fn a_hook_that_fails_decides_as_it_is_set_and_is_in_the_receipt() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let config = |on_fail: &str| {
+        format!(
+            "[hooks.check]\non = \"post_phase\"\ncommand = [\"sh\", \"-c\", \"cat > told.json; exit 3\"]\non_fail = \"{on_fail}\"\n"
+        )
+    };
+    std::fs::write(project.join(".crucible/config.toml"), config("warn")).unwrap();
+    let ran = spec(&desk, &project, []).ok();
+    assert!(ran.stderr.contains("the hook check"), "{}", ran.stderr);
+    let receipt = newest(&project);
+    let hook = &receipt["phases"][0]["hooks"][0];
+    assert_eq!(
+        (&hook["name"], &hook["exit_code"], &hook["moment"]),
+        (&json!("check"), &json!(3), &json!("post_phase"))
+    );
+    let told: Value = serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
+    assert_eq!(told["artifact"]["sha256"], receipt["phases"][0]["outputs"][0]["sha256"]);
+    assert_eq!(told["receipt_id"], receipt["receipt_id"]);
+
+    std::fs::write(project.join(".crucible/config.toml"), config("fail")).unwrap();
+    spec(&desk, &project, ["--through", "design"]).exits(1);
+    let receipt = newest(&project);
+    assert_eq!((&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]), (&json!(1), &json!("hook")));
+    assert!(!spec_dir(&project).join("artifacts/10-design.md").exists());
+    // Mended, the phase asks anew.
+    std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
+    resume(&desk, &project, []).ok();
+    assert_eq!(asked(&server), ["requirements", "design", "design"]);
+}
+
+#[test]
+fn a_hook_before_a_phase_can_stop_it_before_anybody_is_asked() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let config = "[hooks.stop]\non = \"pre_phase\"\ncommand = [\"false\"]\non_fail = \"fail\"\n";
+    std::fs::write(project.join(".crucible/config.toml"), config).unwrap();
+    spec(&desk, &project, []).exits(1);
+    assert_eq!(server.requests().len(), 0);
+    assert_eq!(newest(&project)["phases"][0]["error"]["class"], "hook");
+}
+
+#[test]
+fn the_model_of_a_phase_is_the_one_that_is_named() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    desk.user_config(
+        "[llm.gateway.profiles.deep]\nmodel = \"deep-model\"\n[phases.design]\nllm_profile = \"deep\"\n",
+    );
+    let project = project(&desk);
+    spec(&desk, &project, ["--through", "design"]).ok();
+    let models = |from: usize| -> Vec<String> {
+        let completions = server.completions();
+        completions[from..]
+            .iter()
+            .map(|request| format!("{}={}", phase_of(request), request.body["model"].as_str().unwrap()))
+            .collect()
+    };
+    assert_eq!(models(0), ["requirements=gpt-oss-20b", "design=deep-model"]);
+    resume(&desk, &project, ["--phase", "design", "--model", "mine"]).ok();
+    assert_eq!(models(2), ["design=mine"]);
+}

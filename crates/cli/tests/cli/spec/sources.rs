@@ -1,0 +1,192 @@
+//! Where a spec's idea comes from and which files its phases see, as a user says it: the real binary, and the real `gh`.
+
+use std::path::Path;
+
+use crucible_testkit::{FakeApi, FakeGitHub, FakeRepo, Misbehaviour, Times, made_up_token};
+use serde_json::Value;
+
+use super::support::{SPEC, answering, everything, newest, project, receipts, spec_dir, with_idea};
+use crate::support::{Call, Desk, Ran};
+
+fn call<const N: usize>(desk: &Desk, server: &FakeApi, options: [&str; N]) -> Call {
+    desk.call(["spec", SPEC]).args(options).env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
+}
+
+/// What the model was shown in its first question.
+fn shown(server: &FakeApi) -> String {
+    server.completions()[0].body["messages"][1]["content"].as_str().unwrap().to_owned()
+}
+
+fn kept(project: &Path) -> String {
+    std::fs::read_to_string(spec_dir(project).join("context/idea.md")).unwrap_or_default()
+}
+
+fn inputs(project: &Path) -> Vec<String> {
+    let receipt = newest(project);
+    let inputs = receipt["phases"][0]["inputs"].as_array().unwrap();
+    inputs.iter().map(|input| input["path"].as_str().unwrap().to_owned()).collect()
+}
+
+fn put(project: &Path, name: &str, text: &str) {
+    let path = project.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn sources_are_joined_in_their_order_and_kept() {
+    let (desk, server) = (Desk::new(), answering());
+    let project = project(&desk);
+    put(&project, "notes/b.md", "Exports are JSON.\n");
+    put(&project, "notes/a.md", "Exports are complete.\n");
+    put(&project, "wish.md", "Users can export their data.\n");
+    let options = ["--source", "wish.md", "--source", "-", "--source", "notes"];
+    with_idea(call(&desk, &server, options), &project, "From a pipe.\n").ok();
+    let idea = "# From wish.md\n\nUsers can export their data.\n\n# From standard input\n\nFrom a pipe.\n\n\
+        # From notes/a.md\n\nExports are complete.\n\n# From notes/b.md\n\nExports are JSON.\n";
+    assert_eq!(kept(&project), idea);
+    assert!(shown(&server).contains(idea));
+    assert!(!shown(&server).contains(desk.path("").to_str().unwrap()), "no absolute path is sent");
+}
+
+#[test]
+fn an_issue_is_asked_for_through_gh() {
+    let (desk, server) = (Desk::new(), answering());
+    let github = FakeGitHub::start([FakeRepo::new("acme/shop").issue(12, "Export", "Users can export.\r\n")]);
+    let project = project(&desk);
+    let run = |issue: &str| {
+        let mut call = call(&desk, &server, ["--issue", issue]).current_dir(&project);
+        for (name, value) in github.env() {
+            call = call.env(name.to_str().unwrap(), value);
+        }
+        call.run()
+    };
+    let missing = run("acme/shop#13").exits(1);
+    assert!(missing.stderr.contains("acme/shop#13: GitHub has no"), "{}", missing.stderr);
+    github.misbehave("/issues/12", Times::Once, Misbehaviour::primary_limit(4_102_444_800));
+    run("acme/shop#12").exits(4);
+    assert!(run("acme/shop").exits(2).stderr.contains("OWNER/REPO#123"));
+    let elsewhere = run("https://git.example.com/acme/shop/issues/12").exits(2);
+    assert!(elsewhere.stderr.contains("GH_HOST"), "{}", elsewhere.stderr);
+    assert_eq!((server.completions().len(), receipts(&project).len()), (0, 0));
+    run("https://github.com/acme/shop/issues/12").ok();
+    assert_eq!(kept(&project), "# Export\n\nUsers can export.\n");
+}
+
+#[test]
+fn without_an_idea_nothing_begins() {
+    let (desk, server) = (Desk::new(), answering());
+    let project = project(&desk);
+    put(&project, "empty.md", " \r\n\t");
+    let refused = |ran: Ran, part: &str| {
+        let ran = ran.exits(2);
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    };
+    let none = "there is no idea to start from";
+    refused(call(&desk, &server, []).current_dir(&project).run(), none);
+    refused(with_idea(call(&desk, &server, []), &project, "  \n\u{200b}"), none);
+    refused(call(&desk, &server, ["--source", "empty.md"]).current_dir(&project).run(), none);
+    refused(
+        call(&desk, &server, ["--source", "missing.md"]).current_dir(&project).run(),
+        "missing.md: No such file",
+    );
+    refused(
+        with_idea(call(&desk, &server, ["--source", "-", "--source", "-"]), &project, "x"),
+        "given twice",
+    );
+    refused(with_idea(call(&desk, &server, []), &project, "a\0b"), "no UTF-8 text");
+    refused(with_idea(call(&desk, &server, []), &project, &"x".repeat(70_000)), "more than 65536 bytes");
+    assert_eq!(server.completions().len(), 0);
+    assert!(!spec_dir(&project).join("receipts").exists() || receipts(&project).is_empty());
+}
+
+#[test]
+fn a_kept_idea_serves_where_nothing_is_said() {
+    let (desk, server) = (Desk::new(), answering());
+    let project = project(&desk);
+    with_idea(call(&desk, &server, []), &project, "users can export their data\n").ok();
+    call(&desk, &server, ["--through", "design"]).current_dir(&project).run().ok();
+    assert_eq!(kept(&project), "users can export their data\n");
+    assert_eq!(server.completions().len(), 2, "the requirements were not asked for again");
+}
+
+#[test]
+fn files_are_shown_by_selector_and_by_name() {
+    let (desk, server) = (Desk::new(), answering());
+    let project = project(&desk);
+    put(&project, "docs/deep/b.md", "b\r\n");
+    put(&project, "docs/a.md", "a\n");
+    put(&project, "docs/.env", "A=b\n");
+    let options = ["--context", "docs/**/*.md", "--context", "src"];
+    with_idea(call(&desk, &server, options), &project, "users can export their data\n").ok();
+    assert_eq!(
+        inputs(&project),
+        [
+            "context/idea.md",
+            "project/docs/a.md",
+            "project/docs/deep/b.md",
+            "project/src/area.py",
+            "project/README.md"
+        ]
+    );
+    // From below, a path is one of that directory.
+    let below = project.join("docs");
+    let dry =
+        with_idea(call(&desk, &server, ["--context", "a.md", "--dry-run"]), &below, "another idea\n").ok();
+    assert!(inputs(&project).contains(&"project/docs/a.md".to_owned()), "{}", dry.stdout);
+    let before = receipts(&project).len();
+    for (context, code, part) in [
+        ("docs/c.md", 2, "docs/ has a.md;"),
+        ("../outside", 2, "not in the project"),
+        ("/etc/passwd", 2, "not in the project"),
+        ("docs/[", 2, "no glob"),
+        ("docs/.env", 8, "secret-file"),
+        (".git/config", 2, "git's own directory"),
+    ] {
+        let ran =
+            with_idea(call(&desk, &server, ["--context", context]), &project, "another idea\n").exits(code);
+        assert!(ran.stderr.contains(part), "{context}: {}", ran.stderr);
+    }
+    assert_eq!(server.completions().len(), 1);
+    let written = receipts(&project).split_off(before);
+    let classes: Vec<&str> =
+        written.iter().filter_map(|receipt| receipt["phases"][0]["error"]["class"].as_str()).collect();
+    assert_eq!(classes, ["secret"], "a slip of the command line is no try of a phase");
+}
+
+#[test]
+fn a_secret_in_the_idea_is_nowhere_afterwards() {
+    let (desk, server) = (Desk::new(), answering());
+    let project = project(&desk);
+    let token = made_up_token();
+    let idea = format!("users can export\nwith {token}\n");
+    let ran = with_idea(call(&desk, &server, []), &project, &idea).exits(8);
+    assert!(ran.stderr.contains("line 2") && ran.stderr.contains("idea"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains(&token) && !ran.stdout.contains(&token));
+    assert!(!everything(&project).contains(&token) && !everything(&desk.data()).contains(&token));
+    assert_eq!(server.completions().len(), 0);
+}
+
+#[test]
+fn a_packet_over_its_limit_leaves_its_sizes() {
+    let (desk, server) = (Desk::new(), answering());
+    let project = project(&desk);
+    put(&project, "large.txt", &"x".repeat(60 * 1024));
+    put(&project, "lines.txt", &"x\n".repeat(1_201));
+    for (file, bytes) in [("large.txt", 60 * 1024), ("lines.txt", 2_402)] {
+        let idea = "y".repeat(10_000);
+        with_idea(call(&desk, &server, ["--context", file]), &project, &idea).exits(7);
+        let id = newest(&project)["receipt_id"].as_str().unwrap().to_owned();
+        let manifest = spec_dir(&project).join(format!("context/{id}.packet.json"));
+        let manifest: Value = serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap();
+        assert_eq!(manifest["schema_version"], "crucible-packet-v1");
+        assert_eq!(manifest["entries"][0]["bytes"], 10_000);
+        assert_eq!(
+            (&manifest["entries"][1]["name"], &manifest["entries"][1]["bytes"]),
+            (&file.into(), &bytes.into())
+        );
+        assert_eq!(manifest["left_out"][0]["name"], "README.md");
+    }
+    assert_eq!(server.completions().len(), 0);
+    assert_eq!(kept(&project), "", "an idea of which there was no packet is not kept");
+}

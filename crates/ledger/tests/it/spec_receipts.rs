@@ -1,0 +1,140 @@
+//! Receipts of specs: bytes, event and row stand or fall together, once each, and a row that was edited is found.
+
+use crate::common::{instant, place, tamper};
+use crucible_ledger::{Ledger, NewSpecReceipt, spec_run_id};
+use crucible_model::{ClockSource, Digest, RunId};
+use rusqlite::Connection;
+
+fn project() -> Digest {
+    Digest::of(b"a project")
+}
+
+fn receipt(phase: &str, sequence: u64, content: &str) -> NewSpecReceipt {
+    NewSpecReceipt {
+        project: project(),
+        spec: "Export.Data".to_owned(),
+        sequence,
+        receipt_id: format!("{phase}-20260131-093000-{sequence:04}"),
+        phase: phase.to_owned(),
+        status: "success".to_owned(),
+        digest: Digest::of(content.as_bytes()),
+        outputs: vec![("artifacts/10-design.md".to_owned(), Digest::of(b"design"))],
+        at: instant(),
+        clock: ClockSource::System,
+        content: content.as_bytes().to_vec(),
+    }
+}
+
+#[test]
+fn a_receipt_is_found_by_its_phase_and_told_in_the_chain() {
+    let place = place();
+    let mut ledger = Ledger::open(&place.path).unwrap();
+    for (phase, sequence) in [("requirements", 1), ("design", 2), ("design", 3), ("requirements", 4)] {
+        ledger.record_spec_receipt(&receipt(phase, sequence, &format!("{{\"n\":{sequence}}}"))).unwrap();
+    }
+    let newest = ledger.newest_spec_receipts(&project(), "Export.Data").unwrap();
+    let told: Vec<_> = newest.iter().map(|row| (row.phase.as_str(), row.sequence)).collect();
+    assert_eq!(told, [("design", 3), ("requirements", 4)]);
+    for (project, spec) in [(project(), "export.data"), (Digest::of(b"another"), "Export.Data")] {
+        assert_eq!(ledger.newest_spec_receipts(&project, spec).unwrap(), []);
+    }
+    let events = ledger.events(Some(&spec_run_id(&project(), "Export.Data").unwrap())).unwrap();
+    assert_eq!(events.len(), 4);
+    assert_eq!((events[1].role.as_str(), events[1].event.as_str()), ("spec", "spec-receipt"));
+    assert_eq!(events[1].path.as_deref(), Some("receipts/design-20260131-093000-0002.json"));
+    assert_eq!(events[1].body["digest"], Digest::of(b"{\"n\":2}").to_string());
+    assert_eq!(events[1].body["outputs"][0]["sha256"], Digest::of(b"design").to_string());
+    assert_eq!(ledger.artifact(&events[1].artifacts[0].digest).unwrap().unwrap(), b"{\"n\":2}");
+    assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
+}
+
+#[test]
+fn a_receipt_is_recorded_once_and_another_one_of_its_id_beside_it() {
+    let place = place();
+    let mut ledger = Ledger::open(&place.path).unwrap();
+    let first = ledger.record_spec_receipt(&receipt("design", 1, "{}")).unwrap();
+    let head = ledger.head().unwrap();
+    assert_eq!(ledger.record_spec_receipt(&receipt("design", 1, "{}")).unwrap(), first);
+    assert_eq!(ledger.head().unwrap(), head, "nothing was appended");
+    let mut pinned = receipt("design", 1, "{\"other\":1}");
+    pinned.clock = ClockSource::Pinned;
+    let other = ledger.record_spec_receipt(&pinned).unwrap();
+    assert_ne!(other.event, first.event);
+    assert_eq!(ledger.event(other.event).unwrap().unwrap().body["clock"], "pinned");
+    let of_id = ledger.spec_receipts_of_id(&project(), "Export.Data", "design-20260131-093000-0001").unwrap();
+    assert_eq!(of_id, [first, other.clone()]);
+    assert_eq!(ledger.newest_spec_receipts(&project(), "Export.Data").unwrap(), [other]);
+    assert!(ledger.record_spec_receipt(&receipt("design", 0, "{}")).is_err(), "no receipt has this place");
+    assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
+}
+
+#[test]
+fn every_spec_has_a_run_of_its_own_whatever_its_name() {
+    let names = ["export-data", "Export-Data", "export.data", "export_data", &"x".repeat(64), "1"];
+    let mut runs: Vec<RunId> = names.iter().map(|name| spec_run_id(&project(), name).unwrap()).collect();
+    runs.push(spec_run_id(&Digest::of(b"another"), "export-data").unwrap());
+    assert!(runs[0].as_str().starts_with("spec-export-data-"), "{}", runs[0]);
+    runs.sort();
+    runs.dedup();
+    assert_eq!(runs.len(), names.len() + 1);
+}
+
+#[test]
+fn a_row_that_does_not_say_what_its_event_says_is_found() {
+    for sql in [
+        "UPDATE spec_receipts SET digest = replace(digest, substr(digest, 1, 1), 'x') WHERE sequence = 2",
+        "UPDATE spec_receipts SET project = upper(project) || '' WHERE sequence = 2",
+        "UPDATE spec_receipts SET spec = 'other' WHERE sequence = 2",
+        "UPDATE spec_receipts SET phase = 'final' WHERE sequence = 2",
+        "UPDATE spec_receipts SET receipt_id = 'design-20260131-093000-0009' WHERE sequence = 2",
+        "UPDATE spec_receipts SET sequence = 9 WHERE sequence = 2",
+        "DELETE FROM spec_receipts WHERE sequence = 2",
+        "UPDATE spec_receipts SET event_seq = 1000 WHERE sequence = 2",
+        "INSERT INTO spec_receipts SELECT 5, project, spec, 7, 'x', phase, digest FROM spec_receipts WHERE sequence = 2",
+    ] {
+        let place = place();
+        let mut ledger = Ledger::open(&place.path).unwrap();
+        for sequence in 1..=3 {
+            ledger.record_spec_receipt(&receipt("design", sequence, "{\"big\":\"A0\"}")).unwrap();
+        }
+        drop(ledger);
+        tamper(&place.path, &format!("PRAGMA foreign_keys = OFF; {sql}"));
+        let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
+        assert!(
+            verdict.findings().iter().any(|found| found.code.as_str() == "ledger-spec-receipt-edited"),
+            "{sql}: {verdict:?}"
+        );
+    }
+}
+
+#[test]
+fn rows_are_written_once() {
+    let place = place();
+    Ledger::open(&place.path).unwrap().record_spec_receipt(&receipt("design", 1, "{}")).unwrap();
+    let other = Connection::open(&place.path).unwrap();
+    for sql in [
+        "UPDATE spec_receipts SET phase = 'final'",
+        "DELETE FROM spec_receipts",
+        "PRAGMA recursive_triggers = ON; INSERT OR REPLACE INTO spec_receipts SELECT * FROM spec_receipts",
+    ] {
+        let refused = other.execute_batch(sql).unwrap_err().to_string();
+        assert!(refused.contains("the record of a receipt is never"), "{sql}: {refused}");
+    }
+}
+
+#[test]
+fn the_newest_receipts_are_found_without_reading_all() {
+    let place = place();
+    drop(Ledger::open(&place.path).unwrap());
+    let connection = Connection::open(&place.path).unwrap();
+    for sql in [
+        "SELECT max(event_seq) FROM spec_receipts WHERE project = ?1 AND spec = ?2 AND phase = ?3",
+        "SELECT min(phase) FROM spec_receipts WHERE project = ?1 AND spec = ?2 AND phase > ?3",
+        "SELECT * FROM spec_receipts WHERE project = ?1 AND spec = ?2 AND receipt_id = ?3",
+    ] {
+        let plan: String = connection
+            .query_row(&format!("EXPLAIN QUERY PLAN {sql}"), ["a", "b", "c"], |row| row.get(3))
+            .unwrap();
+        assert!(plan.starts_with("SEARCH") && plan.contains("spec=?"), "{plan}");
+    }
+}

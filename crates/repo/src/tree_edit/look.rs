@@ -1,0 +1,203 @@
+//! What stands at a path: read once, from an open file, without following a link.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crucible_model::{ByteLimit, Digest, RepoPath};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{
+    EditNote, EditObstacle, EditedFile, LinkPolicy, MAX_EDITED_BYTES, TreeEdit, TreeEditError, TreeFile,
+};
+use crate::beneath::Root;
+use crate::error::RepoError;
+
+/// What stands at a path.
+pub(super) enum Look {
+    /// Nothing.
+    Nothing,
+    /// A symbolic link.
+    Link,
+    /// A directory, a pipe, a device.
+    Other,
+    /// A file over the limit.
+    TooLarge,
+    /// A plain file.
+    File(Box<PlainFile>),
+}
+
+/// A plain file.
+pub(super) struct PlainFile {
+    pub(super) bytes: Vec<u8>,
+    pub(super) digest: Digest,
+    pub(super) meta: Metadata,
+}
+
+impl Look {
+    /// The digest of a plain file.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        match self {
+            Self::File(file) => Some(file.digest),
+            Self::Nothing | Self::Link | Self::Other | Self::TooLarge => None,
+        }
+    }
+
+    /// Whether nothing stands there.
+    pub(super) fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+}
+
+/// Looks at `path` below `dir`. A pipe is not waited for, and no more is read than the limit.
+pub(super) fn look(dir: &Root, path: &Path, limit: ByteLimit) -> Result<Look, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = match dir.open_file(path, flags, Mode::empty()) {
+        Ok(fd) => fd,
+        Err(Errno::NOENT) => return Ok(Look::Nothing),
+        Err(Errno::LOOP) => return Ok(Look::Link),
+        // A part of the way is no directory; a socket, or a device without a driver.
+        Err(Errno::NOTDIR | Errno::NXIO | Errno::NODEV) => return Ok(Look::Other),
+        Err(errno) => return Err(errno),
+    };
+    let file = File::from(fd);
+    let meta = file.metadata().map_err(errno_of)?;
+    if !meta.is_file() {
+        return Ok(Look::Other);
+    }
+    let mut bytes = Vec::new();
+    file.take(limit.0.saturating_add(1)).read_to_end(&mut bytes).map_err(errno_of)?;
+    if bytes.len() as u64 > limit.0 {
+        return Ok(Look::TooLarge);
+    }
+    Ok(Look::File(Box::new(PlainFile { digest: Digest::of(&bytes), bytes, meta })))
+}
+
+/// The digest of the plain file at `path`; a link or a directory has none.
+pub(super) fn glance(dir: &Root, path: &Path) -> Result<Look, Errno> {
+    look(dir, path, ByteLimit(MAX_EDITED_BYTES))
+}
+
+/// A file that may be changed.
+pub(super) struct Target<'a> {
+    pub(super) path: RepoPath,
+    pub(super) before: Option<Digest>,
+    pub(super) after: Option<&'a [u8]>,
+    /// Of the file that is there.
+    pub(super) meta: Option<Metadata>,
+}
+
+impl Target<'_> {
+    /// Whether there is anything to do.
+    pub(super) fn changes(&self) -> bool {
+        self.after.map(Digest::of) != self.before
+    }
+
+    /// What tells the file from every other one.
+    pub(super) fn identity(&self) -> Option<(u64, u64)> {
+        self.meta.as_ref().map(|meta| (meta.dev(), meta.ino()))
+    }
+
+    /// What is told of it afterwards.
+    pub(super) fn edited(&self) -> EditedFile {
+        let mut notes = Vec::new();
+        if let Some(meta) = &self.meta {
+            let others = meta.nlink().saturating_sub(1);
+            if others > 0 {
+                notes.push(EditNote::OtherNames(others));
+            }
+            if meta.mode() & 0o7000 != 0 && self.after.is_some() {
+                notes.push(EditNote::SpecialBits);
+            }
+        }
+        EditedFile { path: self.path.clone(), notes }
+    }
+}
+
+/// Whether the file of an edit is as it has to be.
+pub(super) fn check<'a>(root: &Root, edit: &'a TreeEdit) -> Result<Target<'a>, TreeEditError> {
+    let path = &edit.path;
+    let refuse = |why| Err(TreeEditError::Blocked { path: path.clone(), why });
+    let found = glance(root, path.as_ref()).map_err(|errno| root.fail("read", path.as_ref(), errno))?;
+    let file = match (found, edit.before) {
+        (Look::Link, _) => return refuse(EditObstacle::Link),
+        (Look::Nothing, None) => None,
+        (Look::Nothing, Some(_)) => return refuse(EditObstacle::Missing),
+        (_, None) => return refuse(EditObstacle::InTheWay),
+        (Look::Other, Some(_)) => return refuse(EditObstacle::NoFile),
+        (Look::TooLarge, Some(_)) => return refuse(EditObstacle::TooLarge),
+        (Look::File(file), Some(before)) if file.digest == before => Some(file),
+        (Look::File(_), Some(_)) => return refuse(EditObstacle::Changed),
+    };
+    if edit.after.as_ref().is_some_and(|after| after.len() as u64 > MAX_EDITED_BYTES) {
+        return refuse(EditObstacle::TooLarge);
+    }
+    if file.as_ref().is_some_and(|file| file.meta.mode() & 0o200 == 0) {
+        return refuse(EditObstacle::ReadOnly);
+    }
+    Ok(Target {
+        path: path.clone(),
+        before: edit.before,
+        after: edit.after.as_deref(),
+        meta: file.map(|file| file.meta),
+    })
+}
+
+/// Reads a file as [`check`] looks at it, behind links where they may be followed.
+pub(super) fn read(
+    root: &Root,
+    root_path: &Path,
+    path: &RepoPath,
+    links: LinkPolicy,
+    limit: ByteLimit,
+) -> Result<TreeFile, TreeEditError> {
+    let real = real_path(root_path, path, links)?;
+    let found = look(root, real.as_ref(), limit).map_err(|errno| root.fail("read", real.as_ref(), errno))?;
+    let why = match found {
+        Look::Nothing => return Ok(TreeFile { bytes: None, real }),
+        Look::File(file) => return Ok(TreeFile { bytes: Some(file.bytes), real }),
+        Look::Link => EditObstacle::Link,
+        Look::Other => EditObstacle::NoFile,
+        Look::TooLarge => EditObstacle::TooLarge,
+    };
+    Err(TreeEditError::Blocked { path: path.clone(), why })
+}
+
+/// Where a path leads when links inside the root may be followed. Whoever uses the result follows none, so a link that
+/// appears afterwards is refused.
+fn real_path(root: &Path, path: &RepoPath, links: LinkPolicy) -> Result<RepoPath, TreeEditError> {
+    if links == LinkPolicy::Refuse {
+        return Ok(path.clone());
+    }
+    let leads_out = || TreeEditError::Blocked { path: path.clone(), why: EditObstacle::LeadsOut };
+    let fail = |source: io::Error| TreeEditError::Repo(RepoError::io("look at", root.join(path), source));
+    let top = std::fs::canonicalize(root).map_err(fail)?;
+    let mut there = root.join(path);
+    let mut missing: VecDeque<OsString> = VecDeque::new();
+    let real = loop {
+        match there.symlink_metadata() {
+            // A link that leads nowhere is none that could be followed.
+            Ok(_) => break std::fs::canonicalize(&there).map_err(|_| leads_out())?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                missing.push_front(there.file_name().ok_or_else(leads_out)?.to_owned());
+                there.pop();
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                return Err(TreeEditError::Blocked { path: path.clone(), why: EditObstacle::NoFile });
+            }
+            Err(error) => return Err(fail(error)),
+        }
+    };
+    let real: PathBuf = missing.into_iter().fold(real, |real, name| real.join(name));
+    let below = real.strip_prefix(&top).map_err(|_| leads_out())?;
+    RepoPath::from_bytes(below.as_os_str().as_encoded_bytes()).map_err(|_| leads_out())
+}
+
+/// The error number of an error of the operating system.
+pub(super) fn errno_of(error: io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}

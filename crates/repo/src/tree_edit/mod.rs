@@ -1,0 +1,320 @@
+//! Replacing files below a directory: all of them or none, whatever happens on the way.
+//!
+//! First every file is looked at: it is still what the change was made for, it is a plain file of this user, and no link stands in its
+//! way. Then the new contents are written beside their targets under random names, flushed, and given their final modes. A journal
+//! names all of that before it begins. Only then each file changes places with its new content, in one step of the file system
+//! that leaves the old content beside it: what was there in that very moment is looked at once more, and put back where it is
+//! not what was expected. A failure puts everything back; a killed process leaves its journal, by which
+//! [`recover_tree_edit`] finishes the change, or takes it back.
+//!
+//! What always holds: nothing is written through a link; a file that somebody else changed in the meantime keeps their content;
+//! a file that stays keeps its permission bits and its owner, and gets no bit that gives another user's rights. Extended
+//! attributes are not kept.
+
+mod journal;
+mod look;
+mod recover;
+mod stage;
+mod swap;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs::FsError;
+use crucible_host::random;
+use crucible_model::{ByteLimit, CanonicalError, Digest, RepoPath};
+
+use crate::beneath::Root;
+use crate::error::RepoError;
+
+use journal::{Journal, JournalStage};
+use look::Target;
+
+pub use recover::{EditRecovery, recover_tree_edit};
+
+/// The largest file that is replaced, in bytes: 16 MiB.
+pub const MAX_EDITED_BYTES: u64 = 16 << 20;
+
+/// What a file is to become.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeEdit {
+    /// The file, from the root on.
+    pub path: RepoPath,
+    /// The SHA-256 of what it has to hold until then; nothing where it must not be there.
+    pub before: Option<Digest>,
+    /// Its new content, byte for byte; nothing where it goes away.
+    pub after: Option<Vec<u8>>,
+}
+
+/// What a symbolic link on the way to a file means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LinkPolicy {
+    /// The file is refused.
+    #[default]
+    Refuse,
+    /// It is followed to a file below the same root and not in git's own directory.
+    InsideProject,
+}
+
+/// A file that was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditedFile {
+    /// The file, as the edit named it.
+    pub path: RepoPath,
+    /// What deserves a look.
+    pub notes: Vec<EditNote>,
+}
+
+/// What deserves a look about a file that was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EditNote {
+    /// It had other names, and those still have the old content.
+    OtherNames(u64),
+    /// It had bits that give another user's rights; they are gone.
+    SpecialBits,
+}
+
+impl fmt::Display for EditNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherNames(count) => {
+                write!(f, "it had {count} other names (hard links); they keep the old content")
+            }
+            Self::SpecialBits => f.write_str("its set-user-ID, set-group-ID or sticky bit was dropped"),
+        }
+    }
+}
+
+/// Why a file cannot be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EditObstacle {
+    /// It holds something else than it did.
+    Changed,
+    /// It is gone.
+    Missing,
+    /// Something stands where the new file is to be.
+    InTheWay,
+    /// It is a symbolic link, or a directory on its way is one.
+    Link,
+    /// It is a link that leads nowhere, or out of the root or into git's own directory.
+    LeadsOut,
+    /// It is no plain file, or a part of its way is no directory.
+    NoFile,
+    /// It is larger than [`MAX_EDITED_BYTES`].
+    TooLarge,
+    /// Its owner may not write it.
+    ReadOnly,
+    /// It belongs to another user or group, and may not be given back to them.
+    OtherOwner,
+    /// Two edits reach the same file.
+    Twice,
+}
+
+impl fmt::Display for EditObstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Changed => "it changed since",
+            Self::Missing => "it is gone",
+            Self::InTheWay => "something else stands there",
+            Self::Link => "it is a symbolic link or lies behind one",
+            Self::LeadsOut => "it is a link that leads nowhere, out of the project or into git's directory",
+            Self::NoFile => "it is no plain file",
+            Self::TooLarge => "it is too large to be replaced",
+            Self::ReadOnly => "it is read-only",
+            Self::OtherOwner => "it belongs to another user",
+            Self::Twice => "two of the changes reach this same file",
+        })
+    }
+}
+
+/// Why files were not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeEditError {
+    /// A file is not what it has to be. Nothing was changed.
+    #[error("{path}: {why}")]
+    Blocked {
+        /// The file.
+        path: RepoPath,
+        /// What is wrong with it.
+        why: EditObstacle,
+    },
+    /// The file system refused. Nothing was changed.
+    #[error(transparent)]
+    Repo(#[from] RepoError),
+    /// The journal of an earlier change cannot be read. Nothing was changed.
+    #[error("{}: it is no record of a change to files ({why}); look whether all files are well, and remove it", path.display())]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The change failed, and so did putting everything back.
+    #[error(
+        "a change of files failed ({cause}), and these could not be put back: {}; the next try begins with that, as {} says",
+        paths.join(", "), journal.display()
+    )]
+    NotTakenBack {
+        /// The files that are not as they were.
+        paths: Vec<String>,
+        /// Why the change failed.
+        cause: String,
+        /// The record of the change.
+        journal: PathBuf,
+    },
+}
+
+impl From<FsError> for TreeEditError {
+    fn from(error: FsError) -> Self {
+        Self::Repo(error.into())
+    }
+}
+
+impl From<CanonicalError> for TreeEditError {
+    fn from(error: CanonicalError) -> Self {
+        Self::Repo(RepoError::io("write", "the journal", std::io::Error::other(error)))
+    }
+}
+
+/// A file as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeFile {
+    /// What it holds; nothing where there is no file.
+    pub bytes: Option<Vec<u8>>,
+    /// Where it lies, without links: another path than was named where that leads through one.
+    pub real: RepoPath,
+}
+
+/// Reads a file below `root`, and tells where it lies. Whoever changes it afterwards names that place: [`edit_tree`] follows no link.
+///
+/// # Errors
+///
+/// [`TreeEditError::Blocked`] for what is no plain file, lies behind a link or is larger than `limit`.
+pub fn read_tree_file(
+    root: &Path,
+    path: &RepoPath,
+    links: LinkPolicy,
+    limit: ByteLimit,
+) -> Result<TreeFile, TreeEditError> {
+    look::read(&Root::open(root)?, root, path, links, limit)
+}
+
+/// Changes files below `root`: all of them, or none. No link is followed. `journal` is a file in a directory that is there, and for this alone; what a
+/// killed process left of it is finished or taken back first.
+///
+/// # Errors
+///
+/// [`TreeEditError::Blocked`] names the first file that is not as it has to be. After any error but
+/// [`TreeEditError::NotTakenBack`] every file is as it was.
+pub fn edit_tree(root: &Path, edits: &[TreeEdit], journal: &Path) -> Result<Vec<EditedFile>, TreeEditError> {
+    edit_watched(root, edits, journal, &mut |_| {})
+}
+
+/// How far a change is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EditStep {
+    /// Every file was looked at.
+    Checked,
+    /// The journal names what is to come.
+    Noted,
+    /// The new content of this file stands beside it.
+    Staged(usize),
+    /// The journal says that all new contents are there.
+    Ready,
+    /// The new content of this file is in its place.
+    Swapped(usize),
+    /// All are, flushed to the disk.
+    Done,
+    /// What was beside this file is gone.
+    Cleared(usize),
+}
+
+/// [`edit_tree`], which tells `watch` of every step.
+fn edit_watched(
+    root_path: &Path,
+    edits: &[TreeEdit],
+    journal_path: &Path,
+    watch: &mut dyn FnMut(EditStep),
+) -> Result<Vec<EditedFile>, TreeEditError> {
+    recover_tree_edit(root_path, journal_path)?;
+    let root = Root::open(root_path)?;
+    let mut targets = Vec::new();
+    let (mut paths, mut files) = (BTreeSet::new(), BTreeSet::new());
+    for edit in edits {
+        let target = look::check(&root, edit)?;
+        let is_another = target.identity().is_none_or(|identity| files.insert(identity));
+        if !paths.insert(target.path.clone()) || !is_another {
+            return Err(TreeEditError::Blocked { path: edit.path.clone(), why: EditObstacle::Twice });
+        }
+        targets.push(target);
+    }
+    watch(EditStep::Checked);
+    targets.retain(Target::changes);
+    if targets.is_empty() {
+        return Ok(Vec::new());
+    }
+
+    let mut journal = Journal::new(random::token()?, &root, &targets)?;
+    journal.write(journal_path)?;
+    watch(EditStep::Noted);
+    let staged = stage::stage(&root, &targets, &journal, watch).and_then(|dirs| {
+        journal.stage = JournalStage::Ready;
+        journal.write(journal_path)?;
+        watch(EditStep::Ready);
+        Ok(dirs)
+    });
+    let dirs = match staged {
+        Ok(dirs) => dirs,
+        Err(error) => {
+            give_up(&root, &journal, journal_path);
+            return Err(error);
+        }
+    };
+    if let Err(error) = swap_all(&targets, &journal, &dirs, watch) {
+        // From here on the only way is back, also for the next process. Where that cannot be written, we are the one to go it.
+        journal.stage = JournalStage::GivenUp;
+        let _is_gone_anyway = journal.write(journal_path);
+        recover::take_back(&root, &journal)
+            .map_err(|paths| recover::stuck(paths, error.to_string(), journal_path))?;
+        give_up(&root, &journal, journal_path);
+        return Err(error);
+    }
+    watch(EditStep::Done);
+    // The change stands; what cannot be cleared now is cleared by the next one, because its journal stays.
+    let cleared = journal.entries.iter().enumerate().try_for_each(|(index, entry)| {
+        recover::clear_one(&root, &journal, index, entry)?;
+        watch(EditStep::Cleared(index));
+        Ok::<(), RepoError>(())
+    });
+    if cleared.is_ok() {
+        let _cleared_by_the_next_change = Journal::remove(journal_path);
+    }
+    Ok(targets.iter().map(Target::edited).collect())
+}
+
+/// Removes what a failed change left. What cannot be removed now is removed by the next change, because the journal stays.
+fn give_up(root: &Root, journal: &Journal, journal_path: &Path) {
+    if recover::clear(root, journal).is_ok() {
+        let _cleared_by_the_next_change = Journal::remove(journal_path);
+    }
+}
+
+fn swap_all(
+    targets: &[Target],
+    journal: &Journal,
+    dirs: &[Root],
+    watch: &mut dyn FnMut(EditStep),
+) -> Result<(), TreeEditError> {
+    for (index, ((target, entry), dir)) in targets.iter().zip(&journal.entries).zip(dirs).enumerate() {
+        swap::put(dir, &journal.names(index), entry).map_err(|fault| fault.of(&target.path, dir, entry))?;
+        watch(EditStep::Swapped(index));
+    }
+    for (dir, entry) in dirs.iter().zip(&journal.entries) {
+        dir.sync().map_err(|errno| dir.fail("flush", entry.name(), errno))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Writing the new contents beside their targets.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{Gid, Mode, OFlags, Uid};
+
+use super::journal::Journal;
+use super::look::{Target, errno_of};
+use super::{EditObstacle, EditStep, TreeEditError};
+use crate::beneath::Root;
+
+/// The bits of a new file.
+const NEW_FILE: u32 = 0o644;
+
+/// Makes the missing directories and writes every new content, flushed and with its final mode. Gives the open directory of each file.
+pub(super) fn stage(
+    root: &Root,
+    targets: &[Target<'_>],
+    journal: &Journal,
+    watch: &mut dyn FnMut(EditStep),
+) -> Result<Vec<Root>, TreeEditError> {
+    for made in &journal.made {
+        root.make_dir(made.as_ref()).map_err(|errno| root.fail("make", made.as_ref(), errno))?;
+    }
+    let mut dirs = Vec::new();
+    for (index, (target, entry)) in targets.iter().zip(&journal.entries).enumerate() {
+        let fail = |errno| root.fail("open", entry.parent(), errno);
+        let dir = root.below(entry.parent()).map_err(fail)?;
+        if let Some(content) = target.after {
+            write(&dir, target, content, journal, index)?;
+        }
+        dirs.push(dir);
+        watch(EditStep::Staged(index));
+    }
+    for (dir, entry) in dirs.iter().zip(&journal.entries) {
+        dir.sync().map_err(|errno| dir.fail("flush", entry.name(), errno))?;
+    }
+    Ok(dirs)
+}
+
+fn write(
+    dir: &Root,
+    target: &Target<'_>,
+    content: &[u8],
+    journal: &Journal,
+    index: usize,
+) -> Result<(), TreeEditError> {
+    let spare = journal.names(index).spare;
+    let fail = |errno| dir.fail("write", &spare, errno);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+    // For this user alone until it is whole: what the file holds may be for few eyes.
+    let fd = dir.open_file(&spare, flags, Mode::from_raw_mode(0o600)).map_err(fail)?;
+    let mut file = File::from(fd);
+    file.write_all(content).map_err(|error| fail(errno_of(error)))?;
+    let made = file.metadata().map_err(|error| fail(errno_of(error)))?;
+    let mut mode = NEW_FILE;
+    if let Some(meta) = &target.meta {
+        if (meta.uid(), meta.gid()) != (made.uid(), made.gid()) {
+            let (owner, group) = (Uid::from_raw(meta.uid()), Gid::from_raw(meta.gid()));
+            rustix::fs::fchown(&file, Some(owner), Some(group)).map_err(|_| TreeEditError::Blocked {
+                path: target.path.clone(),
+                why: EditObstacle::OtherOwner,
+            })?;
+        }
+        mode = meta.mode() & 0o777;
+    }
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(mode)).map_err(fail)?;
+    rustix::fs::fsync(&file).map_err(fail)?;
+    Ok(())
+}

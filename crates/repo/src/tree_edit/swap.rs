@@ -1,0 +1,97 @@
+//! Putting one file's new content into its place, so that what was there stays beside it.
+
+use std::path::Path;
+
+use crucible_model::{Digest, RepoPath};
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
+
+use super::journal::{BesideNames, JournalEntry};
+use super::look::glance;
+use super::{EditObstacle, TreeEditError};
+use crate::beneath::Root;
+
+/// Why a file did not change places.
+pub(super) enum Fault {
+    /// It is not what it was when it was looked at.
+    Obstacle(EditObstacle),
+    /// The file system refused.
+    System(Errno),
+}
+
+impl Fault {
+    /// The error for the file that the change names so.
+    pub(super) fn of(self, path: &RepoPath, dir: &Root, entry: &JournalEntry) -> TreeEditError {
+        match self {
+            Self::Obstacle(why) => TreeEditError::Blocked { path: path.clone(), why },
+            Self::System(errno) => dir.fail("replace", entry.name(), errno).into(),
+        }
+    }
+}
+
+impl From<Errno> for Fault {
+    fn from(errno: Errno) -> Self {
+        Self::System(errno)
+    }
+}
+
+/// Makes the change of one file. When it fails, the file is as it was.
+pub(super) fn put(dir: &Root, beside: &BesideNames, entry: &JournalEntry) -> Result<(), Fault> {
+    let name = entry.name();
+    match (entry.before, entry.after) {
+        (None, None) => Ok(()),
+        (None, Some(_)) => move_to_free(dir, &beside.spare, name),
+        (Some(before), None) => set_aside(dir, name, &beside.old, before),
+        (Some(before), Some(_)) => match dir.rename(&beside.spare, name, RenameFlags::EXCHANGE) {
+            Ok(()) => {
+                if glance(dir, &beside.spare).is_ok_and(|look| look.digest() == Some(before)) {
+                    return Ok(());
+                }
+                dir.rename(&beside.spare, name, RenameFlags::EXCHANGE)?;
+                Err(Fault::Obstacle(EditObstacle::Changed))
+            }
+            Err(Errno::NOENT) => Err(Fault::Obstacle(EditObstacle::Missing)),
+            Err(errno) if cannot(errno) => {
+                set_aside(dir, name, &beside.old, before)?;
+                let put = move_to_free(dir, &beside.spare, name);
+                if put.is_err() {
+                    move_to_free(dir, &beside.old, name)?;
+                }
+                put
+            }
+            Err(errno) => Err(errno.into()),
+        },
+    }
+}
+
+/// Renames to a name that has to be free.
+pub(super) fn move_to_free(dir: &Root, from: &Path, to: &Path) -> Result<(), Fault> {
+    match dir.rename(from, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) => Err(Fault::Obstacle(EditObstacle::InTheWay)),
+        Err(errno) if cannot(errno) => match dir.stat(to) {
+            Err(Errno::NOENT) => Ok(dir.rename_over(from, to)?),
+            Ok(_) => Err(Fault::Obstacle(EditObstacle::InTheWay)),
+            Err(errno) => Err(errno.into()),
+        },
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Moves the file aside, and back again when it was not what was expected.
+fn set_aside(dir: &Root, name: &Path, old: &Path, before: Digest) -> Result<(), Fault> {
+    match move_to_free(dir, name, old) {
+        Err(Fault::System(Errno::NOENT)) => return Err(Fault::Obstacle(EditObstacle::Missing)),
+        other => other?,
+    }
+    if glance(dir, old).is_ok_and(|look| look.digest() == Some(before)) {
+        return Ok(());
+    }
+    move_to_free(dir, old, name)?;
+    Err(Fault::Obstacle(EditObstacle::Changed))
+}
+
+/// Whether the file system has no such kind of renaming.
+fn cannot(errno: Errno) -> bool {
+    matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
+}

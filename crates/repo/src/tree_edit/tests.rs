@@ -1,0 +1,666 @@
+//! Real files, and what hostile hands and dying processes do to them.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests plant files and links, and start themselves as a child"
+)]
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::process::Command;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+/// A project and the place of its journal.
+struct Desk {
+    dir: TempDir,
+}
+
+impl Desk {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let desk = Self { dir: tempfile::tempdir().unwrap() };
+        std::fs::create_dir_all(desk.root()).unwrap();
+        std::fs::create_dir_all(desk.dir.path().join("context")).unwrap();
+        files.iter().for_each(|(path, content)| desk.put(path, content));
+        desk
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("project")
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.root().join(path)
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.dir.path().join("context/journal.json")
+    }
+
+    fn put(&self, path: &str, content: &str) {
+        std::fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
+        std::fs::write(self.at(path), content).unwrap();
+    }
+
+    fn edit(&self, edits: &[TreeEdit]) -> Result<Vec<EditedFile>, TreeEditError> {
+        edit_tree(&self.root(), edits, &self.journal())
+    }
+
+    fn mode(&self, path: &str) -> u32 {
+        self.at(path).metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    /// Every path below the project with its content, links as where they lead, directories without one.
+    fn tree(&self) -> BTreeMap<String, String> {
+        let mut tree = BTreeMap::new();
+        let mut open = vec![self.root()];
+        while let Some(dir) = open.pop() {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.strip_prefix(self.root()).unwrap().to_str().unwrap().to_owned();
+                let meta = path.symlink_metadata().unwrap();
+                let content = if meta.is_symlink() {
+                    format!("-> {}", std::fs::read_link(&path).unwrap().display())
+                } else if meta.is_dir() {
+                    open.push(path);
+                    "/".to_owned()
+                } else if meta.is_file() {
+                    String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned()
+                } else {
+                    "?".to_owned()
+                };
+                tree.insert(name, content);
+            }
+        }
+        tree
+    }
+
+    /// Nothing of the change is left anywhere.
+    fn assert_clean(&self) {
+        assert!(!self.journal().exists(), "the journal is left");
+        let left: Vec<String> =
+            self.tree().into_keys().filter(|name| name.contains(".crucible-edit-")).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    /// The edits are refused for this, and nothing is changed.
+    fn assert_blocked(&self, edits: &[TreeEdit], at: &str, expected: EditObstacle) {
+        let before = self.tree();
+        match self.edit(edits) {
+            Err(TreeEditError::Blocked { path, why }) => assert_eq!((path.as_str(), why), (at, expected)),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(self.tree(), before);
+        self.assert_clean();
+    }
+}
+
+fn change(path: &str, before: &str, after: &str) -> TreeEdit {
+    edit(path, Some(before), Some(after))
+}
+
+fn edit(path: &str, before: Option<&str>, after: Option<&str>) -> TreeEdit {
+    TreeEdit {
+        path: path.parse().unwrap(),
+        before: before.map(|text| Digest::of(text.as_bytes())),
+        after: after.map(|text| text.as_bytes().to_vec()),
+    }
+}
+
+#[test]
+fn files_change_come_and_go_together_byte_for_byte() {
+    let desk = Desk::new(&[
+        ("src/crlf.txt", "a\r\nb\r\n"),
+        ("src/end.txt", "no newline"),
+        ("src/full.txt", "x\n"),
+        ("src/empty.txt", ""),
+        ("old/deep/gone.txt", "bye\n"),
+        ("kept.txt", "kept\n"),
+    ]);
+    let edited = desk
+        .edit(&[
+            change("src/crlf.txt", "a\r\nb\r\n", "a\r\nc\r\n"),
+            change("src/end.txt", "no newline", "still none"),
+            change("src/full.txt", "x\n", ""),
+            change("src/empty.txt", "", "now\n"),
+            edit("old/deep/gone.txt", Some("bye\n"), None),
+            edit("new/a/b.txt", None, Some("hello\n")),
+            edit("new/a/c.txt", None, Some("")),
+        ])
+        .unwrap();
+    assert_eq!(edited.len(), 7);
+    assert!(edited.iter().all(|file| file.notes.is_empty()), "{edited:?}");
+    let expected = [
+        ("kept.txt", "kept\n"),
+        ("new", "/"),
+        ("new/a", "/"),
+        ("new/a/b.txt", "hello\n"),
+        ("new/a/c.txt", ""),
+        ("src", "/"),
+        ("src/crlf.txt", "a\r\nc\r\n"),
+        ("src/empty.txt", "now\n"),
+        ("src/end.txt", "still none"),
+        ("src/full.txt", ""),
+    ];
+    let tree: Vec<(String, String)> = desk.tree().into_iter().collect();
+    let tree: Vec<(&str, &str)> =
+        tree.iter().map(|(name, content)| (name.as_str(), content.as_str())).collect();
+    assert_eq!(tree, expected);
+    assert_eq!(desk.mode("new/a/b.txt"), 0o644);
+    desk.assert_clean();
+}
+
+#[test]
+fn permission_bits_stay_and_bits_of_another_users_rights_go() {
+    let desk = Desk::new(&[("run.sh", "a"), ("private", "a"), ("suid", "a"), ("twin", "a")]);
+    for (path, mode) in [("run.sh", 0o755), ("private", 0o600), ("suid", 0o4755), ("twin", 0o644)] {
+        std::fs::set_permissions(desk.at(path), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    std::fs::hard_link(desk.at("twin"), desk.dir.path().join("outside")).unwrap();
+    let edits = ["run.sh", "private", "suid", "twin"].map(|path| change(path, "a", "b"));
+    let edited = desk.edit(&edits).unwrap();
+    assert_eq!(desk.mode("run.sh"), 0o755);
+    assert_eq!(desk.mode("private"), 0o600);
+    assert_eq!(desk.mode("suid"), 0o755);
+    assert_eq!(desk.mode("twin"), 0o644);
+    let notes: Vec<&[EditNote]> = edited.iter().map(|file| file.notes.as_slice()).collect();
+    assert_eq!(notes, [&[][..], &[], &[EditNote::SpecialBits], &[EditNote::OtherNames(1)]]);
+    assert_eq!(
+        std::fs::read(desk.dir.path().join("outside")).unwrap(),
+        b"a",
+        "another name was written through"
+    );
+    desk.assert_clean();
+}
+
+#[test]
+fn one_file_that_is_not_as_it_has_to_be_keeps_all_as_they_are() {
+    let desk =
+        Desk::new(&[("a.txt", "a"), ("b.txt", "other"), ("dir/x", "x"), ("locked", "a"), ("file", "a")]);
+    std::fs::set_permissions(desk.at("locked"), PermissionsExt::from_mode(0o444)).unwrap();
+    let pipe = desk.at("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    let good = || change("a.txt", "a", "A");
+    for (bad, why) in [
+        (change("b.txt", "b", "B"), EditObstacle::Changed),
+        (change("gone.txt", "b", "B"), EditObstacle::Missing),
+        (change("no/where/gone.txt", "b", "B"), EditObstacle::Missing),
+        (edit("gone.txt", Some("b"), None), EditObstacle::Missing),
+        (edit("b.txt", None, Some("B")), EditObstacle::InTheWay),
+        (edit("dir", None, Some("B")), EditObstacle::InTheWay),
+        (edit("file/below", None, Some("B")), EditObstacle::InTheWay),
+        (edit("pipe", None, Some("B")), EditObstacle::InTheWay),
+        (change("dir", "b", "B"), EditObstacle::NoFile),
+        (edit("dir", Some("b"), None), EditObstacle::NoFile),
+        (change("file/below", "b", "B"), EditObstacle::NoFile),
+        (change("pipe", "b", "B"), EditObstacle::NoFile),
+        (change("locked", "a", "B"), EditObstacle::ReadOnly),
+        (change("a.txt", "a", "again"), EditObstacle::Twice),
+    ] {
+        let at = bad.path.to_string();
+        desk.assert_blocked(&[good(), bad], &at, why);
+    }
+    std::fs::hard_link(desk.at("a.txt"), desk.at("alias.txt")).unwrap();
+    desk.assert_blocked(&[good(), change("alias.txt", "a", "B")], "alias.txt", EditObstacle::Twice);
+    let large = vec![b'x'; usize::try_from(MAX_EDITED_BYTES).unwrap() + 1];
+    let large = TreeEdit { after: Some(large), ..good() };
+    desk.assert_blocked(&[large], "a.txt", EditObstacle::TooLarge);
+}
+
+#[test]
+fn nothing_is_read_or_written_through_a_link() {
+    let desk = Desk::new(&[("real/a.txt", "a"), ("first.txt", "1")]);
+    let outside = desk.dir.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("a.txt"), "a").unwrap();
+    symlink(&outside, desk.at("out")).unwrap();
+    symlink("real", desk.at("in")).unwrap();
+    symlink("real/a.txt", desk.at("link.txt")).unwrap();
+    symlink("/nowhere/at/all", desk.at("dangling")).unwrap();
+    for (bad, at) in [
+        (change("out/a.txt", "a", "B"), "out/a.txt"),
+        (edit("out/new.txt", None, Some("B")), "out/new.txt"),
+        (edit("out/new/deep.txt", None, Some("B")), "out/new/deep.txt"),
+        (change("in/a.txt", "a", "B"), "in/a.txt"),
+        (change("link.txt", "a", "B"), "link.txt"),
+        (edit("link.txt", Some("a"), None), "link.txt"),
+        (edit("dangling", None, Some("B")), "dangling"),
+    ] {
+        desk.assert_blocked(&[change("first.txt", "1", "2"), bad], at, EditObstacle::Link);
+    }
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
+    assert_eq!(std::fs::read(outside.join("a.txt")).unwrap(), b"a");
+}
+
+#[test]
+fn a_link_is_followed_on_request_and_only_to_a_place_inside() {
+    let desk = Desk::new(&[("real/a.txt", "a"), (".git/config", "g"), ("deep/er/x", "x")]);
+    std::fs::write(desk.dir.path().join("secret.txt"), "s").unwrap();
+    symlink("../real/a.txt", desk.at("deep/link.txt")).unwrap();
+    symlink("real", desk.at("in")).unwrap();
+    symlink("../secret.txt", desk.at("up.txt")).unwrap();
+    symlink(desk.dir.path(), desk.at("out")).unwrap();
+    symlink(".git/config", desk.at("git.txt")).unwrap();
+    symlink("gone", desk.at("dangling")).unwrap();
+    symlink("loop", desk.at("loop")).unwrap();
+    let read = |path: &str, links| read_tree_file(&desk.root(), &path.parse().unwrap(), links, ByteLimit(10));
+    let inside = |path| read(path, LinkPolicy::InsideProject);
+    for (path, real, bytes) in [
+        ("deep/link.txt", "real/a.txt", Some("a")),
+        ("in/a.txt", "real/a.txt", Some("a")),
+        ("in/new/b.txt", "real/new/b.txt", None),
+        ("real/a.txt", "real/a.txt", Some("a")),
+    ] {
+        let file = inside(path).unwrap();
+        assert_eq!(file.real.as_str(), real);
+        assert_eq!(file.bytes.as_deref(), bytes.map(str::as_bytes));
+    }
+    for path in ["up.txt", "out/secret.txt", "out/new.txt", "git.txt", "dangling", "loop"] {
+        let found = inside(path);
+        assert!(
+            matches!(found, Err(TreeEditError::Blocked { why: EditObstacle::LeadsOut, .. })),
+            "{path}: {found:?}"
+        );
+        let refused = read(path, LinkPolicy::Refuse);
+        assert!(
+            matches!(refused, Err(TreeEditError::Blocked { why: EditObstacle::Link, .. })),
+            "{path}: {refused:?}"
+        );
+    }
+    let long = read("real/a.txt", LinkPolicy::Refuse).unwrap();
+    assert_eq!(long.bytes.as_deref(), Some(&b"a"[..]));
+    desk.put("long.txt", "eleven bytes");
+    let long = read("long.txt", LinkPolicy::Refuse);
+    assert!(matches!(long, Err(TreeEditError::Blocked { why: EditObstacle::TooLarge, .. })), "{long:?}");
+}
+
+/// What somebody else does between the look and the change, and what comes of it.
+#[test]
+fn what_happens_between_the_look_and_the_change_is_noticed_and_kept() {
+    type Meddle = fn(&Desk);
+    let meddling: [(EditStep, Meddle, EditObstacle); 8] = [
+        (EditStep::Ready, |desk| desk.put("b.txt", "mine"), EditObstacle::Changed),
+        (EditStep::Swapped(0), |desk| desk.put("b.txt", "mine"), EditObstacle::Changed),
+        (EditStep::Ready, |desk| std::fs::remove_file(desk.at("b.txt")).unwrap(), EditObstacle::Missing),
+        (
+            EditStep::Swapped(0),
+            |desk| {
+                std::fs::remove_file(desk.at("b.txt")).unwrap();
+                std::fs::write(desk.dir.path().join("outside.txt"), "b").unwrap();
+                symlink("../outside.txt", desk.at("b.txt")).unwrap();
+            },
+            EditObstacle::Changed,
+        ),
+        (
+            EditStep::Swapped(0),
+            |desk| {
+                std::fs::remove_file(desk.at("b.txt")).unwrap();
+                std::fs::create_dir(desk.at("b.txt")).unwrap();
+            },
+            EditObstacle::Changed,
+        ),
+        (EditStep::Swapped(1), |desk| desk.put("new.txt", "mine"), EditObstacle::InTheWay),
+        (EditStep::Swapped(2), |desk| desk.put("gone.txt", "mine"), EditObstacle::Changed),
+        (
+            EditStep::Swapped(2),
+            |desk| std::fs::remove_file(desk.at("gone.txt")).unwrap(),
+            EditObstacle::Missing,
+        ),
+    ];
+    for (at, meddle, expected) in meddling {
+        let desk = Desk::new(&[("a.txt", "a"), ("b.txt", "b"), ("gone.txt", "g")]);
+        let edits = [
+            change("a.txt", "a", "A"),
+            change("b.txt", "b", "B"),
+            edit("new.txt", None, Some("N")),
+            edit("gone.txt", Some("g"), None),
+        ];
+        let mut theirs = BTreeMap::new();
+        let result = edit_watched(&desk.root(), &edits, &desk.journal(), &mut |step| {
+            if step == at {
+                meddle(&desk);
+                theirs = desk.tree();
+            }
+        });
+        match result {
+            Err(TreeEditError::Blocked { why, .. }) => assert_eq!(why, expected, "{at:?}"),
+            other => panic!("{at:?}: {other:?}"),
+        }
+        // What they did stays, and everything that was changed by then is as it was.
+        let mut expected = theirs;
+        expected.retain(|name, _| !name.contains(".crucible-edit-"));
+        expected.insert("a.txt".to_owned(), "a".to_owned());
+        if matches!(at, EditStep::Swapped(1 | 2)) {
+            expected.insert("b.txt".to_owned(), "b".to_owned());
+        }
+        if at == EditStep::Swapped(2) {
+            expected.remove("new.txt");
+        }
+        assert_eq!(desk.tree(), expected, "{at:?}");
+        desk.assert_clean();
+        if desk.dir.path().join("outside.txt").exists() {
+            assert_eq!(std::fs::read(desk.dir.path().join("outside.txt")).unwrap(), b"b");
+        }
+    }
+}
+
+#[test]
+fn a_parent_that_becomes_a_link_leads_nothing_out_of_the_project() {
+    for at in [EditStep::Checked, EditStep::Noted, EditStep::Staged(0), EditStep::Ready] {
+        let desk = Desk::new(&[("src/a.txt", "a"), ("z.txt", "z")]);
+        let outside = desk.dir.path().join("outside");
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::write(outside.join("a.txt"), "a").unwrap();
+        let edits = [change("src/a.txt", "a", "A"), change("z.txt", "z", "Z")];
+        let result = edit_watched(&desk.root(), &edits, &desk.journal(), &mut |step| {
+            if step == at {
+                std::fs::rename(desk.at("src"), desk.at("moved")).unwrap();
+                symlink(&outside, desk.at("src")).unwrap();
+            }
+        });
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "{at:?}: {result:?}");
+        assert_eq!(std::fs::read(outside.join("a.txt")).unwrap(), b"a", "{at:?}");
+        if matches!(at, EditStep::Checked | EditStep::Noted) {
+            assert!(result.is_err(), "{at:?}");
+            assert_eq!(std::fs::read(desk.at("z.txt")).unwrap(), b"z", "{at:?}");
+        }
+    }
+}
+
+/// The name by which the test tells itself that it is the child.
+const CHILD: &str = "TREE_EDIT_OF_A_CHILD";
+/// Before which step the child dies.
+const DIES_AT: &str = "TREE_EDIT_DIES_AT";
+
+fn story() -> [TreeEdit; 4] {
+    [
+        change("a.txt", "a", "A"),
+        edit("new/dir/n.txt", None, Some("N")),
+        change("src/run.sh", "run", "RUN"),
+        edit("old/gone.txt", Some("g"), None),
+    ]
+}
+
+fn story_desk() -> Desk {
+    let desk = Desk::new(&[("a.txt", "a"), ("src/run.sh", "run"), ("old/gone.txt", "g")]);
+    std::fs::set_permissions(desk.at("src/run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
+    desk
+}
+
+/// Starts this very test binary as a child that plays the story and is killed before its step of this number. `None` when it came
+/// to its end.
+fn killed_at(test: &str, desk: &Desk, step: u32) -> Option<i32> {
+    use std::os::unix::process::ExitStatusExt;
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", test])
+        .env(CHILD, desk.dir.path())
+        .env(DIES_AT, step.to_string())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() || output.status.signal() == Some(9), "{:?}: {said}", output.status);
+    output.status.signal()
+}
+
+/// The child: plays the story on the desk that it is told of, and kills itself. Nothing when this is not the child.
+fn play_child() -> Option<()> {
+    let dir = PathBuf::from(std::env::var_os(CHILD)?);
+    let dies_at: u32 = std::env::var(DIES_AT).unwrap().parse().unwrap();
+    let mut steps = 0;
+    edit_watched(&dir.join("project"), &story(), &dir.join("context/journal.json"), &mut |_| {
+        if steps == dies_at {
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+        }
+        steps += 1;
+    })
+    .unwrap();
+    Some(())
+}
+
+/// This test is its own child, killed at each step.
+#[test]
+fn a_process_killed_at_any_step_leaves_all_or_nothing_for_the_next_one() {
+    let name = "tree_edit::tests::a_process_killed_at_any_step_leaves_all_or_nothing_for_the_next_one";
+    if play_child().is_some() {
+        return;
+    }
+    let untouched = story_desk();
+    let before = untouched.tree();
+    untouched.edit(&story()).unwrap();
+    let after = untouched.tree();
+    let mut ends = [0, 0];
+    for step in 0.. {
+        let desk = story_desk();
+        let killed = killed_at(name, &desk, step);
+        let recovery = recover_tree_edit(&desk.root(), &desk.journal()).unwrap();
+        desk.assert_clean();
+        let tree = desk.tree();
+        assert!(tree == before || tree == after, "step {step}: {tree:?}");
+        ends[usize::from(tree == after)] += 1;
+        match recovery {
+            EditRecovery::Nothing => assert!(step == 0 || killed.is_none(), "step {step}"),
+            EditRecovery::Finished => assert_eq!(tree, after, "step {step}"),
+            EditRecovery::TakenBack => assert_eq!(tree, before, "step {step}"),
+        }
+        assert_eq!(desk.mode("src/run.sh"), 0o755);
+        // It happened once: a second look finds nothing to do.
+        assert_eq!(recover_tree_edit(&desk.root(), &desk.journal()).unwrap(), EditRecovery::Nothing);
+        if tree == before {
+            desk.edit(&story()).unwrap();
+            assert_eq!(desk.tree(), after);
+        }
+        if killed.is_none() {
+            break;
+        }
+    }
+    assert!(ends[0] >= 5 && ends[1] >= 8, "the child was not killed at all steps: {ends:?}");
+}
+
+/// This test is its own child, too. Between its death and the recovery somebody goes on with the files.
+#[test]
+fn what_was_edited_after_the_kill_is_not_lost() {
+    let name = "tree_edit::tests::what_was_edited_after_the_kill_is_not_lost";
+    if play_child().is_some() {
+        return;
+    }
+    for step in 0.. {
+        for path in ["a.txt", "src/run.sh"] {
+            let desk = story_desk();
+            let killed = killed_at(name, &desk, step);
+            desk.put(path, "mine");
+            let recovery = recover_tree_edit(&desk.root(), &desk.journal());
+            assert!(recovery.is_ok(), "step {step}, {path}: {recovery:?}");
+            assert_eq!(std::fs::read(desk.at(path)).unwrap(), b"mine", "step {step}, {path}");
+            desk.assert_clean();
+            // The others are all old or all new.
+            let a = std::fs::read(desk.at(if path == "a.txt" { "src/run.sh" } else { "a.txt" })).unwrap();
+            let is_new = a.iter().all(u8::is_ascii_uppercase);
+            assert_eq!(desk.at("new/dir/n.txt").exists(), is_new, "step {step}, {path}: {recovery:?}");
+            assert_eq!(desk.at("old/gone.txt").exists(), !is_new, "step {step}, {path}: {recovery:?}");
+            if killed.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_failed_is_not_done_by_the_next_process() {
+    let desk = Desk::new(&[("a.txt", "a"), ("b.txt", "b")]);
+    let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
+    let before = desk.tree();
+    let mut noted = Vec::new();
+    let result = edit_watched(&desk.root(), &edits, &desk.journal(), &mut |step| {
+        if step == EditStep::Swapped(0) {
+            desk.put("b.txt", "mine");
+            noted = std::fs::read(desk.journal()).unwrap();
+        }
+    });
+    assert!(matches!(result, Err(TreeEditError::Blocked { .. })), "{result:?}");
+    // As if it had been killed after it gave up and before it put the first file back.
+    let token = String::from_utf8(noted).unwrap().replace("\"ready\"", "\"given_up\"");
+    let journal: Journal = serde_json::from_str(&token).unwrap();
+    std::fs::write(desk.journal(), token).unwrap();
+    desk.put("b.txt", "b");
+    for (index, path) in ["a.txt", "b.txt"].into_iter().enumerate() {
+        desk.put(journal.names(index).spare.to_str().unwrap(), &path[..1].to_uppercase());
+    }
+    std::fs::rename(desk.at("a.txt"), desk.root().join(journal.names(0).old)).unwrap();
+    std::fs::rename(desk.root().join(journal.names(0).spare), desk.at("a.txt")).unwrap();
+    assert_eq!(recover_tree_edit(&desk.root(), &desk.journal()).unwrap(), EditRecovery::TakenBack);
+    assert_eq!(desk.tree(), before);
+    desk.assert_clean();
+}
+
+#[test]
+fn a_journal_from_elsewhere_cannot_reach_git_or_crucible_or_be_read_as_one() {
+    let digest = Digest::of(b"a");
+    let entry = |path: &str| {
+        format!(
+            r#"{{"schema_version":"crucible-tree-edit-v1","stage":"ready","token":"{}","made":[],"entries":[{{"path":"{path}","before":"{digest}","after":null}}]}}"#,
+            "0".repeat(32)
+        )
+    };
+    let token = entry("a.txt").replace(&"0".repeat(32), "../../../../../../../../../../../../../x");
+    for bad in [
+        String::new(),
+        "{}".to_owned(),
+        entry(".git/config"),
+        entry("../outside"),
+        entry("/etc/passwd"),
+        entry(".crucible/config.toml"),
+        entry("sub/.CRUCIBLE/config.toml"),
+        token,
+        entry("a.txt").replace("-v1", "-v2"),
+        entry("a.txt").replace("\"made\"", "\"more\":1,\"made\""),
+    ] {
+        let desk = Desk::new(&[("a.txt", "a"), (".git/config", "a"), (".crucible/config.toml", "a")]);
+        std::fs::write(desk.journal(), &bad).unwrap();
+        let before = desk.tree();
+        let result = desk.edit(&[change("a.txt", "a", "A")]);
+        assert!(matches!(result, Err(TreeEditError::Journal { .. })), "{bad}: {result:?}");
+        assert_eq!(desk.tree(), before);
+    }
+}
+
+#[test]
+fn a_file_system_that_cannot_exchange_names_moves_the_old_file_aside_instead() {
+    let desk = Desk::new(&[("a.txt", "a")]);
+    let dir = Root::open(&desk.root()).unwrap();
+    // What the other way leaves when a process is killed in its middle: the file under its other name, and nothing in its place.
+    let edit = change("a.txt", "a", "A");
+    let targets = [look::check(&dir, &edit).unwrap()];
+    let mut journal = Journal::new("0".repeat(32), &dir, &targets).unwrap();
+    journal.stage = JournalStage::Ready;
+    let names = journal.names(0);
+    let (spare, old) = (desk.root().join(&names.spare), desk.root().join(&names.old));
+    journal.write(&desk.journal()).unwrap();
+    std::fs::write(&spare, "A").unwrap();
+    std::fs::rename(desk.at("a.txt"), &old).unwrap();
+    assert_eq!(recover_tree_edit(&desk.root(), &desk.journal()).unwrap(), EditRecovery::Finished);
+    assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"A");
+    desk.assert_clean();
+    // Without the new content there is only the way back.
+    desk.put("a.txt", "a");
+    journal.write(&desk.journal()).unwrap();
+    std::fs::rename(desk.at("a.txt"), &old).unwrap();
+    assert_eq!(recover_tree_edit(&desk.root(), &desk.journal()).unwrap(), EditRecovery::TakenBack);
+    assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"a");
+    desk.assert_clean();
+}
+
+/// This test is its own child, in a namespace in which a directory is read-only and another one is on a full disk.
+#[test]
+fn a_full_disk_and_a_directory_that_cannot_be_written_change_nothing() {
+    let name = "tree_edit::tests::a_full_disk_and_a_directory_that_cannot_be_written_change_nothing";
+    if let Some(dir) = std::env::var_os(CHILD) {
+        let dir = PathBuf::from(dir);
+        let full = dir.join("project/full");
+        for (path, content) in [("a.txt", "a"), ("b.txt", "b")] {
+            std::fs::write(full.join(path), content).unwrap();
+        }
+        let large = "x".repeat(600 << 10);
+        for other in [
+            change("ro/b.txt", "b", "B"),
+            edit("ro/new.txt", None, Some("B")),
+            edit("ro/b.txt", Some("b"), None),
+            change("full/b.txt", "b", &large),
+            edit("full/new/c.txt", None, Some(&large)),
+        ] {
+            let edits = [change("a.txt", "a", "A"), change("full/a.txt", "a", "A"), other];
+            let result = edit_tree(&dir.join("project"), &edits, &dir.join("context/journal.json"));
+            println!("result {}", result.unwrap_err());
+            let names = std::fs::read_dir(&full).unwrap().count();
+            println!("full holds {names}");
+        }
+        return;
+    }
+    let desk = Desk::new(&[("a.txt", "a"), ("ro/b.txt", "b"), ("full/x", "x")]);
+    let before = desk.tree();
+    let mut child = Command::new("bwrap");
+    child.args(["--dev-bind", "/", "/", "--ro-bind"]).arg(desk.at("ro")).arg(desk.at("ro"));
+    child.args(["--size", "524288", "--tmpfs"]).arg(desk.at("full"));
+    child.arg(std::env::current_exe().unwrap()).args(["--exact", "--nocapture", name]);
+    let output = child.env(CHILD, desk.dir.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let results: Vec<&str> = said.lines().filter(|line| line.starts_with("result ")).collect();
+    assert_eq!(results.len(), 5, "{said}");
+    assert!(results[..3].iter().all(|line| line.contains("Read-only file system")), "{said}");
+    assert!(results[3..].iter().all(|line| line.contains("No space left on device")), "{said}");
+    assert_eq!(said.matches("full holds 2\n").count(), 5, "{said}");
+    assert_eq!(desk.tree(), before);
+    desk.assert_clean();
+}
+
+#[test]
+fn a_file_that_is_already_as_it_is_to_be_is_left_alone() {
+    let desk = Desk::new(&[("a.txt", "a")]);
+    let inode = || desk.at("a.txt").metadata().unwrap().ino();
+    let before = inode();
+    assert!(desk.edit(&[change("a.txt", "a", "a"), edit("none.txt", None, None)]).unwrap().is_empty());
+    assert_eq!(inode(), before);
+    desk.assert_clean();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Any set of edits over a few names: either all stand, or nothing changed at all.
+    #[test]
+    fn any_edits_change_all_of_their_files_or_none(
+        files in prop::collection::btree_map("[ab]{1,2}", "[xy\r\n]{0,3}", 0..5),
+        edits in prop::collection::vec(("[ab]{1,2}(/[ab])?", prop::option::of("[xy\r\n]{0,3}"), prop::option::of("[xy\r\n]{0,3}"), any::<bool>()), 0..5),
+    ) {
+        let desk = Desk::new(&[]);
+        files.iter().for_each(|(path, content)| desk.put(path, content));
+        // Half of the edits know the file as it is.
+        let edits: Vec<TreeEdit> = edits
+            .iter()
+            .map(|(path, guess, after, knows)| {
+                let before = if *knows { files.get(path).cloned() } else { guess.clone() };
+                edit(path, before.as_deref(), after.as_deref())
+            })
+            .collect();
+        let before = desk.tree();
+        match desk.edit(&edits) {
+            Ok(_) => {
+                for edit in &edits {
+                    let now = std::fs::read(desk.at(edit.path.as_str())).ok();
+                    prop_assert_eq!(&now, &edit.after);
+                }
+                let named: Vec<&str> = edits.iter().map(|edit| edit.path.as_str()).collect();
+                for (path, content) in &files {
+                    if !named.contains(&path.as_str()) {
+                        prop_assert_eq!(std::fs::read(desk.at(path)).unwrap(), content.as_bytes());
+                    }
+                }
+            }
+            Err(_) => prop_assert_eq!(desk.tree(), before),
+        }
+        desk.assert_clean();
+    }
+}

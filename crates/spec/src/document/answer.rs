@@ -1,0 +1,351 @@
+//! From a model's answer to the document in it: what every phase asks of a document, whatever its content.
+//!
+//! A fence around the whole answer, one short paragraph before it and a politeness behind it are taken off, and a
+//! warning says so; everything else that is not the document is a fault. What comes out has LF line ends and is tidied.
+//!
+//! What always holds: the work is linear in the answer, and an answer of more than [`LARGEST`] bytes is not looked at.
+
+use std::borrow::Cow;
+
+use crucible_llm::ReceiptWarning;
+use crucible_model::{Untrusted, Verdict, is_hidden, says_nothing};
+
+use super::fault::Fault;
+use super::ids::leading;
+use super::lines::{Fence, Fences, Line, LineKind, fence, heading, scan, tidied};
+use super::manner;
+use crate::phase_id::PhaseId;
+
+/// Bytes of an answer that is looked at. Every document's own limit is far below.
+const LARGEST: usize = 256 << 10;
+/// Bytes and lines of an introduction that is cut.
+const SHORT_INTRODUCTION: (usize, usize) = (400, 3);
+/// Fences around an answer that are taken off.
+const MOST_WRAPPINGS: usize = 3;
+/// Sentences of the examples in the prompts: an answer that holds one is a copy.
+pub(crate) const EXAMPLES: [&str; 5] = [
+    "The lamps are on from six to twenty o'clock.",
+    "A lamp that was switched by hand stays so for one hour.",
+    "The clock reads the hours from a table",
+    "Keep the hours of the lamps in a table",
+    "The table has no row for the end of summer time.",
+];
+
+/// What a phase asks of its document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Form {
+    /// The phase.
+    pub(crate) phase: PhaseId,
+    /// Lines at most.
+    pub(crate) max_lines: usize,
+    /// Bytes at most.
+    pub(crate) max_bytes: usize,
+    /// Entries (requirements, tasks, findings) at most.
+    pub(crate) max_entries: usize,
+    /// Whether a line that is no heading can begin an answer: `NO CHANGES`.
+    pub(crate) begins: fn(&str) -> bool,
+}
+
+/// The document of an answer, not yet read by its phase.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Draft {
+    /// What its title says behind the name of the document; nothing where it says no more, or has no title.
+    pub(crate) title: Option<String>,
+    /// What follows the title, tidied.
+    pub(crate) body: String,
+    /// What was taken off.
+    pub(crate) warnings: Vec<ReceiptWarning>,
+}
+
+/// A warning of a receipt.
+pub(crate) fn warning(kind: &str, message: impl Into<String>) -> ReceiptWarning {
+    ReceiptWarning { kind: kind.to_owned(), message: message.into() }
+}
+
+/// Finds the document in an answer.
+///
+/// # Errors
+///
+/// What is wrong with the answer as a whole.
+pub(crate) fn open(answer: &Untrusted, form: &Form) -> Result<Draft, Verdict> {
+    let text = readable(answer.as_str())?;
+    let mut warnings = Vec::new();
+    let text = core(&text, form, &mut warnings)?;
+    let (lines, fences) = scan(text);
+    if fences != Fences::Closed {
+        return Err(Fault::OpenFence.alone("a code block without its end"));
+    }
+    let (title, body) = titled(&lines, form)?;
+    let body = without_pleasantry(body, &mut warnings);
+    let findings: Vec<_> =
+        paragraphs(body).filter(|text| manner::reports(text)).map(|text| Fault::Summary.of(text)).collect();
+    if !findings.is_empty() {
+        return Err(Verdict::new(findings));
+    }
+    if let Some(found) = EXAMPLES.into_iter().find(|sentence| text.contains(sentence)) {
+        return Err(Fault::Example.alone(found));
+    }
+    Ok(Draft { title, body: tidied(body.iter().copied()), warnings })
+}
+
+/// The fault of a document that is longer than its form allows.
+pub(crate) fn measured(text: &str, entries: usize, form: &Form) -> Option<crucible_model::Finding> {
+    let lines = text.lines().count();
+    let over = if entries > form.max_entries {
+        format!("{entries} entries, at most {}", form.max_entries)
+    } else if lines > form.max_lines {
+        format!("{lines} lines, at most {}", form.max_lines)
+    } else if text.len() > form.max_bytes {
+        format!("{} bytes, at most {}", text.len(), form.max_bytes)
+    } else {
+        return None;
+    };
+    Some(Fault::TooLong.of(&over))
+}
+
+/// The answer with LF line ends, where it can be read at all.
+fn readable(text: &str) -> Result<Cow<'_, str>, Verdict> {
+    if text.len() > LARGEST {
+        return Err(Fault::TooLong.alone(&format!("{} bytes", text.len())));
+    }
+    if says_nothing(text) {
+        return Err(Fault::Empty.alone("the answer"));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = if text.contains('\r') { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
+    if let Some((line, c)) = hidden(&text) {
+        return Err(Fault::Hidden.alone(&format!("U+{:04X} in line {line}", u32::from(c))));
+    }
+    Ok(text)
+}
+
+fn hidden(text: &str) -> Option<(usize, char)> {
+    let mut line = 1;
+    for c in text.chars() {
+        match c {
+            '\n' => line += 1,
+            '\t' => {}
+            c if is_hidden(c) => return Some((line, c)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The part of an answer that is the document, without what stands around it.
+fn core<'a>(mut text: &'a str, form: &Form, warnings: &mut Vec<ReceiptWarning>) -> Result<&'a str, Verdict> {
+    for _ in 0..=MOST_WRAPPINGS {
+        if is_json(text) {
+            return Err(Fault::Json.alone("the answer"));
+        }
+        let start =
+            place(text, |line| fence(line).is_some() || heading(line).is_some() || (form.begins)(line));
+        let Some(start) = start else { return Err(manner::of_no_document(text).alone(first_line(text))) };
+        let (before, rest) = text.split_at(start);
+        introduction(before, warnings)?;
+        let Some(opened) = rest.lines().next().and_then(fence) else { return Ok(rest) };
+        if opened.info.to_ascii_lowercase().starts_with("json") {
+            return Err(Fault::Json.alone("the answer"));
+        }
+        if !matches!(opened.info.to_ascii_lowercase().as_str(), "" | "md" | "markdown" | "text" | "txt") {
+            return Err(Fault::NoDocument.alone(first_line(rest)));
+        }
+        let inner = rest.split_once('\n').map_or("", |(_, inner)| inner);
+        let mut end = None;
+        for (at, line) in offsets(inner) {
+            if fence(line).is_some_and(|found| opened.closes_with(found)) {
+                end = Some((at, at + line.len()));
+            }
+        }
+        let Some((end, behind)) = end else { return Err(Fault::OpenFence.alone(first_line(rest))) };
+        let after = inner.get(behind..).unwrap_or_default();
+        if after.lines().any(|line| fence(line).is_some() || heading(line).is_some()) {
+            return Err(Fault::Around.alone(first_line(after)));
+        }
+        introduction(after, warnings)?;
+        text = inner.get(..end).unwrap_or_default();
+        if says_nothing(text) {
+            return Err(Fault::Empty.alone("the code block"));
+        }
+        if ends_twice(text, opened) {
+            return Err(Fault::Around.alone("a code block inside a code block"));
+        }
+    }
+    Err(Fault::Around.alone("code blocks inside code blocks"))
+}
+
+/// Whether a block inside a wrapped document begins as the wrapping could end: that can be read in two ways.
+fn ends_twice(inner: &str, wrapping: Fence<'_>) -> bool {
+    let mut open: Option<Fence<'_>> = None;
+    for found in inner.lines().filter_map(fence) {
+        match open {
+            Some(opened) if opened.closes_with(found) => open = None,
+            Some(_) => {}
+            None if wrapping.closes_with(found) => return true,
+            None => open = Some(found),
+        }
+    }
+    false
+}
+
+/// The phase whose title an answer begins with, before any code block.
+pub(crate) fn begins_as(text: &str) -> Option<PhaseId> {
+    let before_code = text.lines().take_while(|line| fence(line).is_none());
+    let (level, title) = before_code.filter_map(heading).next()?;
+    named_phase(title).filter(|_| level <= 2 && !is_entry(title))
+}
+
+/// Lets a short paragraph beside the document pass, told in a warning.
+fn introduction(text: &str, warnings: &mut Vec<ReceiptWarning>) -> Result<(), Verdict> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(());
+    }
+    if manner::declines(text) {
+        return Err(Fault::Refusal.alone(first_line(text)));
+    }
+    let (bytes, lines) = SHORT_INTRODUCTION;
+    if text.ends_with('?') && !manner::is_pleasantry(text) {
+        return Err(Fault::Question.alone(first_line(text)));
+    }
+    if text.len() > bytes || text.lines().count() > lines {
+        return Err(Fault::Around.alone(first_line(text)));
+    }
+    warnings.push(cut(text));
+    Ok(())
+}
+
+/// Splits off the title.
+fn titled<'l, 'a>(lines: &'l [Line<'a>], form: &Form) -> Result<(Option<String>, &'l [Line<'a>]), Verdict> {
+    let mut body = lines;
+    let mut own = None;
+    let first = lines.iter().position(|line| line.kind != LineKind::Blank).unwrap_or_default();
+    if let Some(Line { kind: LineKind::Heading { level, title }, .. }) = lines.get(first) {
+        match named_phase(title) {
+            Some(phase) if *level <= 2 && !is_entry(title) => {
+                if phase != form.phase {
+                    return Err(Fault::WrongPhase.alone(title));
+                }
+                own = title_behind(title);
+                body = lines.get(first + 1..).unwrap_or_default();
+            }
+            _ if *level == 1 && !is_entry(title) => return Err(Fault::Title.alone(title)),
+            _ => {}
+        }
+    }
+    for line in body {
+        let LineKind::Heading { level: 1, title } = line.kind else { continue };
+        if is_entry(title) {
+            continue;
+        }
+        let fault = if named_phase(title).is_some_and(|phase| phase != form.phase) {
+            Fault::WrongPhase
+        } else {
+            Fault::Title
+        };
+        return Err(fault.alone(title));
+    }
+    comments(body)?;
+    Ok((own, body))
+}
+
+/// An HTML comment is seen by the next model and by no reader of the page.
+fn comments(lines: &[Line<'_>]) -> Result<(), Verdict> {
+    for line in lines.iter().filter(|line| line.kind != LineKind::Fenced && line.text.contains("<!--")) {
+        let spans = line.text.split('`').count() % 2 == 1;
+        if line
+            .text
+            .split('`')
+            .enumerate()
+            .any(|(place, text)| (!spans || place % 2 == 0) && text.contains("<!--"))
+        {
+            return Err(Fault::Hidden.alone(line.text.trim()));
+        }
+    }
+    Ok(())
+}
+
+/// The phase whose document has this title: the last name of one before `:`, ` for ` or ` of `.
+fn named_phase(title: &str) -> Option<PhaseId> {
+    let head = title.split([':', '–', '—']).next().unwrap_or_default().to_lowercase();
+    let head = head.split(" for ").next().unwrap_or_default().split(" of ").next().unwrap_or_default();
+    head.split(|c: char| !c.is_alphanumeric()).rev().find_map(|word| match word {
+        "requirements" | "requirement" => Some(PhaseId::Requirements),
+        "design" => Some(PhaseId::Design),
+        "tasks" | "task" => Some(PhaseId::Tasks),
+        "review" => Some(PhaseId::Review),
+        "fixup" | "fixups" => Some(PhaseId::Fixup),
+        "final" => Some(PhaseId::Final),
+        _ => None,
+    })
+}
+
+fn title_behind(title: &str) -> Option<String> {
+    let (_, behind) = title.split_once([':', '–', '—'])?;
+    let behind = crucible_model::single_spaced(behind.trim_matches(['*', ' ']));
+    (!behind.is_empty()).then_some(behind)
+}
+
+fn is_entry(title: &str) -> bool {
+    ['R', 'T', 'F'].into_iter().any(|letter| leading(title, letter).is_some())
+}
+
+/// Cuts a politeness that ends the answer.
+fn without_pleasantry<'l, 'a>(lines: &'l [Line<'a>], warnings: &mut Vec<ReceiptWarning>) -> &'l [Line<'a>] {
+    let filled = |line: &Line<'_>| line.kind != LineKind::Blank;
+    let end = lines.iter().rposition(filled).map_or(0, |last| last + 1);
+    let start =
+        lines.iter().take(end).rposition(|line| line.kind != LineKind::Text).map_or(0, |before| before + 1);
+    match (lines.get(..start), lines.get(start)) {
+        (Some(kept), Some(line)) if start < end && manner::is_pleasantry(line.text) => {
+            warnings.push(cut(line.text));
+            kept
+        }
+        _ => lines,
+    }
+}
+
+/// The first lines of paragraphs that are no lists.
+fn paragraphs<'l>(lines: &'l [Line<'_>]) -> impl Iterator<Item = &'l str> {
+    let mut before = LineKind::Blank;
+    lines.iter().filter_map(move |line| {
+        let begins = line.kind == LineKind::Text && before != LineKind::Text;
+        before = line.kind;
+        (begins && super::lines::list_item(line.text).is_none()).then_some(line.text)
+    })
+}
+
+fn cut(text: &str) -> ReceiptWarning {
+    let text = crucible_model::short_line(text.trim(), 80);
+    warning("spec_answer_trimmed", format!("words beside the document were left out: {text}"))
+}
+
+fn is_json(text: &str) -> bool {
+    let text = text.trim();
+    match text.chars().next() {
+        Some('{') => text.contains('"'),
+        Some('[') => serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok(),
+        _ => false,
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.trim_start().lines().next().unwrap_or_default()
+}
+
+/// Where the first line begins that is of some kind.
+fn place(text: &str, is: impl Fn(&str) -> bool) -> Option<usize> {
+    offsets(text).find(|(_, line)| is(line)).map(|(at, _)| at)
+}
+
+fn offsets(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let begins = at;
+        at += line.len();
+        (begins, line.strip_suffix('\n').unwrap_or(line))
+    })
+}
+
+#[cfg(test)]
+mod tests;

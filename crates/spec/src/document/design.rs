@@ -1,0 +1,111 @@
+//! The design: four sections, and the requirements that they serve.
+
+use std::collections::BTreeSet;
+
+use crucible_llm::ReceiptWarning;
+use crucible_model::{Finding, says_nothing};
+
+use super::answer::{Draft, warning};
+use super::fault::Fault;
+use super::ids::{listed, named};
+use super::lines::{LineKind, scan};
+
+/// The sections that a design has.
+pub(crate) const DESIGN_SECTIONS: [&str; 4] = ["Overview", "Components", "Data", "Risks"];
+
+/// Makes the document of an answer. `known` are the ids of the requirements, where they are known.
+///
+/// # Errors
+///
+/// What is wrong with the answer.
+pub(crate) fn design(
+    draft: Draft,
+    fallback_title: &str,
+    known: Option<&BTreeSet<u32>>,
+) -> Result<(String, Vec<ReceiptWarning>), Vec<Finding>> {
+    let mut findings = sections(&draft.body, &DESIGN_SECTIONS);
+    let mut warnings = draft.warnings;
+    if let Some(known) = known {
+        let served = named(&draft.body, 'R');
+        findings.extend(unknown(&served, known));
+        if served.is_empty() {
+            findings.push(Fault::NoEntries.of("the design names no requirement"));
+        }
+        let left = listed(known.difference(&served).copied(), 'R');
+        if !left.is_empty() && findings.is_empty() {
+            warnings.push(warning("spec_not_designed", format!("the design does not name {left}")));
+        }
+    }
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    let title = draft.title.as_deref().unwrap_or(fallback_title);
+    Ok((format!("# Design: {title}\n\n{}\n", draft.body), warnings))
+}
+
+/// The findings about ids of requirements that there are not.
+pub(crate) fn unknown(found: &BTreeSet<u32>, known: &BTreeSet<u32>) -> Option<Finding> {
+    let strange = listed(found.difference(known).copied(), 'R');
+    (!strange.is_empty()).then(|| Fault::UnknownId.of(&strange))
+}
+
+/// The findings about sections that are not there, or hold nothing.
+pub(crate) fn sections(body: &str, wanted: &[&str]) -> Vec<Finding> {
+    let mut filled = vec![false; wanted.len()];
+    let mut current = None;
+    for line in scan(body).0 {
+        match line.kind {
+            LineKind::Heading { level, title } => {
+                let title = title
+                    .trim_end_matches(':')
+                    .trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ' '));
+                let found = wanted.iter().position(|wanted| wanted.eq_ignore_ascii_case(title));
+                if found.is_some() || level <= 2 {
+                    current = found;
+                }
+            }
+            LineKind::Blank | LineKind::Rule => {}
+            LineKind::Fenced | LineKind::Text => {
+                if let Some(slot) = current.and_then(|place| filled.get_mut(place))
+                    && !says_nothing(line.text)
+                {
+                    *slot = true;
+                }
+            }
+        }
+    }
+    let missing = wanted.iter().zip(filled).filter(|(_, filled)| !filled);
+    missing
+        .map(|(section, _)| Fault::Incomplete.of(&format!("no text in the section ## {section}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft(body: &str) -> Draft {
+        Draft { title: None, body: body.to_owned(), warnings: Vec::new() }
+    }
+
+    const BODY: &str =
+        "## overview\nServes R-1.\n## 2. Components:\n### api\nx\n## Data\n```\ncsv\n```\n## Risks\n- none";
+
+    #[test]
+    fn a_design_has_its_sections_and_names_what_it_serves() {
+        let known = BTreeSet::from([1, 2]);
+        let (text, warnings) = design(draft(BODY), "export", Some(&known)).unwrap();
+        assert!(text.starts_with("# Design: export\n\n## overview\n") && text.ends_with("- none\n"));
+        assert_eq!(warnings[0].message, "the design does not name R-002");
+        let codes = |body: &str| {
+            let findings = design(draft(body), "x", Some(&known)).unwrap_err();
+            findings.iter().map(|f| f.code.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(&BODY.replace("R-1", "R-9")), ["spec-answer-unknown-id"]);
+        assert_eq!(codes(&BODY.replace("R-1", "it")), ["spec-answer-no-entries"]);
+        assert_eq!(codes(&BODY.replace("- none", "")), ["spec-answer-incomplete"]);
+        assert_eq!(codes(&BODY.replace("## Data", "## Storage")), ["spec-answer-incomplete"]);
+        assert_eq!(codes(&BODY.replace("## Data", "```\n## Data\n```")), ["spec-answer-incomplete"]);
+        assert!(design(draft(BODY), "x", None).unwrap().1.is_empty());
+    }
+}

@@ -1,0 +1,210 @@
+//! The lines of a Markdown text: headings, what stands inside code fences, and the rest.
+//!
+//! Only what decides about a document's structure is told apart. A line inside a fence is never a heading, so that an
+//! example in a document cannot become a requirement.
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineKind<'a> {
+    /// `## Title`.
+    Heading {
+        /// How many `#`.
+        level: usize,
+        /// What follows, without emphasis around it.
+        title: &'a str,
+    },
+    /// A fence, or a line inside one.
+    Fenced,
+    /// White space.
+    Blank,
+    /// `---`: a rule across the page.
+    Rule,
+    /// Anything else.
+    Text,
+}
+
+/// A line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    /// Its text, without its end.
+    pub(crate) text: &'a str,
+    /// What it is.
+    pub(crate) kind: LineKind<'a>,
+}
+
+/// Whether the last fence of a text has its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fences {
+    /// It has, or there is none.
+    Closed,
+    /// It runs to the end of the text, and this line would be its end.
+    Open(String),
+}
+
+/// A line that opens or closes a code block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fence<'a> {
+    mark: char,
+    length: usize,
+    /// What follows the marks: the language.
+    pub(crate) info: &'a str,
+}
+
+/// The lines of a text with LF line ends.
+pub(crate) fn scan(text: &str) -> (Vec<Line<'_>>, Fences) {
+    let mut open: Option<Fence<'_>> = None;
+    let mut lines = Vec::new();
+    for text in text.lines() {
+        let fence = fence(text);
+        let kind = match (open, fence) {
+            (Some(opened), Some(found)) if opened.closes_with(found) => {
+                open = None;
+                LineKind::Fenced
+            }
+            (Some(_), _) => LineKind::Fenced,
+            (None, Some(found)) => {
+                open = Some(found);
+                LineKind::Fenced
+            }
+            (None, None) => plain(text),
+        };
+        lines.push(Line { text, kind });
+    }
+    let end = open.map(|fence| String::from(fence.mark).repeat(fence.length));
+    (lines, end.map_or(Fences::Closed, Fences::Open))
+}
+
+/// Reads a line as a fence, however far it is indented: inside a list it may be.
+pub(crate) fn fence(line: &str) -> Option<Fence<'_>> {
+    let line = line.trim_start_matches([' ', '\t']);
+    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let info = line.trim_start_matches(mark);
+    let length = line.len() - info.len();
+    (length >= 3 && !(mark == '`' && info.contains('`'))).then_some(Fence { mark, length, info: info.trim() })
+}
+
+/// Reads a line as a heading: its level and its title.
+pub(crate) fn heading(line: &str) -> Option<(usize, &str)> {
+    let rest = line.trim_start_matches(' ');
+    let title = rest.trim_start_matches('#');
+    let level = rest.len() - title.len();
+    if line.len() - rest.len() > 3
+        || !(1..=6).contains(&level)
+        || !(title.is_empty() || title.starts_with([' ', '\t']))
+    {
+        return None;
+    }
+    Some((level, bare(title.trim().trim_end_matches('#').trim_end())))
+}
+
+/// What follows the marker of an entry of a list: `- `, `* `, `+ `, `• `, `1. ` or `1) `.
+pub(crate) fn list_item(line: &str) -> Option<&str> {
+    let line = line.trim_start_matches([' ', '\t']);
+    let rest = line.strip_prefix(['-', '*', '+', '•']).or_else(|| {
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = line.len() - rest.len();
+        if (1..=3).contains(&digits) { rest.strip_prefix(['.', ')']) } else { None }
+    })?;
+    rest.starts_with([' ', '\t']).then(|| rest.trim())
+}
+
+/// The text without emphasis around it.
+pub(crate) fn bare(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text.strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
+    inner.filter(|inner| !inner.contains("**")).unwrap_or(text).trim()
+}
+
+/// The text of lines, without blank lines at its ends, rules, white space at line ends and more than one blank line in a
+/// row; code blocks stay as they are.
+pub(crate) fn tidied<'a>(lines: impl IntoIterator<Item = Line<'a>>) -> String {
+    let mut text = String::new();
+    let mut blank = false;
+    for line in lines {
+        match line.kind {
+            LineKind::Blank | LineKind::Rule => {
+                blank = !text.is_empty();
+                continue;
+            }
+            LineKind::Fenced | LineKind::Heading { .. } | LineKind::Text => {}
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        if blank {
+            text.push('\n');
+        }
+        blank = false;
+        text.push_str(if line.kind == LineKind::Fenced { line.text } else { line.text.trim_end() });
+    }
+    text
+}
+
+impl Fence<'_> {
+    /// Whether `other` is the end of the block that this fence begins.
+    pub(crate) fn closes_with(self, other: Fence<'_>) -> bool {
+        other.mark == self.mark && other.length >= self.length && other.info.is_empty()
+    }
+}
+
+fn plain(line: &str) -> LineKind<'_> {
+    if line.trim().is_empty() {
+        return LineKind::Blank;
+    }
+    if let Some((level, title)) = heading(line) {
+        return LineKind::Heading { level, title };
+    }
+    let mut marks = line.chars().filter(|c| !c.is_whitespace());
+    let first = marks.next();
+    let rule = matches!(first, Some('-' | '*' | '_')) && marks.clone().count() >= 2;
+    if rule && marks.all(|c| Some(c) == first) { LineKind::Rule } else { LineKind::Text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headings(text: &str) -> Vec<(usize, &str)> {
+        let (lines, _) = scan(text);
+        let found = lines.iter().filter_map(|line| match line.kind {
+            LineKind::Heading { level, title } => Some((level, title)),
+            _ => None,
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn a_line_inside_a_fence_is_no_heading() {
+        let text = "# A\n```md\n## B\n````\n~~~\n# C\n```\n~~~\n### **D** ##\n#no\n    # indented\n";
+        assert_eq!(headings(text), [(1, "A"), (3, "D")]);
+        let text = "````\n```\n# in\n```\n````\n# out";
+        assert_eq!(headings(text), [(1, "out")]);
+        assert_eq!(headings("## **Bold title**\n####### seven\n#"), [(2, "Bold title"), (1, "")]);
+    }
+
+    #[test]
+    fn an_open_fence_is_told() {
+        assert_eq!(scan("a\n```\nb\n").1, Fences::Open("```".to_owned()));
+        assert_eq!(scan("a\n```\nb\n```\n").1, Fences::Closed);
+        assert_eq!(scan("```a`b\n").1, Fences::Closed, "a code span is no fence");
+        assert_eq!(scan("````\n~~~\n").1, Fences::Open("````".to_owned()));
+        assert_eq!(scan("- x\n      ```\n      y\n      ```\n").1, Fences::Closed);
+    }
+
+    #[test]
+    fn lists_are_told_from_emphasis_and_rules() {
+        assert_eq!(list_item("  * a"), Some("a"));
+        assert_eq!(list_item("12. a"), Some("a"));
+        assert_eq!(list_item("1) a"), Some("a"));
+        for text in ["**a**", "-a", "2026. ", "a", "", "-", "é"] {
+            assert_eq!(list_item(text), None, "{text:?}");
+        }
+        assert_eq!(scan("---\n* * *\n--\n-*-").0.iter().filter(|l| l.kind == LineKind::Rule).count(), 2);
+    }
+
+    #[test]
+    fn tidying_keeps_code_as_it_is() {
+        let text = "\n\na  \n\n\n\nb\n---\n```\nx  \n\n\ny\n```\n\n";
+        assert_eq!(tidied(scan(text).0), "a\n\nb\n\n```\nx  \n\n\ny\n```");
+    }
+}

@@ -1,0 +1,360 @@
+//! What a model answers about requirements, and what that makes of those there are.
+//!
+//! An answer is the whole document or only what changes: blocks with an id are changed, blocks with `R-NEW` or without an
+//! id are new, `REMOVED: R-002` removes, `NO CHANGES` changes nothing. Code gives new ids, above all that ever were.
+//!
+//! What always holds: a requirement that the answer does not name, or repeats with other white space alone, keeps its
+//! bytes; what is absent is not removed; ids are unique; a removed id never comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crucible_llm::ReceiptWarning;
+use crucible_model::{Finding, single_spaced};
+
+use super::answer::{Draft, warning};
+use super::fault::Fault;
+use super::ids::{Lead, leading, listed, named, shown};
+use super::lines::{Line, LineKind, list_item, scan, tidied};
+use super::requirements::{Block, Requirements, retired};
+
+/// The highest id that a model may choose itself, in the first document of a spec.
+const HIGHEST_CHOSEN: u32 = 999;
+
+/// Words from which on a title is a statement itself.
+const WORDS_OF_A_STATEMENT: usize = 3;
+
+/// What an answer says.
+#[derive(Debug, Default)]
+struct Changes {
+    /// What stands before the first entry.
+    intro: String,
+    blocks: Vec<Proposed>,
+    removed: BTreeSet<u32>,
+    findings: Vec<Finding>,
+    warnings: Vec<ReceiptWarning>,
+}
+
+#[derive(Debug)]
+struct Proposed {
+    lead: Lead,
+    title: String,
+    /// Without the heading.
+    body: String,
+}
+
+/// Whether a line says that nothing changes.
+pub(crate) fn is_no_changes(line: &str) -> bool {
+    line.trim().trim_matches(['*', '.', '`', '"']).eq_ignore_ascii_case("no changes")
+}
+
+/// Whether a line begins an answer about requirements that there are.
+pub(crate) fn begins_changes(line: &str) -> bool {
+    is_no_changes(line) || removal(line).is_some()
+}
+
+/// Makes the document of an answer, and of the requirements that there were.
+///
+/// # Errors
+///
+/// What is wrong with the answer.
+pub(crate) fn merge(
+    earlier: Option<&Requirements>,
+    draft: Draft,
+    fallback_title: &str,
+) -> Result<(Requirements, Vec<ReceiptWarning>), Vec<Finding>> {
+    let mut changes = read(&draft.body, earlier);
+    changes.warnings.splice(0..0, draft.warnings);
+    let mut findings = std::mem::take(&mut changes.findings);
+    let mut document = match earlier {
+        Some(earlier) => {
+            if !single_spaced(&earlier.head).contains(&single_spaced(&changes.intro)) {
+                changes.warnings.push(warning(
+                    "spec_answer_trimmed",
+                    "text before the first changed requirement was left out",
+                ));
+            }
+            earlier.clone()
+        }
+        None => {
+            let title = draft.title.as_deref().unwrap_or(fallback_title);
+            let gap = if changes.intro.is_empty() { "" } else { "\n\n" };
+            let head = format!("# Requirements: {title}{gap}{}", changes.intro);
+            Requirements { head, blocks: Vec::new(), retired: BTreeSet::new() }
+        }
+    };
+    let touched = apply(&mut document, earlier, changes.blocks, &mut findings, &mut changes.warnings);
+    remove(&mut document, &changes.removed, &touched.named, &mut findings);
+    if document.blocks.is_empty() {
+        findings.push(Fault::NoEntries.of("no requirement"));
+    }
+    doubles(&document, &touched.changed, &mut findings);
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    let ids = document.ids();
+    let dangling = named(&document.render(), 'R')
+        .into_iter()
+        .filter(|id| !ids.contains(id) && !document.retired.contains(id));
+    let dangling = listed(dangling, 'R');
+    if !dangling.is_empty() {
+        changes.warnings.push(warning(
+            "spec_unknown_id",
+            format!("the requirements name {dangling}, which none of them is"),
+        ));
+    }
+    Ok((document, changes.warnings))
+}
+
+/// Reads the entries of an answer.
+fn read(body: &str, earlier: Option<&Requirements>) -> Changes {
+    let mut changes = Changes::default();
+    let mut open: Option<(Lead, &str, usize)> = None;
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut group: Option<&str> = None;
+    for line in scan(body).0 {
+        if retired(&line).is_some() || (line.kind == LineKind::Text && is_no_changes(line.text)) {
+            continue;
+        }
+        if let Some(ids) = removal(line.text).filter(|_| line.kind != LineKind::Fenced) {
+            changes.close(open.take(), &mut lines, group.take());
+            changes.removed.extend(ids);
+            continue;
+        }
+        let LineKind::Heading { level, title } = line.kind else {
+            lines.push(line);
+            continue;
+        };
+        let begins = match leading(title, 'R') {
+            Some((lead, title)) => Some((lead, title, level)),
+            None if open.is_some_and(|(_, _, own)| level > own) => {
+                lines.push(line);
+                continue;
+            }
+            None if earlier.is_some() && level >= 3 => Some((Lead::New, title, level)),
+            None => None,
+        };
+        changes.close(open.take(), &mut lines, group.take());
+        open = begins;
+        if begins.is_none() {
+            group = Some(title);
+        }
+    }
+    changes.close(open, &mut lines, group);
+    changes
+}
+
+impl Changes {
+    /// Ends the block, the group or the introduction that these lines belong to.
+    fn close(&mut self, open: Option<(Lead, &str, usize)>, lines: &mut Vec<Line<'_>>, group: Option<&str>) {
+        let text = tidied(lines.drain(..).map(plain_line).collect::<Vec<_>>().iter().map(Kept::as_line));
+        match (open, group) {
+            (Some((lead, title, _)), _) => {
+                let id = match lead {
+                    Lead::Numbered(id) => shown(id, 'R'),
+                    Lead::New => format!("R-NEW {title}"),
+                };
+                for missing in incomplete(title, &text) {
+                    self.findings.push(Fault::Incomplete.of(&format!("{id}: no {missing}")));
+                }
+                self.blocks.push(Proposed { lead, title: single_spaced(title), body: text });
+            }
+            (None, Some(group)) if text.is_empty() => {
+                let message = format!("the heading {:?} was left out", crucible_model::short_line(group, 80));
+                self.warnings.push(warning("spec_answer_trimmed", message));
+            }
+            (None, Some(group)) => self.findings.push(Fault::Section.of(group)),
+            (None, None) if self.blocks.is_empty() && self.intro.is_empty() => self.intro = text,
+            (None, None) if text.is_empty() => {}
+            (None, None) => self.findings.push(Fault::Section.of(text.lines().next().unwrap_or_default())),
+        }
+    }
+}
+
+/// A line of a block as it is written: sub-headings as bold text, every list with `- `.
+struct Kept<'a> {
+    kind: LineKind<'a>,
+    text: std::borrow::Cow<'a, str>,
+}
+
+fn plain_line(line: Line<'_>) -> Kept<'_> {
+    let text = match line.kind {
+        LineKind::Heading { title, .. } => format!("**{title}**").into(),
+        LineKind::Text => match list_item(line.text).filter(|_| !line.text.starts_with([' ', '\t'])) {
+            Some(item) => format!("- {item}").into(),
+            None => line.text.into(),
+        },
+        LineKind::Fenced | LineKind::Blank | LineKind::Rule => line.text.into(),
+    };
+    let kind = if matches!(line.kind, LineKind::Heading { .. }) { LineKind::Text } else { line.kind };
+    Kept { kind, text }
+}
+
+impl Kept<'_> {
+    fn as_line(&self) -> Line<'_> {
+        Line { text: &self.text, kind: self.kind }
+    }
+}
+
+/// The parts that a requirement needs and does not have.
+fn incomplete(title: &str, body: &str) -> impl Iterator<Item = &'static str> {
+    let (lines, _) = scan(body);
+    let text = |line: &&Line<'_>| line.kind == LineKind::Text;
+    let criterion =
+        lines.iter().filter(text).any(|line| list_item(line.text).is_some_and(|item| !item.is_empty()));
+    let statement = lines
+        .iter()
+        .filter(text)
+        .any(|line| list_item(line.text).is_none() && !line.text.starts_with(' ') && !is_label(line.text));
+    // Small models put the statement into the title.
+    let statement = statement || title.split_whitespace().count() >= WORDS_OF_A_STATEMENT;
+    let parts = [(title.is_empty(), "title"), (!statement, "statement"), (!criterion, "list of checks")];
+    parts.into_iter().filter_map(|(missing, part)| missing.then_some(part))
+}
+
+/// `**Acceptance criteria:**` and such.
+fn is_label(line: &str) -> bool {
+    let line = line.trim();
+    line.ends_with(':') && line.len() < 40 || (line.starts_with("**") && line.ends_with("**"))
+}
+
+/// The ids that an answer speaks of.
+#[derive(Debug, Default)]
+struct Touched {
+    /// All of them.
+    named: BTreeSet<u32>,
+    /// Those whose requirement is new or another than before.
+    changed: BTreeSet<u32>,
+}
+
+/// Takes proposed blocks over.
+fn apply(
+    document: &mut Requirements,
+    earlier: Option<&Requirements>,
+    proposed: Vec<Proposed>,
+    findings: &mut Vec<Finding>,
+    warnings: &mut Vec<ReceiptWarning>,
+) -> Touched {
+    let places: BTreeMap<u32, usize> =
+        document.blocks.iter().enumerate().map(|(place, block)| (block.id, place)).collect();
+    let titles: BTreeMap<String, u32> =
+        document.blocks.iter().map(|block| (folded(&block.title), block.id)).collect();
+    let mut touched = Touched::default();
+    let mut new = Vec::new();
+    for block in proposed {
+        let known = match block.lead {
+            Lead::Numbered(id) if places.contains_key(&id) => Some(id),
+            Lead::Numbered(id) => {
+                if earlier.is_none() && (1..=HIGHEST_CHOSEN).contains(&id) {
+                    if !touched.named.insert(id) {
+                        findings.push(Fault::DoubleId.of(&shown(id, 'R')));
+                    }
+                    touched.changed.insert(id);
+                    document.blocks.push(written(id, &block));
+                    continue;
+                }
+                titles.get(&folded(&block.title)).copied()
+            }
+            Lead::New => titles.get(&folded(&block.title)).copied(),
+        };
+        let Some(id) = known else {
+            new.push(block);
+            continue;
+        };
+        if !touched.named.insert(id) {
+            findings.push(Fault::DoubleId.of(&shown(id, 'R')));
+            continue;
+        }
+        let place = places.get(&id).and_then(|place| document.blocks.get_mut(*place));
+        if let Some(old) = place.filter(|old| normal(&old.text) != normal(&written(id, &block).text)) {
+            *old = written(id, &block);
+            touched.changed.insert(id);
+        }
+    }
+    let mut next = document.highest();
+    for block in new {
+        next += 1;
+        if let Lead::Numbered(wanted) = block.lead
+            && wanted != next
+        {
+            let message = format!("{} is {} now: code gives the ids", shown(wanted, 'R'), shown(next, 'R'));
+            warnings.push(warning("spec_id_assigned", message));
+        }
+        touched.named.insert(next);
+        touched.changed.insert(next);
+        document.blocks.push(written(next, &block));
+    }
+    touched
+}
+
+fn remove(
+    document: &mut Requirements,
+    removed: &BTreeSet<u32>,
+    touched: &BTreeSet<u32>,
+    findings: &mut Vec<Finding>,
+) {
+    let ids = document.ids();
+    for id in removed {
+        if touched.contains(id) {
+            findings.push(Fault::Contradiction.of(&format!("{} is removed and written", shown(*id, 'R'))));
+        } else if ids.contains(id) {
+            document.retired.insert(*id);
+        } else if !document.retired.contains(id) {
+            findings.push(Fault::UnknownId.of(&format!("REMOVED: {}", shown(*id, 'R'))));
+        }
+    }
+    document.blocks.retain(|block| !removed.contains(&block.id) || touched.contains(&block.id));
+}
+
+/// Two requirements with one title are one: a model that numbers anew would double them all.
+fn doubles(document: &Requirements, changed: &BTreeSet<u32>, findings: &mut Vec<Finding>) {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    for block in &document.blocks {
+        if let Some(other) = seen.insert(folded(&block.title), block.id)
+            && (changed.contains(&other) || changed.contains(&block.id))
+        {
+            let ids = listed([other, block.id], 'R');
+            findings.push(Fault::DoubleId.of(&format!("{ids} have one title: {}", block.title)));
+        }
+    }
+}
+
+fn written(id: u32, block: &Proposed) -> Block {
+    let text = format!("### {}: {}\n\n{}", shown(id, 'R'), block.title, block.body).trim_end().to_owned();
+    Block { id, title: block.title.clone(), text }
+}
+
+/// A block for comparing: its lists with one marker, its heading with one spelling, white space aside.
+fn normal(text: &str) -> String {
+    let (lines, _) = scan(text);
+    let mut all = String::new();
+    for (place, line) in lines.into_iter().enumerate() {
+        match (place, line.kind) {
+            (0, LineKind::Heading { title, .. }) => {
+                all.push_str(leading(title, 'R').map_or(title, |(_, title)| title))
+            }
+            (_, LineKind::Rule) => {}
+            _ => all.push_str(&plain_line(line).text),
+        }
+        all.push('\n');
+    }
+    single_spaced(&all)
+}
+
+fn folded(title: &str) -> String {
+    single_spaced(title).to_lowercase()
+}
+
+/// The ids of a line `REMOVED: R-002, R-003`.
+fn removal(line: &str) -> Option<Vec<u32>> {
+    let line = list_item(line).unwrap_or(line).trim_start_matches(['#', '*', ' ', '`']);
+    let rest = line
+        .get(..8)
+        .filter(|word| word.eq_ignore_ascii_case("removed:"))
+        .and_then(|word| line.get(word.len()..))?;
+    let rest = rest.trim_start_matches(['*', '`', ' ']);
+    let ids: Vec<u32> = named(rest, 'R').into_iter().collect();
+    (rest.starts_with("R-") && !ids.is_empty()).then_some(ids)
+}
+
+#[cfg(test)]
+mod tests;

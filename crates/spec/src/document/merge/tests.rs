@@ -1,0 +1,246 @@
+//! What an answer makes of requirements, by example and for any set of changes.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::document::answer::{Form, open};
+use crate::phase_id::PhaseId;
+use crucible_model::Untrusted;
+
+const BEFORE: &str = "# Requirements: Export\n\nIntro.\n\n### R-001: One\n\nStatement one.\n\n- check\n\n\
+                      ### R-002: Two\n\nStatement  two.\n\n- check\n- other\n\n### R-004: Four\n\nStatement four.\n\n- check\n\nRetired: R-003, R-005\n";
+
+fn form() -> Form {
+    Form {
+        phase: PhaseId::Requirements,
+        max_lines: 999,
+        max_bytes: 1 << 20,
+        max_entries: 999,
+        begins: begins_changes,
+    }
+}
+
+fn merged(before: Option<&str>, answer: &str) -> Result<(String, Vec<ReceiptWarning>), Vec<Finding>> {
+    let earlier = before.map(Requirements::of_artifact);
+    let draft = open(&Untrusted::new(answer), &form()).map_err(|verdict| verdict.findings().to_vec())?;
+    merge(earlier.as_ref(), draft, "export").map(|(document, warnings)| (document.render(), warnings))
+}
+
+fn codes(before: Option<&str>, answer: &str) -> Vec<String> {
+    let findings = merged(before, answer).expect_err(answer);
+    findings.iter().map(|finding| format!("{} {}", finding.code, finding.subject)).collect()
+}
+
+#[test]
+fn a_first_document_is_written_in_its_one_form() {
+    let answer = "# Requirements: Export\nWhat is wanted.\n## Functional\n## R-1 - One\nStatement.\n### Acceptance criteria\n* a\n1. b\n\
+                  **R-NEW**\n### R-NEW: Three\nText.\n+ c\n";
+    let (text, warnings) = merged(None, answer).unwrap();
+    assert_eq!(
+        text,
+        "# Requirements: Export\n\nWhat is wanted.\n\n### R-001: One\n\nStatement.\n**Acceptance criteria**\n- a\n- b\n**R-NEW**\n\n\
+         ### R-002: Three\n\nText.\n- c\n"
+    );
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_eq!(merged(Some(&text), &text).unwrap(), (text.clone(), Vec::new()));
+    assert!(
+        merged(None, "### R-001: One\n\nText.\n\n- a")
+            .unwrap()
+            .0
+            .starts_with("# Requirements: export\n\n### R-001")
+    );
+}
+
+#[test]
+fn only_what_is_named_changes() {
+    let answer = "### R-002: Two\n\nAnother statement.\n\n- check\n\n### R-NEW: Six\n\nNew.\n\n- new\n\nREMOVED: R-004\n";
+    let (text, warnings) = merged(Some(BEFORE), answer).unwrap();
+    assert_eq!(
+        text,
+        "# Requirements: Export\n\nIntro.\n\n### R-001: One\n\nStatement one.\n\n- check\n\n\
+         ### R-002: Two\n\nAnother statement.\n\n- check\n\n### R-006: Six\n\nNew.\n\n- new\n\nRetired: R-003, R-004, R-005\n"
+    );
+    assert!(warnings.is_empty());
+}
+
+#[test]
+fn other_white_space_is_no_change_and_absence_is_no_removal() {
+    for answer in [
+        "NO CHANGES",
+        "**No changes.**\n",
+        BEFORE,
+        "# Requirements: Another title\n\n## R-2: Two\nStatement two.\n\n\n* check\n* other\n",
+        "### Two\n\nStatement two.\n- check\n- other\n",
+        "### R-NEW: Two\n\nStatement two.\n- check\n- other\n",
+        "REMOVED: R-003",
+    ] {
+        assert_eq!(merged(Some(BEFORE), answer).unwrap().0, BEFORE, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_removed_id_never_comes_back() {
+    for id in ["R-003", "R-005", "R-006", "R-077", "R-NEW"] {
+        let (text, _) = merged(Some(BEFORE), &format!("### {id}: Again\n\nText.\n\n- a\n")).unwrap();
+        assert!(
+            text.contains("\n\n### R-006: Again\n\nText.\n\n- a\n\nRetired: R-003, R-005\n"),
+            "{id}: {text}"
+        );
+    }
+    let (text, _) = merged(Some(BEFORE), "REMOVED: R-004, R-002\n").unwrap();
+    let (text, _) = merged(Some(&text), "### R-NEW: Four\n\nText.\n\n- a\n").unwrap();
+    assert!(
+        text.contains("### R-006: Four") && text.ends_with("\nRetired: R-002, R-003, R-004, R-005\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_model_does_not_write_the_line_of_removed_ids() {
+    let (text, _) = merged(None, "### R-001: One\n\nText.\n\n- a\n\nRetired: R-002\n").unwrap();
+    assert!(!text.contains("Retired"));
+    let (text, _) = merged(Some(BEFORE), "### R-NEW: One more\n\nText.\n\n- a\n\nRetired: R-001\n").unwrap();
+    assert!(text.contains("### R-001: One") && text.ends_with("\nRetired: R-003, R-005\n"));
+}
+
+#[test]
+fn what_is_wrong_with_requirements_is_told() {
+    for (before, answer, code) in [
+        (None, "# Requirements: x\n\nUsers export data.", "spec-answer-no-entries no requirement"),
+        (None, "# Requirements: x\n\n### Export\n\nText.\n\n- a", "spec-answer-section Export"),
+        (None, "### R-001: a\n\nText.\n\n- a\n\n### R-1: b\n\nText.\n\n- a", "spec-answer-double-id R-001"),
+        (None, "### R-001: a\n\nText.", "spec-answer-incomplete R-001: no list of checks"),
+        (None, "### R-001: a\n\n- a", "spec-answer-incomplete R-001: no statement"),
+        (None, "### R-001:\n\nText.\n\n- a", "spec-answer-incomplete R-001: no title"),
+        (None, "### R-001: a\n\n```\nText.\n- a\n```", "spec-answer-incomplete R-001: no statement"),
+        (None, "### R-001: a\n\nText.\n\n- a\n\n## Notes\n\nx", "spec-answer-section Notes"),
+        (None, "### R-001: a\n\nText.\n\n- a\n\nREMOVED: R-002", "spec-answer-unknown-id REMOVED: R-002"),
+        (Some(BEFORE), "REMOVED: R-009", "spec-answer-unknown-id REMOVED: R-009"),
+        (Some(BEFORE), "REMOVED: R-001, R-002, R-004", "spec-answer-no-entries no requirement"),
+        (
+            Some(BEFORE),
+            "### R-001: One\n\nText.\n\n- a\n\nREMOVED: R-001",
+            "spec-answer-contradiction R-001 is removed and written",
+        ),
+        (
+            Some(BEFORE),
+            "### R-002: Four\n\nText.\n\n- a",
+            "spec-answer-double-id R-002, R-004 have one title: Four",
+        ),
+        (
+            Some(BEFORE),
+            "### R-NEW: a\n\nText.\n\n- a\n\n### R-NEW: A\n\nText.\n\n- a",
+            "spec-answer-double-id R-006, R-007 have one title: A",
+        ),
+    ] {
+        assert_eq!(codes(before, answer)[0], code, "{answer:?}");
+    }
+}
+
+#[test]
+fn requirements_that_name_others_that_are_not_there_are_warned_of() {
+    let (_, warnings) = merged(Some(BEFORE), "### R-NEW: x\n\nLike R-003 and R-011.\n\n- a").unwrap();
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].message.contains("R-011") && !warnings[0].message.contains("R-003"));
+}
+
+/// What happens to a requirement.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    Untouched,
+    Repeated,
+    Changed,
+    Removed,
+}
+
+fn block() -> impl Strategy<Value = (String, Fate)> {
+    let words = "[a-zäé漢 ]{0,12}[a-z][*_|<>.]{0,2}";
+    let code = prop_oneof![Just(String::new()), Just("\n\n```\n### R-001: no\n- x  \n\n\n```".to_owned())];
+    let fate =
+        prop_oneof![Just(Fate::Untouched), Just(Fate::Repeated), Just(Fate::Changed), Just(Fate::Removed)];
+    (words, code, fate).prop_map(|(text, code, fate)| (format!("S {text}\n\n- c {text}{code}"), fate))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn for_any_set_of_changes_what_is_untouched_keeps_its_bytes(
+        blocks in prop::collection::vec(block(), 1..9),
+        step in 1u32..4,
+        retired in prop::collection::btree_set(40u32..60, 0..3),
+        new in 0usize..4,
+        windows: bool,
+    ) {
+        let earlier = Requirements {
+            head: "# Requirements: Any".to_owned(),
+            blocks: blocks.iter().zip(1..).map(|((body, _), place)| {
+                let id = place * step;
+                Block { id, title: format!("Title {id}"), text: format!("### R-{id:03}: Title {id}\n\n{body}") }
+            }).collect(),
+            retired,
+        };
+        let before = earlier.render();
+        prop_assert_eq!(&Requirements::of_artifact(&before), &earlier);
+        let mut answer = "NO CHANGES\n".to_owned();
+        let fates = earlier.blocks.iter().zip(blocks.iter().map(|(_, fate)| *fate));
+        for (block, fate) in fates.clone() {
+            match fate {
+                Fate::Untouched => {}
+                Fate::Repeated => answer.push_str(&format!("{}\n\n", block.text.replacen("\n\n- ", "\n\n\n- ", 1))),
+                Fate::Changed => answer.push_str(&format!("{}\n- one more\n\n", block.text)),
+                Fate::Removed => answer.push_str(&format!("REMOVED: R-{:03}\n\n", block.id)),
+            }
+        }
+        for number in 0..new {
+            answer.push_str(&format!("### R-NEW: New {number}\n\nS\n\n- c\n\n"));
+        }
+        if windows {
+            answer = answer.replace('\n', "\r\n");
+        }
+        let gone: Vec<u32> = fates.clone().filter(|(_, fate)| matches!(fate, Fate::Removed)).map(|(block, _)| block.id).collect();
+        if gone.len() == blocks.len() && new == 0 {
+            prop_assert!(merged(Some(&before), &answer).is_err());
+            return Ok(());
+        }
+        let (text, _) = merged(Some(&before), &answer).unwrap();
+        let after = Requirements::of_artifact(&text);
+        for (block, fate) in fates {
+            match fate {
+                Fate::Untouched | Fate::Repeated => prop_assert_eq!(after.block(block.id), Some(block)),
+                Fate::Changed => prop_assert!(after.block(block.id).unwrap().text.ends_with("\n- one more")),
+                Fate::Removed => prop_assert!(after.block(block.id).is_none() && after.retired.contains(&block.id)),
+            }
+        }
+        prop_assert!(earlier.retired.is_subset(&after.retired));
+        prop_assert_eq!(after.ids().len(), after.blocks.len());
+        let fresh: Vec<u32> = after.ids().into_iter().filter(|id| *id > earlier.highest()).collect();
+        prop_assert_eq!(fresh.len(), new);
+        prop_assert_eq!(after.blocks.len(), blocks.len() - gone.len() + new);
+        prop_assert_eq!(&merged(Some(&text), &text).unwrap().0, &text, "reading it again changes nothing");
+        prop_assert_eq!(&merged(Some(&text), "NO CHANGES").unwrap().0, &text);
+    }
+
+    #[test]
+    fn ids_are_unique_whatever_stands_in_artifact_and_answer(
+        before in "(#{1,4} R-[0-9]{1,7}: [ab]\n|Retired: R-[0-9]{1,3}\n|```\n|text\n|- a\n){0,10}",
+        answer in "(#{2,4} (R-[0-9]{1,7}|R-NEW|x): ?[abc]\nS\n- a\n|REMOVED: R-[0-9]\n|NO CHANGES\n|# Requirements: x\n){1,8}",
+    ) {
+        let earlier = Requirements::of_artifact(&before);
+        let ids: Vec<_> = earlier.blocks.iter().map(|block| block.id).collect();
+        prop_assert_eq!(earlier.ids().len(), ids.len());
+        let earlier = (!ids.is_empty()).then_some(earlier);
+        let Ok(draft) = open(&Untrusted::new(answer), &form()) else { return Ok(()) };
+        if let Ok((document, _)) = merge(earlier.as_ref(), draft, "x") {
+            prop_assert_eq!(document.ids().len(), document.blocks.len());
+            prop_assert!(document.ids().is_disjoint(&document.retired));
+            let again = Requirements::of_artifact(&document.render());
+            prop_assert_eq!(again.ids(), document.ids());
+            if let Some(earlier) = earlier {
+                for id in document.ids() {
+                    prop_assert!(earlier.block(id).is_some() || id > earlier.highest());
+                }
+            }
+        }
+    }
+}

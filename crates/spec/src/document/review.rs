@@ -1,0 +1,304 @@
+//! The review: findings, each about an artifact or about a file of the project that was shown.
+//!
+//! In the document a file of the project stands between backticks, everything else does not. So [`review_targets`] needs
+//! nothing but the document to know what a fixup may work on.
+
+use std::collections::BTreeSet;
+
+use crucible_llm::ReceiptWarning;
+use crucible_model::{Finding, RepoPath, Untrusted, single_spaced};
+
+use super::answer::{Draft, warning};
+use super::fault::Fault;
+use super::ids::{leading, shown};
+use super::lines::{LineKind, bare, list_item, scan};
+use crate::phase_id::PhaseId;
+
+/// What a review calls its findings, the worst first.
+const SEVERITIES: [&str; 3] = ["blocker", "major", "minor"];
+/// What a finding is about that names nothing which is there.
+const WHOLE: &str = "spec";
+
+/// A finding of a review.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remark {
+    pub(crate) severity: &'static str,
+    pub(crate) target: Target,
+    /// What is wrong, on one line.
+    pub(crate) text: String,
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// An artifact, by its phase's name, `idea` or `spec`, or an id.
+    Artifact(String),
+    /// A file of the project.
+    File(RepoPath),
+    /// Something else.
+    Unknown(String),
+}
+
+/// The files of the project that findings of a review name, in the order in which they are first named. Artifacts of the
+/// spec and what lies in `.crucible/` are never among them.
+#[must_use]
+pub fn review_targets(review: &Untrusted) -> Vec<RepoPath> {
+    let text = review.as_str().replace("\r\n", "\n");
+    let mut seen = BTreeSet::new();
+    let files = read_review(&text).remarks.into_iter().filter_map(|remark| match remark.target {
+        Target::File(path) => Some(path),
+        Target::Artifact(_) | Target::Unknown(_) => None,
+    });
+    files.filter(|path| seen.insert(path.clone())).collect()
+}
+
+/// What a review says.
+#[derive(Debug, Default)]
+pub(crate) struct Review {
+    pub(crate) remarks: Vec<Remark>,
+    /// Entries of the list that are no findings.
+    malformed: Vec<String>,
+    /// Whether it says that there is nothing to find.
+    says_none: u64,
+    left_out: u64,
+}
+
+/// Makes the document of an answer. `shown_files` are the files of the project whose text the model was shown.
+///
+/// # Errors
+///
+/// What is wrong with the answer.
+pub(crate) fn review(
+    draft: Draft,
+    fallback_title: &str,
+    shown_files: &BTreeSet<&str>,
+) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
+    let mut warnings = draft.warnings;
+    let read = read_review(&draft.body);
+    let mut findings: Vec<Finding> = read.malformed.iter().map(|line| Fault::LineForm.of(line)).collect();
+    if read.remarks.is_empty() && read.says_none == 0 && findings.is_empty() {
+        findings.push(Fault::NoEntries.of("neither a finding nor `- none`"));
+    }
+    if !read.remarks.is_empty() && read.says_none > 0 {
+        findings.push(Fault::Contradiction.of("`- none` beside findings"));
+    }
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    if read.left_out > 0 {
+        warnings.push(warning(
+            "spec_answer_trimmed",
+            format!(
+                "{} that belong to no finding were left out",
+                crucible_model::counted(read.left_out, "line")
+            ),
+        ));
+    }
+    let mut text =
+        format!("# Review: {}\n\n## Findings\n\n", draft.title.as_deref().unwrap_or(fallback_title));
+    let count = read.remarks.len();
+    for (place, remark) in read.remarks.into_iter().enumerate() {
+        let name = shown(u32::try_from(place + 1).unwrap_or(u32::MAX), 'F');
+        let (target, said) = match remark.target {
+            Target::Artifact(name) => (name, remark.text),
+            Target::File(path) if shown_files.contains(path.as_str()) => (format!("`{path}`"), remark.text),
+            Target::File(path) => {
+                let message =
+                    format!("{name} is about {path}, which the model was not shown; no fixup works on it");
+                warnings.push(warning("spec_file_not_shown", message));
+                (WHOLE.to_owned(), format!("({path}) {}", remark.text))
+            }
+            Target::Unknown(what) => (WHOLE.to_owned(), format!("({what}) {}", remark.text)),
+        };
+        text.push_str(&format!("- {name} [{}] {target}: {said}\n", remark.severity));
+    }
+    if count == 0 {
+        text.push_str("- none\n");
+    }
+    Ok((text, count, warnings))
+}
+
+/// Reads the findings of a document or an answer.
+pub(crate) fn read_review(body: &str) -> Review {
+    let mut review = Review::default();
+    for line in scan(body).0 {
+        let LineKind::Text = line.kind else {
+            if let LineKind::Heading { title, .. } = line.kind
+                && !title.trim_end_matches(':').eq_ignore_ascii_case("findings")
+                && !title.to_ascii_lowercase().starts_with("review")
+            {
+                review.left_out += 1;
+            }
+            review.left_out += u64::from(line.kind == LineKind::Fenced);
+            continue;
+        };
+        let indented = line.text.starts_with([' ', '\t']);
+        let item = list_item(line.text);
+        if is_none(item.unwrap_or(line.text)) {
+            review.says_none += 1;
+        } else if let Some(remark) = item.filter(|_| !indented).and_then(remark) {
+            review.remarks.push(remark);
+        } else if let Some(item) = item.filter(|item| !indented && leading(item, 'F').is_some()) {
+            review.malformed.push(item.to_owned());
+        } else if let Some(last) = review.remarks.last_mut().filter(|_| indented) {
+            last.text.push(' ');
+            last.text.push_str(&single_spaced(item.unwrap_or(line.text)));
+        } else if item.is_some() {
+            review.malformed.push(line.text.trim().to_owned());
+        } else {
+            review.left_out += 1;
+        }
+    }
+    review
+}
+
+/// Reads `F-001 [major] src/export.rs: text`.
+fn remark(item: &str) -> Option<Remark> {
+    let rest = leading(item, 'F').map_or(item, |(_, rest)| rest);
+    let rest = rest.trim_start_matches(['*', ' ']).strip_prefix('[')?;
+    let (severity, rest) = rest.split_once(']')?;
+    let severity = SEVERITIES.into_iter().find(|known| known.eq_ignore_ascii_case(severity.trim()))?;
+    let rest = rest.trim_start_matches(['*', ' ', ':']);
+    let (target, text) = match rest.strip_prefix('`').and_then(|rest| rest.split_once('`')) {
+        Some((target, text)) => (target, text.trim_start_matches(['*', ' '])),
+        None => rest.split_once(": ").or_else(|| rest.split_once(' '))?,
+    };
+    let text = single_spaced(without_line_number(text).trim_start_matches([':', '-', '–', '—', ' ']));
+    if text.is_empty() {
+        return None;
+    }
+    Some(Remark { severity, target: target_of(target), text })
+}
+
+/// `:12: text` behind a path.
+fn without_line_number(text: &str) -> &str {
+    let rest = text.strip_prefix(':').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    rest.filter(|rest| rest.starts_with(':')).unwrap_or(text)
+}
+
+fn target_of(target: &str) -> Target {
+    let target = bare(target.trim().trim_end_matches(':')).trim_matches('`');
+    let name = target.rsplit('/').next().unwrap_or_default();
+    let lower = target.to_ascii_lowercase();
+    if matches!(lower.as_str(), "idea" | WHOLE) || lower.parse::<PhaseId>().is_ok() {
+        return Target::Artifact(lower);
+    }
+    if let Some(phase) = PhaseId::ALL.into_iter().find(|phase| phase.artifact() == name) {
+        return Target::Artifact(phase.as_str().to_owned());
+    }
+    if name == "idea.md" {
+        return Target::Artifact("idea".to_owned());
+    }
+    let id = ['R', 'T'].into_iter().find_map(|letter| match super::ids::mentions(target, letter).next() {
+        Some((range, number)) if range == (0..target.len()) => Some(shown(number, letter)),
+        _ => None,
+    });
+    if let Some(id) = id {
+        return Target::Artifact(id);
+    }
+    let path = match target.rsplit_once(':') {
+        Some((path, line)) if !line.is_empty() && line.bytes().all(|c| c.is_ascii_digit() || c == b'-') => {
+            path
+        }
+        _ => target,
+    };
+    let looks_like_a_file = path.contains(['/', '.']) || path.starts_with(|c: char| c.is_ascii_uppercase());
+    let plain = !path.contains(['`', ' ']) && looks_like_a_file;
+    match path.parse::<RepoPath>() {
+        Ok(path) if plain && path.segments().next() != Some(".crucible") => Target::File(path),
+        _ => Target::Unknown(crucible_model::short_line(target, 120).replace('`', "'")),
+    }
+}
+
+fn is_none(text: &str) -> bool {
+    let text = text.trim().trim_matches(['*', '.', '`', '_']).to_ascii_lowercase();
+    matches!(text.as_str(), "none" | "no findings" | "none found")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(body: &str, files: &[&str]) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
+        let draft = Draft { title: Some("Export".to_owned()), body: body.to_owned(), warnings: Vec::new() };
+        review(draft, "export", &files.iter().copied().collect())
+    }
+
+    fn targets(text: &str) -> Vec<String> {
+        review_targets(&Untrusted::new(text)).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn findings_are_numbered_by_code_and_files_stand_out() {
+        let body = "## Findings\n\n- F-007 [Major] src/a.rs:12: Wrong\n  and more\n- [blocker] 10-design.md: Thin\n\
+                    * **F-001** [minor] `src/b.rs` - No test\n- F-3 [minor] R-2: Vague\n- F-4 [minor] src/unseen.rs: Gone\n\
+                    - F-5 [minor] the whole thing: Long\n";
+        let (text, count, warnings) = made(body, &["src/a.rs", "src/b.rs"]).unwrap();
+        assert_eq!(
+            text,
+            "# Review: Export\n\n## Findings\n\n\
+             - F-001 [major] `src/a.rs`: Wrong and more\n\
+             - F-002 [blocker] design: Thin\n\
+             - F-003 [minor] `src/b.rs`: No test\n\
+             - F-004 [minor] R-002: Vague\n\
+             - F-005 [minor] spec: (src/unseen.rs) Gone\n\
+             - F-006 [minor] spec: (the whole thing) Long\n"
+        );
+        assert_eq!((count, warnings.len()), (6, 1));
+        assert_eq!(targets(&text), ["src/a.rs", "src/b.rs"]);
+        assert_eq!(made(text.split_once("\n\n").unwrap().1, &["src/a.rs", "src/b.rs"]).unwrap().0, text);
+    }
+
+    #[test]
+    fn a_review_that_finds_nothing_has_no_targets() {
+        for none in ["- none", "- None.", "No findings.", "## Findings\n\n- **none**"] {
+            let (text, count, _) = made(none, &[]).unwrap();
+            assert_eq!((text.as_str(), count), ("# Review: Export\n\n## Findings\n\n- none\n", 0));
+            assert!(targets(&text).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_review_is_told() {
+        for (body, code) in [
+            ("All is well.", "spec-answer-no-entries"),
+            ("- F-001 [high] design: x", "spec-answer-line-form"),
+            ("- F-001 design: x", "spec-answer-line-form"),
+            ("- F-001 [major]", "spec-answer-line-form"),
+            ("- F-001 [major] design:", "spec-answer-line-form"),
+            ("- looks good", "spec-answer-line-form"),
+            ("- none\n- F-001 [major] design: x", "spec-answer-contradiction"),
+        ] {
+            let findings = made(body, &[]).unwrap_err();
+            assert_eq!(findings[0].code.as_str(), code, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_never_an_artifact_and_never_outside_the_project() {
+        for target in [
+            "../x.rs",
+            "/etc/passwd",
+            ".git/config",
+            "a/.git/hooks/x",
+            ".crucible/config.toml",
+            "00-requirements.md",
+            ".crucible/specs/a/artifacts/10-design.md",
+            "artifacts/20-tasks.md",
+            "context/idea.md",
+            "design",
+            "R-001",
+            "T-2",
+            "C:\\x.rs",
+            "a b.rs",
+            "no",
+        ] {
+            assert!(targets(&format!("- F-001 [major] {target}: x\n")).is_empty(), "{target}");
+            assert!(targets(&format!("- F-001 [major] `{target}`: x\n")).is_empty(), "{target}");
+        }
+        assert_eq!(targets("```\n- F-001 [major] `src/a.rs`: x\n```\n"), [""; 0]);
+        let twice = "- F-001 [major] `b.rs`: x\r\n- F-002 [minor] `a.rs`: y\r\n- F-003 [minor] `b.rs`: z\r\n";
+        assert_eq!(targets(twice), ["b.rs", "a.rs"]);
+        assert_eq!(targets("- F-001 [major] Makefile: x"), ["Makefile"]);
+    }
+}

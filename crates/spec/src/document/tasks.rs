@@ -1,0 +1,234 @@
+//! The tasks: steps in an order, each for requirements that there are, numbered by code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crucible_llm::ReceiptWarning;
+use crucible_model::{Finding, RepoPath, single_spaced};
+
+use super::answer::{Draft, warning};
+use super::design::unknown;
+use super::fault::Fault;
+use super::ids::{Lead, leading, listed, mentions, named, shown};
+use super::lines::{LineKind, list_item, scan};
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// The number that the answer gives it, where it gives one.
+    pub(crate) id: Option<u32>,
+    /// The requirements that it serves.
+    pub(crate) serves: BTreeSet<u32>,
+    /// What is to be done, on one line.
+    pub(crate) text: String,
+    /// The files that it touches, as they are written.
+    pub(crate) files: Vec<String>,
+    /// Lines that belong to it.
+    details: Vec<String>,
+}
+
+/// Makes the document of an answer. `known` are the ids of the requirements, where they are known.
+///
+/// # Errors
+///
+/// What is wrong with the answer.
+pub(crate) fn tasks(
+    draft: Draft,
+    fallback_title: &str,
+    known: Option<&BTreeSet<u32>>,
+) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
+    let mut warnings = draft.warnings;
+    let (mut tasks, left_out) = read_tasks(&draft.body);
+    let mut findings = Vec::new();
+    if tasks.is_empty() {
+        return Err(vec![Fault::NoEntries.of("no task")]);
+    }
+    if left_out > 0 {
+        warnings.push(warning(
+            "spec_answer_trimmed",
+            format!("{} that belong to no task were left out", crucible_model::counted(left_out, "line")),
+        ));
+    }
+    let mut numbers = BTreeMap::new();
+    for (place, task) in tasks.iter().enumerate() {
+        if let Some(id) = task.id
+            && numbers.insert(id, number(place)).is_some()
+        {
+            findings.push(Fault::DoubleId.of(&shown(id, 'T')));
+        }
+        let name = shown(number(place), 'T');
+        if task.serves.is_empty() {
+            findings.push(Fault::LineForm.of(&format!("{name} names no requirement: {}", task.text)));
+        }
+        if task.text.is_empty() {
+            findings.push(Fault::Incomplete.of(&format!("{name} has no text")));
+        }
+        let bad = task.files.iter().filter(|file| file.parse::<RepoPath>().is_err());
+        findings.extend(bad.map(|file| Fault::BadPath.of(file)));
+    }
+    if let Some(known) = known {
+        let served: BTreeSet<u32> = tasks.iter().flat_map(|task| task.serves.iter().copied()).collect();
+        findings.extend(unknown(&served, known));
+        findings.extend(known.difference(&served).map(|id| Fault::Unserved.of(&shown(*id, 'R'))));
+    }
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    let mut text = format!("# Tasks: {}\n\n", draft.title.as_deref().unwrap_or(fallback_title));
+    let count = tasks.len();
+    for (place, task) in tasks.iter_mut().enumerate() {
+        let name = shown(number(place), 'T');
+        let serves = listed(task.serves.iter().copied(), 'R');
+        text.push_str(&format!("- [ ] {name} ({serves}): {}\n", renumbered(&task.text, &numbers)));
+        if !task.files.is_empty() {
+            text.push_str(&format!("  files: {}\n", task.files.join(", ")));
+        }
+        for detail in &task.details {
+            text.push_str(&format!("  {}\n", renumbered(detail, &numbers)));
+        }
+    }
+    Ok((text, count, warnings))
+}
+
+/// The tasks of a document or an answer, and how many lines belong to none.
+pub(crate) fn read_tasks(body: &str) -> (Vec<Task>, u64) {
+    let mut tasks: Vec<Task> = Vec::new();
+    let mut left_out = 0;
+    for line in scan(body).0 {
+        let indented = line.text.starts_with([' ', '\t']);
+        let item = list_item(line.text).filter(|_| line.kind == LineKind::Text);
+        match (line.kind, tasks.last_mut()) {
+            (LineKind::Blank | LineKind::Rule, _) => {}
+            (LineKind::Text, Some(task)) if indented || files(line.text).is_some() => task.take(line.text),
+            (LineKind::Text, _) if item.is_some() && !indented => tasks.push(task(item.unwrap_or_default())),
+            (LineKind::Fenced, Some(task)) => task.details.push(line.text.to_owned()),
+            (LineKind::Heading { title, .. }, _) if leading(title, 'T').is_some() => tasks.push(task(title)),
+            _ => left_out += 1,
+        }
+    }
+    (tasks, left_out)
+}
+
+impl Task {
+    fn take(&mut self, line: &str) {
+        match files(line) {
+            Some(files) => {
+                let names = files
+                    .split(',')
+                    .map(|name| name.trim().trim_matches('`'))
+                    .filter(|name| !name.is_empty());
+                let names =
+                    names.filter(|name| !matches!(name.to_ascii_lowercase().as_str(), "none" | "n/a" | "-"));
+                self.files.extend(names.map(str::to_owned));
+            }
+            None => self.details.push(line.trim().to_owned()),
+        }
+    }
+}
+
+/// Reads what follows the marker of a list: `[ ] T-001 (R-001, R-002): text`.
+fn task(item: &str) -> Task {
+    let item = item
+        .strip_prefix("[ ]")
+        .or_else(|| item.strip_prefix("[x]"))
+        .or_else(|| item.strip_prefix("[X]"))
+        .unwrap_or(item);
+    let item = item.trim().trim_start_matches(['*', '`']).trim();
+    let (lead, rest) = match leading(item, 'T') {
+        Some((lead, rest)) => (Some(lead), rest),
+        None => (None, item),
+    };
+    let id = match lead {
+        Some(Lead::Numbered(id)) => Some(id),
+        Some(Lead::New) | None => None,
+    };
+    let grouped = rest.strip_prefix(['(', '[']).and_then(|rest| rest.split_once([')', ']']));
+    let (serves, text) = match grouped.filter(|(group, _)| !named(group, 'R').is_empty()) {
+        Some((group, text)) => (named(group, 'R'), text),
+        None => (named(rest, 'R'), rest),
+    };
+    let text = single_spaced(text.trim_start_matches(['*', '`', ' ', ':', '-', '–', '—']));
+    Task { id, serves, text, files: Vec::new(), details: Vec::new() }
+}
+
+/// What follows `files:`.
+fn files(line: &str) -> Option<&str> {
+    let line = list_item(line).unwrap_or(line).trim().trim_start_matches('*');
+    let (word, rest) = line.split_once(':')?;
+    matches!(word.trim().to_ascii_lowercase().as_str(), "files" | "file")
+        .then(|| rest.trim_start_matches('*'))
+}
+
+/// The text with the ids that tasks have now.
+fn renumbered(text: &str, numbers: &BTreeMap<u32, u32>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for (range, id) in mentions(text, 'T') {
+        if let Some(number) = numbers.get(&id) {
+            out.push_str(text.get(from..range.start).unwrap_or_default());
+            out.push_str(&shown(*number, 'T'));
+            from = range.end;
+        }
+    }
+    out.push_str(text.get(from..).unwrap_or_default());
+    out
+}
+
+fn number(place: usize) -> u32 {
+    u32::try_from(place + 1).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(body: &str, known: &[u32]) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
+        let known = known.iter().copied().collect();
+        tasks(Draft { title: None, body: body.to_owned(), warnings: Vec::new() }, "export", Some(&known))
+    }
+
+    fn codes(body: &str, known: &[u32]) -> Vec<String> {
+        made(body, known).unwrap_err().iter().map(|finding| finding.code.to_string()).collect()
+    }
+
+    #[test]
+    fn tasks_are_numbered_by_code_and_references_follow() {
+        let body = "## Backend\n- [x] T-004 (R-1): Write it\n  files: `src/a.rs`, src/b.rs\n  - after nothing\n\
+                    * **T-002** (R-001, R-2): Test T-004, not T-9\nFiles: none\n1. Ship (R-002)\n### T-7: R-2 announce\n";
+        let (text, count, warnings) = made(body, &[1, 2]).unwrap();
+        assert_eq!(
+            text,
+            "# Tasks: export\n\n\
+             - [ ] T-001 (R-001): Write it\n  files: src/a.rs, src/b.rs\n  - after nothing\n\
+             - [ ] T-002 (R-001, R-002): Test T-001, not T-9\n\
+             - [ ] T-003 (R-002): Ship (R-002)\n\
+             - [ ] T-004 (R-002): R-2 announce\n"
+        );
+        assert_eq!((count, warnings.len()), (4, 1));
+        assert!(warnings[0].message.starts_with("1 line"), "{}", warnings[0].message);
+        assert_eq!(
+            made(text.split_once("\n\n").unwrap().1, &[1, 2]).unwrap().0,
+            text,
+            "reading it again changes nothing"
+        );
+    }
+
+    #[test]
+    fn a_requirement_without_a_task_is_told_by_name() {
+        let findings = made("- [ ] T-001 (R-001): a", &[1, 2, 3]).unwrap_err();
+        let subjects: Vec<_> = findings.iter().map(|finding| finding.subject.as_str()).collect();
+        assert_eq!(subjects, ["R-002", "R-003"]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_tasks_is_told() {
+        assert_eq!(codes("Nothing to do.", &[1]), ["spec-answer-no-entries"]);
+        assert_eq!(codes("- [ ] T-001 (R-1): a\n- [ ] T-1 (R-1): b", &[1]), ["spec-answer-double-id"]);
+        assert_eq!(codes("- [ ] T-001 (R-9): a", &[]), ["spec-answer-unknown-id"]);
+        assert_eq!(codes("- [ ] T-001: a", &[]), ["spec-answer-line-form"]);
+        assert_eq!(codes("- [ ] T-001 (R-1):", &[1]), ["spec-answer-incomplete"]);
+        assert_eq!(
+            codes("- [ ] T-001 (R-1): a\n  files: ../x, /etc/passwd", &[1]),
+            ["spec-answer-bad-path"; 2]
+        );
+    }
+}

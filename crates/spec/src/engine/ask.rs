@@ -1,0 +1,217 @@
+//! Asking a model for the document of a phase, and correcting it.
+
+use std::collections::BTreeMap;
+
+use crucible_llm::{
+    AnswerFault, CallError, Finish, LlmError, LlmInvocation, LlmReceipt, LlmResult, Message, ModelClient,
+    ReceiptWarning,
+};
+use crucible_model::{Finding, RepoPath, Untrusted, Verdict, counted};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::receipt::{add_findings, fixup_warning, record};
+use super::run::PhaseRun;
+use crate::document::Fault;
+use crate::error::SpecError;
+use crate::fixup::{FIXUP_DIFF, describe_fixup, fixup_changes, propose_fixup};
+use crate::packet::{Packet, PacketEntry, build_packet};
+use crate::phase::{CorrectionBrief, PhaseDocument, PhaseInput};
+use crate::phase_id::PhaseId;
+use crate::receipt::{FixupReceipt, FixupStage};
+use crate::store::PhaseOutput;
+
+/// What an answer is refused for.
+enum Refusal {
+    /// It is not the document.
+    Document(Verdict),
+    /// It is, and what it proposes may not be.
+    Fixup(Verdict),
+}
+
+/// What a model said.
+struct Said {
+    answer: Untrusted,
+    /// Why it cannot be read at all, where it cannot.
+    fault: Option<Finding>,
+}
+
+impl PhaseRun<'_> {
+    /// Asks until there is a document, at most as often as the order says. What was refused is kept in `context/`.
+    ///
+    /// # Errors
+    ///
+    /// [`SpecError::Call`] when the model cannot be asked, [`SpecError::PhaseTimedOut`] when the phase's time is over,
+    /// [`SpecError::Answer`] and [`SpecError::FixupRefused`] when the last answer is refused, too.
+    pub async fn ask(&mut self, client: &ModelClient) -> Result<(), SpecError> {
+        let deadline = Instant::now() + self.order.phase_time;
+        let spec = self.lock.store().spec().clone();
+        let packet = match self.packet.clone() {
+            Some(packet) => packet,
+            None => build_packet(Vec::new(), self.order.limits)?,
+        };
+        let previous = self.previous.clone();
+        let mut refused: Option<(Untrusted, Verdict)> = None;
+        let mut number = 1;
+        loop {
+            let correction = refused.as_ref().map(|(answer, verdict)| CorrectionBrief { answer, verdict });
+            let input = PhaseInput {
+                spec: &spec,
+                packet: &packet,
+                previous: previous.as_ref(),
+                edit_format: self.order.edit_format,
+                correction,
+            };
+            let Some(messages) = self.definition.messages(&input) else {
+                return self.without_model(&input);
+            };
+            let said = self.call(client, messages, deadline).await?;
+            let refusal = match self.read(&said, &input) {
+                Ok(()) => return Ok(()),
+                Err(refusal) => refusal,
+            };
+            let (Refusal::Document(verdict) | Refusal::Fixup(verdict)) = &refusal;
+            add_findings(&mut self.entry, verdict);
+            self.lock.write_context(
+                &format!("{}.answer-{number}.md", self.id()),
+                said.answer.as_str().as_bytes(),
+            )?;
+            if number >= self.order.attempts {
+                let phase = self.order.phase;
+                return Err(match refusal {
+                    Refusal::Document(verdict) => SpecError::Answer { phase, verdict },
+                    Refusal::Fixup(verdict) => SpecError::FixupRefused { verdict },
+                });
+            }
+            let (Refusal::Document(verdict) | Refusal::Fixup(verdict)) = refusal;
+            refused = Some((said.answer, verdict));
+            number += 1;
+        }
+    }
+
+    /// One call, within what is left of the phase's time.
+    async fn call(
+        &mut self,
+        client: &ModelClient,
+        messages: Vec<Message>,
+        deadline: Instant,
+    ) -> Result<Said, SpecError> {
+        let phase = self.order.phase;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let out_of_time = || SpecError::PhaseTimedOut { phase, seconds: self.order.phase_time.as_secs() };
+        if left.is_zero() {
+            return Err(out_of_time());
+        }
+        let timeout = left.min(self.order.call_time);
+        let invocation = LlmInvocation {
+            spec_id: self.lock.store().spec().as_str().to_owned(),
+            phase_id: phase.as_str().to_owned(),
+            model: self.order.model.clone(),
+            timeout,
+            messages,
+            metadata: BTreeMap::new(),
+        };
+        let models = client.may_answer(&invocation);
+        let asked = models.first().cloned().unwrap_or_default();
+        let (outcome, sent) = client.call_counted(invocation).await;
+        match outcome {
+            Ok(result) => {
+                self.tally.answered(client.receipt(&result, &models, timeout), sent);
+                Ok(self.said(&result))
+            }
+            Err(CallError::Llm(error)) => {
+                let failed = LlmReceipt::of_failure(client.provider(), &asked, &error, timeout);
+                self.tally.failed(Some(failed), sent);
+                match error.answer_fault() {
+                    Some(fault) => Ok(Said { answer: Untrusted::new(""), fault: Some(unreadable(fault)) }),
+                    None if matches!(error, LlmError::Timeout { .. }) && timeout < self.order.call_time => {
+                        Err(out_of_time())
+                    }
+                    None => Err(CallError::Llm(error).into()),
+                }
+            }
+            Err(error @ (CallError::Secret(_) | CallError::Record(_))) => {
+                self.tally.failed(None, sent);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn said(&mut self, result: &LlmResult) -> Said {
+        let redactions =
+            result.extensions.get(LlmResult::REDACTIONS).and_then(Value::as_u64).unwrap_or_default();
+        if redactions > 0 {
+            self.warn(ReceiptWarning {
+                kind: "answer_redacted".to_owned(),
+                message: format!("{} taken out of the answer", counted(redactions, "secret")),
+            });
+        }
+        let is_cut = result.finish() == Finish::CutShort;
+        let fault = is_cut.then(|| Fault::CutOff.of(&result.model_used));
+        Said { answer: result.answer(), fault }
+    }
+
+    /// Makes outputs of an answer.
+    fn read(&mut self, said: &Said, input: &PhaseInput<'_>) -> Result<(), Refusal> {
+        if let Some(fault) = &said.fault {
+            return Err(Refusal::Document(Verdict::new(vec![fault.clone()])));
+        }
+        let document = self.definition.read(&said.answer, input).map_err(Refusal::Document)?;
+        self.take(document, input.packet)
+    }
+
+    /// The document where nobody has to be asked.
+    fn without_model(&mut self, input: &PhaseInput<'_>) -> Result<(), SpecError> {
+        let phase = self.order.phase;
+        let Some(document) = self.definition.without_model(input) else {
+            return Err(SpecError::Answer { phase, verdict: Verdict::default() });
+        };
+        self.take(document, input.packet).map_err(|refusal| match refusal {
+            Refusal::Document(verdict) => SpecError::Answer { phase, verdict },
+            Refusal::Fixup(verdict) => SpecError::FixupRefused { verdict },
+        })
+    }
+
+    /// Turns the document into outputs.
+    fn take(&mut self, document: PhaseDocument, packet: &Packet) -> Result<(), Refusal> {
+        let PhaseDocument { mut text, warnings, proposal } = document;
+        let mut diff = None;
+        if let Some(answer) = proposal {
+            let files = shown_files(packet);
+            let format = self.order.edit_format;
+            let proposed =
+                propose_fixup(&answer, format, &files, &self.order.policy).map_err(Refusal::Fixup)?;
+            text.push_str("\n## Changes\n\n");
+            text.push_str(&describe_fixup(&fixup_changes(&proposed.diff).map_err(Refusal::Fixup)?));
+            self.entry.warnings.extend(proposed.verdict.findings().iter().map(fixup_warning));
+            diff = Some((proposed.diff, proposed.files));
+        }
+        self.entry.warnings.extend(warnings);
+        let path = format!("artifacts/{}", self.order.phase.artifact());
+        self.outputs = vec![PhaseOutput { path, bytes: text.into_bytes() }];
+        if self.order.phase == PhaseId::Fixup {
+            let stage = if diff.is_some() { FixupStage::Pending } else { FixupStage::None };
+            let (diff, files) = diff.unwrap_or_default();
+            // An empty one takes the place of one of an earlier run.
+            let output = PhaseOutput { path: FIXUP_DIFF.to_owned(), bytes: diff };
+            self.entry.fixups = Some(FixupReceipt { stage, patch: Some(record(&output)), files });
+            self.outputs.push(output);
+        }
+        Ok(())
+    }
+}
+
+/// The project's files that the model was shown, by path.
+fn shown_files(packet: &Packet) -> BTreeMap<RepoPath, Vec<u8>> {
+    let file =
+        |entry: &PacketEntry| Some((entry.name.parse().ok()?, entry.content.as_str().as_bytes().to_vec()));
+    packet.files().filter_map(file).collect()
+}
+
+/// An answer of which nothing is kept.
+fn unreadable(fault: AnswerFault) -> Finding {
+    match fault {
+        AnswerFault::Empty => Fault::Empty.of("the answer"),
+        AnswerFault::TooLarge => Fault::TooLong.of("the answer is longer than what is read of one"),
+    }
+}

@@ -1,0 +1,250 @@
+//! What a try leaves behind, as a pure function of what it did.
+
+use crucible_llm::{ExecutionStrategy, PipelineReceipt, ReceiptWarning};
+use crucible_model::{ClockSource, Digest, ExitStatus, Finding, Timestamp, Verdict, short_line};
+
+use crate::id::SpecId;
+use crate::phase_id::PhaseId;
+use crate::receipt::{FileRecord, PhaseEntry, PhaseStatus, RECEIPT_SCHEMA, ReceiptId, SpecReceipt};
+use crate::store::PhaseOutput;
+
+/// How many findings a receipt holds, and how long their texts are.
+const MOST_FINDINGS: usize = 40;
+const SUBJECT: usize = 200;
+const HINT: usize = 400;
+
+/// When a receipt is written, and whether that instant is real.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    /// The instant.
+    pub(super) at: Timestamp,
+    /// Where it comes from.
+    pub(super) clock: ClockSource,
+}
+
+/// An entry to be filled in while a phase works.
+pub(super) fn entry(phase: PhaseId, started: Timestamp) -> PhaseEntry {
+    PhaseEntry {
+        phase_id: phase.as_str().to_owned(),
+        status: PhaseStatus::Failed,
+        started_at: Some(started),
+        finished_at: None,
+        llm: None,
+        attempts: 0,
+        warnings: Vec::new(),
+        inputs: Vec::new(),
+        packet: None,
+        outputs: Vec::new(),
+        fixups: None,
+        hooks: Vec::new(),
+        error: None,
+        findings: Vec::new(),
+    }
+}
+
+/// The receipt of a try; links, place and digest are filled in when it is promoted.
+pub(super) fn receipt(
+    spec: &SpecId,
+    id: &ReceiptId,
+    entry: PhaseEntry,
+    exit: ExitStatus,
+    written: Written,
+) -> SpecReceipt {
+    let entry = PhaseEntry { finished_at: Some(written.at), ..entry };
+    SpecReceipt {
+        schema_version: RECEIPT_SCHEMA.to_owned(),
+        receipt_id: id.as_str().to_owned(),
+        spec_id: spec.as_str().to_owned(),
+        sequence: id.sequence(),
+        emitted_at: Some(written.at),
+        clock: Some(written.clock),
+        dry_run: entry.status == PhaseStatus::DryRun,
+        exit_code: Some(exit.code()),
+        phases: vec![entry],
+        pipeline: PipelineReceipt { execution_strategy: ExecutionStrategy::Controlled },
+        previous: None,
+        last_real: None,
+        last_success: None,
+        crucible_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        digest: None,
+    }
+}
+
+/// The record of an output.
+pub(super) fn record(output: &PhaseOutput) -> FileRecord {
+    FileRecord {
+        path: output.path.clone(),
+        sha256: Digest::of(&output.bytes),
+        bytes: output.bytes.len() as u64,
+    }
+}
+
+/// What the patch gate finds worth a look.
+pub(super) fn fixup_warning(finding: &Finding) -> ReceiptWarning {
+    ReceiptWarning { kind: "fixup".to_owned(), message: short_line(&finding.to_string(), HINT) }
+}
+
+/// Adds what was found wrong with an answer. More findings than a receipt holds are counted in the last one.
+pub(super) fn add_findings(entry: &mut PhaseEntry, verdict: &Verdict) {
+    for finding in verdict.findings() {
+        entry.findings.push(Finding {
+            subject: short_line(&finding.subject, SUBJECT),
+            hint: short_line(&finding.hint, HINT),
+            ..finding.clone()
+        });
+    }
+    let over = entry.findings.len().saturating_sub(MOST_FINDINGS);
+    if over > 0 {
+        entry.findings.truncate(MOST_FINDINGS);
+        if let Some(last) = entry.findings.last_mut() {
+            last.hint =
+                format!("{over} more findings are not told here; the refused answers lie in context/.");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use crucible_llm::{Fault, FellBack, LlmError, LlmReceipt, LlmResult};
+    use crucible_model::{Code, to_canonical_json};
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use serde_json::Value;
+
+    use super::super::tally::Tally;
+    use super::*;
+    use crate::receipt::PhaseFailure;
+
+    /// A call of a phase, as its client tells of it.
+    #[derive(Debug, Clone)]
+    enum Call {
+        Answered { provider: String, model: String, tokens: Option<u32> },
+        Failed(LlmError),
+    }
+
+    fn calls() -> impl Strategy<Value = Vec<Call>> {
+        let answered = (".{1,40}", ".{1,40}", any::<Option<u32>>())
+            .prop_map(|(provider, model, tokens)| Call::Answered { provider, model, tokens });
+        let failed = any::<String>().prop_map(|what| {
+            Call::Failed(LlmError::ProviderOutage(Fault::new("gateway", "m", what, "next")))
+        });
+        prop::collection::vec(prop_oneof![answered, failed], 0..5)
+    }
+
+    fn tally(calls: &[Call]) -> Tally {
+        let mut tally = Tally::default();
+        let allowed = Duration::from_secs(300);
+        for call in calls {
+            match call {
+                Call::Answered { provider, model, tokens } => {
+                    let result = LlmResult {
+                        raw_response: String::new(),
+                        provider: provider.clone(),
+                        model_used: model.clone(),
+                        tokens_input: tokens.map(u64::from),
+                        tokens_output: None,
+                        timed_out: Some(false),
+                        extensions: BTreeMap::new(),
+                    };
+                    tally.answered(LlmReceipt::of_answer(&result, allowed, None), 1);
+                }
+                Call::Failed(error) => {
+                    tally.failed(Some(LlmReceipt::of_failure("gateway", "m", error, allowed)), 1);
+                }
+            }
+        }
+        tally
+    }
+
+    /// The receipt of a try with these calls, as it is written.
+    fn written(phase: PhaseId, status: PhaseStatus, exit: ExitStatus, tally: &Tally, said: &str) -> Value {
+        let at: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
+        let error = (status == PhaseStatus::Failed)
+            .then(|| PhaseFailure { class: "provider".to_owned(), message: said.to_owned() });
+        let made = PhaseEntry {
+            status,
+            llm: tally.receipt(),
+            attempts: tally.attempts(),
+            error,
+            ..entry(phase, at)
+        };
+        let id = ReceiptId::new(phase, at, 1);
+        let spec = "export-data".parse().unwrap();
+        let made = receipt(&spec, &id, made, exit, Written { at, clock: ClockSource::System });
+        serde_json::from_slice(&to_canonical_json(&made).unwrap()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Property 2: whatever ran and however it ended.
+        #[test]
+        fn p2_every_receipt_names_the_execution_strategy(
+            phase in select(PhaseId::ALL.to_vec()),
+            status in select(vec![PhaseStatus::Success, PhaseStatus::Failed, PhaseStatus::DryRun]),
+            exit in select(ExitStatus::ALL.to_vec()),
+            calls in calls(),
+            said in any::<String>(),
+        ) {
+            let told = written(phase, status, exit, &tally(&calls), &said);
+            prop_assert_eq!(&told["pipeline"]["execution_strategy"], "controlled");
+            prop_assert_eq!(&told["exit_code"], exit.code());
+            prop_assert_eq!(&told["dry_run"], status == PhaseStatus::DryRun);
+            prop_assert_eq!(&told["phases"][0]["phase_id"], phase.as_str());
+        }
+
+        /// Property 10: of any calls of which the last was answered.
+        #[test]
+        fn p10_a_success_that_a_model_answered_names_provider_and_model(
+            phase in select(PhaseId::ALL.to_vec()),
+            earlier in calls(),
+            (provider, model) in (".{1,40}", ".{1,40}"),
+        ) {
+            let mut calls = earlier;
+            calls.push(Call::Answered { provider: provider.clone(), model: model.clone(), tokens: Some(1) });
+            let told = written(phase, PhaseStatus::Success, ExitStatus::Success, &tally(&calls), "");
+            let llm = &told["phases"][0]["llm"];
+            prop_assert_eq!(llm["provider"].as_str(), Some(provider.as_str()));
+            prop_assert_eq!(llm["model_used"].as_str(), Some(model.as_str()));
+            prop_assert!(llm["error"].is_null());
+            prop_assert_eq!(told["phases"][0]["attempts"].as_u64(), Some(calls.len() as u64));
+        }
+
+        /// Property 3: the warning of a fallback is in the receipt with both names and the class of the failure.
+        #[test]
+        fn p3_a_fallback_is_a_warning_of_the_receipt(
+            (primary, fallback) in ("[a-z-]{1,20}", "[a-z-]{1,20}"),
+            reason in any::<String>(),
+            category in select(vec!["misconfiguration", "transport", "provider_auth"]),
+        ) {
+            let fell_back = FellBack { primary: primary.clone(), category, reason, fallback: fallback.clone() };
+            let at: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
+            let mut made = entry(PhaseId::Design, at);
+            made.warnings.push(ReceiptWarning::fallback(&fell_back));
+            let id = ReceiptId::new(PhaseId::Design, at, 1);
+            let written = Written { at, clock: ClockSource::System };
+            let made = receipt(&"s".parse().unwrap(), &id, made, ExitStatus::Success, written);
+            let told: Value = serde_json::from_slice(&to_canonical_json(&made).unwrap()).unwrap();
+            let warning = &told["phases"][0]["warnings"][0];
+            prop_assert_eq!(&warning["type"], "llm_fallback");
+            let message = warning["message"].as_str().unwrap();
+            prop_assert!(message.contains(&primary) && message.contains(&fallback) && message.contains(category));
+        }
+    }
+
+    #[test]
+    fn findings_are_short_and_few_and_say_so() {
+        let mut made = entry(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
+        let finding =
+            Finding::error(Code::new("spec-answer-empty"), "x".repeat(9_000), "y\u{1b}".repeat(9_000));
+        add_findings(&mut made, &Verdict::new(vec![finding.clone(); 30]));
+        add_findings(&mut made, &Verdict::new(vec![finding; 30]));
+        assert_eq!(made.findings.len(), MOST_FINDINGS);
+        assert!(made.findings.iter().all(|finding| finding.subject.chars().count() <= SUBJECT));
+        assert!(made.findings[0].hint.chars().count() <= HINT && !made.findings[0].hint.contains('\u{1b}'));
+        assert!(made.findings[MOST_FINDINGS - 1].hint.starts_with("20 more findings"));
+    }
+}

@@ -1,0 +1,107 @@
+//! What a try took: the calls of a phase, its corrections included, summed up for the receipt.
+//!
+//! A figure that one of the answered calls does not state is left out, so that no sum is told as whole that is not.
+
+use crucible_llm::{Cost, CostBasis, LlmReceipt};
+
+/// The calls of one try.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally {
+    attempts: u64,
+    answered: Vec<LlmReceipt>,
+    last: Option<LlmReceipt>,
+}
+
+impl Tally {
+    /// Adds a call that was answered after so many attempts.
+    pub(super) fn answered(&mut self, call: LlmReceipt, attempts: u64) {
+        self.attempts = self.attempts.saturating_add(attempts);
+        self.answered.push(call.clone());
+        self.last = Some(call);
+    }
+
+    /// Adds a call that failed after so many attempts.
+    pub(super) fn failed(&mut self, call: Option<LlmReceipt>, attempts: u64) {
+        self.attempts = self.attempts.saturating_add(attempts);
+        self.last = call.or(self.last.take());
+    }
+
+    /// Attempts that were sent.
+    pub(super) fn attempts(&self) -> u64 {
+        self.attempts
+    }
+
+    /// The call that the try ends with, with the tokens and the cost of all that were answered; nothing where nobody was asked.
+    pub(super) fn receipt(&self) -> Option<LlmReceipt> {
+        let last = self.last.clone()?;
+        Some(LlmReceipt {
+            tokens_input: self.sum(|call| call.tokens_input),
+            tokens_output: self.sum(|call| call.tokens_output),
+            cost: self.cost(),
+            ..last
+        })
+    }
+
+    fn sum(&self, of: impl Fn(&LlmReceipt) -> Option<u64>) -> Option<u64> {
+        if self.answered.is_empty() {
+            return None;
+        }
+        self.answered.iter().try_fold(0, |sum: u64, call| Some(sum.saturating_add(of(call)?)))
+    }
+
+    fn cost(&self) -> Option<Cost> {
+        let micro_dollars = self.sum(|call| call.cost.as_ref().map(|cost| cost.micro_dollars))?;
+        // A sum that holds one estimate is an estimate.
+        let costs = || self.answered.iter().filter_map(|call| call.cost.as_ref());
+        let estimate = costs().find(|cost| cost.basis == CostBasis::Estimated);
+        let (basis, price_date) = match estimate {
+            Some(estimate) => (CostBasis::Estimated, estimate.price_date.clone()),
+            None => (CostBasis::Reported, None),
+        };
+        Some(Cost { micro_dollars, basis, price_date })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(tokens: Option<u64>, cost: Option<(u64, CostBasis)>) -> LlmReceipt {
+        let cost = cost.map(|(micro_dollars, basis)| Cost { micro_dollars, basis, price_date: None });
+        LlmReceipt {
+            provider: Some("gateway".to_owned()),
+            tokens_input: tokens,
+            tokens_output: tokens,
+            cost,
+            ..LlmReceipt::default()
+        }
+    }
+
+    #[test]
+    fn corrections_count_and_what_is_not_known_is_not_guessed() {
+        let mut tally = Tally::default();
+        assert_eq!((tally.receipt(), tally.attempts()), (None, 0));
+        tally.answered(call(Some(10), Some((5, CostBasis::Reported))), 2);
+        tally.answered(call(Some(1), Some((2, CostBasis::Estimated))), 1);
+        let summed = tally.receipt().unwrap();
+        assert_eq!((summed.tokens_input, summed.tokens_output, tally.attempts()), (Some(11), Some(11), 3));
+        let cost = summed.cost.unwrap();
+        assert_eq!((cost.micro_dollars, cost.basis), (7, CostBasis::Estimated));
+        tally.answered(call(None, None), 1);
+        let summed = tally.receipt().unwrap();
+        assert_eq!((summed.tokens_input, summed.cost), (None, None));
+    }
+
+    #[test]
+    fn a_failure_after_an_answer_keeps_what_the_answer_took() {
+        let mut tally = Tally::default();
+        tally.answered(call(Some(10), None), 1);
+        let failed = LlmReceipt { error: Some("timeout".to_owned()), ..LlmReceipt::default() };
+        tally.failed(Some(failed), 3);
+        let summed = tally.receipt().unwrap();
+        assert_eq!((summed.error.as_deref(), summed.tokens_input), (Some("timeout"), Some(10)));
+        assert_eq!(tally.attempts(), 4);
+        tally.failed(None, 0);
+        assert_eq!(tally.receipt().unwrap().error.as_deref(), Some("timeout"));
+    }
+}

@@ -1,0 +1,205 @@
+//! Which phases may run now, and which come next: pure functions of what is known of a spec.
+//!
+//! The way is one line: requirements, design, tasks, review, fixup, final. A phase may run when the one before it and all that it is made
+//! from succeeded and lie on the disk as they were written; what is merely stale may be built on, with a warning. Any phase that may run
+//! may run again.
+
+use crucible_llm::ReceiptWarning;
+
+use crate::error::SpecError;
+use crate::phase::{PhaseDefinition, phases};
+use crate::phase_id::PhaseId;
+use crate::state::SpecState;
+use crate::surface::{Standing, standing};
+
+/// The definition of a phase.
+pub(super) fn definition(phase: PhaseId) -> Option<&'static dyn PhaseDefinition> {
+    phases().into_iter().find(|definition| definition.id() == phase)
+}
+
+/// The phases that may run now, in order.
+#[must_use]
+pub fn valid_phases(state: &SpecState) -> Vec<PhaseId> {
+    PhaseId::ALL.into_iter().filter(|phase| obstacle(state, *phase).is_none()).collect()
+}
+
+/// The phases up to `through` that are still to be run: the first one that is not done, or no longer as it should be, and all behind
+/// it. None where all of them are done.
+#[must_use]
+pub fn phases_to_run(state: &SpecState, through: PhaseId) -> Vec<PhaseId> {
+    let is_done = |phase: &PhaseId| {
+        state.phase(*phase).is_some_and(|known| standing(state, known) == Standing::Success)
+    };
+    through.up_to().skip_while(is_done).collect()
+}
+
+/// Whether the phase may run now.
+///
+/// # Errors
+///
+/// [`SpecError::Transition`] says what stands in the way, and what may run.
+pub fn check_transition(state: &SpecState, phase: PhaseId) -> Result<(), SpecError> {
+    match obstacle(state, phase) {
+        None => Ok(()),
+        Some(why) => Err(SpecError::Transition { phase, why, valid: valid_phases(state) }),
+    }
+}
+
+/// The artifacts that a phase is made from and that are stale themselves.
+pub(super) fn stale_ground(state: &SpecState, phase: PhaseId) -> Option<ReceiptWarning> {
+    let stale = |before: &PhaseId| {
+        state.phase(*before).is_some_and(|known| standing(state, known) == Standing::Stale)
+    };
+    let names: Vec<&str> = ground(phase).into_iter().filter(stale).map(PhaseId::as_str).collect();
+    (!names.is_empty()).then(|| ReceiptWarning {
+        kind: "stale_input".to_owned(),
+        message: format!(
+            "made from what is out of date itself: {}; what it was made from has changed since",
+            names.join(", ")
+        ),
+    })
+}
+
+/// The phases whose artifacts a phase is made from.
+pub(crate) fn made_from(phase: PhaseId) -> &'static [PhaseId] {
+    definition(phase).map(PhaseDefinition::upstream).unwrap_or_default()
+}
+
+/// What a phase stands on: the phase before it, and those that it is made from.
+fn ground(phase: PhaseId) -> Vec<PhaseId> {
+    let mut ground = made_from(phase).to_vec();
+    ground.extend(phase.predecessor());
+    ground.sort_unstable();
+    ground.dedup();
+    ground
+}
+
+/// What stands in the way of a phase.
+fn obstacle(state: &SpecState, phase: PhaseId) -> Option<String> {
+    // The one right before it is what a reader expects to hear of; an earlier one is told where that one is sound.
+    ground(phase).into_iter().rev().find_map(|before| {
+        let found = state.phase(before).map_or(Standing::NotRun, |known| standing(state, known));
+        match found {
+            Standing::Success | Standing::Stale => None,
+            Standing::NotRun => Some(format!("{before} has not run yet")),
+            Standing::DryRun => Some(format!("{before} has only been tried dry")),
+            Standing::Failed => Some(format!("the last run of {before} failed")),
+            Standing::Changed => {
+                Some(format!("artifacts/{} is not what {before} wrote, or is gone", before.artifact()))
+            }
+            Standing::Damaged => Some(format!("a receipt of {before} cannot be believed")),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::gate::sample::{artifact, done, done_up_to, dry_run, failure, noon, success, untouched};
+    use crate::state::FileState;
+
+    /// Where a phase stands in a made-up spec.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Made {
+        Done,
+        Failed,
+        Dry,
+        Changed,
+        Never,
+    }
+
+    fn state(made: &[Made]) -> SpecState {
+        let mut state = done_up_to(None, noon());
+        for ((known, made), phase) in state.phases.iter_mut().zip(made).zip(PhaseId::ALL) {
+            *known = match made {
+                Made::Done | Made::Changed => done(phase, success(phase, 1, noon())),
+                Made::Failed | Made::Dry | Made::Never => untouched(phase),
+            };
+            match made {
+                Made::Failed => {
+                    known.newest_real = Some(failure(phase, 1, noon()));
+                    known.newest.clone_from(&known.newest_real);
+                }
+                Made::Dry => known.newest = Some(dry_run(phase, 1, noon())),
+                Made::Changed => {
+                    let own = artifact(phase);
+                    known.outputs.iter_mut().filter(|file| file.record.path == own.path).for_each(|file| {
+                        file.found = FileState::Differs;
+                    });
+                }
+                Made::Done | Made::Never => {}
+            }
+        }
+        state
+    }
+
+    fn made() -> impl Strategy<Value = Made> {
+        prop::sample::select(vec![
+            Made::Done,
+            Made::Done,
+            Made::Failed,
+            Made::Dry,
+            Made::Changed,
+            Made::Never,
+        ])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn a_phase_may_run_when_all_that_it_stands_on_is_done_and_there(made in prop::collection::vec(made(), 6)) {
+            let state = state(&made);
+            let is_done = |phase: &PhaseId| made[PhaseId::ALL.iter().position(|known| known == phase).unwrap()] == Made::Done;
+            let expected: Vec<PhaseId> = PhaseId::ALL
+                .into_iter()
+                .filter(|phase| {
+                    let before = phase.predecessor();
+                    before.as_ref().is_none_or(is_done) && made_from(*phase).iter().all(is_done)
+                })
+                .collect();
+            prop_assert_eq!(&valid_phases(&state), &expected);
+            for phase in PhaseId::ALL {
+                match check_transition(&state, phase) {
+                    Ok(()) => prop_assert!(expected.contains(&phase)),
+                    Err(SpecError::Transition { valid, .. }) => {
+                        prop_assert!(!expected.contains(&phase));
+                        prop_assert_eq!(&valid, &expected);
+                    }
+                    Err(other) => prop_assert!(false, "{}", other),
+                }
+                // What is to be run begins with a phase that may run, and leaves out nothing behind it.
+                let to_run = phases_to_run(&state, phase);
+                if let Some(first) = to_run.first() {
+                    prop_assert!(!is_done(first) && expected.contains(first));
+                    prop_assert_eq!(&to_run, &phase.up_to().filter(|later| later >= first).collect::<Vec<_>>());
+                } else {
+                    prop_assert!(phase.up_to().all(|phase| is_done(&phase)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_named() {
+        let why = |made: [Made; 6], phase| match check_transition(&state(&made), phase) {
+            Err(error @ SpecError::Transition { .. }) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        use Made::{Changed, Done, Dry, Failed, Never};
+        assert_eq!(
+            why([Done, Failed, Never, Never, Never, Never], PhaseId::Tasks),
+            "tasks cannot run now: the last run of design failed; next can come: requirements, design"
+        );
+        assert_eq!(
+            why([Dry, Never, Never, Never, Never, Never], PhaseId::Design),
+            "design cannot run now: requirements has only been tried dry; next can come: requirements"
+        );
+        assert!(
+            why([Changed, Done, Done, Never, Never, Never], PhaseId::Review)
+                .contains("artifacts/00-requirements.md is not what requirements wrote")
+        );
+    }
+}

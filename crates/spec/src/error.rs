@@ -1,0 +1,154 @@
+//! Why a command of a spec ends early.
+
+use crucible_host::fs::FsError;
+use crucible_ledger::LedgerError;
+use crucible_llm::CallError;
+use crucible_model::Verdict;
+use crucible_repo::GhError;
+
+use crate::id::SpecId;
+use crate::packet::PacketManifest;
+use crate::phase_id::PhaseId;
+
+/// Why a command of a spec ends early.
+#[derive(Debug, thiserror::Error)]
+pub enum SpecError {
+    /// There is no such spec here.
+    #[error("there is no spec {spec} in this project")]
+    Unknown {
+        /// Its id.
+        spec: SpecId,
+    },
+    /// There is nothing to start from.
+    #[error(
+        "there is no idea to start from; say what is wanted on standard input, or name a file with --source"
+    )]
+    EmptyIdea,
+    /// A source of the idea or of the context cannot be used.
+    #[error("{source_name}: {why}")]
+    Source {
+        /// The source, as it was named.
+        source_name: String,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// GitHub does not show the issue that was named.
+    #[error("{issue}: {error}")]
+    GitHub {
+        /// The issue, as `OWNER/REPO#N`.
+        issue: String,
+        /// Why not, free of secrets.
+        error: GhError,
+    },
+    /// The phase may not run now.
+    #[error("{phase} cannot run now: {why}; next can come: {}", names(valid))]
+    Transition {
+        /// The phase.
+        phase: PhaseId,
+        /// Why not.
+        why: String,
+        /// What can run.
+        valid: Vec<PhaseId>,
+    },
+    /// What the model has to see is too large. Nothing was sent.
+    #[error(
+        "the packet of {} bytes and {} lines is over its limits of {} bytes and {} lines; nothing was sent",
+        manifest.bytes, manifest.lines, manifest.limits.max_bytes, manifest.limits.max_lines
+    )]
+    PacketOverLimit {
+        /// The sizes.
+        manifest: Box<PacketManifest>,
+    },
+    /// What the model would see holds a secret. Nothing was sent.
+    #[error("{entry} holds a secret (rule {rule}, line {line}); nothing was sent")]
+    SecretInPacket {
+        /// Which entry.
+        entry: String,
+        /// The rule that found it.
+        rule: String,
+        /// The line, from 1 on.
+        line: u64,
+    },
+    /// A living process is at work on the spec.
+    #[error(
+        "another process is at work on this spec ({owner}); wait for it to end, or take the lock from it with --force"
+    )]
+    Locked {
+        /// What the holder says of itself.
+        owner: String,
+    },
+    /// Somebody took the lock by force while this process worked; it changed nothing.
+    #[error("another process took this spec's lock with --force; nothing of this run was kept")]
+    LockLost,
+    /// The model cannot be asked, or its answer cannot be recorded.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The time of the phase, for all its calls together, is over.
+    #[error("the phase {phase} took longer than the {seconds} s that it has for all its calls together")]
+    PhaseTimedOut {
+        /// The phase.
+        phase: PhaseId,
+        /// Its time.
+        seconds: u64,
+    },
+    /// The answer is not the document that was asked for, nor was its correction.
+    #[error("the model's answer is not the document of the phase {phase}")]
+    Answer {
+        /// The phase.
+        phase: PhaseId,
+        /// What is wrong with it.
+        verdict: Verdict,
+    },
+    /// The patch gate refuses the fixup.
+    #[error("the fixup is refused; no file was changed")]
+    FixupRefused {
+        /// Why.
+        verdict: Verdict,
+    },
+    /// The project's files are no longer what the fixup was made for, or cannot be changed.
+    #[error("the fixup cannot be applied: {why}; no file was changed")]
+    FixupBlocked {
+        /// Why, and what to do.
+        why: String,
+    },
+    /// A hook failed that is set to `fail`.
+    #[error("the hook {name} failed: {why}")]
+    Hook {
+        /// Its name.
+        name: String,
+        /// How.
+        why: String,
+    },
+    /// A hook that is set to `fail` ran out of time.
+    #[error("the hook {name} took longer than {seconds} s")]
+    HookTimedOut {
+        /// Its name.
+        name: String,
+        /// Its time.
+        seconds: u64,
+    },
+    /// The workspace's file is not what it has to be.
+    #[error("{path}: {why}")]
+    Workspace {
+        /// The file.
+        path: String,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// A value has no canonical form.
+    #[error("the record has no canonical JSON form: {0}")]
+    Canonical(#[from] crucible_model::CanonicalError),
+    /// The file system refused.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// The ledger refused.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+fn names(phases: &[PhaseId]) -> String {
+    if phases.is_empty() {
+        return "nothing".to_owned();
+    }
+    phases.iter().map(|phase| phase.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,224 @@
+//! Applying a fixup to the project's files, all of them or none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+
+use crucible_host::fs::{self, FsError};
+use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
+use crucible_patch::{Policy, Proposal, apply, judge, make_diff, parse};
+use crucible_repo::{
+    EditNote, EditObstacle, EditRecovery, EditedFile, LinkPolicy, MAX_EDITED_BYTES, RepoError, TreeEdit,
+    TreeEditError, edit_tree, read_tree_file, recover_tree_edit,
+};
+
+use super::{AppliedFixup, PendingFixup};
+use crate::error::SpecError;
+use crate::project::SpecProject;
+use crate::receipt::FixedFile;
+use crate::store::SpecStore;
+
+/// The record of a change of files that is under way, in the spec's `context/`.
+const JOURNAL: &str = "fixup-journal.json";
+
+type Files = BTreeMap<RepoPath, Vec<u8>>;
+
+/// Applies a fixup. What a killed process left of one is finished or taken back first; where every file is already as the fixup
+/// makes it, there is nothing left to do. The caller holds the spec's lock.
+///
+/// # Errors
+///
+/// [`SpecError::FixupBlocked`] where a file is not what the fixup was made for, with what to do; [`SpecError::FixupRefused`] where the
+/// policy of this moment does not let it pass. No file is changed then.
+pub fn apply_fixup(
+    project: &SpecProject,
+    store: &SpecStore,
+    fixup: &PendingFixup,
+    policy: &Policy,
+    links: LinkPolicy,
+) -> Result<AppliedFixup, SpecError> {
+    let advice = Advice { spec: store.spec().as_str(), links };
+    recover_fixup(project, store)?;
+
+    let patch = parse(&fixup.diff).map_err(|error| refused(error.finding()))?;
+    let mut present = Present::default();
+    for path in patch.paths() {
+        let limit = ByteLimit(MAX_EDITED_BYTES);
+        let file = read_tree_file(project.root(), path, links, limit).map_err(|error| advice.error(error))?;
+        if let Some(bytes) = file.bytes {
+            present.files.insert(path.clone(), bytes);
+        }
+        present.places.insert(path.clone(), file.real);
+    }
+    let named: BTreeSet<&str> = fixup.files.iter().map(|file| file.path.as_str()).collect();
+    if present.places.keys().map(RepoPath::as_str).collect::<BTreeSet<_>>() != named {
+        let why = "its diff and its receipt name different files";
+        return Err(advice.blocked(why));
+    }
+    let is_at = |wanted: fn(&FixedFile) -> Option<Digest>| {
+        fixup.files.iter().find(|file| present.digest(&file.path) != wanted(file))
+    };
+    if is_at(|file| file.after).is_none() {
+        return Ok(AppliedFixup { files: fixup.files.clone(), verdict: Verdict::default() });
+    }
+    if let Some(file) = is_at(|file| file.before) {
+        return Err(
+            advice.blocked(&format!("{} is not what the fixup was made for: it changed since", file.path))
+        );
+    }
+
+    let after = apply(&Proposal::Diff(fixup.diff.clone()), &present.files)
+        .map_err(|error| refused(error.finding()))?;
+    let mut verdict = judge(&patch, policy, &present.files, &after);
+    if !verdict.passes() {
+        return Err(SpecError::FixupRefused { verdict });
+    }
+    let is_another = |file: &&FixedFile| digest(&after, &file.path) != file.after;
+    if let Some(file) = fixup.files.iter().find(is_another) {
+        return Err(advice.blocked(&format!("{} would not become what the receipt says", file.path)));
+    }
+    judge_places(&present, &after, policy)?;
+
+    let mut edits = Vec::new();
+    for (path, place) in &present.places {
+        edits.push(TreeEdit {
+            path: place.clone(),
+            before: present.files.get(path).map(|bytes| Digest::of(bytes)),
+            after: after.get(path).cloned(),
+        });
+        if place != path {
+            let hint = format!("it is a link or lies behind one; what changed is {place}");
+            verdict.push(Finding::warning(Code::new("fixup-link-followed"), path.as_str(), hint));
+        }
+    }
+    let edited = edit_tree(project.root(), &edits, &journal(store)?).map_err(|error| advice.error(error))?;
+    edited.iter().flat_map(notes).for_each(|finding| verdict.push(finding));
+    Ok(AppliedFixup { files: fixup.files.clone(), verdict })
+}
+
+/// Finishes or takes back what a killed process left of applying a fixup. Whoever looks at the project's files on behalf of a
+/// spec calls this first, under the spec's lock; [`apply_fixup`] does it itself.
+///
+/// # Errors
+///
+/// Fails when the record of that change cannot be read or the file system refuses.
+pub fn recover_fixup(project: &SpecProject, store: &SpecStore) -> Result<EditRecovery, SpecError> {
+    recover_tree_edit(project.root(), &journal(store)?).map_err(file_system)
+}
+
+/// The project's files as they are now.
+#[derive(Default)]
+struct Present {
+    files: Files,
+    /// Where each lies, without links.
+    places: BTreeMap<RepoPath, RepoPath>,
+}
+
+impl Present {
+    fn digest(&self, path: &str) -> Option<Digest> {
+        digest(&self.files, path)
+    }
+}
+
+fn digest(files: &Files, path: &str) -> Option<Digest> {
+    let path: RepoPath = path.parse().ok()?;
+    files.get(&path).map(|bytes| Digest::of(bytes))
+}
+
+/// A link may lead from a harmless name to a file that no fixup may change: what counts is the file.
+fn judge_places(present: &Present, after: &Files, policy: &Policy) -> Result<(), SpecError> {
+    if present.places.iter().all(|(path, place)| path == place) {
+        return Ok(());
+    }
+    let there = |files: &Files| -> Files {
+        let moved = |(path, place): (&RepoPath, &RepoPath)| Some((place.clone(), files.get(path)?.clone()));
+        present.places.iter().filter_map(moved).collect()
+    };
+    let (before, after) = (there(&present.files), there(after));
+    let diff = make_diff(&before, &after).map_err(|error| refused(error.finding()))?;
+    let patch = parse(&diff).map_err(|error| refused(error.finding()))?;
+    let verdict = judge(&patch, policy, &before, &after);
+    if verdict.passes() { Ok(()) } else { Err(SpecError::FixupRefused { verdict }) }
+}
+
+/// Where the record of the change goes. A link in the place of the spec's own directory would lead it elsewhere.
+fn journal(store: &SpecStore) -> Result<PathBuf, SpecError> {
+    let context = store.dir().join("context");
+    if context.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+        let source = io::Error::new(io::ErrorKind::NotADirectory, "it is no directory");
+        return Err(SpecError::Fs(FsError::Io { action: "use", path: context, source }));
+    }
+    fs::create_dir_all(&context)?;
+    Ok(context.join(JOURNAL))
+}
+
+fn notes(file: &EditedFile) -> impl Iterator<Item = Finding> {
+    file.notes.iter().map(|note| {
+        let code = match note {
+            EditNote::OtherNames(_) => Code::new("fixup-other-names"),
+            EditNote::SpecialBits => Code::new("fixup-special-bits"),
+        };
+        Finding::warning(code, file.path.as_str(), note.to_string())
+    })
+}
+
+/// What the user can do when a fixup cannot be applied.
+struct Advice<'a> {
+    spec: &'a str,
+    links: LinkPolicy,
+}
+
+impl Advice<'_> {
+    fn blocked(&self, why: &str) -> SpecError {
+        let why = format!("{why}; run `crucible resume {} --phase fixup` for a new one", self.spec);
+        SpecError::FixupBlocked { why }
+    }
+
+    fn error(&self, error: TreeEditError) -> SpecError {
+        match error {
+            TreeEditError::Blocked { path, why: EditObstacle::Link } if self.links == LinkPolicy::Refuse => {
+                let why = format!(
+                    "{path}: {}; change that file by hand, or follow links inside the project with --allow-links",
+                    EditObstacle::Link
+                );
+                SpecError::FixupBlocked { why }
+            }
+            TreeEditError::Blocked { path, why } => match why {
+                EditObstacle::Changed | EditObstacle::Missing | EditObstacle::InTheWay => {
+                    self.blocked(&format!("{path}: {why}"))
+                }
+                EditObstacle::Link
+                | EditObstacle::LeadsOut
+                | EditObstacle::NoFile
+                | EditObstacle::TooLarge
+                | EditObstacle::ReadOnly
+                | EditObstacle::OtherOwner
+                | EditObstacle::Twice => {
+                    SpecError::FixupBlocked { why: format!("{path}: {why}; change that file by hand") }
+                }
+            },
+            other => file_system(other),
+        }
+    }
+}
+
+/// An error of the file system as a spec's.
+fn file_system(error: TreeEditError) -> SpecError {
+    match error {
+        TreeEditError::Repo(RepoError::Fs(error)) => SpecError::Fs(error),
+        TreeEditError::Repo(RepoError::Io { action, path, source }) => {
+            SpecError::Fs(FsError::Io { action, path, source })
+        }
+        TreeEditError::NotTakenBack { ref journal, .. } => {
+            let (path, source) = (journal.clone(), io::Error::other(error.to_string()));
+            SpecError::Fs(FsError::Io { action: "take back what", path, source })
+        }
+        error @ (TreeEditError::Blocked { .. } | TreeEditError::Journal { .. } | TreeEditError::Repo(_)) => {
+            SpecError::FixupBlocked { why: error.to_string() }
+        }
+    }
+}
+
+fn refused(finding: Finding) -> SpecError {
+    SpecError::FixupRefused { verdict: Verdict::new(vec![finding]) }
+}

@@ -1,0 +1,42 @@
+//! The fixup that waits to be applied, found by its receipt.
+
+use crucible_model::Digest;
+
+use super::{FIXUP_DIFF, PendingFixup};
+use crate::error::SpecError;
+use crate::phase_id::PhaseId;
+use crate::receipt::{FixupStage, PhaseStatus};
+use crate::state::SpecState;
+use crate::store::SpecStore;
+
+/// The fixup that waits: the one of the phase's newest real success, if that says so. A failed run after it leaves its diff as it is;
+/// an applied one after it has nothing that waits.
+///
+/// # Errors
+///
+/// [`SpecError::FixupBlocked`] where the diff is not the one that the receipt names.
+pub fn pending_fixup(state: &SpecState, store: &SpecStore) -> Result<Option<PendingFixup>, SpecError> {
+    let Some(receipt) = state.phase(PhaseId::Fixup).and_then(|phase| phase.last_success.as_ref()) else {
+        return Ok(None);
+    };
+    let phase = receipt.phase(PhaseId::Fixup.as_str()).filter(|phase| phase.status == PhaseStatus::Success);
+    let fixup = phase.and_then(|phase| phase.fixups.as_ref());
+    let Some(fixup) = fixup.filter(|fixup| fixup.stage == FixupStage::Pending && !receipt.dry_run) else {
+        return Ok(None);
+    };
+    let blocked = |what: &str| {
+        let again = format!("run `crucible resume {} --phase fixup` for a new one", state.spec);
+        SpecError::FixupBlocked { why: format!("{FIXUP_DIFF} {what}; {again}") }
+    };
+    let Some(patch) = fixup.patch.as_ref().filter(|patch| patch.path == FIXUP_DIFF) else {
+        return Err(blocked("is not named by its receipt"));
+    };
+    let Some(diff) = store.read(FIXUP_DIFF)? else {
+        return Err(blocked("is gone"));
+    };
+    if Digest::of(&diff) != patch.sha256 {
+        return Err(blocked("is not what its receipt names: it was changed since"));
+    }
+    let receipt_id = receipt.receipt_id.clone();
+    Ok(Some(PendingFixup { receipt_id, diff, files: fixup.files.clone() }))
+}

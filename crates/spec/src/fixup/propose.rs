@@ -1,0 +1,122 @@
+//! From an answer to a diff that may be applied: pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crucible_model::{Code, Digest, EditFormat, Finding, RepoPath, Untrusted, Verdict};
+use crucible_patch::{Change, Policy, Proposal, apply, judge, make_diff, parse, read_answer};
+use crucible_secrets::{MARKER_BEGIN, Scanner};
+
+use super::ProposedFixup;
+use crate::receipt::FixedFile;
+
+type Files = BTreeMap<RepoPath, Vec<u8>>;
+
+/// Reads the answer in this format as a change of `files`, which hold every file that the model was shown, and judges it.
+///
+/// # Errors
+///
+/// A verdict that says what is wrong, in words that the model can be corrected with.
+pub fn propose_fixup(
+    answer: &Untrusted,
+    format: EditFormat,
+    files: &BTreeMap<RepoPath, Vec<u8>>,
+    policy: &Policy,
+) -> Result<ProposedFixup, Verdict> {
+    let scanner = Scanner::builtin();
+    if !scanner.scan(answer.as_str().as_bytes()).is_empty() {
+        return Err(refused(secret("the answer")));
+    }
+    let shown: Vec<RepoPath> = files.keys().cloned().collect();
+    let proposal = read_answer(format, answer, &shown).map_err(|error| refused(error.finding()))?;
+    let after = apply(&proposal, files).map_err(|error| refused(error.finding()))?;
+    let touched = touched(&proposal, files, &after, policy)?;
+    let before: Files = touched
+        .iter()
+        .filter_map(|path| files.get_key_value(path))
+        .map(|(path, bytes)| (path.clone(), bytes.clone()))
+        .collect();
+    if let Some(path) = with_new_secret(scanner, &before, &after) {
+        return Err(refused(secret(path.as_str())));
+    }
+    let diff = make_diff(&before, &after).map_err(|error| refused(error.finding()))?;
+    if diff.is_empty() {
+        let hint = "the answer leaves every file as it stands; change the lines that the review asks for";
+        return Err(refused(Finding::error(Code::new("fixup-unchanged"), "the answer", hint)));
+    }
+    let patch = parse(&diff).map_err(|error| refused(error.finding()))?;
+    let verdict = judge(&patch, policy, &before, &after);
+    if !verdict.passes() {
+        return Err(verdict);
+    }
+    // What is kept is the diff, so the diff has to say the very same.
+    let changed: Files = after.into_iter().filter(|(path, bytes)| before.get(path) != Some(bytes)).collect();
+    if apply(&Proposal::Diff(diff.clone()), &before).as_ref() != Ok(&changed) {
+        let hint = "the change has no diff that says exactly the same; give the changed files in another way";
+        return Err(refused(Finding::error(Code::new("fixup-not-canonical"), "the answer", hint)));
+    }
+    let files = patch
+        .files
+        .iter()
+        .map(|file| FixedFile {
+            path: file.path.to_string(),
+            before: before.get(&file.path).map(|bytes| Digest::of(bytes)),
+            after: changed.get(&file.path).map(|bytes| Digest::of(bytes)),
+        })
+        .collect();
+    Ok(ProposedFixup { diff, files, verdict })
+}
+
+/// The paths that come, change or go away. A diff of the model's own is judged as it is first: the canonical one has neither modes nor
+/// renames nor binary content, and what is refused must not pass because it was left out.
+fn touched(
+    proposal: &Proposal,
+    files: &Files,
+    after: &Files,
+    policy: &Policy,
+) -> Result<BTreeSet<RepoPath>, Verdict> {
+    let bytes = match proposal {
+        Proposal::Edits(edits) => return Ok(edits.iter().map(|edit| edit.path.clone()).collect()),
+        Proposal::Diff(bytes) => bytes,
+    };
+    let patch = parse(bytes).map_err(|error| refused(error.finding()))?;
+    let read: Files = patch
+        .paths()
+        .into_iter()
+        .filter_map(|path| files.get_key_value(path))
+        .map(|(path, bytes)| (path.clone(), bytes.clone()))
+        .collect();
+    let verdict = judge(&patch, policy, &read, after);
+    if !verdict.passes() {
+        return Err(verdict);
+    }
+    let mut touched = BTreeSet::new();
+    for file in patch.files {
+        touched.insert(file.path);
+        if let Change::Rename { from } = file.change {
+            touched.insert(from);
+        }
+    }
+    Ok(touched)
+}
+
+/// The first file that holds more secrets, or more marks of redacted ones, than it did: a recorded answer has a mark in the place
+/// of each secret.
+fn with_new_secret<'a>(scanner: &Scanner, before: &Files, after: &'a Files) -> Option<&'a RepoPath> {
+    let marks = |bytes: &[u8]| String::from_utf8_lossy(bytes).matches(MARKER_BEGIN).count();
+    after.iter().find_map(|(path, bytes)| {
+        let old = before.get(path).map(Vec::as_slice).unwrap_or_default();
+        let is_new = bytes != old
+            && (scanner.scan(bytes).len() > scanner.scan(old).len() || marks(bytes) > marks(old));
+        is_new.then_some(path)
+    })
+}
+
+fn secret(subject: &str) -> Finding {
+    let hint =
+        "what looks like a secret is written into no file; leave it out, or read it from the environment";
+    Finding::error(Code::new("fixup-secret"), subject, hint)
+}
+
+fn refused(finding: Finding) -> Verdict {
+    Verdict::new(vec![finding])
+}

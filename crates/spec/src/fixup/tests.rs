@@ -1,0 +1,541 @@
+//! Fixups on real files: what is refused, what is applied, and that nothing else touches the project.
+
+#![expect(clippy::disallowed_methods, reason = "tests plant files and links")]
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+
+use crucible_model::{Digest, EditFormat, RepoPath, Untrusted, Verdict};
+use crucible_patch::Policy;
+use crucible_repo::{EditRecovery, LinkPolicy};
+use crucible_testkit::made_up_token;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::error::SpecError;
+use crate::gate::sample::done_up_to;
+use crate::phase_id::PhaseId;
+use crate::project::SpecProject;
+use crate::receipt::{FileRecord, FixupReceipt, FixupStage, PhaseStatus, SpecReceipt};
+use crate::state::SpecState;
+use crate::store::SpecStore;
+
+const LIB: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a - b\n}\n";
+const FIXED: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a + b\n}\n";
+
+/// A project of these files.
+struct Desk {
+    dir: TempDir,
+}
+
+impl Desk {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let desk = Self { dir: tempfile::tempdir().unwrap() };
+        std::fs::create_dir_all(desk.root().join(".crucible/specs/x")).unwrap();
+        files.iter().for_each(|(path, content)| desk.put(path, content));
+        desk
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("project")
+    }
+
+    fn project(&self) -> SpecProject {
+        SpecProject::at(self.root())
+    }
+
+    fn store(&self) -> SpecStore {
+        SpecStore::new(&self.project(), "x".parse().unwrap())
+    }
+
+    fn put(&self, path: &str, content: &str) {
+        let path = self.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    fn get(&self, path: &str) -> String {
+        String::from_utf8(std::fs::read(self.root().join(path)).unwrap()).unwrap()
+    }
+
+    /// The files that are there of these, links followed.
+    fn read(&self, paths: &[&str]) -> BTreeMap<RepoPath, Vec<u8>> {
+        let read = |path: &&str| Some((path.parse().unwrap(), std::fs::read(self.root().join(path)).ok()?));
+        paths.iter().filter_map(read).collect()
+    }
+
+    /// The fixup that gives these files these contents, as if the phase had promoted it.
+    fn pending(&self, changes: &[(&str, &str)], policy: &Policy) -> PendingFixup {
+        let paths: Vec<&str> = changes.iter().map(|(path, _)| *path).collect();
+        let files = self.read(&paths);
+        let proposed = propose_fixup(&whole(changes), EditFormat::WholeFile, &files, policy).unwrap();
+        PendingFixup {
+            receipt_id: "fixup-20241201-100000-0001".to_owned(),
+            diff: proposed.diff,
+            files: proposed.files,
+        }
+    }
+
+    fn apply(
+        &self,
+        fixup: &PendingFixup,
+        policy: &Policy,
+        links: LinkPolicy,
+    ) -> Result<AppliedFixup, SpecError> {
+        apply_fixup(&self.project(), &self.store(), fixup, policy, links)
+    }
+
+    /// Every path outside of the spec's own directory, with its content.
+    fn tree(&self) -> BTreeMap<String, String> {
+        let mut tree = BTreeMap::new();
+        let mut open = vec![self.dir.path().to_owned()];
+        while let Some(dir) = open.pop() {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                let meta = path.symlink_metadata().unwrap();
+                let name = path.strip_prefix(self.dir.path()).unwrap().to_str().unwrap().to_owned();
+                if name == "project/.crucible/specs" {
+                    continue;
+                }
+                let content = if meta.is_symlink() {
+                    format!("-> {}", std::fs::read_link(&path).unwrap().display())
+                } else if meta.is_dir() {
+                    open.push(path);
+                    "/".to_owned()
+                } else {
+                    String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned()
+                };
+                tree.insert(name, content);
+            }
+        }
+        tree
+    }
+}
+
+/// An answer of whole files.
+fn whole(changes: &[(&str, &str)]) -> Untrusted {
+    let file = |(path, content): &(&str, &str)| format!("FILE: {path}\n````\n{content}````\n");
+    Untrusted::new(changes.iter().map(file).collect::<String>())
+}
+
+fn files(files: &[(&str, &str)]) -> BTreeMap<RepoPath, Vec<u8>> {
+    files.iter().map(|(path, content)| (path.parse().unwrap(), content.as_bytes().to_vec())).collect()
+}
+
+fn policy() -> Policy {
+    fixup_policy(5, 400, Vec::new())
+}
+
+fn naming(paths: &[&str]) -> Policy {
+    fixup_policy(5, 400, paths.iter().map(|path| path.parse().unwrap()).collect())
+}
+
+fn codes(verdict: &Verdict) -> Vec<&str> {
+    verdict.errors().map(|finding| finding.code.as_str()).collect()
+}
+
+#[test]
+fn every_edit_format_gives_the_same_canonical_diff() {
+    let shown = files(&[("src/lib.rs", LIB), ("README.md", "# It\n")]);
+    let replaced = "src/lib.rs\n<<<<<<< SEARCH\n    a - b\n=======\n    a + b\n>>>>>>> REPLACE\n";
+    let diff = "diff --git a/src/lib.rs b/src/lib.rs\n--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -1,3 +1,3 @@\n \
+                pub fn add(a: u32, b: u32) -> u32 {\n-    a - b\n+    a + b\n }\n";
+    for (format, answer) in [
+        (EditFormat::WholeFile, whole(&[("src/lib.rs", FIXED)])),
+        (EditFormat::SearchReplace, Untrusted::new(replaced)),
+        (EditFormat::UnifiedDiff, Untrusted::new(diff)),
+    ] {
+        let fixup = propose_fixup(&answer, format, &shown, &policy()).unwrap();
+        assert_eq!(String::from_utf8(fixup.diff.clone()).unwrap(), diff, "{format:?}");
+        let [file] = &fixup.files[..] else { panic!("{:?}", fixup.files) };
+        assert_eq!(file.path, "src/lib.rs");
+        assert_eq!(file.before, Some(Digest::of(LIB.as_bytes())));
+        assert_eq!(file.after, Some(Digest::of(FIXED.as_bytes())));
+        let changes = fixup_changes(&fixup.diff).unwrap();
+        assert_eq!(describe_fixup(&changes), "- `src/lib.rs`: changed, 1 line added, 1 line removed\n");
+    }
+}
+
+#[test]
+fn what_lies_outside_of_a_fixups_reach_is_refused_by_the_patch_gate() {
+    let shown = [
+        ("tests/it.rs", "a\n"),
+        ("Cargo.toml", "a\n"),
+        ("Cargo.lock", "a\n"),
+        (".github/workflows/ci.yml", "a\n"),
+        (".gitignore", "a\n"),
+        (".crucible/config.toml", "a\n"),
+        ("key.pem", "a\n"),
+    ];
+    let all = files(&shown);
+    for (path, code) in [
+        ("../outside.rs", "answer-bad-path"),
+        ("src/../../outside.rs", "answer-bad-path"),
+        ("/etc/passwd", "answer-bad-path"),
+        (".git/hooks/pre-commit", "answer-bad-path"),
+        ("sub/.GIT/config", "answer-bad-path"),
+        (".crucible/config.toml", "patch-path-denied"),
+        (".Crucible/config.toml", "patch-path-denied"),
+        ("tests/it.rs", "patch-test-edited"),
+        ("Cargo.toml", "patch-manifest-edited"),
+        ("Cargo.lock", "patch-lockfile-edited"),
+        (".github/workflows/ci.yml", "patch-ci-edited"),
+        (".gitignore", "patch-git-attributes"),
+        ("key.pem", "patch-suffix-denied"),
+        ("src/new.rs", "patch-new-file-unnamed"),
+    ] {
+        let answer = whole(&[(path, "b\n")]);
+        let verdict = propose_fixup(&answer, EditFormat::WholeFile, &all, &policy()).unwrap_err();
+        assert!(codes(&verdict).contains(&code), "{path}: {verdict:?}");
+    }
+    // The user can name most of them. Crucible's own directory is nobody's to name, in no spelling.
+    for (path, lifted) in [
+        ("tests/it.rs", true),
+        ("Cargo.toml", true),
+        (".github/workflows/ci.yml", true),
+        ("src/new.rs", true),
+        (".crucible/config.toml", false),
+        (".CRUCIBLE/config.toml", false),
+        ("sub/.crucible/config.toml", false),
+    ] {
+        let result = propose_fixup(&whole(&[(path, "b\n")]), EditFormat::WholeFile, &all, &naming(&[path]));
+        assert_eq!(result.is_ok(), lifted, "{path}: {result:?}");
+    }
+}
+
+#[test]
+fn a_diff_of_the_models_own_smuggles_in_nothing_that_the_canonical_one_would_leave_out() {
+    let shown = files(&[("src/a.rs", "a\n"), ("src/b.rs", "b\n")]);
+    let head = |path: &str| format!("diff --git a/{path} b/{path}\n");
+    let edit = "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-a\n+x\n";
+    for (diff, code) in [
+        (format!("{}old mode 100644\nnew mode 100755\n{edit}", head("src/a.rs")), "patch-mode-change"),
+        (
+            format!("{}new file mode 120000\n--- /dev/null\n+++ b/src/l.rs\n@@ -0,0 +1 @@\n+/etc\n", head("src/l.rs")),
+            "patch-symlink",
+        ),
+        (
+            format!("{}deleted file mode 100644\n--- a/src/a.rs\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", head("src/a.rs")),
+            "patch-deletes-file",
+        ),
+        (
+            "diff --git a/src/a.rs b/src/c.rs\nsimilarity index 100%\nrename from src/a.rs\nrename to src/c.rs\n".to_owned(),
+            "patch-deletes-file",
+        ),
+        (format!("{}{edit}", head("src/a.rs")).replace("src/a.rs", "src/gone.rs"), "answer-unknown-file"),
+        (format!("Here it is:\n{}{edit}", head("src/a.rs")), "answer-text-around-diff"),
+    ] {
+        let answer = Untrusted::new(diff.clone());
+        let verdict = propose_fixup(&answer, EditFormat::UnifiedDiff, &shown, &policy()).unwrap_err();
+        assert!(codes(&verdict).contains(&code), "{diff}: {verdict:?}");
+    }
+}
+
+#[test]
+fn a_named_rename_copy_and_removal_become_what_they_are_file_by_file() {
+    let shown = files(&[("src/a.rs", "a\n"), ("src/b.rs", "b\n")]);
+    let named = naming(&["src/a.rs", "src/c.rs", "src/d.rs", "src/b.rs"]);
+    let diff = "diff --git a/src/a.rs b/src/c.rs\nsimilarity index 100%\nrename from src/a.rs\nrename to src/c.rs\n\
+                diff --git a/src/b.rs b/src/d.rs\nsimilarity index 100%\ncopy from src/b.rs\ncopy to src/d.rs\n";
+    let fixup = propose_fixup(&Untrusted::new(diff), EditFormat::UnifiedDiff, &shown, &named).unwrap();
+    let files: Vec<(&str, Option<Digest>, Option<Digest>)> =
+        fixup.files.iter().map(|file| (file.path.as_str(), file.before, file.after)).collect();
+    let (a, b) = (Some(Digest::of(b"a\n")), Some(Digest::of(b"b\n")));
+    assert_eq!(files, [("src/a.rs", a, None), ("src/c.rs", None, a), ("src/d.rs", None, b)]);
+}
+
+#[test]
+fn secrets_marks_of_them_and_empty_changes_are_no_fixup() {
+    let token = made_up_token();
+    let with_token = format!("let key = \"{token}\";\n");
+    let marked = "let key = \"[secret:github-token]\";\n";
+    for (content, code) in
+        [(with_token.as_str(), "fixup-secret"), (marked, "fixup-secret"), ("a\n", "fixup-unchanged")]
+    {
+        let shown = files(&[("src/a.rs", "a\n")]);
+        let result =
+            propose_fixup(&whole(&[("src/a.rs", content)]), EditFormat::WholeFile, &shown, &policy());
+        assert_eq!(codes(&result.unwrap_err()), [code], "{content}");
+    }
+    // A mark that the file had is its text.
+    let shown = files(&[("src/a.rs", marked)]);
+    let kept = format!("{marked}// kept\n");
+    propose_fixup(&whole(&[("src/a.rs", &kept)]), EditFormat::WholeFile, &shown, &policy()).unwrap();
+}
+
+#[test]
+fn the_fixup_that_waits_is_that_of_the_newest_real_success_with_its_very_diff() {
+    let desk = Desk::new(&[("a.rs", "a\n")]);
+    let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
+    let at = "2024-12-01T10:00:00Z".parse().unwrap();
+    let mut state = done_up_to(Some(PhaseId::Fixup), at);
+    state.spec = "x".parse().unwrap();
+    let waits = |state: &SpecState| pending_fixup(state, &desk.store());
+    assert_eq!(waits(&state).unwrap(), None, "a success without a fixup");
+    let diff = desk.store().dir().join("artifacts/40-fixup.diff");
+    std::fs::create_dir_all(diff.parent().unwrap()).unwrap();
+    std::fs::write(&diff, &fixup.diff).unwrap();
+    let record = FileRecord {
+        path: FIXUP_DIFF.to_owned(),
+        sha256: Digest::of(&fixup.diff),
+        bytes: fixup.diff.len() as u64,
+    };
+    let told = |stage, patch| Some(FixupReceipt { stage, patch, files: fixup.files.clone() });
+    let set = |state: &mut SpecState, told: Option<FixupReceipt>| {
+        state.phases[4].last_success.as_mut().unwrap().phases[0].fixups = told;
+    };
+    set(&mut state, told(FixupStage::Pending, Some(record.clone())));
+    let found = waits(&state).unwrap().unwrap();
+    assert_eq!((found.diff, found.files), (fixup.diff.clone(), fixup.files.clone()));
+    for stage in [FixupStage::Applied, FixupStage::None] {
+        let mut other = state.clone();
+        set(&mut other, told(stage, Some(record.clone())));
+        assert_eq!(waits(&other).unwrap(), None);
+    }
+    for forge in [
+        |receipt: &mut SpecReceipt| receipt.dry_run = true,
+        |receipt: &mut SpecReceipt| receipt.phases[0].status = PhaseStatus::Failed,
+        |receipt: &mut SpecReceipt| receipt.phases[0].phase_id = "review".to_owned(),
+    ] {
+        let mut other = state.clone();
+        forge(other.phases[4].last_success.as_mut().unwrap());
+        assert_eq!(waits(&other).unwrap(), None);
+    }
+    let blocked = |state: &SpecState, why: &str| {
+        let error = waits(state).unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains("crucible resume x --phase fixup"), "{error}");
+    };
+    let mut unnamed = state.clone();
+    set(&mut unnamed, told(FixupStage::Pending, None));
+    blocked(&unnamed, "is not named by its receipt");
+    std::fs::write(&diff, [&fixup.diff[..], b"\n"].concat()).unwrap();
+    blocked(&state, "was changed since");
+    std::fs::remove_file(&diff).unwrap();
+    blocked(&state, "is gone");
+}
+
+#[test]
+fn what_a_killed_process_left_is_settled_before_anybody_looks_at_the_files() {
+    let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
+    let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
+    let context = desk.store().dir().join("context");
+    std::fs::create_dir_all(&context).unwrap();
+    // As a process leaves it that was killed between its two files.
+    let token = "0".repeat(32);
+    let entry = |path: &str, before: &[u8], after: &[u8]| serde_json::json!({"path": path, "before": Digest::of(before), "after": Digest::of(after)});
+    let journal = serde_json::json!({
+        "schema_version": "crucible-tree-edit-v1", "stage": "ready", "token": token, "made": [],
+        "entries": [entry("a.rs", b"a\n", b"x\n"), entry("b.rs", b"b\n", b"y\n")],
+    });
+    std::fs::write(context.join("fixup-journal.json"), journal.to_string()).unwrap();
+    desk.put("a.rs", "x\n");
+    desk.put(&format!(".crucible-edit-{token}-0.new"), "a\n");
+    desk.put(&format!(".crucible-edit-{token}-1.new"), "y\n");
+    assert_eq!(recover_fixup(&desk.project(), &desk.store()).unwrap(), EditRecovery::Finished);
+    let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    assert_eq!(applied.files, fixup.files);
+    let names: Vec<String> = desk.tree().into_keys().collect();
+    assert_eq!(names, ["project", "project/.crucible", "project/a.rs", "project/b.rs"]);
+    assert_eq!((desk.get("a.rs").as_str(), desk.get("b.rs").as_str()), ("x\n", "y\n"));
+}
+
+#[test]
+fn a_fixup_is_applied_to_all_of_its_files_with_their_ends_of_line_and_modes() {
+    let desk = Desk::new(&[("src/a.rs", "a\r\nb\r\n"), ("run.sh", "echo\nexit 1"), ("other.txt", "o")]);
+    std::fs::set_permissions(desk.root().join("run.sh"), PermissionsExt::from_mode(0o755)).unwrap();
+    let fixup = desk.pending(&[("src/a.rs", "a\nc\n"), ("run.sh", "echo\nexit 0\n")], &policy());
+    let before = desk.tree();
+    let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    assert_eq!(applied.files, fixup.files);
+    assert_eq!(desk.get("src/a.rs"), "a\r\nc\r\n");
+    assert_eq!(desk.get("run.sh"), "echo\nexit 0");
+    let mode = desk.root().join("run.sh").metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
+    for file in &applied.files {
+        assert_eq!(file.after, Some(Digest::of(desk.get(&file.path).as_bytes())));
+    }
+    let mut expected = before;
+    expected.insert("project/src/a.rs".to_owned(), "a\r\nc\r\n".to_owned());
+    expected.insert("project/run.sh".to_owned(), "echo\nexit 0".to_owned());
+    assert_eq!(desk.tree(), expected);
+    // Whoever was killed before the receipt was written applies it again, and nothing happens.
+    let again = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    assert_eq!(again.files, applied.files);
+    assert_eq!(desk.tree(), expected);
+}
+
+#[test]
+fn a_file_that_changed_since_blocks_all_and_says_what_to_do() {
+    let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
+    let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
+    desk.put("b.rs", "mine\n");
+    let before = desk.tree();
+    let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the fixup cannot be applied: b.rs is not what the fixup was made for: it changed since; run `crucible resume x --phase \
+         fixup` for a new one; no file was changed"
+    );
+    assert_eq!(desk.tree(), before);
+    std::fs::remove_file(desk.root().join("b.rs")).unwrap();
+    assert!(matches!(desk.apply(&fixup, &policy(), LinkPolicy::Refuse), Err(SpecError::FixupBlocked { .. })));
+    assert_eq!(desk.get("a.rs"), "a\n");
+}
+
+#[test]
+fn a_diff_that_is_not_the_receipts_or_not_the_policys_is_not_applied() {
+    let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n"), ("tests/it.rs", "t\n")]);
+    let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
+    let other = desk.pending(&[("b.rs", "y\n")], &policy());
+    let longer = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
+    let test = desk.pending(&[("tests/it.rs", "u\n")], &naming(&["tests/it.rs"]));
+    let before = desk.tree();
+    let mut false_digest = fixup.clone();
+    false_digest.files[0].after = Some(Digest::of(b"z\n"));
+    for forged in [
+        PendingFixup { diff: other.diff.clone(), ..fixup.clone() },
+        PendingFixup { diff: longer.diff.clone(), ..fixup.clone() },
+        PendingFixup { files: longer.files.clone(), ..fixup.clone() },
+        false_digest,
+    ] {
+        let result = desk.apply(&forged, &policy(), LinkPolicy::Refuse);
+        assert!(matches!(result, Err(SpecError::FixupBlocked { .. })), "{result:?}");
+    }
+    for refused in [PendingFixup { diff: b"no diff".to_vec(), ..fixup.clone() }, test.clone()] {
+        let result = desk.apply(&refused, &policy(), LinkPolicy::Refuse);
+        assert!(matches!(result, Err(SpecError::FixupRefused { .. })), "{result:?}");
+    }
+    let narrow = fixup_policy(1, 400, Vec::new());
+    let result = desk.apply(&longer, &narrow, LinkPolicy::Refuse);
+    assert!(matches!(result, Err(SpecError::FixupRefused { .. })), "{result:?}");
+    assert_eq!(desk.tree(), before);
+    desk.apply(&test, &naming(&["tests/it.rs"]), LinkPolicy::Refuse).unwrap();
+    assert_eq!(desk.get("tests/it.rs"), "u\n");
+}
+
+#[test]
+fn links_are_refused_or_followed_to_what_may_be_changed() {
+    let desk = Desk::new(&[("src/real.rs", "a\n"), ("tests/it.rs", "a\n"), ("plain.rs", "p\n")]);
+    symlink("src/real.rs", desk.root().join("link.rs")).unwrap();
+    symlink("tests/it.rs", desk.root().join("innocent.rs")).unwrap();
+    symlink("tests", desk.root().join("lib")).unwrap();
+    let fixup = desk.pending(&[("link.rs", "b\n"), ("plain.rs", "q\n")], &policy());
+    let before = desk.tree();
+    let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err().to_string();
+    assert!(error.contains("link.rs: it is a symbolic link") && error.contains("--allow-links"), "{error}");
+    assert_eq!(desk.tree(), before);
+
+    for changes in [[("innocent.rs", "b\n")], [("lib/it.rs", "b\n")]] {
+        let test = desk.pending(&changes, &policy());
+        let result = desk.apply(&test, &policy(), LinkPolicy::InsideProject);
+        let Err(SpecError::FixupRefused { verdict }) = result else { panic!("{result:?}") };
+        assert!(codes(&verdict).contains(&"patch-test-edited"), "{verdict:?}");
+        assert_eq!(desk.tree(), before);
+    }
+    let new = desk.pending(&[("lib/new.rs", "b\n")], &naming(&["lib/new.rs"]));
+    let result = desk.apply(&new, &naming(&["lib/new.rs"]), LinkPolicy::InsideProject);
+    assert!(matches!(result, Err(SpecError::FixupRefused { .. })), "{result:?}");
+
+    let applied = desk.apply(&fixup, &policy(), LinkPolicy::InsideProject).unwrap();
+    assert_eq!((desk.get("src/real.rs").as_str(), desk.get("plain.rs").as_str()), ("b\n", "q\n"));
+    assert!(desk.root().join("link.rs").is_symlink());
+    let notes: Vec<&str> = applied.verdict.findings().iter().map(|finding| finding.code.as_str()).collect();
+    assert_eq!(notes, ["fixup-link-followed"]);
+}
+
+#[test]
+fn a_link_planted_as_the_specs_own_directory_gets_no_journal() {
+    let desk = Desk::new(&[("a.rs", "a\n")]);
+    let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
+    let elsewhere = desk.dir.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, desk.root().join(".crucible/specs/x/context")).unwrap();
+    let result = desk.apply(&fixup, &policy(), LinkPolicy::Refuse);
+    assert!(matches!(result, Err(SpecError::Fs(_))), "{result:?}");
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+    assert_eq!(desk.get("a.rs"), "a\n");
+}
+
+#[test]
+fn a_description_stays_a_list_whatever_a_path_holds() {
+    let change = FixupChange {
+        path: "a`b\n- **x**\u{202e}".to_owned(),
+        kind: FixupChangeKind::New,
+        added: 2,
+        removed: 0,
+    };
+    let text = describe_fixup(&[change]);
+    assert_eq!(text, "- `a\u{2019}b\\u{a}- **x**\\u{202e}`: new, 2 lines added, 0 lines removed\n");
+}
+
+/// Answers of every kind: noise, and edits of files that are there, are not there, or lie outside.
+fn answers() -> impl Strategy<Value = (EditFormat, String)> {
+    let path = prop_oneof![
+        Just("src/a.rs"),
+        Just("src/b.rs"),
+        Just("src/new.rs"),
+        Just("../outside.txt"),
+        Just(".git/config"),
+        Just(".crucible/config.toml"),
+        Just("tests/it.rs"),
+    ];
+    let content = "([a-c+ -]{0,4}\r?\n){0,4}";
+    let whole = prop::collection::vec((path.clone(), content), 0..3).prop_map(|files| {
+        let file = |(path, content): &(&str, String)| format!("FILE: {path}\n````\n{content}````\n");
+        (EditFormat::WholeFile, files.iter().map(file).collect::<String>())
+    });
+    let replace = (path.clone(), "[a-c]\n", "[a-c]\n").prop_map(|(path, search, replace)| {
+        let text = format!("{path}\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n");
+        (EditFormat::SearchReplace, text)
+    });
+    let diff = (path, "[a-c]", "[a-c]").prop_map(|(path, old, new)| {
+        let text = format!(
+            "diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1,2 +1,2 @@\n-{old}\n+{new}\n b\n"
+        );
+        (EditFormat::UnifiedDiff, text)
+    });
+    let noise = (
+        "\\PC{0,80}",
+        prop::sample::select(
+            &[EditFormat::WholeFile, EditFormat::SearchReplace, EditFormat::UnifiedDiff][..],
+        ),
+    )
+        .prop_map(|(text, format)| (format, text));
+    prop_oneof![4 => whole, 2 => replace, 2 => diff, 1 => noise]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Property 1 of the seed: whatever a model answers, only applying changes the project, and only the files of the diff.
+    #[test]
+    fn p1_no_answer_changes_a_file_and_applying_changes_only_those_of_the_diff((format, answer) in answers()) {
+        let desk = Desk::new(&[
+            ("src/a.rs", "a\nb\n"), ("src/b.rs", "b\n"), ("tests/it.rs", "a\nb\n"), (".git/config", "a\nb\n"),
+            (".crucible/config.toml", "a\nb\n"),
+        ]);
+        std::fs::write(desk.dir.path().join("outside.txt"), "a\nb\n").unwrap();
+        let policy = naming(&["src/new.rs", ".crucible/config.toml"]);
+        let shown = desk.read(&["src/a.rs", "src/b.rs", "tests/it.rs"]);
+        let before = desk.tree();
+        let result = propose_fixup(&Untrusted::new(answer), format, &shown, &policy);
+        prop_assert_eq!(&desk.tree(), &before);
+        let Ok(proposed) = result else { return Ok(()) };
+        prop_assert!(proposed.verdict.passes());
+        let allowed = ["src/a.rs", "src/b.rs", "src/new.rs"];
+        let touched: Vec<String> = proposed.files.iter().map(|file| file.path.clone()).collect();
+        prop_assert!(!touched.is_empty() && touched.iter().all(|path| allowed.contains(&path.as_str())), "{:?}", touched);
+        let fixup = PendingFixup { receipt_id: String::new(), diff: proposed.diff, files: proposed.files };
+        let applied = desk.apply(&fixup, &policy, LinkPolicy::Refuse).unwrap();
+        let mut after = desk.tree();
+        for file in &applied.files {
+            let content = after.remove(&format!("project/{}", file.path));
+            prop_assert_eq!(content.map(|content| Digest::of(content.as_bytes())), file.after);
+        }
+        let mut rest = before;
+        rest.retain(|path, _| !touched.iter().any(|touched| *path == format!("project/{touched}")));
+        prop_assert_eq!(after, rest);
+    }
+}

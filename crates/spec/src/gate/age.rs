@@ -1,0 +1,136 @@
+//! How old a phase may be: `30m`, `12h`, `7d`, `2w`.
+
+use std::time::Duration;
+
+/// The units there are, the largest first, with their seconds.
+const UNITS: [(char, u64); 4] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60)];
+
+/// The text is no age that a gate can ask for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AgeError {
+    /// It has no unit.
+    #[error(
+        "an age needs its unit: {number}m, {number}h, {number}d or {number}w (minutes, hours, days, weeks)"
+    )]
+    NoUnit {
+        /// The number.
+        number: String,
+    },
+    /// Nothing is as young.
+    #[error("no phase can be as young as nothing; ask for an age such as 30m, 12h, 7d or 2w")]
+    Zero,
+    /// It cannot be counted.
+    #[error("the age is longer than time itself; ask for one such as 30m, 12h, 7d or 2w")]
+    TooLong,
+    /// It is no number with a unit.
+    #[error("not an age: {text:?}; it is a whole number with a unit, such as 30m, 12h, 7d or 2w")]
+    Malformed {
+        /// The text, shortened.
+        text: String,
+    },
+}
+
+/// Reads an age: a whole number and `m`, `h`, `d` or `w`.
+///
+/// # Errors
+///
+/// Fails for a number without a unit, zero, what no number of milliseconds can say, and any other text.
+pub fn parse_age(text: &str) -> Result<Duration, AgeError> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let short = || text.chars().take(24).collect();
+    if !number {
+        return Err(AgeError::Malformed { text: short() });
+    }
+    let unit = text.strip_prefix(digits).unwrap_or_default();
+    if unit.is_empty() {
+        return Err(AgeError::NoUnit { number: short() });
+    }
+    let Some((_, seconds)) = UNITS.iter().find(|(letter, _)| unit.chars().eq([*letter])) else {
+        return Err(AgeError::Malformed { text: short() });
+    };
+    let count: u64 = digits.parse().map_err(|_| AgeError::TooLong)?;
+    let total = count.checked_mul(*seconds).filter(|total| total.checked_mul(1_000).is_some());
+    match total.ok_or(AgeError::TooLong)? {
+        0 => Err(AgeError::Zero),
+        total => Ok(Duration::from_secs(total)),
+    }
+}
+
+/// An age for people, in its two largest units that are not nothing: `3d 4h`, `59m`, `2w`; below a minute in seconds.
+#[must_use]
+pub fn age_words(age: Duration) -> String {
+    let total = age.as_secs();
+    let Some(first) = UNITS.iter().position(|(_, seconds)| total >= *seconds) else {
+        return format!("{total}s");
+    };
+    let mut left = total;
+    let mut words = Vec::new();
+    for (letter, seconds) in UNITS.iter().skip(first).take(2) {
+        let count = left / seconds;
+        left %= seconds;
+        if count > 0 {
+            words.push(format!("{count}{letter}"));
+        }
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_age_is_a_whole_number_with_a_unit() {
+        for (text, seconds) in
+            [("30m", 1_800), ("12h", 43_200), ("7d", 604_800), ("2w", 1_209_600), ("007d", 604_800)]
+        {
+            assert_eq!(parse_age(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        assert_eq!(parse_age("7"), Err(AgeError::NoUnit { number: "7".to_owned() }));
+        assert!(parse_age("7").unwrap_err().to_string().contains("7d"), "the hint shows how");
+        assert_eq!((parse_age("0d"), parse_age("000w")), (Err(AgeError::Zero), Err(AgeError::Zero)));
+        for long in ["18446744073709551615w", "99999999999999999999999d", "18446744073709551615m"] {
+            assert_eq!(parse_age(long), Err(AgeError::TooLong), "{long}");
+        }
+        for bad in [
+            "", "d", "-7d", "+7d", "7 d", " 7d", "7d ", "7dd", "1h30m", "1.5h", "7D", "٧d", "7y", "7days",
+            "0x7d",
+        ] {
+            assert!(
+                matches!(parse_age(bad), Err(AgeError::Malformed { .. })),
+                "{bad:?}: {:?}",
+                parse_age(bad)
+            );
+        }
+    }
+
+    #[test]
+    fn an_age_is_told_in_its_two_largest_units() {
+        let told = |seconds| age_words(Duration::from_secs(seconds));
+        assert_eq!(told(0), "0s");
+        assert_eq!(told(59), "59s");
+        assert_eq!(told(60), "1m");
+        assert_eq!(told(3_661), "1h 1m");
+        assert_eq!(told(90_000), "1d 1h");
+        assert_eq!(told(86_460), "1d", "a minute more than a day");
+        assert_eq!(told(1_209_600), "2w");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn what_is_read_is_what_was_written(count in 1u64..1_000_000, unit in 0usize..4) {
+            let (letter, seconds) = UNITS[unit];
+            prop_assert_eq!(parse_age(&format!("{count}{letter}")), Ok(Duration::from_secs(count * seconds)));
+        }
+
+        #[test]
+        fn no_text_breaks_the_reader(text in any::<String>()) {
+            let _ = parse_age(&text);
+        }
+    }
+}

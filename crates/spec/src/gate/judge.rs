@@ -1,0 +1,254 @@
+//! What is weighed at a gate, one method for each question.
+
+use std::collections::HashMap;
+
+use crucible_llm::ExecutionStrategy;
+use crucible_model::{ClockSource, Code, Digest, Finding, Timestamp, counted, short_line};
+
+use super::age::age_words;
+use super::problem::{advice, problem_code};
+use super::{GateFinding, GatePolicy, OnPendingFixups};
+use crate::phase::{PhaseDefinition, phases};
+use crate::phase_id::PhaseId;
+use crate::receipt::{FileRecord, PhaseEntry, PhaseStatus, SpecReceipt};
+use crate::state::{FileState, PhaseState, SpecState};
+use crate::surface::{Standing, age, pending_fixups, standing, tells_of_success};
+
+/// A judgement under way.
+pub(super) struct Judge<'a> {
+    state: &'a SpecState,
+    policy: &'a GatePolicy,
+    now: Timestamp,
+    clock: ClockSource,
+    found: Vec<GateFinding>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(
+        state: &'a SpecState,
+        policy: &'a GatePolicy,
+        now: Timestamp,
+        clock: ClockSource,
+    ) -> Self {
+        Self { state, policy, now, clock, found: Vec::new() }
+    }
+
+    pub(super) fn findings(mut self) -> Vec<GateFinding> {
+        for problem in &self.state.problems {
+            let file = format!("receipts/{}", problem.file);
+            self.add(&file, Finding::error(problem_code(&problem.kind), &file, advice(&problem.kind)));
+        }
+        for phase in self.policy.min_phase.up_to() {
+            self.phase(phase);
+        }
+        self.age();
+        self.fixups();
+        self.found
+    }
+
+    fn add(&mut self, file: &str, finding: Finding) {
+        self.found.push(GateFinding { finding, file: file.to_owned() });
+    }
+
+    /// Whether this phase counts as done.
+    fn phase(&mut self, phase: PhaseId) {
+        let known = self.state.phase(phase);
+        let Some((known, receipt)) = known.and_then(|known| Some((known, known.newest_real.as_ref()?)))
+        else {
+            let hint = match known.map(|known| standing(self.state, known)) {
+                Some(Standing::Damaged) => "Its newest receipt cannot be believed; ",
+                Some(Standing::DryRun) => "It was only tried dry, which counts for nothing; ",
+                _ => "It has not run; ",
+            };
+            let hint = format!("{hint}{}.", self.run(phase));
+            self.add(&artifact(phase), Finding::error(Code::new("gate-phase-missing"), phase.as_str(), hint));
+            return;
+        };
+        if !tells_of_success(receipt, phase) {
+            self.no_success(phase, receipt);
+            return;
+        }
+        let file = file_of(receipt);
+        self.evidence(phase, receipt, &file);
+        self.artifacts(phase, known, receipt, &file);
+        if receipt.clock == Some(ClockSource::Pinned) {
+            let hint = format!(
+                "It was written under a pinned clock, which proves nothing; unset CRUCIBLE_CLOCK and {}.",
+                self.run(phase)
+            );
+            self.add(&file, Finding::error(Code::new("gate-clock-pinned"), &file, hint));
+        }
+        if self.clock == ClockSource::System && receipt.emitted_at.is_some_and(|at| at > self.now) {
+            let hint =
+                "It says that it was written later than now: a clock is wrong, here or where it was written.";
+            self.add(&file, Finding::error(Code::new("gate-receipt-from-future"), &file, hint));
+        }
+    }
+
+    /// The newest real receipt of the phase is none of a success: of a failure, or at odds with itself.
+    fn no_success(&mut self, phase: PhaseId, receipt: &SpecReceipt) {
+        let file = file_of(receipt);
+        let failure = receipt.phase(phase.as_str()).and_then(|entry| entry.error.as_ref());
+        let claims = claims_success(receipt, phase);
+        let (code, subject, hint) = if claims {
+            let hint = format!("It claims a success and another end of the command; {}.", self.run(phase));
+            (Code::new("gate-evidence-contradictory"), file.clone(), hint)
+        } else {
+            let why = failure.map(|failure| format!(" ({})", brief(&failure.class))).unwrap_or_default();
+            let hint = format!("The newest time that it ran, it failed{why}; {}.", self.run(phase));
+            (Code::new("gate-phase-failed"), phase.as_str().to_owned(), hint)
+        };
+        self.add(&file, Finding::error(code, subject, hint));
+    }
+
+    /// Whether the receipt says what a success has to say.
+    fn evidence(&mut self, phase: PhaseId, receipt: &SpecReceipt, file: &str) {
+        if receipt.spec_id != self.state.spec.as_str() {
+            let hint = "It is the receipt of another spec. Put the right one back from version control.";
+            self.add(file, Finding::error(Code::new("gate-receipt-misplaced"), file, hint));
+        }
+        let names = |of: fn(&PhaseEntry) -> &[FileRecord], artifact: &str| {
+            entries(receipt, phase).any(|entry| of(entry).iter().any(|file| file.path == artifact))
+        };
+        let definition = phases().into_iter().find(|definition| definition.id() == phase);
+        let mut made_from = definition.map(PhaseDefinition::upstream).unwrap_or_default().iter();
+        let lacks = [
+            (receipt.exit_code.is_none(), "exit_code"),
+            (receipt.clock.is_none(), "clock"),
+            (receipt.digest.is_none(), "digest"),
+            (!names(|entry| &entry.outputs, &artifact(phase)), "outputs"),
+            (!made_from.all(|before| names(|entry| &entry.inputs, &artifact(*before))), "inputs"),
+        ];
+        let lacks: Vec<&str> =
+            lacks.into_iter().filter_map(|(lacks, field)| lacks.then_some(field)).collect();
+        if !lacks.is_empty() {
+            let hint = format!(
+                "It does not say: {}; so it proves no success. {}.",
+                lacks.join(", "),
+                capital(&self.run(phase))
+            );
+            self.add(file, Finding::error(Code::new("gate-evidence-missing"), file, hint));
+        }
+        if receipt.pipeline.execution_strategy != ExecutionStrategy::Controlled {
+            let hint = format!("A model acted through tools of its own; {}.", self.run(phase));
+            self.add(file, Finding::error(Code::new("gate-strategy-uncontrolled"), file, hint));
+        }
+    }
+
+    /// Whether what the receipt names is on the disk, and what it was made from is as it was.
+    fn artifacts(&mut self, phase: PhaseId, known: &PhaseState, receipt: &SpecReceipt, file: &str) {
+        let on_disk: HashMap<_, FileState> =
+            known.outputs.iter().map(|tracked| (name(&tracked.record), tracked.found)).collect();
+        for record in entries(receipt, phase).flat_map(|entry| &entry.outputs) {
+            let (code, hint) = match on_disk.get(&name(record)) {
+                Some(FileState::Same) => continue,
+                Some(FileState::Differs) => {
+                    (Code::new("gate-artifact-differs"), "It is not what the phase wrote")
+                }
+                Some(FileState::Missing) | None => {
+                    (Code::new("gate-artifact-missing"), "The phase wrote it, and it is not there")
+                }
+            };
+            let hint = format!("{hint}. Put it back from version control, or {}.", self.run(phase));
+            self.add(&record.path, Finding::error(code, &record.path, hint));
+        }
+        for input in known.inputs.iter().filter(|input| input.found != FileState::Same) {
+            let hint = format!(
+                "It was made from {}, which has changed since; {}.",
+                brief(&input.record.path),
+                self.run(phase)
+            );
+            self.add(file, Finding::error(Code::new("gate-phase-stale"), phase.as_str(), hint));
+        }
+    }
+
+    /// Whether the last success of the phase that is asked for is young enough.
+    fn age(&mut self) {
+        let Some(limit) = self.policy.max_phase_age else { return };
+        let phase = self.policy.min_phase;
+        if self.clock == ClockSource::Pinned {
+            let hint = "An age cannot be told under a pinned clock; unset CRUCIBLE_CLOCK.";
+            self.add(
+                &artifact(phase),
+                Finding::error(Code::new("gate-clock-pinned"), "CRUCIBLE_CLOCK", hint),
+            );
+        }
+        // Without a success the phase is missing or failed, and that is said already.
+        let Some(receipt) = self.state.phase(phase).and_then(newest_success) else { return };
+        let file = file_of(receipt);
+        let Some(at) = receipt.emitted_at else {
+            let hint = format!("It does not say when it was written; {}.", self.run(phase));
+            self.add(&file, Finding::error(Code::new("gate-phase-age-unknown"), phase.as_str(), hint));
+            return;
+        };
+        if let Some(age) = age(at, self.now).filter(|age| *age > limit) {
+            let (age, most) = (age_words(age), age_words(limit));
+            let hint = format!("Its last success is {age} old, and {most} is allowed; {}.", self.run(phase));
+            self.add(&file, Finding::error(Code::new("gate-phase-too-old"), phase.as_str(), hint));
+        }
+    }
+
+    fn fixups(&mut self) {
+        let pending = pending_fixups(self.state);
+        if pending == 0 {
+            return;
+        }
+        let code = Code::new("gate-fixups-pending");
+        let subject = counted(pending, "file");
+        let hint = format!(
+            "Changes are proposed and not applied: `crucible resume {} --phase fixup --apply-fixups`.",
+            self.state.spec
+        );
+        let finding = match self.policy.pending_fixups {
+            OnPendingFixups::Allow => Finding::info(code, subject, hint),
+            OnPendingFixups::Refuse => Finding::error(code, subject, hint),
+        };
+        self.add(&artifact(PhaseId::Fixup), finding);
+    }
+
+    /// The advice to run a phase.
+    fn run(&self, phase: PhaseId) -> String {
+        format!("run `crucible resume {} --phase {phase}`", self.state.spec)
+    }
+}
+
+/// The receipt that an age is counted from. Failures do not make a phase younger.
+pub(super) fn newest_success(known: &PhaseState) -> Option<&SpecReceipt> {
+    let real = known.newest_real.as_ref().filter(|receipt| tells_of_success(receipt, known.phase));
+    real.or(known.last_success.as_ref())
+}
+
+fn entries(receipt: &SpecReceipt, phase: PhaseId) -> impl Iterator<Item = &PhaseEntry> {
+    receipt.phases.iter().filter(move |entry| entry.phase_id == phase.as_str())
+}
+
+/// Whether a part of the receipt claims a success.
+fn claims_success(receipt: &SpecReceipt, phase: PhaseId) -> bool {
+    let mut entries = entries(receipt, phase).peekable();
+    entries.peek().is_none()
+        || entries.any(|entry| entry.status == PhaseStatus::Success)
+        || receipt.exit_code == Some(0)
+}
+
+/// What makes two records the same.
+fn name(record: &FileRecord) -> (&str, Digest, u64) {
+    (&record.path, record.sha256, record.bytes)
+}
+
+fn file_of(receipt: &SpecReceipt) -> String {
+    format!("receipts/{}.json", brief(&receipt.receipt_id))
+}
+
+fn artifact(phase: PhaseId) -> String {
+    format!("artifacts/{}", phase.artifact())
+}
+
+/// What a receipt says, short enough for a sentence.
+fn brief(text: &str) -> String {
+    short_line(text, 200)
+}
+
+fn capital(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}

@@ -1,0 +1,393 @@
+//! The gate against a model of itself: states whose findings are known because of how they were made.
+
+use std::time::Duration;
+
+use crucible_llm::ExecutionStrategy;
+use crucible_model::{ClockSource, Level, Outcome};
+use proptest::prelude::*;
+
+use super::sample::*;
+use super::*;
+use crate::receipt::{FixedFile, FixupReceipt, FixupStage, SpecReceipt};
+use crate::state::{FileState, PhaseState, ReceiptProblem, ReceiptProblemKind};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn policy(min_phase: PhaseId) -> GatePolicy {
+    GatePolicy { min_phase, ..GatePolicy::default() }
+}
+
+fn judged(state: &SpecState, policy: &GatePolicy) -> Verdict {
+    judge_gate(state, policy, noon(), ClockSource::System)
+}
+
+/// The codes of what was found, each behind its level, in no order.
+fn codes(verdict: &Verdict) -> Vec<String> {
+    let told = |finding: &Finding| match finding.level {
+        Level::Error => finding.code.to_string(),
+        Level::Warning | Level::Info => format!("({})", finding.code),
+    };
+    let mut codes: Vec<String> = verdict.findings().iter().map(told).collect();
+    codes.sort();
+    codes
+}
+
+fn changed(mut state: SpecState, phase: PhaseId, change: impl FnOnce(&mut PhaseState)) -> SpecState {
+    change(state.phases.iter_mut().find(|known| known.phase == phase).unwrap());
+    state
+}
+
+/// Changes the receipt that counts, wherever it stands.
+fn receipt_changed(known: &mut PhaseState, change: impl Fn(&mut SpecReceipt)) {
+    for receipt in [&mut known.newest, &mut known.newest_real, &mut known.last_success].into_iter().flatten()
+    {
+        change(receipt);
+    }
+}
+
+fn pending(known: &mut PhaseState, files: usize) {
+    let fixed = |place| FixedFile { path: format!("src/{place}.rs"), before: None, after: None };
+    let fixup =
+        FixupReceipt { stage: FixupStage::Pending, patch: None, files: (0..files).map(fixed).collect() };
+    receipt_changed(known, |receipt| receipt.phases[0].fixups = Some(fixup.clone()));
+}
+
+#[test]
+fn phases_are_ordered_by_their_place_and_not_by_their_names() {
+    let mut by_name = PhaseId::ALL;
+    by_name.sort_by_key(|phase| phase.as_str());
+    assert_ne!(by_name, PhaseId::ALL, "or this test proves nothing");
+    for reached in [None].into_iter().chain(PhaseId::ALL.map(Some)) {
+        let state = done_up_to(reached, noon());
+        for asked in PhaseId::ALL {
+            let verdict = judged(&state, &policy(asked));
+            assert_eq!(verdict.passes(), reached >= Some(asked), "{reached:?} for {asked}");
+            let missing = verdict.errors().map(|finding| finding.subject.as_str());
+            let expected = asked.up_to().filter(|phase| Some(*phase) > reached).map(PhaseId::as_str);
+            assert!(missing.eq(expected), "{reached:?} for {asked}: {verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_dry_runs_and_failures_do_not_pass() {
+    let empty = done_up_to(None, noon());
+    let dry = |known: &mut PhaseState| known.newest = Some(dry_run(known.phase, 9, noon()));
+    let failed = |known: &mut PhaseState| {
+        known.newest = Some(failure(known.phase, 9, noon()));
+        known.newest_real = known.newest.clone();
+    };
+    let every = |change: fn(&mut PhaseState)| {
+        let mut state = empty.clone();
+        state.phases.iter_mut().for_each(change);
+        judged(&state, &GatePolicy::default())
+    };
+    assert_eq!(codes(&judged(&empty, &GatePolicy::default())), ["gate-phase-missing"; 3]);
+    assert_eq!(codes(&every(dry)), ["gate-phase-missing"; 3]);
+    assert!(every(dry).findings()[0].hint.contains("dry"), "the reason is told");
+    assert_eq!(codes(&every(failed)), ["gate-phase-failed"; 3]);
+    // A state that speaks of no phase at all passes nowhere, either.
+    let nothing = SpecState { phases: Vec::new(), ..empty };
+    assert_eq!(codes(&judged(&nothing, &GatePolicy::default())), ["gate-phase-missing"; 3]);
+}
+
+#[test]
+fn a_failure_after_a_success_refuses_and_a_dry_run_after_it_does_not() {
+    let fine = done_up_to(Some(PhaseId::Final), noon());
+    let failed = changed(fine.clone(), PhaseId::Design, |known| {
+        known.newest = Some(failure(PhaseId::Design, 9, noon()));
+        known.newest_real = known.newest.clone();
+    });
+    assert_eq!(codes(&judged(&failed, &GatePolicy::default())), ["gate-phase-failed"]);
+    let dry = changed(fine.clone(), PhaseId::Design, |known| {
+        known.newest = Some(dry_run(PhaseId::Design, 9, noon()));
+    });
+    assert!(judged(&dry, &GatePolicy::default()).passes());
+    let later = changed(fine, PhaseId::Review, |known| {
+        known.newest = Some(failure(PhaseId::Review, 9, noon()));
+        known.newest_real = known.newest.clone();
+    });
+    assert!(judged(&later, &GatePolicy::default()).passes(), "nobody asked for the review");
+    assert!(!judged(&later, &policy(PhaseId::Review)).passes());
+}
+
+#[test]
+fn an_age_is_counted_from_the_last_success_and_its_limit_still_passes() {
+    let limit = GatePolicy { max_phase_age: Some(DAY), ..GatePolicy::default() };
+    let day = i64::try_from(DAY.as_millis()).unwrap();
+    let at = |millis: i64| done_up_to(Some(PhaseId::Tasks), later(noon(), millis));
+    assert!(judged(&at(-day), &limit).passes(), "exactly at the limit");
+    assert_eq!(codes(&judged(&at(-day - 1), &limit)), ["gate-phase-too-old"]);
+    assert!(judged(&at(0), &limit).passes(), "this very instant");
+    assert_eq!(codes(&judged(&at(1), &limit)), ["gate-receipt-from-future"]);
+    assert!(!judged(&at(1), &GatePolicy::default()).passes(), "whether an age is asked for or not");
+    // Neither a newer failure nor a newer dry run makes it younger.
+    let mut old = at(-day - 1);
+    old = changed(old, PhaseId::Tasks, |known| {
+        known.newest = Some(failure(PhaseId::Tasks, 9, noon()));
+        known.newest_real = known.newest.clone();
+    });
+    assert_eq!(codes(&judged(&old, &limit)), ["gate-phase-failed", "gate-phase-too-old"]);
+    // Only the phase that is asked for has an age: those before it may be older.
+    let earlier = changed(at(0), PhaseId::Requirements, |known| {
+        receipt_changed(known, |receipt| receipt.emitted_at = Some(later(noon(), -30 * day)));
+    });
+    assert!(judged(&earlier, &limit).passes());
+    let unknown = changed(at(0), PhaseId::Tasks, |known| {
+        receipt_changed(known, |receipt| receipt.emitted_at = None);
+    });
+    assert_eq!(codes(&judged(&unknown, &limit)), ["gate-phase-age-unknown"]);
+    assert!(judged(&unknown, &GatePolicy::default()).passes());
+    let pinned = judge_gate(&at(0), &limit, noon(), ClockSource::Pinned);
+    assert_eq!(codes(&pinned), ["gate-clock-pinned"], "a pinned clock tells no age");
+}
+
+#[test]
+fn a_damaged_receipt_refuses_whatever_its_phase_and_hides_nothing_else() {
+    let state = changed(done_up_to(Some(PhaseId::Final), noon()), PhaseId::Design, |known| {
+        known.outputs[0].found = FileState::Differs;
+    });
+    let file = "final-20260131-120000-0006.json";
+    let problem = |kind| ReceiptProblem { file: file.to_owned(), phase: Some(PhaseId::Final), kind };
+    let kinds = [
+        ReceiptProblemKind::Unreadable("no JSON".to_owned()),
+        ReceiptProblemKind::ForeignName,
+        ReceiptProblemKind::NameDisagrees,
+        ReceiptProblemKind::DigestDiffers,
+        ReceiptProblemKind::ChainBroken,
+        ReceiptProblemKind::Gap,
+        ReceiptProblemKind::LedgerDiffers,
+        ReceiptProblemKind::LedgerKnowsNewer,
+    ];
+    let mut seen = std::collections::BTreeSet::new();
+    for kind in kinds {
+        let code = problem_code(&kind).to_string();
+        let state = SpecState { problems: vec![problem(kind)], ..state.clone() };
+        let verdict = judged(&state, &policy(PhaseId::Design));
+        assert_eq!(codes(&verdict), ["gate-artifact-differs".to_owned(), code.clone()]);
+        let named = verdict.errors().find(|finding| finding.code.as_str() == code).unwrap();
+        assert_eq!(named.subject, format!("receipts/{file}"));
+        seen.insert(code);
+    }
+    assert_eq!(seen.len(), 8, "each has a code of its own");
+}
+
+#[test]
+fn pending_fixups_are_told_and_refuse_only_where_they_are_to() {
+    let state = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| pending(known, 3));
+    assert_eq!(codes(&judged(&state, &GatePolicy::default())), ["(gate-fixups-pending)"]);
+    let strict = GatePolicy { pending_fixups: OnPendingFixups::Refuse, ..GatePolicy::default() };
+    let verdict = judged(&state, &strict);
+    assert_eq!(
+        (codes(&verdict), &*verdict.findings()[0].subject),
+        (vec!["gate-fixups-pending".to_owned()], "3 files")
+    );
+    // A newer failure of the phase does not make what is pending go away, and a claim without files counts, too.
+    let failed = changed(state, PhaseId::Fixup, |known| {
+        known.newest = Some(failure(PhaseId::Fixup, 9, noon()));
+        known.newest_real = known.newest.clone();
+    });
+    assert!(!judged(&failed, &strict).passes());
+    let none = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| pending(known, 0));
+    assert!(!judged(&none, &strict).passes());
+}
+
+/// What befalls a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Fine,
+    DryRunAfter,
+    NeverRan,
+    OnlyDry,
+    OnlyFailed,
+    FailedAfter,
+    ExitDisagrees,
+    SaysDryAndDone,
+    NoEntry,
+    SecondEntryFailed,
+    NoOutputs,
+    OtherOutput,
+    NoInputs,
+    NoExitCode,
+    NoClock,
+    NoDigest,
+    ArtifactGone,
+    ArtifactEdited,
+    NotTracked,
+    MadeFromOther,
+    Pinned,
+    Uncontrolled,
+    FromFuture,
+    OfOtherSpec,
+}
+
+impl Fate {
+    const ALL: [Self; 24] = [
+        Self::Fine,
+        Self::DryRunAfter,
+        Self::NeverRan,
+        Self::OnlyDry,
+        Self::OnlyFailed,
+        Self::FailedAfter,
+        Self::ExitDisagrees,
+        Self::SaysDryAndDone,
+        Self::NoEntry,
+        Self::SecondEntryFailed,
+        Self::NoOutputs,
+        Self::OtherOutput,
+        Self::NoInputs,
+        Self::NoExitCode,
+        Self::NoClock,
+        Self::NoDigest,
+        Self::ArtifactGone,
+        Self::ArtifactEdited,
+        Self::NotTracked,
+        Self::MadeFromOther,
+        Self::Pinned,
+        Self::Uncontrolled,
+        Self::FromFuture,
+        Self::OfOtherSpec,
+    ];
+
+    /// The phase that this befell; `at` is when it ran.
+    fn befall(self, phase: PhaseId, place: u64, at: Timestamp) -> PhaseState {
+        let mut receipt = success(phase, place, at);
+        let mut entry = receipt.phases.remove(0);
+        let mut failed = None;
+        match self {
+            Self::ExitDisagrees => receipt.exit_code = Some(3),
+            Self::SaysDryAndDone => receipt.dry_run = true,
+            Self::NoEntry => entry.phase_id = "deploy".to_owned(),
+            Self::SecondEntryFailed => failed = Some(failure(phase, place, at).phases.remove(0)),
+            Self::NoOutputs => entry.outputs.clear(),
+            Self::OtherOutput => entry.outputs = vec![record("artifacts/notes.md")],
+            Self::NoInputs => entry.inputs.clear(),
+            Self::NoExitCode => receipt.exit_code = None,
+            Self::NoClock => receipt.clock = None,
+            Self::NoDigest => receipt.digest = None,
+            Self::Pinned => receipt.clock = Some(ClockSource::Pinned),
+            Self::Uncontrolled => receipt.pipeline.execution_strategy = ExecutionStrategy::ExternalTool,
+            Self::FromFuture => receipt.emitted_at = Some(later(noon(), 1)),
+            Self::OfOtherSpec => receipt.spec_id = "other".to_owned(),
+            _ => {}
+        }
+        receipt.phases.push(entry);
+        receipt.phases.extend(failed);
+        let mut known = done(phase, receipt);
+        match self {
+            Self::NeverRan => known = untouched(phase),
+            Self::OnlyDry => {
+                known = PhaseState { newest: Some(dry_run(phase, place, at)), ..untouched(phase) }
+            }
+            Self::DryRunAfter => known.newest = Some(dry_run(phase, place + 50, at)),
+            Self::OnlyFailed | Self::FailedAfter => {
+                let newest = Some(failure(phase, place + 50, at));
+                let before = if self == Self::OnlyFailed { untouched(phase) } else { known };
+                known = PhaseState { newest: newest.clone(), newest_real: newest, ..before };
+            }
+            Self::ArtifactGone => known.outputs[0].found = FileState::Missing,
+            Self::ArtifactEdited => known.outputs[0].found = FileState::Differs,
+            Self::NotTracked => known.outputs.clear(),
+            Self::MadeFromOther => known.inputs[0].found = FileState::Differs,
+            _ => {}
+        }
+        known
+    }
+
+    /// What a gate that asks for the phase has to say of it.
+    fn code(self, phase: PhaseId) -> Option<&'static str> {
+        match self {
+            Self::Fine | Self::DryRunAfter => None,
+            Self::NeverRan | Self::OnlyDry => Some("gate-phase-missing"),
+            Self::OnlyFailed | Self::FailedAfter => Some("gate-phase-failed"),
+            Self::ExitDisagrees | Self::SaysDryAndDone | Self::NoEntry | Self::SecondEntryFailed => {
+                Some("gate-evidence-contradictory")
+            }
+            // The first phase is made from no artifact.
+            Self::NoInputs if phase == PhaseId::Requirements => None,
+            Self::NoOutputs
+            | Self::OtherOutput
+            | Self::NoInputs
+            | Self::NoExitCode
+            | Self::NoClock
+            | Self::NoDigest => Some("gate-evidence-missing"),
+            Self::ArtifactGone | Self::NotTracked => Some("gate-artifact-missing"),
+            Self::ArtifactEdited => Some("gate-artifact-differs"),
+            Self::MadeFromOther => Some("gate-phase-stale"),
+            Self::Pinned => Some("gate-clock-pinned"),
+            Self::Uncontrolled => Some("gate-strategy-uncontrolled"),
+            Self::FromFuture => Some("gate-receipt-from-future"),
+            Self::OfOtherSpec => Some("gate-receipt-misplaced"),
+        }
+    }
+
+    /// Whether there is a success whose age counts, and which says when it was.
+    fn has_age(self) -> bool {
+        !matches!(self, Self::NeverRan | Self::OnlyDry | Self::OnlyFailed | Self::FromFuture)
+    }
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![3 => Just(Fate::Fine), 2 => proptest::sample::select(Fate::ALL.to_vec())]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// Property 14, the verdict: a spec passes exactly when nothing befell a phase that is asked for, no receipt is damaged, and age
+    /// and fixups are as the policy wants them; each thing that is wrong is told under its own code, once.
+    #[test]
+    fn p14_the_verdict_is_what_the_state_was_made_for(
+        fates in proptest::collection::vec(fate(), 6),
+        asked in proptest::sample::select(PhaseId::ALL.to_vec()),
+        minutes_old in 0i64..3_000,
+        limit_minutes in proptest::option::of(0u64..3_000),
+        fixups in 0usize..3,
+        refuse in any::<bool>(),
+        damaged in proptest::option::weighted(0.2, proptest::sample::select(PhaseId::ALL.to_vec())),
+    ) {
+        let at = later(noon(), -minutes_old * 60_000);
+        let phases = PhaseId::ALL.into_iter().zip(&fates).zip(1..);
+        let mut state = SpecState {
+            phases: phases.map(|((phase, fate), place)| fate.befall(phase, place, at)).collect(),
+            ..done_up_to(None, noon())
+        };
+        if fixups > 0 {
+            pending(&mut state.phases[4], fixups);
+        }
+        if let Some(phase) = damaged {
+            let kind = ReceiptProblemKind::DigestDiffers;
+            state.problems.push(ReceiptProblem { file: "x.json".to_owned(), phase: Some(phase), kind });
+        }
+        let policy = GatePolicy {
+            min_phase: asked,
+            pending_fixups: if refuse { OnPendingFixups::Refuse } else { OnPendingFixups::Allow },
+            max_phase_age: limit_minutes.map(|minutes| Duration::from_secs(minutes * 60)),
+        };
+
+        let fate_of = |phase: PhaseId| fates[PhaseId::ALL.iter().position(|other| *other == phase).unwrap()];
+        let mut expected: Vec<String> =
+            asked.up_to().filter_map(|phase| fate_of(phase).code(phase)).map(str::to_owned).collect();
+        // An output that is named and was not written is missing as well.
+        expected.extend(damaged.map(|_| "gate-receipt-edited".to_owned()));
+        let too_old = limit_minutes.is_some_and(|most| minutes_old > i64::try_from(most).unwrap());
+        if too_old && fate_of(asked).has_age() {
+            expected.push("gate-phase-too-old".to_owned());
+        }
+        let has_fixups = fixups > 0 && state.phases[4].last_success.is_some();
+        if has_fixups {
+            expected.push(if refuse { "gate-fixups-pending" } else { "(gate-fixups-pending)" }.to_owned());
+        }
+        expected.sort();
+        let findings = gate_findings(&state, &policy, noon(), ClockSource::System);
+        let verdict = judge_gate(&state, &policy, noon(), ClockSource::System);
+        prop_assert_eq!(codes(&verdict), expected.clone());
+        let refused = expected.iter().any(|code| !code.starts_with('('));
+        prop_assert_eq!(verdict.passes(), !refused);
+
+        let report = GateReport::new(&state, &policy, noon(), ClockSource::System, &findings);
+        prop_assert_eq!(report.verdict == Outcome::Pass, !refused);
+        prop_assert_eq!(report.exit_status().code(), u8::from(refused), "0 or 1 and nothing else");
+        prop_assert_eq!(report.findings, verdict.findings());
+    }
+}

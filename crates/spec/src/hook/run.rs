@@ -1,0 +1,440 @@
+//! Starting hooks, one after the other, and what is kept of each.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crucible_model::ByteLimit;
+use crucible_sandbox::{
+    CONFINED_HOME, Completed, Confinement, End, Keep, Limits, Network, Profile, Redaction, Sandbox,
+    SandboxError, Spawn, Stdin, Strength,
+};
+use crucible_secrets::Scanner;
+
+use super::{Hook, HookSubject, HookWalls};
+use crate::project::CRUCIBLE;
+use crate::receipt::{HookEnd, HookMoment, HookReceipt, OnFail};
+
+/// Bytes of a stream that are looked at for the receipt.
+const KEPT: ByteLimit = ByteLimit(4 << 10);
+/// Bytes of what a hook printed that its receipt keeps.
+const SAID: usize = 1_000;
+/// A hook that prints more than this on one stream is ended.
+const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
+/// How long a hook that is told to end may take for it.
+const GRACE: Duration = Duration::from_secs(2);
+/// What in the project a hook never changes: both decide what is run or believed later.
+const READ_ONLY: [&str; 2] = [".git", CRUCIBLE];
+
+/// Where hooks run.
+#[derive(Debug)]
+pub struct HookPlace<'a> {
+    /// Starts them.
+    pub sandbox: &'a Sandbox,
+    /// The project's directory: where they work, and all that they may write to.
+    pub project: &'a Path,
+    /// Their environment, without `HOME`.
+    pub env: Vec<(OsString, OsString)>,
+    /// The user's home directory, for hooks without walls; others get an empty one.
+    pub home: Option<PathBuf>,
+    /// How strong the walls have to be.
+    pub strength: Strength,
+    /// What they must not see, on top of what nobody may see.
+    pub masked: Vec<PathBuf>,
+    /// What they must not change, on top of `.git` and `.crucible` of the project.
+    pub read_only: Vec<PathBuf>,
+}
+
+/// Runs the hooks of this moment and phase in the order of their names, and gives a receipt for each that was tried. After one
+/// that failed and is set to `fail` no other runs. [`weigh_hooks`](super::weigh_hooks) says what the ends mean.
+///
+/// Dropping the future ends the running hook and everything it started.
+pub async fn run_hooks(
+    hooks: &[Hook],
+    moment: HookMoment,
+    subject: &HookSubject,
+    place: &HookPlace<'_>,
+) -> Vec<HookReceipt> {
+    let mut due: Vec<&Hook> = hooks.iter().filter(|hook| hook.runs_at(moment, subject.phase)).collect();
+    due.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut receipts = Vec::with_capacity(due.len());
+    for hook in due {
+        let receipt = run_hook(hook, subject, place).await;
+        let stops = receipt.end != HookEnd::Passed && receipt.on_fail == OnFail::Fail;
+        receipts.push(receipt);
+        if stops {
+            break;
+        }
+    }
+    receipts
+}
+
+async fn run_hook(hook: &Hook, subject: &HookSubject, place: &HookPlace<'_>) -> HookReceipt {
+    let base = HookReceipt {
+        name: hook.name.clone(),
+        moment: hook.moment,
+        end: HookEnd::NotStarted,
+        exit_code: None,
+        duration_ms: 0,
+        on_fail: hook.on_fail,
+        isolation: None,
+        said: String::new(),
+    };
+    let Some((program, args)) = hook.command.split_first() else {
+        return HookReceipt { said: "it has no command".to_owned(), ..base };
+    };
+    let spawn = Spawn {
+        args: args.iter().map(OsString::from).collect(),
+        env: environment(hook, subject, place),
+        stdin: Stdin::Bytes(subject.document(&hook.name, hook.moment)),
+        confinement: Confinement::Confined(profile(hook, place)),
+        keep: Keep::Tail,
+        redaction: Redaction::Redact,
+        ..Spawn::new(program, place.project, limits(hook.timeout))
+    };
+    match place.sandbox.run(spawn).await {
+        Ok(completed) => finished(base, completed),
+        Err(error) => {
+            let end = match error {
+                // It did run, and what is left of it cannot be ended.
+                SandboxError::Survivors { .. } => HookEnd::Failed,
+                _ => HookEnd::NotStarted,
+            };
+            let why = Scanner::builtin().redact(&explain(program, &error)).text.into_owned();
+            HookReceipt { end, said: tail(&why).to_owned(), ..base }
+        }
+    }
+}
+
+/// In few words: the receipt is no place for a search path.
+fn explain(program: &str, error: &SandboxError) -> String {
+    match error {
+        SandboxError::NotFound { .. } => {
+            format!("program {program:?} was not found; install it, or name one of the project with a `/`")
+        }
+        SandboxError::NotExecutable { problem, .. } => format!("{program:?} cannot be run: {problem}"),
+        SandboxError::Exec { source, .. } => {
+            format!(
+                "{program:?} could not be started: {source}; see that it and its interpreter are not hidden from it"
+            )
+        }
+        other => other.to_string(),
+    }
+}
+
+fn environment(hook: &Hook, subject: &HookSubject, place: &HookPlace<'_>) -> Vec<(OsString, OsString)> {
+    let mut env = place.env.clone();
+    let home = match hook.walls {
+        HookWalls::Standing => Some(OsString::from(CONFINED_HOME)),
+        HookWalls::Off => place.home.as_ref().map(|home| home.clone().into_os_string()),
+    };
+    env.extend(home.map(|home| (OsString::from("HOME"), home)));
+    let variables = subject.variables(&hook.name, hook.moment);
+    env.extend(variables.into_iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+    env.push(("CRUCIBLE_PROJECT".into(), place.project.into()));
+    env
+}
+
+fn profile(hook: &Hook, place: &HookPlace<'_>) -> Profile {
+    // With a final `/` what is not there becomes an empty directory for the time, which is no repository to git.
+    let own = READ_ONLY.iter().map(|name| place.project.join(name).join(""));
+    Profile {
+        strength: match hook.walls {
+            HookWalls::Standing => place.strength,
+            HookWalls::Off => Strength::Off,
+        },
+        writable: vec![place.project.to_owned()],
+        masked: place.masked.clone(),
+        read_only: own.chain(place.read_only.iter().cloned()).collect(),
+        network: Network::None,
+    }
+}
+
+fn limits(wall: Duration) -> Limits {
+    Limits { stdout: KEPT, stderr: KEPT, runaway: RUNAWAY, grace: GRACE, ..Limits::new(wall) }
+}
+
+fn finished(base: HookReceipt, completed: Completed) -> HookReceipt {
+    let (end, exit_code, remark) = match completed.end {
+        End::Exited(0) => (HookEnd::Passed, Some(0), None),
+        End::Exited(code) => (HookEnd::Failed, Some(code), None),
+        End::Signalled(signal) => (HookEnd::Failed, None, Some(format!("ended by signal {signal}"))),
+        End::TimedOut => (HookEnd::TimedOut, None, None),
+        End::OutputLimit => (HookEnd::Failed, None, Some("ended because it printed without end".to_owned())),
+        End::DiskLimit => {
+            (HookEnd::Failed, None, Some("ended because it wrote too much to the disk".to_owned()))
+        }
+    };
+    let printed = [&completed.stdout, &completed.stderr].map(|stream| stream.text().trim().to_owned());
+    let printed = printed.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+    let mut said = tail(&printed).to_owned();
+    if let Some(remark) = remark {
+        said = if said.is_empty() { remark } else { format!("{said}\n{remark}") };
+    }
+    HookReceipt {
+        end,
+        exit_code,
+        duration_ms: u64::try_from(completed.duration.as_millis()).unwrap_or(u64::MAX),
+        isolation: Some(completed.receipt),
+        said,
+        ..base
+    }
+}
+
+/// The end of a text, cut where a character begins.
+fn tail(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(SAID))..]
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out files by hand and read PATH to find a shell")]
+mod tests {
+    use std::time::Instant;
+
+    use crucible_host::env::Environment;
+    use crucible_model::Outcome;
+    use crucible_sandbox::base_env;
+    use proptest::prelude::*;
+
+    use super::super::{HookConsequence, weigh_hooks};
+    use super::*;
+    use crate::error::SpecError;
+    use crate::phase_id::PhaseId;
+    use crate::receipt::PhaseStatus;
+
+    /// A project, and a sandbox without walls: those are tried where the program is whole.
+    struct Bench {
+        project: tempfile::TempDir,
+        env: Environment,
+        sandbox: Sandbox,
+        runtime: tokio::runtime::Runtime,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
+            let sandbox = Sandbox::new(None, &env);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            Self { project: tempfile::tempdir().unwrap(), env, sandbox, runtime }
+        }
+
+        fn run(&self, hooks: &[Hook]) -> Vec<HookReceipt> {
+            let place = HookPlace {
+                sandbox: &self.sandbox,
+                project: self.project.path(),
+                env: base_env(&self.env),
+                home: Some("/nowhere".into()),
+                strength: Strength::Off,
+                masked: Vec::new(),
+                read_only: Vec::new(),
+            };
+            let subject = HookSubject {
+                status: Some(PhaseStatus::Success),
+                verdict: Some(Outcome::Pass),
+                ..HookSubject::before("export-data".parse().unwrap(), PhaseId::Design)
+            };
+            self.runtime.block_on(run_hooks(hooks, HookMoment::PostPhase, &subject, &place))
+        }
+
+        fn one(&self, script: &str) -> HookReceipt {
+            self.run(&[hook("one", script)]).remove(0)
+        }
+    }
+
+    fn hook(name: &str, script: &str) -> Hook {
+        Hook {
+            name: name.to_owned(),
+            moment: HookMoment::PostPhase,
+            phases: Vec::new(),
+            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            on_fail: OnFail::Warn,
+            timeout: Duration::from_secs(60),
+            walls: HookWalls::Standing,
+        }
+    }
+
+    #[test]
+    fn a_hook_works_in_the_project_and_is_told_what_it_runs_for() {
+        let bench = Bench::new();
+        let done = bench.one(
+            "cat > told; echo \"$CRUCIBLE_SPEC_ID $CRUCIBLE_PHASE $CRUCIBLE_HOOK $CRUCIBLE_HOOK_NAME $HOME\"; \
+             test \"$CRUCIBLE_PROJECT\" -ef . && env | cut -d= -f1 | sort | tr '\\n' ' '",
+        );
+        assert_eq!((done.end, done.exit_code), (HookEnd::Passed, Some(0)), "{}", done.said);
+        let (first, names) = done.said.split_once('\n').unwrap();
+        assert_eq!(first, "export-data design post_phase one /tmp/home");
+        assert_eq!(
+            names,
+            "CRUCIBLE_HOOK CRUCIBLE_HOOK_NAME CRUCIBLE_PHASE CRUCIBLE_PROJECT CRUCIBLE_SPEC_ID HOME PATH PWD TERM"
+        );
+        let told = std::fs::read(bench.project.path().join("told")).unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
+        assert_eq!(
+            (&told["schema_version"], &told["status"]),
+            (&"crucible-hook-v1".into(), &"success".into())
+        );
+        assert!(done.isolation.is_some());
+
+        let mut open = hook("one", "echo $HOME");
+        open.walls = HookWalls::Off;
+        assert_eq!(bench.run(&[open])[0].said, "/nowhere");
+    }
+
+    #[test]
+    fn hooks_run_in_the_order_of_their_names_until_one_fails_that_must_not() {
+        let bench = Bench::new();
+        let mut other_phase = hook("a-other", "echo bad >> order");
+        other_phase.phases = vec![PhaseId::Tasks];
+        let mut other_moment = hook("a-moment", "echo bad >> order");
+        other_moment.moment = HookMoment::PrePhase;
+        let mut strict = hook("c", "echo c >> order; exit 3");
+        strict.on_fail = OnFail::Fail;
+        let hooks = [
+            hook("d", "echo d >> order"),
+            strict,
+            hook("b", "echo b >> order; exit 1"),
+            hook("a", "echo a >> order"),
+            other_phase,
+            other_moment,
+        ];
+        let receipts = bench.run(&hooks);
+        let names: Vec<_> = receipts.iter().map(|receipt| receipt.name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(std::fs::read_to_string(bench.project.path().join("order")).unwrap(), "a\nb\nc\n");
+        match weigh_hooks(&hooks, &receipts) {
+            HookConsequence::Fail(SpecError::Hook { name, why }) => {
+                assert_eq!((name.as_str(), why.as_str()), ("c", "ended with exit code 3"));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_hook_that_cannot_be_started_says_why() {
+        let bench = Bench::new();
+        let root = bench.project.path();
+        std::fs::write(root.join("plain"), "echo hello").unwrap();
+        std::fs::create_dir(root.join("dir")).unwrap();
+        let script = root.join("lost");
+        std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&script, mode).unwrap();
+        for (command, word) in [
+            (&["no-such-program-anywhere"][..], "not found"),
+            (&["./plain"], "not executable"),
+            (&["./dir"], "is a directory"),
+            (&["./lost"], "could not be started"),
+            (&["../../no/such"], "not found"),
+            (&["sh", "-c", "a\0b"], "NUL"),
+            (&[""], "empty"),
+            (&[], "no command"),
+        ] {
+            let mut hook = hook("one", "");
+            hook.command = command.iter().map(|&word| word.to_owned()).collect();
+            let done = bench.run(&[hook]).remove(0);
+            assert_eq!((done.end, done.exit_code), (HookEnd::NotStarted, None), "{command:?}");
+            assert!(done.said.contains(word) && done.said.len() <= SAID, "{command:?}: {}", done.said);
+            assert_eq!(done.isolation, None);
+        }
+    }
+
+    #[test]
+    fn a_hook_that_a_signal_ends_or_that_does_not_read_has_an_end_too() {
+        let bench = Bench::new();
+        let killed = bench.one("echo before; kill -9 $$");
+        assert_eq!((killed.end, killed.exit_code), (HookEnd::Failed, None));
+        assert_eq!(killed.said, "before\nended by signal 9");
+        let deaf = bench.one("exec <&-; exit 0");
+        assert_eq!(deaf.end, HookEnd::Passed, "{}", deaf.said);
+    }
+
+    #[test]
+    fn what_a_hook_prints_is_cut_and_free_of_secrets() {
+        let bench = Bench::new();
+        let secret = crucible_testkit::made_up_token();
+        let loud = bench.one("head -c 3000000 /dev/zero | tr '\\0' 'ä'; echo the end; echo aside >&2");
+        assert_eq!(loud.end, HookEnd::Passed);
+        assert!(loud.said.ends_with("the end\naside") && loud.said.len() <= SAID, "{}", loud.said);
+        let leak = bench.one(&format!("echo first; echo {secret}; echo {secret} >&2; exit 1"));
+        assert!(!leak.said.contains(&secret) && leak.said.contains("[secret:"), "{}", leak.said);
+        let mut absent = hook("one", "");
+        absent.command = vec![format!("./{secret}")];
+        let absent = bench.run(&[absent]).remove(0);
+        assert!(!absent.said.contains(&secret), "{}", absent.said);
+    }
+
+    #[test]
+    fn nothing_that_a_hook_starts_outlives_it() {
+        let bench = Bench::new();
+        let mark = format!("87{:07}", std::process::id());
+        let done = bench.one(&format!("setsid sleep {mark} & sleep {mark} & exit 0"));
+        assert_eq!(done.end, HookEnd::Passed);
+        let mut slow =
+            hook("slow", &format!("trap '' TERM; setsid sleep {mark} & sleep {mark}; sleep {mark}"));
+        slow.timeout = Duration::from_millis(100);
+        assert_eq!(bench.run(&[slow])[0].end, HookEnd::TimedOut);
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            assert!(!line.starts_with(&format!("sleep {mark}")), "{line}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        /// Property 15 with real processes: whatever the exit code, the work goes on or fails as `on_fail` says.
+        #[test]
+        fn p15_the_exit_codes_of_real_hooks_are_weighed_by_on_fail(code in 0_i32..256, fail in any::<bool>()) {
+            thread_local!(static BENCH: Bench = Bench::new());
+            let mut hook = hook("one", &format!("exit {code}"));
+            hook.on_fail = if fail { OnFail::Fail } else { OnFail::Warn };
+            let hooks = [hook];
+            let receipts = BENCH.with(|bench| bench.run(&hooks));
+            prop_assert_eq!(receipts[0].exit_code, Some(code));
+            prop_assert_eq!(receipts[0].end, if code == 0 { HookEnd::Passed } else { HookEnd::Failed });
+            match weigh_hooks(&hooks, &receipts) {
+                HookConsequence::GoOn(warnings) => {
+                    prop_assert!(code == 0 || !fail);
+                    prop_assert_eq!(warnings.len(), usize::from(code != 0));
+                }
+                HookConsequence::Fail(error) => {
+                    prop_assert!(code != 0 && fail, "{}", error);
+                    prop_assert!(error.to_string().contains(&format!("exit code {code}")), "{}", error);
+                }
+            }
+        }
+
+        /// Property 16: a hook that takes longer than its time is ended and handled by `on_fail`; one that does not is not.
+        #[test]
+        fn p16_a_hook_is_ended_when_its_time_is_over(
+            hangs in any::<bool>(), millis in 20_u64..60, stubborn in any::<bool>(), fail in any::<bool>()
+        ) {
+            thread_local!(static BENCH: Bench = Bench::new());
+            let script = match (hangs, stubborn) {
+                (false, _) => "exit 0",
+                (true, false) => "sleep 300",
+                // The shell stays and its child hangs.
+                (true, true) => "sleep 300; exit 0",
+            };
+            let mut hook = hook("one", script);
+            hook.timeout = if hangs { Duration::from_millis(millis) } else { Duration::from_secs(60) };
+            hook.on_fail = if fail { OnFail::Fail } else { OnFail::Warn };
+            let (hooks, start) = ([hook], Instant::now());
+            let receipts = BENCH.with(|bench| bench.run(&hooks));
+            prop_assert!(start.elapsed() < Duration::from_secs(60), "it was not ended");
+            prop_assert_eq!(receipts[0].end, if hangs { HookEnd::TimedOut } else { HookEnd::Passed });
+            prop_assert!(!hangs || receipts[0].duration_ms >= millis);
+            match weigh_hooks(&hooks, &receipts) {
+                HookConsequence::GoOn(warnings) => {
+                    prop_assert!(!hangs || !fail);
+                    prop_assert_eq!(warnings.len(), usize::from(hangs));
+                }
+                HookConsequence::Fail(error) => {
+                    let timed_out = matches!(&error, SpecError::HookTimedOut { .. });
+                    prop_assert!(hangs && fail && timed_out, "{}", error);
+                }
+            }
+        }
+    }
+}

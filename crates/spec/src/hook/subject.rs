@@ -1,0 +1,119 @@
+//! What a hook is told: the variables and the JSON object on its standard input.
+
+use crucible_model::Outcome;
+use serde::Serialize;
+
+use crate::id::SpecId;
+use crate::phase_id::PhaseId;
+use crate::project::CRUCIBLE;
+use crate::receipt::{FileRecord, HookMoment, PhaseStatus};
+
+/// The schema of what a hook reads (`docs/schemas/crucible-hook-v1.schema.json`).
+pub const HOOK_SCHEMA: &str = "crucible-hook-v1";
+
+/// What a hook runs before or after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookSubject {
+    /// The spec.
+    pub spec: SpecId,
+    /// The phase; of a gate: the phase that it asks for.
+    pub phase: PhaseId,
+    /// How the phase ended; nothing before it, and at gates.
+    pub status: Option<PhaseStatus>,
+    /// The artifact of the phase, by its path in the spec's directory: the draft that is about to be promoted. Nothing where
+    /// there is none. The hook is told its path in the project.
+    pub artifact: Option<FileRecord>,
+    /// The receipt of the phase; nothing where its id is not known yet.
+    pub receipt_id: Option<String>,
+    /// What the gate said; nothing before it, and at phases.
+    pub verdict: Option<Outcome>,
+}
+
+impl HookSubject {
+    /// A phase or gate of which nothing is known yet.
+    #[must_use]
+    pub fn before(spec: SpecId, phase: PhaseId) -> Self {
+        Self { spec, phase, status: None, artifact: None, receipt_id: None, verdict: None }
+    }
+
+    /// The object on the standard input of the hook of this name, one line with its end.
+    pub(super) fn document(&self, name: &str, moment: HookMoment) -> Vec<u8> {
+        let told = Told {
+            schema_version: HOOK_SCHEMA,
+            hook: moment,
+            name,
+            spec_id: &self.spec,
+            phase: self.phase,
+            status: self.status,
+            artifact: self.artifact.as_ref().map(|file| FileRecord {
+                path: format!("{CRUCIBLE}/specs/{}/{}", self.spec, file.path),
+                ..file.clone()
+            }),
+            receipt_id: self.receipt_id.as_deref(),
+            verdict: self.verdict,
+        };
+        // Of texts and numbers alone, so it has a form.
+        let mut line = serde_json::to_vec(&told).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
+    /// The variables of a hook, besides those that every program needs.
+    pub(super) fn variables(&self, name: &str, moment: HookMoment) -> [(&'static str, String); 4] {
+        [
+            ("CRUCIBLE_SPEC_ID", self.spec.to_string()),
+            ("CRUCIBLE_PHASE", self.phase.to_string()),
+            ("CRUCIBLE_HOOK", moment.as_str().to_owned()),
+            ("CRUCIBLE_HOOK_NAME", name.to_owned()),
+        ]
+    }
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    schema_version: &'static str,
+    hook: HookMoment,
+    name: &'a str,
+    spec_id: &'a SpecId,
+    phase: PhaseId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<PhaseStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifact: Option<FileRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<Outcome>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hook_is_told_what_is_known_and_nothing_else() {
+        let mut subject = HookSubject::before("export-data".parse().unwrap(), PhaseId::Design);
+        let before = subject.document("lint", HookMoment::PrePhase);
+        assert_eq!(
+            String::from_utf8(before).unwrap(),
+            "{\"schema_version\":\"crucible-hook-v1\",\"hook\":\"pre_phase\",\"name\":\"lint\",\"spec_id\":\"export-data\",\"phase\":\"design\"}\n"
+        );
+        subject.status = Some(PhaseStatus::Success);
+        subject.receipt_id = Some("design-20241201-100000-0002".to_owned());
+        let bytes = b"# Design\n";
+        subject.artifact = Some(FileRecord {
+            path: "context/draft.md".to_owned(),
+            sha256: crucible_model::Digest::of(bytes),
+            bytes: bytes.len() as u64,
+        });
+        let after: serde_json::Value =
+            serde_json::from_slice(&subject.document("lint", HookMoment::PostPhase)).unwrap();
+        assert_eq!(after["status"], "success");
+        assert_eq!(after["artifact"]["bytes"], 9);
+        assert_eq!(after["artifact"]["path"], ".crucible/specs/export-data/context/draft.md");
+        subject.verdict = Some(Outcome::Fail);
+        let gate: serde_json::Value =
+            serde_json::from_slice(&subject.document("lint", HookMoment::PostGate)).unwrap();
+        assert_eq!((&gate["verdict"], &gate["hook"]), (&"fail".into(), &"post_gate".into()));
+    }
+}

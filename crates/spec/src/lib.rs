@@ -1,0 +1,74 @@
+//! From a rough idea to tasks, fixups and a gate that CI can trust (seed 002).
+//!
+//! A spec goes through six phases: requirements, design, tasks, review, fixup, final. Each asks a model once, reads its answer
+//! with a pure function, and leaves an artifact and a receipt. How it works: [`PhaseDefinition`]s in [`phases`] hold a phase's prompt and
+//! how its answer is read; [`build_packet`] gathers what the model may see, within limits and free of secrets; [`SpecStore`] keeps
+//! artifacts and receipts, promoted together or not at all; [`judge_gate`] weighs receipts against what is really on the disk.
+//!
+//! What always holds: a model's words reach the disk as an artifact of `.crucible/` and nothing else; a fixup reaches the
+//! user's files through the patch gate, on request, for all files or none; a dry run or a failed run never counts as success; what
+//! stopped a phase is in its receipt.
+
+mod document;
+mod engine;
+mod error;
+mod fixup;
+mod gate;
+mod hook;
+mod id;
+mod packet;
+mod phase;
+mod phase_id;
+mod project;
+mod receipt;
+mod source;
+mod state;
+mod store;
+mod surface;
+mod template;
+mod workspace;
+
+pub use document::{RequirementId, requirement_ids, review_targets};
+pub use engine::{
+    FixupChoice, IDEA, PhaseOrder, PhaseRun, Trial, apply_pending, check_transition, failure_class,
+    phases_to_run, valid_phases,
+};
+pub use error::SpecError;
+pub use fixup::{
+    AppliedFixup, FIXUP_DIFF, FixupChange, FixupChangeKind, PendingFixup, ProposedFixup, apply_fixup,
+    describe_fixup, fixup_changes, fixup_policy, pending_fixup, propose_fixup, recover_fixup,
+};
+pub use gate::{
+    AgeError, GATE_SCHEMA, GateFinding, GatePhase, GatePolicy, GatePolicyReport, GateReport, OnPendingFixups,
+    age_words, gate_findings, judge_gate, parse_age, problem_code,
+};
+pub use hook::{
+    HOOK_SCHEMA, Hook, HookConsequence, HookPlace, HookSubject, HookWalls, run_hooks, weigh_hooks,
+};
+pub use id::{SpecId, SpecIdError};
+pub use packet::{
+    EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, PassedOver, PassedOverReason,
+    Selection, build_packet, build_packet_with,
+};
+pub use phase::{CorrectionBrief, PhaseDefinition, PhaseDocument, PhaseInput, phases};
+pub use phase_id::{PhaseId, PhaseIdError};
+pub use project::SpecProject;
+pub use receipt::{
+    FileRecord, FixedFile, FixupReceipt, FixupStage, HookEnd, HookMoment, HookReceipt, OnFail, PacketReceipt,
+    PhaseEntry, PhaseFailure, PhaseStatus, RECEIPT_SCHEMA, ReceiptId, ReceiptIdError, ReceiptLink,
+    SpecReceipt,
+};
+pub use source::{FileSelectors, Idea, IdeaBuilder, IssueRef, gather_packet, select_files};
+pub use state::{FileState, PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord};
+pub use store::{LockClaim, PhaseOutput, SpecLock, SpecStore};
+pub use surface::{ConfigSummary, PhaseOverview, RESUME_SCHEMA, ResumeOverview, SPEC_SCHEMA, SpecOverview};
+pub use surface::{
+    NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason, pending_fixups,
+    spec_status,
+};
+pub use template::{SpecTemplate, TEMPLATES};
+pub use workspace::{
+    EntryChange, HISTORY_SCHEMA, HistoryProblem, HistoryRow, HistoryTotals, OnListed, SpecHistory,
+    SpecStanding, SpecTag, SpecTagError, SpecWorkspace, WORKSPACE_STATUS_SCHEMA, WorkspaceCounts,
+    WorkspaceEntry, WorkspaceFile, WorkspaceSpec, WorkspaceStatus, WorkspaceSurvey, spec_history,
+};

@@ -1,0 +1,157 @@
+//! Candidates to packet: order, limits, secrets.
+//!
+//! In this order, so that nothing is decided by chance: sorted, names looked through, sizes compared, texts looked through. What is
+//! found first in the packet's own order is what is told.
+
+use std::collections::HashSet;
+
+use crucible_model::short_line;
+use crucible_secrets::{Scanner, is_secret_file};
+
+use super::{
+    EntryKind, LONGEST_NAME, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, Selection,
+};
+use crate::error::SpecError;
+
+/// The schema of the manifest.
+const SCHEMA: &str = "crucible-packet-v1";
+
+/// The rule that a file breaks by its name alone.
+pub(crate) const SECRET_FILE: &str = "secret-file";
+
+/// Puts a packet together from candidates: idea and artifacts first, then named files, then selected ones, each group sorted by
+/// name (artifacts by phase). Idea, artifacts and named files have to fit; of the selected ones each is taken while there is room.
+/// A text that is given twice is taken once, and a file that is named and selected is a named one.
+///
+/// # Errors
+///
+/// [`SpecError::PacketOverLimit`] with the manifest, [`SpecError::SecretInPacket`] with rule and place; [`SpecError::Source`] for a
+/// text with a NUL byte, and for one name with two texts. All before anything is sent.
+pub fn build_packet(candidates: Vec<PacketEntry>, limits: PacketLimits) -> Result<Packet, SpecError> {
+    build_packet_with(candidates, Selection::default(), limits)
+}
+
+/// The same with files of the project, as [`select_files`](crate::select_files) found them: what it could not show is named in the
+/// manifest.
+///
+/// # Errors
+///
+/// As [`build_packet`]; [`SpecError::PacketOverLimit`] also for named files that were not read, as they cannot fit.
+pub fn build_packet_with(
+    fixed: Vec<PacketEntry>,
+    selection: Selection,
+    limits: PacketLimits,
+) -> Result<Packet, SpecError> {
+    let Selection { entries, unread, mut left_out, mut passed_over } = selection;
+    let candidates = in_order(fixed, entries)?;
+    candidates.iter().try_for_each(check_name)?;
+    let split = candidates.partition_point(|entry| entry.kind != EntryKind::Selected);
+    let mut rows: Vec<PacketRow> = candidates.iter().map(PacketRow::of).collect();
+    let optional = rows.split_off(split);
+    rows.extend(unread);
+    rows.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    let (mut bytes, mut lines) = rows.iter().fold((0_u64, 0_u64), |(bytes, lines), row| {
+        (bytes.saturating_add(row.bytes), lines.saturating_add(row.lines))
+    });
+    let fits = |bytes: u64, lines: u64| bytes <= limits.max_bytes && lines <= limits.max_lines;
+    let is_whole = fits(bytes, lines) && rows.iter().all(|row| row.sha256.is_some());
+
+    let mut taken: Vec<PacketEntry> = Vec::with_capacity(candidates.len());
+    let mut optional = optional.into_iter();
+    for entry in candidates {
+        if entry.kind != EntryKind::Selected {
+            taken.push(entry);
+        } else if let Some(row) = optional.next() {
+            let with = (bytes.saturating_add(row.bytes), lines.saturating_add(row.lines));
+            if is_whole && fits(with.0, with.1) {
+                (bytes, lines) = with;
+                rows.push(row);
+                taken.push(entry);
+            } else {
+                left_out.push(row);
+            }
+        }
+    }
+    // These names reach a file, never a prompt.
+    let redacted = |name: &mut String| *name = Scanner::builtin().redact(name).text.into_owned();
+    left_out.iter_mut().for_each(|row| redacted(&mut row.name));
+    passed_over.iter_mut().for_each(|file| redacted(&mut file.name));
+    left_out.sort_by(|a, b| a.name.cmp(&b.name));
+    passed_over.sort_by(|a, b| a.name.cmp(&b.name));
+
+    let schema_version = SCHEMA.to_owned();
+    let manifest =
+        PacketManifest { schema_version, limits, bytes, lines, entries: rows, left_out, passed_over };
+    if !is_whole {
+        return Err(SpecError::PacketOverLimit { manifest: Box::new(manifest) });
+    }
+    taken.iter().try_for_each(check_text)?;
+    Ok(Packet { entries: taken, manifest })
+}
+
+/// The candidates in the packet's order, each once.
+fn in_order(fixed: Vec<PacketEntry>, selected: Vec<PacketEntry>) -> Result<Vec<PacketEntry>, SpecError> {
+    let mut candidates = fixed;
+    candidates.extend(selected);
+    candidates
+        .sort_by(|a, b| (a.kind, &a.name, a.content.as_str()).cmp(&(b.kind, &b.name, b.content.as_str())));
+    candidates.dedup();
+    for pair in candidates.windows(2) {
+        if let [a, b] = pair
+            && a.kind == b.kind
+            && (a.name == b.name || !is_file(a.kind))
+        {
+            return Err(SpecError::Source {
+                source_name: shown(&b.name),
+                why: "it is given twice, with two different texts; name it once".to_owned(),
+            });
+        }
+    }
+    let named: HashSet<String> = candidates
+        .iter()
+        .filter(|entry| entry.kind == EntryKind::Named)
+        .map(|entry| entry.name.clone())
+        .collect();
+    candidates.retain(|entry| entry.kind != EntryKind::Selected || !named.contains(&entry.name));
+    Ok(candidates)
+}
+
+/// A name is shown to the model, too.
+fn check_name(entry: &PacketEntry) -> Result<(), SpecError> {
+    let secret =
+        |rule: &str| SpecError::SecretInPacket { entry: shown(&entry.name), rule: rule.to_owned(), line: 1 };
+    if is_file(entry.kind) && is_secret_file(&entry.name) {
+        return Err(secret(SECRET_FILE));
+    }
+    match Scanner::builtin().scan(entry.name.as_bytes()).first() {
+        Some(found) => Err(secret(found.rule.as_str())),
+        None => Ok(()),
+    }
+}
+
+fn check_text(entry: &PacketEntry) -> Result<(), SpecError> {
+    let text = entry.content.as_str();
+    if text.contains('\0') {
+        return Err(SpecError::Source {
+            source_name: shown(&entry.name),
+            why: "it holds a NUL byte, which no text does; leave it out".to_owned(),
+        });
+    }
+    match Scanner::builtin().scan(text.as_bytes()).first() {
+        Some(found) => Err(SpecError::SecretInPacket {
+            entry: shown(&entry.name),
+            rule: found.rule.to_string(),
+            line: found.line,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn is_file(kind: EntryKind) -> bool {
+    matches!(kind, EntryKind::Named | EntryKind::Selected)
+}
+
+/// A name for a message: without what is a secret in it, on one line.
+fn shown(name: &str) -> String {
+    short_line(&Scanner::builtin().redact(name).text, LONGEST_NAME)
+}

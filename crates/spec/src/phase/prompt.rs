@@ -1,0 +1,118 @@
+//! What the questions of all phases have in common: the material, the correction, and the words that ask for the document alone.
+//!
+//! A question is one system message, which holds the rules and the form, and one user message, which holds the material and
+//! ends with what is wanted: small models do what they read last. Everything from outside is fenced.
+
+use std::collections::BTreeSet;
+
+use crucible_llm::Message;
+use crucible_model::{Code, PromptBuilder, PromptText, Untrusted};
+
+use super::{CorrectionBrief, PhaseInput};
+use crate::document::{Fault, Form};
+use crate::packet::PacketEntry;
+
+/// Bytes of a refused answer that are shown again.
+const SHOWN_ANSWER: usize = 12 << 10;
+/// Bytes of it where it was too long: small models go on with what they see.
+const SHOWN_OF_TOO_LONG: usize = 1 << 10;
+/// Findings that are told in a correction.
+const SHOWN_FINDINGS: usize = 20;
+
+/// The rules that every phase begins with, after a sentence that says what is written.
+pub(super) const DOCUMENT_ALONE: &str = "\
+A program reads your answer and keeps it as a file; nobody talks with you.\n\
+Rules:\n\
+- Answer with the document alone: no introduction, no summary of what you did, no question, no code fence around it.\n\
+- Where something is not known, choose the simplest reading and write it down.\n\
+- Write no other headings than those of the form. Never write a line twice.\n";
+
+/// Stands before the example. Small models copy an example's form more surely than they follow a description.
+pub(super) const THE_FORM: &str = "The form, filled in for another project:\n\n";
+
+/// The same where only changes are wanted.
+pub(super) const CHANGES_ALONE: &str = "\
+A program reads your answer and changes the document with it; nobody talks with you.\n\
+Rules:\n\
+- Answer with the changes alone: no introduction, no summary of what you did, no question, no code fence around them.\n\
+- Where something is not known, choose the simplest reading and write it down.\n\
+- Write no other headings than those of the forms. Never write a line twice.\n";
+
+/// The conversation.
+pub(super) fn conversation(system: PromptText, user: PromptBuilder) -> Option<Vec<Message>> {
+    Some(vec![Message::system(system), Message::user(user.build())])
+}
+
+/// The rule about how much may be written.
+pub(super) fn limits(prompt: PromptBuilder, form: &Form) -> PromptBuilder {
+    let (lines, kib) = (form.max_lines as u64, (form.max_bytes >> 10) as u64);
+    prompt.ours("- At most ").number(lines).ours(" lines and ").number(kib).ours(" KiB. Short is better.\n")
+}
+
+/// The beginning of a user message: everything that the packet shows, in its order.
+pub(super) fn material(input: &PhaseInput<'_>) -> PromptBuilder {
+    entries(PromptBuilder::new().ours("The material:\n"), &input.packet.entries)
+}
+
+/// Shows entries of a packet.
+pub(super) fn entries<'a>(
+    prompt: PromptBuilder,
+    entries: impl IntoIterator<Item = &'a PacketEntry>,
+) -> PromptBuilder {
+    entries.into_iter().fold(prompt, |prompt, entry| prompt.untrusted(&entry.name, &entry.content))
+}
+
+/// Shows what the phase wrote the last time.
+pub(super) fn last_time(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
+    match input.previous {
+        Some(previous) => prompt
+            .ours("\nThe document as it was the last time; keep of it what still holds, in the same words:\n")
+            .untrusted("the last document", previous),
+        None => prompt,
+    }
+}
+
+/// Shows an answer that was refused, and why. The hints of our own findings are instructions; what they are about, and
+/// findings of others, are material.
+pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
+    let Some(CorrectionBrief { answer, verdict }) = input.correction else { return prompt };
+    let text = answer.as_str();
+    let too_long = |code: &Code| *code == Fault::TooLong.code() || code.as_str() == "spec-answer-cut-off";
+    let most = if verdict.findings().iter().any(|finding| too_long(&finding.code)) {
+        SHOWN_OF_TOO_LONG
+    } else {
+        SHOWN_ANSWER
+    };
+    let shown = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
+    let mut prompt = prompt.ours("\nA first answer was refused.\n");
+    if !crucible_model::says_nothing(shown) {
+        let name = if shown.len() < text.len() {
+            "the beginning of the refused answer"
+        } else {
+            "the refused answer"
+        };
+        prompt = prompt.untrusted(name, &Untrusted::new(shown));
+    }
+    let all = verdict.findings();
+    let mut told = BTreeSet::new();
+    let mut places = String::new();
+    for finding in all.iter().take(SHOWN_FINDINGS) {
+        let line = match Fault::named(&finding.code) {
+            Some(fault) => {
+                told.insert(fault);
+                format!("{}: {}\n", finding.code, finding.subject)
+            }
+            None => format!("{finding}\n"),
+        };
+        places.push_str(&line);
+    }
+    if all.len() > SHOWN_FINDINGS {
+        places.push_str(&format!("and {} more\n", all.len() - SHOWN_FINDINGS));
+    }
+    prompt = prompt.untrusted("what was found in the refused answer", &Untrusted::new(places));
+    prompt = prompt.ours("\nThis time:\n");
+    for fault in told {
+        prompt = prompt.ours("- ").ours(fault.hint()).ours("\n");
+    }
+    prompt.ours("- Correct what was found, and keep what was right.\n")
+}

@@ -1,0 +1,121 @@
+//! The six phases and their order.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A phase. They compare by their order in the pipeline, never by their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PhaseId {
+    /// What is wanted, with an id for each requirement.
+    Requirements,
+    /// How it is to be built.
+    Design,
+    /// The steps to take.
+    Tasks,
+    /// What is wrong with the three, and with the files that they speak of.
+    Review,
+    /// Changes to the project's files that the review asks for.
+    Fixup,
+    /// What was decided, and which task serves which requirement.
+    Final,
+}
+
+/// There is no phase of this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} is no phase; they are {}", PhaseId::ALL.map(PhaseId::as_str).join(", "))]
+pub struct PhaseIdError {
+    name: String,
+}
+
+impl PhaseId {
+    /// Every phase, in order.
+    pub const ALL: [Self; 6] =
+        [Self::Requirements, Self::Design, Self::Tasks, Self::Review, Self::Fixup, Self::Final];
+
+    /// Its name, as commands, receipts and settings write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Requirements => "requirements",
+            Self::Design => "design",
+            Self::Tasks => "tasks",
+            Self::Review => "review",
+            Self::Fixup => "fixup",
+            Self::Final => "final",
+        }
+    }
+
+    /// The file name of its artifact.
+    #[must_use]
+    pub const fn artifact(self) -> &'static str {
+        match self {
+            Self::Requirements => "00-requirements.md",
+            Self::Design => "10-design.md",
+            Self::Tasks => "20-tasks.md",
+            Self::Review => "30-review.md",
+            Self::Fixup => "40-fixup.md",
+            Self::Final => "50-final.md",
+        }
+    }
+
+    /// The phase that must have succeeded before this one may run; none for the first.
+    #[must_use]
+    pub fn predecessor(self) -> Option<Self> {
+        let place = Self::ALL.iter().position(|phase| *phase == self)?;
+        place.checked_sub(1).map(|before| Self::ALL[before])
+    }
+
+    /// The phase after this one; none for the last.
+    #[must_use]
+    pub fn successor(self) -> Option<Self> {
+        let place = Self::ALL.iter().position(|phase| *phase == self)?;
+        Self::ALL.get(place + 1).copied()
+    }
+
+    /// The phases up to this one, this one included, in order.
+    pub fn up_to(self) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |phase| *phase <= self)
+    }
+}
+
+impl FromStr for PhaseId {
+    type Err = PhaseIdError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|phase| phase.as_str() == name);
+        found.ok_or_else(|| PhaseIdError { name: name.chars().take(40).collect() })
+    }
+}
+
+impl fmt::Display for PhaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_compare_by_their_order_and_not_by_their_names() {
+        assert!(PhaseId::Requirements < PhaseId::Design && PhaseId::Design < PhaseId::Tasks);
+        assert!(
+            PhaseId::Tasks < PhaseId::Review
+                && PhaseId::Review < PhaseId::Fixup
+                && PhaseId::Fixup < PhaseId::Final
+        );
+        for pair in PhaseId::ALL.windows(2) {
+            assert_eq!((pair[1].predecessor(), pair[0].successor()), (Some(pair[0]), Some(pair[1])));
+            assert!(pair[0].artifact() < pair[1].artifact());
+        }
+        assert_eq!((PhaseId::Requirements.predecessor(), PhaseId::Final.successor()), (None, None));
+        for phase in PhaseId::ALL {
+            assert_eq!(phase.as_str().parse(), Ok(phase));
+        }
+        assert!("Design".parse::<PhaseId>().is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! Where the specs of a project lie.
+
+use std::path::{Path, PathBuf};
+
+use crate::id::SpecId;
+use crate::workspace::WorkspaceFile;
+
+/// The name of Crucible's directory in a project.
+pub(crate) const CRUCIBLE: &str = ".crucible";
+
+/// A project: the directory that holds `.crucible/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecProject {
+    root: PathBuf,
+}
+
+impl SpecProject {
+    /// The project in exactly this directory.
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The project that holds `start`: the nearest directory upward with a `.crucible/`, searched no further than one with a
+    /// `.git`, or with a `workspace.yaml`, searched to the root; the nearer of the two. Where there is neither, the directory with
+    /// the `.git`, and without that `start` itself.
+    #[must_use]
+    pub fn find(start: &Path) -> Self {
+        let repository = start.ancestors().find(|place| place.join(".git").exists());
+        let within = |place: &&Path| repository.is_none_or(|repository| place.starts_with(repository));
+        let own = start.ancestors().take_while(within).find(|place| place.join(CRUCIBLE).is_dir());
+        let workspace = WorkspaceFile::discover(start).map(|file| file.project());
+        match (own, workspace) {
+            (Some(own), Some(workspace)) if own.starts_with(workspace.root()) => Self::at(own),
+            (_, Some(workspace)) => workspace,
+            (Some(own), None) => Self::at(own),
+            (None, None) => Self::at(repository.unwrap_or(start)),
+        }
+    }
+
+    /// The project's directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the specs lie: `.crucible/specs`.
+    #[must_use]
+    pub fn specs(&self) -> PathBuf {
+        self.root.join(CRUCIBLE).join("specs")
+    }
+
+    /// Where this spec lies.
+    #[must_use]
+    pub fn spec(&self, spec: &SpecId) -> PathBuf {
+        self.specs().join(spec.as_str())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test lays out directories")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_mark_upward_says_where_the_project_is() {
+        let root = tempfile::tempdir().unwrap();
+        let below = root.path().join("repo/sub/deep");
+        std::fs::create_dir_all(&below).unwrap();
+        let at = |place: &str| SpecProject::at(root.path().join(place));
+        assert_eq!(SpecProject::find(&below), SpecProject::at(&below));
+        std::fs::create_dir_all(root.path().join(".crucible")).unwrap();
+        assert_eq!(SpecProject::find(&below), SpecProject::at(root.path()));
+        std::fs::create_dir_all(root.path().join("repo/.git")).unwrap();
+        assert_eq!(SpecProject::find(&below), at("repo"), "no further than a .git");
+        std::fs::write(root.path().join("workspace.yaml"), "").unwrap();
+        assert_eq!(
+            SpecProject::find(&below),
+            SpecProject::at(root.path()),
+            "a workspace is found to the root"
+        );
+        std::fs::create_dir_all(root.path().join("repo/.crucible")).unwrap();
+        assert_eq!(SpecProject::find(&below), at("repo"), "the nearer one");
+        std::fs::write(root.path().join("repo/sub/workspace.yaml"), "").unwrap();
+        assert_eq!(SpecProject::find(&below), at("repo/sub"), "the nearer one");
+    }
+}

@@ -1,0 +1,363 @@
+//! A receipt as bytes: sealed when it is written, checked when it is read.
+//!
+//! Written: canonical JSON (RFC 8785) and one final newline. Its `digest` is the SHA-256 of the canonical JSON of the whole object
+//! without that field. Read: any spelling of the same JSON. The digest is taken over the JSON as it was read, so it covers fields
+//! that a newer Crucible wrote and this one does not know.
+//!
+//! What always holds: a receipt of `receipt.v1` without its digest, or with another, is not taken for a receipt. Only one of before
+//! the schema had a name may be without.
+
+use crucible_model::{CanonicalError, Digest, Finding, UniqueJson, short_line, to_canonical_json};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use super::{PhaseStatus, RECEIPT_SCHEMA, ReceiptId, SpecReceipt};
+use crate::id::SpecId;
+
+/// The largest receipt, in bytes.
+pub(crate) const MAX_RECEIPT_BYTES: u64 = 1 << 20;
+
+/// Above this, two whole numbers can have one canonical form.
+const EXACT: u64 = 1 << 53;
+
+/// A receipt that was read.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadReceipt {
+    pub(crate) receipt: SpecReceipt,
+    /// The digest of what was read, whether it states one or not.
+    pub(crate) digest: Digest,
+}
+
+/// Why bytes are no receipt, or not the one that they should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ReceiptFault {
+    /// They are no receipt.
+    Unreadable(String),
+    /// They are another one.
+    NameDisagrees,
+    /// Its digest is not that of its content.
+    DigestDiffers,
+}
+
+impl ReadReceipt {
+    /// Reads the receipt that should be this one of this spec.
+    pub(crate) fn of(bytes: &[u8], spec: &SpecId, id: &ReceiptId) -> Result<Self, ReceiptFault> {
+        let read = Self::parse(bytes)?;
+        let receipt = &read.receipt;
+        let same_place = receipt.sequence == id.sequence() || receipt.sequence == 0;
+        let phase = receipt.phase(id.phase().as_str());
+        if receipt.receipt_id != id.as_str()
+            || receipt.spec_id != spec.as_str()
+            || !same_place
+            || phase.is_none()
+        {
+            return Err(ReceiptFault::NameDisagrees);
+        }
+        Ok(read)
+    }
+
+    /// Reads a receipt of this spec whose place is not known from elsewhere: it has to state all of itself.
+    pub(crate) fn staged(bytes: &[u8], spec: &SpecId) -> Option<(ReceiptId, Self)> {
+        let read = Self::parse(bytes).ok()?;
+        let id: ReceiptId = read.receipt.receipt_id.parse().ok()?;
+        let whole = read.receipt.digest.is_some()
+            && read.receipt.sequence == id.sequence()
+            && read.receipt.spec_id == spec.as_str();
+        whole.then_some((id, read))
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, ReceiptFault> {
+        let unreadable = |why: String| ReceiptFault::Unreadable(short_line(&why, 200));
+        let UniqueJson(mut value) =
+            serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
+        if !value.is_object() {
+            return Err(unreadable("it is no JSON object".to_owned()));
+        }
+        if !is_exact(&value) {
+            return Err(unreadable("a whole number in it is too large".to_owned()));
+        }
+        let receipt = SpecReceipt::deserialize(&value).map_err(|error| unreadable(error.to_string()))?;
+        let named = receipt.schema_version == RECEIPT_SCHEMA;
+        if !named && !receipt.schema_version.is_empty() {
+            let why =
+                format!("its schema is {:?}, this program reads {RECEIPT_SCHEMA}", receipt.schema_version);
+            return Err(unreadable(why));
+        }
+        let mut phases: Vec<&str> = receipt.phases.iter().map(|phase| phase.phase_id.as_str()).collect();
+        phases.sort_unstable();
+        if phases.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(unreadable("it tells of a phase twice".to_owned()));
+        }
+        if let Value::Object(fields) = &mut value {
+            fields.remove("digest");
+        }
+        let digest = Digest::of_canonical(&value).map_err(|error| unreadable(error.to_string()))?;
+        match receipt.digest {
+            Some(stated) if stated == digest => {}
+            None if !named => {}
+            Some(_) | None => return Err(ReceiptFault::DigestDiffers),
+        }
+        Ok(Self { receipt, digest })
+    }
+}
+
+impl SpecReceipt {
+    /// The receipt with its digest, and its bytes.
+    pub(crate) fn sealed(mut self) -> Result<(Self, Digest, Vec<u8>), CanonicalError> {
+        self.digest = None;
+        let digest = Digest::of_canonical(&self)?;
+        self.digest = Some(digest);
+        let mut bytes = to_canonical_json(&self)?;
+        bytes.push(b'\n');
+        Ok((self, digest, bytes))
+    }
+
+    /// Whether somebody was asked, or would have been had the phase not failed before that.
+    pub(crate) fn is_real(&self, id: &ReceiptId) -> bool {
+        let dry = |status| status == PhaseStatus::DryRun;
+        !self.dry_run && !self.phase(id.phase().as_str()).is_some_and(|phase| dry(phase.status))
+    }
+
+    /// Whether it tells of a success that is no dry run.
+    pub(crate) fn is_real_success(&self, id: &ReceiptId) -> bool {
+        let status = self.phase(id.phase().as_str()).map(|phase| phase.status);
+        !self.dry_run && status == Some(PhaseStatus::Success)
+    }
+}
+
+/// Findings as a newer Crucible may write them: fields that this one does not know are passed over.
+pub(super) fn loose_findings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Finding>, D::Error> {
+    #[derive(Deserialize)]
+    struct Loose {
+        code: crucible_model::Code,
+        level: crucible_model::Level,
+        subject: String,
+        hint: String,
+    }
+    let loose = Vec::<Loose>::deserialize(deserializer)?;
+    let strict = |Loose { code, level, subject, hint }| Finding { code, level, subject, hint };
+    Ok(loose.into_iter().map(strict).collect())
+}
+
+/// Whether every whole number in it has a canonical form of its own.
+fn is_exact(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
+            whole.is_none_or(|whole| whole <= EXACT)
+        }
+        Value::Array(items) => items.iter().all(is_exact),
+        Value::Object(fields) => fields.values().all(is_exact),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_llm::{LlmReceipt, PipelineReceipt, ReceiptWarning};
+    use crucible_model::{ClockSource, Timestamp};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::phase_id::PhaseId;
+    use crate::receipt::{FileRecord, PhaseEntry};
+
+    const OLD: &str = include_str!("../../tests/fixtures/receipts/before-the-schema.json");
+    const LATER: &str = include_str!("../../tests/fixtures/receipts/of-a-later-version.json");
+
+    fn read(text: &str, id: &str) -> Result<ReadReceipt, ReceiptFault> {
+        ReadReceipt::of(text.as_bytes(), &"export-data".parse().unwrap(), &id.parse().unwrap())
+    }
+
+    fn schema() -> &'static jsonschema::Validator {
+        static SCHEMA: std::sync::LazyLock<jsonschema::Validator> = std::sync::LazyLock::new(|| {
+            let schema = include_str!("../../../../docs/schemas/receipt.v1.schema.json");
+            jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap()
+        });
+        &SCHEMA
+    }
+
+    #[test]
+    fn a_receipt_of_before_the_schema_is_read_with_what_it_has() {
+        let id = "requirements-20241201-100000-0001";
+        let read = read(OLD, id).unwrap();
+        let phase = read.receipt.phase("requirements").unwrap();
+        assert_eq!(phase.llm.as_ref().unwrap().tokens_input, Some(1024));
+        assert_eq!(phase.warnings[0].kind, "llm_fallback");
+        assert_eq!((read.receipt.sequence, read.receipt.emitted_at, read.receipt.digest), (0, None, None));
+        assert!(read.receipt.is_real_success(&id.parse().unwrap()));
+        assert!(schema().is_valid(&serde_json::from_str(OLD).unwrap()));
+        let least = format!(
+            r#"{{"receipt_id":"{id}","spec_id":"export-data","phases":[{{"phase_id":"requirements","status":"failed"}}]}}"#
+        );
+        assert!(self::read(&least, id).is_ok());
+    }
+
+    #[test]
+    fn a_receipt_of_a_later_version_is_read_and_its_digest_covers_what_we_do_not_know() {
+        let id = "design-20280101-120000-0007";
+        let later = read(LATER, id).unwrap();
+        assert_eq!(later.receipt.phase("design").unwrap().findings[0].code.as_str(), "spec-new");
+        assert_eq!(later.receipt.digest, Some(later.digest));
+        assert!(schema().is_valid(&serde_json::from_str(LATER).unwrap()));
+        for (from, to) in
+            [("\"grams\": 12", "\"grams\": 13"), ("calm", "angry"), ("\"line\": 7", "\"line\": 8")]
+        {
+            let edited = LATER.replace(from, to);
+            assert_ne!(edited, LATER);
+            assert_eq!(read(&edited, id).unwrap_err(), ReceiptFault::DigestDiffers, "{to}");
+        }
+        let without: Value = {
+            let mut value: Value = serde_json::from_str(LATER).unwrap();
+            value.as_object_mut().unwrap().remove("digest");
+            value
+        };
+        assert_eq!(read(&without.to_string(), id).unwrap_err(), ReceiptFault::DigestDiffers);
+    }
+
+    #[test]
+    fn what_is_no_receipt_says_why() {
+        let id = "requirements-20241201-100000-0001";
+        let deep = format!("{{\"x\":{}1{}}}", "[".repeat(5000), "]".repeat(5000));
+        for (text, why) in [
+            (String::new(), "EOF"),
+            ("[]".to_owned(), "no JSON object"),
+            ("{}".to_owned(), "receipt_id"),
+            (deep, "recursion limit"),
+            (OLD.replacen('{', "{\"spec_id\":\"x\",", 1), "a key stands twice"),
+            (OLD.replace("1024", "9007199254740993"), "too large"),
+            (OLD.replacen('{', "{\"schema_version\":\"receipt.v2\",", 1), "this program reads receipt.v1"),
+            (OLD.replace("\"success\"", "\"splendid\""), "splendid"),
+            (
+                OLD.replace(
+                    "\"phases\": [",
+                    "\"phases\": [{\"phase_id\":\"requirements\",\"status\":\"failed\"},",
+                ),
+                "twice",
+            ),
+            (format!("{OLD}{{}}"), "trailing"),
+            (OLD.replace("export-data", "\u{1b}[2J"), "control character"),
+        ] {
+            match read(&text, id) {
+                Err(ReceiptFault::Unreadable(said)) => {
+                    assert!(said.contains(why) && said.chars().count() <= 200, "{why}: {said}");
+                }
+                other => panic!("{why}: {other:?}"),
+            }
+        }
+        for (text, id) in [
+            (OLD.replace("export-data", "other"), id),
+            (OLD.replace("\"phase_id\": \"requirements\"", "\"phase_id\": \"design\""), id),
+            (OLD.replacen('{', "{\"sequence\":2,", 1), id),
+            (OLD.to_owned(), "requirements-20241201-100000-0002"),
+        ] {
+            assert_eq!(read(&text, id).unwrap_err(), ReceiptFault::NameDisagrees, "{text}");
+        }
+    }
+
+    fn any_receipt() -> impl Strategy<Value = SpecReceipt> {
+        let llm = (any::<Option<u32>>(), ".{0,12}", any::<Option<bool>>()).prop_map(
+            |(tokens, model, timed_out)| LlmReceipt {
+                provider: Some("gateway".to_owned()),
+                model_used: Some(model),
+                tokens_input: tokens.map(u64::from),
+                timed_out,
+                ..LlmReceipt::default()
+            },
+        );
+        let file = ("[a-z]{1,8}", any::<u32>()).prop_map(|(name, bytes)| FileRecord {
+            path: format!("artifacts/{name}"),
+            sha256: Digest::of(name.as_bytes()),
+            bytes: u64::from(bytes),
+        });
+        let status =
+            prop_oneof![Just(PhaseStatus::Success), Just(PhaseStatus::Failed), Just(PhaseStatus::DryRun)];
+        let phase = 0..PhaseId::ALL.len();
+        let rest = (1u64..100_000, 0i64..4_000_000_000, any::<bool>(), any::<u8>(), ".{0,20}");
+        (phase, status, prop::option::of(llm), prop::collection::vec(file, 0..4), rest).prop_map(
+            |(phase, status, llm, files, (sequence, seconds, pinned, exit, message))| {
+                let phase = PhaseId::ALL[phase];
+                let at = Timestamp::from_unix(std::time::Duration::from_secs(seconds.unsigned_abs()));
+                SpecReceipt {
+                    schema_version: RECEIPT_SCHEMA.to_owned(),
+                    receipt_id: ReceiptId::new(phase, at, sequence).to_string(),
+                    spec_id: "export-data".to_owned(),
+                    sequence,
+                    emitted_at: Some(at),
+                    clock: Some(if pinned { ClockSource::Pinned } else { ClockSource::System }),
+                    dry_run: status == PhaseStatus::DryRun,
+                    exit_code: Some(exit),
+                    phases: vec![PhaseEntry {
+                        phase_id: phase.as_str().to_owned(),
+                        status,
+                        started_at: Some(at),
+                        finished_at: None,
+                        llm,
+                        attempts: sequence,
+                        warnings: vec![ReceiptWarning { kind: "x".to_owned(), message }],
+                        inputs: files.clone(),
+                        packet: None,
+                        outputs: files,
+                        fixups: None,
+                        hooks: Vec::new(),
+                        error: None,
+                        findings: Vec::new(),
+                    }],
+                    pipeline: PipelineReceipt::default(),
+                    previous: None,
+                    last_real: None,
+                    last_success: None,
+                    crucible_version: None,
+                    digest: None,
+                }
+            },
+        )
+    }
+
+    /// Changes the leaf at this place, counted over all of them.
+    fn change_leaf(value: &mut Value, place: &mut usize) -> bool {
+        match value {
+            Value::Object(fields) => fields.values_mut().any(|value| change_leaf(value, place)),
+            Value::Array(items) => items.iter_mut().any(|value| change_leaf(value, place)),
+            leaf => {
+                if *place > 0 {
+                    *place -= 1;
+                    return false;
+                }
+                *leaf = match leaf.take() {
+                    Value::Bool(truth) => Value::Bool(!truth),
+                    Value::Number(number) => Value::from(number.as_u64().unwrap_or_default() ^ 1),
+                    Value::String(text) => Value::from(text + "x"),
+                    _ => Value::from("x"),
+                };
+                true
+            }
+        }
+    }
+
+    proptest! {
+        /// Property 2 of seed 002, where it is decided: no receipt is without its strategy.
+        #[test]
+        fn every_receipt_states_its_strategy_and_is_read_as_it_was_written(receipt in any_receipt()) {
+            let id: ReceiptId = receipt.receipt_id.parse().unwrap();
+            let (sealed, digest, bytes) = receipt.sealed().unwrap();
+            let value: Value = serde_json::from_slice(&bytes).unwrap();
+            prop_assert_eq!(&value["pipeline"]["execution_strategy"], "controlled");
+            let read = ReadReceipt::of(&bytes, &"export-data".parse().unwrap(), &id).unwrap();
+            prop_assert_eq!((&read.receipt, read.digest), (&sealed, digest));
+            prop_assert_eq!(bytes.last(), Some(&b'\n'));
+            prop_assert!(schema().is_valid(&value));
+        }
+
+        #[test]
+        fn no_change_of_a_receipt_goes_unseen(receipt in any_receipt(), place in 0usize..40) {
+            let id: ReceiptId = receipt.receipt_id.parse().unwrap();
+            let (_, _, bytes) = receipt.sealed().unwrap();
+            let mut value: Value = serde_json::from_slice(&bytes).unwrap();
+            let mut left = place;
+            prop_assume!(change_leaf(&mut value, &mut left));
+            let edited = serde_json::to_vec(&value).unwrap();
+            prop_assert!(ReadReceipt::of(&edited, &"export-data".parse().unwrap(), &id).is_err());
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The ids of receipts: `design-20241201-100000-0002`, that is phase, instant and place among the spec's receipts.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crucible_model::Timestamp;
+
+use crate::phase_id::PhaseId;
+
+/// The id of a receipt, from which its phase and its place can be told without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiptId {
+    text: String,
+    phase: PhaseId,
+    sequence: u64,
+}
+
+impl ReceiptId {
+    /// The id of the receipt at this place.
+    #[must_use]
+    pub fn new(phase: PhaseId, at: Timestamp, sequence: u64) -> Self {
+        let digits: String = at.compact().chars().filter(char::is_ascii_digit).collect();
+        let (day, time) = digits.split_at_checked(8).unwrap_or((&digits, ""));
+        Self { text: format!("{phase}-{day}-{time}-{sequence:04}"), phase, sequence }
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The phase that it names.
+    #[must_use]
+    pub fn phase(&self) -> PhaseId {
+        self.phase
+    }
+
+    /// Its place among the receipts of the spec, from 1 on.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The name of its file.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        format!("{}.json", self.text)
+    }
+}
+
+/// The text is no id of a receipt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no id of a receipt, such as design-20241201-100000-0002")]
+pub struct ReceiptIdError;
+
+impl FromStr for ReceiptId {
+    type Err = ReceiptIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = text.split('-');
+        let parsed = (|| {
+            let phase: PhaseId = parts.next()?.parse().ok()?;
+            let digits = |part: &str, most: std::ops::RangeInclusive<usize>| {
+                most.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+            };
+            let (day, time, place) = (parts.next()?, parts.next()?, parts.next()?);
+            let whole =
+                digits(day, 8..=8) && digits(time, 6..=6) && digits(place, 4..=18) && parts.next().is_none();
+            let sequence: u64 = place.parse().ok()?;
+            // One number has one spelling.
+            (whole && sequence > 0 && format!("{sequence:04}") == place).then_some((phase, sequence))
+        })();
+        let (phase, sequence) = parsed.ok_or(ReceiptIdError)?;
+        Ok(Self { text: text.to_owned(), phase, sequence })
+    }
+}
+
+impl fmt::Display for ReceiptId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_tells_its_phase_and_its_place() {
+        let id = ReceiptId::new(PhaseId::Design, "2024-12-01T10:00:00Z".parse().unwrap(), 2);
+        assert_eq!(id.as_str(), "design-20241201-100000-0002");
+        assert_eq!(id.as_str().parse(), Ok(id.clone()));
+        assert_eq!((id.phase(), id.sequence(), id.file_name()), (PhaseId::Design, 2, format!("{id}.json")));
+        let large = ReceiptId::new(PhaseId::Final, "2024-12-01T10:00:00Z".parse().unwrap(), 123_456);
+        assert_eq!(large.as_str().parse(), Ok(large));
+        for bad in [
+            "",
+            "design",
+            "design-2024-100000-0002",
+            "x-20241201-100000-0002",
+            "design-20241201-100000-02",
+            "design-20241201-100000-0000",
+            "design-20241201-100000-00002",
+            "design-20241201-100000-0002-dry",
+        ] {
+            assert!(bad.parse::<ReceiptId>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What stands near a path where nothing is.
+
+use crucible_model::{RepoPath, short_line};
+use similar::get_close_matches;
+
+use super::read::Project;
+
+/// How many names are looked at.
+const MOST_NAMES: usize = 2_000;
+
+/// How many names are told.
+const TOLD: usize = 5;
+
+/// How alike two names have to be.
+const ALIKE: f32 = 0.6;
+
+/// Says that nothing is at `path`, and what the nearest directory on the way to it holds.
+pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
+    let mut directory = String::new();
+    let mut missing = path.as_str();
+    for segment in path.segments() {
+        let next = if directory.is_empty() { segment.to_owned() } else { format!("{directory}/{segment}") };
+        let is_there =
+            next.parse::<RepoPath>().is_ok_and(|next| project.place(&next).is_ok_and(|place| place.is_dir()));
+        if !is_there {
+            missing = segment;
+            break;
+        }
+        directory = next;
+    }
+    let place = project.root().join(&directory);
+    let mut names: Vec<String> = std::fs::read_dir(place)
+        .into_iter()
+        .flatten()
+        .take(MOST_NAMES)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| !crucible_secrets::is_secret_file(name) && name.parse::<RepoPath>().is_ok())
+        .collect();
+    names.sort_unstable();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut near = get_close_matches(missing, &all, TOLD, ALIKE);
+    let lower = missing.to_lowercase();
+    near.extend(all.iter().filter(|name| name.to_lowercase() == lower));
+    let (told, how) =
+        if near.is_empty() { (all.iter().take(TOLD).copied().collect(), "holds") } else { (near, "has") };
+    let mut told: Vec<&str> = told;
+    told.sort_unstable();
+    told.dedup();
+    let shown: Vec<String> = told.iter().map(|name| short_line(name, 60)).collect();
+    let whose = if directory.is_empty() {
+        "the project".to_owned()
+    } else {
+        format!("{}/", short_line(&directory, 100))
+    };
+    if shown.is_empty() {
+        return format!(
+            "there is no such file, and {whose} is empty; name a file that is there, from the project's directory on"
+        );
+    }
+    let more = if told.len() < all.len() && how == "holds" { ", …" } else { "" };
+    format!(
+        "there is no such file; {whose} {how} {}{more}; name a file that is there, from the project's directory on",
+        shown.join(", ")
+    )
+}

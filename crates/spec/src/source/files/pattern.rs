@@ -1,0 +1,232 @@
+//! Paths and globs, and the files that they match.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use crucible_host::walk;
+use crucible_model::{RepoPath, short_line};
+use globset::{GlobBuilder, GlobSet};
+
+use super::read::{Found, Project, is_own};
+use crate::error::SpecError;
+use crate::packet::{PassedOver, PassedOverReason};
+
+/// The longest pattern, in bytes.
+const LONGEST: usize = 1024;
+
+/// The files that patterns match, in the order of the patterns, then of the names.
+pub(super) type Matches = Vec<RepoPath>;
+
+/// What a pattern stands for.
+#[derive(Debug)]
+pub(super) enum Pattern {
+    /// This very file, whether it is there or not.
+    Plain(RepoPath),
+    /// All files that match.
+    Glob(Glob),
+}
+
+/// A glob, and where its matches can lie.
+#[derive(Debug)]
+pub(super) struct Glob {
+    text: String,
+    /// The directory that every match lies below; none for the project's own.
+    base: Option<RepoPath>,
+    matcher: GlobSet,
+}
+
+impl Pattern {
+    /// Reads a path, a directory or a glob. What is there under exactly this name is that, whatever characters are in it.
+    pub(super) fn read(project: &Project, text: &str) -> Result<Self, SpecError> {
+        if text.len() > LONGEST {
+            return Err(refused(text, &format!("it is longer than {LONGEST} bytes; write a shorter one")));
+        }
+        let plain = shortest(text);
+        if plain.is_empty() && !text.is_empty() {
+            return Ok(Self::Glob(Glob::below(None)?));
+        }
+        match plain.parse::<RepoPath>() {
+            Ok(path) if project.root().join(&path).is_dir() => {
+                return Ok(Self::Glob(Glob::below(Some(path))?));
+            }
+            Ok(path) if !has_meta(plain) || project.root().join(&path).symlink_metadata().is_ok() => {
+                return Ok(Self::Plain(path));
+            }
+            Err(why) if !has_meta(plain) => return Err(refused(text, &why.to_string())),
+            Ok(_) | Err(_) => {}
+        }
+        let literal = plain.split(is_meta).next().unwrap_or_default();
+        let base = literal.rsplit_once('/').map(|(base, _)| base.parse::<RepoPath>()).transpose();
+        let base = base.map_err(|why| refused(text, &why.to_string()))?;
+        Ok(Self::Glob(Glob { text: text.to_owned(), base, matcher: compile(text, plain)? }))
+    }
+
+    /// The pattern as it was written.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Plain(path) => path.to_string(),
+            Self::Glob(glob) => glob.text.clone(),
+        }
+    }
+}
+
+impl Glob {
+    /// All that is in a directory.
+    fn below(base: Option<RepoPath>) -> Result<Self, SpecError> {
+        let text = base
+            .as_ref()
+            .map_or_else(|| "**".to_owned(), |base| format!("{}/**", globset::escape(base.as_str())));
+        Ok(Self { matcher: compile(&text, &text)?, base, text })
+    }
+}
+
+/// The files that match, each once, none that is excluded. What cannot be walked is told.
+pub(super) fn matching(
+    project: &Project,
+    patterns: &[Pattern],
+    excludes: &Excludes,
+    most: usize,
+    passed_over: &mut Vec<PassedOver>,
+) -> Result<Matches, SpecError> {
+    let mut found: BTreeSet<(usize, RepoPath)> = BTreeSet::new();
+    let mut walked: BTreeSet<Option<&RepoPath>> = BTreeSet::new();
+    for (place, pattern) in patterns.iter().enumerate() {
+        let base = match pattern {
+            Pattern::Plain(path) => {
+                if excludes.forbid(path).is_none() {
+                    found.insert((place, path.clone()));
+                }
+                continue;
+            }
+            Pattern::Glob(glob) => glob.base.as_ref(),
+        };
+        if !walked.insert(base) {
+            continue;
+        }
+        let globs: Vec<(usize, &Glob)> = (patterns.iter().enumerate())
+            .filter_map(|(place, pattern)| match pattern {
+                Pattern::Glob(glob) if glob.base.as_ref() == base => Some((place, glob)),
+                Pattern::Glob(_) | Pattern::Plain(_) => None,
+            })
+            .collect();
+        let Some(directory) = directory(project, base, passed_over) else { continue };
+        for file in walk::files(&directory) {
+            let file = match file {
+                Ok(file) => file,
+                Err(said) => {
+                    let name = base.map_or(".", RepoPath::as_str).to_owned();
+                    let said = said.replace(&project.root().display().to_string(), ".");
+                    passed_over.push(PassedOver { name, why: PassedOverReason::Unreadable(said) });
+                    continue;
+                }
+            };
+            let Some(path) = project.path_of(&file) else {
+                let name = file.strip_prefix(project.root()).unwrap_or(&file).to_string_lossy().into_owned();
+                passed_over.push(PassedOver { name, why: PassedOverReason::NotAFile });
+                continue;
+            };
+            if is_own(&path) || excludes.forbid(&path).is_some() {
+                continue;
+            }
+            if let Some((place, _)) = globs.iter().find(|(_, glob)| glob.matcher.is_match(&path)) {
+                found.insert((*place, path));
+            }
+            if found.len() > most {
+                return Err(refused(
+                    &patterns.iter().map(Pattern::text).collect::<Vec<_>>().join(" "),
+                    &format!("more than {most} files match; write narrower patterns"),
+                ));
+            }
+        }
+    }
+    let mut once = BTreeSet::new();
+    Ok(found.into_iter().map(|(_, path)| path).filter(|path| once.insert(path.clone())).collect())
+}
+
+/// The directory that is walked, where it is one of the project's.
+fn directory(
+    project: &Project,
+    base: Option<&RepoPath>,
+    passed_over: &mut Vec<PassedOver>,
+) -> Option<PathBuf> {
+    let Some(base) = base else { return Some(project.root().to_owned()) };
+    match project.place(base) {
+        // By its own path, so that what is found is told under the names that were asked for.
+        Ok(place) if place == project.root().join(base) => Some(place),
+        Ok(_) => {
+            passed_over.push(PassedOver { name: base.to_string(), why: PassedOverReason::NotAFile });
+            None
+        }
+        Err(Found::Refused(why)) => {
+            passed_over.push(PassedOver { name: base.to_string(), why });
+            None
+        }
+        Err(Found::Missing | Found::Text(_) | Found::Larger(_)) => None,
+    }
+}
+
+/// What is never shown.
+#[derive(Debug)]
+pub(super) struct Excludes(Vec<(String, GlobSet)>);
+
+impl Excludes {
+    pub(super) fn read(patterns: &[String]) -> Result<Self, SpecError> {
+        let read = |text: &String| {
+            let plain = shortest(text);
+            // Wide on purpose: what must not be seen is not seen at any depth.
+            let whole = if plain.contains('/') { plain.to_owned() } else { format!("**/{plain}") };
+            if plain.is_empty() || text.len() > LONGEST {
+                return Err(refused(text, "it names nothing to exclude"));
+            }
+            Ok((text.clone(), compile(text, &whole)?))
+        };
+        patterns.iter().map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The pattern that forbids this path, or a directory on the way to it.
+    pub(super) fn forbid(&self, path: &RepoPath) -> Option<&str> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let text = path.as_str();
+        let ends = text.match_indices('/').map(|(end, _)| end).chain([text.len()]);
+        let ways: Vec<&str> = ends.filter_map(|end| text.get(..end)).collect();
+        let hit = self.0.iter().find(|(_, matcher)| ways.iter().any(|way| matcher.is_match(way)));
+        hit.map(|(pattern, _)| pattern.as_str())
+    }
+}
+
+/// Without `./` before it and `/` after it; `.` is nothing.
+fn shortest(text: &str) -> &str {
+    let mut text = text;
+    while let Some(rest) = text.strip_prefix("./") {
+        text = rest.trim_start_matches('/');
+    }
+    let text = text.strip_suffix('/').unwrap_or(text);
+    if text == "." { "" } else { text }
+}
+
+/// A glob; an error names it as it was `written`.
+fn compile(written: &str, glob: &str) -> Result<GlobSet, SpecError> {
+    // As a set of one: a lone matcher takes for granted that its regex compiles, which a deeply nested one does not.
+    let built = GlobBuilder::new(glob).literal_separator(true).build();
+    built.and_then(|glob| GlobSet::builder().add(glob).build()).map_err(|error| {
+        let why = short_line(&error.kind().to_string(), 100);
+        refused(
+            written,
+            &format!("it is no glob: {why}; put a `\\` before a character that is meant as it is"),
+        )
+    })
+}
+
+fn has_meta(text: &str) -> bool {
+    text.contains(is_meta)
+}
+
+fn is_meta(c: char) -> bool {
+    matches!(c, '*' | '?' | '[' | '{' | '\\')
+}
+
+fn refused(pattern: &str, why: &str) -> SpecError {
+    SpecError::Source { source_name: format!("{:?}", short_line(pattern, 100)), why: why.to_owned() }
+}

@@ -1,0 +1,111 @@
+//! One file of the project, read as text or refused with the reason.
+//!
+//! What always holds: the place that is read is the one that was judged, with every link on the way to it followed; it lies in the project, and neither
+//! its name nor the one it was asked for by says that it holds secrets.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs::{FsError, read_regular_up_to};
+use crucible_model::{ByteLimit, RepoPath};
+use crucible_secrets::is_secret_file;
+
+use crate::error::SpecError;
+use crate::packet::PassedOverReason;
+use crate::project::CRUCIBLE;
+
+/// A project's directory, its own path free of links.
+#[derive(Debug)]
+pub(super) struct Project {
+    root: PathBuf,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A text.
+    Text(String),
+    /// A file with more bytes than were asked for, so many.
+    Larger(u64),
+    /// Nothing.
+    Missing,
+    /// Something that is not shown.
+    Refused(PassedOverReason),
+}
+
+impl Project {
+    pub(super) fn open(root: &Path) -> Result<Self, SpecError> {
+        let root = root.canonicalize().map_err(|error| SpecError::Source {
+            source_name: root.display().to_string(),
+            why: format!("the project's directory cannot be opened ({error})"),
+        })?;
+        Ok(Self { root })
+    }
+
+    /// The directory.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Reads the file at `path`, at most so many bytes.
+    pub(super) fn read(&self, path: &RepoPath, most: u64) -> Found {
+        if is_secret_file(path.as_str()) {
+            return Found::Refused(PassedOverReason::SecretName);
+        }
+        let place = match self.place(path) {
+            Ok(place) => place,
+            Err(found) => return found,
+        };
+        // What is too large is not opened at all.
+        match place.metadata() {
+            Ok(meta) if !meta.is_file() => return Found::Refused(PassedOverReason::NotAFile),
+            Ok(meta) if meta.len() > most => return Found::Larger(meta.len()),
+            Ok(_) => {}
+            Err(error) => return Found::Refused(PassedOverReason::Unreadable(error.to_string())),
+        }
+        match read_regular_up_to(&place, ByteLimit(most)) {
+            Ok(bytes) if bytes.contains(&0) => Found::Refused(PassedOverReason::NotText),
+            Ok(bytes) => {
+                String::from_utf8(bytes).map_or(Found::Refused(PassedOverReason::NotText), Found::Text)
+            }
+            Err(FsError::TooLarge { limit, .. }) => Found::Larger(limit.saturating_add(1)),
+            Err(FsError::Io { source, .. }) => {
+                Found::Refused(PassedOverReason::Unreadable(source.to_string()))
+            }
+        }
+    }
+
+    /// Where `path` leads, with every link followed, as long as that is in the project and may be shown.
+    pub(super) fn place(&self, path: &RepoPath) -> Result<PathBuf, Found> {
+        let outside = || Found::Refused(PassedOverReason::OutsideProject);
+        if is_own(path) {
+            return Err(outside());
+        }
+        let place = match self.root.join(path).canonicalize() {
+            Ok(place) => place,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Err(Found::Missing);
+            }
+            Err(error) => return Err(Found::Refused(PassedOverReason::Unreadable(error.to_string()))),
+        };
+        let led = self.path_of(&place).ok_or_else(outside)?;
+        if led != *path && is_own(&led) {
+            return Err(outside());
+        }
+        if led != *path && is_secret_file(led.as_str()) {
+            return Err(Found::Refused(PassedOverReason::SecretName));
+        }
+        Ok(place)
+    }
+
+    /// The path of a place below the project's directory; none for what is elsewhere, or is no path of a repository.
+    pub(super) fn path_of(&self, place: &Path) -> Option<RepoPath> {
+        use std::os::unix::ffi::OsStrExt;
+        RepoPath::from_bytes(place.strip_prefix(&self.root).ok()?.as_os_str().as_bytes()).ok()
+    }
+}
+
+/// Whether a path lies in a directory of Crucible's own.
+pub(super) fn is_own(path: &RepoPath) -> bool {
+    path.segments().any(|segment| segment.eq_ignore_ascii_case(CRUCIBLE))
+}

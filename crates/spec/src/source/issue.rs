@@ -1,0 +1,186 @@
+//! An issue of GitHub as the beginning of an idea, asked for through `gh`.
+//!
+//! Taken are the title and the text, which its author answers for; comments are anybody's and are only counted.
+//!
+//! What always holds: `gh` asks the host that the issue is on, or nobody is asked; a pull request is no issue; an issue that was moved says so.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crucible_model::{counted, is_hidden, says_nothing, short_line, single_spaced};
+use crucible_repo::{Gh, GhError, GhRequest};
+use crucible_secrets::Scanner;
+use serde::Deserialize;
+
+use crate::error::SpecError;
+
+/// How many characters of what GitHub said are shown.
+const SAID: usize = 300;
+
+/// Which issue: `OWNER/REPO#N`, or its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssueRef {
+    /// The host of the address; none where only the repository was named.
+    host: Option<String>,
+    owner: String,
+    repo: String,
+    number: u64,
+}
+
+/// What GitHub told of an issue.
+pub(super) struct ToldIssue {
+    pub(super) text: String,
+    pub(super) notes: Vec<String>,
+}
+
+/// The part of GitHub's answer that is read.
+#[derive(Deserialize)]
+struct Answer {
+    title: String,
+    body: Option<String>,
+    #[serde(default)]
+    comments: u64,
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    html_url: String,
+    #[serde(default)]
+    pull_request: Option<serde_json::Value>,
+}
+
+/// Asks for an issue.
+pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<ToldIssue, SpecError> {
+    let refuse = |why: String| SpecError::Source { source_name: issue.to_string(), why };
+    if let Some(host) = issue.host.as_deref().filter(|host| *host != gh.host()) {
+        return Err(refuse(format!("it is on {host}, and `gh` asks {}; set GH_HOST to {host}", gh.host())));
+    }
+    let fail = |error: GhError| SpecError::GitHub { issue: issue.to_string(), error: redacted(error) };
+    let request = GhRequest::at("repos")
+        .part(&issue.owner)
+        .and_then(|request| request.part(&issue.repo))
+        .and_then(|request| request.part("issues"))
+        .and_then(|request| request.part(&issue.number.to_string()))
+        .map_err(fail)?;
+    let answer: Answer = gh.get(&request).await.and_then(|response| response.json()).map_err(fail)?;
+    if answer.pull_request.is_some() {
+        return Err(refuse("it is a pull request; name an issue, or give the text with --source".to_owned()));
+    }
+    let title = single_spaced(&answer.title);
+    // GitHub's own forms send CRLF, and a text of two kinds of line ends is none of anybody's.
+    let body = answer.body.unwrap_or_default().replace("\r\n", "\n");
+    let mut notes = Vec::new();
+    if answer.comments > 0 {
+        notes.push(format!("{issue}: {} not taken; what matters in them belongs in the issue's text or in a file of --source", comments(answer.comments)));
+    }
+    if answer.state == "closed" {
+        notes.push(format!("{issue} is closed"));
+    }
+    let path = format!("/{}/{}/issues/{}", issue.owner, issue.repo, issue.number);
+    if !answer.html_url.is_empty()
+        && !answer.html_url.to_ascii_lowercase().ends_with(&path.to_ascii_lowercase())
+    {
+        let place = clean(&answer.html_url);
+        notes.push(format!(
+            "{issue} was asked for, and GitHub answers with {place}, which is taken: it was moved"
+        ));
+    }
+    let says = |text: &str| !says_nothing(text);
+    let text = match (says(&title), says(&body)) {
+        (true, true) => format!("# {title}\n\n{}\n", body.trim_end()),
+        (true, false) => format!("# {title}\n"),
+        (false, true) => body,
+        (false, false) => String::new(),
+    };
+    Ok(ToldIssue { text, notes })
+}
+
+fn comments(number: u64) -> String {
+    format!("{} {}", counted(number, "comment"), if number == 1 { "is" } else { "are" })
+}
+
+/// What GitHub said, without secrets and short. Redacted as it came, then cut: half a secret is not known for one.
+fn redacted(error: GhError) -> GhError {
+    match error {
+        GhError::NotLoggedIn { said } => GhError::NotLoggedIn { said: clean(&said) },
+        GhError::Forbidden { what, said } => GhError::Forbidden { what, said: clean(&said) },
+        GhError::Invalid { what, status, said } => GhError::Invalid { what, status, said: clean(&said) },
+        GhError::Server { status, said } => GhError::Server { status, said: clean(&said) },
+        other => other,
+    }
+}
+
+fn clean(said: &str) -> String {
+    let seen: String = single_spaced(said).chars().filter(|c| !is_hidden(*c)).collect();
+    short_line(&Scanner::builtin().redact(&seen).text, SAID)
+}
+
+impl FromStr for IssueRef {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refuse = || {
+            SpecError::Source {
+            source_name: short_line(text, 100),
+            why: "it names no issue; write OWNER/REPO#123, or its address: https://github.com/OWNER/REPO/issues/123"
+                .to_owned(),
+        }
+        };
+        parse(text.trim()).ok_or_else(refuse)
+    }
+}
+
+impl fmt::Display for IssueRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}#{}", self.owner, self.repo, self.number)
+    }
+}
+
+fn parse(text: &str) -> Option<IssueRef> {
+    let scheme = text.get(..8).filter(|start| start.eq_ignore_ascii_case("https://"));
+    let (host, owner, repo, number) = if scheme.is_some() {
+        let address = text.get(8..)?;
+        // What follows names a comment or a view of the same issue.
+        let address = address.split(['#', '?']).next()?.trim_end_matches('/');
+        let mut parts = address.split('/');
+        let (host, owner, repo) = (parts.next()?, parts.next()?, parts.next()?);
+        let (kind, number) = (parts.next()?, parts.next()?);
+        if kind != "issues" || parts.next().is_some() || !is_host(host) {
+            return None;
+        }
+        (Some(host.to_ascii_lowercase()), owner, repo, number)
+    } else {
+        let (place, number) = text.split_once('#')?;
+        let (owner, repo) = place.split_once('/')?;
+        (None, owner, repo, number)
+    };
+    // `www.` leads to the same place.
+    let host = host.map(|host| host.strip_prefix("www.").map_or_else(|| host.clone(), str::to_owned));
+    let is_number = (1..=18).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.parse().ok().filter(|number| is_number && *number > 0)?;
+    (is_owner(owner) && is_repo(repo)).then(|| IssueRef {
+        host,
+        owner: owner.to_owned(),
+        repo: repo.to_owned(),
+        number,
+    })
+}
+
+fn is_host(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 255
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte))
+}
+
+/// Letters, digits and dashes inside, as GitHub has them; names that a company manages have an underscore, too.
+fn is_owner(text: &str) -> bool {
+    (1..=39).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+fn is_repo(text: &str) -> bool {
+    (1..=100).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        && !matches!(text, "." | "..")
+}

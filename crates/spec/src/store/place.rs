@@ -1,0 +1,176 @@
+//! Names and files of a spec's directory, whoever put them there: only plain names, only regular files, and no link is followed.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs::{self, FsError};
+use crucible_model::{ByteLimit, Digest};
+
+use crate::error::SpecError;
+use crate::receipt::FileRecord;
+use crate::state::FileState;
+
+/// The largest file of a spec's directory that is read or written.
+pub(super) const MAX_FILE: ByteLimit = ByteLimit(16 << 20);
+
+pub(super) const ARTIFACTS: &str = "artifacts";
+pub(super) const CONTEXT: &str = "context";
+pub(super) const RECEIPTS: &str = "receipts";
+
+/// Whether it names one file, everywhere the same: letters, digits, `-`, `_` and `.`, the first a letter or a digit.
+pub(super) fn is_plain_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.len() <= 128 && name.chars().all(allowed)
+}
+
+/// The name of an artifact, from its path in the spec's directory.
+pub(super) fn artifact_name(path: &str) -> Option<&str> {
+    named_in(path, ARTIFACTS)
+}
+
+fn named_in<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
+    path.strip_prefix(folder)?.strip_prefix('/').filter(|name| is_plain_name(name))
+}
+
+/// Where an artifact or a file of the context lies; nothing for any other path.
+pub(super) fn locate(dir: &Path, path: &str) -> Option<PathBuf> {
+    named_in(path, ARTIFACTS).or_else(|| named_in(path, CONTEXT)).map(|_| dir.join(path))
+}
+
+/// A refusal of ours, told as the file system's are.
+pub(super) fn refused(action: &'static str, path: &Path, why: &str) -> SpecError {
+    let source = io::Error::new(io::ErrorKind::InvalidInput, why.to_owned());
+    FsError::Io { action, path: path.to_owned(), source }.into()
+}
+
+/// What stands at a path, itself and not what it points to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Nothing,
+    Directory,
+    File(u64),
+    Other,
+}
+
+pub(super) fn standing(path: &Path) -> Result<Standing, FsError> {
+    match path.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => Ok(Standing::Directory),
+        Ok(meta) if meta.is_file() => Ok(Standing::File(meta.len())),
+        Ok(_) => Ok(Standing::Other),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Standing::Nothing),
+        Err(source) => Err(FsError::Io { action: "look at", path: path.to_owned(), source }),
+    }
+}
+
+/// A directory that is one, made where there is none. What came in its place, a link above all, could lead anywhere.
+pub(super) fn ensure_directory(path: &Path) -> Result<(), SpecError> {
+    match standing(path)? {
+        Standing::Directory => Ok(()),
+        Standing::Nothing => Ok(fs::create_dir_all(path)?),
+        Standing::File(_) | Standing::Other => {
+            Err(refused("use", path, "it has to be a directory and no link; move it away"))
+        }
+    }
+}
+
+/// Whether there is such a directory.
+pub(super) fn is_directory(path: &Path) -> Result<bool, SpecError> {
+    match standing(path)? {
+        Standing::Directory => Ok(true),
+        Standing::Nothing => Ok(false),
+        Standing::File(_) | Standing::Other => {
+            Err(refused("use", path, "it has to be a directory and no link; move it away"))
+        }
+    }
+}
+
+/// A regular file, whole; nothing where nothing stands there.
+pub(super) fn read_file(path: &Path, limit: ByteLimit) -> Result<Option<Vec<u8>>, SpecError> {
+    if let Some(parent) = path.parent()
+        && !is_directory(parent)?
+    {
+        return Ok(None);
+    }
+    match standing(path)? {
+        Standing::Nothing => Ok(None),
+        Standing::File(_) => Ok(Some(fs::read_regular_up_to(path, limit)?)),
+        Standing::Directory | Standing::Other => Err(refused("read", path, "it is no regular file")),
+    }
+}
+
+/// Removes whatever stands there; what a link points to stays.
+pub(super) fn clear(path: &Path) -> Result<(), FsError> {
+    match standing(path)? {
+        Standing::Nothing => Ok(()),
+        Standing::Directory => fs::remove_dir_all(path),
+        Standing::File(_) | Standing::Other => fs::remove_file(path),
+    }
+}
+
+/// Compares files with what receipts say of them; each file is read once.
+pub(super) struct Comparison<'a> {
+    dir: &'a Path,
+    seen: BTreeMap<String, Option<Digest>>,
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn new(dir: &'a Path) -> Self {
+        Self { dir, seen: BTreeMap::new() }
+    }
+
+    /// What stands where the record says. A file that cannot be read, or that no receipt may name, differs.
+    pub(super) fn state(&mut self, record: &FileRecord) -> FileState {
+        let Some(path) = locate(self.dir, &record.path) else { return FileState::Differs };
+        let length = match path.parent().map(standing) {
+            Some(Ok(Standing::Directory)) => standing(&path),
+            Some(Ok(Standing::Nothing)) => return FileState::Missing,
+            _ => return FileState::Differs,
+        };
+        match length {
+            Ok(Standing::Nothing) => FileState::Missing,
+            Ok(Standing::File(length)) if length == record.bytes => {
+                let digest = self.seen.entry(record.path.clone()).or_insert_with(|| {
+                    fs::read_regular_up_to(&path, MAX_FILE).ok().map(|bytes| Digest::of(&bytes))
+                });
+                if *digest == Some(record.sha256) { FileState::Same } else { FileState::Differs }
+            }
+            _ => FileState::Differs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_names_below_artifacts_and_context_are_places() {
+        let dir = Path::new("/spec");
+        for good in ["artifacts/10-design.md", "context/idea.md", "artifacts/a..b"] {
+            assert_eq!(locate(dir, good), Some(dir.join(good)));
+        }
+        for bad in [
+            "artifacts",
+            "artifacts/",
+            "artifacts/../lock",
+            "artifacts/..",
+            "artifacts/.tmp-x",
+            "artifacts//x",
+            "artifacts/a/b",
+            "/etc/passwd",
+            "../artifacts/x",
+            "receipts/x.json",
+            "lock",
+            "artifacts/ä",
+            "artifacts/a\0",
+            "artifacts/a\n",
+            "",
+        ] {
+            assert_eq!(locate(dir, bad), None, "{bad:?}");
+        }
+        assert!(locate(dir, &format!("artifacts/{}", "x".repeat(129))).is_none());
+        assert_eq!(artifact_name("artifacts/x"), Some("x"));
+        assert_eq!(artifact_name("context/x"), None);
+    }
+}

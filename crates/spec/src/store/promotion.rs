@@ -1,0 +1,240 @@
+//! Promotion: outputs and their receipt become those of the spec together, or not at all.
+//!
+//! Everything is written and flushed in `staging.new/`, which then becomes `staging/` in one step: a `staging/` is always whole. The
+//! ledger is told next, then the outputs are moved into `artifacts/` and the receipt, last, into `receipts/`. Up to the ledger's answer a
+//! failure takes all of it back; from there on whoever locks the spec next moves what is left to be moved.
+//!
+//! What always holds: what stands in the way of a file is replaced and never written through; a link in the place of a
+//! directory is refused; a staging that is not what its receipt says is removed.
+
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs;
+use crucible_ledger::Ledger;
+use crucible_model::{ByteLimit, Digest};
+
+use super::listing::Listing;
+use super::place::{
+    ARTIFACTS, CONTEXT, MAX_FILE, RECEIPTS, Standing, artifact_name, clear, ensure_directory, is_directory,
+    read_file, refused, standing,
+};
+use super::reading::Shelf;
+use super::witness;
+use super::{PhaseOutput, SpecStore};
+use crate::error::SpecError;
+use crate::receipt::{
+    FileRecord, MAX_RECEIPT_BYTES, RECEIPT_SCHEMA, ReadReceipt, ReceiptId, ReceiptLink, SpecReceipt,
+};
+
+/// What is promoted, whole.
+const STAGING: &str = "staging";
+/// What is being written to be promoted.
+const UNFINISHED: &str = "staging.new";
+/// The receipt in it.
+const RECEIPT: &str = "receipt.json";
+
+/// Whether the lock is still held.
+pub(super) type StillHeld<'a> = &'a dyn Fn() -> Result<(), SpecError>;
+
+/// Promotes. The caller has the turn to change the spec.
+pub(super) fn promote(
+    store: &SpecStore,
+    receipt: SpecReceipt,
+    outputs: &[PhaseOutput],
+    ledger: &mut Ledger,
+    still_held: StillHeld<'_>,
+) -> Result<SpecReceipt, SpecError> {
+    recover(store)?;
+    let dir = store.dir();
+    let id = place_of(store, &receipt)?;
+    let records = check_outputs(dir, outputs)?;
+    let project = witness::project_key(store)?;
+
+    let mut shelf = Shelf::open(store)?;
+    let before = shelf.listing.last().cloned();
+    let previous = before.and_then(|before| shelf.receipt(&before));
+    let counting = shelf.counting(id.phase());
+    let link =
+        |read: &ReadReceipt| ReceiptLink { receipt_id: read.receipt.receipt_id.clone(), digest: read.digest };
+    let mut receipt = SpecReceipt {
+        schema_version: RECEIPT_SCHEMA.to_owned(),
+        spec_id: store.spec().as_str().to_owned(),
+        sequence: id.sequence(),
+        previous: previous.as_ref().map(link),
+        last_real: counting.newest_real.as_ref().map(link),
+        last_success: counting.last_success.as_ref().map(link),
+        ..receipt
+    };
+    for phase in receipt.phases.iter_mut().filter(|phase| phase.phase_id == id.phase().as_str()) {
+        phase.outputs.clone_from(&records);
+    }
+    let (receipt, digest, bytes) = receipt.sealed()?;
+    if bytes.len() as u64 > MAX_RECEIPT_BYTES {
+        return Err(refused(
+            "write",
+            &dir.join(RECEIPTS).join(id.file_name()),
+            "the receipt is larger than 1 MiB",
+        ));
+    }
+
+    let known: Vec<(ReceiptId, ReadReceipt)> =
+        shelf.trusted().map(|(id, read)| (id.clone(), read.clone())).collect();
+    let new = ReadReceipt { receipt, digest };
+    let told = stage(dir, outputs, &bytes).and_then(|()| still_held()).and_then(|()| {
+        complete_ledger(dir, ledger, project, &known)?;
+        witness::record(ledger, project, &id, &new, bytes)
+    });
+    if let Err(error) = told {
+        take_back(dir);
+        return Err(error);
+    }
+    move_into_place(dir, &id, &records)?;
+    Ok(new.receipt)
+}
+
+/// Finishes what a killed process left whole, and removes what it left in parts. The caller has the turn to change the spec.
+pub(super) fn recover(store: &SpecStore) -> Result<(), SpecError> {
+    let dir = store.dir();
+    clear(&dir.join(UNFINISHED))?;
+    let staging = dir.join(STAGING);
+    match standing(&staging)? {
+        Standing::Nothing => {}
+        Standing::Directory => match staged(store)? {
+            Some((id, records)) => move_into_place(dir, &id, &records)?,
+            None => clear(&staging)?,
+        },
+        Standing::File(_) | Standing::Other => clear(&staging)?,
+    }
+    fs::remove_stale_temporaries(dir)?;
+    for folder in [ARTIFACTS, RECEIPTS, CONTEXT] {
+        let folder = dir.join(folder);
+        if is_directory(&folder)? {
+            fs::remove_stale_temporaries(&folder)?;
+        }
+    }
+    Ok(())
+}
+
+/// The id of the receipt, which has to be that of the next place.
+fn place_of(store: &SpecStore, receipt: &SpecReceipt) -> Result<ReceiptId, SpecError> {
+    let receipts = store.dir().join(RECEIPTS);
+    let next = Listing::read(store.dir())?.next_sequence();
+    let id: ReceiptId = receipt
+        .receipt_id
+        .parse()
+        .map_err(|_| refused("add a receipt to", &receipts, "it has no id that a receipt can have"))?;
+    let why = if receipt.phase(id.phase().as_str()).is_none() {
+        "its id names another phase than it tells of"
+    } else if receipt.emitted_at.is_none() {
+        "it does not say when it was written"
+    } else if id.sequence() != next {
+        "other receipts were added or taken away meanwhile; run the phase again"
+    } else {
+        return Ok(id);
+    };
+    Err(refused("add a receipt to", &receipts, why))
+}
+
+/// The records of outputs that can be promoted, after a look at everything that could stand in their way.
+fn check_outputs(dir: &Path, outputs: &[PhaseOutput]) -> Result<Vec<FileRecord>, SpecError> {
+    let mut records: Vec<FileRecord> = Vec::with_capacity(outputs.len());
+    for PhaseOutput { path, bytes } in outputs {
+        let place = dir.join(ARTIFACTS).join(path.rsplit('/').next().unwrap_or_default());
+        if artifact_name(path).is_none() || records.iter().any(|record| record.path == *path) {
+            return Err(refused(
+                "write",
+                &place,
+                "an output is one plain file of artifacts/, and stands there once",
+            ));
+        }
+        if bytes.len() as u64 > MAX_FILE.0 {
+            return Err(fs::FsError::TooLarge { path: place, limit: MAX_FILE.0 }.into());
+        }
+        if standing(&place)? == Standing::Directory {
+            return Err(refused("write", &place, "a directory stands in its place; move it away"));
+        }
+        records.push(FileRecord { path: path.clone(), sha256: Digest::of(bytes), bytes: bytes.len() as u64 });
+    }
+    ensure_directory(&dir.join(ARTIFACTS))?;
+    ensure_directory(&dir.join(RECEIPTS))?;
+    Ok(records)
+}
+
+fn stage(dir: &Path, outputs: &[PhaseOutput], receipt: &[u8]) -> Result<(), SpecError> {
+    let unfinished = dir.join(UNFINISHED);
+    let artifacts = unfinished.join(ARTIFACTS);
+    fs::create_dir_all(&artifacts)?;
+    for PhaseOutput { path, bytes } in outputs {
+        fs::write_atomic(&unfinished.join(path), bytes)?;
+    }
+    fs::write_atomic(&unfinished.join(RECEIPT), receipt)?;
+    Ok(fs::rename(&unfinished, &dir.join(STAGING))?)
+}
+
+/// Removes what was staged, the receipt first: without it nobody finishes the rest. What stays is removed by whoever locks next.
+fn take_back(dir: &Path) {
+    let staging = dir.join(STAGING);
+    let _stays = fs::remove_file(&staging.join(RECEIPT));
+    let _stays = clear(&staging);
+    let _stays = clear(&dir.join(UNFINISHED));
+}
+
+/// Tells the ledger of receipts before this one that it does not know: a process was killed before it could, or they came from
+/// elsewhere. One that it knows with another digest is left as it is: that is for a gate to tell.
+fn complete_ledger(
+    dir: &Path,
+    ledger: &mut Ledger,
+    project: Digest,
+    known: &[(ReceiptId, ReadReceipt)],
+) -> Result<(), SpecError> {
+    for (id, read) in known {
+        if !ledger.spec_receipts_of_id(&project, &read.receipt.spec_id, id.as_str())?.is_empty() {
+            continue;
+        }
+        let path = dir.join(RECEIPTS).join(id.file_name());
+        if let Some(content) = read_file(&path, ByteLimit(MAX_RECEIPT_BYTES))? {
+            witness::record(ledger, project, id, read, content)?;
+        }
+    }
+    Ok(())
+}
+
+/// What lies in `staging/`, where it is all that its receipt says and the receipt has a place behind those that are there.
+fn staged(store: &SpecStore) -> Result<Option<(ReceiptId, Vec<FileRecord>)>, SpecError> {
+    let dir = store.dir();
+    let staging = dir.join(STAGING);
+    let Ok(Some(bytes)) = read_file(&staging.join(RECEIPT), ByteLimit(MAX_RECEIPT_BYTES)) else {
+        return Ok(None);
+    };
+    let Some((id, read)) = ReadReceipt::staged(&bytes, store.spec()) else { return Ok(None) };
+    if id.sequence() != Listing::read(dir)?.next_sequence() {
+        return Ok(None);
+    }
+    let records = read.receipt.phase(id.phase().as_str()).map(|phase| phase.outputs.clone());
+    let Some(records) = records else { return Ok(None) };
+    let whole = records.iter().all(|record| {
+        artifact_name(&record.path).is_some()
+            && (holds(&staging.join(&record.path), record) || holds(&dir.join(&record.path), record))
+    });
+    Ok(whole.then_some((id, records)))
+}
+
+fn holds(path: &Path, record: &FileRecord) -> bool {
+    matches!(read_file(path, MAX_FILE), Ok(Some(bytes)) if Digest::of(&bytes) == record.sha256)
+}
+
+/// Moves what is staged to where it belongs, the receipt last. What was moved before is left as it is.
+fn move_into_place(dir: &Path, id: &ReceiptId, records: &[FileRecord]) -> Result<(), SpecError> {
+    let staging = dir.join(STAGING);
+    ensure_directory(&dir.join(ARTIFACTS))?;
+    ensure_directory(&dir.join(RECEIPTS))?;
+    let outputs = records.iter().map(|record| (staging.join(&record.path), dir.join(&record.path)));
+    let receipt = (staging.join(RECEIPT), dir.join(RECEIPTS).join(id.file_name()));
+    let moves: Vec<(PathBuf, PathBuf)> = outputs.chain([receipt]).collect();
+    for (from, to) in moves {
+        if standing(&from)? != Standing::Nothing {
+            fs::rename(&from, &to)?;
+        }
+    }
+    Ok(clear(&staging)?)
+}

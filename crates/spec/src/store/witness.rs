@@ -1,0 +1,116 @@
+//! The ledger as a witness: what it knows of a spec's receipts, against what lies in the directory.
+//!
+//! A ledger that knows nothing of a receipt says nothing: it may have come from another machine. The other way round, a receipt that
+//! the ledger recorded last for its phase has to be there, unless the oldest receipts were pruned with it, or the whole spec was removed
+//! and begun anew after it.
+
+use crucible_host::fs::FsError;
+use crucible_ledger::{Ledger, NewSpecReceipt};
+use crucible_model::{ClockSource, Digest};
+
+use super::SpecStore;
+use super::reading::Shelf;
+use crate::error::SpecError;
+use crate::receipt::{PhaseStatus, ReadReceipt, ReceiptId};
+use crate::state::ReceiptProblemKind;
+
+/// What the ledger knows a project by: the digest of its path, without links.
+pub(super) fn project_key(store: &SpecStore) -> Result<Digest, SpecError> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::fs::canonicalize(store.root()).map_err(|source| FsError::Io {
+        action: "find",
+        path: store.root().to_owned(),
+        source,
+    })?;
+    Ok(Digest::of(path.as_os_str().as_bytes()))
+}
+
+/// Tells where the ledger knows better.
+pub(super) fn compare(shelf: &mut Shelf<'_>, store: &SpecStore, ledger: &Ledger) -> Result<(), SpecError> {
+    let (project, spec) = (project_key(store)?, store.spec().as_str());
+    let newest = ledger.newest_spec_receipts(&project, spec)?;
+    if newest.is_empty() {
+        return Ok(());
+    }
+    let read: Vec<(ReceiptId, Digest)> =
+        shelf.trusted().map(|(id, read)| (id.clone(), read.digest)).collect();
+    for (id, digest) in read {
+        let known = ledger.spec_receipts_of_id(&project, spec, id.as_str())?;
+        if !known.is_empty() && known.iter().all(|row| row.digest != digest) {
+            shelf.problem(&id, ReceiptProblemKind::LedgerDiffers);
+        }
+    }
+    let gone = newest.into_iter().filter_map(|row| {
+        let id: ReceiptId = row.receipt_id.parse().ok()?;
+        let here = shelf.listing.of_phase(id.phase()).next();
+        let is_newer = here.is_none_or(|here| here.sequence() <= row.sequence);
+        let is_gone = shelf.listing.find(&id).is_none() && row.sequence >= shelf.listing.lowest();
+        (is_newer && is_gone).then(|| (id, row, here.cloned()))
+    });
+    let gone: Vec<_> = gone.collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let began = first_event(shelf, ledger, &project, spec)?;
+    for (id, row, here) in gone {
+        if began.is_some_and(|began| row.event < began) {
+            continue;
+        }
+        let in_its_place = here.filter(|here| here.sequence() == row.sequence);
+        if let Some(here) = in_its_place
+            && ledger.spec_receipts_of_id(&project, spec, here.as_str())?.is_empty()
+        {
+            shelf.problem(&here, ReceiptProblemKind::LedgerDiffers);
+        } else {
+            shelf.problem(&id, ReceiptProblemKind::LedgerKnowsNewer);
+        }
+    }
+    Ok(())
+}
+
+/// The event of the oldest receipt that is there. What the ledger recorded before that belongs to an earlier life of the spec: it was removed as
+/// a whole, and all that counts now was made afterwards.
+fn first_event(
+    shelf: &Shelf<'_>,
+    ledger: &Ledger,
+    project: &Digest,
+    spec: &str,
+) -> Result<Option<u64>, SpecError> {
+    let Some(oldest) = shelf.listing.all().next() else { return Ok(None) };
+    let Ok(read) = shelf.load(oldest) else { return Ok(None) };
+    let known = ledger.spec_receipts_of_id(project, spec, oldest.as_str())?;
+    Ok(known.iter().find(|row| row.digest == read.digest).map(|row| row.event))
+}
+
+/// Records a receipt with its bytes. One without an instant, as only other programs write them, is left out.
+pub(super) fn record(
+    ledger: &mut Ledger,
+    project: Digest,
+    id: &ReceiptId,
+    read: &ReadReceipt,
+    content: Vec<u8>,
+) -> Result<(), SpecError> {
+    let receipt = &read.receipt;
+    let (Some(at), Some(phase)) = (receipt.emitted_at, receipt.phase(id.phase().as_str())) else {
+        return Ok(());
+    };
+    let status = match phase.status {
+        PhaseStatus::Success => "success",
+        PhaseStatus::Failed => "failed",
+        PhaseStatus::DryRun => "dry_run",
+    };
+    ledger.record_spec_receipt(&NewSpecReceipt {
+        project,
+        spec: receipt.spec_id.clone(),
+        sequence: id.sequence(),
+        receipt_id: id.as_str().to_owned(),
+        phase: id.phase().as_str().to_owned(),
+        status: status.to_owned(),
+        digest: read.digest,
+        outputs: phase.outputs.iter().map(|output| (output.path.clone(), output.sha256)).collect(),
+        at,
+        clock: receipt.clock.unwrap_or(ClockSource::System),
+        content,
+    })?;
+    Ok(())
+}

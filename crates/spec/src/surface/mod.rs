@@ -1,0 +1,13 @@
+//! The JSON documents that other programs read.
+
+mod resume;
+mod spec;
+mod status;
+
+pub use resume::{RESUME_SCHEMA, ResumeOverview};
+pub use spec::{ConfigSummary, PhaseOverview, SPEC_SCHEMA, SpecOverview};
+pub use status::{
+    NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason, pending_fixups,
+    spec_status,
+};
+pub(crate) use status::{age, standing, tells_of_success};

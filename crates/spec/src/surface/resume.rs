@@ -1,0 +1,226 @@
+//! What a phase is given and what comes next: `resume-json.v1` (seed 002, *Claude Code JSON Surfaces*;
+//! `docs/schemas/resume-json.v1.schema.json`).
+//!
+//! The fields of the seed come first; all others are optional to whoever reads them. What always holds: artifacts are named, never
+//! quoted, and so it has less than 8 KB.
+
+use std::collections::BTreeMap;
+
+use crucible_model::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::spec::{ConfigSummary, PhaseOverview, SpecOverview};
+use super::status::{NextStep, SpecStatus, Standing, StepReason};
+use crate::engine::made_from;
+use crate::id::SpecId;
+use crate::phase_id::PhaseId;
+use crate::receipt::PacketReceipt;
+
+/// The schema of [`ResumeOverview`].
+pub const RESUME_SCHEMA: &str = "resume-json.v1";
+
+/// A phase before or after it ran, and what comes next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResumeOverview {
+    /// [`RESUME_SCHEMA`].
+    pub schema_version: String,
+    /// Which spec.
+    pub spec_id: SpecId,
+    /// The phase that the command is about: the first that it ran, or would run.
+    pub phase: PhaseId,
+    /// What the phase is made from and that is there: `requirements_artifact` and its like with the name of a file in `artifacts/`,
+    /// and `idea` with its path in the spec's directory.
+    pub current_inputs: BTreeMap<String, String>,
+    /// What comes next, in one sentence.
+    pub next_steps: String,
+    /// The same for programs; absent where nothing is left to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextStep>,
+    /// The phases that this command ran, in order.
+    #[serde(default)]
+    pub ran: Vec<PhaseId>,
+    /// Whether nobody was asked.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// How large the packet of a dry run is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet: Option<PacketReceipt>,
+    /// Every phase, in order.
+    #[serde(default)]
+    pub phases: Vec<PhaseOverview>,
+    /// Files that a fixup proposes to change and that are not changed yet.
+    #[serde(default)]
+    pub pending_fixups: u64,
+    /// How the work was done.
+    pub config_summary: ConfigSummary,
+    /// When the newest receipt of the phase was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<Timestamp>,
+}
+
+impl ResumeOverview {
+    /// Of a phase of a spec that stands so, after these phases ran.
+    #[must_use]
+    pub fn new(status: SpecStatus, phase: PhaseId, config_summary: ConfigSummary, ran: Vec<PhaseId>) -> Self {
+        let next_steps = status.next.as_ref().map_or_else(|| DONE.to_owned(), in_words);
+        let current_inputs = current_inputs(&status, phase);
+        let overview = SpecOverview::new(status, config_summary, ran);
+        let last_run =
+            overview.phases.iter().find(|known| known.phase_id == phase).and_then(|known| known.last_run);
+        Self {
+            schema_version: RESUME_SCHEMA.to_owned(),
+            spec_id: overview.spec_id,
+            phase,
+            current_inputs,
+            next_steps,
+            next: overview.next,
+            ran: overview.ran,
+            dry_run: false,
+            packet: None,
+            phases: overview.phases,
+            pending_fixups: overview.pending_fixups,
+            config_summary: overview.config_summary,
+            last_run,
+        }
+    }
+
+    /// The same, of a command that asked nobody: what comes next is the phase itself, in earnest.
+    #[must_use]
+    pub fn of_a_dry_run(self, packet: Option<PacketReceipt>) -> Self {
+        let phase = self.phase;
+        let next_steps = format!("Run the {phase} phase {}", purpose(phase));
+        Self { dry_run: true, packet, next_steps, ..self }
+    }
+}
+
+/// What is said where nothing is left to do.
+const DONE: &str = "All phases are done; let a gate judge them";
+
+/// What a phase is made from and that is there.
+fn current_inputs(status: &SpecStatus, phase: PhaseId) -> BTreeMap<String, String> {
+    let is_there = |wanted: PhaseId| {
+        let standing = status.phase_statuses.iter().find(|known| known.phase_id == wanted);
+        standing.is_some_and(|known| matches!(known.status, Standing::Success | Standing::Stale))
+    };
+    let artifacts = made_from(phase).iter().filter(|before| is_there(**before));
+    let mut inputs: BTreeMap<String, String> =
+        artifacts.map(|before| (format!("{before}_artifact"), before.artifact().to_owned())).collect();
+    if phase == PhaseId::Requirements {
+        inputs.insert("idea".to_owned(), "context/idea.md".to_owned());
+    }
+    inputs
+}
+
+/// What comes next, in one sentence.
+fn in_words(next: &NextStep) -> String {
+    let phase = next.phase_id;
+    let run = |why: &str| format!("Run the {phase} phase {}{why}", purpose(phase));
+    match next.reason {
+        StepReason::NotRun => run(""),
+        StepReason::Failed => run("; its last run failed"),
+        StepReason::Stale => run(" again; what it was made from has changed"),
+        StepReason::Changed => run(" again; its artifact is not what it wrote"),
+        StepReason::Damaged => run(" again; a receipt of it cannot be believed"),
+        StepReason::FixupsPending => {
+            "Look at the proposed fixups and apply them with --apply-fixups".to_owned()
+        }
+    }
+}
+
+/// What a phase is for.
+fn purpose(phase: PhaseId) -> &'static str {
+    match phase {
+        PhaseId::Requirements => "to say what is wanted",
+        PhaseId::Design => "to generate the architecture",
+        PhaseId::Tasks => "to list the steps to take",
+        PhaseId::Review => "to find what is wrong",
+        PhaseId::Fixup => "to propose changes to files",
+        PhaseId::Final => "to sum up what was decided",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_llm::{LlmReceipt, ReceiptWarning};
+    use jsonschema::validator_for;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::super::status::spec_status;
+    use super::*;
+    use crate::gate::sample::{done_up_to, noon};
+
+    const SPEC_FORM: &str = include_str!("../../../../docs/schemas/spec-json.v1.schema.json");
+    const RESUME_FORM: &str = include_str!("../../../../docs/schemas/resume-json.v1.schema.json");
+
+    fn schema(text: &str) -> jsonschema::Validator {
+        validator_for(&serde_json::from_str(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_comes_next_is_one_sentence_of_the_phase() {
+        let status = spec_status(&done_up_to(Some(PhaseId::Requirements), noon()), noon());
+        let told = ResumeOverview::new(
+            status,
+            PhaseId::Requirements,
+            ConfigSummary::of("gateway"),
+            vec![PhaseId::Requirements],
+        );
+        assert_eq!(told.next_steps, "Run the design phase to generate the architecture");
+        assert_eq!(told.current_inputs, BTreeMap::from([("idea".to_owned(), "context/idea.md".to_owned())]));
+        let status = spec_status(&done_up_to(Some(PhaseId::Design), noon()), noon());
+        let told =
+            ResumeOverview::new(status, PhaseId::Tasks, ConfigSummary::of(""), Vec::new()).of_a_dry_run(None);
+        assert_eq!(told.next_steps, "Run the tasks phase to list the steps to take");
+        let inputs: Vec<_> = told.current_inputs.iter().map(|(key, name)| format!("{key}={name}")).collect();
+        assert_eq!(inputs, ["design_artifact=10-design.md", "requirements_artifact=00-requirements.md"]);
+        let status = spec_status(&done_up_to(Some(PhaseId::Final), noon()), noon());
+        let told = ResumeOverview::new(status, PhaseId::Final, ConfigSummary::of("gateway"), Vec::new());
+        assert_eq!(told.next_steps, DONE);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Properties 11 and 12: whatever receipts say, both documents have their version, follow their schemas and stay below 8 KB.
+        #[test]
+        fn p11_p12_both_documents_are_small_and_valid_whatever_receipts_say(
+            texts in prop::collection::vec(prop_oneof![any::<String>(), "[\"\\\\\u{1b}\u{202e}ä🛑 ]{0,3000}"], 4),
+            tokens in any::<u64>(),
+            provider in any::<String>(),
+            reached in prop::option::of(prop::sample::select(PhaseId::ALL.to_vec())),
+            phase in prop::sample::select(PhaseId::ALL.to_vec()),
+        ) {
+            let mut state = done_up_to(reached, noon());
+            for known in &mut state.phases {
+                for receipt in [&mut known.newest, &mut known.newest_real].into_iter().flatten() {
+                    receipt.receipt_id.clone_from(&texts[0]);
+                    let entry = &mut receipt.phases[0];
+                    entry.llm = Some(LlmReceipt {
+                        provider: Some(texts[1].clone()),
+                        model_used: Some(texts[2].clone()),
+                        tokens_input: Some(tokens),
+                        ..LlmReceipt::default()
+                    });
+                    entry.warnings = vec![ReceiptWarning { kind: texts[3].clone(), message: texts[3].clone() }; 40];
+                }
+            }
+            let status = spec_status(&state, noon());
+            let ran = PhaseId::ALL.to_vec();
+            let spec = SpecOverview::new(status.clone(), ConfigSummary::of(&provider), ran.clone());
+            let resume = ResumeOverview::new(status, phase, ConfigSummary::of(&provider), ran);
+            let both = [
+                (serde_json::to_string_pretty(&spec).unwrap(), SPEC_FORM, "spec-json.v1"),
+                (serde_json::to_string_pretty(&resume).unwrap(), RESUME_FORM, "resume-json.v1"),
+            ];
+            for (text, form, version) in both {
+                prop_assert!(text.len() < 8192, "{}", text.len());
+                let told: Value = serde_json::from_str(&text).unwrap();
+                prop_assert_eq!(&told["schema_version"], version);
+                let schema = schema(form);
+                let problem = schema.iter_errors(&told).next().map(|error| error.to_string());
+                prop_assert_eq!(problem, None, "{}", text);
+            }
+        }
+    }
+}

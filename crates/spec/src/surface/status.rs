@@ -1,0 +1,533 @@
+//! Where a spec stands: `status-json.v1` (seed 002, *Claude Code JSON Surfaces*; `docs/schemas/status-json.v1.schema.json`).
+//!
+//! [`spec_status`] is a pure function of what is known of a spec and an instant. The fields of the seed come first; all others are
+//! optional to whoever reads them. What always holds: the document has less than 8 KB, whatever the artifacts are and whatever a
+//! receipt says, since each text of a receipt is cut to a length and each list to a number, with a count of what was left out; a
+//! phase whose newest receipt cannot be believed is never told as done.
+
+use crucible_llm::CostBasis;
+use crucible_model::{Code, Timestamp, short_line, single_spaced};
+use serde::{Deserialize, Serialize};
+
+use crate::gate::problem_code;
+use crate::id::SpecId;
+use crate::phase_id::PhaseId;
+use crate::receipt::{FixupStage, PhaseEntry, PhaseStatus, SpecReceipt};
+use crate::state::{FileState, PhaseState, ReceiptProblemKind, SpecState};
+
+/// The schema of [`SpecStatus`].
+pub const STATUS_SCHEMA: &str = "status-json.v1";
+
+/// How many problems are told one by one.
+const MOST_PROBLEMS: usize = 4;
+
+/// Where a spec stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpecStatus {
+    /// [`STATUS_SCHEMA`].
+    pub schema_version: String,
+    /// Which spec.
+    pub spec_id: SpecId,
+    /// Every phase, in order.
+    pub phase_statuses: Vec<PhaseStanding>,
+    /// Files that a fixup proposes to change and that are not changed yet.
+    pub pending_fixups: u64,
+    /// Whether a phase failed, an artifact is not what its receipt says, or a receipt cannot be believed.
+    pub has_errors: bool,
+    /// What is wrong with receipts, the first few.
+    #[serde(default)]
+    pub problems: Vec<StatusProblem>,
+    /// Problems beyond those.
+    #[serde(default)]
+    pub problems_left_out: u64,
+    /// How many receipts there are.
+    #[serde(default)]
+    pub receipts: u64,
+    /// Tokens of the questions, summed over the receipts in `phase_statuses`; absent where none says any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_input: Option<u64>,
+    /// Tokens of the answers, in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_output: Option<u64>,
+    /// Millionths of a US dollar, in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_dollars: Option<u64>,
+    /// When the newest of all receipts was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<Timestamp>,
+    /// What comes next; absent where nothing is left to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextStep>,
+}
+
+/// Where a phase stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseStanding {
+    /// Which phase.
+    pub phase_id: PhaseId,
+    /// Where it stands.
+    pub status: Standing,
+    /// The receipt that says so: the newest real one, where there is none the newest dry run. The fields below are of it.
+    pub receipt_id: Option<String>,
+    /// When it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emitted_at: Option<Timestamp>,
+    /// Seconds since; absent where it was written later than now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<u64>,
+    /// When the phase last succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_success_at: Option<Timestamp>,
+    /// Who was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Which model answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_used: Option<String>,
+    /// Tokens of the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_input: Option<u64>,
+    /// Tokens of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_output: Option<u64>,
+    /// Millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_dollars: Option<u64>,
+    /// Who says what it cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_basis: Option<CostBasis>,
+    /// How many warnings the receipt holds.
+    #[serde(default)]
+    pub warnings: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_warning: Option<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The word for where a phase stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Its newest real receipt is a success, and what it names is on the disk.
+    Success,
+    /// Its newest real receipt is of a failure.
+    Failed,
+    /// It succeeded, and an artifact that it was made from has changed since.
+    Stale,
+    /// It succeeded, and its own artifact has been changed or removed since.
+    Changed,
+    /// A receipt of it cannot be believed.
+    Damaged,
+    /// It was tried dry and never in earnest.
+    DryRun,
+    /// It has no receipt.
+    NotRun,
+}
+
+impl Standing {
+    /// The word as the JSON documents write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failed => "failed",
+            Self::Stale => "stale",
+            Self::Changed => "changed",
+            Self::Damaged => "damaged",
+            Self::DryRun => "dry_run",
+            Self::NotRun => "not_run",
+        }
+    }
+
+    /// Whether something went wrong, rather than not having happened yet.
+    #[must_use]
+    pub const fn is_error(self) -> bool {
+        matches!(self, Self::Failed | Self::Changed | Self::Damaged)
+    }
+}
+
+/// Something that is wrong with a receipt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusProblem {
+    /// What, by the code that the gate gives it; `docs/codes/gate.md` has a heading for each.
+    pub code: Code,
+    /// Which file in `receipts/`.
+    pub file: String,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextStep {
+    /// The phase that it is about.
+    pub phase_id: PhaseId,
+    /// Why this.
+    pub reason: StepReason,
+    /// The command to type.
+    pub command: String,
+}
+
+/// Why a step comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepReason {
+    /// The phase has not run in earnest.
+    NotRun,
+    /// It failed.
+    Failed,
+    /// What it was made from has changed.
+    Stale,
+    /// Its artifact has changed.
+    Changed,
+    /// Its receipt cannot be believed.
+    Damaged,
+    /// Its fixups wait to be applied.
+    FixupsPending,
+}
+
+/// Where a spec stands at this instant.
+#[must_use]
+pub fn spec_status(state: &SpecState, now: Timestamp) -> SpecStatus {
+    let phase_statuses: Vec<PhaseStanding> =
+        state.phases.iter().map(|phase| phase_standing(phase, standing(state, phase), now)).collect();
+    let sum = |of: fn(&PhaseStanding) -> Option<u64>| {
+        phase_statuses.iter().filter_map(of).reduce(u64::saturating_add)
+    };
+    let problems: Vec<StatusProblem> = state
+        .problems
+        .iter()
+        .take(MOST_PROBLEMS)
+        .map(|problem| StatusProblem { code: problem_code(&problem.kind), file: brief(&problem.file, 100) })
+        .collect();
+    let newest = state.phases.iter().filter_map(|phase| phase.newest.as_ref()?.emitted_at).max();
+    let pending_fixups = pending_fixups(state);
+    SpecStatus {
+        schema_version: STATUS_SCHEMA.to_owned(),
+        spec_id: state.spec.clone(),
+        pending_fixups,
+        has_errors: !state.problems.is_empty() || phase_statuses.iter().any(|phase| phase.status.is_error()),
+        problems_left_out: (state.problems.len() - problems.len()) as u64,
+        problems,
+        receipts: state.receipts,
+        tokens_input: sum(|phase| phase.tokens_input),
+        tokens_output: sum(|phase| phase.tokens_output),
+        cost_micro_dollars: sum(|phase| phase.cost_micro_dollars),
+        newest,
+        next: next_step(&state.spec, &phase_statuses, pending_fixups),
+        phase_statuses,
+    }
+}
+
+/// Files that the newest real success of the phase `fixup` proposes to change and that are not changed yet. One that claims to be
+/// pending without naming a file counts as one.
+#[must_use]
+pub fn pending_fixups(state: &SpecState) -> u64 {
+    let success = state.phase(PhaseId::Fixup).and_then(|phase| phase.last_success.as_ref());
+    let entries = success.map(|receipt| receipt.phases.as_slice()).unwrap_or_default();
+    entries
+        .iter()
+        .filter_map(|entry| entry.fixups.as_ref())
+        .filter(|fixup| fixup.stage == FixupStage::Pending)
+        .map(|fixup| fixup.files.len().max(1) as u64)
+        .sum()
+}
+
+/// Whether this receipt tells of a real success of the phase: every entry of the phase says so, and so does the exit code.
+pub(crate) fn tells_of_success(receipt: &SpecReceipt, phase: PhaseId) -> bool {
+    let mut entries = receipt.phases.iter().filter(|entry| entry.phase_id == phase.as_str()).peekable();
+    let some = entries.peek().is_some();
+    let exit_agrees = receipt.exit_code.is_none_or(|code| code == 0);
+    some && !receipt.dry_run && exit_agrees && entries.all(|entry| entry.status == PhaseStatus::Success)
+}
+
+/// The word for a phase of this spec.
+pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> Standing {
+    let damaged = |problem: &ReceiptProblemKind| {
+        !matches!(
+            problem,
+            ReceiptProblemKind::ForeignName | ReceiptProblemKind::Gap | ReceiptProblemKind::LedgerKnowsNewer
+        )
+    };
+    if state.problems.iter().any(|problem| problem.phase == Some(phase.phase) && damaged(&problem.kind)) {
+        return Standing::Damaged;
+    }
+    match (&phase.newest_real, &phase.newest) {
+        (None, None) => Standing::NotRun,
+        (None, Some(_)) => Standing::DryRun,
+        (Some(real), _) if !tells_of_success(real, phase.phase) => Standing::Failed,
+        (Some(_), _) if phase.outputs.iter().any(|file| file.found != FileState::Same) => Standing::Changed,
+        (Some(_), _) if phase.inputs.iter().any(|file| file.found != FileState::Same) => Standing::Stale,
+        (Some(_), _) => Standing::Success,
+    }
+}
+
+fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> PhaseStanding {
+    let receipt = phase.newest_real.as_ref().or(phase.newest.as_ref());
+    let entry: Option<&PhaseEntry> = receipt.and_then(|receipt| receipt.phase(phase.phase.as_str()));
+    let llm = entry.and_then(|entry| entry.llm.as_ref());
+    let cost = llm.and_then(|llm| llm.cost.as_ref());
+    let emitted_at = receipt.and_then(|receipt| receipt.emitted_at);
+    PhaseStanding {
+        phase_id: phase.phase,
+        status,
+        receipt_id: receipt.map(|receipt| brief(&receipt.receipt_id, 64)),
+        emitted_at,
+        age_seconds: emitted_at.and_then(|at| age(at, now)).map(|age| age.as_secs()),
+        last_success_at: phase.last_success.as_ref().and_then(|receipt| receipt.emitted_at),
+        provider: llm.and_then(|llm| llm.provider.as_deref()).map(|text| brief(text, 32)),
+        model_used: llm.and_then(|llm| llm.model_used.as_deref()).map(|text| brief(text, 48)),
+        tokens_input: llm.and_then(|llm| llm.tokens_input),
+        tokens_output: llm.and_then(|llm| llm.tokens_output),
+        cost_micro_dollars: cost.map(|cost| cost.micro_dollars),
+        cost_basis: cost.map(|cost| cost.basis),
+        warnings: entry.map_or(0, |entry| entry.warnings.len() as u64),
+        first_warning: entry.and_then(|entry| entry.warnings.first()).map(|first| brief(&first.message, 100)),
+        error: entry
+            .and_then(|entry| entry.error.as_ref())
+            .map(|error| brief(&format!("{}: {}", error.class, error.message), 120)),
+    }
+}
+
+/// How long ago this was; nothing where it is still to come.
+pub(crate) fn age(at: Timestamp, now: Timestamp) -> Option<std::time::Duration> {
+    let millis = now.unix_millis().checked_sub(at.unix_millis())?;
+    u64::try_from(millis).ok().map(std::time::Duration::from_millis)
+}
+
+fn next_step(spec: &SpecId, phases: &[PhaseStanding], pending: u64) -> Option<NextStep> {
+    let reason = |status: Standing| match status {
+        Standing::Success => None,
+        Standing::Failed => Some(StepReason::Failed),
+        Standing::Stale => Some(StepReason::Stale),
+        Standing::Changed => Some(StepReason::Changed),
+        Standing::Damaged => Some(StepReason::Damaged),
+        Standing::DryRun | Standing::NotRun => Some(StepReason::NotRun),
+    };
+    let run = phases.iter().find_map(|phase| Some((phase.phase_id, reason(phase.status)?)));
+    match run {
+        // What comes before the fixups has to be sound before they are applied, and they come before what follows.
+        Some((phase, reason)) if pending == 0 || phase <= PhaseId::Fixup => Some(NextStep {
+            phase_id: phase,
+            reason,
+            command: format!("crucible resume {spec} --phase {phase}"),
+        }),
+        _ if pending > 0 => Some(NextStep {
+            phase_id: PhaseId::Fixup,
+            reason: StepReason::FixupsPending,
+            command: format!("crucible resume {spec} --phase fixup --apply-fixups"),
+        }),
+        _ => None,
+    }
+}
+
+/// A text of a receipt on one line, in at most `longest` bytes as JSON writes it; what is cut ends in `…`.
+pub(crate) fn brief(text: &str, longest: usize) -> String {
+    let line = short_line(&single_spaced(text), longest);
+    let cost = |c: char| if matches!(c, '"' | '\\') { 2 } else { c.len_utf8() };
+    if line.chars().map(cost).sum::<usize>() <= longest {
+        return line;
+    }
+    let mut room = longest - '…'.len_utf8();
+    let fits = |c: &char| {
+        let left = room.checked_sub(cost(*c));
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    let mut cut: String = line.trim_end_matches('…').chars().take_while(fits).collect();
+    cut.push('…');
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use crucible_llm::{Cost, LlmReceipt, ReceiptWarning};
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::gate::sample::*;
+    use crate::receipt::{FixedFile, FixupReceipt, PhaseFailure};
+    use crate::state::ReceiptProblem;
+
+    fn words(status: &SpecStatus) -> Vec<&'static str> {
+        status.phase_statuses.iter().map(|phase| phase.status.as_str()).collect()
+    }
+
+    fn next(status: &SpecStatus) -> &str {
+        status.next.as_ref().map_or("nothing", |next| next.command.as_str())
+    }
+
+    static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+        let schema = include_str!("../../../../docs/schemas/status-json.v1.schema.json");
+        jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap()
+    });
+
+    #[test]
+    fn an_untouched_spec_begins_with_its_first_phase() {
+        let status = spec_status(&done_up_to(None, noon()), noon());
+        assert_eq!(words(&status), ["not_run"; 6]);
+        assert_eq!(next(&status), "crucible resume export-data --phase requirements");
+        assert!(!status.has_errors && status.newest.is_none() && status.tokens_input.is_none());
+    }
+
+    #[test]
+    fn each_phase_tells_its_state_its_age_and_what_it_took() {
+        let mut state = done_up_to(Some(PhaseId::Fixup), noon());
+        state.phases[1].inputs[1].found = FileState::Differs;
+        state.phases[2].outputs[0].found = FileState::Missing;
+        state.phases[3].newest_real = Some(failure(PhaseId::Review, 9, noon()));
+        state.phases[4] =
+            PhaseState { newest: Some(dry_run(PhaseId::Fixup, 8, noon())), ..untouched(PhaseId::Fixup) };
+        let status = spec_status(&state, later(noon(), 90_000));
+        assert_eq!(words(&status), ["success", "stale", "changed", "failed", "dry_run", "not_run"]);
+        assert!(status.has_errors);
+        assert_eq!(next(&status), "crucible resume export-data --phase design");
+        let ages: Vec<_> = status.phase_statuses.iter().map(|phase| phase.age_seconds).collect();
+        assert_eq!(ages, [Some(330), Some(270), Some(210), Some(90), Some(90), None]);
+        assert_eq!(status.phase_statuses[3].last_success_at, Some(later(noon(), -60_000)));
+        assert_eq!(
+            (status.tokens_input, status.cost_micro_dollars),
+            (Some(500), Some(35)),
+            "of five receipts"
+        );
+        assert_eq!(spec_status(&state, later(noon(), -1)).phase_statuses[3].age_seconds, None, "not yet");
+    }
+
+    #[test]
+    fn a_stale_phase_alone_is_no_error() {
+        let mut state = done_up_to(Some(PhaseId::Final), noon());
+        state.phases[5].inputs[0].found = FileState::Differs;
+        let status = spec_status(&state, noon());
+        assert_eq!((status.has_errors, words(&status)[5]), (false, "stale"));
+        assert_eq!(next(&status), "crucible resume export-data --phase final");
+    }
+
+    #[test]
+    fn pending_fixups_come_before_what_follows_and_after_what_is_unsound() {
+        let mut state = done_up_to(Some(PhaseId::Fixup), noon());
+        let file = |path: &str| FixedFile { path: path.to_owned(), before: None, after: None };
+        let fixup =
+            FixupReceipt { stage: FixupStage::Pending, patch: None, files: vec![file("a"), file("b")] };
+        let phase = &mut state.phases[4];
+        for receipt in [&mut phase.newest_real, &mut phase.last_success].into_iter().flatten() {
+            receipt.phases[0].fixups = Some(fixup.clone());
+        }
+        let status = spec_status(&state, noon());
+        assert_eq!(status.pending_fixups, 2);
+        assert_eq!(next(&status), "crucible resume export-data --phase fixup --apply-fixups");
+        state.phases[0].outputs[0].found = FileState::Differs;
+        assert_eq!(next(&spec_status(&state, noon())), "crucible resume export-data --phase requirements");
+        let all = done_up_to(Some(PhaseId::Final), noon());
+        assert_eq!(next(&spec_status(&all, noon())), "nothing");
+    }
+
+    #[test]
+    fn a_phase_whose_receipt_cannot_be_believed_is_never_done() {
+        let mut state = done_up_to(Some(PhaseId::Final), noon());
+        let problem = |kind, phase| ReceiptProblem { file: "x.json".to_owned(), phase, kind };
+        state.problems.push(problem(ReceiptProblemKind::DigestDiffers, Some(PhaseId::Tasks)));
+        let status = spec_status(&state, noon());
+        assert_eq!(words(&status)[2], "damaged");
+        assert_eq!((status.has_errors, next(&status)), (true, "crucible resume export-data --phase tasks"));
+        // What is wrong with the order alone says nothing of a phase, and is an error all the same.
+        state.problems = vec![problem(ReceiptProblemKind::Gap, None)];
+        let status = spec_status(&state, noon());
+        assert_eq!((words(&status)[2], status.has_errors), ("success", true));
+        assert_eq!(status.problems[0].code.as_str(), "gate-receipt-gone");
+    }
+
+    #[test]
+    fn a_text_is_cut_by_what_json_makes_of_it() {
+        for (text, longest) in
+            [("\"".repeat(99), 20), ("ä".repeat(99), 21), ("\u{1f6d1}".repeat(99), 22), ("a\\".repeat(99), 9)]
+        {
+            let cut = brief(&text, longest);
+            let json = serde_json::to_string(&cut).unwrap();
+            assert!(json.len() <= longest + 2 && cut.ends_with('…'), "{json}");
+        }
+        assert_eq!(brief(" two\n lines ", 20), "two lines");
+        assert_eq!(brief("exactly 10", 10), "exactly 10");
+    }
+
+    /// Texts that are long, empty, or full of what JSON and terminals take badly.
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof![
+            any::<String>(),
+            (
+                proptest::sample::select(vec![
+                    "\"",
+                    "\\",
+                    "\u{1b}[2J",
+                    "\u{202e}",
+                    "\u{1f6d1}",
+                    "ä",
+                    "\u{0}",
+                    "\n",
+                    " a"
+                ]),
+                0usize..20_000
+            )
+                .prop_map(|(part, times)| part.repeat(times)),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Properties 11 and 12: whatever receipts say, the document has its version, follows its schema and stays below 8 KB.
+        #[test]
+        fn p11_p12_the_document_is_small_and_valid_whatever_receipts_say(
+            texts in proptest::collection::vec(text(), 8),
+            numbers in proptest::collection::vec(any::<u64>(), 4),
+            reached in proptest::option::of(proptest::sample::select(PhaseId::ALL.to_vec())),
+            problems in 0usize..2_000,
+            fails in any::<bool>(),
+            minutes in -100_000_000i64..100_000_000,
+        ) {
+            let mut state = done_up_to(reached, noon());
+            let cost = Cost { micro_dollars: numbers[0], basis: CostBasis::Reported, price_date: Some(texts[0].clone()) };
+            let llm = LlmReceipt {
+                provider: Some(texts[1].clone()),
+                model_used: Some(texts[2].clone()),
+                tokens_input: Some(numbers[1]),
+                tokens_output: Some(numbers[2]),
+                cost: Some(cost),
+                error: Some(texts[3].clone()),
+                ..LlmReceipt::default()
+            };
+            for known in &mut state.phases {
+                for receipt in [&mut known.newest, &mut known.newest_real, &mut known.last_success].into_iter().flatten() {
+                    receipt.receipt_id = texts[4].clone();
+                    let entry = &mut receipt.phases[0];
+                    entry.llm = Some(llm.clone());
+                    entry.warnings = vec![ReceiptWarning { kind: texts[5].clone(), message: texts[5].clone() }; 30];
+                    entry.error = Some(PhaseFailure { class: texts[6].clone(), message: texts[5].clone() });
+                    if fails {
+                        entry.status = PhaseStatus::Failed;
+                    }
+                }
+            }
+            let problem = ReceiptProblem {
+                file: texts[7].clone(),
+                phase: None,
+                kind: ReceiptProblemKind::Unreadable(texts[5].clone()),
+            };
+            state.problems = vec![problem; problems];
+            state.receipts = numbers[3];
+
+            let status = spec_status(&state, later(noon(), minutes * 60_000 % 1_700_000_000_000));
+            let text = serde_json::to_string_pretty(&status).unwrap();
+            prop_assert!(text.len() < 8_192, "{} bytes:\n{text}", text.len());
+            prop_assert!(!text.chars().any(|c| c != '\n' && crucible_model::is_hidden(c)));
+            let document: Value = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(&document["schema_version"], STATUS_SCHEMA);
+            prop_assert_eq!(SCHEMA.iter_errors(&document).next().map(|error| error.to_string()), None);
+            prop_assert_eq!(serde_json::from_value::<SpecStatus>(document).unwrap(), status.clone());
+            prop_assert_eq!(status.problems.len() as u64 + status.problems_left_out, problems as u64);
+        }
+    }
+}

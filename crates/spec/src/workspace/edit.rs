@@ -1,0 +1,623 @@
+//! Changes to the text of a workspace: an entry more, or one entry's tags and instant anew.
+//!
+//! The text is cut at the places that its tree tells ([`Node`]) and new text is put in between; nothing else of it is written again, so
+//! comments, unknown keys, order, quotes and line ends stay. Then the new text is read like any other and compared.
+//!
+//! What always holds: a text that comes out of here says what the old one said and the change, and nothing more; where that cannot be
+//! had, the change is refused.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use crucible_model::is_hidden;
+
+use super::model::{Flaw, SpecWorkspace, VERSION, WorkspaceEntry};
+use super::yaml::{Kind, Node, Style};
+
+/// What to do in a text: the bytes that go, and what comes instead. Sorted, without overlaps.
+type Cuts = Vec<(Range<usize>, String)>;
+
+/// The text of a workspace without specs.
+pub(super) fn new_text(name: &str) -> String {
+    format!("version: {}\nname: {}\nspecs: []\n", quoted(VERSION), quoted(name))
+}
+
+/// The text with this entry at the end of its list.
+pub(super) fn with_entry(text: &str, entry: &WorkspaceEntry) -> Result<String, Flaw> {
+    let before = Parsed::new(text)?;
+    let mut wanted = before.workspace.clone();
+    wanted.specs.push(entry.clone());
+    let keys = 2 + usize::from(entry.added.is_some());
+    // Whatever else in the file refers to the list would say something else.
+    if before.root.pair("specs").is_some_and(|(_, list)| list.is_anchored()) {
+        return Err(refusal());
+    }
+    let fits = |after: &Parsed| {
+        let (old, new) = (before.entries(), after.entries());
+        let same_list = match (before.root.pair("specs"), after.root.pair("specs")) {
+            (Some((_, old)), Some((_, new))) => old.is_marked_as(new),
+            (_, new) => new.is_some(),
+        };
+        after.workspace == wanted
+            && same_list
+            && new.len() == old.len() + 1
+            && old.iter().zip(new).all(|(old, new)| old.means(new))
+            && new.last().is_some_and(|last| last.pairs().len() == keys)
+            && others(&before.root, "specs").eq_by_meaning(&others(&after.root, "specs"))
+    };
+    let places = places_for_entry(text, &before.root, entry);
+    places.into_iter().find_map(|cuts| checked(text, &cuts, &fits)).ok_or_else(refusal)
+}
+
+/// The text with the tags and the instant of an entry that is there already; its other keys stay.
+pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String, Flaw> {
+    let before = Parsed::new(text)?;
+    let place = before.workspace.specs.iter().position(|old| old.id == entry.id).ok_or_else(refusal)?;
+    let mut wanted = before.workspace.clone();
+    wanted.specs[place] = entry.clone();
+    let fits = |after: &Parsed| {
+        let (old, new) = (before.entries(), after.entries());
+        let kept = |(at, (old, new)): (usize, (&Node, &Node))| {
+            let (old_rest, new_rest) = (others(old, "tags"), others(new, "tags"));
+            old.means(new)
+                || (at == place && old_rest.without("added").eq_by_meaning(&new_rest.without("added")))
+        };
+        after.workspace == wanted
+            && old.len() == new.len()
+            && old.iter().zip(new).enumerate().all(kept)
+            && others(&before.root, "specs").eq_by_meaning(&others(&after.root, "specs"))
+    };
+    let node = before.entries().get(place).ok_or_else(refusal)?;
+    if node.is_anchored() || before.root.pair("specs").is_some_and(|(_, list)| list.is_anchored()) {
+        return Err(refusal());
+    }
+    let cuts = cuts_for_values(text, node, entry).ok_or_else(refusal)?;
+    checked(text, &cuts, &fits).ok_or_else(refusal)
+}
+
+/// A text, read in both ways.
+struct Parsed {
+    workspace: SpecWorkspace,
+    root: Node,
+}
+
+impl Parsed {
+    fn new(text: &str) -> Result<Self, Flaw> {
+        let workspace = SpecWorkspace::read(text)?;
+        Ok(Self { workspace, root: Node::read(text).ok_or_else(refusal)? })
+    }
+
+    fn entries(&self) -> &[Node] {
+        self.root.pair("specs").map_or(&[], |(_, list)| list.items())
+    }
+}
+
+fn refusal() -> Flaw {
+    Flaw("it is written in a way that this change cannot be made in without touching something else; make it by hand".to_owned())
+}
+
+/// The text after the cuts, if it is one that fits.
+fn checked(text: &str, cuts: &Cuts, fits: &impl Fn(&Parsed) -> bool) -> Option<String> {
+    let mut new = String::with_capacity(text.len() + 256);
+    let mut from = 0;
+    for (range, put) in cuts {
+        new.push_str(text.get(from..range.start)?);
+        new.push_str(put);
+        from = range.end;
+    }
+    new.push_str(text.get(from..)?);
+    Parsed::new(&new).is_ok_and(|after| fits(&after)).then_some(new)
+}
+
+/// The pairs of a mapping, but for some.
+struct Others<'a>(Vec<&'a (Node, Node)>);
+
+fn others<'a>(node: &'a Node, but: &str) -> Others<'a> {
+    Others(node.pairs().iter().collect()).without(but)
+}
+
+impl Others<'_> {
+    fn without(self, but: &str) -> Self {
+        Self(self.0.into_iter().filter(|(key, _)| !key.is_text(but)).collect())
+    }
+
+    fn eq_by_meaning(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len()
+            && self.0.iter().zip(&other.0).all(|(a, b)| a.0.means(&b.0) && a.1.means(&b.1))
+    }
+}
+
+/// Where the entry could go, the best place first.
+fn places_for_entry(text: &str, root: &Node, entry: &WorkspaceEntry) -> Vec<Cuts> {
+    let Kind::Mapping { style, pairs } = &root.kind else {
+        return Vec::new();
+    };
+    let Some((key, list)) = root.pair("specs") else {
+        return match style {
+            Style::Flow => {
+                let list = format!("\"specs\": [{}]", in_brackets(entry, Style::Flow));
+                vec![vec![after_last(root, pairs.last().map(|(_, value)| value), &list)]]
+            }
+            Style::Block => {
+                let inner = |indent: usize| {
+                    let mut lines = vec![format!("{}specs:", " ".repeat(indent))];
+                    lines.extend(in_lines(entry, indent + 2));
+                    lines
+                };
+                // After the last key; where that one's text goes on whatever follows, before the first.
+                let first = line_start(text, root.start);
+                let lines = inner(root.column);
+                vec![vec![after_line(text, root.end, &lines)], vec![(first..first, block(text, &lines))]]
+            }
+        };
+    };
+    match &list.kind {
+        Kind::Sequence { style: Style::Block, items } => {
+            // Dashes that are not indented stand below the key; the list then begins behind the first of them.
+            let begins = text.get(list.start..).unwrap_or_default();
+            let dash = begins.strip_prefix('-').is_some_and(|rest| rest.starts_with(char::is_whitespace));
+            let column = if dash { list.column } else { key.column };
+            let lines = in_lines(entry, column);
+            let end = items.last().map_or(list.end, |last| last.end.max(list.end));
+            vec![vec![after_comments_of(text, end, column, &lines)]]
+        }
+        Kind::Sequence { style: Style::Flow, items } => {
+            let within = after_last(list, items.last(), &in_brackets(entry, *style));
+            let between = text.get(list.start..list.end).unwrap_or_default();
+            let is_empty = items.is_empty() && !between.contains(['\n', '#']);
+            let mut places = vec![vec![within]];
+            if is_empty && *style == Style::Block {
+                places.insert(0, instead(text, key, list, entry));
+            }
+            places
+        }
+        _ if list.is_null() && *style == Style::Block => vec![instead(text, key, list, entry)],
+        _ if list.is_null() && list.end > list.start => {
+            vec![vec![(list.start..list.end, format!("[{}]", in_brackets(entry, Style::Flow)))]]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The first entry of a list that holds nothing yet: `[]` or `~` goes, and the entry stands below the key.
+fn instead(text: &str, key: &Node, list: &Node, entry: &WorkspaceEntry) -> Cuts {
+    let lines = in_lines(entry, key.column + 2);
+    let mut cuts = Vec::new();
+    if list.end > list.start && list.start >= key.end {
+        let start = key.end + text.get(key.end..list.start).map_or(0, |between| between.trim_end().len());
+        // Space before a comment stays, space before nothing goes.
+        cuts.push((start..list.end, String::new()));
+    }
+    cuts.push(after_line(text, list.end.max(key.end), &lines));
+    cuts
+}
+
+/// New text behind the last part of a flow collection.
+fn after_last(collection: &Node, last: Option<&Node>, put: &str) -> (Range<usize>, String) {
+    match last {
+        Some(last) => (last.end..last.end, format!(", {put}")),
+        None => (collection.start + 1..collection.start + 1, put.to_owned()),
+    }
+}
+
+/// New lines below the one of this place.
+fn after_line(text: &str, place: usize, lines: &[String]) -> (Range<usize>, String) {
+    let end = line_end(text, place);
+    let unended = end == text.len() && !text.ends_with('\n');
+    let put = block(text, lines);
+    let put = if unended { format!("{}{}", newline(text), put.trim_end_matches(['\r', '\n'])) } else { put };
+    (end..end, put)
+}
+
+/// The same, also below comments that are indented deeper than `column` and so belong to what is above them.
+fn after_comments_of(text: &str, place: usize, column: usize, lines: &[String]) -> (Range<usize>, String) {
+    let mut place = place;
+    loop {
+        let next = line_end(text, place);
+        let line = text.get(next..line_end(text, next)).unwrap_or_default();
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        if indent <= column || !line.trim_start().starts_with('#') {
+            return after_line(text, place, lines);
+        }
+        place = next;
+    }
+}
+
+/// What to change in an entry: its tags and its instant.
+fn cuts_for_values(text: &str, node: &Node, entry: &WorkspaceEntry) -> Option<Cuts> {
+    let Kind::Mapping { style, .. } = &node.kind else {
+        return None;
+    };
+    let (id_key, id) = node.pair("id")?;
+    let instant = entry.added.map(|added| quoted(&added.to_string()))?;
+    let mut cuts = Vec::new();
+    let mut missing = Vec::new();
+    for (name, value) in [("tags", tag_list(&entry.tags)), ("added", instant)] {
+        match node.pair(name) {
+            Some((key, old)) => {
+                let start = key.end + colon(text, key.end);
+                let gone = start..if old.end > old.start { old.end } else { start };
+                // A comment on a tag must not get lost with it.
+                if text.get(gone.clone())?.contains('#')
+                    && !old.items().is_empty()
+                    && holds_comment(text, old)
+                {
+                    return None;
+                }
+                cuts.push((gone, format!(" {value}")));
+            }
+            None => missing.push((name, value)),
+        }
+    }
+    if !missing.is_empty() {
+        cuts.push(match style {
+            Style::Block => {
+                let indent = " ".repeat(id_key.column);
+                let lines: Vec<_> =
+                    missing.iter().map(|(name, value)| format!("{indent}{name}: {value}")).collect();
+                after_line(text, id.end, &lines)
+            }
+            Style::Flow => {
+                let mark = if text.get(id_key.start..)?.starts_with('"') { "\"" } else { "" };
+                let pairs: String =
+                    missing.iter().map(|(name, value)| format!(", {mark}{name}{mark}: {value}")).collect();
+                (id.end..id.end, pairs)
+            }
+        });
+    }
+    cuts.sort_by_key(|(range, _)| range.start);
+    Some(cuts)
+}
+
+/// Whether a comment stands between the items of a list.
+fn holds_comment(text: &str, list: &Node) -> bool {
+    let mut from = list.start;
+    list.items().iter().any(|item| {
+        let between = text.get(from..item.start).unwrap_or_default();
+        from = item.end;
+        between.contains('#')
+    })
+}
+
+/// The lines of an entry of a list whose dashes stand in this column.
+fn in_lines(entry: &WorkspaceEntry, column: usize) -> Vec<String> {
+    let indent = " ".repeat(column);
+    let mut lines = vec![
+        format!("{indent}- id: {}", quoted(entry.id.as_str())),
+        format!("{indent}  tags: {}", tag_list(&entry.tags)),
+    ];
+    lines.extend(entry.added.map(|added| format!("{indent}  added: {}", quoted(&added.to_string()))));
+    lines
+}
+
+/// An entry of a list in brackets; below a root in braces the keys are quoted as JSON wants them.
+fn in_brackets(entry: &WorkspaceEntry, root: Style) -> String {
+    let mark = match root {
+        Style::Flow => "\"",
+        Style::Block => "",
+    };
+    let mut text = format!("{{{mark}id{mark}: {}", quoted(entry.id.as_str()));
+    let _a_string_takes_it = write!(text, ", {mark}tags{mark}: {}", tag_list(&entry.tags));
+    if let Some(added) = entry.added {
+        let _a_string_takes_it = write!(text, ", {mark}added{mark}: {}", quoted(&added.to_string()));
+    }
+    text + "}"
+}
+
+fn tag_list(tags: &[String]) -> String {
+    let tags: Vec<String> = tags.iter().map(|tag| quoted(tag)).collect();
+    format!("[{}]", tags.join(", "))
+}
+
+/// A text in double quotes, which YAML reads as this very text.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if is_hidden(c) => {
+                let number = u32::from(c);
+                let _a_string_takes_it = match u16::try_from(number) {
+                    Ok(number) => write!(out, "\\u{number:04x}"),
+                    Err(_) => write!(out, "\\U{number:08x}"),
+                };
+            }
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+fn block(text: &str, lines: &[String]) -> String {
+    let newline = newline(text);
+    lines.iter().map(|line| format!("{line}{newline}")).collect()
+}
+
+/// How lines end in this text.
+fn newline(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
+}
+
+fn line_start(text: &str, place: usize) -> usize {
+    text.get(..place).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1)
+}
+
+/// Behind the end of the line of this place.
+fn line_end(text: &str, place: usize) -> usize {
+    text.get(place..).and_then(|rest| rest.find('\n')).map_or(text.len(), |at| place + at + 1)
+}
+
+/// How far behind a key its value may begin.
+fn colon(text: &str, key_end: usize) -> usize {
+    text.get(key_end..).and_then(|rest| rest.find(':')).map_or(0, |at| at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entry(id: &str, tags: &[&str]) -> WorkspaceEntry {
+        WorkspaceEntry {
+            id: id.parse().unwrap(),
+            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            added: Some("2024-12-01T10:00:00Z".parse().unwrap()),
+        }
+    }
+
+    #[track_caller]
+    fn added(text: &str) -> String {
+        with_entry(text, &entry("new", &["t"])).unwrap_or_else(|flaw| panic!("{}:\n{text}", flaw.0))
+    }
+
+    #[track_caller]
+    fn replaced(text: &str) -> String {
+        with_replaced(text, &entry("a", &["t"])).unwrap_or_else(|flaw| panic!("{}:\n{text}", flaw.0))
+    }
+
+    const HEAD: &str = "version: \"1\"\nname: x\n";
+    const BLOCK: &str = "- id: \"new\"\n  tags: [\"t\"]\n  added: \"2024-12-01T10:00:00.000Z\"\n";
+
+    fn indented(by: usize) -> String {
+        BLOCK.lines().map(|line| format!("{}{line}\n", " ".repeat(by))).collect()
+    }
+
+    #[test]
+    fn a_new_file_reads_as_what_it_is_for() {
+        for name in ["my-project", "yes", "1", "a: b", "größe", "\"\\\n\u{202e}\u{e0041}", "#", ""] {
+            let workspace = SpecWorkspace::read(&new_text(name)).unwrap();
+            assert_eq!((workspace.name.as_str(), workspace.specs.len()), (name, 0));
+        }
+    }
+
+    #[test]
+    fn the_first_entry_makes_a_list_below_its_key() {
+        for (list, key) in [
+            ("specs: []", "specs:"),
+            ("specs:", "specs:"),
+            ("specs: ~", "specs:"),
+            ("specs: null", "specs:"),
+            ("specs:   [ ]  # none yet", "specs:  # none yet"),
+            ("specs: # none yet", "specs: # none yet"),
+        ] {
+            let new = added(&format!("{HEAD}{list}\n"));
+            assert_eq!(new, format!("{HEAD}{key}\n{}", indented(2)), "{list}");
+            let between = added(&format!("{HEAD}{list}\nafter: 1\n"));
+            assert_eq!(between, format!("{HEAD}{key}\n{}after: 1\n", indented(2)), "{list}");
+        }
+        assert_eq!(added(HEAD), format!("{HEAD}specs:\n{}", indented(2)));
+        assert_eq!(added(&format!("{HEAD}...\n")), format!("{HEAD}specs:\n{}...\n", indented(2)));
+        assert_eq!(
+            added("%YAML 1.2\n---\n  version: '1'\n  name: x # y\n# end\n"),
+            format!("%YAML 1.2\n---\n  version: '1'\n  name: x # y\n  specs:\n{}# end\n", indented(4))
+        );
+    }
+
+    #[test]
+    fn a_further_entry_stands_below_the_last_one() {
+        for (by, last) in [
+            (2, "  - id: a\n"),
+            (0, "- id: a # first\n  tags: [\n    b, # c\n  ]\n"),
+            (4, "    -   id: a\n        note: |\n          text\n          - more\n"),
+            (2, "  - id: a\n    tags:\n    - b\n    # - c\n"),
+            (2, "  - {id: a}\n"),
+            (2, "  # of this list\n  - id: a\n    tags:\n"),
+            (2, "  -\n    id: a\n    note: some words\n      that go on\n"),
+        ] {
+            for rest in ["", "# end of the list\n", "\n# end\nafter: [1]\n", "after: 1\n...\n"] {
+                let old = format!("{HEAD}specs:\n{last}");
+                assert_eq!(added(&format!("{old}{rest}")), format!("{old}{}{rest}", indented(by)));
+            }
+        }
+    }
+
+    #[test]
+    fn lines_end_as_they_did() {
+        let old = format!("\u{feff}{HEAD}specs:\n  - id: a\n# end\n").replace('\n', "\r\n");
+        let new = added(&old);
+        assert_eq!(new.matches('\n').count(), new.matches("\r\n").count());
+        assert!(new.ends_with("000Z\"\r\n# end\r\n"), "{new:?}");
+        let unended = format!("{HEAD}specs:\n- id: a");
+        assert_eq!(added(&unended), format!("{unended}\n{}", BLOCK.trim_end()));
+        assert_eq!(added("{\"version\": \"1\", \"name\": \"x\"}").matches('\n').count(), 0);
+    }
+
+    #[test]
+    fn a_list_in_brackets_stays_one() {
+        let flow = "{id: \"new\", tags: [\"t\"], added: \"2024-12-01T10:00:00.000Z\"}";
+        for (old, new) in [
+            ("specs: [{id: a}]\n", format!("specs: [{{id: a}}, {flow}]\n")),
+            (
+                "specs: [\n  {id: a}, # one\n  {id: b},\n] # end\n",
+                format!("specs: [\n  {{id: a}}, # one\n  {{id: b}}, {flow},\n] # end\n"),
+            ),
+            ("specs: [\n  # none\n]\n", format!("specs: [{flow}\n  # none\n]\n")),
+        ] {
+            assert_eq!(added(&format!("{HEAD}{old}")), format!("{HEAD}{new}"));
+        }
+    }
+
+    #[test]
+    fn a_file_in_json_stays_json() {
+        for list in ["", ",\n  \"specs\": []", ", \"specs\": null", ", \"specs\": [{\"id\": \"a\"}]"] {
+            let new = added(&format!("{{\"version\": \"1\", \"name\": \"x\"{list}}}\n"));
+            let value: serde_json::Value = serde_json::from_str(&new).unwrap();
+            let last = value["specs"].as_array().unwrap().last().unwrap();
+            assert_eq!((&last["id"], &last["tags"][0]), (&"new".into(), &"t".into()));
+        }
+        let text = "{\"version\": \"1\", \"name\": \"x\", \"specs\": [{\"id\": \"a\", \"tags\": [\"b\"]}]}\n";
+        let value: serde_json::Value = serde_json::from_str(&replaced(text)).unwrap();
+        assert_eq!(value["specs"][0]["tags"][0], "t");
+        assert!(value["specs"][0]["added"].is_string());
+    }
+
+    #[test]
+    fn an_entry_is_replaced_and_what_else_it_says_stays() {
+        let new = "[\"t\"]";
+        let instant = "\"2024-12-01T10:00:00.000Z\"";
+        for (old, wanted) in [
+            ("- id: a\n", format!("- id: a\n  tags: {new}\n  added: {instant}\n")),
+            (
+                "- tags: [b] # why\n  owner: me\n  id: a # it\n  added: 2024-01-01T00:00:00Z\n",
+                format!("- tags: {new} # why\n  owner: me\n  id: a # it\n  added: {instant}\n"),
+            ),
+            (
+                "- id: a\n  tags:\n  - b\n  - c\n  weight: 3\n",
+                format!("- id: a\n  tags: {new}\n  added: {instant}\n  weight: 3\n"),
+            ),
+            ("- {id: a, tags: []} # it\n", format!("- {{id: a, added: {instant}, tags: {new}}} # it\n")),
+            ("- id: a\n  tags:\n", format!("- id: a\n  added: {instant}\n  tags: {new}\n")),
+        ] {
+            let rest = "- id: b\n  tags: [z]\nafter: 1\n";
+            let text = replaced(&format!("{HEAD}specs:\n{old}{rest}"));
+            let read = |text: &str| SpecWorkspace::read(text).unwrap();
+            assert_eq!(read(&text), read(&format!("{HEAD}specs:\n{wanted}{rest}")), "{text}");
+            for kept in ["# why", "# it", "owner: me", "weight: 3"].iter().filter(|kept| old.contains(**kept))
+            {
+                assert!(text.contains(kept), "{text}");
+            }
+            assert!(text.starts_with(HEAD) && text.ends_with(rest), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_changed_without_a_loss_is_refused() {
+        for text in [
+            "specs: &s []\nmore: *s\n",
+            "list: &l [{id: a}]\nspecs: *l\n",
+            "base: &b {specs: [{id: a}]}\n<<: *b\n",
+        ] {
+            let text = format!("{HEAD}{text}");
+            SpecWorkspace::read(&text).unwrap();
+            assert!(with_entry(&text, &entry("new", &[])).unwrap_err().0.contains("by hand"), "{text}");
+        }
+        for text in [
+            "specs:\n- id: a\n  tags:\n  - b # dear to me\n  - c # too\n",
+            "specs:\n- id: a\n  tags: &t [b]\nmore: *t\n",
+            "e: &e {id: a}\nspecs:\n- *e\n",
+        ] {
+            let text = format!("{HEAD}{text}");
+            assert!(with_replaced(&text, &entry("a", &[])).unwrap_err().0.contains("by hand"), "{text}");
+        }
+    }
+
+    /// A line of a file that somebody wrote.
+    fn piece() -> impl Strategy<Value = String> {
+        let words = prop::sample::select(vec![
+            "# a comment\n",
+            "\n",
+            "owner: me\n",
+            "note: |\n  text\n\n",
+            "note2: >-\n  more\n  text\n",
+            "map: {a: [1, 2]} # x\n",
+            "x-list:\n- 1\n- two\n",
+            "empty:\n",
+            "long: some words\n  that go on\n",
+            "keep: |+\n  text\n\n",
+        ]);
+        words.prop_map(str::to_owned)
+    }
+
+    fn list() -> impl Strategy<Value = String> {
+        let item = prop::sample::select(vec![
+            "- id: ID\n",
+            "- id: ID # c\n  tags: [a, 'b']\n",
+            "- {id: ID}\n",
+            "-   id: ID\n    tags:\n      - x\n      # - y\n",
+            "- tags: []\n  added: 2024-01-01T00:00:00Z\n  id: \"ID\"\n\n",
+            "- id: ID\n  note: |\n    text\n",
+            "# apart\n- id: ID\n",
+        ]);
+        let block = (prop::collection::vec(item, 1..5), 0usize..5).prop_map(|(items, by)| {
+            let items = items.iter().enumerate().map(|(at, item)| item.replace("ID", &format!("s{at}")));
+            let lines: String = items.collect();
+            let indent = |line: &str| {
+                if line.is_empty() { "\n".to_owned() } else { format!("{}{line}\n", " ".repeat(by)) }
+            };
+            format!("specs:\n{}", lines.lines().map(indent).collect::<String>())
+        });
+        let others = prop::sample::select(vec![
+            "",
+            "specs: []\n",
+            "specs:\n",
+            "specs: [{id: s0}, {id: s1, tags: [a]}]\n",
+            "specs: [\n  {id: s0}, # c\n]\n",
+        ]);
+        prop_oneof![block, others.prop_map(str::to_owned)]
+    }
+
+    /// Whether the new line is the old one, perhaps with something put into it.
+    fn grown(old: &str, new: &str) -> bool {
+        let mut cuts = (0..=old.len()).filter(|cut| old.is_char_boundary(*cut));
+        new.len() >= old.len() && cuts.any(|cut| new.starts_with(&old[..cut]) && new.ends_with(&old[cut..]))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        /// Whatever the file looks like, every line of it is still there, in order, and it says one thing more.
+        #[test]
+        fn an_entry_more_and_nothing_less(
+            before in prop::collection::hash_set(piece(), 0..4),
+            list in list(),
+            after in prop::collection::hash_set(piece(), 0..3),
+            crlf in any::<bool>(),
+            ended in any::<bool>(),
+            tags in prop::collection::vec(any::<String>(), 0..4),
+        ) {
+            let after: Vec<_> = after.difference(&before).cloned().collect();
+            let before: Vec<_> = before.into_iter().collect();
+            let mut text = format!("{HEAD}{}{list}{}", before.concat(), after.concat());
+            if crlf { text = text.replace('\n', "\r\n"); }
+            if !ended { text = text.trim_end().to_owned(); }
+            let old = SpecWorkspace::read(&text).unwrap();
+            let new_entry = WorkspaceEntry { tags, ..entry("new", &[]) };
+            let new = with_entry(&text, &new_entry);
+            prop_assert!(new.is_ok(), "refused:\n{text}");
+            let new = new.unwrap();
+            let mut lines = new.lines();
+            for line in text.lines() {
+                prop_assert!(lines.any(|new| grown(line, new) || line.strip_suffix(" []") == Some(new)), "{line:?} is gone:\n{text}\n---\n{new}");
+            }
+            let mut wanted = old;
+            wanted.specs.push(new_entry);
+            let read = SpecWorkspace::read(&new).unwrap();
+            prop_assert_eq!(&read, &wanted);
+            // And the entry can be replaced again.
+            let other = WorkspaceEntry { tags: vec!["other".to_owned()], ..entry("new", &[]) };
+            let replaced = with_replaced(&new, &other).unwrap();
+            let read = SpecWorkspace::read(&replaced).unwrap();
+            prop_assert_eq!(read.specs.last(), Some(&other));
+            prop_assert_eq!(replaced.lines().count(), new.lines().count());
+        }
+
+        #[test]
+        fn a_quoted_text_is_the_text(name in any::<String>()) {
+            prop_assert_eq!(SpecWorkspace::read(&new_text(&name)).unwrap().name, name);
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The file `workspace.yaml`: found, read, made and changed.
+//!
+//! It is found upward from a directory; the nearest one counts, and several are never merged (seed 002, *Workspace Model*). A change
+//! holds the kernel's lock on the file's directory, so that of two processes the second sees what the first wrote, and the file is
+//! replaced whole or not at all.
+//!
+//! What always holds: a file that cannot be read, understood or changed without touching something else stays as it is, and a
+//! file is changed in its own place, never through a link.
+
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crucible_host::fs::{read_regular_up_to, set_mode, write_atomic};
+use crucible_model::ByteLimit;
+
+use super::edit::{new_text, with_entry, with_replaced};
+use super::model::{Flaw, SpecWorkspace, WorkspaceEntry};
+use crate::error::SpecError;
+use crate::project::SpecProject;
+
+/// The name of the file.
+const NAME: &str = "workspace.yaml";
+
+/// The largest file that is read, in bytes.
+const LARGEST: ByteLimit = ByteLimit(1024 * 1024);
+
+/// How long another change is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The mode of files that are made new.
+const MODE: u32 = 0o644;
+
+/// The file of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceFile {
+    path: PathBuf,
+}
+
+/// What happens to a spec that the workspace lists already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnListed {
+    /// It stays, and the change is refused.
+    Refuse,
+    /// It gets the new tags and the new instant; its place and whatever else the file says of it stay.
+    Replace,
+}
+
+/// How an entry came into a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryChange {
+    /// It is new.
+    Added,
+    /// It was there, and has new tags and a new instant.
+    Replaced,
+}
+
+impl WorkspaceFile {
+    /// Exactly this file.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The file of this name in a directory, whether or not it is there.
+    #[must_use]
+    pub fn of(directory: &Path) -> Self {
+        Self::at(directory.join(NAME))
+    }
+
+    /// The nearest `workspace.yaml` upward from a directory, this one included, up to the root of the file system. A directory of
+    /// that name is none; whatever else bears the name is the one that counts, also where it then cannot be read.
+    #[must_use]
+    pub fn discover(start: &Path) -> Option<Self> {
+        start.ancestors().map(Self::of).find(Self::stands)
+    }
+
+    /// The file's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The project whose specs it lists: the one in the file's directory.
+    #[must_use]
+    pub fn project(&self) -> SpecProject {
+        SpecProject::at(self.directory())
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// [`SpecError::Workspace`] for what is no workspace; the file system's error where it cannot be read.
+    pub fn load(&self) -> Result<SpecWorkspace, SpecError> {
+        SpecWorkspace::read(&self.text()?).map_err(|flaw| self.refuse(flaw))
+    }
+
+    /// Makes it, with this name and no spec.
+    ///
+    /// # Errors
+    ///
+    /// [`SpecError::Workspace`] where something of its name is there already.
+    pub fn create(&self, name: &str) -> Result<(), SpecError> {
+        let _alone = self.lock()?;
+        if self.path.symlink_metadata().is_ok() {
+            return Err(self.refuse(Flaw("it is there already, and was left as it is".to_owned())));
+        }
+        Ok(write_atomic(&self.path, new_text(name).as_bytes())?)
+    }
+
+    /// Lists a spec. Comments, unknown keys, order, quotes and line ends of the file stay.
+    ///
+    /// # Errors
+    ///
+    /// [`SpecError::Workspace`] where the spec is listed already and is not to be replaced, and where the file is a link, is set to
+    /// read-only, or is written so that the change would touch something else. The file is then as it was.
+    pub fn add(&self, entry: &WorkspaceEntry, listed: OnListed) -> Result<EntryChange, SpecError> {
+        let _alone = self.lock()?;
+        let meta = self.path.symlink_metadata();
+        if meta.as_ref().is_ok_and(std::fs::Metadata::is_symlink) {
+            return Err(
+                self.refuse(Flaw("it is a link; name the file that it leads to with --workspace".to_owned()))
+            );
+        }
+        let text = self.text()?;
+        let workspace = SpecWorkspace::read(&text).map_err(|flaw| self.refuse(flaw))?;
+        let (change, new) = match (workspace.entry(&entry.id), listed) {
+            (None, _) => (EntryChange::Added, with_entry(&text, entry)),
+            (Some(_), OnListed::Replace) => (EntryChange::Replaced, with_replaced(&text, entry)),
+            (Some(_), OnListed::Refuse) => {
+                let id = &entry.id;
+                return Err(self.refuse(Flaw(format!(
+                    "the spec {id} is listed already; give it new tags with --force, or name another one"
+                ))));
+            }
+        };
+        let new = new.map_err(|flaw| self.refuse(flaw))?;
+        if new.len() as u64 > LARGEST.0 {
+            return Err(self.refuse(Flaw(format!("it would become larger than {} bytes", LARGEST.0))));
+        }
+        let mode = meta.map_or(MODE, |meta| meta.permissions().mode() & 0o7777);
+        if mode & 0o222 == 0 {
+            return Err(
+                self.refuse(Flaw("it is set to read-only; allow writing to it (chmod u+w) first".to_owned()))
+            );
+        }
+        write_atomic(&self.path, new.as_bytes())?;
+        if mode != MODE {
+            set_mode(&self.path, mode)?;
+        }
+        Ok(change)
+    }
+
+    fn stands(&self) -> bool {
+        match self.path.symlink_metadata() {
+            Ok(meta) if meta.is_symlink() => !self.path.is_dir(),
+            Ok(meta) => !meta.is_dir(),
+            Err(_) => false,
+        }
+    }
+
+    fn directory(&self) -> &Path {
+        self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    fn text(&self) -> Result<String, SpecError> {
+        let bytes = read_regular_up_to(&self.path, LARGEST)?;
+        String::from_utf8(bytes).map_err(|error| {
+            let good = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+            let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+            self.refuse(Flaw(format!("line {line} is not UTF-8; save the file as UTF-8")))
+        })
+    }
+
+    fn refuse(&self, flaw: Flaw) -> SpecError {
+        SpecError::Workspace { path: self.path.display().to_string(), why: flaw.0 }
+    }
+
+    /// The right to change the file, held until the value is dropped. It is the lock of the directory, which leaves no file behind.
+    fn lock(&self) -> Result<File, SpecError> {
+        let directory = self.directory();
+        let fail = |why: std::io::Error| {
+            self.refuse(Flaw(format!("its directory {} cannot be locked: {why}", directory.display())))
+        };
+        let file = File::open(directory).map_err(fail)?;
+        let mut waited = Duration::ZERO;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if waited < PATIENCE => {
+                    std::thread::sleep(PAUSE);
+                    waited += PAUSE;
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let why =
+                        "another process is changing it and does not come to an end; try again when it has";
+                    return Err(self.refuse(Flaw(why.to_owned())));
+                }
+                Err(TryLockError::Error(why)) => return Err(fail(why)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make the files that the workspace meets")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entry(id: &str) -> WorkspaceEntry {
+        let added = Some("2024-12-01T10:00:00Z".parse().unwrap());
+        WorkspaceEntry { id: id.parse().unwrap(), tags: vec!["t".to_owned()], added }
+    }
+
+    fn said(result: Result<impl std::fmt::Debug, SpecError>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_workspace_is_made_once_and_grows() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = WorkspaceFile::of(dir.path());
+        file.create("x").unwrap();
+        assert!(said(file.create("y")).contains("there already"));
+        assert_eq!(file.add(&entry("a"), OnListed::Refuse).unwrap(), EntryChange::Added);
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        assert!(said(file.add(&entry("a"), OnListed::Refuse)).contains("--force"));
+        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), text);
+        assert_eq!(file.add(&entry("a"), OnListed::Replace).unwrap(), EntryChange::Replaced);
+        assert_eq!(file.add(&entry("b"), OnListed::Replace).unwrap(), EntryChange::Added);
+        let loaded = file.load().unwrap();
+        assert_eq!(loaded.specs, [entry("a"), entry("b")]);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn what_is_no_file_of_text_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = WorkspaceFile::of(dir.path());
+        assert!(said(file.load()).contains("No such file"));
+        std::fs::write(file.path(), b"version: \"1\"\nname: \xff\n").unwrap();
+        assert!(said(file.load()).contains("line 2 is not UTF-8"));
+        std::fs::write(file.path(), vec![b'#'; 2 << 20]).unwrap();
+        assert!(said(file.load()).contains("larger than"));
+        std::fs::remove_file(file.path()).unwrap();
+        symlink("/dev/zero", file.path()).unwrap();
+        assert!(said(file.load()).contains("no regular file"));
+    }
+
+    #[test]
+    fn a_link_is_read_and_never_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = WorkspaceFile::at(dir.path().join("real.yaml"));
+        real.create("x").unwrap();
+        let file = WorkspaceFile::of(dir.path());
+        symlink("real.yaml", file.path()).unwrap();
+        assert_eq!(file.load().unwrap().name, "x");
+        assert!(said(file.add(&entry("a"), OnListed::Refuse)).contains("is a link"));
+        assert!(file.path().is_symlink() && real.load().unwrap().specs.is_empty());
+        std::fs::remove_file(real.path()).unwrap();
+        assert!(said(file.create("y")).contains("there already"), "not made through a link");
+    }
+
+    #[test]
+    fn the_mode_stays_and_a_file_set_to_read_only_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = WorkspaceFile::of(dir.path());
+        file.create("x").unwrap();
+        for mode in [0o600, 0o664] {
+            set_mode(file.path(), mode).unwrap();
+            file.add(&entry(&format!("a{mode}")), OnListed::Refuse).unwrap();
+            assert_eq!(file.path().metadata().unwrap().permissions().mode() & 0o7777, mode);
+        }
+        set_mode(file.path(), 0o444).unwrap();
+        assert!(said(file.add(&entry("b"), OnListed::Refuse)).contains("read-only"));
+        assert_eq!(file.load().unwrap().specs.len(), 2);
+    }
+
+    #[test]
+    fn of_many_that_change_it_at_once_none_gets_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = WorkspaceFile::of(dir.path());
+        file.create("x").unwrap();
+        let threads: Vec<_> = (0..8)
+            .map(|number| {
+                let file = file.clone();
+                std::thread::spawn(move || {
+                    for turn in 0..5 {
+                        file.add(&entry(&format!("s{number}-{turn}")), OnListed::Refuse).unwrap();
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(file.load().unwrap().specs.len(), 40);
+    }
+
+    #[test]
+    fn a_directory_of_that_name_is_none_and_a_dangling_link_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (upper, lower) = (dir.path().join("a"), dir.path().join("a/b"));
+        std::fs::create_dir_all(lower.join(NAME)).unwrap();
+        WorkspaceFile::of(dir.path()).create("x").unwrap();
+        assert_eq!(WorkspaceFile::discover(&lower), Some(WorkspaceFile::of(dir.path())));
+        symlink("nowhere", upper.join(NAME)).unwrap();
+        let found = WorkspaceFile::discover(&lower).unwrap();
+        assert_eq!(found, WorkspaceFile::of(&upper));
+        assert!(said(found.load()).contains("No such file"), "the one above is not taken instead");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        /// Property 13 of seed 002: the nearest one upward, the names of all others aside, and none where there is none.
+        #[test]
+        fn the_nearest_workspace_upward_is_found_and_alone_counts(
+            depth in 1usize..7,
+            above in prop::collection::vec(any::<bool>(), 7),
+            beside in prop::collection::vec(any::<bool>(), 7),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut place = dir.path().to_owned();
+            let mut nearest = None;
+            for level in 0..depth {
+                place = place.join(format!("d{level}"));
+                std::fs::create_dir_all(place.join("beside")).unwrap();
+                if above[level] {
+                    let file = WorkspaceFile::of(&place);
+                    // Written as they come: flushing each to the disk is what would take the time here.
+                    let text = format!("version: \"1\"\nname: level {level}\nspecs:\n- id: only-{level}\n");
+                    std::fs::write(file.path(), text).unwrap();
+                    nearest = Some((file, level));
+                }
+                // What lies in a directory beside the way is not on it, nor is a file of a similar name.
+                if beside[level] {
+                    std::fs::write(place.join("beside").join(NAME), "version: \"1\"\nname: beside\n").unwrap();
+                    std::fs::write(place.join("Workspace.yaml.bak"), "version: 1\n").unwrap();
+                }
+            }
+            let found = WorkspaceFile::discover(&place);
+            match nearest {
+                Some((file, level)) => {
+                    prop_assert_eq!(found.as_ref(), Some(&file));
+                    let workspace = file.load().unwrap();
+                    prop_assert_eq!(workspace.name, format!("level {level}"));
+                    // Those further up are not merged into it.
+                    prop_assert_eq!(workspace.specs.len(), 1);
+                    let project = file.project();
+                    prop_assert_eq!(project.root(), file.path().parent().unwrap());
+                }
+                // The way goes on to the root of the file system.
+                None => prop_assert_eq!(found, WorkspaceFile::discover(dir.path())),
+            }
+        }
+    }
+}

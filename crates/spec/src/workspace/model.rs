@@ -1,0 +1,319 @@
+//! What a workspace's file says: its name, and which specs it lists.
+//!
+//! It is read with strict types and an open mind: a number where a text belongs is an error with its line, a key that nobody knows
+//! is passed over. What always holds: no id stands twice, every id is a plain directory name, and a small file cannot
+//! become a large value (seed 002, *Workspace Model*).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use crucible_model::{Timestamp, says_nothing, short_line};
+use serde::Deserialize;
+use serde_saphyr::{Options, Spanned};
+
+use super::yaml::{DEEPEST, MOST_NODES};
+use crate::id::SpecId;
+
+/// The version of the format that we read and write.
+pub(super) const VERSION: &str = "1";
+
+/// The longest tag that a command takes, in characters.
+const LONGEST_TAG: usize = 64;
+
+/// How much of a text from the file a message repeats, in characters.
+const QUOTED: usize = 80;
+
+/// The specs of a project, as `workspace.yaml` lists them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecWorkspace {
+    /// The name of the whole.
+    pub name: String,
+    /// The specs, in the order of the file.
+    pub specs: Vec<WorkspaceEntry>,
+}
+
+/// A spec in a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceEntry {
+    /// Which one.
+    pub id: SpecId,
+    /// What it is about, in the order of the file.
+    pub tags: Vec<String>,
+    /// When it was added; files written by hand may not tell.
+    pub added: Option<Timestamp>,
+}
+
+/// A tag that a command may write: at most 64 characters, all of which can be seen, and at least one that says something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecTag(String);
+
+/// The text is no tag.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no tag: {text}; it takes 1 to {LONGEST_TAG} characters that can be seen, such as backend")]
+pub struct SpecTagError {
+    text: String,
+}
+
+/// What is wrong with the text of a workspace, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Flaw(pub(super) String);
+
+impl SpecWorkspace {
+    /// The entry of this spec.
+    #[must_use]
+    pub fn entry(&self, id: &SpecId) -> Option<&WorkspaceEntry> {
+        self.specs.iter().find(|entry| entry.id == *id)
+    }
+
+    /// Reads the text of a `workspace.yaml`.
+    pub(super) fn read(text: &str) -> Result<Self, Flaw> {
+        let written: Written = match serde_saphyr::from_str_with_options(text, options()) {
+            Ok(written) => written,
+            Err(error) => {
+                if let Ok(Version { version }) = serde_saphyr::from_str_with_options(text, options()) {
+                    known(&version)?;
+                }
+                return Err(Flaw::of(&error));
+            }
+        };
+        known(&written.version)?;
+        let mut seen = HashMap::new();
+        let mut specs = Vec::new();
+        for entry in written.specs.unwrap_or_default() {
+            let line = entry.id.referenced.line();
+            let id: SpecId = entry.id.value.parse().map_err(|error| Flaw::at(line, error))?;
+            if let Some(first) = seen.insert(id.clone(), line) {
+                return Err(Flaw(format!(
+                    "the spec {id} is listed twice, in lines {first} and {line}; remove one of the two"
+                )));
+            }
+            let instant = |added: Spanned<String>| {
+                added.value.parse().map_err(|error| Flaw::at(added.referenced.line(), error))
+            };
+            let added = entry.added.map(instant).transpose()?;
+            specs.push(WorkspaceEntry { id, tags: entry.tags.unwrap_or_default(), added });
+        }
+        let name = written.name;
+        Ok(Self { name, specs })
+    }
+}
+
+impl SpecTag {
+    /// The tag as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SpecTag {
+    type Err = SpecTagError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fits = text.chars().count() <= LONGEST_TAG && !text.chars().any(crucible_model::is_hidden);
+        if fits && !says_nothing(text) && text.trim() == text {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(SpecTagError { text: short_line(text, QUOTED) })
+        }
+    }
+}
+
+impl fmt::Display for SpecTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Flaw {
+    fn at(line: u64, why: impl fmt::Display) -> Self {
+        Self(format!("line {line}: {why}"))
+    }
+
+    fn of(error: &serde_saphyr::Error) -> Self {
+        let why = error.without_snippet().to_string();
+        let why = why.lines().next().unwrap_or_default();
+        Self(format!("it is no workspace: {}", short_line(why, 400)))
+    }
+}
+
+/// The file as it is written, keys that we do not know left aside.
+#[derive(Deserialize)]
+struct Written {
+    version: Spanned<String>,
+    name: String,
+    #[serde(default)]
+    specs: Option<Vec<WrittenEntry>>,
+}
+
+#[derive(Deserialize)]
+struct WrittenEntry {
+    id: Spanned<String>,
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+    #[serde(default)]
+    added: Option<Spanned<String>>,
+}
+
+/// All that is asked of a file whose shape is not ours.
+#[derive(Deserialize)]
+struct Version {
+    version: Spanned<String>,
+}
+
+/// A newer version may be shaped otherwise, so it is asked for before anything else is said.
+fn known(version: &Spanned<String>) -> Result<(), Flaw> {
+    if version.value == VERSION {
+        return Ok(());
+    }
+    let named = short_line(&version.value, QUOTED);
+    Err(Flaw::at(
+        version.referenced.line(),
+        format!(
+            "the version is {named:?}, and this Crucible reads \"{VERSION}\" alone; use a newer one, or mend the line"
+        ),
+    ))
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEEPEST,
+            max_nodes: MOST_NODES,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+            max_recorded_anchor_events: 100_000,
+            max_documents: 1,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 100_000,
+            max_replay_stack_depth: DEEPEST,
+            max_alias_expansions_per_anchor: 1_000,
+        },
+        // A number or a truth value without quotes is no text, also where another YAML would take it for one.
+        no_schema: true,
+        with_snippet: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: &str = r#"version: "1"
+name: "my-project"
+specs:
+  - id: "feature-auth"
+    tags: ["backend", "security"]
+    added: "2024-12-01T10:00:00Z"
+  - id: "feature-ui"
+    tags: ["frontend"]
+    added: "2024-12-01T11:00:00Z"
+"#;
+
+    fn flaw(text: &str) -> String {
+        SpecWorkspace::read(text).unwrap_err().0
+    }
+
+    #[test]
+    fn the_example_of_the_requirement_is_read() {
+        let workspace = SpecWorkspace::read(SEED).unwrap();
+        assert_eq!(workspace.name, "my-project");
+        let ids: Vec<&str> = workspace.specs.iter().map(|entry| entry.id.as_str()).collect();
+        assert_eq!(ids, ["feature-auth", "feature-ui"]);
+        assert_eq!(workspace.specs[0].tags, ["backend", "security"]);
+        assert_eq!(workspace.specs[1].added, Some("2024-12-01T11:00:00Z".parse().unwrap()));
+        let crlf = SEED.replace('\n', "\r\n");
+        assert_eq!(SpecWorkspace::read(&crlf).unwrap(), workspace);
+    }
+
+    #[test]
+    fn what_is_left_out_or_unknown_is_fine() {
+        let text = "# mine\nowner: {team: a, on_call: [1, 2]}\nversion: '1'\nname: x\nspecs:\n- id: a\n  weight: 3\n";
+        let workspace = SpecWorkspace::read(text).unwrap();
+        assert_eq!((workspace.specs[0].tags.len(), workspace.specs[0].added), (0, None));
+        for none in ["", "specs:\n", "specs: []\n", "specs: ~\n"] {
+            let text = format!("version: \"1\"\nname: x\n{none}");
+            assert_eq!(SpecWorkspace::read(&text).unwrap().specs, []);
+        }
+        let aliased =
+            "version: \"1\"\nname: x\ncommon: &t [a, b]\nspecs:\n- {id: x, tags: *t}\n- {id: z, tags: *t}\n";
+        assert_eq!(SpecWorkspace::read(aliased).unwrap().specs[1].tags, ["a", "b"]);
+    }
+
+    #[test]
+    fn an_id_that_stands_twice_is_named_with_both_lines() {
+        let text = "version: \"1\"\nname: x\nspecs:\n- id: a\n- id: b\n\n- {tags: [t], id: 'a'}\n";
+        let said = flaw(text);
+        assert!(said.contains("listed twice, in lines 4 and 7"), "{said}");
+    }
+
+    #[test]
+    fn an_id_that_is_no_directory_name_is_refused_with_its_line() {
+        for id in ["../x", "a/b", "..", "ä", "'a b'", "'x\u{1b}[2J'", "/etc", &"a".repeat(300)] {
+            let text = format!("version: \"1\"\nname: x\nspecs:\n- id: {id}\n");
+            let said = SpecWorkspace::read(&text).unwrap_err().0;
+            assert!(said.starts_with("line 4") || said.contains("no workspace"), "{said}");
+            assert!(!said.contains('\u{1b}'), "{said}");
+        }
+    }
+
+    #[test]
+    fn another_version_is_told_whatever_else_the_file_says() {
+        for rest in ["name: x\n", "title: {de: x}\nspecs: 3\n"] {
+            let said = flaw(&format!("version: \"2\"\n{rest}"));
+            assert!(said.contains("line 1: the version is \"2\"") && said.contains("newer"), "{said}");
+        }
+    }
+
+    #[test]
+    fn types_are_strict() {
+        for (text, word) in [
+            ("version: 1\nname: x\n", "quoted"),
+            ("version: \"1\"\nname: 7\n", "quoted"),
+            ("version: \"1\"\nname: [x]\n", "line 2"),
+            ("version: \"1\"\n", "name"),
+            ("name: x\n", "version"),
+            ("version: \"1\"\nname: x\nspecs: {a: b}\n", "line 3"),
+            ("version: \"1\"\nname: x\nspecs:\n- a\n", "line 4"),
+            ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: [yes]\n", "quoted"),
+            ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: b\n", "line 5"),
+            ("version: \"1\"\nname: x\nspecs:\n- id: a\n  added: yesterday\n", "line 5: not an RFC 3339"),
+            ("version: \"1\"\nname: x\nname: y\n", "duplicate"),
+            ("version: \"1\"\nname: x\n---\nversion: \"1\"\n", ""),
+            ("", ""),
+            ("- a\n", ""),
+            ("a: [\n", ""),
+        ] {
+            let said = flaw(text);
+            assert!(said.contains(word), "{text:?}: {said}");
+            assert!(!said.contains('\n') && said.chars().count() < 500, "{said}");
+        }
+    }
+
+    #[test]
+    fn a_small_text_cannot_become_a_large_value() {
+        let mut bomb = "version: \"1\"\nname: x\na0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..9 {
+            let before = format!("*a{}", level - 1);
+            bomb.push_str(&format!("a{level}: &a{level} [{}]\n", [before.as_str(); 9].join(", ")));
+        }
+        bomb.push_str("specs:\n- id: a\n  tags: *a8\n");
+        flaw(&bomb);
+        let deep = format!("version: \"1\"\nname: x\nx: {}{}\n", "[".repeat(20_000), "]".repeat(20_000));
+        flaw(&deep);
+        let wide = format!("version: \"1\"\nname: x\nx: [{}]\n", "a,".repeat(MOST_NODES));
+        flaw(&wide);
+    }
+
+    #[test]
+    fn a_tag_can_be_seen() {
+        for good in ["backend", "a: b", "yes", "#1", "größe", "x y"] {
+            assert_eq!(good.parse::<SpecTag>().unwrap().as_str(), good);
+        }
+        for bad in ["", " ", " a", "a\nb", "a\u{202e}b", "\u{200b}", &"a".repeat(65)] {
+            assert!(bad.parse::<SpecTag>().is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Where the specs of a workspace stand: `workspace-status-json.v1` (`docs/schemas/workspace-status-json.v1.schema.json`).
+//!
+//! Each spec is told in a few words that come from its [`SpecStatus`], and [`WorkspaceSurvey::summary`] counts them. What always holds: a spec that cannot be read is told with its
+//! reason and does not hide the others, and a spec that lies on the disk and is not listed is named.
+
+use std::collections::BTreeSet;
+
+use crucible_ledger::Ledger;
+use crucible_model::{Timestamp, short_line, single_spaced};
+use serde::Serialize;
+
+use super::file::WorkspaceFile;
+use super::model::{SpecWorkspace, WorkspaceEntry};
+use crate::error::SpecError;
+use crate::id::SpecId;
+use crate::phase_id::PhaseId;
+use crate::project::SpecProject;
+use crate::store::SpecStore;
+use crate::surface::{NextStep, SpecStatus, Standing, spec_status};
+
+/// The schema of [`WorkspaceStatus`].
+pub const WORKSPACE_STATUS_SCHEMA: &str = "workspace-status-json.v1";
+
+/// How many specs that are not listed are named.
+const MOST_UNLISTED: usize = 100;
+
+/// How much is told of why a spec cannot be read, in characters.
+const LONGEST: usize = 300;
+
+/// Where the specs of a workspace stand.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkspaceStatus {
+    /// [`WORKSPACE_STATUS_SCHEMA`].
+    pub schema_version: String,
+    /// The workspace's name.
+    pub name: String,
+    /// The specs, in the order of the file.
+    pub specs: Vec<WorkspaceSpec>,
+    /// How many there are of which kind; a spec can be of several.
+    pub counts: WorkspaceCounts,
+    /// Specs on the disk that the workspace does not list, by name, the first hundred.
+    pub unlisted: Vec<SpecId>,
+}
+
+/// Where a spec of a workspace stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkspaceSpec {
+    /// Which spec.
+    pub spec_id: SpecId,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// When it was added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<Timestamp>,
+    /// Where it stands, in a word.
+    pub standing: SpecStanding,
+    /// The last phase that is done with all before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reached: Option<PhaseId>,
+    /// Phases whose last run failed.
+    pub failed: Vec<PhaseId>,
+    /// Phases that were made from something that has changed since.
+    pub stale: Vec<PhaseId>,
+    /// Files that a fixup proposes to change and that are not changed yet.
+    pub pending_fixups: u64,
+    /// Receipts that cannot be believed, and artifacts that are not what their receipts say.
+    pub problems: u64,
+    /// When its newest receipt was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest: Option<Timestamp>,
+    /// What comes next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextStep>,
+    /// Why it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Where a spec stands, in a word: the first of these that is true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpecStanding {
+    /// It cannot be read, a receipt cannot be believed, or an artifact is not what its receipt says.
+    Damaged,
+    /// The last run of a phase failed.
+    Failed,
+    /// A phase was made from something that has changed since.
+    Stale,
+    /// Fixups wait to be applied.
+    Pending,
+    /// No phase has succeeded yet.
+    NotStarted,
+    /// Some phases are done.
+    InProgress,
+    /// All phases are done.
+    Done,
+}
+
+/// How many specs there are of each kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct WorkspaceCounts {
+    /// All that are listed.
+    pub specs: u64,
+    /// With all phases done.
+    pub done: u64,
+    /// With a phase whose last run failed.
+    pub failed: u64,
+    /// With fixups that wait to be applied.
+    pub pending: u64,
+    /// With a phase that was made from something that has changed since.
+    pub stale: u64,
+    /// That cannot be read, or whose receipts or artifacts are not what they should be.
+    pub damaged: u64,
+    /// Without a phase that succeeded.
+    pub not_started: u64,
+    /// On the disk and not listed.
+    pub unlisted: u64,
+}
+
+impl SpecStanding {
+    /// The word as the JSON document writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Damaged => "damaged",
+            Self::Failed => "failed",
+            Self::Stale => "stale",
+            Self::Pending => "pending",
+            Self::NotStarted => "not_started",
+            Self::InProgress => "in_progress",
+            Self::Done => "done",
+        }
+    }
+}
+
+/// What is known of the specs of a workspace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkspaceSurvey {
+    /// The workspace.
+    pub workspace: SpecWorkspace,
+    /// For each of its specs, in order: where it stands, nothing where nothing of it is on the disk, or why it cannot be read.
+    pub statuses: Vec<Result<Option<SpecStatus>, String>>,
+    /// Specs on the disk that the workspace does not list.
+    pub unlisted: BTreeSet<SpecId>,
+}
+
+impl WorkspaceFile {
+    /// Where its specs stand at this instant. Of each spec no more is read than its status needs.
+    ///
+    /// # Errors
+    ///
+    /// As [`WorkspaceFile::load`]; a spec that cannot be read is told in its place.
+    pub fn survey(&self, now: Timestamp, ledger: Option<&Ledger>) -> Result<WorkspaceSurvey, SpecError> {
+        let workspace = self.load()?;
+        let project = self.project();
+        let statuses =
+            workspace.specs.iter().map(|entry| status_of(&project, &entry.id, now, ledger)).collect();
+        let unlisted = unlisted(&project, &workspace);
+        Ok(WorkspaceSurvey { workspace, statuses, unlisted })
+    }
+}
+
+impl WorkspaceSurvey {
+    /// The specs in a few words each, and how many there are of which kind.
+    #[must_use]
+    pub fn summary(&self) -> WorkspaceStatus {
+        let entries = self.workspace.specs.iter().zip(&self.statuses);
+        let specs: Vec<_> = entries.map(|(entry, status)| workspace_spec(entry, status)).collect();
+        let count = |of: fn(&WorkspaceSpec) -> bool| specs.iter().filter(|spec| of(spec)).count() as u64;
+        let counts = WorkspaceCounts {
+            specs: specs.len() as u64,
+            done: count(|spec| spec.standing == SpecStanding::Done),
+            failed: count(|spec| !spec.failed.is_empty()),
+            pending: count(|spec| spec.pending_fixups > 0),
+            stale: count(|spec| !spec.stale.is_empty()),
+            damaged: count(|spec| spec.standing == SpecStanding::Damaged),
+            not_started: count(|spec| spec.standing == SpecStanding::NotStarted),
+            unlisted: self.unlisted.len() as u64,
+        };
+        WorkspaceStatus {
+            schema_version: WORKSPACE_STATUS_SCHEMA.to_owned(),
+            name: self.workspace.name.clone(),
+            specs,
+            counts,
+            unlisted: self.unlisted.iter().take(MOST_UNLISTED).cloned().collect(),
+        }
+    }
+}
+
+fn status_of(
+    project: &SpecProject,
+    id: &SpecId,
+    now: Timestamp,
+    ledger: Option<&Ledger>,
+) -> Result<Option<SpecStatus>, String> {
+    match SpecStore::new(project, id.clone()).state(ledger) {
+        Ok(state) => Ok(Some(spec_status(&state, now))),
+        Err(SpecError::Unknown { .. }) => Ok(None),
+        Err(error) => Err(short_line(&single_spaced(&error.to_string()), LONGEST)),
+    }
+}
+
+fn workspace_spec(entry: &WorkspaceEntry, status: &Result<Option<SpecStatus>, String>) -> WorkspaceSpec {
+    let error = status.as_ref().err().cloned();
+    let status = status.as_ref().ok().and_then(Option::as_ref);
+    let phases = status.map_or(&[][..], |status| &status.phase_statuses);
+    let of = |wanted: Standing| -> Vec<PhaseId> {
+        phases.iter().filter(|phase| phase.status == wanted).map(|phase| phase.phase_id).collect()
+    };
+    let (failed, stale) = (of(Standing::Failed), of(Standing::Stale));
+    let reached = phases
+        .iter()
+        .take_while(|phase| phase.status == Standing::Success)
+        .last()
+        .map(|phase| phase.phase_id);
+    let pending_fixups = status.map_or(0, |status| status.pending_fixups);
+    // A receipt that cannot be believed is a problem already; its phase is not counted again.
+    let receipts = status.map_or(0, |status| status.problems.len() as u64 + status.problems_left_out);
+    let problems = receipts + of(Standing::Changed).len() as u64;
+    let begun =
+        phases.iter().any(|phase| phase.last_success_at.is_some() || phase.status == Standing::Success);
+    let standing = if error.is_some() || problems > 0 || !of(Standing::Damaged).is_empty() {
+        SpecStanding::Damaged
+    } else if !failed.is_empty() {
+        SpecStanding::Failed
+    } else if !stale.is_empty() {
+        SpecStanding::Stale
+    } else if pending_fixups > 0 {
+        SpecStanding::Pending
+    } else if reached == PhaseId::ALL.last().copied() {
+        SpecStanding::Done
+    } else if reached.is_some() || begun {
+        SpecStanding::InProgress
+    } else {
+        SpecStanding::NotStarted
+    };
+    WorkspaceSpec {
+        spec_id: entry.id.clone(),
+        tags: entry.tags.clone(),
+        added: entry.added,
+        standing,
+        reached,
+        failed,
+        stale,
+        pending_fixups,
+        problems,
+        newest: status.and_then(|status| status.newest),
+        next: status.and_then(|status| status.next.clone()),
+        error,
+    }
+}
+
+/// The specs on the disk that a workspace does not list. What bears no name of a spec is none.
+fn unlisted(project: &SpecProject, workspace: &SpecWorkspace) -> BTreeSet<SpecId> {
+    let listed: BTreeSet<&SpecId> = workspace.specs.iter().map(|entry| &entry.id).collect();
+    let entries = std::fs::read_dir(project.specs()).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|id| !listed.contains(id))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::surface::{PhaseStanding, STATUS_SCHEMA};
+
+    fn entry(id: &str) -> WorkspaceEntry {
+        WorkspaceEntry { id: id.parse().unwrap(), tags: vec!["t".to_owned()], added: None }
+    }
+
+    /// A status whose phases stand like this, the others not run.
+    fn status(standings: &[Standing], pending_fixups: u64) -> SpecStatus {
+        let phase = |(at, phase_id): (usize, PhaseId)| {
+            let standing = standings.get(at).copied().unwrap_or(Standing::NotRun);
+            let value = serde_json::json!({ "phase_id": phase_id, "status": standing, "receipt_id": null });
+            serde_json::from_value::<PhaseStanding>(value).unwrap()
+        };
+        let value = serde_json::json!({
+            "schema_version": STATUS_SCHEMA, "spec_id": "a", "phase_statuses": [], "pending_fixups": pending_fixups,
+            "has_errors": false,
+        });
+        let status: SpecStatus = serde_json::from_value(value).unwrap();
+        SpecStatus { phase_statuses: PhaseId::ALL.into_iter().enumerate().map(phase).collect(), ..status }
+    }
+
+    fn of(standings: &[Standing], pending_fixups: u64) -> WorkspaceSpec {
+        workspace_spec(&entry("a"), &Ok(Some(status(standings, pending_fixups))))
+    }
+
+    #[test]
+    fn the_worst_word_counts_and_a_phase_is_reached_only_with_all_before_it() {
+        use Standing::{Changed, Damaged, DryRun, Failed, Stale, Success};
+        for (standings, pending, standing, reached) in [
+            (&[][..], 0, SpecStanding::NotStarted, None),
+            (&[DryRun], 0, SpecStanding::NotStarted, None),
+            (&[Success, Success], 0, SpecStanding::InProgress, Some(PhaseId::Design)),
+            (&[Success, Failed, Success], 0, SpecStanding::Failed, Some(PhaseId::Requirements)),
+            (&[Success, Success, Stale, Failed], 1, SpecStanding::Failed, Some(PhaseId::Design)),
+            (&[Success, Stale], 1, SpecStanding::Stale, Some(PhaseId::Requirements)),
+            (&[Success; 5], 2, SpecStanding::Pending, Some(PhaseId::Fixup)),
+            (&[Success; 6], 0, SpecStanding::Done, Some(PhaseId::Final)),
+            (&[Changed, Failed], 0, SpecStanding::Damaged, None),
+            (&[Damaged], 0, SpecStanding::Damaged, None),
+        ] {
+            let spec = of(standings, pending);
+            assert_eq!((spec.standing, spec.reached), (standing, reached), "{standings:?}");
+        }
+    }
+
+    #[test]
+    fn specs_are_counted_by_each_of_their_troubles() {
+        use Standing::{Failed, Stale, Success};
+        let statuses = vec![
+            Ok(Some(status(&[Success, Stale, Failed], 3))),
+            Ok(Some(status(&[Success; 6], 0))),
+            Ok(None),
+            Ok(Some(status(&[Success, Stale], 0))),
+            Err("no right to read it".to_owned()),
+        ];
+        let specs = ["a", "b", "c", "d", "e"].map(entry).into();
+        let workspace = SpecWorkspace { name: "x".to_owned(), specs };
+        let unlisted: BTreeSet<SpecId> = (0..150).map(|at| format!("s{at}").parse().unwrap()).collect();
+        let report = WorkspaceSurvey { workspace, statuses, unlisted }.summary();
+        let wanted = WorkspaceCounts {
+            specs: 5,
+            done: 1,
+            failed: 1,
+            pending: 1,
+            stale: 2,
+            damaged: 1,
+            not_started: 1,
+            unlisted: 150,
+        };
+        assert_eq!((report.counts, report.unlisted.len()), (wanted, MOST_UNLISTED));
+    }
+
+    #[test]
+    fn a_spec_that_cannot_be_read_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = WorkspaceFile::of(dir.path());
+        file.create("x").unwrap();
+        for id in ["nowhere", "odd", "after"] {
+            let added = Some("2024-12-01T10:00:00Z".parse().unwrap());
+            file.add(&WorkspaceEntry { added, ..entry(id) }, super::super::OnListed::Refuse).unwrap();
+        }
+        let specs = file.project().specs();
+        crucible_host::fs::create_dir_all(&specs.join("more")).unwrap();
+        crucible_host::fs::create_dir_all(&specs.join("no id")).unwrap();
+        crucible_host::fs::create_dir_all(&specs.join("after/receipts")).unwrap();
+        crucible_host::fs::create_dir_all(&specs.join("odd")).unwrap();
+        crucible_host::fs::write_atomic(&specs.join("odd/receipts"), b"no directory").unwrap();
+        let report = file.survey("2024-12-02T10:00:00Z".parse().unwrap(), None).unwrap().summary();
+        let words: Vec<_> = report.specs.iter().map(|spec| spec.standing).collect();
+        assert_eq!(words, [SpecStanding::NotStarted, SpecStanding::Damaged, SpecStanding::NotStarted]);
+        assert_eq!(report.unlisted, ["more".parse().unwrap()]);
+    }
+}

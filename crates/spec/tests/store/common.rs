@@ -1,0 +1,135 @@
+//! A project with one spec and a ledger, in a temporary directory.
+
+use std::path::{Path, PathBuf};
+
+use crucible_ledger::Ledger;
+use crucible_llm::PipelineReceipt;
+use crucible_model::{ClockSource, Timestamp};
+use crucible_spec::{
+    LockClaim, PhaseEntry, PhaseId, PhaseOutput, PhaseStatus, ReceiptId, SpecError, SpecLock, SpecProject,
+    SpecReceipt, SpecState, SpecStore,
+};
+
+pub(crate) struct Desk {
+    _dir: Option<tempfile::TempDir>,
+    pub(crate) home: PathBuf,
+    pub(crate) store: SpecStore,
+}
+
+pub(crate) fn desk() -> Desk {
+    let dir = tempfile::tempdir().unwrap();
+    let mut desk = desk_at(dir.path());
+    desk._dir = Some(dir);
+    desk
+}
+
+pub(crate) fn desk_at(home: &Path) -> Desk {
+    let project = SpecProject::at(home.join("project"));
+    let store = SpecStore::new(&project, "export-data".parse().unwrap());
+    Desk { _dir: None, home: home.to_owned(), store }
+}
+
+pub(crate) fn now() -> Timestamp {
+    "2026-01-31T09:30:00Z".parse().unwrap()
+}
+
+impl Desk {
+    pub(crate) fn ledger(&self) -> Ledger {
+        Ledger::open(&self.home.join("data/ledger.db")).unwrap()
+    }
+
+    pub(crate) fn lock(&self) -> SpecLock {
+        self.store.lock("test", LockClaim::Wait).unwrap()
+    }
+
+    pub(crate) fn state(&self) -> SpecState {
+        self.store.state(Some(&self.ledger())).unwrap()
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.store.dir().join(path)
+    }
+
+    pub(crate) fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    /// The names in a folder of the spec.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Promotes a run of a phase, which writes its document with this text where it succeeds.
+    pub(crate) fn run(&self, phase: PhaseId, status: PhaseStatus, text: &str) -> SpecReceipt {
+        self.try_run(phase, status, text).unwrap()
+    }
+
+    pub(crate) fn try_run(
+        &self,
+        phase: PhaseId,
+        status: PhaseStatus,
+        text: &str,
+    ) -> Result<SpecReceipt, SpecError> {
+        let lock = self.store.lock("test", LockClaim::Wait)?;
+        run_under(&lock, phase, status, text, &mut self.ledger())
+    }
+
+    pub(crate) fn success(&self, phase: PhaseId) -> SpecReceipt {
+        self.run(phase, PhaseStatus::Success, phase.as_str())
+    }
+}
+
+pub(crate) fn run_under(
+    lock: &SpecLock,
+    phase: PhaseId,
+    status: PhaseStatus,
+    text: &str,
+    ledger: &mut Ledger,
+) -> Result<SpecReceipt, SpecError> {
+    let outputs = if status == PhaseStatus::Success { vec![document(phase, text)] } else { Vec::new() };
+    lock.promote(draft(phase, status, lock.next_sequence()?), outputs, ledger)
+}
+
+pub(crate) fn document(phase: PhaseId, text: &str) -> PhaseOutput {
+    PhaseOutput { path: format!("artifacts/{}", phase.artifact()), bytes: text.as_bytes().to_vec() }
+}
+
+/// A receipt as the engine hands it over: what promotion fills in is not there.
+pub(crate) fn draft(phase: PhaseId, status: PhaseStatus, sequence: u64) -> SpecReceipt {
+    SpecReceipt {
+        schema_version: String::new(),
+        receipt_id: ReceiptId::new(phase, now(), sequence).to_string(),
+        spec_id: String::new(),
+        sequence: 0,
+        emitted_at: Some(now()),
+        clock: Some(ClockSource::System),
+        dry_run: status == PhaseStatus::DryRun,
+        exit_code: Some(0),
+        phases: vec![PhaseEntry {
+            phase_id: phase.as_str().to_owned(),
+            status,
+            started_at: Some(now()),
+            finished_at: Some(now()),
+            llm: None,
+            attempts: 1,
+            warnings: Vec::new(),
+            inputs: Vec::new(),
+            packet: None,
+            outputs: Vec::new(),
+            fixups: None,
+            hooks: Vec::new(),
+            error: None,
+            findings: Vec::new(),
+        }],
+        pipeline: PipelineReceipt::default(),
+        previous: None,
+        last_real: None,
+        last_success: None,
+        crucible_version: Some("0.1.0".to_owned()),
+        digest: None,
+    }
+}

@@ -1,0 +1,144 @@
+//! What the ledger remembers of receipts, when the directory says something else.
+
+use crucible_model::Digest;
+use crucible_spec::{PhaseId, PhaseStatus, ReceiptProblemKind, SpecReceipt};
+
+use crate::common::{Desk, desk};
+
+fn kinds(desk: &Desk) -> Vec<(String, ReceiptProblemKind)> {
+    let problems = desk.state().problems;
+    problems.into_iter().map(|problem| (problem.file, problem.kind)).collect()
+}
+
+fn file(desk: &Desk, receipt: &SpecReceipt) -> std::path::PathBuf {
+    desk.path(&format!("receipts/{}.json", receipt.receipt_id))
+}
+
+#[test]
+fn a_receipt_that_was_edited_with_a_new_digest_is_known_to_the_ledger() {
+    let desk = desk();
+    let mut failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
+    failed.phases[0].status = PhaseStatus::Success;
+    failed.digest = None;
+    failed.digest = Some(Digest::of_canonical(&failed).unwrap());
+    std::fs::write(file(&desk, &failed), serde_json::to_string(&failed).unwrap()).unwrap();
+    let name = format!("{}.json", failed.receipt_id);
+    assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerDiffers)]);
+    assert_eq!(desk.store.state(None).unwrap().problems, [], "without a ledger nobody knows");
+}
+
+#[test]
+fn a_failure_that_was_taken_away_is_known_to_the_ledger() {
+    let desk = desk();
+    desk.success(PhaseId::Design);
+    let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
+    std::fs::remove_file(file(&desk, &failed)).unwrap();
+    let newer = (format!("{}.json", failed.receipt_id), ReceiptProblemKind::LedgerKnowsNewer);
+    assert_eq!(kinds(&desk), std::slice::from_ref(&newer));
+    assert_eq!(desk.store.state(None).unwrap().problems, []);
+    // Another phase in its place does not hide it; running the phase again does away with it.
+    desk.success(PhaseId::Tasks);
+    assert_eq!(kinds(&desk), [newer]);
+    desk.success(PhaseId::Design);
+    assert_eq!(kinds(&desk), []);
+    assert!(desk.ledger().verify(&[]).unwrap().passes());
+}
+
+#[test]
+fn a_receipt_that_took_the_place_of_another_is_known_to_the_ledger() {
+    let desk = desk();
+    let mut failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
+    std::fs::remove_file(file(&desk, &failed)).unwrap();
+    failed.receipt_id = "design-20260131-100000-0001".to_owned();
+    failed.digest = None;
+    failed.digest = Some(Digest::of_canonical(&failed).unwrap());
+    std::fs::write(file(&desk, &failed), serde_json::to_string(&failed).unwrap()).unwrap();
+    let name = format!("{}.json", failed.receipt_id);
+    assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerDiffers)]);
+}
+
+#[test]
+fn a_ledger_that_knows_nothing_of_the_spec_says_nothing() {
+    let desk = desk();
+    let first = desk.success(PhaseId::Design);
+    std::fs::remove_dir_all(desk.home.join("data")).unwrap();
+    assert_eq!(kinds(&desk), []);
+    assert_eq!(desk.ledger().head().unwrap().seq, 0);
+    // It learns of what it did not know when something is promoted next.
+    desk.success(PhaseId::Tasks);
+    assert_eq!(desk.ledger().head().unwrap().seq, 2);
+    assert_eq!(kinds(&desk), []);
+    std::fs::write(file(&desk, &first), "{}").unwrap();
+    assert_eq!(kinds(&desk).len(), 1);
+}
+
+#[test]
+fn the_same_spec_elsewhere_is_another_one() {
+    let desk = desk();
+    let other = crate::common::desk_at(&desk.home.join("elsewhere"));
+    desk.success(PhaseId::Design);
+    let lock = other.lock();
+    crate::common::run_under(&lock, PhaseId::Design, PhaseStatus::Success, "x", &mut desk.ledger()).unwrap();
+    drop(lock);
+    assert_eq!(kinds(&desk), []);
+    assert_eq!(other.store.state(Some(&desk.ledger())).unwrap().problems, []);
+    // The same place by another way is the same one.
+    std::os::unix::fs::symlink(desk.home.join("project"), desk.home.join("way")).unwrap();
+    let project = crucible_spec::SpecProject::at(desk.home.join("way"));
+    let by_link = crucible_spec::SpecStore::new(&project, "export-data".parse().unwrap());
+    std::fs::remove_dir_all(desk.path("receipts")).unwrap();
+    let problems = by_link.state(Some(&desk.ledger())).unwrap().problems;
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].kind, ReceiptProblemKind::LedgerKnowsNewer);
+}
+
+#[test]
+fn a_spec_that_was_removed_and_begun_anew_is_not_held_to_its_earlier_life() {
+    let desk = desk();
+    for phase in [PhaseId::Requirements, PhaseId::Design, PhaseId::Tasks] {
+        desk.success(phase);
+    }
+    let design = desk.text("receipts/design-20260131-093000-0002.json");
+    std::fs::remove_dir_all(desk.store.dir()).unwrap();
+    // Another instant, so that the receipt is another one.
+    let lock = desk.lock();
+    let mut anew = crate::common::draft(PhaseId::Requirements, PhaseStatus::Success, 1);
+    anew.receipt_id = "requirements-20260201-093000-0001".to_owned();
+    lock.promote(anew, Vec::new(), &mut desk.ledger()).unwrap();
+    drop(lock);
+    assert_eq!(kinds(&desk), []);
+    // Who brings back a part of the earlier life, and not its end, is found out.
+    std::fs::write(desk.path("receipts/design-20260131-093000-0002.json"), design).unwrap();
+    std::fs::remove_file(desk.path("receipts/requirements-20260201-093000-0001.json")).unwrap();
+    let said = kinds(&desk);
+    assert!(
+        said.contains(&("tasks-20260131-093000-0003.json".to_owned(), ReceiptProblemKind::LedgerKnowsNewer))
+    );
+}
+
+#[test]
+fn an_older_state_that_was_checked_out_is_outdated_and_not_forged() {
+    let desk = desk();
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        let copied = std::process::Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap();
+        assert!(copied.success());
+    };
+    desk.success(PhaseId::Requirements);
+    copy(desk.store.dir(), &desk.home.join("branch"));
+    let lock = desk.lock();
+    let mut on_main = crate::common::draft(PhaseId::Design, PhaseStatus::Success, 2);
+    on_main.receipt_id = "design-20260201-093000-0002".to_owned();
+    lock.promote(on_main, Vec::new(), &mut desk.ledger()).unwrap();
+    drop(lock);
+    std::fs::rename(desk.store.dir(), desk.home.join("main")).unwrap();
+    copy(&desk.home.join("branch"), desk.store.dir());
+    let on_branch = desk.success(PhaseId::Design);
+    assert_eq!(kinds(&desk), [], "what is there was recorded last");
+    std::fs::rename(desk.store.dir(), desk.home.join("later-branch")).unwrap();
+    std::fs::rename(desk.home.join("main"), desk.store.dir()).unwrap();
+    let name = format!("{}.json", on_branch.receipt_id);
+    assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerKnowsNewer)]);
+    // Running the phase goes on from there.
+    desk.success(PhaseId::Design);
+    assert_eq!(kinds(&desk), []);
+}
