@@ -3,7 +3,9 @@
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, Untrusted, Verdict};
 
-use super::prompt::{DOCUMENT_ALONE, THE_FORM, conversation, correction, last_time, limits, material};
+use super::prompt::{
+    DOCUMENT_ALONE, THE_FORM, conversation, correction, known_ids, last_time, limits, material,
+};
 use super::{PhaseDefinition, PhaseDocument, PhaseInput, never, of_text, requirements_of};
 use crate::document::{Form, design, open};
 use crate::phase_id::PhaseId;
@@ -46,7 +48,7 @@ impl PhaseDefinition for DesignPhase {
             "\nWrite the design for these requirements. The first line is `# Design: ` and a title; then come the sections \
              ## Overview, ## Components, ## Data and ## Risks, each with text. Name every requirement by its id.\n",
         );
-        conversation(system.build(), user)
+        conversation(system.build(), known_ids(user, input))
     }
 
     fn read(&self, answer: &Untrusted, input: &PhaseInput<'_>) -> Result<PhaseDocument, Verdict> {

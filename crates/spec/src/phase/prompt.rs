@@ -9,13 +9,11 @@ use crucible_llm::Message;
 use crucible_model::{Code, PromptBuilder, PromptText, Untrusted};
 
 use super::{CorrectionBrief, PhaseInput};
-use crate::document::{Fault, Form};
+use crate::document::{Fault, Form, RequirementId};
 use crate::packet::PacketEntry;
 
 /// Bytes of a refused answer that are shown again.
 const SHOWN_ANSWER: usize = 12 << 10;
-/// Bytes of it where it was too long: small models go on with what they see.
-const SHOWN_OF_TOO_LONG: usize = 1 << 10;
 /// Findings that are told in a correction.
 const SHOWN_FINDINGS: usize = 20;
 
@@ -78,12 +76,12 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
     let Some(CorrectionBrief { answer, verdict }) = input.correction else { return prompt };
     let text = answer.as_str();
     let too_long = |code: &Code| *code == Fault::TooLong.code() || code.as_str() == "spec-answer-cut-off";
-    let most = if verdict.findings().iter().any(|finding| too_long(&finding.code)) {
-        SHOWN_OF_TOO_LONG
+    // Small models copy what they see: of an answer that was too long they would copy the length.
+    let shown = if verdict.findings().iter().any(|finding| too_long(&finding.code)) {
+        ""
     } else {
-        SHOWN_ANSWER
+        text.get(..text.floor_char_boundary(SHOWN_ANSWER)).unwrap_or_default()
     };
-    let shown = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
     let mut prompt = prompt.ours("\nA first answer was refused.\n");
     if !crucible_model::says_nothing(shown) {
         let name = if shown.len() < text.len() {
@@ -115,4 +113,11 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
         prompt = prompt.ours("- ").ours(fault.hint()).ours("\n");
     }
     prompt.ours("- Correct what was found, and keep what was right.\n")
+}
+
+/// Says which ids the requirements have, one by one: small models take more over from an example.
+pub(super) fn known_ids(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
+    let Some(ids) = super::requirements_of(input) else { return prompt };
+    let ids: Vec<_> = ids.into_iter().map(|id| RequirementId(id).to_string()).collect();
+    prompt.ours("The only requirements are ").operator(&ids.join(", ")).ours(".\n")
 }

@@ -3,7 +3,9 @@
 use crucible_llm::Message;
 use crucible_model::{PromptBuilder, Untrusted, Verdict};
 
-use super::prompt::{DOCUMENT_ALONE, THE_FORM, conversation, correction, last_time, limits, material};
+use super::prompt::{
+    DOCUMENT_ALONE, THE_FORM, conversation, correction, known_ids, last_time, limits, material,
+};
 use super::{PhaseDefinition, PhaseDocument, PhaseInput, never, of_text, requirements_of};
 use crate::document::{Form, open, tasks};
 use crate::phase_id::PhaseId;
@@ -43,7 +45,7 @@ impl PhaseDefinition for TasksPhase {
             "\nWrite the tasks for this design. The first line is `# Tasks: ` and a title; then comes one line \
              `- [ ] T-001 (R-001): step` for each task. Every requirement stands in the parentheses of at least one task.\n",
         );
-        conversation(system.build(), user)
+        conversation(system.build(), known_ids(user, input))
     }
 
     fn read(&self, answer: &Untrusted, input: &PhaseInput<'_>) -> Result<PhaseDocument, Verdict> {

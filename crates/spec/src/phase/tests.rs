@@ -380,13 +380,12 @@ fn a_correction_says_our_hints_and_fences_everything_else() {
 }
 
 #[test]
-fn of_an_answer_that_was_too_long_only_the_beginning_is_shown() {
+fn an_answer_that_was_too_long_is_not_shown_to_be_copied() {
     let case = prepared(PhaseId::Requirements);
     let answer = "- the same line\n".repeat(2_000);
     let verdict = crate::document::Fault::TooLong.alone("2000 lines, at most 200");
     let question = case.question(Some((&answer, &verdict)));
-    assert_eq!(question.matches("- the same line").count(), 64);
-    assert!(question.contains("<<<DATA \"the beginning of the refused answer\"\n"));
+    assert!(!question.contains("- the same line") && question.contains("2000 lines, at most 200"));
 }
 
 /// The lines of a question that stand in no fence.

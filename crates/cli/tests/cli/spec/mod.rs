@@ -1,7 +1,9 @@
 //! Specifications as a user meets them: from a rough idea to tasks, fixups and a gate.
 
+mod examples;
 mod fixups;
 mod gate;
+mod guide;
 mod hooks;
 mod project;
 mod run;
@@ -11,4 +13,5 @@ mod stops;
 pub(crate) mod support;
 mod templates;
 mod tui;
+mod walkthroughs;
 mod written;

@@ -110,6 +110,7 @@ fn the_question_for_a_design() {
     >>>END
 
     Write the design for these requirements. The first line is `# Design: ` and a title; then come the sections ## Overview, ## Components, ## Data and ## Risks, each with text. Name every requirement by its id.
+    The only requirements are R-001, R-002.
     "##);
 }
 
@@ -184,6 +185,7 @@ fn the_question_for_tasks() {
     >>>END
 
     Write the tasks for this design. The first line is `# Tasks: ` and a title; then comes one line `- [ ] T-001 (R-001): step` for each task. Every requirement stands in the parentheses of at least one task.
+    The only requirements are R-001, R-002.
     "##);
 }
 
@@ -564,6 +566,7 @@ fn the_question_after_a_refused_answer() {
     - Correct what was found, and keep what was right.
 
     Write the tasks for this design. The first line is `# Tasks: ` and a title; then comes one line `- [ ] T-001 (R-001): step` for each task. Every requirement stands in the parentheses of at least one task.
+    The only requirements are R-001, R-002.
     "##);
 }
 

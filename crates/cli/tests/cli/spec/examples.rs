@@ -1,0 +1,75 @@
+//! The examples and the templates' READMEs, followed by somebody who has no model: a recording answers.
+
+use crucible_spec::TEMPLATES;
+use serde_json::{Value, json};
+
+use super::guide::{Answers, Guide, ROOT, Reader, keep};
+
+#[test]
+fn the_example_of_a_web_application_goes_from_the_idea_to_the_gate() {
+    const EXAMPLE: &str = "examples/fullstack-web";
+    let guide = Guide::read(&format!("{EXAMPLE}/README.md"));
+    assert_eq!(guide.commands(), 8);
+    let answers = Answers::read(&format!("{EXAMPLE}/answers"));
+    let server = answers.serve();
+    let recording = Reader::with(&server, "fullstack-web").copy(EXAMPLE).record(&guide);
+    answers.all_asked();
+    keep(&recording, &format!("{EXAMPLE}/cassette.jsonl"));
+
+    let reader = Reader::new("fullstack-web").copy(EXAMPLE);
+    reader.follow(&guide);
+    assert!(reader.file("server/due.js").contains("Math.floor"), "the fixup is applied");
+    let last = reader.file(".crucible/specs/return-reminders/artifacts/50-final.md");
+    assert!(last.contains("| R-005 Nights are quiet | T-004 |"), "{last}");
+}
+
+#[test]
+fn the_example_of_many_parts_takes_two_specs_through_hooks_and_gates() {
+    const EXAMPLE: &str = "examples/mono-repo";
+    let guide = Guide::read(&format!("{EXAMPLE}/README.md"));
+    assert_eq!(guide.commands(), 7);
+    let answers = Answers::read(&format!("{EXAMPLE}/answers"));
+    let server = answers.serve();
+    let recording = Reader::with(&server, "mono-repo").copy(EXAMPLE).record(&guide);
+    answers.all_asked();
+    keep(&recording, &format!("{EXAMPLE}/cassette.jsonl"));
+
+    let reader = Reader::new("mono-repo").copy(EXAMPLE);
+    reader.follow(&guide);
+    for spec in ["catalog-search", "kiosk-returns"] {
+        let receipts = reader.place().join(".crucible/specs").join(spec).join("receipts");
+        let requirements = std::fs::read_dir(receipts).unwrap().map(|entry| entry.unwrap().path());
+        let requirements: Vec<Value> = requirements
+            .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("requirements-"))
+            .map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
+            .collect();
+        assert_eq!(requirements.len(), 1);
+        let hook = &requirements[0]["phases"][0]["hooks"][0];
+        assert_eq!((&hook["name"], &hook["exit_code"]), (&json!("wording"), &json!(0)), "{hook:#}");
+    }
+}
+
+#[test]
+fn the_commands_of_each_templates_readme_run_from_a_recording() {
+    const HERE: &str = "crates/cli/tests/cli/spec";
+    for template in TEMPLATES {
+        let name = template.name;
+        let begin = format!("```sh\ncrucible template init {name} my-spec\n```\n");
+        let guide = Guide::of(name, &format!("{begin}{}", template.readme(&"my-spec".parse().unwrap())));
+        assert_eq!(guide.commands(), 3, "{name}");
+        let answers = Answers::read(&format!("{HERE}/answers")).of(name);
+        let server = answers.serve();
+        let recording = Reader::with(&server, "project").record(&guide);
+        answers.all_asked();
+        let cassette = format!("{HERE}/cassettes/{name}.jsonl");
+        keep(&recording, &cassette);
+
+        let reader = Reader::new("project")
+            .setting("CRUCIBLE_LLM_PROVIDER", "replay")
+            .setting("CRUCIBLE_LLM_REPLAY_CASSETTE", format!("{ROOT}/{cassette}"));
+        reader.follow(&guide);
+        assert!(reader.file(".crucible/specs/my-spec/README.md").starts_with("# my-spec\n"));
+        let tasks = reader.file(".crucible/specs/my-spec/artifacts/20-tasks.md");
+        assert!(tasks.contains("- [ ] T-001 ("), "{tasks}");
+    }
+}

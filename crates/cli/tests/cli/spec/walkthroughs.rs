@@ -1,0 +1,1 @@
+//! The walkthroughs of `docs/walkthroughs/`, followed to their end.
