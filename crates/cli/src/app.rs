@@ -10,7 +10,7 @@ use clap::Parser;
 use clap::builder::PossibleValuesParser;
 use crucible_host::clock::clock_from;
 use crucible_host::config::{Config, ConfigFiles};
-use crucible_host::env::Environment;
+use crucible_host::env::{Environment, HomeError};
 use crucible_host::fs::create_dir_all;
 use crucible_ledger::Ledger;
 use crucible_model::{Clock, ExitStatus};
@@ -53,11 +53,16 @@ pub(crate) fn main() -> ExitCode {
     let parsed = Arguments::try_parse_from(&arguments);
     let manner = parsed.as_ref().map_or_else(|_| usage::manner(&arguments), Arguments::manner);
     let output = Output::new(&env, manner);
+    let unwritten = match &parsed {
+        // Whose 1 is a verdict.
+        Ok(Arguments { command: Command::Gate(_), .. }) => ExitStatus::Usage,
+        Ok(_) | Err(_) => ExitStatus::Refused,
+    };
     let status = match parsed {
         Ok(parsed) => run(&parsed.command, env, &output),
         Err(error) => usage::report(&error, &arguments, &output),
     };
-    ExitCode::from(output.conclude(status).code())
+    ExitCode::from(output.conclude(status, unwritten).code())
 }
 
 fn run(command: &Command, env: Environment, output: &Output) -> ExitStatus {
@@ -133,6 +138,15 @@ impl App {
         let home = self.home()?;
         create_dir_all(&home).map_err(|error| CommandError::usage(error.to_string()).hint(ELSEWHERE))?;
         Ok(Ledger::open(&home.join(LEDGER))?)
+    }
+
+    /// The ledger where there is one, for a command that also goes on without: it makes none, and where the user has no home none was
+    /// ever made.
+    pub(crate) fn ledger_to_ask(&self) -> Result<Option<Ledger>, CommandError> {
+        match self.env.crucible_home() {
+            Err(HomeError::NotSet) => Ok(None),
+            Ok(_) | Err(HomeError::Relative { .. }) => Ok(Ledger::open_existing(&self.ledger_path()?)?),
+        }
     }
 
     /// What is to be said where there are runs and no ledger that knows them.

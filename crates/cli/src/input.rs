@@ -5,6 +5,7 @@
 //! over, never taken for the next line.
 
 use std::io::{self, BufRead, ErrorKind, Read, StdinLock};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -29,32 +30,51 @@ pub(crate) const SPACE_AROUND: usize = 64 * 1024;
 
 /// Waits for a line of at most so many bytes. The inner error is the input's, the outer one an interruption.
 pub(crate) fn line(app: &App, most: usize) -> Result<io::Result<Line>, CommandError> {
-    let line = beside(app, move |input| read_line(input, most))?;
+    let line = beside(app, Awaited::Silently, move |input| read_line(input, most))?;
     // A reader that is gone without a word has no more lines.
     Ok(line.unwrap_or(Ok(Line::End)))
 }
 
+/// What is said while an input is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// Nothing: whoever started the program asked for it.
+    Silently,
+    /// This, once it has taken a moment: it may be that nobody knows of it.
+    Saying(&'static str),
+}
+
+/// How long nothing is said.
+const MOMENT: Duration = Duration::from_secs(1);
+
 /// Waits for the end of the input, and gives so many bytes of it and one more where there are more. The errors are as those of a
 /// line.
-pub(crate) fn whole(app: &App, most: usize) -> Result<io::Result<Vec<u8>>, CommandError> {
+pub(crate) fn whole(app: &App, most: usize, awaited: Awaited) -> Result<io::Result<Vec<u8>>, CommandError> {
     let read = move |input: StdinLock<'static>| {
         let mut bytes = Vec::new();
         input.take(one_more(most)).read_to_end(&mut bytes).map(|_| bytes)
     };
     let gone = || Err(io::Error::other("whoever read it is gone"));
-    Ok(beside(app, read)?.unwrap_or_else(gone))
+    Ok(beside(app, awaited, read)?.unwrap_or_else(gone))
 }
 
 /// What this reader makes of the input; nothing where it is gone without a word.
 fn beside<T: Send + 'static>(
     app: &App,
+    awaited: Awaited,
     read: impl FnOnce(StdinLock<'static>) -> T + Send + 'static,
 ) -> Result<Option<T>, CommandError> {
     app.block_on(async {
-        let (done, waiting) = oneshot::channel();
+        let (done, mut waiting) = oneshot::channel();
         std::thread::spawn(move || {
             let _nobody_waits_any_more = done.send(read(io::stdin().lock()));
         });
+        if let Awaited::Saying(what) = awaited {
+            match tokio::time::timeout(MOMENT, &mut waiting).await {
+                Ok(read) => return Ok(read.ok()),
+                Err(_) => app.output.remark(what),
+            }
+        }
         Ok(waiting.await.ok())
     })
 }

@@ -244,18 +244,18 @@ impl Output {
         self.write(format!("{level} {}: {subject}\n    {hint}\n", finding.code).as_bytes());
     }
 
-    /// The way the process ends: as the command did, unless its result could not be written.
-    pub(crate) fn conclude(&self, status: ExitStatus) -> ExitStatus {
+    /// The way the process ends: as the command did, unless its result could not be written; then a success ends as `unwritten`.
+    pub(crate) fn conclude(&self, status: ExitStatus, unwritten: ExitStatus) -> ExitStatus {
         let status = self.ending(status);
         self.note(watched(|| std::io::stdout().flush()));
         let Some(error) = self.failed.get().filter(|error| error.kind() != ErrorKind::BrokenPipe) else {
             return status;
         };
-        let own = if status == ExitStatus::Success { ExitStatus::Refused } else { status };
-        let unwritten =
+        let own = if status == ExitStatus::Success { unwritten } else { status };
+        let error =
             CommandError::new(own, format!("the result could not be written to standard output: {error}"))
                 .hint("Only what was to be printed is lost; what the command did stays done.");
-        self.error(&unwritten);
+        self.error(&error);
         own
     }
 

@@ -155,7 +155,10 @@ pub enum ConfigError {
         expected: &'static str,
     },
     /// A project's file sets what only the user may.
-    #[error("{origin}: `{key}` is not for a project's file, which may come from somebody else; set it in your own {} or by {variable}", user_file.display())]
+    #[error(
+        "{origin}: `{key}` is not for a project's file, which may come from somebody else; set it in your own {} or by {variable}",
+        named(user_file)
+    )]
     NotForProjects {
         /// The project's file.
         origin: String,
@@ -167,7 +170,10 @@ pub enum ConfigError {
         variable: String,
     },
     /// A project's file loosens a limit.
-    #[error("{origin}: a project's file may lower `{key}`, not raise it; it is {limit}: set it in your own {} or by {variable}", user_file.display())]
+    #[error(
+        "{origin}: a project's file may lower `{key}`, not raise it; it is {limit}: set it in your own {} or by {variable}",
+        named(user_file)
+    )]
     OnlyLower {
         /// The project's file.
         origin: String,
@@ -194,7 +200,7 @@ pub struct Config {
 pub struct ConfigFiles {
     /// `.crucible/config.toml` of the project.
     pub project: Option<PathBuf>,
-    /// The user's own file; used where it exists.
+    /// The user's own file; used where it exists. Empty where the user has no home.
     pub user: PathBuf,
 }
 
@@ -205,7 +211,7 @@ impl ConfigFiles {
         let mut project = None;
         for dir in start.ancestors() {
             let candidate = dir.join(".crucible/config.toml");
-            if candidate.is_file() {
+            if stands(&candidate) {
                 project = Some(candidate);
                 break;
             }
@@ -215,7 +221,8 @@ impl ConfigFiles {
         }
         let base = env.get("XDG_CONFIG_HOME").filter(|dir| dir.starts_with('/')).map(PathBuf::from);
         let base = base.or_else(|| env.home().map(|home| home.join(".config")));
-        Self { project, user: base.unwrap_or_default().join("crucible/config.toml") }
+        // Without a home there is no such file: a name in the working directory would be the project's.
+        Self { project, user: base.map(|base| base.join("crucible/config.toml")).unwrap_or_default() }
     }
 }
 
@@ -241,7 +248,7 @@ impl Config {
                 config.settings.insert(key, Setting { value, source: SettingSource::Default });
             }
         }
-        if files.user.is_file() {
+        if stands(&files.user) {
             config.read_file(&files.user, None)?;
         }
         if let Some(project) = &files.project {
@@ -465,6 +472,25 @@ impl Config {
     }
 }
 
+/// Whether anything has this name, be it what it may: what cannot be read, or is no regular file, is told when it is read, and
+/// never taken for settings that nobody made.
+fn stands(path: &Path) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    match path.symlink_metadata() {
+        Ok(_) => true,
+        Err(error) => !matches!(error.kind(), NotFound | NotADirectory),
+    }
+}
+
+/// The user's own file, for people.
+fn named(user_file: &Path) -> String {
+    if user_file.as_os_str().is_empty() {
+        "configuration (set HOME: there is none without it)".to_owned()
+    } else {
+        user_file.display().to_string()
+    }
+}
+
 /// The environment variable that sets a key.
 #[must_use]
 pub fn variable_of(key: &str) -> String {
@@ -667,6 +693,48 @@ mod tests {
         assert!(text.contains("may lower `run.max_iterations`, not raise it; it is 3"), "{text}");
         let own = [("CRUCIBLE_RUN_MAX_ITERATIONS", "9")];
         assert_eq!(load("", &own, &[]).unwrap().number("run.max_iterations"), 9);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out pipes and links")]
+    fn what_stands_in_a_files_place_is_an_error_and_never_no_settings() {
+        let room = tempfile::tempdir().unwrap();
+        let (home, project) = (room.path().join("home"), room.path().join("project"));
+        let theirs = project.join(".crucible/config.toml");
+        let own = home.join(".config/crucible/config.toml");
+        let env = Environment::from_pairs([("HOME", &home)], "/");
+        let read = || Config::load(DEFAULTS, &ConfigFiles::discover(&env, &project), &env, &[]);
+        for place in [&theirs, &own] {
+            let parent = place.parent().unwrap();
+            crate::fs::create_dir_all(parent).unwrap();
+            assert!(read().is_ok(), "nothing by that name");
+
+            rustix::fs::mkfifoat(rustix::fs::CWD, place, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+            let told = read().unwrap_err().to_string();
+            assert!(told.contains("it is no regular file") && told.contains("config.toml"), "{told}");
+            std::fs::remove_file(place).unwrap();
+            crate::fs::create_dir_all(place).unwrap();
+            assert!(read().unwrap_err().to_string().contains("it is no regular file"));
+            std::fs::remove_dir(place).unwrap();
+            std::os::unix::fs::symlink("nowhere", place).unwrap();
+            assert!(
+                matches!(read(), Err(ConfigError::Fs(error)) if error.is_not_found()),
+                "it leads nowhere"
+            );
+
+            crate::fs::write_atomic(&parent.join("nowhere"), b"[run]\nmax_iterations = 1\n").unwrap();
+            assert_eq!(read().unwrap().number("run.max_iterations"), 1, "a link to a file");
+            std::fs::remove_file(place).unwrap();
+        }
+    }
+
+    #[test]
+    fn without_a_home_no_file_of_the_project_is_the_users() {
+        for pairs in [vec![], vec![("HOME", "relh")], vec![("HOME", ""), ("XDG_CONFIG_HOME", "x")]] {
+            let env = Environment::from_pairs(pairs, "/");
+            assert_eq!(ConfigFiles::discover(&env, Path::new("/")).user, PathBuf::new());
+        }
+        assert!(named(Path::new("")).contains("set HOME"));
     }
 
     #[test]

@@ -60,16 +60,17 @@ impl Environment {
         &self.working_directory
     }
 
-    /// The user's home directory, where one is set.
+    /// The user's home directory, where an absolute one is set: a relative one would follow the working directory, which may be
+    /// somebody else's project.
     #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
-        self.get_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
+        self.get_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
     /// A text that names the user's home by `~`: for what is written down, where nobody needs to know who the user is.
     #[must_use]
     pub fn without_home(&self, text: &str) -> String {
-        let home = self.home().filter(|home| home.is_absolute());
+        let home = self.home();
         match home.as_deref().and_then(Path::to_str).map(|home| home.trim_end_matches('/')) {
             Some(home) if !home.is_empty() => text.replace(home, "~"),
             Some(_) | None => text.to_owned(),
@@ -81,17 +82,20 @@ impl Environment {
     ///
     /// # Errors
     ///
-    /// [`HomeError`] when `CRUCIBLE_HOME` is relative, or nothing names a directory.
+    /// [`HomeError`] when `CRUCIBLE_HOME` is relative, or `HOME` where it is needed, or nothing names a directory.
     pub fn crucible_home(&self) -> Result<PathBuf, HomeError> {
         let set = |name: &str| self.get_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         match set("CRUCIBLE_HOME") {
             Some(home) if home.is_absolute() => return Ok(home),
-            Some(_) => return Err(HomeError::Relative),
+            Some(_) => return Err(HomeError::Relative { variable: "CRUCIBLE_HOME" }),
             None => {}
         }
         let data = set("XDG_DATA_HOME").filter(|data| data.is_absolute());
-        let data = data.or_else(|| Some(self.home()?.join(".local/share"))).ok_or(HomeError::NotSet)?;
-        Ok(data.join("crucible"))
+        match data.or_else(|| Some(self.home()?.join(".local/share"))) {
+            Some(data) => Ok(data.join("crucible")),
+            None if set("HOME").is_some() => Err(HomeError::Relative { variable: "HOME" }),
+            None => Err(HomeError::NotSet),
+        }
     }
 
     /// Where temporary files go: `TMPDIR` where it is an absolute path, else `/tmp`.
@@ -122,8 +126,11 @@ impl Environment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HomeError {
     /// It is named, and not by an absolute path.
-    #[error("CRUCIBLE_HOME is not an absolute path; set it to a path that begins with `/`")]
-    Relative,
+    #[error("{variable} is not an absolute path; set it to a path that begins with `/`")]
+    Relative {
+        /// The variable that names it.
+        variable: &'static str,
+    },
     /// It is not named.
     #[error(
         "neither CRUCIBLE_HOME nor HOME is set; set CRUCIBLE_HOME to where the ledger and the runs are kept"
@@ -214,7 +221,14 @@ mod tests {
         assert_eq!(home(&[own, ("CRUCIBLE_HOME", "/x"), ("XDG_DATA_HOME", "/d")]), Ok("/x".into()));
         assert_eq!(home(&[own, ("CRUCIBLE_HOME", ""), ("XDG_DATA_HOME", "/d")]), Ok("/d/crucible".into()));
         assert_eq!(home(&[own, ("XDG_DATA_HOME", "d")]), Ok("/home/me/.local/share/crucible".into()));
-        assert_eq!(home(&[own, ("CRUCIBLE_HOME", "x")]), Err(HomeError::Relative));
+        let relative = |variable| Err(HomeError::Relative { variable });
+        assert_eq!(home(&[own, ("CRUCIBLE_HOME", "x")]), relative("CRUCIBLE_HOME"));
+        for odd in ["relh", ".", "./x", "~"] {
+            assert_eq!(home(&[("HOME", odd)]), relative("HOME"), "{odd}");
+            assert_eq!(home(&[("HOME", odd), ("CRUCIBLE_HOME", "/x")]), Ok("/x".into()));
+            assert_eq!(Environment::from_pairs([("HOME", odd)], "/").home(), None, "{odd}");
+        }
+        assert_eq!(home(&[("HOME", "")]), Err(HomeError::NotSet));
         assert_eq!(home(&[]), Err(HomeError::NotSet));
     }
 

@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 #[derive(Debug, thiserror::Error)]
 pub enum FsError {
     /// The operating system refused.
-    #[error("cannot {action} {}: {source}; see that the path is right and that you may use it", path.display())]
+    #[error("cannot {action} {}: {source}; {}", path.display(), advice(source))]
     Io {
         /// What was tried: `read`, `write`, …
         action: &'static str,
@@ -46,6 +46,17 @@ impl FsError {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// What the reader can do about it.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room there, and try again",
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "the file system can only be read: work on a copy elsewhere, or mount it for writing"
+        }
+        _ => "see that the path is right and that you may use it",
     }
 }
 
@@ -134,15 +145,20 @@ pub fn read_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
 /// # Errors
 ///
 /// As [`read_up_to`], and for whatever is no regular file.
-#[expect(clippy::disallowed_methods, reason = "host owns the opening of files; this one is read")]
 pub fn read_regular_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
     let fail = |source| FsError::io("read", path, source);
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = File::options().read(true).custom_flags(flags).open(path).map_err(fail)?;
+    let file = open_at_once(path).map_err(fail)?;
     if !file.metadata().map_err(fail)?.is_file() {
         return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
     }
     read_open(file, path, limit)
+}
+
+/// Opens for reading without waiting for somebody to write.
+#[expect(clippy::disallowed_methods, reason = "host owns the opening of files; this one is read")]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    File::options().read(true).custom_flags(flags).open(path)
 }
 
 /// The largest buffer that a file's own word is believed for.
@@ -161,14 +177,14 @@ fn read_open(file: File, path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsErr
     Ok(bytes)
 }
 
-/// Reads at most the first `limit` bytes of a file.
+/// Reads at most the first `limit` bytes of a file. A pipe is not waited at.
 ///
 /// # Errors
 ///
 /// Fails when the file cannot be read.
 pub fn read_prefix(path: &Path, limit: ByteLimit) -> Result<Prefix, FsError> {
     let fail = |source| FsError::io("read", path, source);
-    let file = File::open(path).map_err(fail)?;
+    let file = open_at_once(path).map_err(fail)?;
     let total = file.metadata().map_err(fail)?.len();
     let mut bytes = Vec::with_capacity(usize::try_from(total.min(limit.0)).unwrap_or_default());
     file.take(limit.0).read_to_end(&mut bytes).map_err(fail)?;
@@ -335,6 +351,7 @@ mod tests {
             let error = read_regular_up_to(odd, ByteLimit(10)).unwrap_err().to_string();
             assert!(error.contains("cannot read"), "{error}");
         }
+        assert_eq!(read_prefix(&pipe, ByteLimit(10)).unwrap().bytes, b"", "nobody writes there");
         let file = dir.path().join("file");
         write_atomic(&file, b"content").unwrap();
         assert_eq!(read_regular_up_to(&file, ByteLimit(10)).unwrap(), b"content");
@@ -369,6 +386,15 @@ mod tests {
             std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, [".tmp", ".tmp-directory", ".tmp-link", "a.json", "tmp-x"]);
+    }
+
+    #[test]
+    fn the_advice_fits_the_error() {
+        let told = |kind| FsError::io("write", Path::new("a"), io::Error::from(kind)).to_string();
+        assert!(told(io::ErrorKind::StorageFull).ends_with("; make room there, and try again"));
+        assert!(told(io::ErrorKind::QuotaExceeded).ends_with("; make room there, and try again"));
+        assert!(told(io::ErrorKind::ReadOnlyFilesystem).contains("mount it for writing"));
+        assert!(told(io::ErrorKind::PermissionDenied).ends_with("and that you may use it"));
     }
 
     #[test]

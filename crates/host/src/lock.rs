@@ -27,6 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long to wait between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// How often a lock is seized anew whose file was tidied away before it was in its place.
+const SEIZE_TRIES: u32 = 100;
+
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -89,17 +92,21 @@ impl Lock {
     /// Fails when the directory is missing, not writable or full; the holder then still holds it.
     pub fn seize(path: &Path, owner: &str) -> Result<Self, LockError> {
         let fail = |source| FsError::io("write the lock", path, source);
-        let temporary = path.with_file_name(format!("{}lock-{}", fs::TEMPORARY, random::token()?));
-        let seized = (|| {
+        let mut tries = 0;
+        loop {
+            let temporary = path.with_file_name(format!("{}lock-{}", fs::TEMPORARY, random::token()?));
             let mut file = fs::create_new(&temporary)?;
-            file.lock().and_then(|()| sign(&mut file, owner)).map_err(fail)?;
-            fs::rename(&temporary, path)?;
-            Ok(Self { file, path: path.to_owned() })
-        })();
-        if seized.is_err() {
-            let _stays = fs::remove_file(&temporary);
+            let signed = file.lock().and_then(|()| sign(&mut file, owner)).map_err(fail);
+            match signed.and_then(|()| fs::rename(&temporary, path)) {
+                Ok(()) => return Ok(Self { file, path: path.to_owned() }),
+                // The holder tidied up just now, and took our file for one that a killed process left.
+                Err(error) if error.is_not_found() && tries < SEIZE_TRIES => tries += 1,
+                Err(error) => {
+                    let _stays = fs::remove_file(&temporary);
+                    return Err(error.into());
+                }
+            }
         }
-        seized
     }
 
     /// Whether nobody has seized it, nor taken its file away.
@@ -314,6 +321,23 @@ mod tests {
         let free = dir.path().join("free");
         assert!(Lock::seize(&free, "nobody held it").unwrap().is_still_held());
         assert!(Lock::seize(&dir.path().join("missing/lock"), "x").is_err());
+    }
+
+    #[test]
+    fn a_holder_that_tidies_up_keeps_nobody_from_seizing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    fs::remove_stale_temporaries(dir.path()).unwrap();
+                }
+            });
+            let seized: Vec<_> = (0..300).map(|_| Lock::seize(&path, "the next").map(|_| ())).collect();
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(seized.iter().all(Result::is_ok), "{seized:?}");
+        });
     }
 
     #[test]

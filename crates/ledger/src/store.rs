@@ -61,7 +61,7 @@ impl Ledger {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        let is_new = !path.exists();
+        let is_new = !is_there(&path)?;
         if !is_new {
             refuse_other_files(&path)?;
         }
@@ -87,7 +87,7 @@ impl Ledger {
     ///
     /// As [`Ledger::open`].
     pub fn open_existing(path: &Path) -> Result<Option<Self>, LedgerError> {
-        if path.exists() { Self::open(path).map(Some) } else { Ok(None) }
+        if is_there(path)? { Self::open(path).map(Some) } else { Ok(None) }
     }
 
     /// Where the database lies.
@@ -120,14 +120,26 @@ pub(crate) fn read_schema(connection: &Connection) -> Result<Vec<[String; 4]>, r
     rows.collect()
 }
 
-/// SQLite takes a file of a few bytes for an empty database and would write over it.
+/// Whether something stands there. What cannot be looked at is not taken for nothing.
+fn is_there(path: &Path) -> Result<bool, LedgerError> {
+    path.try_exists()
+        .map_err(|error| LedgerError::CannotOpen { path: path.to_owned(), reason: error.to_string() })
+}
+
+/// SQLite takes a file of a few bytes for an empty database and would write over it, and it waits at pipes.
 fn refuse_other_files(path: &Path) -> Result<(), LedgerError> {
     const MAGIC: &[u8] = b"SQLite format 3\0";
-    if path.is_dir() {
-        return Err(LedgerError::CannotOpen {
-            path: path.to_owned(),
-            reason: "it is a directory".to_owned(),
-        });
+    // SQLite's own files beside it count as well.
+    for beside in ["", "-wal", "-shm", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(beside);
+        let file = Path::new(&name);
+        let reason = match file.metadata() {
+            Ok(meta) if meta.is_dir() => "it is a directory",
+            Ok(meta) if !meta.is_file() => "it is no regular file",
+            Ok(_) | Err(_) => continue,
+        };
+        return Err(LedgerError::CannotOpen { path: file.to_owned(), reason: reason.to_owned() });
     }
     let start = fs::read_prefix(path, ByteLimit(MAGIC.len() as u64))?.bytes;
     if start.is_empty() || start == MAGIC {

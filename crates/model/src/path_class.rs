@@ -4,7 +4,12 @@
 //! cannot disagree. Names with which a patch could grade itself are doubtful on purpose: such a name is taken for
 //! whatever it may be. Case is ignored, because some file systems ignore it. A path may have several roles.
 
+mod table;
+
 use crate::RepoPath;
+
+use PathRole::{Ci, Project, Test};
+use table::TABLE;
 
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,26 +55,27 @@ impl PathRoles {
         let (directories, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
         let mut roles = Self(0);
         for row in TABLE {
+            let is_listed = |word: &str| row.names.binary_search(&word).is_ok();
             let is_it = match row.part {
-                Part::Directory => directories.split('/').any(|segment| row.names.contains(&segment)),
-                Part::DirectoryWord => {
-                    directories.split(['/', '_', '-', '.']).any(|word| row.names.contains(&word))
-                }
-                Part::Top => directories.split('/').next().is_some_and(|top| row.names.contains(&top)),
-                Part::Name => row.names.contains(&name),
-                Part::Stem => row.names.contains(&name.split('.').next().unwrap_or(name)),
+                Part::Directory => directories.split('/').any(is_listed),
+                Part::DirectoryWord => directories.split(['/', '_', '-', '.']).any(is_listed),
+                Part::Beside => is_beside_the_product(directories, name, is_listed),
+                Part::Top => directories.split('/').next().is_some_and(is_listed),
+                Part::Name => is_listed(name),
+                Part::Stem => is_listed(name.split('.').next().unwrap_or(name)),
                 Part::Start => row.names.iter().any(|start| name.starts_with(start)),
                 Part::End => row.names.iter().any(|end| name.ends_with(end)),
-                Part::Extension => {
-                    name.rsplit_once('.').is_some_and(|(_, extension)| row.names.contains(&extension))
-                }
+                Part::Extension => name.rsplit_once('.').is_some_and(|(_, extension)| is_listed(extension)),
             };
             if is_it {
                 row.roles.iter().for_each(|role| roles.add(*role));
             }
         }
-        if is_marked_test(name) || has_capital_test_suffix(path.file_name()) {
+        if is_marked_test(name) || has_capital_test_word(path) {
             roles.add(Test);
+        }
+        if is_git_hook(name) || is_judging_script(name) {
+            roles.add(Ci);
         }
         if is_listing(name) {
             roles.add(Project);
@@ -149,6 +155,8 @@ enum Part {
     Directory,
     /// A word of any directory on the way: `integration_tests` has two.
     DirectoryWord,
+    /// A directory on the way that stands beside the product's own source: inside of it the same word is a part of the product.
+    Beside,
     /// The first directory.
     Top,
     /// The last name.
@@ -163,337 +171,6 @@ enum Part {
     Extension,
 }
 
-struct Row {
-    part: Part,
-    roles: &'static [PathRole],
-    names: &'static [&'static str],
-}
-
-const fn row(part: Part, roles: &'static [PathRole], names: &'static [&'static str]) -> Row {
-    Row { part, roles, names }
-}
-
-use PathRole::{Ci, Document, Generated, GitSetting, Lockfile, Project, Test, TestSettings, ToolSettings};
-
-const TABLE: &[Row] = &[
-    row(
-        Part::DirectoryWord,
-        &[Test],
-        &[
-            "test",
-            "tests",
-            "testing",
-            "unittest",
-            "unittests",
-            "testutil",
-            "testutils",
-            "testsuite",
-            "testsuites",
-            "testcases",
-            "testhelper",
-            "testhelpers",
-            "testdata",
-            "fixture",
-            "fixtures",
-            "spec",
-            "specs",
-            "e2e",
-            "golden",
-            "goldens",
-            "snapshots",
-            "acceptance",
-        ],
-    ),
-    row(Part::Directory, &[Test], &["__mocks__", "cypress", "proptest-regressions", "step_definitions"]),
-    row(Part::Top, &[Test], &["t"]),
-    row(
-        Part::Stem,
-        &[Test],
-        &[
-            "conftest",
-            "test",
-            "tests",
-            "testutil",
-            "testutils",
-            "testhelper",
-            "testhelpers",
-            "setuptests",
-            "selftest",
-        ],
-    ),
-    row(Part::End, &[Test], &[".phpt", ".t", ".feature", ".bats", ".snap.new", ".test-d.ts"]),
-    row(Part::End, &[Test, Generated], &[".snap"]),
-    row(
-        Part::Name,
-        &[TestSettings],
-        &[
-            "pytest.ini",
-            ".pytest.ini",
-            "pytest.toml",
-            "tox.ini",
-            "noxfile.py",
-            ".coveragerc",
-            "nextest.toml",
-            "karma.conf.js",
-            "phpunit.xml",
-            "phpunit.xml.dist",
-            ".rspec",
-        ],
-    ),
-    row(
-        Part::Start,
-        &[TestSettings],
-        &[
-            "jest.config.",
-            "jest.setup.",
-            "vitest.config.",
-            "vitest.workspace.",
-            "playwright.config.",
-            "cypress.config.",
-            ".mocharc.",
-            "ava.config.",
-        ],
-    ),
-    row(
-        Part::Name,
-        &[Project],
-        &[
-            "cargo.toml",
-            "pyproject.toml",
-            "setup.py",
-            "setup.cfg",
-            "package.json",
-            "tsconfig.json",
-            "go.mod",
-            "go.work",
-            "cmakelists.txt",
-            "makefile",
-            "meson.build",
-            "justfile",
-            "pom.xml",
-            "build.sbt",
-            "package.swift",
-            "build.gradle",
-            "build.gradle.kts",
-            "gemfile",
-            "composer.json",
-        ],
-    ),
-    row(Part::Top, &[ToolSettings], &["requirements"]),
-    row(Part::Directory, &[ToolSettings], &[".cargo"]),
-    row(
-        Part::Name,
-        &[ToolSettings],
-        &[
-            "build.rs",
-            "rust-toolchain",
-            "rust-toolchain.toml",
-            "clippy.toml",
-            ".clippy.toml",
-            "rustfmt.toml",
-            ".rustfmt.toml",
-            "deny.toml",
-            "pipfile",
-            "manifest.in",
-            "environment.yml",
-            "environment.yaml",
-            "mypy.ini",
-            ".mypy.ini",
-            "ruff.toml",
-            ".ruff.toml",
-            ".pylintrc",
-            ".flake8",
-            "sitecustomize.py",
-            "usercustomize.py",
-            ".python-version",
-            "pnpm-workspace.yaml",
-            ".npmrc",
-            ".yarnrc",
-            ".yarnrc.yml",
-            ".pnpmfile.cjs",
-            "lerna.json",
-            "nx.json",
-            "turbo.json",
-            "deno.json",
-            "deno.jsonc",
-            "bunfig.toml",
-            "jsconfig.json",
-            ".nvmrc",
-            ".node-version",
-            ".babelrc",
-            ".golangci.yml",
-            ".golangci.yaml",
-            "cmakepresets.json",
-            "gnumakefile",
-            "meson_options.txt",
-            "meson.options",
-            "configure",
-            "configure.ac",
-            "conanfile.txt",
-            "conanfile.py",
-            "vcpkg.json",
-            "build.bazel",
-            "build",
-            "workspace",
-            "module.bazel",
-            ".bazelrc",
-            "taskfile.yml",
-            "rakefile",
-            "gruntfile.js",
-            "gulpfile.js",
-            "biome.json",
-            "mix.exs",
-            "dockerfile",
-            ".tool-versions",
-        ],
-    ),
-    row(
-        Part::Start,
-        &[ToolSettings],
-        &[
-            "tsconfig.",
-            ".eslintrc",
-            "eslint.config.",
-            "vite.config.",
-            "webpack.config.",
-            "rollup.config.",
-            "babel.config.",
-            "docker-compose.",
-        ],
-    ),
-    row(
-        Part::End,
-        &[ToolSettings],
-        &[
-            ".mk",
-            ".cmake",
-            ".bzl",
-            ".gradle",
-            ".gradle.kts",
-            ".csproj",
-            ".fsproj",
-            ".vcxproj",
-            ".sln",
-            ".gemspec",
-            ".cabal",
-            ".pth",
-            ".nix",
-        ],
-    ),
-    row(
-        Part::Directory,
-        &[Ci],
-        &[
-            ".github",
-            ".gitlab",
-            ".circleci",
-            ".buildkite",
-            ".woodpecker",
-            ".ci",
-            ".husky",
-            ".githooks",
-            ".forgejo",
-            ".gitea",
-        ],
-    ),
-    row(Part::Top, &[Ci], &["ci"]),
-    row(
-        Part::Name,
-        &[Ci],
-        &[
-            ".ci.yml",
-            ".gitlab-ci.yml",
-            ".gitlab-ci.yaml",
-            ".travis.yml",
-            "jenkinsfile",
-            "azure-pipelines.yml",
-            ".drone.yml",
-            "bitbucket-pipelines.yml",
-            "appveyor.yml",
-            ".appveyor.yml",
-            ".cirrus.yml",
-            ".woodpecker.yml",
-            "codecov.yml",
-            ".codecov.yml",
-            ".pre-commit-config.yaml",
-            "lefthook.yml",
-            "codeowners",
-            "renovate.json",
-            "cloudbuild.yaml",
-        ],
-    ),
-    row(
-        Part::Name,
-        &[Lockfile],
-        &[
-            "package-lock.json",
-            "npm-shrinkwrap.json",
-            "pnpm-lock.yaml",
-            "pnpm-lock.yml",
-            "bun.lockb",
-            "go.sum",
-            "go.work.sum",
-            "package.resolved",
-            "packages.lock.json",
-            "gradle.lockfile",
-            "module.bazel.lock",
-            ".terraform.lock.hcl",
-        ],
-    ),
-    row(Part::End, &[Lockfile], &[".lock"]),
-    row(
-        Part::Name,
-        &[GitSetting],
-        &[".gitattributes", ".gitmodules", ".gitignore", ".gitconfig", ".mailmap"],
-    ),
-    row(
-        Part::Directory,
-        &[Generated],
-        &[
-            "generated",
-            "target",
-            "third_party",
-            "vendor",
-            ".venv",
-            "venv",
-            ".tox",
-            ".mypy_cache",
-            ".pytest_cache",
-        ],
-    ),
-    row(
-        Part::End,
-        &[Generated],
-        &[
-            ".bundle.js",
-            ".g.dart",
-            ".generated.cs",
-            ".min.css",
-            ".min.js",
-            ".pb.go",
-            "_generated.go",
-            "_pb2.py",
-            "_pb2_grpc.py",
-        ],
-    ),
-    row(
-        Part::Extension,
-        &[Generated],
-        &[
-            "7z", "a", "avif", "bin", "bmp", "bz2", "class", "db", "dll", "dylib", "eot", "exe", "gif", "gz",
-            "ico", "jar", "jpeg", "jpg", "map", "mo", "mp3", "mp4", "o", "otf", "parquet", "pdf", "png",
-            "pyc", "rlib", "so", "sqlite", "tar", "tgz", "ttf", "wasm", "webm", "webp", "whl", "woff",
-            "woff2", "xz", "zip", "zst",
-        ],
-    ),
-    row(Part::Extension, &[Document], &["adoc", "markdown", "md", "rst", "txt"]),
-    row(
-        Part::Name,
-        &[Document],
-        &["authors", "changelog", "copying", "license", "licence", "notice", "readme"],
-    ),
-];
-
 /// `test_a.py`, `a_test.go`, `a.test.ts`, `a-spec.rb`.
 fn is_marked_test(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
@@ -506,18 +183,129 @@ fn is_marked_test(name: &str) -> bool {
         || marked(stem, '_')
         || marked(stem, '-')
         || name.rsplit_once('.').is_some_and(|(before, _)| marked(before, '.'))
-        || [".test.", ".spec."].iter().any(|infix| name.contains(infix))
+        || [
+            ".test.",
+            ".spec.",
+            ".cy.",
+            ".e2e.",
+            ".e2e-spec.",
+            ".golden.",
+            ".expected.",
+            ".approved.",
+            ".verified.",
+        ]
+        .iter()
+        .any(|infix| name.contains(infix))
 }
 
-/// `UserTest.java`, `UserTests.cs`, `UserSpec.scala`: a word of its own by its capital, which tells it from `latest`.
-fn has_capital_test_suffix(name: &str) -> bool {
+/// `UserTest.java`, `UserTests.cs`, `UserSpec.scala`, `TestUser.java`, `AppUITests/`: a word of its own by its capital, which tells it
+/// from `latest` and `Testament`.
+fn has_capital_test_word(path: &RepoPath) -> bool {
+    let directories = path.as_str().rsplit_once('/').map_or("", |(directories, _)| directories);
+    let is_of_tests = |directory: &str| {
+        let before = ["Tests", "Test", "TestFixtures"].iter().find_map(|end| directory.strip_suffix(end));
+        before.is_some_and(|before| before.ends_with(|c: char| c.is_ascii_lowercase() || c == 'I'))
+    };
+    if directories.split('/').any(is_of_tests) {
+        return true;
+    }
+    let Some((stem, extension)) = path.file_name().rsplit_once('.') else {
+        return false;
+    };
+    let ends: &[&str] = match extension {
+        "java" | "kt" | "cs" | "fs" | "vb" | "scala" | "swift" | "php" | "groovy" => {
+            let begins = stem.strip_prefix("Test").is_some_and(|rest| rest.starts_with(char::is_uppercase));
+            if begins {
+                return true;
+            }
+            &["Test", "Tests", "Spec", "IT", "TestCase", "TestUtil", "TestUtils"]
+        }
+        "js" | "jsx" | "ts" | "tsx" | "hs" | "m" | "mm" | "dart" => &["Test", "Tests", "Spec"],
+        _ => &[],
+    };
+    ends.iter().any(|end| stem.ends_with(end))
+}
+
+/// Whether a listed directory stands where no product keeps its source: at the top, in one member of several (`crates/a/qa/`), beside helpers
+/// (`scripts/ci/`). What holds data and no code counts wherever no directory of source is on its way: `contrib/a/expected/b.out`.
+fn is_beside_the_product(directories: &str, name: &str, is_listed: impl Fn(&str) -> bool) -> bool {
+    let (mut top, mut in_source) = ("", false);
+    for (depth, directory) in directories.split('/').enumerate() {
+        if depth == 0 {
+            top = directory;
+        }
+        if is_listed(directory) {
+            let is_beside = match depth {
+                0 => true,
+                1 => MEMBERS.contains(&top) || HELPERS.contains(&top),
+                2 => MEMBERS.contains(&top),
+                _ => false,
+            };
+            let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+            if is_beside && !in_source || !in_source && DATA.contains(&extension) {
+                return true;
+            }
+        }
+        in_source |= SOURCE.contains(&directory);
+    }
+    false
+}
+
+/// Directories of several members.
+const MEMBERS: [&str; 9] =
+    ["crates", "packages", "apps", "services", "modules", "libs", "projects", "plugins", "components"];
+/// Directories of what helps with the work.
+const HELPERS: [&str; 12] =
+    [".", "scripts", "script", "tools", "tool", "build", "dev", "hack", "contrib", "misc", "util", "infra"];
+/// Directories of a product's own source.
+const SOURCE: [&str; 8] = ["src", "lib", "include", "app", "internal", "pkg", "cmd", "source"];
+/// Endings of data.
+const DATA: [&str; 17] = [
+    "txt", "out", "err", "log", "ok", "diff", "json", "jsonl", "yaml", "yml", "xml", "csv", "tsv", "html",
+    "svg", "sql", "dat",
+];
+
+/// Whether git runs a file of this name when it lies where its hooks are.
+fn is_git_hook(name: &str) -> bool {
+    let bare = [".sh", ".bash", ".py", ".ps1", ".sample"].iter().find_map(|end| name.strip_suffix(end));
+    matches!(
+        bare.unwrap_or(name),
+        "applypatch-msg"
+            | "pre-applypatch"
+            | "post-applypatch"
+            | "pre-commit"
+            | "pre-merge-commit"
+            | "prepare-commit-msg"
+            | "commit-msg"
+            | "post-commit"
+            | "pre-rebase"
+            | "post-checkout"
+            | "post-merge"
+            | "pre-push"
+            | "pre-receive"
+            | "proc-receive"
+            | "post-receive"
+            | "post-update"
+            | "push-to-checkout"
+            | "pre-auto-gc"
+            | "post-rewrite"
+            | "reference-transaction"
+            | "sendemail-validate"
+            | "fsmonitor-watchman"
+            | "post-index-change"
+    )
+}
+
+/// `ci.sh`, `run-ci.sh`, `ci-lint.ps1`, `check.sh`: scripts of the shell that say whether the work is well.
+fn is_judging_script(name: &str) -> bool {
     let Some((stem, extension)) = name.rsplit_once('.') else {
         return false;
     };
-    matches!(extension, "java" | "kt" | "cs" | "scala" | "swift" | "php" | "groovy")
-        && ["Test", "Tests", "Spec", "IT", "TestCase", "TestUtil", "TestUtils"]
-            .iter()
-            .any(|end| stem.ends_with(end))
+    let is_shell = matches!(extension, "sh" | "bash" | "zsh" | "fish" | "ps1" | "bat" | "cmd");
+    is_shell
+        && (stem.split(['-', '_', '.']).any(|word| word == "ci")
+            || matches!(stem, "check" | "checks" | "lint" | "verify" | "presubmit"))
+        || matches!(name, "ci.yml" | "ci.yaml")
 }
 
 /// `requirements.txt`, `requirements-dev.txt`, `constraints.in`.
@@ -531,6 +319,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::PathRole::{Document, Generated, TestSettings};
 
     fn roles(path: &str) -> PathRoles {
         PathRoles::of(&path.parse().unwrap())
@@ -547,6 +336,39 @@ mod tests {
         }
         let twice: Vec<_> = rows.iter().filter(|(_, count)| **count > 1).collect();
         assert!(twice.is_empty(), "{twice:?}");
+    }
+
+    #[test]
+    fn the_names_of_a_row_are_sorted_because_they_are_searched_by_halves() {
+        for row in TABLE {
+            assert!(row.names.is_sorted(), "{:?}", row.names);
+        }
+    }
+
+    #[test]
+    fn a_word_for_tests_is_a_part_of_the_product_inside_of_its_source() {
+        for path in [
+            "integration/a.py",
+            "qa/run.rb",
+            "crates/a/integration/a.rs",
+            "tools/qa/a.py",
+            "regress/a.sql",
+            "contrib/hstore/expected/hstore.out",
+            "deep/er/expected/a.json",
+        ] {
+            assert!(roles(path).has(Test), "{path}");
+        }
+        for path in [
+            "src/qa/mod.rs",
+            "src/integration/x.json",
+            "shop/integration/client.py",
+            "crates/a/src/regression/fit.rs",
+            "lib/expected/expected.hpp",
+            "models/regression/linear.py",
+            "app/qa/page.tsx",
+        ] {
+            assert_eq!(roles(path), PathRoles(0), "{path}");
+        }
     }
 
     #[test]

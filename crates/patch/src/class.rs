@@ -1,8 +1,9 @@
 //! What a path is to the judge of patches: the files with which a patch could grade itself.
 //!
-//! What a name stands for says the table that all crates share, [`PathRoles`].
+//! What a name stands for says the table that all crates share, [`PathRoles`]. A hidden name that it does not know is a setting of some
+//! tool, of an editor or of an agent: there are more of them than a table can hold, and many of them run commands.
 
-use crucible_model::{PathRole, PathRoles, RepoPath};
+use crucible_model::{Denial, PathRole, PathRoles, RepoPath, denied_place};
 
 /// Whether the path holds tests, their data or the settings of a test runner: Rust, Python, JavaScript and
 /// TypeScript, Go, C and C++, and the common layouts of other languages.
@@ -15,7 +16,7 @@ pub fn is_test_path(path: &RepoPath) -> bool {
 /// commands or switch checks off.
 #[must_use]
 pub fn is_manifest(path: &RepoPath) -> bool {
-    has_one_of(path, &[PathRole::Project, PathRole::ToolSettings])
+    has_one_of(path, &[PathRole::Project, PathRole::ToolSettings]) || is_setting_of_some_tool(path)
 }
 
 /// Whether the path belongs to continuous integration, to commit hooks or to review rules.
@@ -35,6 +36,18 @@ pub fn is_lockfile(path: &RepoPath) -> bool {
 pub fn is_git_setting(path: &RepoPath) -> bool {
     has_one_of(path, &[PathRole::GitSetting])
 }
+
+/// A hidden name of which nobody says anything else.
+fn is_setting_of_some_tool(path: &RepoPath) -> bool {
+    use PathRole::{Ci, GitSetting, Lockfile, Test, TestSettings};
+    path.segments()
+        .any(|name| name.starts_with('.') && !HARMLESS.contains(&name.to_ascii_lowercase().as_str()))
+        && denied_place(path, Denial::Changed).is_none()
+        && !has_one_of(path, &[Test, TestSettings, Ci, Lockfile, GitSetting])
+}
+
+/// Hidden names that no tool takes an order from.
+const HARMLESS: [&str; 5] = [".gitkeep", ".keep", ".nojekyll", ".well-known", ".env.example"];
 
 fn has_one_of(path: &RepoPath, wanted: &[PathRole]) -> bool {
     let roles = PathRoles::of(path);
@@ -96,6 +109,39 @@ mod tests {
         "lib/testing/harness.go",
         "pkg/test.go",
         "src/a.test.d.ts",
+        "contracts/Vault.t.sol",
+        "api/users.hurl",
+        "web/login.cy.ts",
+        "web/login.cy.js",
+        "src/TestUser.java",
+        "src/main/java/TestMath.kt",
+        "a/out.golden",
+        "expected/a.txt",
+        "integration/a.py",
+        "regress/a.sql",
+        "qa/a.rb",
+        "e2e/a.ts",
+        "golden/a.txt",
+        "web/app.e2e-spec.ts",
+        "AppUITests/Login.swift",
+        "Shop.Tests/A.cs",
+        "src/androidTest/A.kt",
+        "src/UserTest.ts",
+        "test/Spec.hs",
+        "src/ParserSpec.hs",
+        "a.approved.txt",
+        "src/a.expected.json",
+        "sql/expected/a.out",
+        "crates/a/integration/a.rs",
+        ".nycrc",
+        ".nycrc.json",
+        ".nextest/config.toml",
+        ".config/nextest.toml",
+        "cucumber.yml",
+        "x.runsettings",
+        "cassettes/a.yaml",
+        "smoke/run.sh",
+        "runtests.sh",
     ];
     const SOURCES: &[&str] = &[
         "src/lib.rs",
@@ -115,6 +161,35 @@ mod tests {
         "src/t.rs",
         "src/Manifest.kt",
         "src/build/mod.rs",
+        "src/qa/mod.rs",
+        "src/integration/mod.rs",
+        "src/expected.rs",
+        "src/Testament.java",
+        "src/Testable.kt",
+        "lib/regression/linear.rb",
+        "app/e.ts",
+        "src/compose.rs",
+        "src/action.ts",
+        "src/hooks/useCart.ts",
+        "src/post_checkout.py",
+        "src/post-checkout.ts",
+        "src/ci.rs",
+        "src/ci/mod.rs",
+        "src/check.rs",
+        "src/global.ts",
+        "src/workspace.rs",
+        "src/agents.rs",
+        "src/lint/mod.rs",
+        "docs/hooks.md",
+        "src/golden_ratio.py",
+        "src/expect.rs",
+        "src/owners.rs",
+        "src/vagrant.py",
+        "src/dockerfile_parser.py",
+        "src/pods.rs",
+        "src/props.ts",
+        "src/pipeline/mod.rs",
+        "shop/integration/client.py",
     ];
     const MANIFESTS: &[&str] = &[
         "Cargo.toml",
@@ -150,6 +225,48 @@ mod tests {
         "App.csproj",
         "x.pth",
         "Dockerfile",
+        "workspace.yaml",
+        "mise.toml",
+        ".mise.toml",
+        ".mise/config.toml",
+        "Vagrantfile",
+        "compose.yaml",
+        "compose.override.yml",
+        "docker-compose.yml",
+        "docker-compose.dev.yaml",
+        "Directory.Build.props",
+        "Directory.Build.targets",
+        "nuget.config",
+        "global.json",
+        "stack.yaml",
+        "rebar.config",
+        "Podfile",
+        "Makefile.am",
+        "Dockerfile.dev",
+        ".claude/settings.json",
+        ".mcp.json",
+        "CLAUDE.md",
+        "AGENTS.md",
+        "sub/AGENTS.md",
+        ".devcontainer/devcontainer.json",
+        ".vimrc",
+        ".exrc",
+        ".envrc",
+        ".editor-of-tomorrow/x.json",
+        ".idea/workspace.xml",
+        "a/.cursor/rules",
+        ".config/mise.toml",
+        "gradlew",
+        ".mvn/jvm.config",
+        "build.xml",
+        "App.podspec",
+        "dune-project",
+        "cpanfile",
+        "SConstruct",
+        "pubspec.yaml",
+        "foundry.toml",
+        "hardhat.config.ts",
+        "uv.toml",
     ];
     const CI: &[&str] = &[
         ".github/workflows/ci.yml",
@@ -165,6 +282,32 @@ mod tests {
         ".GitHub/workflows/x.yml",
         "sub/.github/workflows/ci.yml",
         "docs/CODEOWNERS",
+        ".tekton/push.yaml",
+        "buildspec.yml",
+        ".builds/a.yml",
+        ".semaphore/semaphore.yml",
+        ".teamcity/settings.kts",
+        "wercker.yml",
+        "Earthfile",
+        "dagger.json",
+        "action.yml",
+        "sub/action.yaml",
+        "netlify.toml",
+        "vercel.json",
+        "scripts/ci.sh",
+        "tools/run-ci.sh",
+        "scripts/ci/build.py",
+        "ci/run.py",
+        "sonar-project.properties",
+        ".semgrep.yml",
+        ".git-hooks/x",
+        "hooks/pre-commit",
+        "tools/commit-msg",
+        "pre-push.sh",
+        ".hooks/a",
+        "Jenkinsfile.release",
+        ".gitlab-ci.deploy.yml",
+        "scripts/check.sh",
     ];
     const LOCKS: &[&str] = &[
         "Cargo.lock",
@@ -207,6 +350,25 @@ mod tests {
         assert!(all(LOCKS, is_lockfile).is_empty(), "{:?}", all(LOCKS, is_lockfile));
         assert!(none(SOURCES, is_lockfile).is_empty());
         assert!(!is_lockfile(&"src/lock.rs".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_hidden_name_that_nobody_knows_is_a_setting_and_what_has_a_class_keeps_it() {
+        for path in [".new-tool", ".new-tool/run.json", "web/.new.yml", ".github.bak/x"] {
+            assert!(is_manifest(&path.parse().unwrap()), "{path}");
+        }
+        // These have their own refusals, one of which is enough.
+        for path in [
+            ".gitignore",
+            ".github/x.yml",
+            ".husky/a",
+            ".nycrc",
+            ".crucible/config.toml",
+            "a/.gitkeep",
+            "docs/.nojekyll",
+        ] {
+            assert!(!is_manifest(&path.parse().unwrap()), "{path}");
+        }
     }
 
     #[test]

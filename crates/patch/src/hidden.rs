@@ -1,6 +1,7 @@
 //! Characters that a reader does not see, or that change the order in which the reader sees others.
 //!
-//! Such characters let a line be compiled differently from how it is read in a review. What the patch merely moves or
+//! Such characters let a line be compiled differently from how it is read in a review; what a terminal takes for an order lets it show
+//! whatever it is told to. What the patch merely moves or
 //! keeps is not its doing: only what there is more of in the added lines than in the removed ones counts.
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use crate::policy::Policy;
 enum Kind {
     /// It joins what stands beside it, as in many scripts and emoji.
     Joining,
-    /// It shows nothing.
+    /// It shows nothing, or orders a terminal about.
     Invisible,
     /// It changes the order in which others are shown.
     Reordering,
@@ -54,13 +55,19 @@ pub(crate) fn hidden_characters(patch: &Patch, policy: &Policy, after: &Files) -
 
 fn balance(file: &FilePatch, after: Option<&[u8]>) -> Balance {
     let mut balance = Balance::new();
-    for line in file.hunks.iter().flat_map(Hunk::lines).filter(|line| !line.text.is_ascii()) {
+    for line in file.hunks.iter().flat_map(Hunk::lines) {
+        // A carriage return belongs to the end of its line; anywhere else it hides what stands before it.
+        let text = line.text.strip_suffix(b"\n").unwrap_or(line.text);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if !text.iter().any(|byte| may_be_hidden(*byte)) {
+            continue;
+        }
         let step = match line.kind {
             LineKind::Context => continue,
             LineKind::Added => 1,
             LineKind::Removed => -1,
         };
-        for chunk in line.text.utf8_chunks() {
+        for chunk in text.utf8_chunks() {
             let mut before = None;
             let mut rest = chunk.valid().chars().peekable();
             while let Some(character) = rest.next() {
@@ -80,6 +87,11 @@ fn balance(file: &FilePatch, after: Option<&[u8]>) -> Balance {
     balance
 }
 
+/// Whether a character that counts may begin with this byte.
+fn may_be_hidden(byte: u8) -> bool {
+    !byte.is_ascii() || byte.is_ascii_control() && byte != b'\t'
+}
+
 fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<Kind> {
     let is_of_script = |beside: Option<char>| {
         beside.is_some_and(|beside| !beside.is_ascii() && !beside.is_whitespace() && !beside.is_control())
@@ -90,6 +102,8 @@ fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<Ki
             let joins = is_of_script(before) && is_of_script(after);
             Some(if joins { Kind::Joining } else { Kind::Invisible })
         }
+        '\t' => None,
+        control if control.is_control() => Some(Kind::Invisible),
         '\u{ad}'
         | '\u{34f}'
         | '\u{115f}'
@@ -114,6 +128,17 @@ fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<Ki
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn orders_to_a_terminal_are_hidden_and_tabs_and_letters_are_not() {
+        for order in ['\u{1b}', '\u{7}', '\u{8}', '\0', '\r', '\u{b}', '\u{c}', '\u{7f}', '\u{9b}', '\u{85}']
+        {
+            assert!(kind(None, order, None) == Some(Kind::Invisible), "{order:?}");
+        }
+        for shown in ['\t', ' ', '~', 'a'] {
+            assert!(kind(None, shown, None).is_none(), "{shown:?}");
+        }
+    }
 
     #[test]
     fn joiners_are_at_home_between_letters_of_other_scripts_and_in_emoji() {

@@ -124,14 +124,13 @@ fn finding(sight: &Sight, path: &RepoPath, policy: &Policy) -> Finding {
 fn lost_examples(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     let mut balance: BTreeMap<Vec<u8>, i64> = BTreeMap::new();
     let mut lost: Vec<(&RepoPath, Vec<Vec<u8>>)> = Vec::new();
-    let touched =
-        texts.iter().filter(|text| text.language == Language::Rust && touches(text.file, may_be_doctest));
+    let touched = texts.iter().filter(|text| touches(text.file, |line| may_be_doctest(text.language, line)));
     for text in touched.filter(|text| text.file.change != Change::Delete) {
-        let old = text.old.map(|(_, old)| doctests(old)).unwrap_or_default();
+        let old = text.old.map(|(_, old)| doctests(text.language, old)).unwrap_or_default();
         for example in &old {
             *balance.entry(example.clone()).or_default() -= 1;
         }
-        for example in text.new.map(doctests).unwrap_or_default() {
+        for example in text.new.map(|new| doctests(text.language, new)).unwrap_or_default() {
             *balance.entry(example).or_default() += 1;
         }
         lost.push((&text.file.path, old));

@@ -4,8 +4,9 @@
 //! open directory, with links refused in every part (`openat2`); on a kernel without that call, part by part.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
@@ -18,7 +19,12 @@ use crate::error::RepoError;
 pub(crate) struct Root {
     fd: OwnedFd,
     path: PathBuf,
+    renaming: RenameCall,
 }
+
+/// The kernel's renaming from a directory and a name in it to another one, which not every file system has in every kind.
+pub(crate) type RenameCall =
+    fn(BorrowedFd<'_>, &OsStr, BorrowedFd<'_>, &OsStr, RenameFlags) -> Result<(), Errno>;
 
 impl Root {
     /// Opens the directory itself; links on the way to it are followed.
@@ -26,12 +32,20 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, path, flags, Mode::empty())
             .map_err(|errno| RepoError::io("open", path, errno))?;
-        Ok(Self { fd, path: path.to_owned() })
+        let renaming: RenameCall =
+            |from_dir, from, to_dir, to, how| rustix::fs::renameat_with(from_dir, from, to_dir, to, how);
+        Ok(Self { fd, path: path.to_owned(), renaming })
+    }
+
+    /// The same directory as it is on a file system that renames so.
+    #[cfg(test)]
+    pub(crate) fn with_renaming(self, renaming: RenameCall) -> Self {
+        Self { renaming, ..self }
     }
 
     /// The directory at `path` as a root of its own. A link in any part of it is [`Errno::LOOP`].
     pub(crate) fn below(&self, path: &Path) -> Result<Self, Errno> {
-        Ok(Self { fd: self.open_dir(path)?, path: self.path.join(path) })
+        Ok(Self { fd: self.open_dir(path)?, path: self.path.join(path), renaming: self.renaming })
     }
 
     /// Opens the directory at `path` to list it; an empty path is this directory.
@@ -83,7 +97,7 @@ impl Root {
     pub(crate) fn rename(&self, from: &Path, to: &Path, how: RenameFlags) -> Result<(), Errno> {
         let (from_parent, from) = self.parent_of(from)?;
         let (to_parent, to) = self.parent_of(to)?;
-        rustix::fs::renameat_with(&from_parent, from, &to_parent, to, how)
+        (self.renaming)(from_parent.as_fd(), from, to_parent.as_fd(), to, how)
     }
 
     /// Renames as any file system can: what stands at `to` gives way.
@@ -233,7 +247,7 @@ impl Root {
     }
 
     /// The open parent directory of `path`, and its last name.
-    fn parent_of<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a std::ffi::OsStr), Errno> {
+    fn parent_of<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let parent = match path.parent() {
@@ -263,7 +277,7 @@ impl Root {
         Err(Errno::INVAL)
     }
 
-    fn is_link(&self, at: &OwnedFd, name: &std::ffi::OsStr) -> bool {
+    fn is_link(&self, at: &OwnedFd, name: &OsStr) -> bool {
         rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
     }

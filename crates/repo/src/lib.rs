@@ -58,6 +58,7 @@ pub use snapshot::{
 };
 pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedTree, TreeChange};
 pub use tree_edit::{
-    EditNote, EditObstacle, EditRecovery, EditedFile, LinkPolicy, MAX_EDITED_BYTES, TreeEdit, TreeEditError,
-    TreeFile, edit_tree, read_tree_file, recover_tree_edit,
+    ClaimedEdit, EditClaim, EditJournal, EditNote, EditObstacle, EditRecovery, EditedFile, LinkPolicy,
+    MAX_EDITED_BYTES, RecoveredEdit, TreeEdit, TreeEditError, TreeFile, edit_tree, read_tree_file,
+    recover_tree_edit,
 };

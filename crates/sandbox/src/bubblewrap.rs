@@ -56,6 +56,9 @@ pub(crate) fn plan(
                 .find_program(BUBBLEWRAP)
                 .map_err(|error| SandboxError::of_program(Path::new(BUBBLEWRAP), error))?;
             placeholders = std::mem::take(&mut layout.placeholders);
+            placeholders.make().map_err(|(path, error)| SandboxError::Setup {
+                detail: format!("nothing can be mounted at {}: {error}", path.display()),
+            })?;
             let mut command = command(bubblewrap.as_os_str());
             let size = |place: &Path| size(place, private, spawn.limits.resources.disk);
             command.args(world(profile.network));

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -20,7 +21,7 @@ use crucible_host::env::Environment;
 use crate::directory::Directory;
 use crate::error::{PathProblem, SandboxError};
 use crate::hidden;
-use crate::masks::{Placeholders, Presence};
+use crate::masks::{Kind, Placeholders, Presence};
 use crate::plan::Target;
 use crate::sockets;
 use crate::spawn::{Network, Profile};
@@ -279,7 +280,7 @@ impl Layout {
         if !path.is_absolute() {
             return Err(PathProblem::Relative);
         }
-        let Some((place, kind)) = locate(path) else {
+        let Ok((place, kind)) = locate(path) else {
             return Ok(());
         };
         match self.mounts.get(&place) {
@@ -296,19 +297,18 @@ impl Layout {
             return Ok(());
         }
         let presence = match around {
-            Around::Writable => self.placeholders.hold(&place),
+            Around::Writable => self.placeholders.hold(&place, kind),
             Around::World | Around::Empty | Around::Kept => Presence::Real,
         };
-        let cover = match (place.symlink_metadata(), around) {
-            (Ok(meta), _) if meta.is_dir() => Mount::CoverDirectory,
-            (Ok(meta), Around::Writable) if meta.is_symlink() => return Err(PathProblem::IsLink),
-            (Ok(_), _) => Mount::CoverFile,
-            (Err(_), _) => match (presence, kind) {
-                // Nobody inside can create it.
-                (Presence::Real, _) => return Ok(()),
-                (Presence::Held, Kind::Directory) => Mount::CoverDirectory,
-                (Presence::Held, Kind::File) => Mount::CoverFile,
-            },
+        let cover = match (presence, place.symlink_metadata()) {
+            (Presence::Held(kind), _) => kind.cover(),
+            (Presence::Real, Ok(meta)) if meta.is_dir() => Mount::CoverDirectory,
+            (Presence::Real, Ok(meta)) if meta.is_symlink() && around == Around::Writable => {
+                return Err(PathProblem::IsLink);
+            }
+            (Presence::Real, Ok(_)) => Mount::CoverFile,
+            // Nobody inside can create it.
+            (Presence::Real, Err(_)) => return Ok(()),
         };
         if around == Around::Writable {
             self.anchor(&place);
@@ -322,20 +322,18 @@ impl Layout {
         if !path.is_absolute() {
             return Err(PathProblem::Relative);
         }
-        let Some((place, kind)) = locate(path) else {
-            return Ok(());
-        };
+        // Where the way is barred to us, who runs inside may be able to clear it.
+        let (place, kind) = locate(path)?;
         if self.mounts.get(&place) == Some(&Mount::Writable) {
             return Err(PathProblem::Contradiction);
         }
         if self.around(&place) != Around::Writable {
             return Ok(());
         }
-        let mount = match (self.placeholders.hold(&place), kind) {
-            (Presence::Held, Kind::Directory) => Mount::CoverDirectory,
-            (Presence::Held, Kind::File) => Mount::CoverFile,
-            (Presence::Real, _) if place.is_symlink() => return Err(PathProblem::IsLink),
-            (Presence::Real, _) => Mount::Kept,
+        let mount = match self.placeholders.hold(&place, kind) {
+            Presence::Held(kind) => kind.cover(),
+            Presence::Real if place.is_symlink() => return Err(PathProblem::IsLink),
+            Presence::Real => Mount::Kept,
         };
         self.anchor(&place);
         self.mounts.insert(place, mount);
@@ -380,29 +378,36 @@ impl Layout {
     }
 }
 
-/// What a cover over a path that does not exist looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    File,
-    Directory,
+impl Kind {
+    /// What is mounted over a placeholder of this kind.
+    fn cover(self) -> Mount {
+        match self {
+            Self::Directory => Mount::CoverDirectory,
+            Self::File => Mount::CoverFile,
+        }
+    }
 }
 
-/// Where a path to hide really is: links on the way resolved, and where directories on the way are missing,
-/// the first missing one instead, because as long as it is covered nothing below can come to exist. Nothing
-/// where the way is barred anyhow.
-fn locate(path: &Path) -> Option<(PathBuf, Kind)> {
+/// Where a path to hide or to keep really is: links on the way resolved, and where directories on the way are missing,
+/// the first missing one instead, because as long as it is covered nothing below can come to exist. An error
+/// where the way is barred.
+fn locate(path: &Path) -> io::Result<(PathBuf, Kind)> {
     let mut kind = if path.as_os_str().as_bytes().ends_with(b"/") { Kind::Directory } else { Kind::File };
     let mut place: PathBuf = path.components().collect();
     loop {
-        let name = place.file_name()?.to_owned();
-        let parent = place.parent()?.to_owned();
+        let (Some(name), Some(parent)) = (place.file_name(), place.parent()) else {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the path names no entry of a directory",
+            ));
+        };
         match parent.canonicalize() {
-            Ok(real) => return Some((real.join(name), kind)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                place = parent;
+            Ok(real) => return Ok((real.join(name), kind)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                place = parent.to_owned();
                 kind = Kind::Directory;
             }
-            Err(_) => return None,
+            Err(error) => return Err(error),
         }
     }
 }

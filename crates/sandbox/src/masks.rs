@@ -1,16 +1,51 @@
 //! Placeholders: what has to exist for a moment so that something can be mounted over it.
 //!
-//! What always holds: a placeholder is removed when the last run that covers it is over, and not before.
-//! Removing it earlier would take the cover off it in every other run.
+//! How it works: a placeholder is an empty file or directory with the sticky bit, which nobody else gives to such a thing. Each process that
+//! needs it holds a shared kernel lock on it; the last run of a process that ends tries to make that lock its own alone, and removes the
+//! placeholder only if it can. A process that was killed holds nothing, and the next run takes over what it left.
+//!
+//! What always holds: a placeholder is removed when the last run that covers it is over, in whichever process, and not before.
+//! Removing it earlier would take the cover off it in every other run. What is the user's is never taken for one.
 
 use std::collections::BTreeMap;
+use std::fs::{File, Metadata, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-/// How many runs of this process need each placeholder.
-static HELD: Mutex<BTreeMap<PathBuf, u32>> = Mutex::new(BTreeMap::new());
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
 
-/// The empty files and directories that mounting the covers of one run leaves in its writable directories.
+/// The placeholders that runs of this process need.
+static HELD: Mutex<BTreeMap<PathBuf, Entry>> = Mutex::new(BTreeMap::new());
+
+/// The mode of a placeholder that is a directory, and of one that is a file.
+const MODES: [u32; 2] = [0o1755, 0o1644];
+/// The bits that tell one, whatever the user's mask took away: sticky, and not for others to write.
+const TELLING: u32 = 0o1022;
+const STICKY: u32 = 0o1000;
+/// How long another process may take to remove one.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(2);
+
+struct Entry {
+    /// How many runs of this process need it.
+    runs: u32,
+    kind: Kind,
+    /// Open and locked, once it is made.
+    file: Option<File>,
+}
+
+/// What a cover over a path that does not exist looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+}
+
+/// The empty files and directories that the covers of one run need in its writable directories.
 /// Dropping this removes those that no other run needs, where they are still empty.
 #[derive(Debug, Default)]
 pub(crate) struct Placeholders(Vec<PathBuf>);
@@ -20,20 +55,38 @@ pub(crate) struct Placeholders(Vec<PathBuf>);
 pub(crate) enum Presence {
     /// Something of the user's.
     Real,
-    /// Nothing, or a placeholder; it is held now.
-    Held,
+    /// Nothing, or a placeholder of this kind; it is held now.
+    Held(Kind),
 }
 
 impl Placeholders {
-    /// Holds a placeholder at `path` unless something real is there.
-    pub(crate) fn hold(&mut self, path: &Path) -> Presence {
+    /// Holds a placeholder at `path` unless something real is there: one of `kind`, where none of the other kind is there already.
+    pub(crate) fn hold(&mut self, path: &Path, kind: Kind) -> Presence {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        if !held.contains_key(path) && path.symlink_metadata().is_ok() {
-            return Presence::Real;
-        }
-        *held.entry(path.to_owned()).or_default() += 1;
+        let kind = match (held.get(path), path.symlink_metadata()) {
+            (Some(entry), _) => entry.kind,
+            (None, Err(_)) => kind,
+            (None, Ok(meta)) => match placeholder(path, &meta) {
+                Some(kind) => kind,
+                None => return Presence::Real,
+            },
+        };
+        held.entry(path.to_owned()).or_insert(Entry { runs: 0, kind, file: None }).runs += 1;
         self.0.push(path.to_owned());
-        Presence::Held
+        Presence::Held(kind)
+    }
+
+    /// Makes those that are not there yet. Whatever else came to be at such a path since it was held is an error.
+    pub(crate) fn make(&self) -> Result<(), (PathBuf, io::Error)> {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in &self.0 {
+            if let Some(entry) = held.get_mut(path)
+                && entry.file.is_none()
+            {
+                entry.file = Some(take(path, entry.kind).map_err(|error| (path.clone(), error))?);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -41,23 +94,97 @@ impl Drop for Placeholders {
     fn drop(&mut self) {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         for path in self.0.drain(..).rev() {
-            if let Some(count) = held.get_mut(&path) {
-                *count -= 1;
-                if *count > 0 {
+            if let Some(entry) = held.get_mut(&path) {
+                entry.runs -= 1;
+                if entry.runs > 0 {
                     continue;
                 }
             }
-            held.remove(&path);
-            let Ok(meta) = path.symlink_metadata() else {
-                continue;
-            };
-            // What cannot be removed stays as an empty file or directory: harmless, and seen in the diff.
-            if meta.is_dir() {
-                let _ = std::fs::remove_dir(&path);
-            } else if meta.is_file() && meta.len() == 0 {
-                let _ = crucible_host::fs::remove_file(&path);
+            if let Some(Entry { file: Some(file), .. }) = held.remove(&path) {
+                give_back(&path, &file);
             }
         }
+    }
+}
+
+/// The placeholder at `path`, made where there is none, with a shared lock on it.
+fn take(path: &Path, kind: Kind) -> io::Result<File> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let made = match create(path, kind) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(error) => return Err(error.into()),
+        };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+            Ok(handle) => {
+                let file = File::from(handle);
+                let locked = match file.try_lock_shared() {
+                    Ok(()) => is_at(&file, path),
+                    // The last process that needed it is removing it.
+                    Err(TryLockError::WouldBlock) => false,
+                    // A file system without locks: nobody will be able to say that it is the last, so it stays.
+                    Err(TryLockError::Error(_)) => is_at(&file, path),
+                };
+                // Only now nobody removes it while it is looked at.
+                if locked && (made || placeholder(path, &file.metadata()?) == Some(kind)) {
+                    return Ok(file);
+                }
+                if locked {
+                    return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something came to be there"));
+                }
+            }
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if waited >= PATIENCE {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(PAUSE);
+        waited += PAUSE;
+    }
+}
+
+fn create(path: &Path, kind: Kind) -> Result<(), Errno> {
+    let [directory, file] = MODES.map(Mode::from_raw_mode);
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match kind {
+        Kind::Directory => rustix::fs::mkdirat(CWD, path, directory),
+        Kind::File => rustix::fs::openat(CWD, path, flags, file).map(drop),
+    }
+}
+
+/// Removes a placeholder that no other process needs. What cannot be removed stays as an empty file or directory: harmless, and
+/// seen in the diff.
+fn give_back(path: &Path, file: &File) {
+    let Ok(meta) = file.metadata() else { return };
+    if file.try_lock().is_err() || !is_at(file, path) {
+        return;
+    }
+    match placeholder(path, &meta) {
+        Some(Kind::Directory) => drop(std::fs::remove_dir(path)),
+        Some(Kind::File) => drop(crucible_host::fs::remove_file(path)),
+        None => {}
+    }
+}
+
+/// Which kind of placeholder this is; nothing for what is the user's.
+fn placeholder(path: &Path, meta: &Metadata) -> Option<Kind> {
+    if meta.permissions().mode() & TELLING != STICKY {
+        None
+    } else if meta.is_dir() {
+        std::fs::read_dir(path).ok()?.next().is_none().then_some(Kind::Directory)
+    } else {
+        (meta.is_file() && meta.len() == 0).then_some(Kind::File)
+    }
+}
+
+/// Whether the open file is what stands at `path` now.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), path.symlink_metadata()) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
     }
 }
 
@@ -69,32 +196,108 @@ mod tests {
     #[test]
     fn the_last_run_that_needs_a_placeholder_removes_it() {
         let home = tempfile::tempdir().unwrap();
+        for (name, kind) in [(".git", Kind::Directory), ("kept", Kind::File)] {
+            let path = home.path().join(name);
+            let (mut one, mut two) = (Placeholders::default(), Placeholders::default());
+            assert_eq!(one.hold(&path, kind), Presence::Held(kind));
+            assert!(!path.exists(), "it is made when the walls are built");
+            one.make().unwrap();
+            assert_eq!(path.is_dir(), kind == Kind::Directory);
+            // Whatever the second asks for, there can be only one thing at a path.
+            assert_eq!(two.hold(&path, Kind::File), Presence::Held(kind));
+            two.make().unwrap();
+            drop(one);
+            assert!(path.exists());
+            drop(two);
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn the_last_process_that_needs_a_placeholder_removes_it() {
+        let home = tempfile::tempdir().unwrap();
+        for (name, kind) in [(".git", Kind::Directory), ("kept", Kind::File)] {
+            let path = home.path().join(name);
+            let mut ours = Placeholders::default();
+            ours.hold(&path, kind);
+            ours.make().unwrap();
+            // Another process knows nothing of our list; the lock of another open file stands for it.
+            assert_eq!(placeholder(&path, &path.symlink_metadata().unwrap()), Some(kind));
+            let other = take(&path, kind).unwrap();
+            drop(ours);
+            assert!(path.exists(), "the other process still needs it");
+            give_back(&path, &other);
+            assert!(!path.exists());
+
+            let other = take(&path, kind).unwrap();
+            let mut ours = Placeholders::default();
+            assert_eq!(ours.hold(&path, kind), Presence::Held(kind));
+            ours.make().unwrap();
+            give_back(&path, &other);
+            drop(other);
+            assert!(path.exists(), "we still need it");
+            drop(ours);
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_taken_over_and_removed() {
+        let home = tempfile::tempdir().unwrap();
         let path = home.path().join(".git");
-        let (mut one, mut two) = (Placeholders::default(), Placeholders::default());
-        assert_eq!(one.hold(&path), Presence::Held);
-        std::fs::DirBuilder::new().create(&path).unwrap();
-        assert_eq!(two.hold(&path), Presence::Held);
-        drop(one);
+        drop(take(&path, Kind::Directory).unwrap());
         assert!(path.exists());
-        drop(two);
+        let mut ours = Placeholders::default();
+        assert_eq!(ours.hold(&path, Kind::File), Presence::Held(Kind::Directory));
+        ours.make().unwrap();
+        drop(ours);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_placeholder_that_is_removed_at_the_same_time_is_made_anew() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(".git");
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let file = take(&path, Kind::Directory).unwrap();
+                        assert!(is_at(&file, &path));
+                        give_back(&path, &file);
+                    }
+                });
+            }
+        });
         assert!(!path.exists());
     }
 
     #[test]
     fn what_is_the_users_stays() {
         let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("real");
-        crucible_host::fs::write_atomic(&path, b"").unwrap();
+        let (file, directory) = (home.path().join("real"), home.path().join("empty"));
+        crucible_host::fs::write_atomic(&file, b"").unwrap();
+        std::fs::DirBuilder::new().create(&directory).unwrap();
         let mut one = Placeholders::default();
-        assert_eq!(one.hold(&path), Presence::Real);
+        assert_eq!(one.hold(&file, Kind::File), Presence::Real);
+        assert_eq!(one.hold(&directory, Kind::Directory), Presence::Real);
         drop(one);
-        assert!(path.exists());
+        assert!(file.exists() && directory.exists());
         // One that was filled meanwhile, by whom ever, is not empty and so not ours to remove.
         let other = home.path().join("other");
         let mut one = Placeholders::default();
-        assert_eq!(one.hold(&other), Presence::Held);
-        crucible_host::fs::write_atomic(&other, b"content").unwrap();
+        assert_eq!(one.hold(&other, Kind::Directory), Presence::Held(Kind::Directory));
+        one.make().unwrap();
+        crucible_host::fs::write_atomic(&other.join("config"), b"content").unwrap();
         drop(one);
-        assert!(other.exists());
+        assert!(other.join("config").exists());
+        // What came to be between the plan and the walls is nothing to mount over.
+        let late = home.path().join("late");
+        let mut one = Placeholders::default();
+        assert_eq!(one.hold(&late, Kind::File), Presence::Held(Kind::File));
+        crucible_host::fs::write_atomic(&late, b"content").unwrap();
+        assert_eq!(one.make().unwrap_err().0, late);
+        drop(one);
+        assert!(late.exists());
     }
 }

@@ -1,5 +1,8 @@
 //! Why a command of a spec ends early.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use crucible_host::fs::FsError;
 use crucible_ledger::LedgerError;
 use crucible_llm::CallError;
@@ -14,10 +17,27 @@ use crate::phase_id::PhaseId;
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
     /// There is no such spec here.
-    #[error("there is no spec {spec} in this project")]
+    #[error("there is no spec {spec} in this project{why}")]
     Unknown {
         /// Its id.
         spec: SpecId,
+        /// What stands in its place.
+        why: SpecAbsence,
+        /// Specs that are there: those with the nearest names, or some.
+        near: Vec<SpecId>,
+        /// The project's `workspace.yaml`, where there is one.
+        workspace: Option<PathBuf>,
+    },
+    /// Another spec is named like it but for capitals.
+    #[error(
+        "the id {spec} differs from {other} only in capital letters, and on many disks the two are one directory; \
+         name the spec as it is written there, or choose another id"
+    )]
+    SpelledOtherwise {
+        /// The id.
+        spec: SpecId,
+        /// The one that is there.
+        other: SpecId,
     },
     /// There is nothing to start from.
     #[error(
@@ -144,6 +164,26 @@ pub enum SpecError {
     /// The ledger refused.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+}
+
+/// Why there is no spec.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpecAbsence {
+    /// Nothing stands where it would lie.
+    Nothing,
+    /// On the way to it, or in its place, stands a link or a file: what a link leads to is not the project's.
+    NoDirectory(PathBuf),
+}
+
+impl fmt::Display for SpecAbsence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::NoDirectory(path) => {
+                write!(f, ": {} has to be a directory and no link; move it away", path.display())
+            }
+        }
+    }
 }
 
 fn names(phases: &[PhaseId]) -> String {

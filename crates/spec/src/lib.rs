@@ -30,17 +30,17 @@ mod workspace;
 
 pub use document::{RequirementId, requirement_ids, review_targets};
 pub use engine::{
-    FixupChoice, IDEA, PhaseOrder, PhaseRun, Trial, apply_pending, check_transition, failure_class,
-    phases_to_run, valid_phases,
+    FixupChoice, FixupRun, PhaseOrder, PhaseRun, Trial, WaitingFixup, check_transition, failure_class,
+    phases_to_run, valid_phases, waiting_fixup,
 };
-pub use error::SpecError;
+pub use error::{SpecAbsence, SpecError};
 pub use fixup::{
     AppliedFixup, FIXUP_DIFF, FixupChange, FixupChangeKind, PendingFixup, ProposedFixup, apply_fixup,
     describe_fixup, fixup_changes, fixup_policy, pending_fixup, propose_fixup, recover_fixup,
 };
 pub use gate::{
     AgeError, GATE_SCHEMA, GateFinding, GatePhase, GatePolicy, GatePolicyReport, GateReport, OnPendingFixups,
-    age_words, gate_findings, judge_gate, parse_age, problem_code,
+    age_words, gate_findings, gate_hook_findings, judge_gate, parse_age, problem_code,
 };
 pub use hook::{
     HOOK_SCHEMA, Hook, HookConsequence, HookPlace, HookSubject, HookWalls, run_hooks, weigh_hooks,
@@ -50,9 +50,9 @@ pub use packet::{
     EntryKind, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, PassedOver, PassedOverReason,
     Selection, build_packet, build_packet_with,
 };
-pub use phase::{CorrectionBrief, PhaseDefinition, PhaseDocument, PhaseInput, phases};
+pub use phase::{CorrectionBrief, LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, phases};
 pub use phase_id::{PhaseId, PhaseIdError};
-pub use project::SpecProject;
+pub use project::{IDEA, SpecProject};
 pub use receipt::{
     FileRecord, FixedFile, FixupReceipt, FixupStage, HookEnd, HookMoment, HookReceipt, OnFail, PacketReceipt,
     PhaseEntry, PhaseFailure, PhaseStatus, RECEIPT_SCHEMA, ReceiptId, ReceiptIdError, ReceiptLink,
@@ -60,7 +60,7 @@ pub use receipt::{
 };
 pub use source::{FileSelectors, Idea, IdeaBuilder, IssueRef, gather_packet, select_files};
 pub use state::{FileState, PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord};
-pub use store::{LockClaim, PhaseOutput, SpecLock, SpecStore};
+pub use store::{LockClaim, PhaseOutput, Promotion, PromotionEnd, SpecLock, SpecStore};
 pub use surface::{ConfigSummary, PhaseOverview, RESUME_SCHEMA, ResumeOverview, SPEC_SCHEMA, SpecOverview};
 pub use surface::{
     NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason, pending_fixups,

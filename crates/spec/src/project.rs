@@ -2,11 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
+use crucible_model::RepoPath;
+
 use crate::id::SpecId;
 use crate::workspace::WorkspaceFile;
 
 /// The name of Crucible's directory in a project.
 pub(crate) const CRUCIBLE: &str = ".crucible";
+
+/// Where the idea is kept, by its path in the spec's directory.
+pub const IDEA: &str = "context/idea.md";
+
+/// Whether a path lies in a directory of Crucible's own, under any spelling that a file system takes for it.
+pub(crate) fn is_own(path: &RepoPath) -> bool {
+    path.segments().any(|segment| {
+        let name = segment.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
+        name.eq_ignore_ascii_case(CRUCIBLE)
+    })
+}
 
 /// A project: the directory that holds `.crucible/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,11 +35,11 @@ impl SpecProject {
     }
 
     /// The project that holds `start`: the nearest directory upward with a `.crucible/`, searched no further than one with a
-    /// `.git`, or with a `workspace.yaml`, searched to the root; the nearer of the two. Where there is neither, the directory with
-    /// the `.git`, and without that `start` itself.
+    /// `.git`, or with the `workspace.yaml` that [`WorkspaceFile::discover`] finds; the nearer of the two. Where there is neither,
+    /// the directory with the `.git`, and without that `start` itself.
     #[must_use]
     pub fn find(start: &Path) -> Self {
-        let repository = start.ancestors().find(|place| place.join(".git").exists());
+        let repository = repository_of(start);
         let within = |place: &&Path| repository.is_none_or(|repository| place.starts_with(repository));
         let own = start.ancestors().take_while(within).find(|place| place.join(CRUCIBLE).is_dir());
         let workspace = WorkspaceFile::discover(start).map(|file| file.project());
@@ -57,10 +70,27 @@ impl SpecProject {
     }
 }
 
+/// The repository that holds `start`: the nearest directory upward with a `.git`.
+pub(crate) fn repository_of(start: &Path) -> Option<&Path> {
+    start.ancestors().find(|place| place.join(".git").exists())
+}
+
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test lays out directories")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn crucibles_own_directory_is_known_under_any_spelling() {
+        for own in
+            [".crucible", ".Crucible/config.toml", "a/.crucible/x", ".crucible. /x", ".crucible::$DATA/x"]
+        {
+            assert!(is_own(&RepoPath::from_bytes(own.as_bytes()).unwrap()), "{own}");
+        }
+        for other in ["crucible/x", ".crucibles", "a.crucible/x", "x"] {
+            assert!(!is_own(&other.parse().unwrap()), "{other}");
+        }
+    }
 
     #[test]
     fn the_nearest_mark_upward_says_where_the_project_is() {
@@ -73,7 +103,12 @@ mod tests {
         assert_eq!(SpecProject::find(&below), SpecProject::at(root.path()));
         std::fs::create_dir_all(root.path().join("repo/.git")).unwrap();
         assert_eq!(SpecProject::find(&below), at("repo"), "no further than a .git");
-        std::fs::write(root.path().join("workspace.yaml"), "").unwrap();
+        let file = root.path().join("workspace.yaml");
+        for other in ["", "packages:\n- web\n", "version: \"9\"\nname: x\n", "\0"] {
+            std::fs::write(&file, other).unwrap();
+            assert_eq!(SpecProject::find(&below), at("repo"), "beyond the .git others name a file so");
+        }
+        std::fs::write(&file, "version: \"1\"\nname: all\nspecs: []\n").unwrap();
         assert_eq!(
             SpecProject::find(&below),
             SpecProject::at(root.path()),
@@ -82,6 +117,10 @@ mod tests {
         std::fs::create_dir_all(root.path().join("repo/.crucible")).unwrap();
         assert_eq!(SpecProject::find(&below), at("repo"), "the nearer one");
         std::fs::write(root.path().join("repo/sub/workspace.yaml"), "").unwrap();
-        assert_eq!(SpecProject::find(&below), at("repo/sub"), "the nearer one");
+        assert_eq!(
+            SpecProject::find(&below),
+            at("repo/sub"),
+            "the nearer one, and the repository's own counts as it is"
+        );
     }
 }

@@ -79,11 +79,20 @@ pub enum ReceiptProblemKind {
     NameDisagrees,
     /// Its own digest is not that of its content: it was edited.
     DigestDiffers,
-    /// The receipt after it, or the one that counts, names it with another digest, or names one that is not there; or another receipt
-    /// stands in the same place.
+    /// The receipt after it, or the one that counts, names it with another digest, or names one that is not there.
     ChainBroken,
+    /// It stands in a place that is taken twice, and may be one that counts: two branches of the project each ran a phase.
+    PlaceTaken {
+        /// The file of another receipt in the same place.
+        other: String,
+    },
     /// There are receipts before and after it, and it is not there.
-    Gap,
+    Gap {
+        /// The phases whose newest real receipt is older than what is missing, which may have been a newer one of theirs.
+        older: Vec<PhaseId>,
+    },
+    /// It lies in `staging/`, whole: a process was killed while it promoted it, and whoever locks the spec finishes that.
+    PromotionUnfinished,
     /// The ledger of this machine knows it with another digest.
     LedgerDiffers,
     /// The ledger of this machine knows a newer receipt of the spec than any that is there.

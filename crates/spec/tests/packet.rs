@@ -159,9 +159,33 @@ fn a_secret_in_a_name_is_neither_sent_nor_told() {
         passed_over: vec![PassedOver { name: name.clone(), why: PassedOverReason::NotText }],
         ..Selection::default()
     };
-    let packet = build_packet_with(vec![idea("i")], selection, WIDE).unwrap();
+    let packet = build_packet_with(vec![idea("i")], selection.clone(), WIDE).unwrap();
     assert_eq!((packet.manifest.left_out.len(), packet.manifest.passed_over.len()), (1, 1));
     assert!(!json_of(&packet).contains(&token));
+    // Nor where the file was not read for its size, nor in what the operating system said.
+    let unread = Selection { unread: selection.left_out.clone(), ..Selection::default() };
+    let error = build_packet_with(vec![idea("i")], unread, WIDE).unwrap_err();
+    assert!(matches!(error, SpecError::SecretInPacket { .. }), "{error}");
+    assert!(!format!("{error} {error:?}").contains(&token), "{error}");
+    let why = PassedOverReason::Unreadable(format!("no: {token}"));
+    let passed_over = vec![PassedOver { name: "a.md".to_owned(), why }];
+    let selection = Selection { passed_over, ..Selection::default() };
+    assert!(!json_of(&build_packet_with(vec![idea("i")], selection, WIDE).unwrap()).contains(&token));
+}
+
+#[test]
+fn what_the_phase_wrote_the_last_time_is_an_entry_like_any_other() {
+    let previous =
+        |text: &str| entry(EntryKind::Previous(PhaseId::Requirements), "the last requirements", text);
+    let packet = build_packet(vec![named("n", "n"), previous("# R\n"), idea("wish\n")], WIDE).unwrap();
+    assert_eq!(names(&packet), ["idea", "the last requirements", "n"]);
+    assert_eq!((packet.manifest.bytes, packet.manifest.lines), (10, 3));
+    let inputs = packet.manifest.inputs();
+    assert_eq!((inputs[1].path.as_str(), inputs[1].bytes), ("previous/00-requirements.md", 4));
+    let manifest = over(build_packet(vec![previous("12345"), idea("12345")], limits(9, 9)));
+    assert_eq!((manifest.bytes, manifest.entries.len()), (10, 2));
+    let error = build_packet(vec![previous(&made_up_token()), idea("i")], WIDE).unwrap_err();
+    assert!(matches!(error, SpecError::SecretInPacket { .. }), "{error}");
 }
 
 #[test]
@@ -243,12 +267,14 @@ fn the_manifest_is_as_its_schema_says() {
         PassedOverReason::Unreadable("no".to_owned()),
     ];
     let passed_over = passed_over.map(|why| PassedOver { name: "x".to_owned(), why });
-    let fixed =
-        || vec![idea("i"), entry(EntryKind::Artifact(PhaseId::Design), "design", "d"), named("n", "n")];
+    let fixed = || {
+        let previous = entry(EntryKind::Previous(PhaseId::Tasks), "the last tasks", "");
+        vec![idea("i"), entry(EntryKind::Artifact(PhaseId::Design), "design", "d"), previous, named("n", "n")]
+    };
     let entries = vec![selected("s", "s"), selected("large", "large")];
     let selection = Selection { entries, passed_over: passed_over.to_vec(), ..Selection::default() };
     let packet = build_packet_with(fixed(), selection, limits(5, 9)).unwrap();
-    assert_eq!((packet.manifest.entries.len(), packet.manifest.left_out.len()), (4, 1));
+    assert_eq!((packet.manifest.entries.len(), packet.manifest.left_out.len()), (5, 1));
     valid(&packet.manifest);
     let mut row = packet.manifest.left_out[0].clone();
     row.sha256 = None;
@@ -261,6 +287,7 @@ fn kinds() -> impl Strategy<Value = EntryKind> {
         2 => Just(EntryKind::Named),
         4 => Just(EntryKind::Selected),
         2 => prop::sample::select(PhaseId::ALL.to_vec()).prop_map(EntryKind::Artifact),
+        1 => prop::sample::select(PhaseId::ALL.to_vec()).prop_map(EntryKind::Previous),
         1 => Just(EntryKind::Idea),
     ]
 }

@@ -14,7 +14,7 @@ use crucible_repo::{Gh, GhDeadlines, GhError};
 use crucible_sandbox::Sandbox;
 use crucible_spec::{
     EntryKind, FileSelectors, Idea, IdeaBuilder, IssueRef, PacketEntry, PacketLimits, PassedOverReason,
-    Selection, SpecError, gather_packet, select_files,
+    Selection, SpecError, build_packet_with, gather_packet, select_files,
 };
 use crucible_testkit::{FakeGitHub, FakeRepo, Misbehaviour, Times, made_up_token};
 use proptest::prelude::*;
@@ -383,22 +383,41 @@ fn an_idea_that_says_nothing_is_none() {
 }
 
 #[test]
-fn an_idea_that_is_no_text_or_too_much_is_refused_by_name() {
-    for bytes in [&b"caf\xe9"[..], b"a\0b", b"\xff\xfea\0"] {
+fn an_idea_that_is_no_text_is_refused_by_name_and_one_that_is_too_much_has_sizes() {
+    for (bytes, why) in [(&b"caf\xe9"[..], "no UTF-8"), (b"a\0b", "a NUL byte"), (b"\xff\xfea\0", "no UTF-8")]
+    {
         let error = idea_of(&[("notes.md", bytes)]).unwrap_err().to_string();
-        assert!(error.starts_with("notes.md: ") && error.contains("UTF-8"), "{error}");
+        assert!(error.starts_with("notes.md: ") && error.contains(why), "{error}");
     }
     let most = vec![b'a'; 65_536];
     let more = vec![b'a'; 65_537];
     assert_eq!(idea_of(&[("a", &most)]).unwrap().text.as_str().len(), 65_536);
-    let too_much: [&[(&str, &[u8])]; 2] = [&[("a", &more)], &[("b", b"x"), ("a", &most)]];
-    for sources in too_much {
-        let error = idea_of(sources).unwrap_err().to_string();
-        assert!(error.starts_with("a: ") && error.contains("more than 65536 bytes"), "{error}");
-    }
+    assert_eq!(sizes(&idea_of(&[("a", &more)]).unwrap()), [("a", 65_537, false)]);
+    let both = idea_of(&[("b", b"x"), ("a", &most), ("c", b"yz")]).unwrap();
+    assert_eq!(sizes(&both), [("b", 1, true), ("c", 2, true), ("a", 65_536, false)]);
     // The headings count, too.
     let half = vec![b'a'; 32_768];
-    assert!(idea_of(&[("a", &half), ("b", &half)]).unwrap_err().to_string().contains("65536"));
+    assert_eq!(sizes(&idea_of(&[("a", &half), ("b", &half)]).unwrap()), [("idea", 65_559, false)]);
+    // A character may be cut where no more is read.
+    let cut = format!("{}é", "a".repeat(65_536)).into_bytes();
+    assert_eq!(sizes(&idea_of(&[("a", &cut[..65_537])]).unwrap()), [("a", 65_537, false)]);
+    assert!(idea_of(&[("a", &[0xff; 70_000])]).unwrap_err().to_string().contains("UTF-8"));
+    // No packet is made of it, and what it would take is told.
+    let unread = both.unread;
+    let selection = Selection { unread, ..Selection::default() };
+    match build_packet_with(Vec::new(), selection, PacketLimits::default()) {
+        Err(SpecError::PacketOverLimit { manifest }) => {
+            assert_eq!((manifest.bytes, manifest.entries.len()), (65_539, 3));
+            assert!(manifest.to_json().is_ok());
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The sources of an idea that is too large: name, bytes, and whether it was read.
+fn sizes(idea: &Idea) -> Vec<(&str, u64, bool)> {
+    assert_eq!(idea.text.as_str(), "");
+    idea.unread.iter().map(|row| (row.name.as_str(), row.bytes, row.sha256.is_some())).collect()
 }
 
 #[test]
@@ -436,8 +455,9 @@ fn a_directory_is_its_texts_in_the_order_of_their_names() {
     assert!(told.contains(".png") && !told.contains(&token), "{told}");
     // A text that is too large is no picture.
     put(dir.path(), "c.md", "aé".repeat(40_000));
-    let error = path_idea(dir.path(), LIMIT).unwrap_err().to_string();
-    assert!(error.starts_with("wishes/c.md: ") && error.contains("65536"), "{error}");
+    let large = path_idea(dir.path(), LIMIT).unwrap();
+    assert_eq!(sizes(&large).last(), Some(&("wishes/c.md", 120_000, false)));
+    assert_eq!(large.unread.len(), 4);
 }
 
 #[test]
@@ -454,8 +474,61 @@ fn a_source_that_cannot_be_used_is_refused_by_name() {
     let key = path_idea(&dir.path().join("key.pem"), LIMIT);
     assert!(matches!(key, Err(SpecError::SecretInPacket { .. })), "{key:?}");
     assert_eq!(path_idea(&dir.path().join("idea.md"), LIMIT).unwrap().text.as_str(), "the idea");
-    let error = path_idea(&dir.path().join("idea.md"), ByteLimit(7)).unwrap_err().to_string();
-    assert!(error.contains("more than 7 bytes"), "{error}");
+    let large = path_idea(&dir.path().join("idea.md"), ByteLimit(7)).unwrap();
+    assert_eq!(sizes(&large), [("wishes", 8, false)]);
+}
+
+#[test]
+fn where_a_source_leads_decides_whether_it_is_read() {
+    let dir =
+        project(&[(".aws/credentials", "key"), (".ssh/work", "key"), (".env", "A=b"), ("a/idea.md", "x")]);
+    let root = dir.path();
+    symlink("../.env", root.join("a/notes.md")).unwrap();
+    symlink("a/idea.md", root.join("linked.md")).unwrap();
+    symlink(".aws", root.join("wishes")).unwrap();
+    symlink("a/idea.md", root.join("key.pem")).unwrap();
+    make_pipe(&root.join("a/pipe"));
+    for secret in [".aws/credentials", "a/notes.md", "wishes/credentials", ".ssh/work", "key.pem"] {
+        let error = path_idea(&root.join(secret), LIMIT).unwrap_err();
+        assert!(matches!(error, SpecError::SecretInPacket { .. }), "{secret}: {error}");
+    }
+    for directory in [".aws", ".ssh", "wishes"] {
+        let error = path_idea(&root.join(directory), LIMIT).unwrap_err().to_string();
+        assert!(error.contains("no text"), "{directory}: {error}");
+    }
+    assert_eq!(path_idea(&root.join("linked.md"), LIMIT).unwrap().text.as_str(), "x");
+    // What is in a directory and no regular file is named.
+    let idea = path_idea(&root.join("a"), LIMIT).unwrap();
+    assert_eq!(idea.text.as_str(), "# From wishes/idea.md\n\nx\n");
+    let told: Vec<(&str, &PassedOverReason)> =
+        idea.passed_over.iter().map(|file| (file.name.as_str(), &file.why)).collect();
+    let no_file = &PassedOverReason::NotAFile;
+    assert_eq!(told, [("wishes/notes.md", no_file), ("wishes/pipe", no_file)]);
+}
+
+#[test]
+fn links_and_pipes_that_a_pattern_finds_are_named() {
+    let dir = project(&[("docs/a.md", "a"), ("more/b.md", "b"), ("x.md", "x"), ("skip/c.md", "c")]);
+    let root = dir.path();
+    symlink("../x.md", root.join("docs/link.md")).unwrap();
+    symlink("../more", root.join("docs/more")).unwrap();
+    symlink("../x.md", root.join("docs/other.txt")).unwrap();
+    symlink("../x.md", root.join("docs/skipped.md")).unwrap();
+    make_pipe(&root.join("docs/pipe.md"));
+    let found = select(root, &[], &["docs/**/*.md", "**/*.md"], &["skipped.md"]).unwrap();
+    assert_eq!(names(&found), ["docs/a.md", "more/b.md", "skip/c.md", "x.md"]);
+    let packet = build_packet_with(Vec::new(), found, PacketLimits::default()).unwrap();
+    let told: Vec<&str> = packet.manifest.passed_over.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(told, ["docs/link.md", "docs/more", "docs/pipe.md"]);
+    // One that is named itself is followed, as long as it stays in the project.
+    let found = select(root, &["docs/link.md"], &["docs/**/*.md", "docs/pipe.md"], &["skipped.md"]).unwrap();
+    let packet = build_packet_with(Vec::new(), found, PacketLimits::default()).unwrap();
+    assert_eq!(
+        packet.entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(),
+        ["docs/link.md", "docs/a.md"]
+    );
+    let told: Vec<&str> = packet.manifest.passed_over.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(told, ["docs/more", "docs/pipe.md"]);
 }
 
 /// The real `gh` of this machine, logged in to the fake.
@@ -487,6 +560,20 @@ fn shop() -> FakeRepo {
         .issue(16, "\u{200b}", " ")
         .issue_but(17, "Odd", "text", &json!({"title": null}))
         .issue(18, " ", "Only a text\r\n")
+        .issue_but(19, "Another", "text", &json!({"number": 99}))
+        .issue_but(
+            20,
+            "Another",
+            "text",
+            &json!({"number": 99, "html_url": "https://github.com/acme/shop/issues/99"}),
+        )
+        .issue_but(21, "Another", "text", &json!({"number": 99, "html_url": ""}))
+        .issue_but(
+            22,
+            "Moved",
+            "text",
+            &json!({"number": 2, "html_url": "https://github.com/acme/store/issues/2"}),
+        )
 }
 
 #[tokio::test]
@@ -508,6 +595,8 @@ async fn an_issue_is_its_title_and_its_text() {
     let old = issue_idea(&gh, "acme/shop#15", LIMIT).await.unwrap();
     assert!(old.notes[0].contains("3 comments are not taken"), "{:?}", old.notes);
     assert!(old.notes[1].ends_with("is closed") && old.notes[2].contains("acme/store/issues/2"));
+    let renumbered = issue_idea(&gh, "acme/shop#22", LIMIT).await.unwrap();
+    assert!(renumbered.notes[0].contains("acme/store/issues/2"), "a moved one has another number");
     // Beside another source it has its name as a heading.
     let mut builder = IdeaBuilder::new(LIMIT);
     builder.text("standard input", b"first".to_vec()).unwrap();
@@ -524,7 +613,12 @@ async fn what_is_no_issue_is_refused() {
     let gh = gh(&fake, &[]);
     let refusal = async |issue: &str, limit: u64| issue_idea(&gh, issue, ByteLimit(limit)).await.unwrap_err();
     assert!(refusal("acme/shop#14", 1000).await.to_string().contains("pull request"));
-    assert!(refusal("acme/shop#12", 10).await.to_string().contains("more than 10 bytes"));
+    for number in 19..=21 {
+        let other = refusal(&format!("acme/shop#{number}"), 1000).await.to_string();
+        assert!(other.contains("answers with issue 99 instead"), "{other}");
+    }
+    let large = issue_idea(&gh, "acme/shop#12", ByteLimit(10)).await.unwrap();
+    assert_eq!(sizes(&large)[0].0, "acme/shop#12");
     assert!(matches!(refusal("acme/shop#16", 1000).await, SpecError::EmptyIdea));
     let missing = refusal("acme/shop#99", 1000).await;
     assert!(matches!(missing, SpecError::GitHub { error: GhError::NotFound { .. }, .. }), "{missing}");

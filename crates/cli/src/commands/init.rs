@@ -8,6 +8,7 @@ use crucible_model::ExitStatus;
 
 use crate::app::App;
 use crate::commands::repository_of;
+use crate::commands::spec::ignored::keep_out_of_git;
 use crate::error::CommandError;
 
 const TEMPLATE: &str = "\
@@ -25,7 +26,8 @@ const TEMPLATE: &str = "\
 
 /// Start a project: write .crucible/config.toml
 ///
-/// The file holds only comments until you edit it; nothing else is changed. A file that is there already stays.
+/// The file holds only comments until you edit it; beside it comes a .gitignore for what need not be committed. What is there
+/// already stays.
 #[derive(Args)]
 pub(crate) struct Init {
     /// The project's directory
@@ -49,6 +51,7 @@ impl Init {
         if !existed {
             create_dir_all(&root.join(".crucible"))?;
             write_atomic(&path, TEMPLATE.as_bytes())?;
+            keep_out_of_git(&root)?;
         }
         if app.output.is_json() {
             let report = serde_json::json!({ "schema_version": "crucible-init-v1", "config": path, "created": !existed });

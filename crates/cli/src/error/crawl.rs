@@ -94,6 +94,10 @@ impl From<FetchError> for CommandError {
     fn from(error: FetchError) -> Self {
         let message = error.to_string();
         let status = match error {
+            FetchError::GitHub(GitHubError::Gh(error @ GhError::TooLarge { .. })) => {
+                return Self::from(GitHubError::Gh(error))
+                    .hint("Name a branch or tag with --ref NAME to have the repository cloned instead.");
+            }
             FetchError::GitHub(error) => return error.into(),
             FetchError::Local(error) => return error.into(),
             FetchError::Fs(error) => return error.into(),

@@ -1,9 +1,11 @@
 //! The errors of a spec, as commands end with them.
 
+use std::path::Path;
+
 use crucible_crawl::GitHubError;
 use crucible_host::config::variable_of;
 use crucible_model::{ExitStatus, Verdict};
-use crucible_spec::{PacketManifest, PacketRow, SpecError};
+use crucible_spec::{PacketManifest, PacketRow, SpecError, SpecId};
 
 use super::CommandError;
 use crate::text::one_line;
@@ -11,19 +13,32 @@ use crate::text::one_line;
 /// How many findings, and how many entries of a packet, an error tells one by one.
 const TOLD: usize = 5;
 
+/// What a fixup is not refused for where the user names the path.
+const NAMING_HELPS: [&str; 8] = [
+    "fixup-file-not-named",
+    "patch-test-edited",
+    "patch-manifest-edited",
+    "patch-ci-edited",
+    "patch-lockfile-edited",
+    "patch-git-attributes",
+    "patch-new-file-unnamed",
+    "patch-deletes-file",
+];
+
 impl From<SpecError> for CommandError {
     fn from(error: SpecError) -> Self {
         let message = error.to_string();
         match error {
-            SpecError::Unknown { .. } => Self::usage(message)
-                .hint("`crucible project list` shows the specs there are; `crucible spec ID` begins one."),
+            SpecError::Unknown { near, workspace, .. } => unknown(message, &near, workspace.as_deref()),
             SpecError::EmptyIdea => {
                 Self::usage(message).hint("For example: echo \"users can export their data\" | crucible spec export-data")
             }
             SpecError::Transition { .. } => {
                 Self::usage(message).hint("`crucible status ID` shows where the spec stands and what comes next.")
             }
-            SpecError::Source { .. } | SpecError::Workspace { .. } => Self::usage(message),
+            SpecError::Source { .. } | SpecError::Workspace { .. } | SpecError::SpelledOtherwise { .. } => {
+                Self::usage(message)
+            }
             // GitHub's answers end every command in the same way.
             SpecError::GitHub { error, .. } => Self { message, ..Self::from(GitHubError::Gh(error)) },
             SpecError::PacketOverLimit { manifest } => over_limit(message, &manifest),
@@ -43,8 +58,13 @@ impl From<SpecError> for CommandError {
             )),
             SpecError::Answer { verdict, .. } => findings(Self::new(ExitStatus::Schema, message), &verdict)
                 .hint("The refused answers lie in the spec's context/; run the phase again, or choose a stronger model with --model."),
-            SpecError::FixupRefused { verdict } => findings(Self::new(ExitStatus::Refused, message), &verdict)
-                .hint("A path that a fixup may touch all the same is named with --allow-path."),
+            SpecError::FixupRefused { verdict } => {
+                let command = findings(Self::new(ExitStatus::Refused, message), &verdict);
+                match verdict.findings().iter().any(|finding| NAMING_HELPS.contains(&finding.code.as_str())) {
+                    true => command.hint("A path that a fixup may touch all the same is named with --allow-path."),
+                    false => command,
+                }
+            }
             SpecError::FixupBlocked { .. } | SpecError::Hook { .. } | SpecError::Canonical(_) => {
                 Self::new(ExitStatus::Refused, message)
             }
@@ -53,6 +73,23 @@ impl From<SpecError> for CommandError {
             SpecError::Ledger(error) => error.into(),
         }
     }
+}
+
+/// Which specs there are, as far as that is known, and how one is begun.
+fn unknown(message: String, near: &[SpecId], workspace: Option<&Path>) -> CommandError {
+    let names: Vec<&str> = near.iter().map(SpecId::as_str).collect();
+    let error = match names.is_empty() {
+        true => CommandError::usage(message),
+        false => CommandError::usage(message).hint(format!("There is: {}.", names.join(", "))),
+    };
+    let error = match workspace {
+        Some(file) => error.hint(format!(
+            "`crucible project list` shows the specs that {} lists.",
+            one_line(&file.display().to_string())
+        )),
+        None => error,
+    };
+    error.hint("`crucible spec ID` begins one.")
 }
 
 /// The largest entries, and what makes them fewer.
@@ -87,4 +124,24 @@ fn more() -> String {
         variable_of("llm.budget.tokens"),
         variable_of("llm.budget.dollars")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_model::{Code, Finding};
+
+    use super::*;
+
+    #[test]
+    fn only_where_naming_a_path_helps_it_is_advised() {
+        let hints = |code: &'static str| {
+            let finding = Finding::error(Code::new(code), "src/a.rs", "Leave it.");
+            let verdict = Verdict::new(vec![finding]);
+            CommandError::from(SpecError::FixupRefused { verdict }).hints.join("\n")
+        };
+        assert!(hints("patch-test-edited").contains("--allow-path"));
+        for code in ["fixup-unchanged", "answer-no-edit", "patch-path-denied", "patch-too-many-files"] {
+            assert!(!hints(code).contains("--allow-path"), "{code}");
+        }
+    }
 }

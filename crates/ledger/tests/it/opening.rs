@@ -184,3 +184,25 @@ fn a_read_only_disk_is_named() {
     }
     assert!(matches!(Ledger::open(&Path::new(&dir).join("home/ledger.db")), Err(LedgerError::Directory(_))));
 }
+
+#[test]
+fn what_is_no_regular_file_is_refused_at_once() {
+    let place = place();
+    let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    let path = place.dir.path().join("odd.db");
+    pipe(&path);
+    for opened in [Ledger::open(&path).map(Some), Ledger::open_existing(&path)] {
+        let told = opened.unwrap_err().to_string();
+        assert!(told.contains("it is no regular file"), "{told}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    drop(Ledger::open(&path).unwrap());
+    for beside in ["-wal", "-shm", "-journal"] {
+        let odd = place.dir.path().join(format!("odd.db{beside}"));
+        pipe(&odd);
+        let told = Ledger::open(&path).unwrap_err().to_string();
+        assert!(told.contains(beside), "{told}");
+        std::fs::remove_file(&odd).unwrap();
+    }
+    drop(Ledger::open(&path).unwrap());
+}

@@ -1,4 +1,8 @@
-//! The examples in Rust's documentation that the test runner runs: fenced blocks in `///` and `//!` comments.
+//! The examples in documentation that a test runner runs: in Rust fenced blocks in `///` and `//!` comments, in Python what follows
+//! `>>>` in a string, with what it is expected to print.
+
+use super::mask::mask;
+use super::{Language, python};
 
 /// How a block is fenced, and what it holds so far.
 struct Open {
@@ -13,8 +17,17 @@ enum Runs {
     No,
 }
 
-/// The text of every block that is run, in their order.
-pub(crate) fn doctests(source: &[u8]) -> Vec<Vec<u8>> {
+/// The text of every example that is run, in their order.
+pub(crate) fn doctests(language: Language, source: &[u8]) -> Vec<Vec<u8>> {
+    match language {
+        Language::Rust => blocks(source),
+        Language::Python => python::doctests(&mask(language, source), source),
+        Language::Script | Language::Go | Language::C => Vec::new(),
+    }
+}
+
+/// The blocks of Rust.
+fn blocks(source: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut open: Option<Open> = None;
     for line in source.split(|byte| *byte == b'\n') {
@@ -43,9 +56,13 @@ pub(crate) fn doctests(source: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Whether a changed line can be part of an example.
-pub(crate) fn may_be_doctest(line: &[u8]) -> bool {
-    comment(line).is_some()
+/// Whether a changed line can be part of an example. In Python any can: what is expected stands by itself.
+pub(crate) fn may_be_doctest(language: Language, line: &[u8]) -> bool {
+    match language {
+        Language::Rust => comment(line).is_some(),
+        Language::Python => true,
+        Language::Script | Language::Go | Language::C => false,
+    }
 }
 
 fn comment(line: &[u8]) -> Option<&[u8]> {
@@ -72,7 +89,7 @@ mod tests {
     use super::*;
 
     fn count(source: &str) -> usize {
-        doctests(source.as_bytes()).len()
+        doctests(Language::Rust, source.as_bytes()).len()
     }
 
     #[test]

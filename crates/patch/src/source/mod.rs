@@ -183,7 +183,7 @@ mod tests {
             (&[Language::C], &["R\"(", "#define a \\\n", "class A{", "const enum "]),
             (
                 &[Language::Python],
-                &["@a\n", "def test():\n", "\"\"\"", "def f(\n", " if a:\n", "del test_a,", "class A:\n"],
+                &["@a\n", "def test():\n", "\"\"\"", "def f(\n", " if a:\n", "del test_a,", "class A:\n", "    >>> a\n"],
             ),
         ] {
             for piece in pieces {
@@ -191,12 +191,10 @@ mod tests {
                 for language in languages {
                     let _ = definitions(*language, source.as_bytes());
                     let _ = test_code(*language, source.as_bytes());
+                    let _ = doctests(*language, source.as_bytes());
                     for role in [Role::Test, Role::Source] {
                         let _ = sights(*language, role, source.as_bytes());
                     }
-                }
-                if languages.contains(&Language::Rust) {
-                    let _ = doctests(source.as_bytes());
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Python, which is read by indentation: its definitions and its tests.
+//! Python, which is read by indentation: its definitions, its tests, and the examples in its documentation.
 
 use super::definitions::{Definition, Definitions};
 use super::mask::mask;
@@ -91,6 +91,56 @@ pub(super) fn definition(code: &str) -> Option<(&'static str, &str)> {
     (!name.is_empty()).then_some((kind, name))
 }
 
+/// The examples that doctest runs: what stands behind `>>>` and `...` in a string, and the lines that it is expected to print, to the
+/// next example, an empty line or the end of the string. One that is marked to be skipped is none.
+pub(super) fn doctests(masked: &[u8], source: &[u8]) -> Vec<Vec<u8>> {
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    let mut is_open = false;
+    let mut at = 0;
+    for line in source.split_inclusive(|byte| *byte == b'\n') {
+        let blank = masked.get(at..at + line.len()).unwrap_or_default();
+        at += line.len();
+        let (text, ends) = in_string(line, blank);
+        if let Some(rest) = text.strip_prefix(b">>>").filter(|rest| matches!(rest.first(), None | Some(b' ')))
+        {
+            found.push([b">>>", rest].concat());
+            is_open = true;
+        } else if text.is_empty() {
+            is_open = false;
+        } else if let Some(example) = found.last_mut().filter(|_| is_open) {
+            example.push(b'\n');
+            example.extend_from_slice(text);
+        }
+        is_open &= !ends;
+    }
+    found.retain(|example| !is_skipped(example));
+    found
+}
+
+/// What a line holds of a string, without the quotes at its ends, and whether the string ends in it. Nothing where it holds code.
+fn in_string<'a>(line: &'a [u8], masked: &[u8]) -> (&'a [u8], bool) {
+    let text = line.trim_ascii();
+    let quotes: [&[u8]; 2] = [b"\"\"\"", b"'''"];
+    let prefix = text.iter().take_while(|byte| b"rRuU".contains(byte)).count();
+    let begun = text.get(prefix..).unwrap_or_default();
+    let opened = quotes.iter().find_map(|quote| begun.strip_prefix(*quote));
+    let is_string = masked.trim_ascii().is_empty();
+    if opened.is_none() && !is_string {
+        return (b"", true);
+    }
+    let text = opened.unwrap_or(text);
+    let closed = quotes.iter().filter_map(|quote| text.windows(3).position(|part| part == *quote)).min();
+    match closed {
+        Some(end) => (text.get(..end).unwrap_or_default().trim_ascii(), true),
+        None => (text.trim_ascii(), false),
+    }
+}
+
+fn is_skipped(example: &[u8]) -> bool {
+    let holds = |wanted: &[u8]| example.windows(wanted.len()).any(|part| part == wanted);
+    holds(b"doctest:") && holds(b"+SKIP")
+}
+
 /// The name of the test that a line defines.
 pub(super) fn test_name(code: &str) -> Option<&str> {
     match definition(code)? {
@@ -131,6 +181,29 @@ mod unit {
             ("import x", "pytestmark = skip"),
         ] {
             assert!(!survives(&FILE.replace(from, to)), "{to}");
+        }
+    }
+
+    #[test]
+    fn examples_run_from_their_prompt_to_an_empty_line_or_the_end_of_the_string() {
+        let examples = |source: &str| -> Vec<String> {
+            let masked = mask(Language::Python, source.as_bytes());
+            let found = doctests(&masked, source.as_bytes());
+            found.into_iter().map(|example| String::from_utf8(example).unwrap()).collect()
+        };
+        let file = "def f():\n    r\"\"\">>> f()\n    1\n\n    Words.\n\n    >>> for x in y:\n    ...     g(x)\n    2\n    3\n    >>> h()\n    '4'\n    \"\"\"\n    return 1\n";
+        assert_eq!(examples(file), [">>> f()\n1", ">>> for x in y:\n...     g(x)\n2\n3", ">>> h()\n'4'"]);
+        for (source, count) in [
+            ("'''\n>>> a\n1'''\n", 1),
+            ("'''\n>>> a # doctest: +SKIP\n1\n'''\n", 0),
+            ("# >>> a\n# 1\n", 0),
+            ("x = 1\n", 0),
+            ("'''\n>>>a\n'''\n", 0),
+            ("'''\n>>> a\n'''\nx = 1\n'''\n>>> b\n'''", 2),
+            ("'''>>> a''' ; x = 1\ny = 2\n", 1),
+            ("def f(\n\"\"\"", 0),
+        ] {
+            assert_eq!(examples(source).len(), count, "{source:?}: {:?}", examples(source));
         }
     }
 

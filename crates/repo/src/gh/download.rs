@@ -8,7 +8,7 @@ use crucible_sandbox::Extent;
 
 use super::error::{GhError, LimitReset};
 use super::request::GhRequest;
-use super::response::{ended, refusal_in_words, shown, silence};
+use super::response::{ended, refusal_in_words, shown, silence, status_of};
 use super::{Gh, response};
 
 /// How much of a refusal is read for GitHub's words.
@@ -58,13 +58,6 @@ async fn reset(gh: &Gh) -> LimitReset {
     }
 }
 
-/// The status that `gh` tells on standard error: `gh: Not Found (HTTP 404)`, or `gh: HTTP 502`.
-fn status_of(said: &str) -> Option<u16> {
-    let line = said.lines().find(|line| line.starts_with("gh: "))?;
-    let digits = line.get(line.rfind("HTTP ")? + "HTTP ".len()..)?.get(..3)?;
-    digits.parse().ok()
-}
-
 /// A file that is removed unless it is kept, also when the future is dropped.
 struct Unfinished<'a> {
     path: Option<&'a Path>,
@@ -82,22 +75,5 @@ impl Drop for Unfinished<'_> {
             // What cannot be removed lies in the caller's directory, which goes as a whole.
             let _ = remove_file(path);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::status_of;
-
-    #[test]
-    fn the_status_is_the_one_that_gh_tells() {
-        assert_eq!(status_of("gh: Not Found (HTTP 404)\n"), Some(404));
-        assert_eq!(status_of("gh: HTTP 502\n"), Some(502));
-        assert_eq!(
-            status_of("gh: HTTP 200 is a lie (HTTP 403)\ngh: This API operation needs a scope\n"),
-            Some(403)
-        );
-        assert_eq!(status_of("unexpected EOF\n"), None);
-        assert_eq!(status_of("gh: HTTP\n"), None);
     }
 }

@@ -92,8 +92,7 @@ pub enum GhError {
     },
     /// The answer is larger than can be taken.
     #[error(
-        "GitHub's answer about {what} is larger than {limit} bytes, more than Crucible takes; ask for less, or for the archive \
-         of a repository name a branch or tag with --ref NAME to have it cloned instead"
+        "GitHub's answer about {what} is larger than {limit} bytes, more than Crucible takes; ask for less"
     )]
     TooLarge {
         /// What was asked for.

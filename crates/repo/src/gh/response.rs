@@ -73,7 +73,11 @@ pub(super) fn read(
         return Err(GhError::TooLarge { what: what.to_owned(), limit: limit.0 });
     }
     let Some((head, body)) = split(&completed.stdout.bytes) else {
-        return Err(silence(code, what, said));
+        // GitHub did answer where `gh` tells its status, whatever became of the headers.
+        return Err(match status_of(&completed.stderr.text()).filter(|_| code != 0) {
+            Some(status) => refusal_in_words(status, &completed.stdout.bytes, what),
+            None => silence(code, what, said),
+        });
     };
     match (code, head.status) {
         (0, 200..=299) => Ok(GhResponse { body: body.to_vec(), what: what.to_owned() }),
@@ -113,6 +117,13 @@ pub(super) fn silence(code: i32, what: &str, said: String) -> GhError {
 /// The error that a refusal without headers means, by what `gh` says about it and the body that it printed.
 pub(super) fn refusal_in_words(status: u16, body: &[u8], what: &str) -> GhError {
     refusal(status, &Head { status, ..Head::default() }, body, what)
+}
+
+/// The status that `gh` tells on standard error: `gh: Not Found (HTTP 404)`, or `gh: HTTP 502`.
+pub(super) fn status_of(said: &str) -> Option<u16> {
+    let line = said.lines().find(|line| line.starts_with("gh: "))?;
+    let digits = line.get(line.rfind("HTTP ")? + "HTTP ".len()..)?.get(..3)?;
+    digits.parse().ok()
 }
 
 fn refusal(status: u16, head: &Head, body: &[u8], what: &str) -> GhError {
@@ -245,6 +256,18 @@ mod tests {
             r#"{"message":"Validation Failed","errors":[{"message":"q is bad"},{"code":"missing"},"third"]}"#;
         let text = error(422, "", body).to_string();
         assert!(text.contains("(HTTP 422): Validation Failed; q is bad; missing; third"), "{text}");
+    }
+
+    #[test]
+    fn the_status_is_the_one_that_gh_tells() {
+        assert_eq!(status_of("gh: Not Found (HTTP 404)\n"), Some(404));
+        assert_eq!(status_of("gh: HTTP 502\n"), Some(502));
+        assert_eq!(
+            status_of("gh: HTTP 200 is a lie (HTTP 403)\ngh: This API operation needs a scope\n"),
+            Some(403)
+        );
+        assert_eq!(status_of("unexpected EOF\n"), None);
+        assert_eq!(status_of("gh: HTTP\n"), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod command;
 mod config;
+mod guarded;
 mod identity;
 mod locate;
 pub(crate) mod objects;

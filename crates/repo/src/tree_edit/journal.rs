@@ -1,7 +1,8 @@
 //! The record of a change that is under way, by which the next process finishes it or takes it back.
 //!
-//! It names files and digests, no contents. It may have been put there by somebody else, so what it may ask for is narrow: paths inside
-//! the root and not in git's or Crucible's own directory, and names that only a change of files makes.
+//! It names files and digests, no contents. It may have been put there by somebody else, so it is believed in nothing before its owner
+//! agrees to what it claims; and what it may ask for is narrow: paths inside the root and not in git's or Crucible's own directory,
+//! directories on the way to them, and names that only a change of files makes.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crucible_model::{ByteLimit, Digest, RepoPath, to_canonical_json};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::TreeEditError;
+use super::{ClaimedEdit, EditClaim, TreeEditError};
 use super::look::Target;
 use crate::beneath::Root;
 
@@ -26,6 +27,8 @@ const MAX_JOURNAL: ByteLimit = ByteLimit(4 << 20);
 pub(super) struct Journal {
     schema_version: String,
     pub(super) stage: JournalStage,
+    /// What the change was made for.
+    purpose: Digest,
     /// What the names beside the files are made of: 32 hexadecimal digits.
     token: String,
     /// The directories that the change makes, from the top down.
@@ -65,7 +68,12 @@ pub(super) struct BesideNames {
 
 impl Journal {
     /// The record of a change that is about to begin.
-    pub(super) fn new(token: String, root: &Root, targets: &[Target]) -> Result<Self, TreeEditError> {
+    pub(super) fn new(
+        token: String,
+        purpose: Digest,
+        root: &Root,
+        targets: &[Target],
+    ) -> Result<Self, TreeEditError> {
         let mut made: Vec<RepoPath> = Vec::new();
         for target in targets.iter().filter(|target| target.after.is_some()) {
             let parents: Vec<&Path> = Path::new(target.path.as_str()).ancestors().skip(1).collect();
@@ -91,7 +99,7 @@ impl Journal {
                 after: target.after.map(Digest::of),
             })
             .collect();
-        Ok(Self { schema_version: SCHEMA.to_owned(), stage: JournalStage::Staging, token, made, entries })
+        Ok(Self { schema_version: SCHEMA.to_owned(), stage: JournalStage::Staging, purpose, token, made, entries })
     }
 
     /// Reads the record at `path`; nothing where there is none.
@@ -116,7 +124,29 @@ impl Journal {
                 return Err(refuse(format!("it names {path}")));
             }
         }
+        let is_on_the_way = |made: &RepoPath| {
+            let new = journal.entries.iter().filter(|entry| entry.after.is_some());
+            new.into_iter().any(|entry| entry.parent().starts_with(made))
+        };
+        if let Some(made) = journal.made.iter().find(|made| !is_on_the_way(made)) {
+            return Err(refuse(format!("{made} is on the way to none of its files")));
+        }
         Ok(Some(journal))
+    }
+
+    /// What it says that the change is.
+    pub(super) fn claim(&self) -> EditClaim {
+        let edit = |entry: &JournalEntry| ClaimedEdit {
+            path: entry.path.clone(),
+            before: entry.before,
+            after: entry.after,
+        };
+        EditClaim { purpose: self.purpose, edits: self.entries.iter().map(edit).collect() }
+    }
+
+    /// The files of the change.
+    pub(super) fn paths(&self) -> Vec<RepoPath> {
+        self.entries.iter().map(|entry| entry.path.clone()).collect()
     }
 
     /// Writes it, whole and flushed.

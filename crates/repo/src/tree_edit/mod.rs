@@ -31,7 +31,7 @@ use crate::error::RepoError;
 use journal::{Journal, JournalStage};
 use look::Target;
 
-pub use recover::{EditRecovery, recover_tree_edit};
+pub use recover::{EditRecovery, RecoveredEdit, recover_tree_edit};
 
 /// The largest file that is replaced, in bytes: 16 MiB.
 pub const MAX_EDITED_BYTES: u64 = 16 << 20;
@@ -55,6 +55,38 @@ pub enum LinkPolicy {
     Refuse,
     /// It is followed to a file below the same root and not in git's own directory.
     InsideProject,
+}
+
+/// Where the record of a change is kept while it is under way, and which record is believed there.
+#[derive(Clone, Copy)]
+pub struct EditJournal<'a> {
+    /// A file in a directory that is there, and for this alone. Nobody whose word is not taken may write it: not a file of the
+    /// tree that is changed.
+    pub path: &'a Path,
+    /// What the change is made for: a record of anything else is refused.
+    pub purpose: Digest,
+    /// Whether what a record says of its change is what its owner knows of it.
+    pub agrees: &'a dyn Fn(&EditClaim) -> bool,
+}
+
+/// What a record says of the change that it was made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditClaim {
+    /// What the change was made for.
+    pub purpose: Digest,
+    /// Its files.
+    pub edits: Vec<ClaimedEdit>,
+}
+
+/// What a record says of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedEdit {
+    /// The file, where it lies without links.
+    pub path: RepoPath,
+    /// What it held; nothing where it was not there.
+    pub before: Option<Digest>,
+    /// What it is to hold; nothing where it goes away.
+    pub after: Option<Digest>,
 }
 
 /// A file that was changed.
@@ -200,15 +232,19 @@ pub fn read_tree_file(
     look::read(&Root::open(root)?, root, path, links, limit)
 }
 
-/// Changes files below `root`: all of them, or none. No link is followed. `journal` is a file in a directory that is there, and for this alone; what a
-/// killed process left of it is finished or taken back first.
+/// Changes files below `root`: all of them, or none. No link is followed. What a killed process left of this same change is finished or
+/// taken back first.
 ///
 /// # Errors
 ///
 /// [`TreeEditError::Blocked`] names the first file that is not as it has to be. After any error but
 /// [`TreeEditError::NotTakenBack`] every file is as it was.
-pub fn edit_tree(root: &Path, edits: &[TreeEdit], journal: &Path) -> Result<Vec<EditedFile>, TreeEditError> {
-    edit_watched(root, edits, journal, &mut |_| {})
+pub fn edit_tree(
+    root: &Path,
+    edits: &[TreeEdit],
+    journal: &EditJournal<'_>,
+) -> Result<Vec<EditedFile>, TreeEditError> {
+    edit_watched(&Root::open(root)?, edits, journal, &mut |_| {})
 }
 
 /// How far a change is.
@@ -232,17 +268,17 @@ enum EditStep {
 
 /// [`edit_tree`], which tells `watch` of every step.
 fn edit_watched(
-    root_path: &Path,
+    root: &Root,
     edits: &[TreeEdit],
-    journal_path: &Path,
+    place: &EditJournal<'_>,
     watch: &mut dyn FnMut(EditStep),
 ) -> Result<Vec<EditedFile>, TreeEditError> {
-    recover_tree_edit(root_path, journal_path)?;
-    let root = Root::open(root_path)?;
+    let journal_path = place.path;
+    recover::recover(root, place)?;
     let mut targets = Vec::new();
     let (mut paths, mut files) = (BTreeSet::new(), BTreeSet::new());
     for edit in edits {
-        let target = look::check(&root, edit)?;
+        let target = look::check(root, edit)?;
         let is_another = target.identity().is_none_or(|identity| files.insert(identity));
         if !paths.insert(target.path.clone()) || !is_another {
             return Err(TreeEditError::Blocked { path: edit.path.clone(), why: EditObstacle::Twice });
@@ -255,10 +291,10 @@ fn edit_watched(
         return Ok(Vec::new());
     }
 
-    let mut journal = Journal::new(random::token()?, &root, &targets)?;
+    let mut journal = Journal::new(random::token()?, place.purpose, root, &targets)?;
     journal.write(journal_path)?;
     watch(EditStep::Noted);
-    let staged = stage::stage(&root, &targets, &journal, watch).and_then(|dirs| {
+    let staged = stage::stage(root, &targets, &journal, watch).and_then(|dirs| {
         journal.stage = JournalStage::Ready;
         journal.write(journal_path)?;
         watch(EditStep::Ready);
@@ -267,7 +303,7 @@ fn edit_watched(
     let dirs = match staged {
         Ok(dirs) => dirs,
         Err(error) => {
-            give_up(&root, &journal, journal_path);
+            give_up(root, &journal, journal_path);
             return Err(error);
         }
     };
@@ -275,15 +311,15 @@ fn edit_watched(
         // From here on the only way is back, also for the next process. Where that cannot be written, we are the one to go it.
         journal.stage = JournalStage::GivenUp;
         let _is_gone_anyway = journal.write(journal_path);
-        recover::take_back(&root, &journal)
+        recover::take_back(root, &journal)
             .map_err(|paths| recover::stuck(paths, error.to_string(), journal_path))?;
-        give_up(&root, &journal, journal_path);
+        give_up(root, &journal, journal_path);
         return Err(error);
     }
     watch(EditStep::Done);
     // The change stands; what cannot be cleared now is cleared by the next one, because its journal stays.
     let cleared = journal.entries.iter().enumerate().try_for_each(|(index, entry)| {
-        recover::clear_one(&root, &journal, index, entry)?;
+        recover::clear_one(root, &journal, index, entry)?;
         watch(EditStep::Cleared(index));
         Ok::<(), RepoError>(())
     });

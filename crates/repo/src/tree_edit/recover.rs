@@ -5,14 +5,18 @@
 
 use std::path::Path;
 
+use crucible_model::RepoPath;
 use rustix::io::Errno;
 
-use super::TreeEditError;
+use super::{EditJournal, TreeEditError};
 use super::journal::{BesideNames, Journal, JournalEntry, JournalStage};
 use super::look::{Look, glance};
 use super::swap::{self, Fault};
 use crate::beneath::Root;
 use crate::error::RepoError;
+
+/// How many files an error names.
+const NAMED: usize = 10;
 
 /// What became of a change that a killed process left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +27,23 @@ pub enum EditRecovery {
     Finished,
     /// None of its files is.
     TakenBack,
+}
+
+/// What became of a change that a killed process left, and of which files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecoveredEdit {
+    /// What became of it.
+    pub outcome: EditRecovery,
+    /// The files of the change; none where it had come to none of them.
+    pub files: Vec<RepoPath>,
+}
+
+impl RecoveredEdit {
+    /// There was nothing to recover.
+    #[must_use]
+    pub const fn nothing() -> Self {
+        Self { outcome: EditRecovery::Nothing, files: Vec::new() }
+    }
 }
 
 /// How far one file had come.
@@ -39,27 +60,38 @@ enum EntryState {
 }
 
 /// Finishes the change that the journal tells of where every file of it is still what it was made for, and takes it back otherwise.
+/// A journal whose claim does not agree with what its owner knows changes nothing.
 ///
 /// # Errors
 ///
-/// Fails when the journal is none, or when the file system refuses; then the journal stays for the next time.
-pub fn recover_tree_edit(root: &Path, journal_path: &Path) -> Result<EditRecovery, TreeEditError> {
-    let Some(journal) = Journal::read(journal_path)? else {
-        return Ok(EditRecovery::Nothing);
+/// Fails when the journal is none or is of another change, or when the file system refuses; then the journal stays for the next time.
+pub fn recover_tree_edit(root: &Path, journal: &EditJournal<'_>) -> Result<RecoveredEdit, TreeEditError> {
+    recover(&Root::open(root)?, journal)
+}
+
+/// [`recover_tree_edit`] in a directory that is open.
+pub(super) fn recover(root: &Root, place: &EditJournal<'_>) -> Result<RecoveredEdit, TreeEditError> {
+    let Some(journal) = Journal::read(place.path)? else {
+        return Ok(RecoveredEdit::nothing());
     };
-    let root = Root::open(root)?;
-    let recovery = match journal.stage {
-        JournalStage::Staging => EditRecovery::TakenBack,
-        JournalStage::Ready => settle(&root, &journal, journal_path)?,
+    let claim = journal.claim();
+    if claim.purpose != place.purpose || !(place.agrees)(&claim) {
+        let names: Vec<&str> = claim.edits.iter().map(|edit| edit.path.as_str()).take(NAMED).collect();
+        let why = format!("it is of another change than the one that is known here, of {}", names.join(", "));
+        return Err(TreeEditError::Journal { path: place.path.to_owned(), why });
+    }
+    let (outcome, files) = match journal.stage {
+        JournalStage::Staging => (EditRecovery::TakenBack, Vec::new()),
+        JournalStage::Ready => (settle(root, &journal, place.path)?, journal.paths()),
         JournalStage::GivenUp => {
-            take_back(&root, &journal)
-                .map_err(|paths| stuck(paths, "it was given up".to_owned(), journal_path))?;
-            EditRecovery::TakenBack
+            take_back(root, &journal)
+                .map_err(|paths| stuck(paths, "it was given up".to_owned(), place.path))?;
+            (EditRecovery::TakenBack, journal.paths())
         }
     };
-    clear(&root, &journal)?;
-    Journal::remove(journal_path)?;
-    Ok(recovery)
+    clear(root, &journal)?;
+    Journal::remove(place.path)?;
+    Ok(RecoveredEdit { outcome, files })
 }
 
 fn settle(root: &Root, journal: &Journal, journal_path: &Path) -> Result<EditRecovery, TreeEditError> {
@@ -73,7 +105,9 @@ fn settle(root: &Root, journal: &Journal, journal_path: &Path) -> Result<EditRec
         return Ok(EditRecovery::Finished);
     }
     if is_cleared || states.contains(&EntryState::Foreign) {
-        take_back_those(root, journal, |index| states.get(index) == Some(&EntryState::Done))
+        // One that waits may have been set aside.
+        let is_touched = |state: &EntryState| matches!(state, EntryState::Todo | EntryState::Done);
+        take_back_those(root, journal, |index| states.get(index).is_some_and(is_touched))
             .map_err(|paths| stuck(paths, "a file changed meanwhile".to_owned(), journal_path))?;
         return Ok(EditRecovery::TakenBack);
     }

@@ -5,14 +5,66 @@
     reason = "tests plant files and links, and start themselves as a child"
 )]
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
+use std::rc::Rc;
 
 use proptest::prelude::*;
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
 use tempfile::TempDir;
 
 use super::*;
+
+/// What a file system can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Renaming {
+    /// It exchanges names, and renames to names that are free.
+    Full,
+    /// It knows neither.
+    Plain,
+}
+
+thread_local! {
+    /// What happens each time before a file system that cannot do it is asked to exchange names, or to rename to a free one.
+    static BEFORE_REFUSAL: RefCell<Box<dyn FnMut(RenameFlags)>> = RefCell::new(Box::new(|_| {}));
+}
+
+impl Renaming {
+    fn open(self, root: &Path) -> Root {
+        let root = Root::open(root).unwrap();
+        match self {
+            Self::Full => root,
+            Self::Plain => root.with_renaming(Self::refuse),
+        }
+    }
+
+    fn refuse(
+        _: BorrowedFd<'_>,
+        _: &OsStr,
+        _: BorrowedFd<'_>,
+        _: &OsStr,
+        how: RenameFlags,
+    ) -> Result<(), Errno> {
+        assert!(!how.is_empty());
+        BEFORE_REFUSAL.with_borrow_mut(|before| before(how));
+        Err(Errno::INVAL)
+    }
+}
+
+/// What the changes here are made for.
+fn purpose() -> Digest {
+    Digest::of(b"these tests")
+}
+
+/// The journal at this path, of a change that is ours whatever it claims.
+fn ours(path: &Path) -> EditJournal<'_> {
+    EditJournal { path, purpose: purpose(), agrees: &|_| true }
+}
 
 /// A project and the place of its journal.
 struct Desk {
@@ -46,7 +98,7 @@ impl Desk {
     }
 
     fn edit(&self, edits: &[TreeEdit]) -> Result<Vec<EditedFile>, TreeEditError> {
-        edit_tree(&self.root(), edits, &self.journal())
+        edit_tree(&self.root(), edits, &ours(&self.journal()))
     }
 
     fn mode(&self, path: &str) -> u32 {
@@ -310,7 +362,10 @@ fn what_happens_between_the_look_and_the_change_is_noticed_and_kept() {
             EditObstacle::Missing,
         ),
     ];
-    for (at, meddle, expected) in meddling {
+    let everywhere = meddling
+        .into_iter()
+        .flat_map(|one| [Renaming::Full, Renaming::Plain].map(|renaming| (renaming, one)));
+    for (renaming, (at, meddle, expected)) in everywhere {
         let desk = Desk::new(&[("a.txt", "a"), ("b.txt", "b"), ("gone.txt", "g")]);
         let edits = [
             change("a.txt", "a", "A"),
@@ -319,15 +374,15 @@ fn what_happens_between_the_look_and_the_change_is_noticed_and_kept() {
             edit("gone.txt", Some("g"), None),
         ];
         let mut theirs = BTreeMap::new();
-        let result = edit_watched(&desk.root(), &edits, &desk.journal(), &mut |step| {
+        let result = edit_watched(&renaming.open(&desk.root()), &edits, &ours(&desk.journal()), &mut |step| {
             if step == at {
                 meddle(&desk);
                 theirs = desk.tree();
             }
         });
         match result {
-            Err(TreeEditError::Blocked { why, .. }) => assert_eq!(why, expected, "{at:?}"),
-            other => panic!("{at:?}: {other:?}"),
+            Err(TreeEditError::Blocked { why, .. }) => assert_eq!(why, expected, "{renaming:?}, {at:?}"),
+            other => panic!("{renaming:?}, {at:?}: {other:?}"),
         }
         // What they did stays, and everything that was changed by then is as it was.
         let mut expected = theirs;
@@ -339,12 +394,40 @@ fn what_happens_between_the_look_and_the_change_is_noticed_and_kept() {
         if at == EditStep::Swapped(2) {
             expected.remove("new.txt");
         }
-        assert_eq!(desk.tree(), expected, "{at:?}");
+        assert_eq!(desk.tree(), expected, "{renaming:?}, {at:?}");
         desk.assert_clean();
         if desk.dir.path().join("outside.txt").exists() {
             assert_eq!(std::fs::read(desk.dir.path().join("outside.txt")).unwrap(), b"b");
         }
     }
+}
+
+/// Without an exchange there is a moment at which the old file is aside and nothing in its place.
+#[test]
+fn what_is_put_where_the_old_file_was_just_set_aside_is_kept_and_so_is_the_old_one() {
+    let desk = Desk::new(&[("a.txt", "a"), ("b.txt", "b")]);
+    let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
+    let before = desk.tree();
+    let theirs = desk.at("b.txt");
+    BEFORE_REFUSAL.set(Box::new(move |_| {
+        if !theirs.exists() {
+            std::fs::write(&theirs, "mine").unwrap();
+        }
+    }));
+    let root = Renaming::Plain.open(&desk.root());
+    let result = edit_watched(&root, &edits, &ours(&desk.journal()), &mut |_| {});
+    match result {
+        Err(TreeEditError::NotTakenBack { paths, .. }) => assert_eq!(paths, ["b.txt"]),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read(desk.at("b.txt")).unwrap(), b"mine");
+    assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"a");
+    // Once they have taken theirs away, the old one comes back.
+    BEFORE_REFUSAL.set(Box::new(|_| {}));
+    std::fs::remove_file(desk.at("b.txt")).unwrap();
+    assert_eq!(recover::recover(&root, &ours(&desk.journal())).unwrap().outcome, EditRecovery::TakenBack);
+    assert_eq!(desk.tree(), before);
+    desk.assert_clean();
 }
 
 #[test]
@@ -355,7 +438,7 @@ fn a_parent_that_becomes_a_link_leads_nothing_out_of_the_project() {
         std::fs::create_dir(&outside).unwrap();
         std::fs::write(outside.join("a.txt"), "a").unwrap();
         let edits = [change("src/a.txt", "a", "A"), change("z.txt", "z", "Z")];
-        let result = edit_watched(&desk.root(), &edits, &desk.journal(), &mut |step| {
+        let result = edit_watched(&Renaming::Full.open(&desk.root()), &edits, &ours(&desk.journal()), &mut |step| {
             if step == at {
                 std::fs::rename(desk.at("src"), desk.at("moved")).unwrap();
                 symlink(&outside, desk.at("src")).unwrap();
@@ -374,6 +457,8 @@ fn a_parent_that_becomes_a_link_leads_nothing_out_of_the_project() {
 const CHILD: &str = "TREE_EDIT_OF_A_CHILD";
 /// Before which step the child dies.
 const DIES_AT: &str = "TREE_EDIT_DIES_AT";
+/// Present where the child's file system cannot exchange names.
+const IS_PLAIN: &str = "TREE_EDIT_IS_PLAIN";
 
 fn story() -> [TreeEdit; 4] {
     [
@@ -392,14 +477,15 @@ fn story_desk() -> Desk {
 
 /// Starts this very test binary as a child that plays the story and is killed before its step of this number. `None` when it came
 /// to its end.
-fn killed_at(test: &str, desk: &Desk, step: u32) -> Option<i32> {
+fn killed_at(test: &str, desk: &Desk, renaming: Renaming, step: u32) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", test])
-        .env(CHILD, desk.dir.path())
-        .env(DIES_AT, step.to_string())
-        .output()
-        .unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "--nocapture", test]);
+    child.env(CHILD, desk.dir.path()).env(DIES_AT, step.to_string()).env_remove(IS_PLAIN);
+    if renaming == Renaming::Plain {
+        child.env(IS_PLAIN, "1");
+    }
+    let output = child.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() || output.status.signal() == Some(9), "{:?}: {said}", output.status);
     output.status.signal()
@@ -409,14 +495,17 @@ fn killed_at(test: &str, desk: &Desk, step: u32) -> Option<i32> {
 fn play_child() -> Option<()> {
     let dir = PathBuf::from(std::env::var_os(CHILD)?);
     let dies_at: u32 = std::env::var(DIES_AT).unwrap().parse().unwrap();
-    let mut steps = 0;
-    edit_watched(&dir.join("project"), &story(), &dir.join("context/journal.json"), &mut |_| {
-        if steps == dies_at {
+    let renaming = if std::env::var_os(IS_PLAIN).is_some() { Renaming::Plain } else { Renaming::Full };
+    let steps = Rc::new(Cell::new(0));
+    let step = move || {
+        if steps.replace(steps.get() + 1) == dies_at {
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
         }
-        steps += 1;
-    })
-    .unwrap();
+    };
+    let refused = step.clone();
+    BEFORE_REFUSAL.set(Box::new(move |_| refused()));
+    let root = renaming.open(&dir.join("project"));
+    edit_watched(&root, &story(), &ours(&dir.join("context/journal.json")), &mut |_| step()).unwrap();
     Some(())
 }
 
@@ -431,26 +520,37 @@ fn a_process_killed_at_any_step_leaves_all_or_nothing_for_the_next_one() {
     let before = untouched.tree();
     untouched.edit(&story()).unwrap();
     let after = untouched.tree();
+    for renaming in [Renaming::Full, Renaming::Plain] {
+        all_or_nothing_at_each_step(name, renaming, &before, &after);
+    }
+}
+
+fn all_or_nothing_at_each_step(
+    name: &str,
+    renaming: Renaming,
+    before: &BTreeMap<String, String>,
+    after: &BTreeMap<String, String>,
+) {
     let mut ends = [0, 0];
     for step in 0.. {
         let desk = story_desk();
-        let killed = killed_at(name, &desk, step);
-        let recovery = recover_tree_edit(&desk.root(), &desk.journal()).unwrap();
+        let killed = killed_at(name, &desk, renaming, step);
+        let recovery = recover::recover(&renaming.open(&desk.root()), &ours(&desk.journal())).unwrap().outcome;
         desk.assert_clean();
-        let tree = desk.tree();
-        assert!(tree == before || tree == after, "step {step}: {tree:?}");
+        let tree = &desk.tree();
+        assert!(tree == before || tree == after, "{renaming:?}, step {step}: {tree:?}");
         ends[usize::from(tree == after)] += 1;
         match recovery {
-            EditRecovery::Nothing => assert!(step == 0 || killed.is_none(), "step {step}"),
-            EditRecovery::Finished => assert_eq!(tree, after, "step {step}"),
-            EditRecovery::TakenBack => assert_eq!(tree, before, "step {step}"),
+            EditRecovery::Nothing => assert!(step == 0 || killed.is_none(), "{renaming:?}, step {step}"),
+            EditRecovery::Finished => assert_eq!(tree, after, "{renaming:?}, step {step}"),
+            EditRecovery::TakenBack => assert_eq!(tree, before, "{renaming:?}, step {step}"),
         }
         assert_eq!(desk.mode("src/run.sh"), 0o755);
         // It happened once: a second look finds nothing to do.
-        assert_eq!(recover_tree_edit(&desk.root(), &desk.journal()).unwrap(), EditRecovery::Nothing);
+        assert_eq!(recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome, EditRecovery::Nothing);
         if tree == before {
             desk.edit(&story()).unwrap();
-            assert_eq!(desk.tree(), after);
+            assert_eq!(desk.tree(), *after);
         }
         if killed.is_none() {
             break;
@@ -466,12 +566,18 @@ fn what_was_edited_after_the_kill_is_not_lost() {
     if play_child().is_some() {
         return;
     }
+    for renaming in [Renaming::Full, Renaming::Plain] {
+        edited_after_each_step(name, renaming);
+    }
+}
+
+fn edited_after_each_step(name: &str, renaming: Renaming) {
     for step in 0.. {
         for path in ["a.txt", "src/run.sh"] {
             let desk = story_desk();
-            let killed = killed_at(name, &desk, step);
+            let killed = killed_at(name, &desk, renaming, step);
             desk.put(path, "mine");
-            let recovery = recover_tree_edit(&desk.root(), &desk.journal());
+            let recovery = recover::recover(&renaming.open(&desk.root()), &ours(&desk.journal()));
             assert!(recovery.is_ok(), "step {step}, {path}: {recovery:?}");
             assert_eq!(std::fs::read(desk.at(path)).unwrap(), b"mine", "step {step}, {path}");
             desk.assert_clean();
@@ -493,7 +599,7 @@ fn what_failed_is_not_done_by_the_next_process() {
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
     let before = desk.tree();
     let mut noted = Vec::new();
-    let result = edit_watched(&desk.root(), &edits, &desk.journal(), &mut |step| {
+    let result = edit_watched(&Renaming::Full.open(&desk.root()), &edits, &ours(&desk.journal()), &mut |step| {
         if step == EditStep::Swapped(0) {
             desk.put("b.txt", "mine");
             noted = std::fs::read(desk.journal()).unwrap();
@@ -510,7 +616,7 @@ fn what_failed_is_not_done_by_the_next_process() {
     }
     std::fs::rename(desk.at("a.txt"), desk.root().join(journal.names(0).old)).unwrap();
     std::fs::rename(desk.root().join(journal.names(0).spare), desk.at("a.txt")).unwrap();
-    assert_eq!(recover_tree_edit(&desk.root(), &desk.journal()).unwrap(), EditRecovery::TakenBack);
+    assert_eq!(recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome, EditRecovery::TakenBack);
     assert_eq!(desk.tree(), before);
     desk.assert_clean();
 }
@@ -520,7 +626,8 @@ fn a_journal_from_elsewhere_cannot_reach_git_or_crucible_or_be_read_as_one() {
     let digest = Digest::of(b"a");
     let entry = |path: &str| {
         format!(
-            r#"{{"schema_version":"crucible-tree-edit-v1","stage":"ready","token":"{}","made":[],"entries":[{{"path":"{path}","before":"{digest}","after":null}}]}}"#,
+            r#"{{"schema_version":"crucible-tree-edit-v1","stage":"ready","purpose":"{}","token":"{}","made":[],"entries":[{{"path":"{path}","before":"{digest}","after":null}}]}}"#,
+            purpose(),
             "0".repeat(32)
         )
     };
@@ -536,6 +643,9 @@ fn a_journal_from_elsewhere_cannot_reach_git_or_crucible_or_be_read_as_one() {
         token,
         entry("a.txt").replace("-v1", "-v2"),
         entry("a.txt").replace("\"made\"", "\"more\":1,\"made\""),
+        entry("a.txt").replace("\"made\":[]", "\"made\":[\"empty\"]"),
+        entry("a.txt").replace(&purpose().to_string(), &digest.to_string()),
+        entry("a.txt").replace(&format!("\"purpose\":\"{}\",", purpose()), ""),
     ] {
         let desk = Desk::new(&[("a.txt", "a"), (".git/config", "a"), (".crucible/config.toml", "a")]);
         std::fs::write(desk.journal(), &bad).unwrap();
@@ -547,27 +657,59 @@ fn a_journal_from_elsewhere_cannot_reach_git_or_crucible_or_be_read_as_one() {
 }
 
 #[test]
+fn a_journal_is_believed_only_where_its_owner_agrees_and_what_it_did_is_told() {
+    let desk = Desk::new(&[("a.txt", "A"), ("b.txt", "b")]);
+    let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
+    let record = serde_json::json!({
+        "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": purpose(), "token": "0".repeat(32), "made": [],
+        "entries": edits.iter().map(|edit| serde_json::json!({
+            "path": edit.path, "before": edit.before, "after": edit.after.as_deref().map(Digest::of),
+        })).collect::<Vec<_>>(),
+    });
+    std::fs::write(desk.journal(), record.to_string()).unwrap();
+    let beside = |index: usize| format!(".crucible-edit-{}-{index}.new", "0".repeat(32));
+    desk.put(&beside(0), "a");
+    desk.put(&beside(1), "B");
+    let before = desk.tree();
+    let path = desk.journal();
+    for agrees in [&(|_: &EditClaim| false) as &dyn Fn(&EditClaim) -> bool, &|claim| claim.edits.len() == 1] {
+        let refused = recover_tree_edit(&desk.root(), &EditJournal { agrees, ..ours(&path) });
+        assert!(matches!(&refused, Err(error) if error.to_string().contains("a.txt, b.txt")), "{refused:?}");
+        assert_eq!(desk.tree(), before);
+    }
+    let wanted: Vec<_> = edits.iter().map(|edit| (edit.path.clone(), edit.before)).collect();
+    let agrees = |claim: &EditClaim| {
+        claim.edits.iter().map(|edit| (edit.path.clone(), edit.before)).collect::<Vec<_>>() == wanted
+    };
+    let done = recover_tree_edit(&desk.root(), &EditJournal { agrees: &agrees, ..ours(&path) }).unwrap();
+    assert_eq!(done.outcome, EditRecovery::Finished);
+    assert_eq!(done.files, edits.map(|edit| edit.path));
+    assert_eq!(std::fs::read(desk.at("b.txt")).unwrap(), b"B");
+    desk.assert_clean();
+}
+
+#[test]
 fn a_file_system_that_cannot_exchange_names_moves_the_old_file_aside_instead() {
     let desk = Desk::new(&[("a.txt", "a")]);
     let dir = Root::open(&desk.root()).unwrap();
     // What the other way leaves when a process is killed in its middle: the file under its other name, and nothing in its place.
     let edit = change("a.txt", "a", "A");
     let targets = [look::check(&dir, &edit).unwrap()];
-    let mut journal = Journal::new("0".repeat(32), &dir, &targets).unwrap();
+    let mut journal = Journal::new("0".repeat(32), purpose(), &dir, &targets).unwrap();
     journal.stage = JournalStage::Ready;
     let names = journal.names(0);
     let (spare, old) = (desk.root().join(&names.spare), desk.root().join(&names.old));
     journal.write(&desk.journal()).unwrap();
     std::fs::write(&spare, "A").unwrap();
     std::fs::rename(desk.at("a.txt"), &old).unwrap();
-    assert_eq!(recover_tree_edit(&desk.root(), &desk.journal()).unwrap(), EditRecovery::Finished);
+    assert_eq!(recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome, EditRecovery::Finished);
     assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"A");
     desk.assert_clean();
     // Without the new content there is only the way back.
     desk.put("a.txt", "a");
     journal.write(&desk.journal()).unwrap();
     std::fs::rename(desk.at("a.txt"), &old).unwrap();
-    assert_eq!(recover_tree_edit(&desk.root(), &desk.journal()).unwrap(), EditRecovery::TakenBack);
+    assert_eq!(recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome, EditRecovery::TakenBack);
     assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"a");
     desk.assert_clean();
 }
@@ -591,7 +733,7 @@ fn a_full_disk_and_a_directory_that_cannot_be_written_change_nothing() {
             edit("full/new/c.txt", None, Some(&large)),
         ] {
             let edits = [change("a.txt", "a", "A"), change("full/a.txt", "a", "A"), other];
-            let result = edit_tree(&dir.join("project"), &edits, &dir.join("context/journal.json"));
+            let result = edit_tree(&dir.join("project"), &edits, &ours(&dir.join("context/journal.json")));
             println!("result {}", result.unwrap_err());
             let names = std::fs::read_dir(&full).unwrap().count();
             println!("full holds {names}");

@@ -383,3 +383,25 @@ async fn what_stands_there_is_not_written_to() {
     assert!(place.file().is_symlink() && !other.exists());
     assert!(github.requests().is_empty());
 }
+
+/// A `gh` of our own that does this.
+fn played(directory: &Path, script: &str) -> Gh {
+    let program = directory.join("gh");
+    std::fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", directory.display());
+    Gh::new(sandbox(), &Environment::from_pairs([("PATH", path.as_str()), ("HOME", "/nonexistent")], "/"))
+}
+
+#[tokio::test]
+async fn a_refusal_without_headers_is_the_one_that_gh_tells() {
+    let place = tempfile::tempdir().unwrap();
+    let refused = async |script: &str| played(place.path(), script).get(&repository()).await.unwrap_err();
+    let missing = "echo '{\"message\":\"Not Found\"}'; echo 'gh: Not Found (HTTP 404)' >&2; exit 1\n";
+    let error = refused(missing).await;
+    assert!(matches!(error, GhError::NotFound { .. }), "{error:?}");
+    let error = refused("echo 'gh: HTTP 502' >&2; exit 1\n").await;
+    assert!(matches!(error, GhError::Server { status: 502, .. }), "{error:?}");
+    let error = refused("echo 'error connecting to api.github.com' >&2; exit 1\n").await;
+    assert!(matches!(error, GhError::Unreachable { .. }), "{error:?}");
+}

@@ -7,7 +7,7 @@ use crucible_host::env::Environment;
 use crucible_sandbox::{End, Layer, PathProblem, Profile, Sandbox, SandboxError, Strength};
 
 use crate::confined::write;
-use crate::support::{Scratch, launcher, output, path, run};
+use crate::support::{Scratch, eventually, launcher, output, part, path, play, run};
 
 /// Tries every way there is to change `.git` and `deep/er/kept`, and tells which worked.
 const ATTACK: &str = "\
@@ -119,6 +119,9 @@ fn what_cannot_be_kept_is_refused() {
     };
     assert!(matches!(refused(scratch.copy.join(".git/")), PathProblem::IsLink));
     assert!(matches!(refused("relative".into()), PathProblem::Relative));
+    // Who runs inside could make the way free; who plans the walls cannot look where it leads.
+    symlink("loop", scratch.copy.join("loop")).unwrap();
+    assert!(matches!(refused(scratch.copy.join("loop/.git/")), PathProblem::Io(_)));
     assert!(matches!(refused(scratch.copy.clone()), PathProblem::Contradiction));
 }
 
@@ -145,4 +148,41 @@ fn where_nothing_can_be_mounted_the_receipt_names_what_can_be_changed_or_nothing
     assert_eq!(done.end, End::Exited(0));
     let masks = done.receipt.missing.iter().find(|lost| lost.layer == Layer::Masks).unwrap();
     assert!(masks.reason.contains("copy/.git/ can be changed"), "{masks:?}");
+}
+
+/// Two processes keep the same place that is not there. The first to end takes nothing from the other, which removes what is left.
+#[test]
+fn a_place_that_another_process_keeps_stays_kept_when_the_first_one_ends() {
+    if let Some(copy) = part() {
+        let mut scratch = Scratch::new();
+        scratch.copy = copy.into();
+        let script = "echo up > second; until [ -e go ]; do sleep 0.02; done\n\
+            mkdir -p .git/hooks 2>/dev/null && echo made > planted; (echo bad > .git/config) 2>/dev/null && echo wrote > planted; true";
+        let spawn =
+            scratch.confined_with(script, |profile| profile.read_only = vec![scratch.copy.join(".git/")]);
+        output(&scratch.sandbox(), spawn);
+        return;
+    }
+    let scratch = Scratch::new();
+    let is_there = |name: &str| scratch.copy.join(name).exists();
+    let mut other = std::process::Command::new(std::env::current_exe().unwrap());
+    let name = "read_only::a_place_that_another_process_keeps_stays_kept_when_the_first_one_ends";
+    play(&mut other, name, scratch.copy.to_str().unwrap());
+    other.env("CRUCIBLE_TEST_SCRATCH", scratch.dir.path()).env("CRUCIBLE_TEST_LAUNCHER", launcher().program);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            let script = "echo up > first; until [ -e second ]; do sleep 0.02; done";
+            let spawn =
+                scratch.confined_with(script, |profile| profile.read_only = vec![scratch.copy.join(".git/")]);
+            output(&scratch.sandbox(), spawn);
+        });
+        eventually("the first one runs", || is_there("first"));
+        let mut other = other.spawn().unwrap();
+        first.join().unwrap();
+        assert!(is_there(".git"), "the other still needs it");
+        write(&scratch.copy.join("go"), "");
+        assert!(other.wait().unwrap().success());
+    });
+    assert!(!is_there("planted"), "{:?}", std::fs::read_to_string(scratch.copy.join("planted")));
+    assert!(!is_there(".git"), "the last one removes it");
 }

@@ -15,7 +15,7 @@ pub(crate) enum Fault {
     Empty,
     /// More bytes, lines or entries than the phase allows.
     TooLong,
-    /// It stops in the middle, at a limit of tokens or by a filter.
+    /// It stops in the middle, at a limit of tokens.
     CutOff,
     /// A character that is not seen as itself, or an HTML comment.
     Hidden,
@@ -57,10 +57,14 @@ pub(crate) enum Fault {
     LineForm,
     /// Two statements that cannot both hold.
     Contradiction,
+    /// A new requirement where the highest id there can be is given.
+    IdsUsedUp,
+    /// A filter of the provider stopped it, or the provider declined.
+    Filtered,
 }
 
 /// Every fault, for looking one up by its code.
-const ALL: [Fault; 23] = [
+const ALL: [Fault; 25] = [
     Fault::Empty,
     Fault::TooLong,
     Fault::CutOff,
@@ -84,6 +88,8 @@ const ALL: [Fault; 23] = [
     Fault::BadPath,
     Fault::LineForm,
     Fault::Contradiction,
+    Fault::IdsUsedUp,
+    Fault::Filtered,
 ];
 
 impl Fault {
@@ -113,6 +119,8 @@ impl Fault {
             Self::BadPath => Code::new("spec-answer-bad-path"),
             Self::LineForm => Code::new("spec-answer-line-form"),
             Self::Contradiction => Code::new("spec-answer-contradiction"),
+            Self::IdsUsedUp => Code::new("spec-answer-ids-used-up"),
+            Self::Filtered => Code::new("spec-answer-filtered"),
         }
     }
 
@@ -154,6 +162,10 @@ impl Fault {
             }
             Self::LineForm => "Write each line exactly in the form that is shown.",
             Self::Contradiction => "Decide for one of the two.",
+            Self::IdsUsedUp => "Add no requirement, as no id is left for one; change those that there are.",
+            Self::Filtered => {
+                "A filter stopped the answer: say the same in plain and neutral words, and quote nothing that may offend."
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 
 /// The highest number that a heading or an entry can carry. Longer ones are no ids of ours.
-const HIGHEST: u32 = 999_999;
+pub(crate) const HIGHEST: u32 = 999_999;
 
 /// The id of a requirement, stable for as long as the spec lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_llm::ReceiptWarning;
-use crucible_model::{Finding, single_spaced};
+use crucible_model::{Finding, counted, single_spaced};
 
 use super::answer::{Draft, warning};
 use super::fault::Fault;
@@ -249,7 +249,7 @@ fn apply(
                         findings.push(Fault::DoubleId.of(&shown(id, 'R')));
                     }
                     touched.changed.insert(id);
-                    document.blocks.push(written(id, &block));
+                    document.blocks.push(written(id, &block, warnings));
                     continue;
                 }
                 titles.get(&folded(&block.title)).copied()
@@ -265,14 +265,18 @@ fn apply(
             continue;
         }
         let place = places.get(&id).and_then(|place| document.blocks.get_mut(*place));
-        if let Some(old) = place.filter(|old| normal(&old.text) != normal(&written(id, &block).text)) {
-            *old = written(id, &block);
+        // What there is already is compared with all that was answered, repeats included: it keeps its bytes.
+        if let Some(old) = place.filter(|old| normal(&old.text) != normal(&whole(id, &block.title, &block.body))) {
+            *old = written(id, &block, warnings);
             touched.changed.insert(id);
         }
     }
-    let mut next = document.highest();
+    let mut fresh = document.fresh();
     for block in new {
-        next += 1;
+        let Some(next) = fresh.next() else {
+            findings.push(Fault::IdsUsedUp.of(&block.title));
+            continue;
+        };
         if let Lead::Numbered(wanted) = block.lead
             && wanted != next
         {
@@ -281,7 +285,7 @@ fn apply(
         }
         touched.named.insert(next);
         touched.changed.insert(next);
-        document.blocks.push(written(next, &block));
+        document.blocks.push(written(next, &block, warnings));
     }
     touched
 }
@@ -318,9 +322,41 @@ fn doubles(document: &Requirements, changed: &BTreeSet<u32>, findings: &mut Vec<
     }
 }
 
-fn written(id: u32, block: &Proposed) -> Block {
-    let text = format!("### {}: {}\n\n{}", shown(id, 'R'), block.title, block.body).trim_end().to_owned();
-    Block { id, title: block.title.clone(), text }
+/// A proposed block as it is written. Small models can repeat a check many times; it is written once, and a warning says so.
+fn written(id: u32, block: &Proposed, warnings: &mut Vec<ReceiptWarning>) -> Block {
+    let (body, repeats) = without_repeats(&block.body);
+    if repeats > 0 {
+        let message = format!("{}: {} of a check left out", shown(id, 'R'), counted(repeats, "repetition"));
+        warnings.push(warning("spec_answer_trimmed", message));
+    }
+    Block { id, title: block.title.clone(), text: whole(id, &block.title, &body) }
+}
+
+fn whole(id: u32, title: &str, body: &str) -> String {
+    format!("### {}: {title}\n\n{body}", shown(id, 'R')).trim_end().to_owned()
+}
+
+/// A body without entries of its list that stand in it before, word for word; and how many those were. An entry with lines of its own
+/// below it stays.
+fn without_repeats(body: &str) -> (String, u64) {
+    let (lines, _) = scan(body);
+    let mut seen = BTreeSet::new();
+    let mut repeats = 0;
+    let mut kept = Vec::with_capacity(lines.len());
+    for (place, line) in lines.iter().enumerate() {
+        let goes_on = lines.get(place + 1).is_some_and(|next| {
+            next.kind == LineKind::Fenced || (next.kind == LineKind::Text && next.text.starts_with([' ', '\t']))
+        });
+        let is_entry = line.kind == LineKind::Text && !line.text.starts_with([' ', '\t']) && !goes_on;
+        if let Some(item) = list_item(line.text).filter(|_| is_entry)
+            && !seen.insert(item)
+        {
+            repeats += 1;
+        } else {
+            kept.push(*line);
+        }
+    }
+    if repeats == 0 { (body.to_owned(), 0) } else { (tidied(kept), repeats) }
 }
 
 /// A block for comparing: its lists with one marker, its heading with one spelling, white space aside.

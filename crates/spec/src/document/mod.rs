@@ -17,7 +17,7 @@ mod tasks;
 mod trace;
 
 pub(crate) use answer::{Form, begins_as, measured, open, warning};
-pub(crate) use design::{design, unknown};
+pub(crate) use design::{design, sections, unknown};
 pub(crate) use fault::Fault;
 pub use ids::RequirementId;
 pub(crate) use ids::named;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ids::{Lead, RequirementId, leading, listed, named, shown};
+use super::ids::{HIGHEST, Lead, RequirementId, leading, listed, named, shown};
 use super::lines::{Fences, Line, LineKind, scan};
 use crucible_model::Untrusted;
 
@@ -43,7 +43,8 @@ pub fn requirement_ids(requirements: &Untrusted) -> Vec<RequirementId> {
 
 impl Requirements {
     /// Reads an artifact. Never fails: what is no requirement belongs to the block before it, and an id that stands there a
-    /// second time is given up for a new one. A code block without its end gets one, lest it swallow what is added.
+    /// second time is given up for a new one. A code block without its end gets one, lest it swallow what is added. A removed id
+    /// beyond all that can be given is none.
     pub(crate) fn of_artifact(text: &str) -> Self {
         let mut text = text.replace("\r\n", "\n");
         if let Fences::Open(end) = scan(&text).1 {
@@ -54,7 +55,7 @@ impl Requirements {
         let mut lines: Vec<&str> = Vec::new();
         for line in scan(&text).0 {
             if let Some(ids) = retired(&line) {
-                found.retired.extend(named(ids, 'R'));
+                found.retired.extend(named(ids, 'R').into_iter().filter(|id| *id <= HIGHEST));
                 continue;
             }
             if let Some(next) = numbered(&line) {
@@ -102,6 +103,11 @@ impl Requirements {
         self.blocks.iter().map(|block| block.id).chain(self.retired.last().copied()).max().unwrap_or_default()
     }
 
+    /// The ids for new requirements, in order: above all that were ever given, up to the highest that there can be.
+    pub(crate) fn fresh(&self) -> impl Iterator<Item = u32> + use<> {
+        self.highest().saturating_add(1)..=HIGHEST
+    }
+
     fn take(&mut self, begun: Option<(u32, &str)>, lines: &[&str]) {
         let filled = |line: &&str| !line.trim().is_empty();
         let from = lines.iter().position(filled).unwrap_or(lines.len());
@@ -114,12 +120,14 @@ impl Requirements {
     }
 
     fn give_doubles_new_ids(&mut self) {
-        let mut next = self.highest() + 1;
+        // Where somebody wrote the highest id there can be, one that was never given serves as well.
+        let given: BTreeSet<u32> = self.ids().union(&self.retired).copied().collect();
+        let mut free = self.fresh().chain((1..self.highest()).filter(|id| !given.contains(id)));
         let mut seen = BTreeSet::new();
         for block in &mut self.blocks {
             if !seen.insert(block.id) {
+                let Some(next) = free.next() else { continue };
                 block.id = next;
-                next += 1;
                 let body = block.text.split_once('\n').map_or("", |(_, body)| body);
                 block.text =
                     format!("### {}: {}\n{body}", shown(block.id, 'R'), block.title).trim_end().to_owned();
@@ -184,5 +192,18 @@ mod tests {
         assert_eq!(read.blocks.iter().map(|b| b.id).collect::<Vec<_>>(), [1, 8, 2]);
         assert_eq!(read.blocks[1].text, "### R-008: B\nb");
         assert_eq!(read.retired, BTreeSet::from([7]));
+    }
+
+    #[test]
+    fn an_id_beyond_all_of_ours_is_no_removed_one() {
+        let text = "# x\n### R-002: A\na\n\nRetired: R-007, R-1000000, R-4294967295, R-99999999999\n";
+        let read = Requirements::of_artifact(text);
+        assert_eq!((read.highest(), read.fresh().next()), (7, Some(8)));
+        assert_eq!(read.render(), "# x\n\n### R-002: A\na\n\nRetired: R-007\n");
+        let full = "# x\n### R-001: A\na\n### R-1: B\nb\n### R-001: C\nc\n\nRetired: R-003, R-999999\n";
+        let read = Requirements::of_artifact(full);
+        assert_eq!(read.fresh().next(), None);
+        assert_eq!(read.blocks.iter().map(|block| block.id).collect::<Vec<_>>(), [1, 2, 4]);
+        assert_eq!(Requirements::of_artifact(&read.render()), read);
     }
 }

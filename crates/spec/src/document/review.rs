@@ -13,6 +13,7 @@ use super::fault::Fault;
 use super::ids::{leading, shown};
 use super::lines::{LineKind, bare, list_item, scan};
 use crate::phase_id::PhaseId;
+use crate::project::is_own;
 
 /// What a review calls its findings, the worst first.
 const SEVERITIES: [&str; 3] = ["blocker", "major", "minor"];
@@ -205,7 +206,7 @@ fn target_of(target: &str) -> Target {
     let looks_like_a_file = path.contains(['/', '.']) || path.starts_with(|c: char| c.is_ascii_uppercase());
     let plain = !path.contains(['`', ' ']) && looks_like_a_file;
     match path.parse::<RepoPath>() {
-        Ok(path) if plain && path.segments().next() != Some(".crucible") => Target::File(path),
+        Ok(path) if plain && !is_own(&path) => Target::File(path),
         _ => Target::Unknown(crucible_model::short_line(target, 120).replace('`', "'")),
     }
 }
@@ -282,6 +283,7 @@ mod tests {
             ".git/config",
             "a/.git/hooks/x",
             ".crucible/config.toml",
+            "web/.Crucible/config.toml",
             "00-requirements.md",
             ".crucible/specs/a/artifacts/10-design.md",
             "artifacts/20-tasks.md",

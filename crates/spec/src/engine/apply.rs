@@ -1,21 +1,28 @@
 //! Applying the fixup that waits, and the receipt of it.
 //!
+//! [`waiting_fixup`] says whether one waits that was proposed before this command began; only such a one is ever applied, so that somebody
+//! could have looked at it. [`FixupRun`] is the application: hooks before it, [`FixupRun::apply`], hooks after it, and one of its ends.
+//!
 //! What always holds: the receipt of an applied fixup names the same artifacts as the one that proposed it, with the files as they
-//! were and as they are. A fixup that cannot be applied leaves no receipt: nothing has changed, and it still waits. Killed between
-//! the files and the receipt, the next call finds every file as it is to be and writes the receipt.
+//! were and as they are. One that cannot be applied leaves no receipt: nothing has changed, and it still waits. Where a hook fails,
+//! the receipt is of a failure and says whether the files were changed; the fixup still waits, and applied again, every file is found as it is
+//! to be. So it is for a process that was killed between the files and the receipt.
 
 use crucible_ledger::Ledger;
-use crucible_model::{Clock, ExitStatus};
+use crucible_model::{Clock, Digest, ExitStatus};
 use crucible_patch::Policy;
 use crucible_repo::LinkPolicy;
 
-use super::receipt::{Written, entry, fixup_warning, receipt};
+use super::failure::failure;
+use super::receipt::{Written, add_hooks, bounded, entry, fixup_warning, receipt};
 use crate::error::SpecError;
-use crate::fixup::{AppliedFixup, FIXUP_DIFF, apply_fixup, pending_fixup};
+use crate::fixup::{AppliedFixup, FIXUP_DIFF, PendingFixup, apply_fixup, pending_fixup};
+use crate::hook::HookConsequence;
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
-use crate::receipt::{FixupReceipt, FixupStage, PhaseEntry, PhaseStatus, ReceiptId, SpecReceipt};
-use crate::store::{PhaseOutput, SpecLock};
+use crate::receipt::{FileRecord, FixupReceipt, FixupStage, HookReceipt, PhaseEntry, PhaseStatus, ReceiptId};
+use crate::state::{FileState, TrackedRecord};
+use crate::store::{PhaseOutput, Promotion, SpecLock};
 use crate::surface::{Standing, standing};
 
 /// What a fixup may touch when it is applied.
@@ -27,51 +34,157 @@ pub struct FixupChoice {
     pub links: LinkPolicy,
 }
 
-/// Applies the fixup that waits, where one does and is made from what is there now, and writes the receipt. Nothing where none waits.
+/// Whether a fixup waits to be applied.
+pub enum WaitingFixup<'a> {
+    /// One does, made from what is there now.
+    Ready(Box<FixupRun<'a>>),
+    /// None does, and the phase is as it should be: its proposal was applied, or it proposed nothing.
+    Settled,
+    /// None does that is made from what is there now: the phase has to run.
+    Missing,
+}
+
+/// The application of a fixup.
+pub struct FixupRun<'a> {
+    lock: &'a SpecLock,
+    clock: &'a dyn Clock,
+    id: ReceiptId,
+    pending: PendingFixup,
+    report: Vec<u8>,
+    patch: Option<FileRecord>,
+    entry: PhaseEntry,
+}
+
+/// Looks for a fixup that waits. A receipt that the ledger knows otherwise is believed in nothing.
 ///
 /// # Errors
 ///
-/// As [`apply_fixup`]; no file is changed then.
-pub fn apply_pending(
-    lock: &SpecLock,
-    project: &SpecProject,
-    choice: &FixupChoice,
-    clock: &dyn Clock,
-    ledger: &mut Ledger,
-) -> Result<Option<(AppliedFixup, SpecReceipt)>, SpecError> {
+/// [`SpecError::FixupBlocked`] where its diff is not the one that its receipt names.
+pub fn waiting_fixup<'a>(
+    lock: &'a SpecLock,
+    clock: &'a dyn Clock,
+    ledger: &Ledger,
+) -> Result<WaitingFixup<'a>, SpecError> {
     let store = lock.store();
-    let state = store.state(None)?;
-    let known = state.phase(PhaseId::Fixup).filter(|known| standing(&state, known) == Standing::Success);
-    let proposed = known.and_then(|known| known.newest_real.as_ref()?.phase(PhaseId::Fixup.as_str()));
-    let (Some(proposed), Some(pending)) = (proposed, pending_fixup(&state, store)?) else {
-        return Ok(None);
+    let state = store.state(Some(ledger))?;
+    let Some(known) = state.phase(PhaseId::Fixup) else { return Ok(WaitingFixup::Missing) };
+    let stands = standing(&state, known);
+    // A later run that failed takes nothing from a proposal.
+    if !matches!(stands, Standing::Success | Standing::Failed | Standing::Changed) {
+        return Ok(WaitingFixup::Missing);
+    }
+    let is_there = |files: &[TrackedRecord]| files.iter().all(|file| file.found == FileState::Same);
+    let proposed = known.last_success.as_ref().and_then(|success| success.phase(PhaseId::Fixup.as_str()));
+    let Some(proposed) = proposed.filter(|_| is_there(&known.inputs)) else {
+        return Ok(WaitingFixup::Missing);
     };
-    let artifact = format!("artifacts/{}", PhaseId::Fixup.artifact());
-    let Some(report) = store.read(&artifact)? else {
-        return Ok(None);
+    let pending = pending_fixup(&state, store)?;
+    let report = store.read(&artifact())?.filter(|_| is_there(&known.outputs));
+    let (pending, report) = match (pending, report) {
+        (Some(pending), Some(report)) => (pending, report),
+        (None, Some(_)) if stands == Standing::Success => return Ok(WaitingFixup::Settled),
+        _ => return Ok(WaitingFixup::Missing),
     };
     let started = clock.now();
-    let id = ReceiptId::new(PhaseId::Fixup, started, lock.next_sequence()?);
-    let applied = apply_fixup(project, store, &pending, &choice.policy, choice.links)?;
     let is_artifact = |path: &str| !path.starts_with("project/");
-    let done = PhaseEntry {
-        status: PhaseStatus::Success,
-        // The project's files are other ones now.
+    let entry = PhaseEntry {
+        // The project's files are other ones afterwards.
         inputs: proposed.inputs.iter().filter(|input| is_artifact(&input.path)).cloned().collect(),
-        warnings: applied.verdict.findings().iter().map(fixup_warning).collect(),
-        fixups: Some(FixupReceipt {
-            stage: FixupStage::Applied,
-            patch: proposed.fixups.as_ref().and_then(|fixup| fixup.patch.clone()),
-            files: applied.files.clone(),
-        }),
         ..entry(PhaseId::Fixup, started)
     };
-    let outputs = vec![
-        PhaseOutput { path: artifact, bytes: report },
-        PhaseOutput { path: FIXUP_DIFF.to_owned(), bytes: pending.diff },
-    ];
-    let written = Written { at: clock.now(), clock: clock.source() };
-    let told = receipt(store.spec(), &id, done, ExitStatus::Success, written);
-    let promoted = lock.promote(told, outputs, ledger)?;
-    Ok(Some((applied, promoted)))
+    let patch = proposed.fixups.as_ref().and_then(|fixup| fixup.patch.clone());
+    let id = ReceiptId::new(PhaseId::Fixup, started, lock.next_sequence()?);
+    Ok(WaitingFixup::Ready(Box::new(FixupRun { lock, clock, id, pending, report, patch, entry })))
+}
+
+impl FixupRun<'_> {
+    /// The id of the receipt to come.
+    #[must_use]
+    pub fn id(&self) -> &ReceiptId {
+        &self.id
+    }
+
+    /// The document that proposes it.
+    #[must_use]
+    pub fn artifact(&self) -> FileRecord {
+        let bytes = self.report.len() as u64;
+        FileRecord { path: artifact(), sha256: Digest::of(&self.report), bytes }
+    }
+
+    /// Adds hooks that ran.
+    ///
+    /// # Errors
+    ///
+    /// What a hook failed with that is set to `fail`.
+    pub fn hooked(&mut self, hooks: Vec<HookReceipt>, consequence: HookConsequence) -> Result<(), SpecError> {
+        add_hooks(&mut self.entry, hooks, consequence)
+    }
+
+    /// Changes the project's files.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply_fixup`]; no file is changed then.
+    pub fn apply(&mut self, project: &SpecProject, choice: &FixupChoice) -> Result<AppliedFixup, SpecError> {
+        let applied = apply_fixup(project, self.lock, &self.pending, &choice.policy, choice.links)?;
+        self.entry.warnings.extend(applied.verdict.findings().iter().map(fixup_warning));
+        self.entry.fixups = Some(FixupReceipt {
+            stage: FixupStage::Applied,
+            patch: self.patch.clone(),
+            files: applied.files.clone(),
+        });
+        Ok(applied)
+    }
+
+    /// Ends with a success.
+    ///
+    /// # Errors
+    ///
+    /// As [`SpecLock::promote`].
+    pub fn succeed(&self, ledger: &mut Ledger) -> Result<Promotion, SpecError> {
+        let outputs = vec![
+            PhaseOutput { path: artifact(), bytes: self.report.clone() },
+            PhaseOutput { path: FIXUP_DIFF.to_owned(), bytes: self.pending.diff.clone() },
+        ];
+        let entry = PhaseEntry { status: PhaseStatus::Success, ..self.entry.clone() };
+        self.promote(entry, ExitStatus::Success, outputs, ledger)
+    }
+
+    /// Ends with a failure of this class (see [`failure_class`](crate::failure_class)), for which the process exits so. The receipt says
+    /// whether the files were changed before.
+    ///
+    /// # Errors
+    ///
+    /// As [`SpecLock::promote`].
+    pub fn fail(
+        &self,
+        class: &str,
+        message: &str,
+        exit: ExitStatus,
+        ledger: &mut Ledger,
+    ) -> Result<Promotion, SpecError> {
+        let entry = PhaseEntry {
+            status: PhaseStatus::Failed,
+            error: Some(failure(class, message)),
+            ..self.entry.clone()
+        };
+        self.promote(entry, exit, Vec::new(), ledger)
+    }
+
+    fn promote(
+        &self,
+        entry: PhaseEntry,
+        exit: ExitStatus,
+        outputs: Vec<PhaseOutput>,
+        ledger: &mut Ledger,
+    ) -> Result<Promotion, SpecError> {
+        let written = Written { at: self.clock.now(), clock: self.clock.source() };
+        let told = receipt(self.lock.store().spec(), &self.id, bounded(entry, 0), exit, written);
+        self.lock.promote(told, outputs, ledger)
+    }
+}
+
+/// The document of the phase.
+fn artifact() -> String {
+    format!("artifacts/{}", PhaseId::Fixup.artifact())
 }

@@ -1,25 +1,30 @@
 //! Asking a model for the document of a phase, and correcting it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use crucible_llm::{
     AnswerFault, CallError, Finish, LlmError, LlmInvocation, LlmReceipt, LlmResult, Message, ModelClient,
     ReceiptWarning,
 };
-use crucible_model::{Finding, RepoPath, Untrusted, Verdict, counted};
+use crucible_model::{Code, Finding, RepoPath, Untrusted, Verdict, counted};
+use crucible_patch::Policy;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::receipt::{add_findings, fixup_warning, record};
 use super::run::PhaseRun;
-use crate::document::Fault;
+use crate::document::{Fault, review_targets};
 use crate::error::SpecError;
-use crate::fixup::{FIXUP_DIFF, describe_fixup, fixup_changes, propose_fixup};
-use crate::packet::{Packet, PacketEntry, build_packet};
+use crate::fixup::{FIXUP_DIFF, ProposedFixup, describe_fixup, fixup_changes, propose_fixup};
+use crate::packet::{EntryKind, Packet, PacketEntry, build_packet};
 use crate::phase::{CorrectionBrief, PhaseDocument, PhaseInput};
 use crate::phase_id::PhaseId;
 use crate::receipt::{FixupReceipt, FixupStage};
 use crate::store::PhaseOutput;
+
+/// How many files a hint names.
+const NAMED: usize = 10;
 
 /// What an answer is refused for.
 enum Refusal {
@@ -50,18 +55,12 @@ impl PhaseRun<'_> {
             Some(packet) => packet,
             None => build_packet(Vec::new(), self.order.limits)?,
         };
-        let previous = self.previous.clone();
         let mut refused: Option<(Untrusted, Verdict)> = None;
         let mut number = 1;
         loop {
             let correction = refused.as_ref().map(|(answer, verdict)| CorrectionBrief { answer, verdict });
-            let input = PhaseInput {
-                spec: &spec,
-                packet: &packet,
-                previous: previous.as_ref(),
-                edit_format: self.order.edit_format,
-                correction,
-            };
+            let input =
+                PhaseInput { spec: &spec, packet: &packet, edit_format: self.order.edit_format, correction };
             let Some(messages) = self.definition.messages(&input) else {
                 return self.without_model(&input);
             };
@@ -71,7 +70,7 @@ impl PhaseRun<'_> {
                 Err(refusal) => refusal,
             };
             let (Refusal::Document(verdict) | Refusal::Fixup(verdict)) = &refusal;
-            add_findings(&mut self.entry, verdict);
+            add_findings(&mut self.entry, &mut self.untold, verdict);
             self.lock.write_context(
                 &format!("{}.answer-{number}.md", self.id()),
                 said.answer.as_str().as_bytes(),
@@ -114,6 +113,7 @@ impl PhaseRun<'_> {
         let models = client.may_answer(&invocation);
         let asked = models.first().cloned().unwrap_or_default();
         let (outcome, sent) = client.call_counted(invocation).await;
+        self.settled = self.begun.load(Ordering::SeqCst);
         match outcome {
             Ok(result) => {
                 self.tally.answered(client.receipt(&result, &models, timeout), sent);
@@ -147,7 +147,7 @@ impl PhaseRun<'_> {
             });
         }
         let is_cut = result.finish() == Finish::CutShort;
-        let fault = is_cut.then(|| Fault::CutOff.of(&result.model_used));
+        let fault = is_cut.then(|| cut_by(result).of(&result.model_used));
         Said { answer: result.answer(), fault }
     }
 
@@ -181,6 +181,7 @@ impl PhaseRun<'_> {
             let format = self.order.edit_format;
             let proposed =
                 propose_fixup(&answer, format, &files, &self.order.policy).map_err(Refusal::Fixup)?;
+            within_the_review(&proposed, packet, &self.order.policy).map_err(Refusal::Fixup)?;
             text.push_str("\n## Changes\n\n");
             text.push_str(&describe_fixup(&fixup_changes(&proposed.diff).map_err(Refusal::Fixup)?));
             self.entry.warnings.extend(proposed.verdict.findings().iter().map(fixup_warning));
@@ -201,11 +202,36 @@ impl PhaseRun<'_> {
     }
 }
 
+/// Refuses files that no finding of the review names and the user did not name either: the model is shown more than it may change.
+fn within_the_review(proposed: &ProposedFixup, packet: &Packet, policy: &Policy) -> Result<(), Verdict> {
+    let review = packet.entries.iter().find(|entry| entry.kind == EntryKind::Artifact(PhaseId::Review));
+    let targets = review.map(|review| review_targets(&review.content)).unwrap_or_default();
+    let may = |path: &str| targets.iter().chain(&policy.named).any(|named| named.as_str() == path);
+    let names: Vec<&str> = targets.iter().map(RepoPath::as_str).take(NAMED).collect();
+    let refused = proposed.files.iter().filter(|file| !may(&file.path)).map(|file| {
+        let hint = format!(
+            "no finding of the review names this file, so it stays as it is; change only what findings name: {}",
+            names.join(", ")
+        );
+        Finding::error(Code::new("fixup-file-not-named"), &file.path, hint)
+    });
+    let refused: Vec<Finding> = refused.collect();
+    if refused.is_empty() { Ok(()) } else { Err(Verdict::new(refused)) }
+}
+
 /// The project's files that the model was shown, by path.
 fn shown_files(packet: &Packet) -> BTreeMap<RepoPath, Vec<u8>> {
     let file =
         |entry: &PacketEntry| Some((entry.name.parse().ok()?, entry.content.as_str().as_bytes().to_vec()));
     packet.files().filter_map(file).collect()
+}
+
+/// What ended an answer that has no end of its own.
+fn cut_by(result: &LlmResult) -> Fault {
+    match result.extensions.get(LlmResult::FINISH_REASON).and_then(Value::as_str) {
+        Some("content_filter" | "refusal") => Fault::Filtered,
+        _ => Fault::CutOff,
+    }
 }
 
 /// An answer of which nothing is kept.

@@ -1,7 +1,7 @@
 //! Why a try failed, in the words of its receipt.
 
 use crucible_llm::{CallError, LlmError};
-use crucible_model::short_line;
+use crucible_model::{short_line, single_spaced};
 use crucible_secrets::Scanner;
 
 use crate::error::SpecError;
@@ -39,6 +39,7 @@ pub fn failure_class(error: &SpecError) -> &'static str {
         SpecError::Ledger(_) => "ledger",
         SpecError::Canonical(_) => "record",
         SpecError::Unknown { .. }
+        | SpecError::SpelledOtherwise { .. }
         | SpecError::EmptyIdea
         | SpecError::Source { .. }
         | SpecError::GitHub { .. }
@@ -50,7 +51,7 @@ pub fn failure_class(error: &SpecError) -> &'static str {
 /// The failure as a receipt holds it: on one line, short, and without secrets.
 pub(super) fn failure(class: &str, message: &str) -> PhaseFailure {
     let clean = Scanner::builtin().redact(message);
-    PhaseFailure { class: class.to_owned(), message: short_line(&clean.text, MESSAGE) }
+    PhaseFailure { class: class.to_owned(), message: short_line(&single_spaced(&clean.text), MESSAGE) }
 }
 
 /// Whether a try that ended so has used up the answers that it was given: the same answers would end it in the same way.

@@ -1,4 +1,4 @@
-//! What a phase is given: the idea, the artifacts that it is made from, and which files of the project it may see.
+//! What a phase is given: the idea, the artifacts that it is made from, what it wrote the last time, and files of the project.
 
 use crucible_llm::ReceiptWarning;
 use crucible_model::{RepoPath, Untrusted, says_nothing};
@@ -6,16 +6,79 @@ use crucible_model::{RepoPath, Untrusted, says_nothing};
 use super::way::made_from;
 use crate::document::{read_tasks, review_targets};
 use crate::error::SpecError;
-use crate::packet::{EntryKind, PacketEntry};
+use crate::packet::{EntryKind, Packet, PacketEntry, PacketLimits, Selection, build_packet_with};
+use crate::phase::{LastArtifact, PhaseDefinition};
 use crate::phase_id::PhaseId;
-use crate::source::FileSelectors;
+use crate::project::IDEA;
+use crate::source::{FileSelectors, Idea, gather_packet};
 use crate::store::SpecStore;
 
-/// Where the idea is kept, by its path in the spec's directory.
-pub const IDEA: &str = "context/idea.md";
+/// The packet of a phase.
+pub(super) fn packet(
+    store: &SpecStore,
+    phase: &dyn PhaseDefinition,
+    idea: Option<&Idea>,
+    given: FileSelectors,
+    limits: PacketLimits,
+    warnings: &mut Vec<ReceiptWarning>,
+) -> Result<Packet, SpecError> {
+    if let Some(idea) = idea.filter(|idea| phase.id() == PhaseId::Requirements && !idea.unread.is_empty()) {
+        let selection = Selection { unread: idea.unread.clone(), ..Selection::default() };
+        return build_packet_with(Vec::new(), selection, limits);
+    }
+    let fixed = fixed_entries(store, phase.id(), idea.map(|idea| &idea.text))?;
+    let selectors = selectors_of(phase.id(), &fixed, given, warnings);
+    let Some(previous) = previous(store, phase, warnings)? else {
+        return gather_packet(fixed, &selectors, limits);
+    };
+    let mut with_previous = fixed.clone();
+    with_previous.push(previous);
+    match gather_packet(with_previous, &selectors, limits) {
+        Err(SpecError::PacketOverLimit { manifest }) if phase.last_artifact() == LastArtifact::Shown => {
+            let packet = gather_packet(fixed, &selectors, limits)?;
+            let why = format!("with it the packet has {} bytes and {} lines", manifest.bytes, manifest.lines);
+            warnings.push(unused(phase.id(), &why));
+            Ok(packet)
+        }
+        built => built,
+    }
+}
+
+/// What the phase wrote the last time, where it goes on from that.
+fn previous(
+    store: &SpecStore,
+    phase: &dyn PhaseDefinition,
+    warnings: &mut Vec<ReceiptWarning>,
+) -> Result<Option<PacketEntry>, SpecError> {
+    if phase.last_artifact() == LastArtifact::Unseen {
+        return Ok(None);
+    }
+    let id = phase.id();
+    match text(store, &format!("artifacts/{}", id.artifact())) {
+        Ok(found) => Ok(found.map(|content| PacketEntry {
+            kind: EntryKind::Previous(id),
+            name: format!("the last {id}"),
+            content,
+        })),
+        Err(SpecError::Source { why, .. }) if phase.last_artifact() == LastArtifact::Shown => {
+            warnings.push(unused(id, &why));
+            Ok(None)
+        }
+        Err(SpecError::Source { source_name, .. }) => {
+            let why = "it is not UTF-8; mend it, or put it away to begin anew".to_owned();
+            Err(SpecError::Source { source_name, why })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn unused(phase: PhaseId, why: &str) -> ReceiptWarning {
+    let message = format!("artifacts/{} of the last time is not gone on from: {why}", phase.artifact());
+    ReceiptWarning { kind: "previous_unused".to_owned(), message }
+}
 
 /// What has to be in the packet: the idea for the first phase, the artifacts for the others.
-pub(super) fn fixed_entries(
+fn fixed_entries(
     store: &SpecStore,
     phase: PhaseId,
     idea: Option<&Untrusted>,
@@ -44,8 +107,8 @@ pub(super) fn fixed_entries(
 }
 
 /// Which files of the project the phase may see, of those that are named and selected. A review also sees those that the tasks name,
-/// and a fixup only those that somebody named and those that the review names; the last phase sees none.
-pub(super) fn selectors_of(
+/// and a fixup only those that somebody named and those that the review names; the last phase sees those alone that somebody named.
+fn selectors_of(
     phase: PhaseId,
     fixed: &[PacketEntry],
     given: FileSelectors,
@@ -73,7 +136,7 @@ pub(super) fn selectors_of(
             }
             FileSelectors { include, ..given }
         }
-        PhaseId::Final => FileSelectors { named: Vec::new(), include: Vec::new(), ..given },
+        PhaseId::Final => FileSelectors { include: Vec::new(), ..given },
     }
 }
 

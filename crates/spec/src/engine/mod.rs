@@ -19,8 +19,7 @@ mod way;
 
 pub(crate) use way::made_from;
 
-pub use apply::{FixupChoice, apply_pending};
+pub use apply::{FixupChoice, FixupRun, WaitingFixup, waiting_fixup};
 pub use failure::failure_class;
-pub use material::IDEA;
 pub use run::{PhaseOrder, PhaseRun, Trial};
 pub use way::{check_transition, phases_to_run, valid_phases};

@@ -1,17 +1,27 @@
 //! What a try leaves behind, as a pure function of what it did.
 
+use std::collections::BTreeMap;
+
 use crucible_llm::{ExecutionStrategy, PipelineReceipt, ReceiptWarning};
 use crucible_model::{ClockSource, Digest, ExitStatus, Finding, Timestamp, Verdict, short_line};
 
+use crate::error::SpecError;
+use crate::hook::HookConsequence;
 use crate::id::SpecId;
 use crate::phase_id::PhaseId;
-use crate::receipt::{FileRecord, PhaseEntry, PhaseStatus, RECEIPT_SCHEMA, ReceiptId, SpecReceipt};
+use crate::receipt::{
+    FileRecord, HookReceipt, PhaseEntry, PhaseStatus, RECEIPT_SCHEMA, ReceiptId, SpecReceipt,
+};
 use crate::store::PhaseOutput;
 
 /// How many findings a receipt holds, and how long their texts are.
 const MOST_FINDINGS: usize = 40;
 const SUBJECT: usize = 200;
 const HINT: usize = 400;
+
+/// How many warnings of a kind a receipt holds, and how long they are. There are few kinds.
+const MOST_WARNINGS: u64 = 20;
+const WARNING: usize = 1_000;
 
 /// When a receipt is written, and whether that instant is real.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +71,7 @@ pub(super) fn receipt(
         dry_run: entry.status == PhaseStatus::DryRun,
         exit_code: Some(exit.code()),
         phases: vec![entry],
-        pipeline: PipelineReceipt { execution_strategy: ExecutionStrategy::Controlled },
+        pipeline: Some(PipelineReceipt { execution_strategy: ExecutionStrategy::Controlled }),
         previous: None,
         last_real: None,
         last_success: None,
@@ -84,23 +94,64 @@ pub(super) fn fixup_warning(finding: &Finding) -> ReceiptWarning {
     ReceiptWarning { kind: "fixup".to_owned(), message: short_line(&finding.to_string(), HINT) }
 }
 
-/// Adds what was found wrong with an answer. More findings than a receipt holds are counted in the last one.
-pub(super) fn add_findings(entry: &mut PhaseEntry, verdict: &Verdict) {
+/// Adds what was found wrong with an answer, and counts in `untold` what a receipt has no room for.
+pub(super) fn add_findings(entry: &mut PhaseEntry, untold: &mut u64, verdict: &Verdict) {
     for finding in verdict.findings() {
+        if entry.findings.len() == MOST_FINDINGS {
+            *untold += 1;
+            continue;
+        }
         entry.findings.push(Finding {
             subject: short_line(&finding.subject, SUBJECT),
             hint: short_line(&finding.hint, HINT),
             ..finding.clone()
         });
     }
-    let over = entry.findings.len().saturating_sub(MOST_FINDINGS);
-    if over > 0 {
-        entry.findings.truncate(MOST_FINDINGS);
-        if let Some(last) = entry.findings.last_mut() {
-            last.hint =
-                format!("{over} more findings are not told here; the refused answers lie in context/.");
+}
+
+/// Adds hooks that ran, and what deserves a look about them.
+///
+/// # Errors
+///
+/// What a hook failed with that is set to `fail`.
+pub(super) fn add_hooks(
+    entry: &mut PhaseEntry,
+    hooks: Vec<HookReceipt>,
+    consequence: HookConsequence,
+) -> Result<(), SpecError> {
+    entry.hooks.extend(hooks);
+    match consequence {
+        HookConsequence::GoOn(warnings) => {
+            entry.warnings.extend(warnings);
+            Ok(())
+        }
+        HookConsequence::Fail(error) => Err(error),
+    }
+}
+
+/// The entry as a receipt holds it: what it has no room for is counted, findings in the last one and warnings in one of each kind.
+pub(super) fn bounded(mut entry: PhaseEntry, untold: u64) -> PhaseEntry {
+    if untold > 0
+        && let Some(last) = entry.findings.last_mut()
+    {
+        last.hint = format!("{untold} more findings are not told here; the refused answers lie in context/.");
+    }
+    let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    let mut told = Vec::new();
+    for warning in std::mem::take(&mut entry.warnings) {
+        let count = kinds.entry(warning.kind.clone()).or_default();
+        *count += 1;
+        if *count <= MOST_WARNINGS {
+            told.push(ReceiptWarning { message: short_line(&warning.message, WARNING), ..warning });
         }
     }
+    let more = kinds.into_iter().filter_map(|(kind, count)| {
+        let over = count.checked_sub(MOST_WARNINGS).filter(|over| *over > 0)?;
+        Some(ReceiptWarning { kind, message: format!("{over} more of these are not told here") })
+    });
+    told.extend(more);
+    entry.warnings = told;
+    entry
 }
 
 #[cfg(test)]
@@ -240,11 +291,29 @@ mod tests {
         let mut made = entry(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
         let finding =
             Finding::error(Code::new("spec-answer-empty"), "x".repeat(9_000), "y\u{1b}".repeat(9_000));
-        add_findings(&mut made, &Verdict::new(vec![finding.clone(); 30]));
-        add_findings(&mut made, &Verdict::new(vec![finding; 30]));
+        let mut untold = 0;
+        for _ in 0..3 {
+            add_findings(&mut made, &mut untold, &Verdict::new(vec![finding.clone(); 30]));
+        }
+        let made = bounded(made, untold);
         assert_eq!(made.findings.len(), MOST_FINDINGS);
         assert!(made.findings.iter().all(|finding| finding.subject.chars().count() <= SUBJECT));
         assert!(made.findings[0].hint.chars().count() <= HINT && !made.findings[0].hint.contains('\u{1b}'));
-        assert!(made.findings[MOST_FINDINGS - 1].hint.starts_with("20 more findings"));
+        assert!(made.findings[MOST_FINDINGS - 1].hint.starts_with("50 more findings"));
+    }
+
+    #[test]
+    fn ten_thousand_warnings_of_a_kind_leave_a_small_receipt_that_counts_them_and_tells_the_others() {
+        let mut made = entry(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
+        let warning =
+            |kind: &str, message: &str| ReceiptWarning { kind: kind.to_owned(), message: message.to_owned() };
+        made.warnings = vec![warning("file_passed_over", &"\u{1b}x".repeat(9_000)); 9_900];
+        made.warnings.push(warning("hook_failed", "the hook lint ended with exit code 1"));
+        let made = bounded(made, 0);
+        assert!(to_canonical_json(&made).unwrap().len() < 100_000);
+        assert_eq!(made.warnings.len(), 22);
+        assert_eq!(made.warnings[20].kind, "hook_failed");
+        assert_eq!(made.warnings[21], warning("file_passed_over", "9880 more of these are not told here"));
+        assert_eq!(bounded(made.clone(), 0).warnings[..20], made.warnings[..20]);
     }
 }

@@ -9,29 +9,33 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crucible_host::fs;
 use crucible_ledger::Ledger;
-use crucible_llm::{
-    CallError, CassetteError, CassetteHeader, CassetteWriter, ReceiptWarning, Recording, Reuse,
-};
-use crucible_model::{Clock, EditFormat, ExitStatus, Untrusted};
+use crucible_llm::{CallError, CallWatch, CassetteHeader, CassetteWriter, ReceiptWarning, Recording, Reuse};
+use crucible_model::{Clock, EditFormat, ExitStatus};
 use crucible_patch::Policy;
 
-use super::calls::{calls_of, calls_under_way, put_spent_calls_away};
-use super::failure::{answers_are_spent, failure};
-use super::material::{fixed_entries, selectors_of};
-use super::receipt::{Written, entry, receipt, record};
-use super::tally::Tally;
+use super::calls::{
+    DRAFT, LeftCalls, calls_of, calls_under_way, clear_drafts, has_spent, left_calls, take_over,
+};
+use super::failure::failure;
+use super::material::packet;
+use super::receipt::{Written, add_hooks, bounded, entry, receipt, record};
+use super::tally::{Begun, Tally};
 use super::way::{check_transition, definition, stale_ground};
 use crate::error::SpecError;
+use crate::fixup::recover_fixup;
+use crate::hook::HookConsequence;
 use crate::packet::{Packet, PacketLimits, PacketManifest};
 use crate::phase::PhaseDefinition;
 use crate::phase_id::PhaseId;
+use crate::project::SpecProject;
 use crate::receipt::{FileRecord, HookReceipt, PhaseEntry, PhaseStatus, ReceiptId, SpecReceipt};
-use crate::source::{FileSelectors, gather_packet};
-use crate::store::{PhaseOutput, SpecLock};
+use crate::source::{FileSelectors, Idea};
+use crate::store::{PhaseOutput, PromotionEnd, SpecLock};
 
 /// Whether a try counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,21 +79,36 @@ pub struct PhaseRun<'a> {
     pub(super) definition: &'static dyn PhaseDefinition,
     id: ReceiptId,
     pub(super) packet: Option<Packet>,
-    pub(super) previous: Option<Untrusted>,
     pub(super) entry: PhaseEntry,
     pub(super) tally: Tally,
     pub(super) outputs: Vec<PhaseOutput>,
     calls: PathBuf,
+    left: Vec<LeftCalls>,
+    /// Findings that the receipt has no room for.
+    pub(super) untold: u64,
+    /// Attempts that were begun, and those of them whose calls came to an end.
+    pub(super) begun: Arc<AtomicU64>,
+    pub(super) settled: u64,
+    unfinished: Vec<String>,
 }
 
 impl<'a> PhaseRun<'a> {
-    /// Begins a try of a phase under the spec's lock.
+    /// Begins a try of a phase under the spec's lock. What a killed process left of applying a fixup is finished or taken back first, and
+    /// so is what an earlier try left for hooks. A receipt that the ledger knows otherwise is built on in nothing.
     ///
     /// # Errors
     ///
     /// [`SpecError::Transition`] when the phase may not run now; a file system's error. Nothing is written then.
-    pub fn begin(lock: &'a SpecLock, clock: &'a dyn Clock, order: PhaseOrder) -> Result<Self, SpecError> {
-        let state = lock.store().state(None)?;
+    pub fn begin(
+        lock: &'a SpecLock,
+        clock: &'a dyn Clock,
+        order: PhaseOrder,
+        ledger: &Ledger,
+    ) -> Result<Self, SpecError> {
+        lock.settle()?;
+        recover_fixup(&SpecProject::at(lock.store().root().to_owned()), lock)?;
+        clear_drafts(lock)?;
+        let state = lock.store().state(Some(ledger))?;
         check_transition(&state, order.phase)?;
         let Some(definition) = definition(order.phase) else {
             let why = "it has no definition".to_owned();
@@ -100,9 +119,8 @@ impl<'a> PhaseRun<'a> {
         let mut entry = entry(order.phase, started);
         entry.warnings.extend(order.warnings.iter().cloned());
         entry.warnings.extend(stale_ground(&state, order.phase));
-        let calls = calls_under_way(lock, order.phase);
-        put_spent_calls_away(lock, &state, order.phase, &calls)?;
-        let previous = previous(lock, &order, &mut entry)?;
+        let calls = calls_under_way(lock, &id)?;
+        let left = left_calls(lock, &state, order.phase)?;
         Ok(Self {
             lock,
             clock,
@@ -110,11 +128,15 @@ impl<'a> PhaseRun<'a> {
             definition,
             id,
             packet: None,
-            previous,
             entry,
             tally: Tally::default(),
             outputs: Vec::new(),
             calls,
+            left,
+            untold: 0,
+            begun: Arc::default(),
+            settled: 0,
+            unfinished: Vec::new(),
         })
     }
 
@@ -142,24 +164,37 @@ impl<'a> PhaseRun<'a> {
     ///
     /// Fails when the recording cannot be written. One that cannot be read is put away, with a warning.
     pub fn recording(&mut self, header: &CassetteHeader) -> Result<Recording, SpecError> {
-        let open = || CassetteWriter::open(&self.calls, header, Reuse::After(0));
-        let writer = match open() {
-            Err(
-                CassetteError::NotACassette | CassetteError::Newer { .. } | CassetteError::BadLine { .. },
-            ) => {
-                let name = format!("{}.unreadable-calls", self.id);
-                fs::rename(&self.calls, &self.lock.store().dir().join("context").join(&name))?;
-                self.entry.warnings.push(ReceiptWarning {
-                    kind: "calls_unreadable".to_owned(),
-                    message: format!(
-                        "the recorded calls of an earlier try cannot be read; they are in context/{name}"
-                    ),
-                });
-                open()
-            }
-            opened => opened,
-        };
-        Ok(Recording::To(Arc::new(writer.map_err(CallError::from)?)))
+        let open = |reuse| CassetteWriter::open(&self.calls, header, reuse).map_err(CallError::from);
+        let (writer, unreadable) = self.lock.in_turn(|_| {
+            drop(open(Reuse::Nothing)?);
+            let unreadable = take_over(&self.calls, &self.left)?;
+            Ok((open(Reuse::After(0))?, unreadable))
+        })?;
+        self.left.clear();
+        for (place, from) in unreadable.into_iter().enumerate() {
+            let number = if place == 0 { String::new() } else { format!("-{}", place + 1) };
+            let name = format!("{}.unreadable-calls{number}", self.id);
+            fs::rename(&from, &self.lock.store().dir().join("context").join(&name))?;
+            self.entry.warnings.push(ReceiptWarning {
+                kind: "calls_unreadable".to_owned(),
+                message: format!(
+                    "the recorded calls of an earlier try cannot be read; they are in context/{name}"
+                ),
+            });
+        }
+        Ok(Recording::To(Arc::new(writer)))
+    }
+
+    /// Who has to be told of the attempts of this try, so that its receipt counts them, also when it is interrupted; `shown` is told, too.
+    #[must_use]
+    pub fn watch(&self, shown: Option<Arc<dyn CallWatch>>) -> Arc<dyn CallWatch> {
+        Arc::new(Begun { count: Arc::clone(&self.begun), shown })
+    }
+
+    /// What could not be done after the try had ended with its receipt. The next command does it.
+    #[must_use]
+    pub fn unfinished(&self) -> &[String] {
+        &self.unfinished
     }
 
     /// What deserves a look so far.
@@ -174,24 +209,27 @@ impl<'a> PhaseRun<'a> {
     }
 
     /// Adds hooks that ran.
-    pub fn hooks_ran(&mut self, hooks: Vec<HookReceipt>) {
-        self.entry.hooks.extend(hooks);
-    }
-
-    /// Puts the packet together and keeps its manifest in `context/`: for the first phase the idea, as given here or as it was kept; the
-    /// artifacts that the phase is made from; and the project's files that it may see.
     ///
     /// # Errors
     ///
-    /// [`SpecError::EmptyIdea`], and as [`gather_packet`]. A packet that is too large leaves its manifest, too.
+    /// What a hook failed with that is set to `fail`.
+    pub fn hooked(&mut self, hooks: Vec<HookReceipt>, consequence: HookConsequence) -> Result<(), SpecError> {
+        add_hooks(&mut self.entry, hooks, consequence)
+    }
+
+    /// Puts the packet together and keeps its manifest in `context/`: for the first phase the idea, as given here or as it was kept; the
+    /// artifacts that the phase is made from, and the one that it goes on from; and the project's files that it may see.
+    ///
+    /// # Errors
+    ///
+    /// [`SpecError::EmptyIdea`], and as [`gather_packet`](crate::gather_packet). A packet that is too large leaves its manifest, too.
     pub fn gather(
         &mut self,
-        idea: Option<&Untrusted>,
+        idea: Option<&Idea>,
         selectors: FileSelectors,
     ) -> Result<&PacketManifest, SpecError> {
-        let fixed = fixed_entries(self.lock.store(), self.order.phase, idea)?;
-        let selectors = selectors_of(self.order.phase, &fixed, selectors, &mut self.entry.warnings);
-        let built = gather_packet(fixed, &selectors, self.order.limits);
+        let (store, limits) = (self.lock.store(), self.order.limits);
+        let built = packet(store, self.definition, idea, selectors, limits, &mut self.entry.warnings);
         if let Ok(Packet { manifest, .. }) = &built {
             self.keep_manifest(manifest)?;
         }
@@ -215,7 +253,7 @@ impl<'a> PhaseRun<'a> {
     }
 
     /// The artifact that is about to be promoted, for hooks: its path in the spec's directory and its digest. It lies in `context/` as a
-    /// draft from now on.
+    /// draft until the try ends.
     ///
     /// # Errors
     ///
@@ -224,7 +262,7 @@ impl<'a> PhaseRun<'a> {
         let Some(output) = self.outputs.first() else {
             return Ok(None);
         };
-        let name = format!("{}.draft.md", self.id);
+        let name = self.draft_name();
         self.lock.write_context(&name, &output.bytes)?;
         Ok(Some(FileRecord { path: format!("context/{name}"), ..record(output) }))
     }
@@ -237,7 +275,7 @@ impl<'a> PhaseRun<'a> {
     pub fn succeed(&mut self, ledger: &mut Ledger) -> Result<SpecReceipt, SpecError> {
         let entry = PhaseEntry { status: PhaseStatus::Success, ..self.entry() };
         let promoted = self.promote(entry, ExitStatus::Success, self.outputs.clone(), ledger)?;
-        self.put_calls_away()?;
+        self.put_calls(&self.id.to_string());
         Ok(promoted)
     }
 
@@ -269,20 +307,24 @@ impl<'a> PhaseRun<'a> {
             Trial::Real => PhaseStatus::Failed,
             Trial::Dry => PhaseStatus::DryRun,
         };
-        let entry = PhaseEntry { status, error, ..self.entry() };
+        // What it proposes is promoted with a success or not at all.
+        let entry = PhaseEntry { status, error, fixups: None, ..self.entry() };
+        let is_spent = has_spent(&entry);
         let promoted = self.promote(entry, exit, Vec::new(), ledger)?;
-        if answers_are_spent(class) {
-            self.put_calls_away()?;
-        }
+        let name = if is_spent { self.id.as_str() } else { self.order.phase.as_str() }.to_owned();
+        self.put_calls(&name);
         Ok(promoted)
     }
 
     fn entry(&self) -> PhaseEntry {
-        PhaseEntry { llm: self.tally.receipt(), attempts: self.tally.attempts(), ..self.entry.clone() }
+        // Of a call that nobody waits for any more only its attempts are known.
+        let under_way = self.begun.load(Ordering::SeqCst).saturating_sub(self.settled);
+        let attempts = self.tally.attempts().saturating_add(under_way);
+        bounded(PhaseEntry { llm: self.tally.receipt(), attempts, ..self.entry.clone() }, self.untold)
     }
 
     fn promote(
-        &self,
+        &mut self,
         entry: PhaseEntry,
         exit: ExitStatus,
         outputs: Vec<PhaseOutput>,
@@ -290,42 +332,36 @@ impl<'a> PhaseRun<'a> {
     ) -> Result<SpecReceipt, SpecError> {
         let written = Written { at: self.clock.now(), clock: self.clock.source() };
         let receipt = receipt(self.lock.store().spec(), &self.id, entry, exit, written);
-        self.lock.promote(receipt, outputs, ledger)
-    }
-
-    fn put_calls_away(&mut self) -> Result<(), SpecError> {
-        let to = calls_of(self.lock, self.id.as_str());
-        if self.calls.is_file() {
-            fs::rename(&self.calls, &to)?;
-            self.calls = to;
+        let promoted = self.lock.promote(receipt, outputs, ledger);
+        let draft = self.lock.store().dir().join("context").join(self.draft_name());
+        let cleared = match draft.symlink_metadata() {
+            Ok(_) => self.lock.in_turn(|_| Ok(fs::remove_file(&draft)?)),
+            Err(_) => Ok(()),
+        };
+        let promoted = promoted?;
+        if let Err(error) = cleared {
+            self.unfinished.push(format!("a draft is left: {error}"));
         }
-        Ok(())
+        if let PromotionEnd::CleanUpPending { why } = promoted.end {
+            self.unfinished.push(format!("its files are promoted and not in their places yet: {why}"));
+        }
+        Ok(promoted.receipt)
     }
-}
 
-/// The artifact that the phase wrote the last time, where it goes on from that. Requirements must: their ids live there. The others may.
-fn previous(
-    lock: &SpecLock,
-    order: &PhaseOrder,
-    entry: &mut PhaseEntry,
-) -> Result<Option<Untrusted>, SpecError> {
-    let path = format!("artifacts/{}", order.phase.artifact());
-    let Some(bytes) = lock.store().read(&path)? else {
-        return Ok(None);
-    };
-    let most = order.limits.max_bytes;
-    let why = match String::from_utf8(bytes) {
-        Ok(text) if text.len() as u64 <= most => return Ok(Some(Untrusted::new(text))),
-        Ok(text) => format!(
-            "it has {} bytes, and a model is shown {most} at most; shorten it, or put it away to begin anew",
-            text.len()
-        ),
-        Err(_) => "it is not UTF-8; mend it, or put it away to begin anew".to_owned(),
-    };
-    if order.phase == PhaseId::Requirements {
-        return Err(SpecError::Source { source_name: path, why });
+    fn draft_name(&self) -> String {
+        format!("{}{DRAFT}", self.id)
     }
-    let message = format!("{path} of the last time is not gone on from: {why}");
-    entry.warnings.push(ReceiptWarning { kind: "previous_unused".to_owned(), message });
-    Ok(None)
+
+    /// Gives the recording the name that says whether its answers are used up. The receipt is written by now; what fails here, the next
+    /// try does.
+    fn put_calls(&mut self, name: &str) {
+        if !self.calls.is_file() {
+            return;
+        }
+        let to = calls_of(self.lock, name);
+        match fs::rename(&self.calls, &to) {
+            Ok(()) => self.calls = to,
+            Err(error) => self.unfinished.push(format!("its recorded calls are not put away: {error}")),
+        }
+    }
 }

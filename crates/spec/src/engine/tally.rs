@@ -2,7 +2,31 @@
 //!
 //! A figure that one of the answered calls does not state is left out, so that no sum is told as whole that is not.
 
-use crucible_llm::{Cost, CostBasis, LlmReceipt};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crucible_llm::{CallWatch, Cost, CostBasis, LlmReceipt};
+
+/// Counts attempts when they begin, and tells whoever shows them.
+pub(super) struct Begun {
+    pub(super) count: Arc<AtomicU64>,
+    pub(super) shown: Option<Arc<dyn CallWatch>>,
+}
+
+impl CallWatch for Begun {
+    fn asked(&self, phase_id: &str) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        if let Some(shown) = &self.shown {
+            shown.asked(phase_id);
+        }
+    }
+
+    fn answered(&self, phase_id: &str) {
+        if let Some(shown) = &self.shown {
+            shown.answered(phase_id);
+        }
+    }
+}
 
 /// The calls of one try.
 #[derive(Debug, Clone, Default)]

@@ -2,29 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
 
-use crucible_host::fs::{self, FsError};
+use crucible_host::fs::FsError;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_patch::{Policy, Proposal, apply, judge, make_diff, parse};
 use crucible_repo::{
-    EditNote, EditObstacle, EditRecovery, EditedFile, LinkPolicy, MAX_EDITED_BYTES, RepoError, TreeEdit,
-    TreeEditError, edit_tree, read_tree_file, recover_tree_edit,
+    EditNote, EditObstacle, EditedFile, LinkPolicy, MAX_EDITED_BYTES, RepoError, TreeEdit, TreeEditError,
+    edit_tree, read_tree_file,
 };
 
+use super::record::{FixupRecord, recovered};
 use super::{AppliedFixup, PendingFixup};
 use crate::error::SpecError;
 use crate::project::SpecProject;
 use crate::receipt::FixedFile;
-use crate::store::SpecStore;
-
-/// The record of a change of files that is under way, in the spec's `context/`.
-const JOURNAL: &str = "fixup-journal.json";
+use crate::store::{SpecLock, SpecStore};
 
 type Files = BTreeMap<RepoPath, Vec<u8>>;
 
 /// Applies a fixup. What a killed process left of one is finished or taken back first; where every file is already as the fixup
-/// makes it, there is nothing left to do. The caller holds the spec's lock.
+/// makes it, there is nothing left to do. Whoever takes the spec's lock by force waits until this is done, or
+/// has taken it before the first file changes, and then none does.
 ///
 /// # Errors
 ///
@@ -32,13 +30,26 @@ type Files = BTreeMap<RepoPath, Vec<u8>>;
 /// policy of this moment does not let it pass. No file is changed then.
 pub fn apply_fixup(
     project: &SpecProject,
-    store: &SpecStore,
+    lock: &SpecLock,
     fixup: &PendingFixup,
     policy: &Policy,
     links: LinkPolicy,
 ) -> Result<AppliedFixup, SpecError> {
+    let store = lock.store();
+    lock.in_turn(|still_held| apply_in_turn(project, store, fixup, policy, links, still_held))
+}
+
+fn apply_in_turn(
+    project: &SpecProject,
+    store: &SpecStore,
+    fixup: &PendingFixup,
+    policy: &Policy,
+    links: LinkPolicy,
+    still_held: &dyn Fn() -> Result<(), SpecError>,
+) -> Result<AppliedFixup, SpecError> {
     let advice = Advice { spec: store.spec().as_str(), links };
-    recover_fixup(project, store)?;
+    let record = FixupRecord::of(project, store, Digest::of(&fixup.diff), &fixup.files)?;
+    let left = record.recover(project).map_err(file_system)?;
 
     let patch = parse(&fixup.diff).map_err(|error| refused(error.finding()))?;
     let mut present = Present::default();
@@ -59,7 +70,8 @@ pub fn apply_fixup(
         fixup.files.iter().find(|file| present.digest(&file.path) != wanted(file))
     };
     if is_at(|file| file.after).is_none() {
-        return Ok(AppliedFixup { files: fixup.files.clone(), verdict: Verdict::default() });
+        let verdict = Verdict::new(recovered(&left));
+        return Ok(AppliedFixup { files: fixup.files.clone(), verdict });
     }
     if let Some(file) = is_at(|file| file.before) {
         return Err(
@@ -73,6 +85,7 @@ pub fn apply_fixup(
     if !verdict.passes() {
         return Err(SpecError::FixupRefused { verdict });
     }
+    recovered(&left).into_iter().for_each(|finding| verdict.push(finding));
     let is_another = |file: &&FixedFile| digest(&after, &file.path) != file.after;
     if let Some(file) = fixup.files.iter().find(is_another) {
         return Err(advice.blocked(&format!("{} would not become what the receipt says", file.path)));
@@ -91,19 +104,12 @@ pub fn apply_fixup(
             verdict.push(Finding::warning(Code::new("fixup-link-followed"), path.as_str(), hint));
         }
     }
-    let edited = edit_tree(project.root(), &edits, &journal(store)?).map_err(|error| advice.error(error))?;
+    still_held()?;
+    let edited = record
+        .with(project, |journal| edit_tree(project.root(), &edits, journal))
+        .map_err(|error| advice.error(error))?;
     edited.iter().flat_map(notes).for_each(|finding| verdict.push(finding));
     Ok(AppliedFixup { files: fixup.files.clone(), verdict })
-}
-
-/// Finishes or takes back what a killed process left of applying a fixup. Whoever looks at the project's files on behalf of a
-/// spec calls this first, under the spec's lock; [`apply_fixup`] does it itself.
-///
-/// # Errors
-///
-/// Fails when the record of that change cannot be read or the file system refuses.
-pub fn recover_fixup(project: &SpecProject, store: &SpecStore) -> Result<EditRecovery, SpecError> {
-    recover_tree_edit(project.root(), &journal(store)?).map_err(file_system)
 }
 
 /// The project's files as they are now.
@@ -139,17 +145,6 @@ fn judge_places(present: &Present, after: &Files, policy: &Policy) -> Result<(),
     let patch = parse(&diff).map_err(|error| refused(error.finding()))?;
     let verdict = judge(&patch, policy, &before, &after);
     if verdict.passes() { Ok(()) } else { Err(SpecError::FixupRefused { verdict }) }
-}
-
-/// Where the record of the change goes. A link in the place of the spec's own directory would lead it elsewhere.
-fn journal(store: &SpecStore) -> Result<PathBuf, SpecError> {
-    let context = store.dir().join("context");
-    if context.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
-        let source = io::Error::new(io::ErrorKind::NotADirectory, "it is no directory");
-        return Err(SpecError::Fs(FsError::Io { action: "use", path: context, source }));
-    }
-    fs::create_dir_all(&context)?;
-    Ok(context.join(JOURNAL))
 }
 
 fn notes(file: &EditedFile) -> impl Iterator<Item = Finding> {
@@ -203,7 +198,7 @@ impl Advice<'_> {
 }
 
 /// An error of the file system as a spec's.
-fn file_system(error: TreeEditError) -> SpecError {
+pub(super) fn file_system(error: TreeEditError) -> SpecError {
     match error {
         TreeEditError::Repo(RepoError::Fs(error)) => SpecError::Fs(error),
         TreeEditError::Repo(RepoError::Io { action, path, source }) => {

@@ -11,16 +11,18 @@ mod apply;
 mod pending;
 mod policy;
 mod propose;
+mod record;
 mod show;
 
 use crucible_model::Verdict;
 
 use crate::receipt::FixedFile;
 
-pub use apply::{apply_fixup, recover_fixup};
+pub use apply::apply_fixup;
 pub use pending::pending_fixup;
 pub use policy::fixup_policy;
 pub use propose::propose_fixup;
+pub use record::recover_fixup;
 pub use show::{FixupChange, FixupChangeKind, describe_fixup, fixup_changes};
 
 /// The canonical diff, in the spec's directory.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crucible_model::{Digest, EditFormat, RepoPath, Untrusted, Verdict};
 use crucible_patch::Policy;
-use crucible_repo::{EditRecovery, LinkPolicy};
+use crucible_repo::LinkPolicy;
 use crucible_testkit::made_up_token;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
 use crate::receipt::{FileRecord, FixupReceipt, FixupStage, PhaseStatus, SpecReceipt};
 use crate::state::SpecState;
-use crate::store::SpecStore;
+use crate::store::{LockClaim, SpecStore};
 
 const LIB: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a - b\n}\n";
 const FIXED: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a + b\n}\n";
@@ -28,11 +28,12 @@ const FIXED: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a + b\n}\n";
 /// A project of these files.
 struct Desk {
     dir: TempDir,
+    home: TempDir,
 }
 
 impl Desk {
     fn new(files: &[(&str, &str)]) -> Self {
-        let desk = Self { dir: tempfile::tempdir().unwrap() };
+        let desk = Self { dir: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() };
         std::fs::create_dir_all(desk.root().join(".crucible/specs/x")).unwrap();
         files.iter().for_each(|(path, content)| desk.put(path, content));
         desk
@@ -47,7 +48,18 @@ impl Desk {
     }
 
     fn store(&self) -> SpecStore {
-        SpecStore::new(&self.project(), "x".parse().unwrap())
+        SpecStore::new(&self.project(), "x".parse().unwrap()).with_records(self.records())
+    }
+
+    /// Crucible's own directory for records.
+    fn records(&self) -> PathBuf {
+        self.home.path().join("fixups")
+    }
+
+    /// Where the record of a fixup lies while it is applied.
+    fn record(&self) -> PathBuf {
+        let root = self.root().canonicalize().unwrap();
+        self.records().join(format!("{}-x.json", Digest::of(root.to_str().unwrap().as_bytes())))
     }
 
     fn put(&self, path: &str, content: &str) {
@@ -84,7 +96,8 @@ impl Desk {
         policy: &Policy,
         links: LinkPolicy,
     ) -> Result<AppliedFixup, SpecError> {
-        apply_fixup(&self.project(), &self.store(), fixup, policy, links)
+        let lock = self.store().lock("test", LockClaim::IfFree)?;
+        apply_fixup(&self.project(), &lock, fixup, policy, links)
     }
 
     /// Every path outside of the spec's own directory, with its content.
@@ -316,29 +329,105 @@ fn the_fixup_that_waits_is_that_of_the_newest_real_success_with_its_very_diff() 
     blocked(&state, "is gone");
 }
 
+/// A record as a process leaves it that was killed between the two files of the fixup, and what lies beside them.
+fn killed(desk: &Desk, purpose: Digest, edits: &[(&str, Option<&str>, Option<&str>)]) -> String {
+    let token = "0".repeat(32);
+    let digest = |text: &Option<&str>| text.map(|text| Digest::of(text.as_bytes()));
+    let entries: Vec<_> = edits
+        .iter()
+        .map(|(path, before, after)| serde_json::json!({"path": path, "before": digest(before), "after": digest(after)}))
+        .collect();
+    for (index, (path, _, after)) in edits.iter().enumerate() {
+        let beside = PathBuf::from(path).with_file_name(format!(".crucible-edit-{token}-{index}.new"));
+        desk.put(beside.to_str().unwrap(), after.unwrap_or_default());
+    }
+    serde_json::json!({
+        "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": purpose, "token": token, "made": [],
+        "entries": entries,
+    })
+    .to_string()
+}
+
 #[test]
 fn what_a_killed_process_left_is_settled_before_anybody_looks_at_the_files() {
     let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
     let fixup = desk.pending(&[("a.rs", "x\n"), ("b.rs", "y\n")], &policy());
-    let context = desk.store().dir().join("context");
-    std::fs::create_dir_all(&context).unwrap();
-    // As a process leaves it that was killed between its two files.
-    let token = "0".repeat(32);
-    let entry = |path: &str, before: &[u8], after: &[u8]| serde_json::json!({"path": path, "before": Digest::of(before), "after": Digest::of(after)});
-    let journal = serde_json::json!({
-        "schema_version": "crucible-tree-edit-v1", "stage": "ready", "token": token, "made": [],
-        "entries": [entry("a.rs", b"a\n", b"x\n"), entry("b.rs", b"b\n", b"y\n")],
-    });
-    std::fs::write(context.join("fixup-journal.json"), journal.to_string()).unwrap();
+    let edits = [("a.rs", Some("a\n"), Some("x\n")), ("b.rs", Some("b\n"), Some("y\n"))];
+    let record = killed(&desk, Digest::of(&fixup.diff), &edits);
+    std::fs::create_dir_all(desk.records()).unwrap();
+    std::fs::write(desk.record(), record).unwrap();
     desk.put("a.rs", "x\n");
-    desk.put(&format!(".crucible-edit-{token}-0.new"), "a\n");
-    desk.put(&format!(".crucible-edit-{token}-1.new"), "y\n");
-    assert_eq!(recover_fixup(&desk.project(), &desk.store()).unwrap(), EditRecovery::Finished);
+    desk.put(&format!(".crucible-edit-{}-0.new", "0".repeat(32)), "a\n");
     let applied = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
     assert_eq!(applied.files, fixup.files);
+    let told: Vec<_> =
+        applied.verdict.findings().iter().map(|told| (told.code.as_str(), told.subject.as_str())).collect();
+    assert_eq!(told, [("fixup-recovered", "a.rs"), ("fixup-recovered", "b.rs")]);
     let names: Vec<String> = desk.tree().into_keys().collect();
     assert_eq!(names, ["project", "project/.crucible", "project/a.rs", "project/b.rs"]);
     assert_eq!((desk.get("a.rs").as_str(), desk.get("b.rs").as_str()), ("x\n", "y\n"));
+    assert!(!desk.record().exists());
+}
+
+#[test]
+fn a_record_that_comes_with_the_project_is_believed_in_nothing() {
+    let desk = Desk::new(&[("a.rs", "a\n"), ("tests/it.rs", "t\n")]);
+    let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
+    let evil = [(".github/workflows/evil.yml", None, Some("on: push\n")), ("tests/it.rs", Some("t\n"), None)];
+    let record = killed(&desk, Digest::of(&fixup.diff), &evil);
+    let lock = |desk: &Desk| desk.store().lock("test", LockClaim::IfFree).unwrap();
+    for place in ["context/fixup-journal.json", "fixup-journal.json"] {
+        desk.put(&format!(".crucible/specs/x/{place}"), &record);
+    }
+    let recovered = recover_fixup(&desk.project(), &lock(&desk)).unwrap();
+    assert_eq!(recovered, crucible_repo::RecoveredEdit::nothing());
+    desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap();
+    assert_eq!((desk.get("a.rs").as_str(), desk.get("tests/it.rs").as_str()), ("x\n", "t\n"));
+    assert!(!desk.root().join(".github/workflows/evil.yml").exists());
+}
+
+#[test]
+fn a_record_of_other_files_or_of_another_fixup_is_refused_and_names_them() {
+    let (own, other) = (("a.rs", Some("a\n"), Some("x\n")), ("b.rs", Some("b\n"), Some("y\n")));
+    for (is_of_the_diff, edits) in [
+        (true, vec![own, other]),
+        (true, vec![("b.rs", Some("a\n"), Some("x\n"))]),
+        (true, vec![("a.rs", Some("a\n"), Some("y\n"))]),
+        (true, vec![("a.rs", Some("a\n"), None)]),
+        (false, vec![own]),
+    ] {
+        let desk = Desk::new(&[("a.rs", "a\n"), ("b.rs", "b\n")]);
+        let fixup = desk.pending(&[("a.rs", "x\n")], &policy());
+        let purpose = if is_of_the_diff { Digest::of(&fixup.diff) } else { Digest::of(b"another") };
+        let record = killed(&desk, purpose, &edits);
+        std::fs::create_dir_all(desk.records()).unwrap();
+        std::fs::write(desk.record(), record).unwrap();
+        let before = desk.tree();
+        let lock = desk.store().lock("test", LockClaim::IfFree).unwrap();
+        for error in [
+            recover_fixup(&desk.project(), &lock).map(drop).unwrap_err(),
+            apply_fixup(&desk.project(), &lock, &fixup, &policy(), LinkPolicy::Refuse).map(drop).unwrap_err(),
+        ] {
+            let said = error.to_string();
+            assert!(matches!(error, SpecError::FixupBlocked { .. }), "{said}");
+            assert!(said.contains(edits[0].0) && said.contains("remove it"), "{said}");
+        }
+        drop(lock);
+        assert_eq!(desk.tree(), before, "{edits:?}");
+    }
+}
+
+#[test]
+fn a_process_whose_lock_was_taken_by_force_changes_no_file() {
+    let desk = Desk::new(&[("a.rs", "a\n")]);
+    let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
+    let old = desk.store().lock("old", LockClaim::IfFree).unwrap();
+    let new = desk.store().lock("new", LockClaim::Force).unwrap();
+    let apply = |lock| apply_fixup(&desk.project(), lock, &fixup, &policy(), LinkPolicy::Refuse);
+    assert!(matches!(apply(&old), Err(SpecError::LockLost)));
+    assert_eq!((desk.get("a.rs").as_str(), desk.record().exists()), ("a\n", false));
+    apply(&new).unwrap();
+    assert_eq!(desk.get("a.rs"), "b\n");
 }
 
 #[test]

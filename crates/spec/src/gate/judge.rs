@@ -10,6 +10,7 @@ use super::problem::{advice, problem_code};
 use super::{GateFinding, GatePolicy, OnPendingFixups};
 use crate::phase::{PhaseDefinition, phases};
 use crate::phase_id::PhaseId;
+use crate::project::IDEA;
 use crate::receipt::{FileRecord, PhaseEntry, PhaseStatus, SpecReceipt};
 use crate::state::{FileState, PhaseState, SpecState};
 use crate::surface::{Standing, age, pending_fixups, standing, tells_of_success};
@@ -36,7 +37,8 @@ impl<'a> Judge<'a> {
     pub(super) fn findings(mut self) -> Vec<GateFinding> {
         for problem in &self.state.problems {
             let file = format!("receipts/{}", problem.file);
-            self.add(&file, Finding::error(problem_code(&problem.kind), &file, advice(&problem.kind)));
+            let hint = advice(&self.state.spec, problem);
+            self.add(&file, Finding::error(problem_code(&problem.kind), &file, hint));
         }
         for phase in self.policy.min_phase.up_to() {
             self.phase(phase);
@@ -79,8 +81,11 @@ impl<'a> Judge<'a> {
             self.add(&file, Finding::error(Code::new("gate-clock-pinned"), &file, hint));
         }
         if self.clock == ClockSource::System && receipt.emitted_at.is_some_and(|at| at > self.now) {
-            let hint =
-                "It says that it was written later than now: a clock is wrong, here or where it was written.";
+            let hint = format!(
+                "It says that it was written later than now: a clock is wrong. Where it is this machine's, set it right; where it \
+                was the one of whoever wrote it, {}.",
+                self.run(phase)
+            );
             self.add(&file, Finding::error(Code::new("gate-receipt-from-future"), &file, hint));
         }
     }
@@ -111,13 +116,17 @@ impl<'a> Judge<'a> {
             entries(receipt, phase).any(|entry| of(entry).iter().any(|file| file.path == artifact))
         };
         let definition = phases().into_iter().find(|definition| definition.id() == phase);
-        let mut made_from = definition.map(PhaseDefinition::upstream).unwrap_or_default().iter();
+        let upstream = definition.map(PhaseDefinition::upstream).unwrap_or_default();
+        // What the first phase is made from is the idea, and nothing shows that it changed but its record.
+        let idea = (phase == PhaseId::Requirements).then(|| IDEA.to_owned());
+        let mut made_from = upstream.iter().copied().map(artifact).chain(idea);
         let lacks = [
             (receipt.exit_code.is_none(), "exit_code"),
             (receipt.clock.is_none(), "clock"),
             (receipt.digest.is_none(), "digest"),
+            (receipt.pipeline.is_none(), "pipeline"),
             (!names(|entry| &entry.outputs, &artifact(phase)), "outputs"),
-            (!made_from.all(|before| names(|entry| &entry.inputs, &artifact(*before))), "inputs"),
+            (!made_from.all(|before| names(|entry| &entry.inputs, &before)), "inputs"),
         ];
         let lacks: Vec<&str> =
             lacks.into_iter().filter_map(|(lacks, field)| lacks.then_some(field)).collect();
@@ -129,7 +138,8 @@ impl<'a> Judge<'a> {
             );
             self.add(file, Finding::error(Code::new("gate-evidence-missing"), file, hint));
         }
-        if receipt.pipeline.execution_strategy != ExecutionStrategy::Controlled {
+        let strategy = receipt.pipeline.map(|pipeline| pipeline.execution_strategy);
+        if strategy.is_some_and(|strategy| strategy != ExecutionStrategy::Controlled) {
             let hint = format!("A model acted through tools of its own; {}.", self.run(phase));
             self.add(file, Finding::error(Code::new("gate-strategy-uncontrolled"), file, hint));
         }
@@ -164,8 +174,15 @@ impl<'a> Judge<'a> {
 
     /// Whether the last success of the phase that is asked for is young enough.
     fn age(&mut self) {
-        let Some(limit) = self.policy.max_phase_age else { return };
         let phase = self.policy.min_phase;
+        let Some(limit) = self.policy.max_phase_age else {
+            if self.clock == ClockSource::Pinned {
+                let hint = "The gate's own clock is pinned, so it cannot tell a receipt that was written later than now; unset CRUCIBLE_CLOCK.";
+                let code = Code::new("gate-clock-pinned");
+                self.add(&artifact(phase), Finding::warning(code, "CRUCIBLE_CLOCK", hint));
+            }
+            return;
+        };
         if self.clock == ClockSource::Pinned {
             let hint = "An age cannot be told under a pinned clock; unset CRUCIBLE_CLOCK.";
             self.add(

@@ -1,12 +1,13 @@
 //! The gate: whether a spec may count as far enough (seed 002, *Gate Policy*).
 //!
 //! [`judge_gate`] is a pure function of what is known of a spec, a policy and an instant: `judge` weighs the phases, `problem` names what is
-//! wrong with receipts, `report` is the document `gate-json.v1`, `age` reads how old a phase may be. What always holds: phases compare
+//! wrong with receipts, `hook` what hooks add, `report` is the document `gate-json.v1`, `age` reads how old a phase may be. What always holds: phases compare
 //! by their order; only the newest real receipt of a phase counts, and only a success whose artifacts are on the disk as it
 //! names them; a receipt that cannot be believed refuses, whatever its phase, and hides nothing else that is wrong; the default
 //! policy is [`GatePolicy::default`] and stands nowhere else.
 
 mod age;
+mod hook;
 mod judge;
 mod problem;
 mod report;
@@ -23,6 +24,7 @@ use crate::phase_id::PhaseId;
 use crate::state::SpecState;
 
 pub use age::{AgeError, age_words, parse_age};
+pub use hook::gate_hook_findings;
 pub use problem::problem_code;
 pub use report::{GATE_SCHEMA, GatePhase, GatePolicyReport, GateReport};
 
@@ -60,7 +62,7 @@ pub struct GateFinding {
     /// What was found.
     pub finding: Finding,
     /// The file in the spec's directory (`artifacts/20-tasks.md`, `receipts/tasks-20241201-100000-0003.json`), as a receipt or a directory names
-    /// it: it need neither exist nor be a safe path.
+    /// it: it need neither exist nor be a safe path. Empty where it is about none.
     pub file: String,
 }
 

@@ -1,8 +1,9 @@
 //! What a problem with a receipt is called, and what can be done about it.
 
-use crucible_model::Code;
+use crucible_model::{Code, short_line};
 
-use crate::state::ReceiptProblemKind;
+use crate::id::SpecId;
+use crate::state::{ReceiptProblem, ReceiptProblemKind};
 
 /// The code of a problem with a receipt; status and gate name it alike.
 #[must_use]
@@ -13,15 +14,17 @@ pub fn problem_code(kind: &ReceiptProblemKind) -> Code {
         ReceiptProblemKind::NameDisagrees => Code::new("gate-receipt-misplaced"),
         ReceiptProblemKind::DigestDiffers => Code::new("gate-receipt-edited"),
         ReceiptProblemKind::ChainBroken => Code::new("gate-receipt-chain-broken"),
-        ReceiptProblemKind::Gap => Code::new("gate-receipt-gone"),
+        ReceiptProblemKind::PlaceTaken { .. } => Code::new("gate-receipt-doubled"),
+        ReceiptProblemKind::Gap { .. } => Code::new("gate-receipt-gone"),
+        ReceiptProblemKind::PromotionUnfinished => Code::new("gate-promotion-unfinished"),
         ReceiptProblemKind::LedgerDiffers => Code::new("gate-receipt-not-the-ledgers"),
         ReceiptProblemKind::LedgerKnowsNewer => Code::new("gate-receipt-outdated"),
     }
 }
 
 /// What the reader can do about it.
-pub(super) fn advice(kind: &ReceiptProblemKind) -> String {
-    let advice = match kind {
+pub(super) fn advice(spec: &SpecId, problem: &ReceiptProblem) -> String {
+    let advice = match &problem.kind {
         ReceiptProblemKind::Unreadable(why) => {
             return format!(
                 "It is no receipt ({why}). Put it back from version control, or run its phase again."
@@ -37,14 +40,31 @@ pub(super) fn advice(kind: &ReceiptProblemKind) -> String {
         ReceiptProblemKind::ChainBroken => {
             "The receipts do not agree on what came before. Put them back from version control, or run the phase again."
         }
-        ReceiptProblemKind::Gap => {
-            "There are receipts before and after it. Put it back from version control."
+        ReceiptProblemKind::PlaceTaken { other } => {
+            let phase = problem
+                .phase
+                .map_or_else(String::new, |phase| format!(": `crucible resume {spec} --phase {phase}`"));
+            return format!(
+                "It has the same place as {}, as when two branches that each ran a phase were merged. Run its phase again{phase}.",
+                short_line(other, 100)
+            );
+        }
+        ReceiptProblemKind::Gap { older } => {
+            let phases: Vec<&str> = older.iter().map(|phase| phase.as_str()).collect();
+            return format!(
+                "There are receipts before and after it, and what is missing may count. Put it back from version control, or run again, \
+                 in this order, with `crucible resume {spec} --phase PHASE`: {}.",
+                phases.join(", ")
+            );
+        }
+        ReceiptProblemKind::PromotionUnfinished => {
+            "A promotion is unfinished: its process was ended in the midst of it. Any command that takes the spec's lock (`crucible resume`, `crucible spec`) finishes it."
         }
         ReceiptProblemKind::LedgerDiffers => {
             "The ledger of this machine remembers another receipt of this name. Put that one back from version control."
         }
         ReceiptProblemKind::LedgerKnowsNewer => {
-            "The ledger of this machine knows of a newer receipt than any here: a file was removed, or an older state was checked out."
+            "The ledger of this machine knows of a newer receipt than any here: a file was removed, or an older state was checked out. Put it back from version control, or run its phase again."
         }
     };
     advice.to_owned()

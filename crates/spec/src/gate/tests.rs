@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crucible_llm::ExecutionStrategy;
+use crucible_llm::{ExecutionStrategy, PipelineReceipt};
 use crucible_model::{ClockSource, Level, Outcome};
 use proptest::prelude::*;
 
@@ -140,6 +140,10 @@ fn an_age_is_counted_from_the_last_success_and_its_limit_still_passes() {
     assert!(judged(&unknown, &GatePolicy::default()).passes());
     let pinned = judge_gate(&at(0), &limit, noon(), ClockSource::Pinned);
     assert_eq!(codes(&pinned), ["gate-clock-pinned"], "a pinned clock tells no age");
+    // Without an age it still cannot tell what comes from the future, and says so.
+    let ahead = judge_gate(&at(day), &GatePolicy::default(), noon(), ClockSource::Pinned);
+    assert_eq!(codes(&ahead), ["(gate-clock-pinned)"], "a warning");
+    assert!(ahead.passes() && !pinned.passes());
 }
 
 #[test]
@@ -155,7 +159,9 @@ fn a_damaged_receipt_refuses_whatever_its_phase_and_hides_nothing_else() {
         ReceiptProblemKind::NameDisagrees,
         ReceiptProblemKind::DigestDiffers,
         ReceiptProblemKind::ChainBroken,
-        ReceiptProblemKind::Gap,
+        ReceiptProblemKind::PlaceTaken { other: "final-20260131-130000-0006.json".to_owned() },
+        ReceiptProblemKind::Gap { older: vec![PhaseId::Design, PhaseId::Tasks] },
+        ReceiptProblemKind::PromotionUnfinished,
         ReceiptProblemKind::LedgerDiffers,
         ReceiptProblemKind::LedgerKnowsNewer,
     ];
@@ -169,7 +175,7 @@ fn a_damaged_receipt_refuses_whatever_its_phase_and_hides_nothing_else() {
         assert_eq!(named.subject, format!("receipts/{file}"));
         seen.insert(code);
     }
-    assert_eq!(seen.len(), 8, "each has a code of its own");
+    assert_eq!(seen.len(), 10, "each has a code of its own");
 }
 
 #[test]
@@ -211,6 +217,7 @@ enum Fate {
     NoExitCode,
     NoClock,
     NoDigest,
+    NoPipeline,
     ArtifactGone,
     ArtifactEdited,
     NotTracked,
@@ -222,7 +229,7 @@ enum Fate {
 }
 
 impl Fate {
-    const ALL: [Self; 24] = [
+    const ALL: [Self; 25] = [
         Self::Fine,
         Self::DryRunAfter,
         Self::NeverRan,
@@ -239,6 +246,7 @@ impl Fate {
         Self::NoExitCode,
         Self::NoClock,
         Self::NoDigest,
+        Self::NoPipeline,
         Self::ArtifactGone,
         Self::ArtifactEdited,
         Self::NotTracked,
@@ -266,7 +274,10 @@ impl Fate {
             Self::NoClock => receipt.clock = None,
             Self::NoDigest => receipt.digest = None,
             Self::Pinned => receipt.clock = Some(ClockSource::Pinned),
-            Self::Uncontrolled => receipt.pipeline.execution_strategy = ExecutionStrategy::ExternalTool,
+            Self::Uncontrolled => {
+                receipt.pipeline = Some(PipelineReceipt { execution_strategy: ExecutionStrategy::ExternalTool });
+            }
+            Self::NoPipeline => receipt.pipeline = None,
             Self::FromFuture => receipt.emitted_at = Some(later(noon(), 1)),
             Self::OfOtherSpec => receipt.spec_id = "other".to_owned(),
             _ => {}
@@ -295,7 +306,7 @@ impl Fate {
     }
 
     /// What a gate that asks for the phase has to say of it.
-    fn code(self, phase: PhaseId) -> Option<&'static str> {
+    fn code(self) -> Option<&'static str> {
         match self {
             Self::Fine | Self::DryRunAfter => None,
             Self::NeverRan | Self::OnlyDry => Some("gate-phase-missing"),
@@ -303,14 +314,13 @@ impl Fate {
             Self::ExitDisagrees | Self::SaysDryAndDone | Self::NoEntry | Self::SecondEntryFailed => {
                 Some("gate-evidence-contradictory")
             }
-            // The first phase is made from no artifact.
-            Self::NoInputs if phase == PhaseId::Requirements => None,
             Self::NoOutputs
             | Self::OtherOutput
             | Self::NoInputs
             | Self::NoExitCode
             | Self::NoClock
-            | Self::NoDigest => Some("gate-evidence-missing"),
+            | Self::NoDigest
+            | Self::NoPipeline => Some("gate-evidence-missing"),
             Self::ArtifactGone | Self::NotTracked => Some("gate-artifact-missing"),
             Self::ArtifactEdited => Some("gate-artifact-differs"),
             Self::MadeFromOther => Some("gate-phase-stale"),
@@ -367,7 +377,7 @@ proptest! {
 
         let fate_of = |phase: PhaseId| fates[PhaseId::ALL.iter().position(|other| *other == phase).unwrap()];
         let mut expected: Vec<String> =
-            asked.up_to().filter_map(|phase| fate_of(phase).code(phase)).map(str::to_owned).collect();
+            asked.up_to().filter_map(|phase| fate_of(phase).code()).map(str::to_owned).collect();
         // An output that is named and was not written is missing as well.
         expected.extend(damaged.map(|_| "gate-receipt-edited".to_owned()));
         let too_old = limit_minutes.is_some_and(|most| minutes_old > i64::try_from(most).unwrap());
@@ -385,9 +395,9 @@ proptest! {
         let refused = expected.iter().any(|code| !code.starts_with('('));
         prop_assert_eq!(verdict.passes(), !refused);
 
-        let report = GateReport::new(&state, &policy, noon(), ClockSource::System, &findings);
+        let report = GateReport::new(&state, &policy, noon(), ClockSource::System, &findings, &[]);
         prop_assert_eq!(report.verdict == Outcome::Pass, !refused);
         prop_assert_eq!(report.exit_status().code(), u8::from(refused), "0 or 1 and nothing else");
-        prop_assert_eq!(report.findings, verdict.findings());
+        prop_assert_eq!(report.findings.len() as u64 + report.findings_left_out, verdict.findings().len() as u64);
     }
 }

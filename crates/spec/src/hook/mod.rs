@@ -3,9 +3,10 @@
 //! A [`Hook`] runs in the project's directory ([`run_hooks`]) with a clean environment, a few `CRUCIBLE_` variables and one JSON
 //! object ([`HOOK_SCHEMA`]) on standard input. What its end means ([`weigh_hooks`]) is a pure function of the receipts.
 //!
-//! What always holds: behind its walls a hook reaches no network and writes only in the project, and there neither to `.git` nor
-//! to `.crucible`, so that it can plant no command for git and forge no receipt; nothing that it started outlives it; what it
-//! printed is redacted and cut before anybody keeps it.
+//! What always holds: behind its walls a hook reaches no network and writes only in the project, and there neither to `.git` and
+//! `.crucible` at its top, nor to `workspace.yaml`, nor to what the caller names besides, so that it can forge no receipt; nothing
+//! that it started outlives it; what it printed is redacted and cut before anybody keeps it. It may change every other file of
+//! the project, also one that something runs later.
 
 mod run;
 mod subject;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 pub use run::{HookPlace, run_hooks};
 pub use subject::{HOOK_SCHEMA, HookSubject};
+pub(crate) use weigh::what_happened;
 pub use weigh::{HookConsequence, weigh_hooks};
 
 use crate::phase_id::PhaseId;

@@ -25,6 +25,8 @@ const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
 const GRACE: Duration = Duration::from_secs(2);
 /// What in the project a hook never changes: both decide what is run or believed later.
 const READ_ONLY: [&str; 2] = [".git", CRUCIBLE];
+/// What it does not change where it is there: which specs there are.
+const REGISTRY: &str = "workspace.yaml";
 
 /// Where hooks run.
 #[derive(Debug)]
@@ -41,8 +43,9 @@ pub struct HookPlace<'a> {
     pub strength: Strength,
     /// What they must not see, on top of what nobody may see.
     pub masked: Vec<PathBuf>,
-    /// What they must not change, on top of `.git` and `.crucible` of the project.
-    pub read_only: Vec<PathBuf>,
+    /// What they must not change, on top of `.git`, `.crucible` and `workspace.yaml` of the project; or why that cannot be told, and then
+    /// no hook is started that would need walls.
+    pub read_only: Result<Vec<PathBuf>, String>,
 }
 
 /// Runs the hooks of this moment and phase in the order of their names, and gives a receipt for each that was tried. After one
@@ -83,11 +86,18 @@ async fn run_hook(hook: &Hook, subject: &HookSubject, place: &HookPlace<'_>) -> 
     let Some((program, args)) = hook.command.split_first() else {
         return HookReceipt { said: "it has no command".to_owned(), ..base };
     };
+    let profile = match profile(hook, place) {
+        Ok(profile) => profile,
+        Err(why) => {
+            let why = Scanner::builtin().redact(&why).text.into_owned();
+            return HookReceipt { said: tail(&why).to_owned(), ..base };
+        }
+    };
     let spawn = Spawn {
         args: args.iter().map(OsString::from).collect(),
         env: environment(hook, subject, place),
         stdin: Stdin::Bytes(subject.document(&hook.name, hook.moment)),
-        confinement: Confinement::Confined(profile(hook, place)),
+        confinement: Confinement::Confined(profile),
         keep: Keep::Tail,
         redaction: Redaction::Redact,
         ..Spawn::new(program, place.project, limits(hook.timeout))
@@ -135,19 +145,34 @@ fn environment(hook: &Hook, subject: &HookSubject, place: &HookPlace<'_>) -> Vec
     env
 }
 
-fn profile(hook: &Hook, place: &HookPlace<'_>) -> Profile {
-    // With a final `/` what is not there becomes an empty directory for the time, which is no repository to git.
-    let own = READ_ONLY.iter().map(|name| place.project.join(name).join(""));
-    Profile {
-        strength: match hook.walls {
-            HookWalls::Standing => place.strength,
-            HookWalls::Off => Strength::Off,
-        },
+/// The walls of a hook, or why they cannot be built.
+fn profile(hook: &Hook, place: &HookPlace<'_>) -> Result<Profile, String> {
+    let strength = match hook.walls {
+        HookWalls::Standing => place.strength,
+        HookWalls::Off => Strength::Off,
+    };
+    let read_only = match (strength, &place.read_only) {
+        (Strength::Off, _) => Vec::new(),
+        (Strength::Required | Strength::BestEffort, Ok(others)) => read_only(place.project, others),
+        (Strength::Required | Strength::BestEffort, Err(why)) => {
+            return Err(format!("what it must not change in this repository cannot be told: {why}"));
+        }
+    };
+    Ok(Profile {
+        strength,
         writable: vec![place.project.to_owned()],
         masked: place.masked.clone(),
-        read_only: own.chain(place.read_only.iter().cloned()).collect(),
+        read_only,
         network: Network::None,
-    }
+    })
+}
+
+fn read_only(project: &Path, others: &[PathBuf]) -> Vec<PathBuf> {
+    // With a final `/` what is not there becomes an empty directory for the time, which is no repository to git. An empty registry
+    // would be a broken one to everybody else, so it is not made.
+    let own = READ_ONLY.iter().map(|name| project.join(name).join(""));
+    let registry = Some(project.join(REGISTRY)).filter(|file| file.symlink_metadata().is_ok());
+    own.chain(registry).chain(others.iter().cloned()).collect()
 }
 
 fn limits(wall: Duration) -> Limits {
@@ -226,7 +251,7 @@ mod tests {
                 home: Some("/nowhere".into()),
                 strength: Strength::Off,
                 masked: Vec::new(),
-                read_only: Vec::new(),
+                read_only: Ok(Vec::new()),
             };
             let subject = HookSubject {
                 status: Some(PhaseStatus::Success),

@@ -50,7 +50,7 @@ pub fn weigh_hooks(hooks: &[Hook], receipts: &[HookReceipt]) -> HookConsequence 
 }
 
 /// What became of a hook that failed, with the end of what it said.
-fn what_happened(receipt: &HookReceipt, seconds: u64) -> String {
+pub(crate) fn what_happened(receipt: &HookReceipt, seconds: u64) -> String {
     let end = match (receipt.end, receipt.exit_code) {
         (HookEnd::Passed, _) => "passed".to_owned(),
         (HookEnd::TimedOut, _) => format!("took longer than {seconds} s and was ended"),

@@ -9,7 +9,8 @@ use crucible_model::short_line;
 use crucible_secrets::{Scanner, is_secret_file};
 
 use super::{
-    EntryKind, LONGEST_NAME, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, Selection,
+    EntryKind, LONGEST_NAME, Packet, PacketEntry, PacketLimits, PacketManifest, PacketRow, PassedOverReason,
+    Selection,
 };
 use crate::error::SpecError;
 
@@ -19,8 +20,8 @@ const SCHEMA: &str = "crucible-packet-v1";
 /// The rule that a file breaks by its name alone.
 pub(crate) const SECRET_FILE: &str = "secret-file";
 
-/// Puts a packet together from candidates: idea and artifacts first, then named files, then selected ones, each group sorted by
-/// name (artifacts by phase). Idea, artifacts and named files have to fit; of the selected ones each is taken while there is room.
+/// Puts a packet together from candidates: idea and artifacts first, then what the phase wrote the last time, then named files, then
+/// selected ones, each group sorted by name (artifacts by phase). All but the selected ones have to fit; of the selected ones each is taken while there is room.
 /// A text that is given twice is taken once, and a file that is named and selected is a named one.
 ///
 /// # Errors
@@ -44,7 +45,8 @@ pub fn build_packet_with(
 ) -> Result<Packet, SpecError> {
     let Selection { entries, unread, mut left_out, mut passed_over } = selection;
     let candidates = in_order(fixed, entries)?;
-    candidates.iter().try_for_each(check_name)?;
+    candidates.iter().try_for_each(|entry| check_name(entry.kind, &entry.name))?;
+    unread.iter().try_for_each(|row| check_name(row.kind, &row.name))?;
     let split = candidates.partition_point(|entry| entry.kind != EntryKind::Selected);
     let mut rows: Vec<PacketRow> = candidates.iter().map(PacketRow::of).collect();
     let optional = rows.split_off(split);
@@ -72,12 +74,22 @@ pub fn build_packet_with(
             }
         }
     }
+    // A link that was named is followed, even where a pattern that finds it, too, does not.
+    let files = taken.iter().filter(|entry| is_file(entry.kind));
+    let shown: HashSet<&str> = files.map(|entry| entry.name.as_str()).collect();
+    passed_over.retain(|file| !shown.contains(file.name.as_str()));
     // These names reach a file, never a prompt.
     let redacted = |name: &mut String| *name = Scanner::builtin().redact(name).text.into_owned();
     left_out.iter_mut().for_each(|row| redacted(&mut row.name));
-    passed_over.iter_mut().for_each(|file| redacted(&mut file.name));
+    for file in &mut passed_over {
+        redacted(&mut file.name);
+        if let PassedOverReason::Unreadable(said) = &mut file.why {
+            redacted(said);
+        }
+    }
     left_out.sort_by(|a, b| a.name.cmp(&b.name));
     passed_over.sort_by(|a, b| a.name.cmp(&b.name));
+    passed_over.dedup();
 
     let schema_version = SCHEMA.to_owned();
     let manifest =
@@ -116,14 +128,14 @@ fn in_order(fixed: Vec<PacketEntry>, selected: Vec<PacketEntry>) -> Result<Vec<P
     Ok(candidates)
 }
 
-/// A name is shown to the model, too.
-fn check_name(entry: &PacketEntry) -> Result<(), SpecError> {
+/// A name is shown to the model, too, and that of a file which was not read to whoever reads the manifest.
+fn check_name(kind: EntryKind, name: &str) -> Result<(), SpecError> {
     let secret =
-        |rule: &str| SpecError::SecretInPacket { entry: shown(&entry.name), rule: rule.to_owned(), line: 1 };
-    if is_file(entry.kind) && is_secret_file(&entry.name) {
+        |rule: &str| SpecError::SecretInPacket { entry: shown(name), rule: rule.to_owned(), line: 1 };
+    if is_file(kind) && is_secret_file(name) {
         return Err(secret(SECRET_FILE));
     }
-    match Scanner::builtin().scan(entry.name.as_bytes()).first() {
+    match Scanner::builtin().scan(name.as_bytes()).first() {
         Some(found) => Err(secret(found.rule.as_str())),
         None => Ok(()),
     }

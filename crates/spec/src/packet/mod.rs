@@ -66,6 +66,8 @@ pub enum EntryKind {
     Idea,
     /// The artifact of an earlier phase.
     Artifact(PhaseId),
+    /// What the phase itself wrote the last time, where it goes on from that.
+    Previous(PhaseId),
     /// A file of the project that has to be there: one that was named.
     Named,
     /// A file of the project that a selector found, taken while there is room.
@@ -140,7 +142,8 @@ pub enum PassedOverReason {
 pub struct Selection {
     /// Their texts: [`EntryKind::Named`] and [`EntryKind::Selected`].
     pub entries: Vec<PacketEntry>,
-    /// Files that have to be shown and were not read, as there is no room for them: there is no packet then.
+    /// Files that have to be shown and were not read, as there is no room for them, and sources of an idea that is too large: there is
+    /// no packet then.
     pub unread: Vec<PacketRow>,
     /// Files that were selected and left out for want of room.
     pub left_out: Vec<PacketRow>,

@@ -3,6 +3,7 @@
 use crucible_model::{CanonicalError, Digest, to_canonical_json};
 
 use super::{EntryKind, PacketManifest, PacketRow};
+use crate::project::IDEA;
 use crate::receipt::{FileRecord, PacketReceipt};
 
 impl PacketManifest {
@@ -31,7 +32,7 @@ impl PacketManifest {
     }
 
     /// What the model was given, as receipts name it: the idea as `context/idea.md`, an artifact by its path in the spec's
-    /// directory, a file of the project by its path behind `project/`.
+    /// directory, what the phase wrote the last time by its name behind `previous/`, a file of the project by its path behind `project/`.
     #[must_use]
     pub fn inputs(&self) -> Vec<FileRecord> {
         self.entries.iter().filter_map(input).collect()
@@ -41,8 +42,10 @@ impl PacketManifest {
 /// The record of an entry; none of a file that was not read.
 fn input(row: &PacketRow) -> Option<FileRecord> {
     let path = match row.kind {
-        EntryKind::Idea => "context/idea.md".to_owned(),
+        EntryKind::Idea => IDEA.to_owned(),
         EntryKind::Artifact(phase) => format!("artifacts/{}", phase.artifact()),
+        // Its place is where the phase writes: what is there later is another text, and no staleness.
+        EntryKind::Previous(phase) => format!("previous/{}", phase.artifact()),
         EntryKind::Named | EntryKind::Selected => format!("project/{}", row.name),
     };
     row.sha256.map(|sha256| FileRecord { path, sha256, bytes: row.bytes })

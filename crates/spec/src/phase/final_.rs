@@ -1,12 +1,12 @@
 //! The end: a short summary by the model, and the table of what serves what, which code writes.
 
 use crucible_llm::Message;
-use crucible_model::{PromptBuilder, Untrusted, Verdict, says_nothing};
+use crucible_model::{PromptBuilder, Untrusted, Verdict};
 
 use super::prompt::{DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, material};
 use super::{PhaseDefinition, PhaseDocument, PhaseInput, artifact, never, requirements_of};
 use crate::document::{
-    Fault, Form, TRACE_HEADING, measured, named, open, read_review, traceability, unknown, warning,
+    Fault, Form, TRACE_HEADING, measured, named, open, read_review, sections, traceability, unknown, warning,
     without_trace,
 };
 use crate::phase_id::PhaseId;
@@ -16,6 +16,9 @@ pub(super) struct FinalPhase;
 
 const FORM: Form =
     Form { phase: PhaseId::Final, max_lines: 60, max_bytes: 8 << 10, max_entries: usize::MAX, begins: never };
+
+/// The sections that a final document has, besides the one that code writes.
+const FINAL_SECTIONS: [&str; 2] = ["Summary", "Open points"];
 
 impl PhaseDefinition for FinalPhase {
     fn id(&self) -> PhaseId {
@@ -55,10 +58,7 @@ impl PhaseDefinition for FinalPhase {
             warnings.push(warning("spec_answer_trimmed", message));
         }
         let body = cut.unwrap_or(draft.body);
-        let mut verdict = Verdict::default();
-        if body.lines().all(|line| line.starts_with('#') || says_nothing(line)) {
-            verdict.push(Fault::Incomplete.of("no text in the section ## Summary"));
-        }
+        let mut verdict = Verdict::new(sections(&body, &FINAL_SECTIONS));
         if let Some(finding) = requirements_of(input).and_then(|known| unknown(&named(&body, 'R'), &known)) {
             verdict.push(finding);
         }

@@ -12,7 +12,7 @@ use super::{PhaseDefinition, PhaseDocument, PhaseInput, artifact};
 use crate::document::{
     Fault, Remark, Target, begins_as, fence, is_no_changes, of_no_document, read_review, warning,
 };
-use crate::packet::PacketEntry;
+use crate::packet::{EntryKind, PacketEntry};
 use crate::phase_id::PhaseId;
 
 /// The phase `fixup`.
@@ -32,8 +32,11 @@ impl PhaseDefinition for FixupPhase {
         if work.files.is_empty() {
             return None;
         }
-        let is_mine = |entry: &&PacketEntry| work.files.iter().any(|file| std::ptr::eq(*file, *entry));
-        let others = input.packet.entries.iter().filter(|entry| !is_mine(entry));
+        let is_apart = |entry: &&PacketEntry| {
+            matches!(entry.kind, EntryKind::Previous(_))
+                || work.files.iter().any(|file| std::ptr::eq(*file, *entry))
+        };
+        let others = input.packet.entries.iter().filter(|entry| !is_apart(entry));
         let prompt = entries(PromptBuilder::new().ours("For reading only:\n"), others);
         // The files to change stand right before the question: small models copy what they read last.
         let prompt = correction(prompt, input).ours("\nThe files to change, as they are now:\n");

@@ -29,6 +29,11 @@ pub trait PhaseDefinition: Send + Sync {
     /// The earlier phases whose artifacts it is made from, in order.
     fn upstream(&self) -> &'static [PhaseId];
 
+    /// What becomes of the artifact that it wrote the last time.
+    fn last_artifact(&self) -> LastArtifact {
+        LastArtifact::Unseen
+    }
+
     /// The question to the model; nothing where there is none to ask, and [`PhaseDefinition::without_model`] gives the document. Deterministic: no clock, no
     /// absolute path, nothing random.
     fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>>;
@@ -47,6 +52,17 @@ pub trait PhaseDefinition: Send + Sync {
     fn read(&self, answer: &Untrusted, input: &PhaseInput<'_>) -> Result<PhaseDocument, Verdict>;
 }
 
+/// What becomes of the artifact that a phase wrote the last time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastArtifact {
+    /// It has to be shown: its ids live there.
+    Needed,
+    /// It is shown where it can be.
+    Shown,
+    /// The phase begins anew.
+    Unseen,
+}
+
 /// What a phase works with.
 #[derive(Debug)]
 pub struct PhaseInput<'a> {
@@ -54,12 +70,19 @@ pub struct PhaseInput<'a> {
     pub spec: &'a SpecId,
     /// What the model may see.
     pub packet: &'a Packet,
-    /// The artifact that the phase wrote the last time, where it ran before.
-    pub previous: Option<&'a Untrusted>,
     /// How a fixup is written.
     pub edit_format: EditFormat,
     /// The answer that was refused, where this is a correction.
     pub correction: Option<CorrectionBrief<'a>>,
+}
+
+impl<'a> PhaseInput<'a> {
+    /// What the phase wrote the last time, where it goes on from that.
+    #[must_use]
+    pub fn previous(&self) -> Option<&'a Untrusted> {
+        let entry = self.packet.entries.iter().find(|entry| matches!(entry.kind, EntryKind::Previous(_)));
+        entry.map(|entry| &entry.content)
+    }
 }
 
 /// What was wrong with an answer.

@@ -10,7 +10,7 @@ use crucible_model::{Code, PromptBuilder, PromptText, Untrusted};
 
 use super::{CorrectionBrief, PhaseInput};
 use crate::document::{Fault, Form, RequirementId};
-use crate::packet::PacketEntry;
+use crate::packet::{EntryKind, PacketEntry};
 
 /// Bytes of a refused answer that are shown again.
 const SHOWN_ANSWER: usize = 12 << 10;
@@ -47,9 +47,10 @@ pub(super) fn limits(prompt: PromptBuilder, form: &Form) -> PromptBuilder {
     prompt.ours("- At most ").number(lines).ours(" lines and ").number(kib).ours(" KiB. Short is better.\n")
 }
 
-/// The beginning of a user message: everything that the packet shows, in its order.
+/// The beginning of a user message: everything that the packet shows, in its order, but for what the phase wrote the last time.
 pub(super) fn material(input: &PhaseInput<'_>) -> PromptBuilder {
-    entries(PromptBuilder::new().ours("The material:\n"), &input.packet.entries)
+    let material = input.packet.entries.iter().filter(|entry| !matches!(entry.kind, EntryKind::Previous(_)));
+    entries(PromptBuilder::new().ours("The material:\n"), material)
 }
 
 /// Shows entries of a packet.
@@ -62,7 +63,7 @@ pub(super) fn entries<'a>(
 
 /// Shows what the phase wrote the last time.
 pub(super) fn last_time(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
-    match input.previous {
+    match input.previous() {
         Some(previous) => prompt
             .ours("\nThe document as it was the last time; keep of it what still holds, in the same words:\n")
             .untrusted("the last document", previous),

@@ -4,7 +4,7 @@ use crucible_llm::Message;
 use crucible_model::{PromptBuilder, PromptText, Untrusted, Verdict};
 
 use super::prompt::{CHANGES_ALONE, DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, material};
-use super::{PhaseDefinition, PhaseDocument, PhaseInput, never};
+use super::{LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never};
 use crate::document::{Form, Requirements, begins_changes, is_no_changes, measured, merge, open};
 use crate::phase_id::PhaseId;
 
@@ -34,9 +34,13 @@ impl PhaseDefinition for RequirementsPhase {
         &[]
     }
 
+    fn last_artifact(&self) -> LastArtifact {
+        LastArtifact::Needed
+    }
+
     fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>> {
         let prompt = material(input);
-        match (input.previous, earlier(input)) {
+        match (input.previous(), earlier(input)) {
             (Some(text), Some(_)) => {
                 let prompt =
                     prompt.ours("\nThe requirements as they are now:\n").untrusted("requirements", text);
@@ -77,7 +81,7 @@ impl PhaseDefinition for RequirementsPhase {
 
 /// The requirements of the last time, where there are any.
 fn earlier(input: &PhaseInput<'_>) -> Option<Requirements> {
-    let document = Requirements::of_artifact(input.previous?.as_str());
+    let document = Requirements::of_artifact(input.previous()?.as_str());
     (!document.blocks.is_empty()).then_some(document)
 }
 

@@ -6,7 +6,7 @@ use crucible_model::{PromptBuilder, Untrusted, Verdict};
 use super::prompt::{
     DOCUMENT_ALONE, THE_FORM, conversation, correction, known_ids, last_time, limits, material,
 };
-use super::{PhaseDefinition, PhaseDocument, PhaseInput, never, of_text, requirements_of};
+use super::{LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, never, of_text, requirements_of};
 use crate::document::{Form, open, tasks};
 use crate::phase_id::PhaseId;
 
@@ -23,6 +23,10 @@ impl PhaseDefinition for TasksPhase {
 
     fn upstream(&self) -> &'static [PhaseId] {
         &[PhaseId::Requirements, PhaseId::Design]
+    }
+
+    fn last_artifact(&self) -> LastArtifact {
+        LastArtifact::Shown
     }
 
     fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>> {

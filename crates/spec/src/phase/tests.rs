@@ -27,7 +27,6 @@ struct Case {
     phase: PhaseId,
     spec: SpecId,
     packet: Packet,
-    previous: Option<Untrusted>,
     format: EditFormat,
 }
 
@@ -49,7 +48,6 @@ impl Case {
             phase,
             spec: "export-data".parse().unwrap(),
             packet: packet(entries),
-            previous: None,
             format: EditFormat::WholeFile,
         };
         case.show("README.md", "An app.\n");
@@ -59,6 +57,14 @@ impl Case {
     fn show(&mut self, name: &str, text: &str) {
         let content = Untrusted::new(text);
         self.packet.entries.push(PacketEntry { kind: EntryKind::Selected, name: name.to_owned(), content });
+    }
+
+    /// Sets what the phase wrote the last time.
+    fn go_on_from(&mut self, text: Option<&str>) {
+        let kind = EntryKind::Previous(self.phase);
+        self.packet.entries.retain(|entry| entry.kind != kind);
+        let entry = |text| PacketEntry { kind, name: "the last".to_owned(), content: Untrusted::new(text) };
+        self.packet.entries.extend(text.map(entry));
     }
 
     fn replace(&mut self, phase: PhaseId, text: &str) {
@@ -71,7 +77,6 @@ impl Case {
         PhaseInput {
             spec: &self.spec,
             packet: &self.packet,
-            previous: self.previous.as_ref(),
             edit_format: self.format,
             correction,
         }
@@ -203,7 +208,7 @@ fn every_document_is_short() {
     let requirements = prepared(PhaseId::Requirements);
     assert!(requirements.read(&blocks(12)).is_ok());
     assert_eq!(code(requirements.read(&blocks(13))), "spec-answer-too-long");
-    let lines = "- check\n".repeat(200);
+    let lines: String = (0..200).map(|number| format!("- check {number}\n")).collect();
     assert_eq!(code(requirements.read(&format!("{REQUIREMENTS}{lines}"))), "spec-answer-too-long");
     let wide = "ä".repeat(9 << 10);
     for phase in [PhaseId::Requirements, PhaseId::Design, PhaseId::Final] {
@@ -242,7 +247,7 @@ fn a_rerun_keeps_requirements_byte_for_byte_and_may_stay_too_long() {
     let long: String =
         (1..=14).map(|id| format!("### R-{id:03}: Title {id}\n\nText.\n\n- check\n\n")).collect();
     let before = format!("# Requirements: Export\n\n{}\n", long.trim_end());
-    case.previous = Some(Untrusted::new(before.clone()));
+    case.go_on_from(Some(&before));
     assert_eq!(case.read("NO CHANGES").unwrap().text, before);
     assert_eq!(code(case.read("### R-NEW: More\n\nText.\n\n- a")), "spec-answer-too-long");
     let fewer = case.read("REMOVED: R-013\nREMOVED: R-014\n").unwrap().text;
@@ -250,7 +255,7 @@ fn a_rerun_keeps_requirements_byte_for_byte_and_may_stay_too_long() {
         fewer.ends_with("- check\n\nRetired: R-013, R-014\n")
             && before.starts_with(fewer.split("\n\nRetired").next().unwrap())
     );
-    case.previous = Some(Untrusted::new("not a document"));
+    case.go_on_from(Some("not a document"));
     assert_eq!(code(case.read("NO CHANGES")), "spec-answer-no-document");
     assert!(case.question(None).contains("Write its requirements;"));
 }
@@ -326,6 +331,9 @@ fn the_end_has_a_table_that_code_wrote() {
         (FINAL.replace("F-001", "F-003"), "spec-answer-unknown-id"),
         (FINAL.replace("R-001", "T-003"), "spec-answer-unknown-id"),
         ("# Final: Export\n\n## Summary\n\n## Open points\n".to_owned(), "spec-answer-incomplete"),
+        ("# Final: Export\n\nDone.\n".to_owned(), "spec-answer-incomplete"),
+        (FINAL.replace("## Open points", "## More"), "spec-answer-incomplete"),
+        (FINAL.replace("- F-001: quoting\n", ""), "spec-answer-incomplete"),
     ] {
         assert_eq!(code(case.read(&answer)), code_of, "{answer:?}");
     }
@@ -414,7 +422,7 @@ proptest! {
         for phase in PhaseId::ALL {
             let mut case = prepared(phase);
             case.show(&name, &idea);
-            case.previous = Some(Untrusted::new(format!("{}\n{idea}\n", good(phase))));
+            case.go_on_from(Some(&format!("{}\n{idea}\n", good(phase))));
             let verdict = crate::document::Fault::Title.alone(&idea);
             let answer = Untrusted::new(answer.clone());
             let brief = CorrectionBrief { answer: &answer, verdict: &verdict };
@@ -453,14 +461,14 @@ proptest! {
         answer.insert_str(at, &noise);
         for phase in PhaseId::ALL {
             let mut case = prepared(phase);
-            case.previous = earlier.then(|| Untrusted::new(good(phase)));
+            case.go_on_from(earlier.then_some(good(phase)).as_deref());
             match case.read(&answer) {
                 Ok(document) => {
                     prop_assert!(document.text.ends_with('\n') && !document.text.ends_with("\n\n"), "{:?}", document.text);
                     prop_assert!(document.text.len() <= 32 << 10 && !document.text.contains(['\r', '\0']));
                     prop_assert!(document.proposal.is_none() || phase == PhaseId::Fixup);
                     if phase != PhaseId::Fixup {
-                        case.previous = earlier.then(|| Untrusted::new(document.text.clone()));
+                        case.go_on_from(earlier.then_some(document.text.as_str()));
                         let again = case.read(&document.text);
                         prop_assert_eq!(again.map(|again| again.text), Ok(document.text), "{}", phase);
                     }

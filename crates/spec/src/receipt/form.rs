@@ -303,7 +303,7 @@ mod tests {
                         error: None,
                         findings: Vec::new(),
                     }],
-                    pipeline: PipelineReceipt::default(),
+                    pipeline: Some(PipelineReceipt::default()),
                     previous: None,
                     last_real: None,
                     last_success: None,

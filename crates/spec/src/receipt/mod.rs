@@ -47,9 +47,9 @@ pub struct SpecReceipt {
     /// What ran; we write one entry.
     #[serde(default)]
     pub phases: Vec<PhaseEntry>,
-    /// How the work was done.
-    #[serde(default)]
-    pub pipeline: PipelineReceipt,
+    /// How the work was done; absent only in receipts of other programs, which then prove nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<PipelineReceipt>,
     /// The receipt before this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<ReceiptLink>,

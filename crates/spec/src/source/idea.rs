@@ -1,20 +1,23 @@
 //! The idea: what a spec starts from, joined from its sources in the order in which they are given.
 //!
 //! One source is taken as it is, byte for byte. Several stand behind a heading each that names them, and so does every file of a
-//! directory. What always holds: the idea is UTF-8 without a NUL byte, says something, and is within its limit; it has not been looked
-//! through for secrets, which is the packet's part.
+//! directory. A source that there is no room for is not read to its end, and named with its size: there is no packet then.
+//!
+//! What always holds: the idea is UTF-8 without a NUL byte, and says something; no file is read whose name says that it holds secrets, by
+//! the name that was given or by the place where it leads; what is in a directory and no part of the idea is named. It has not been
+//! looked through for secrets, which is the packet's part.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crucible_host::fs::{FsError, read_prefix, read_regular_up_to};
-use crucible_host::walk;
+use crucible_host::walk::{self, WalkedEntry};
 use crucible_model::{ByteLimit, Untrusted, says_nothing, short_line};
 use crucible_repo::Gh;
 use crucible_secrets::{Scanner, is_secret_file};
 
 use super::issue::{self, IssueRef};
 use crate::error::SpecError;
-use crate::packet::{PassedOver, PassedOverReason, SECRET_FILE};
+use crate::packet::{EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE};
 
 /// The most files of a directory that are looked at.
 const MOST_FILES: usize = 1_000;
@@ -28,8 +31,10 @@ const LONGEST_NAME: usize = 200;
 /// What a spec starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idea {
-    /// Its text: what is kept as `context/idea.md`, once a packet was made of it.
+    /// Its text: what is kept as `context/idea.md`, once a packet was made of it. Nothing where it is larger than there is room for.
     pub text: Untrusted,
+    /// Where it is too large: the size of every source, and those alone that were read have a digest. No packet can be made of it.
+    pub unread: Vec<PacketRow>,
     /// Files of its directories that are not in it.
     pub passed_over: Vec<PassedOver>,
     /// What else deserves a look, one sentence each.
@@ -42,8 +47,17 @@ pub struct IdeaBuilder {
     limit: ByteLimit,
     bytes: u64,
     parts: Vec<Part>,
+    unread: Vec<PacketRow>,
     passed_over: Vec<PassedOver>,
     notes: Vec<String>,
+}
+
+/// What is to be taken of a directory's file.
+enum Taken {
+    Text(String),
+    /// A text of so many bytes, for which there is no room.
+    Unread(u64),
+    PassedOver(PassedOverReason),
 }
 
 /// One text of an idea.
@@ -64,22 +78,32 @@ enum Heading {
 }
 
 impl IdeaBuilder {
-    /// An idea of at most so many bytes.
+    /// An idea of at most so many bytes. One with more is told with the sizes of its sources, and without a text.
     #[must_use]
     pub fn new(limit: ByteLimit) -> Self {
-        Self { limit, bytes: 0, parts: Vec::new(), passed_over: Vec::new(), notes: Vec::new() }
+        let (parts, unread, passed_over, notes) = Default::default();
+        Self { limit, bytes: 0, parts, unread, passed_over, notes }
     }
 
-    /// Adds a text that was given, such as standard input. One that says nothing adds nothing.
+    /// Adds a text that was given, such as standard input. One that says nothing adds nothing. Of one that is too large the beginning is
+    /// enough, more bytes than the idea may have.
     ///
     /// # Errors
     ///
-    /// [`SpecError::Source`] for what is no text, or too much.
+    /// [`SpecError::Source`] for what is no text.
     pub fn text(&mut self, name: &str, bytes: Vec<u8>) -> Result<(), SpecError> {
-        let Some(text) = text_of(bytes) else {
-            return Err(refused(name, "it is no UTF-8 text; give it as plain text"));
+        let why = match std::str::from_utf8(&bytes) {
+            Ok(_) => "it holds a NUL byte, as other files than texts do; give it as plain text in UTF-8",
+            Err(_) => "it is no UTF-8 text; give it as plain text",
         };
-        self.add(Heading::AmongOthers, name, text)
+        let no_text = || refused(name, why);
+        let size = bytes.len() as u64;
+        if size > self.limit.0 && is_text_so_far(&bytes) {
+            self.leave_unread(name, size);
+            return Ok(());
+        }
+        self.add(Heading::AmongOthers, name, text_of(bytes).ok_or_else(no_text)?);
+        Ok(())
     }
 
     /// Adds a file, or the files of a directory in the order of their names: without what git ignores, with a heading each. `name` is
@@ -87,22 +111,27 @@ impl IdeaBuilder {
     ///
     /// # Errors
     ///
-    /// [`SpecError::Source`] for what is not there, no regular file, no text, too much, or a directory without a text;
-    /// [`SpecError::SecretInPacket`] for a file whose name says that it holds secrets.
+    /// [`SpecError::Source`] for what is not there, no regular file, no text, or a directory without a text; [`SpecError::SecretInPacket`] for
+    /// a file whose name, or the one it leads to, says that it holds secrets.
     pub fn path(&mut self, name: &str, path: &Path) -> Result<(), SpecError> {
-        let meta = path
-            .metadata()
-            .map_err(|error| refused(name, &format!("{error}; name a file or a directory that is there")))?;
+        let there = |error: std::io::Error| {
+            refused(name, &format!("{error}; name a file or a directory that is there"))
+        };
+        let place = path.canonicalize().map_err(there)?;
+        let meta = place.metadata().map_err(there)?;
         if meta.is_dir() {
-            return self.directory(name, path);
+            return self.directory(name, &place);
         }
-        if is_secret_file(&path.to_string_lossy()) {
-            let entry = short_line(name, LONGEST_NAME);
+        if is_secret_place(path) || is_secret_place(&place) {
+            let entry = redacted(&short_line(name, LONGEST_NAME));
             return Err(SpecError::SecretInPacket { entry, rule: SECRET_FILE.to_owned(), line: 1 });
         }
-        match read_regular_up_to(path, ByteLimit(self.room())) {
+        match read_regular_up_to(&place, ByteLimit(self.room())) {
             Ok(bytes) => self.text(name, bytes),
-            Err(FsError::TooLarge { .. }) => Err(self.too_large(name)),
+            Err(FsError::TooLarge { limit, .. }) => {
+                self.leave_unread(name, meta.len().max(limit.saturating_add(1)));
+                Ok(())
+            }
             Err(FsError::Io { source, .. }) => Err(refused(
                 name,
                 &format!("{source}; name a regular file that you may read, or pipe the text in"),
@@ -114,8 +143,7 @@ impl IdeaBuilder {
     ///
     /// # Errors
     ///
-    /// [`SpecError::GitHub`] where GitHub does not show it; [`SpecError::Source`] where it is on another host than `gh` asks, no issue, or too
-    /// large.
+    /// [`SpecError::GitHub`] where GitHub does not show it; [`SpecError::Source`] where it is on another host than `gh` asks, or no issue.
     pub async fn issue(&mut self, gh: &Gh, issue: &IssueRef) -> Result<(), SpecError> {
         let told = issue::read(gh, issue).await?;
         self.notes.extend(told.notes);
@@ -126,96 +154,114 @@ impl IdeaBuilder {
     ///
     /// # Errors
     ///
-    /// [`SpecError::EmptyIdea`] where no source says anything; [`SpecError::Source`] where the headings between them make it too large.
+    /// [`SpecError::EmptyIdea`] where no source says anything.
     pub fn finish(self) -> Result<Idea, SpecError> {
-        let Self { limit, parts, passed_over, notes, .. } = self;
+        let Self { limit, parts, unread, passed_over, notes, .. } = self;
         let joined = match parts.as_slice() {
-            [] => return Err(SpecError::EmptyIdea),
+            [] if unread.is_empty() => return Err(SpecError::EmptyIdea),
             [Part { heading: Heading::AmongOthers, text, .. }] => text.clone(),
             several => join(several),
         };
-        if joined.len() as u64 > limit.0 {
-            return Err(refused("the idea", &too_large(limit)));
+        // The headings count, too.
+        if unread.is_empty() && joined.len() as u64 <= limit.0 {
+            return Ok(Idea { text: Untrusted::new(joined), unread, passed_over, notes });
         }
-        Ok(Idea { text: Untrusted::new(joined), passed_over, notes })
+        let row = |name: &str, text: &str| {
+            let (kind, name, content) = (EntryKind::Idea, name.to_owned(), Untrusted::new(text));
+            PacketRow::of(&PacketEntry { kind, name, content })
+        };
+        let rows = if unread.is_empty() {
+            vec![PacketRow { sha256: None, ..row("idea", &joined) }]
+        } else {
+            parts.iter().map(|part| row(&part.name, &part.text)).chain(unread).collect()
+        };
+        Ok(Idea { text: Untrusted::new(""), unread: rows, passed_over, notes })
     }
 
     fn directory(&mut self, name: &str, directory: &Path) -> Result<(), SpecError> {
-        let before = self.parts.len();
-        for (count, file) in walk::files(directory).enumerate() {
+        let before = self.parts.len() + self.unread.len();
+        for (count, entry) in walk::entries(directory).enumerate() {
             if count >= MOST_FILES {
                 return Err(refused(
                     name,
                     &format!("it holds more than {MOST_FILES} files; name the ones that tell the idea"),
                 ));
             }
-            let file = file.map_err(|said| refused(name, &said))?;
-            let below = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
+            let said = |said: String| said.replace(&directory.display().to_string(), name);
+            let (path, file) = match entry.map_err(|error| refused(name, &said(error)))? {
+                WalkedEntry::File(path) => (path.clone(), Some(path)),
+                WalkedEntry::Other(path) => (path, None),
+            };
+            let below = path.strip_prefix(directory).unwrap_or(&path).to_string_lossy().into_owned();
             let shown = format!("{}/{below}", name.trim_end_matches('/'));
-            match self.file(&shown, &below, &file)? {
-                Ok(text) => self.add(Heading::Always, &shown, text)?,
+            let taken = match file {
+                Some(file) => self.file(file)?,
+                None => Taken::PassedOver(PassedOverReason::NotAFile),
+            };
+            match taken {
+                Taken::Text(text) => self.add(Heading::Always, &shown, text),
+                Taken::Unread(bytes) => self.leave_unread(&shown, bytes),
                 // The name reaches a receipt, and nobody else looks through it before.
-                Err(why) => {
-                    let name = Scanner::builtin().redact(&shown).text.into_owned();
-                    self.passed_over.push(PassedOver { name, why });
-                }
+                Taken::PassedOver(why) => self.passed_over.push(PassedOver { name: redacted(&shown), why }),
             }
         }
-        if self.parts.len() == before {
+        if self.parts.len() + self.unread.len() == before {
             return Err(refused(name, "it holds no text that says anything; name a directory that does"));
         }
         Ok(())
     }
 
-    /// The text of a directory's file, or why it is not taken.
-    fn file(
-        &self,
-        shown: &str,
-        below: &str,
-        file: &Path,
-    ) -> Result<Result<String, PassedOverReason>, SpecError> {
-        if is_secret_file(below) {
-            return Ok(Err(PassedOverReason::SecretName));
+    /// What is to be taken of a directory's file. Its own path has no link in it, but where somebody changes that this very moment.
+    fn file(&self, file: PathBuf) -> Result<Taken, SpecError> {
+        let passed_over = |why| Ok(Taken::PassedOver(why));
+        let unreadable = |source: std::io::Error| PassedOverReason::Unreadable(redacted(&source.to_string()));
+        let place = match file.canonicalize() {
+            Ok(place) => place,
+            Err(source) => return passed_over(unreadable(source)),
+        };
+        if is_secret_place(&file) || is_secret_place(&place) {
+            return passed_over(PassedOverReason::SecretName);
         }
-        let bytes = match read_regular_up_to(file, ByteLimit(self.room())) {
+        if place != file {
+            return passed_over(PassedOverReason::NotAFile);
+        }
+        let bytes = match read_regular_up_to(&place, ByteLimit(self.room())) {
             Ok(bytes) => bytes,
             Err(FsError::TooLarge { .. }) => {
                 // A picture is passed over however large it is; a text would be missed.
-                let glance = read_prefix(file, GLANCE)?.bytes;
-                return if is_text_so_far(&glance) {
-                    Err(self.too_large(shown))
+                let glance = read_prefix(&place, GLANCE)?;
+                return if is_text_so_far(&glance.bytes) {
+                    Ok(Taken::Unread(glance.total))
                 } else {
-                    Ok(Err(PassedOverReason::NotText))
+                    passed_over(PassedOverReason::NotText)
                 };
             }
-            Err(FsError::Io { source, .. }) => {
-                return Ok(Err(PassedOverReason::Unreadable(source.to_string())));
-            }
+            Err(FsError::Io { source, .. }) => return passed_over(unreadable(source)),
         };
         Ok(match text_of(bytes) {
-            None => Err(PassedOverReason::NotText),
-            Some(text) if says_nothing(&text) => Err(PassedOverReason::Empty),
-            Some(text) => Ok(text),
+            None => Taken::PassedOver(PassedOverReason::NotText),
+            Some(text) if says_nothing(&text) => Taken::PassedOver(PassedOverReason::Empty),
+            Some(text) => Taken::Text(text),
         })
     }
 
-    fn add(&mut self, heading: Heading, name: &str, text: String) -> Result<(), SpecError> {
+    fn add(&mut self, heading: Heading, name: &str, text: String) {
         if text.len() as u64 > self.room() {
-            return Err(self.too_large(name));
-        }
-        if !says_nothing(&text) {
+            self.leave_unread(name, text.len() as u64);
+        } else if !says_nothing(&text) {
             self.bytes = self.bytes.saturating_add(text.len() as u64);
             self.parts.push(Part { heading, name: short_line(name, LONGEST_NAME), text });
         }
-        Ok(())
+    }
+
+    /// A source for which there is no room.
+    fn leave_unread(&mut self, name: &str, bytes: u64) {
+        let name = short_line(name, LONGEST_NAME);
+        self.unread.push(PacketRow { kind: EntryKind::Idea, name, bytes, lines: 0, sha256: None });
     }
 
     fn room(&self) -> u64 {
         self.limit.0.saturating_sub(self.bytes)
-    }
-
-    fn too_large(&self, name: &str) -> SpecError {
-        refused(name, &too_large(self.limit))
     }
 }
 
@@ -245,13 +291,15 @@ fn is_text_so_far(bytes: &[u8]) -> bool {
         && std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-fn too_large(limit: ByteLimit) -> String {
-    format!(
-        "with it the idea has more than {} bytes; say it in fewer words, or raise spec.max_packet_bytes",
-        limit.0
-    )
+/// Whether a path says that what is there holds secrets: its name, or the directories that it lies in.
+fn is_secret_place(path: &Path) -> bool {
+    is_secret_file(&path.to_string_lossy())
+}
+
+fn redacted(text: &str) -> String {
+    Scanner::builtin().redact(text).text.into_owned()
 }
 
 fn refused(name: &str, why: &str) -> SpecError {
-    SpecError::Source { source_name: short_line(name, LONGEST_NAME), why: why.to_owned() }
+    SpecError::Source { source_name: redacted(&short_line(name, LONGEST_NAME)), why: redacted(why) }
 }

@@ -36,6 +36,8 @@ pub(super) struct ToldIssue {
 /// The part of GitHub's answer that is read.
 #[derive(Deserialize)]
 struct Answer {
+    /// GitHub always says it.
+    number: Option<u64>,
     title: String,
     body: Option<String>,
     #[serde(default)]
@@ -75,10 +77,21 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<ToldIssue, SpecErr
     if answer.state == "closed" {
         notes.push(format!("{issue} is closed"));
     }
-    let path = format!("/{}/{}/issues/{}", issue.owner, issue.repo, issue.number);
-    if !answer.html_url.is_empty()
-        && !answer.html_url.to_ascii_lowercase().ends_with(&path.to_ascii_lowercase())
+    let at = |number: u64| format!("/{}/{}/issues/{number}", issue.owner, issue.repo).to_ascii_lowercase();
+    let address = answer.html_url.to_ascii_lowercase();
+    let number = answer.number.unwrap_or(issue.number);
+    // Another number is an issue that was moved, to another repository, or somebody else's answer.
+    if number != issue.number
+        && (address.is_empty()
+            || address.ends_with(&at(number))
+            || !address.ends_with(&format!("/issues/{number}")))
     {
+        return Err(refuse(format!(
+            "GitHub answers with issue {number} instead; see what `gh api repos/{}/{}/issues/{}` says",
+            issue.owner, issue.repo, issue.number
+        )));
+    }
+    if !address.is_empty() && !address.ends_with(&at(issue.number)) {
         let place = clean(&answer.html_url);
         notes.push(format!(
             "{issue} was asked for, and GitHub answers with {place}, which is taken: it was moved"

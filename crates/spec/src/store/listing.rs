@@ -15,8 +15,8 @@ use crate::state::{ReceiptProblem, ReceiptProblemKind};
 /// What the names of our own temporary files begin with.
 const TEMPORARY: &str = ".tmp-";
 
-/// More foreign names than this are not told one by one.
-const MAX_FOREIGN: usize = 20;
+/// More of a kind than this are not told one by one: foreign names, gaps, places that are taken twice.
+pub(super) const MAX_TOLD: usize = 20;
 
 /// The receipts that are there, by their names.
 #[derive(Debug, Default)]
@@ -51,8 +51,8 @@ impl Listing {
             found.by_phase.entry(id.phase()).or_default().push(place);
         }
         found.foreign.sort_unstable();
-        found.foreign_untold = found.foreign.len().saturating_sub(MAX_FOREIGN) as u64;
-        found.foreign.truncate(MAX_FOREIGN);
+        found.foreign_untold = found.foreign.len().saturating_sub(MAX_TOLD) as u64;
+        found.foreign.truncate(MAX_TOLD);
         Ok(found)
     }
 
@@ -89,42 +89,34 @@ impl Listing {
 
     /// The receipt of this name.
     pub(super) fn find(&self, id: &ReceiptId) -> Option<&ReceiptId> {
-        let from = self.ids.partition_point(|other| other.sequence() < id.sequence());
-        let same = self.ids[from..].iter().take_while(|other| other.sequence() == id.sequence());
-        same.into_iter().find(|other| *other == id)
+        self.at(id.sequence()).find(|other| *other == id)
     }
 
-    /// What is wrong with the names. Receipts that are missing at the beginning were pruned; missing between others, they were taken
-    /// away. A place that is taken twice cannot be in one chain.
-    pub(super) fn problems(&self) -> Vec<ReceiptProblem> {
-        let mut problems: Vec<_> = self
-            .foreign
-            .iter()
-            .map(|name| ReceiptProblem {
-                file: name.clone(),
-                phase: None,
-                kind: ReceiptProblemKind::ForeignName,
-            })
-            .collect();
-        if self.foreign_untold > 0 {
-            let file = format!("{} more", self.foreign_untold);
-            problems.push(ReceiptProblem { file, phase: None, kind: ReceiptProblemKind::ForeignName });
-        }
-        for pair in self.ids.windows(2) {
-            let (before, after) = (pair[0].sequence(), pair[1].sequence());
-            let file = match after - before {
-                1 => continue,
-                0 => {
-                    let file = pair[1].file_name();
-                    let phase = Some(pair[1].phase());
-                    problems.push(ReceiptProblem { file, phase, kind: ReceiptProblemKind::ChainBroken });
-                    continue;
-                }
-                2 => format!("{:04}", before + 1),
-                _ => format!("{:04}–{:04}", before + 1, after - 1),
-            };
-            problems.push(ReceiptProblem { file, phase: None, kind: ReceiptProblemKind::Gap });
-        }
-        problems
+    /// The receipts in this place.
+    pub(super) fn at(&self, place: u64) -> impl Iterator<Item = &ReceiptId> {
+        let from = self.ids.partition_point(|id| id.sequence() < place);
+        self.ids[from..].iter().take_while(move |id| id.sequence() == place)
+    }
+
+    /// Names that are none of a receipt.
+    pub(super) fn foreign(&self) -> impl Iterator<Item = ReceiptProblem> {
+        let more = (self.foreign_untold > 0).then(|| format!("{} more", self.foreign_untold));
+        let problem = |file| ReceiptProblem { file, phase: None, kind: ReceiptProblemKind::ForeignName };
+        self.foreign.iter().cloned().chain(more).map(problem)
+    }
+
+    /// Receipts that share their place with another one, which is told too; the newest first.
+    pub(super) fn doubled(&self) -> impl Iterator<Item = (&ReceiptId, &ReceiptId)> {
+        self.ids.iter().enumerate().rev().filter_map(|(place, id)| {
+            let neighbours = [place.checked_sub(1), place.checked_add(1)];
+            let mut neighbours = neighbours.into_iter().flatten().filter_map(|place| self.ids.get(place));
+            neighbours.find(|other| other.sequence() == id.sequence()).map(|other| (id, other))
+        })
+    }
+
+    /// The first and the last of the places that are empty between others; the newest first. What is missing at the beginning was pruned.
+    pub(super) fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
+        let pairs = self.ids.windows(2).rev().map(|pair| (pair[0].sequence(), pair[1].sequence()));
+        pairs.filter(|(before, after)| after - before > 1).map(|(before, after)| (before + 1, after - 1))
     }
 }

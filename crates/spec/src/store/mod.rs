@@ -10,6 +10,7 @@
 //! What always holds: nothing is read or written through a link, and no pipe is waited at.
 
 mod listing;
+mod near;
 mod place;
 mod promotion;
 mod reading;
@@ -24,9 +25,9 @@ use crucible_ledger::Ledger;
 
 use self::listing::Listing;
 use self::place::{
-    CONTEXT, MAX_FILE, ensure_directory, is_directory, is_plain_name, locate, read_file, refused,
+    CONTEXT, MAX_FILE, Standing, ensure_directory, is_plain_name, locate, read_file, refused, standing,
 };
-use crate::error::SpecError;
+use crate::error::{SpecAbsence, SpecError};
 use crate::id::SpecId;
 use crate::project::SpecProject;
 use crate::receipt::SpecReceipt;
@@ -34,6 +35,8 @@ use crate::state::{ReceiptProblem, SpecState};
 
 /// The lock's file.
 const LOCK: &str = "lock";
+/// How many directories lead to a spec: `.crucible`, `specs` and its own.
+const DEPTH: usize = 3;
 
 /// How long a turn to change something is waited for. Promotions take milliseconds; one that was stopped half-way must not be joined.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(20);
@@ -46,6 +49,7 @@ pub struct SpecStore {
     spec: SpecId,
     dir: PathBuf,
     root: PathBuf,
+    records: Option<PathBuf>,
 }
 
 /// The right to change a spec, held until it is dropped.
@@ -58,10 +62,31 @@ pub struct SpecLock {
 /// How a lock is claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockClaim {
-    /// Not while a living process holds it.
-    Wait,
+    /// Only where no living process holds it; it is not waited for.
+    IfFree,
     /// Taken from whoever holds it: that process finds out before it promotes anything, and promotes nothing.
     Force,
+}
+
+/// What a promotion came to: either way the receipt counts, and the ledger knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Promotion {
+    /// The receipt, as it was promoted.
+    pub receipt: SpecReceipt,
+    /// Whether everything is where it belongs already.
+    pub end: PromotionEnd,
+}
+
+/// Whether all of a promotion is where it belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PromotionEnd {
+    /// It is.
+    Whole,
+    /// It is promoted, and some of it still lies in `staging/`: [`SpecLock::settle`], or whoever locks the spec next, moves it.
+    CleanUpPending {
+        /// Why it could not be moved.
+        why: String,
+    },
 }
 
 /// A file that a phase writes.
@@ -78,7 +103,19 @@ impl SpecStore {
     #[must_use]
     pub fn new(project: &SpecProject, spec: SpecId) -> Self {
         let dir = project.spec(&spec);
-        Self { spec, dir, root: project.root().to_owned() }
+        Self { spec, dir, root: project.root().to_owned(), records: None }
+    }
+
+    /// The same, with the directory where what is under way with the project's files is recorded: one of Crucible's own, outside of
+    /// every project, because whoever hands a project over must not be able to put a record there. It need not exist.
+    #[must_use]
+    pub fn with_records(self, records: impl Into<PathBuf>) -> Self {
+        Self { records: Some(records.into()), ..self }
+    }
+
+    /// Where changes of the project's files are recorded, if somebody said.
+    pub(crate) fn records(&self) -> Option<&Path> {
+        self.records.as_deref()
     }
 
     /// Which spec.
@@ -94,9 +131,29 @@ impl SpecStore {
     }
 
     /// Whether there is such a spec.
-    #[must_use]
-    pub fn exists(&self) -> bool {
-        matches!(is_directory(&self.dir), Ok(true))
+    ///
+    /// # Errors
+    ///
+    /// [`SpecError::Unknown`] where a link or a file stands in its place or on the way to it; a file system's error.
+    pub fn exists(&self) -> Result<bool, SpecError> {
+        for place in self.way() {
+            match standing(place)? {
+                Standing::Directory => {}
+                Standing::Nothing => return Ok(false),
+                Standing::File(_) | Standing::Other => {
+                    return Err(self.absent(SpecAbsence::NoDirectory(place.to_owned())));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The directories that lead from the project to the spec, its own last. A project is somebody's clone: a link in place of any of
+    /// them could lead anywhere.
+    fn way(&self) -> impl Iterator<Item = &Path> {
+        let mut way: Vec<&Path> = self.dir.ancestors().take(DEPTH).collect();
+        way.reverse();
+        way.into_iter()
     }
 
     /// The project's directory, as it was named.
@@ -114,15 +171,18 @@ impl SpecStore {
         reading::state(self, ledger)
     }
 
-    /// Every receipt there is, the oldest first, and what is wrong with those that cannot be read: for a timeline, not for a
-    /// judgement. Reads them all.
+    /// Every receipt that can be believed, the oldest first, and what is wrong with the others, by the same judgement as
+    /// [`SpecStore::state`]: for a timeline. Reads them all.
     ///
     /// # Errors
     ///
     /// [`SpecError::Unknown`] where there is no such spec.
-    pub fn history(&self) -> Result<(Vec<SpecReceipt>, Vec<ReceiptProblem>), SpecError> {
+    pub fn history(
+        &self,
+        ledger: Option<&Ledger>,
+    ) -> Result<(Vec<SpecReceipt>, Vec<ReceiptProblem>), SpecError> {
         let _turn = self.look()?;
-        reading::history(self)
+        reading::history(self, ledger)
     }
 
     /// A file of the spec's directory (`artifacts/…`, `context/idea.md`), whole; nothing where it is not there.
@@ -132,7 +192,7 @@ impl SpecStore {
     /// Fails for any other path, for what is no regular file of at most 16 MiB, and where a link stands in place of a directory.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, SpecError> {
         match locate(&self.dir, path) {
-            Some(place) if is_directory(&self.dir)? => read_file(&place, MAX_FILE),
+            Some(place) if self.exists()? => read_file(&place, MAX_FILE),
             Some(_) => Ok(None),
             None => Err(refused("read", &self.dir.join(path), "it names no file of artifacts/ or context/")),
         }
@@ -142,12 +202,16 @@ impl SpecStore {
     ///
     /// # Errors
     ///
-    /// [`SpecError::Locked`] when a living process holds it.
+    /// [`SpecError::Locked`] when a living process holds it; [`SpecError::SpelledOtherwise`] where it does not exist and another spec, on the
+    /// disk or in the project's list, has its name in other capitals.
     pub fn lock(&self, owner: &str, claim: LockClaim) -> Result<SpecLock, SpecError> {
-        ensure_directory(&self.dir)?;
+        self.is_spelled_so()?;
+        for place in self.way() {
+            ensure_directory(place)?;
+        }
         let path = self.dir.join(LOCK);
         let lock = match claim {
-            LockClaim::Wait => Lock::acquire(&path, owner),
+            LockClaim::IfFree => Lock::acquire(&path, owner),
             LockClaim::Force => Lock::seize(&path, owner),
         };
         let lock = match lock {
@@ -164,8 +228,8 @@ impl SpecStore {
 
     /// A turn to look, where it can be had; what is looked at is there.
     fn look(&self) -> Result<Option<DirectoryTurn>, SpecError> {
-        if !is_directory(&self.dir)? {
-            return Err(SpecError::Unknown { spec: self.spec.clone() });
+        if !self.exists()? {
+            return Err(self.unknown());
         }
         // A file system without locks, or somebody who never ends: then the look is taken without.
         Ok(DirectoryTurn::take(&self.dir, TurnPurpose::Look, LOOK_PATIENCE).ok().flatten())
@@ -215,16 +279,36 @@ impl SpecLock {
     /// # Errors
     ///
     /// [`SpecError::LockLost`] when somebody took the lock by force; for outputs that are no plain files of `artifacts/`; a file system's or the
-    /// ledger's error. Nothing is promoted then, except after a file system that fails while files are moved: the next lock
-    /// goes on with that.
+    /// ledger's error. Nothing is promoted then. A file system that fails after the ledger was told is no error: the receipt counts, and
+    /// [`Promotion::end`] says what is left to do.
     pub fn promote(
         &self,
         receipt: SpecReceipt,
         outputs: Vec<PhaseOutput>,
         ledger: &mut Ledger,
-    ) -> Result<SpecReceipt, SpecError> {
+    ) -> Result<Promotion, SpecError> {
         let _turn = self.turn()?;
         promotion::promote(&self.store, receipt, &outputs, ledger, &|| self.still_held())
+    }
+
+    /// Finishes what a promotion of this process left for later ([`PromotionEnd::CleanUpPending`]); fine where there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`SpecError::LockLost`] when somebody took the lock by force; a file system's error.
+    pub fn settle(&self) -> Result<(), SpecError> {
+        let _turn = self.turn()?;
+        promotion::recover(&self.store)
+    }
+
+    /// Changes files that belong to the spec's work in a turn of its own. `work` is handed a look whether the lock is still held, for the
+    /// moment right before it changes something that cannot be taken back.
+    pub(crate) fn in_turn<T>(
+        &self,
+        work: impl FnOnce(&dyn Fn() -> Result<(), SpecError>) -> Result<T, SpecError>,
+    ) -> Result<T, SpecError> {
+        let _turn = self.turn()?;
+        work(&|| self.still_held())
     }
 
     /// A turn to change the spec, which this process must still be allowed to.

@@ -20,7 +20,7 @@ use super::place::{
 };
 use super::reading::Shelf;
 use super::witness;
-use super::{PhaseOutput, SpecStore};
+use super::{PhaseOutput, Promotion, PromotionEnd, SpecStore};
 use crate::error::SpecError;
 use crate::receipt::{
     FileRecord, MAX_RECEIPT_BYTES, RECEIPT_SCHEMA, ReadReceipt, ReceiptId, ReceiptLink, SpecReceipt,
@@ -43,7 +43,7 @@ pub(super) fn promote(
     outputs: &[PhaseOutput],
     ledger: &mut Ledger,
     still_held: StillHeld<'_>,
-) -> Result<SpecReceipt, SpecError> {
+) -> Result<Promotion, SpecError> {
     recover(store)?;
     let dir = store.dir();
     let id = place_of(store, &receipt)?;
@@ -88,8 +88,12 @@ pub(super) fn promote(
         take_back(dir);
         return Err(error);
     }
-    move_into_place(dir, &id, &records)?;
-    Ok(new.receipt)
+    // The ledger knows the receipt: it counts, and the next lock moves what is not moved now.
+    let end = match move_into_place(dir, &id, &records) {
+        Ok(()) => PromotionEnd::Whole,
+        Err(error) => PromotionEnd::CleanUpPending { why: error.to_string() },
+    };
+    Ok(Promotion { receipt: new.receipt, end })
 }
 
 /// Finishes what a killed process left whole, and removes what it left in parts. The caller has the turn to change the spec.
@@ -127,6 +131,8 @@ fn place_of(store: &SpecStore, receipt: &SpecReceipt) -> Result<ReceiptId, SpecE
         "its id names another phase than it tells of"
     } else if receipt.emitted_at.is_none() {
         "it does not say when it was written"
+    } else if receipt.pipeline.is_none() {
+        "it does not say who may act on what a model says"
     } else if id.sequence() != next {
         "other receipts were added or taken away meanwhile; run the phase again"
     } else {
@@ -171,12 +177,16 @@ fn stage(dir: &Path, outputs: &[PhaseOutput], receipt: &[u8]) -> Result<(), Spec
     Ok(fs::rename(&unfinished, &dir.join(STAGING))?)
 }
 
-/// Removes what was staged, the receipt first: without it nobody finishes the rest. What stays is removed by whoever locks next.
+/// Takes back what was staged, in one step that is flushed: what is not called `staging/` is finished by nobody, and whoever locks next
+/// removes what is left of it. Where that step fails, the receipt is removed, without which the rest is not whole. Where neither can be
+/// done, a whole `staging/` stays, and the next lock promotes it although this process told of a failure.
 fn take_back(dir: &Path) {
-    let staging = dir.join(STAGING);
-    let _stays = fs::remove_file(&staging.join(RECEIPT));
+    let (staging, unfinished) = (dir.join(STAGING), dir.join(UNFINISHED));
+    if fs::rename(&staging, &unfinished).is_err() {
+        let _stays = fs::remove_file(&staging.join(RECEIPT));
+    }
     let _stays = clear(&staging);
-    let _stays = clear(&dir.join(UNFINISHED));
+    let _stays = clear(&unfinished);
 }
 
 /// Tells the ledger of receipts before this one that it does not know: a process was killed before it could, or they came from
@@ -200,7 +210,7 @@ fn complete_ledger(
 }
 
 /// What lies in `staging/`, where it is all that its receipt says and the receipt has a place behind those that are there.
-fn staged(store: &SpecStore) -> Result<Option<(ReceiptId, Vec<FileRecord>)>, SpecError> {
+pub(super) fn staged(store: &SpecStore) -> Result<Option<(ReceiptId, Vec<FileRecord>)>, SpecError> {
     let dir = store.dir();
     let staging = dir.join(STAGING);
     let Ok(Some(bytes)) = read_file(&staging.join(RECEIPT), ByteLimit(MAX_RECEIPT_BYTES)) else {
@@ -237,4 +247,86 @@ fn move_into_place(dir: &Path, id: &ReceiptId, records: &[FileRecord]) -> Result
         }
     }
     Ok(clear(&staging)?)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test puts something in the way")]
+mod tests {
+    use super::*;
+    use crate::project::SpecProject;
+    use crate::state::ReceiptProblemKind;
+
+    fn draft(place: u64) -> SpecReceipt {
+        let phases = [serde_json::json!({ "phase_id": "design", "status": "success" })];
+        serde_json::from_value(serde_json::json!({
+            "receipt_id": format!("design-20260131-093000-{place:04}"),
+            "spec_id": "",
+            "emitted_at": "2026-01-31T09:30:00Z",
+            "pipeline": { "execution_strategy": "controlled" },
+            "phases": phases,
+        }))
+        .unwrap()
+    }
+
+    fn document(text: &str) -> Vec<PhaseOutput> {
+        vec![PhaseOutput { path: "artifacts/10-design.md".to_owned(), bytes: text.as_bytes().to_vec() }]
+    }
+
+    /// What happens between the staging and the ledger, at the last look at the lock.
+    fn promoted_while(
+        happens: &dyn Fn(&Path) -> Result<(), SpecError>,
+    ) -> (tempfile::TempDir, SpecStore, Ledger, Result<Promotion, SpecError>) {
+        let home = tempfile::tempdir().unwrap();
+        let project = SpecProject::at(home.path().join("project"));
+        let store = SpecStore::new(&project, "export-data".parse().unwrap());
+        fs::create_dir_all(store.dir()).unwrap();
+        fs::create_dir_all(&home.path().join("data")).unwrap();
+        let mut ledger = Ledger::open(&home.path().join("data/ledger.db")).unwrap();
+        promote(&store, draft(1), &document("first"), &mut ledger, &|| Ok(())).unwrap();
+        let dir = store.dir().to_owned();
+        let promoted = promote(&store, draft(2), &document("second"), &mut ledger, &|| happens(&dir));
+        (home, store, ledger, promoted)
+    }
+
+    #[test]
+    fn what_cannot_be_moved_after_the_ledger_was_told_is_promoted_and_the_next_lock_moves_it() {
+        let artifact = |dir: &Path| dir.join("artifacts/10-design.md");
+        let (_home, store, ledger, promoted) = promoted_while(&|dir| {
+            std::fs::remove_file(artifact(dir)).unwrap();
+            std::fs::create_dir(artifact(dir)).unwrap();
+            Ok(())
+        });
+        let promoted = promoted.unwrap();
+        let PromotionEnd::CleanUpPending { why } = &promoted.end else { panic!("{promoted:?}") };
+        assert!(why.contains("10-design.md"), "{why}");
+        let kinds = || -> Vec<_> {
+            let problems = store.state(Some(&ledger)).unwrap().problems;
+            problems.into_iter().map(|problem| problem.kind).collect()
+        };
+        assert_eq!(kinds(), [ReceiptProblemKind::PromotionUnfinished]);
+        std::fs::remove_dir(artifact(store.dir())).unwrap();
+        recover(&store).unwrap();
+        assert_eq!(kinds(), []);
+        let state = store.state(Some(&ledger)).unwrap();
+        let newest =
+            state.phase(crate::phase_id::PhaseId::Design).and_then(|phase| phase.newest_real.clone());
+        assert_eq!(newest, Some(promoted.receipt));
+        assert_eq!(std::fs::read_to_string(artifact(store.dir())).unwrap(), "second");
+        assert!(!store.dir().join(STAGING).exists());
+    }
+
+    #[test]
+    fn what_fails_before_the_ledger_was_told_is_taken_back() {
+        let (_home, store, ledger, promoted) = promoted_while(&|dir| {
+            assert!(dir.join(STAGING).join(RECEIPT).exists());
+            Err(SpecError::LockLost)
+        });
+        assert!(matches!(promoted, Err(SpecError::LockLost)));
+        for name in [STAGING, UNFINISHED] {
+            assert!(!store.dir().join(name).exists(), "{name}");
+        }
+        recover(&store).unwrap();
+        let state = store.state(Some(&ledger)).unwrap();
+        assert_eq!((state.receipts, state.problems), (1, Vec::new()));
+    }
 }

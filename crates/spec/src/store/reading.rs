@@ -1,9 +1,11 @@
 //! What is known of a spec, from few reads: the names of all receipts, and of each phase the newest one, the newest that is no dry
 //! run and the newest success, found by the links that every receipt carries.
 //!
-//! What always holds: each receipt and each artifact is read at most once; at most three receipts of a phase are read, unless they
-//! are of before the links (then older ones are read until one counts); the oldest of all where the ledger knows more than there is. Behind a receipt that cannot be trusted nothing is told of
-//! its phase: had it been a failure, an older success must not count in its place.
+//! What always holds: each artifact is read at most once; at most three receipts of a phase are read, unless they are of before the
+//! links (then older ones are read until one counts); besides these, the oldest of all where the ledger knows more than there is, and at
+//! most twenty that share their place with another. Behind a receipt that cannot be trusted nothing is told of its phase: had it been a
+//! failure, an older success must not count in its place. What is missing or doubled among the names is told while it could hide or
+//! double what counts, and no longer.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,9 +13,9 @@ use std::path::PathBuf;
 use crucible_ledger::Ledger;
 use crucible_model::{ByteLimit, Digest};
 
-use super::listing::Listing;
+use super::listing::{Listing, MAX_TOLD};
 use super::place::{ARTIFACTS, CONTEXT, Comparison, RECEIPTS, read_file};
-use super::{SpecStore, witness};
+use super::{SpecStore, promotion, witness};
 use crate::error::SpecError;
 use crate::phase_id::PhaseId;
 use crate::receipt::{
@@ -28,6 +30,8 @@ pub(super) struct Shelf<'a> {
     pub(super) listing: Listing,
     /// Nothing for those that cannot be trusted.
     read: BTreeMap<String, Option<(ReceiptId, ReadReceipt)>>,
+    /// The places of the newest real receipts of the phases that were asked for.
+    newest_real: BTreeMap<PhaseId, u64>,
     pub(super) problems: Vec<ReceiptProblem>,
 }
 
@@ -42,8 +46,8 @@ pub(super) struct Counting {
 impl<'a> Shelf<'a> {
     pub(super) fn open(store: &'a SpecStore) -> Result<Self, SpecError> {
         let listing = Listing::read(store.dir())?;
-        let problems = listing.problems();
-        Ok(Self { store, listing, read: BTreeMap::new(), problems })
+        let (read, newest_real) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { store, listing, read, newest_real, problems: Vec::new() })
     }
 
     /// The receipt of this name, if it is there and can be trusted.
@@ -85,6 +89,7 @@ impl<'a> Shelf<'a> {
         let Some((real_id, newest_real)) = real else {
             return Counting { newest: Some(newest), ..Counting::default() };
         };
+        self.newest_real.insert(phase, real_id.sequence());
         let success = self.walk(real_id, newest_real.clone(), SpecReceipt::is_real_success, |receipt| {
             receipt.last_success.as_ref()
         });
@@ -165,10 +170,60 @@ impl<'a> Shelf<'a> {
                 self.problem(&from, ReceiptProblemKind::ChainBroken);
                 continue;
             };
-            if self.listing.find(&id).is_none() || self.read.contains_key(id.as_str()) {
+            let matters = match self.listing.find(&id) {
+                Some(_) => self.read.contains_key(id.as_str()),
+                None => self.may_have_counted(&id),
+            };
+            if matters {
                 self.is_linked_rightly(&id, link.digest);
             }
         }
+    }
+
+    /// Whether a newer real receipt of its phase makes it of no account what a receipt says.
+    fn is_superseded(&self, id: &ReceiptId) -> bool {
+        self.newest_real.get(&id.phase()).is_some_and(|newest| *newest > id.sequence())
+    }
+
+    /// Whether a receipt that is not there may have been one that counts, or one that counts stands in its place.
+    fn may_have_counted(&self, id: &ReceiptId) -> bool {
+        !self.is_superseded(id) || self.listing.at(id.sequence()).any(|other| !self.is_superseded(other))
+    }
+
+    /// Tells what is wrong with the names, as far as it can hide or double a receipt that could still count: once the phases have run
+    /// again it is history. All phases must have been asked for before.
+    fn check_names(&mut self) {
+        let mut found = Vec::new();
+        let doubled = self.listing.doubled().filter(|(id, _)| !self.is_superseded(id));
+        for (looked_at, (id, other)) in doubled.enumerate() {
+            // More than these are told as one, whatever they are.
+            let is_last = looked_at == MAX_TOLD;
+            let counts = is_last || !matches!(self.load(id), Ok(read) if !read.receipt.is_real(id));
+            if counts {
+                let kind = ReceiptProblemKind::PlaceTaken { other: other.file_name() };
+                let file = if is_last { "and more".to_owned() } else { id.file_name() };
+                found.push(ReceiptProblem { file, phase: Some(id.phase()), kind });
+            }
+            if is_last {
+                break;
+            }
+        }
+        let gaps = self.listing.gaps().map(|(first, last)| {
+            let older = self.newest_real.iter().filter(|(_, newest)| **newest < last);
+            (first, last, older.map(|(phase, _)| *phase).collect::<Vec<_>>())
+        });
+        // The newest come first: what lies before one that hides nothing hides nothing either.
+        let mut gaps = gaps.take_while(|(.., older)| !older.is_empty());
+        for (first, last, older) in gaps.by_ref().take(MAX_TOLD) {
+            let file = if first == last { format!("{first:04}") } else { format!("{first:04}–{last:04}") };
+            found.push(ReceiptProblem { file, phase: None, kind: ReceiptProblemKind::Gap { older } });
+        }
+        if let Some((.., older)) = gaps.next() {
+            let file = format!("{} more", gaps.count() + 1);
+            found.push(ReceiptProblem { file, phase: None, kind: ReceiptProblemKind::Gap { older } });
+        }
+        self.problems.append(&mut found);
+        self.problems.extend(self.listing.foreign());
     }
 
     /// The receipts that were read and can be trusted.
@@ -209,21 +264,51 @@ pub(super) fn state(store: &SpecStore, ledger: Option<&Ledger>) -> Result<SpecSt
             last_success,
         });
     }
-    shelf.check_previous();
-    if let Some(ledger) = ledger {
-        witness::compare(&mut shelf, store, ledger)?;
-    }
+    check(&mut shelf, store, ledger)?;
     let receipts = shelf.listing.count();
     Ok(SpecState { spec: store.spec().clone(), phases, problems: shelf.problems, receipts })
 }
 
-/// Every receipt that can be trusted, the oldest first, and what is wrong with the others.
-pub(super) fn history(store: &SpecStore) -> Result<(Vec<SpecReceipt>, Vec<ReceiptProblem>), SpecError> {
+/// Every receipt that can be trusted, the oldest first, and what is wrong with the others: by the same judgement as that of
+/// [`state`], which looks at fewer of them.
+pub(super) fn history(
+    store: &SpecStore,
+    ledger: Option<&Ledger>,
+) -> Result<(Vec<SpecReceipt>, Vec<ReceiptProblem>), SpecError> {
     let mut shelf = Shelf::open(store)?;
+    for phase in PhaseId::ALL {
+        shelf.counting(phase);
+    }
     let ids: Vec<ReceiptId> = shelf.listing.all().cloned().collect();
-    let receipts = ids.iter().filter_map(|id| shelf.receipt(id)).map(|read| read.receipt).collect();
+    let read: Vec<(ReceiptId, ReadReceipt)> =
+        ids.into_iter().filter_map(|id| shelf.receipt(&id).map(|read| (id, read))).collect();
+    check(&mut shelf, store, ledger)?;
+    let problems = shelf.problems;
+    // What others say of a receipt makes it no less forged than what it says of itself.
+    let is_believed = |id: &ReceiptId| {
+        let file = id.file_name();
+        let disowned = |kind: &ReceiptProblemKind| {
+            matches!(kind, ReceiptProblemKind::LedgerDiffers | ReceiptProblemKind::ChainBroken)
+        };
+        !problems.iter().any(|problem| problem.file == file && disowned(&problem.kind))
+    };
+    let receipts = read.into_iter().filter(|(id, _)| is_believed(id)).map(|(_, read)| read.receipt).collect();
+    Ok((receipts, problems))
+}
+
+/// Compares what was read with the links, the ledger and the names. All phases must have been asked for before.
+fn check(shelf: &mut Shelf<'_>, store: &SpecStore, ledger: Option<&Ledger>) -> Result<(), SpecError> {
     shelf.check_previous();
-    Ok((receipts, shelf.problems))
+    let unfinished = promotion::staged(store)?.map(|(id, _)| id);
+    if let Some(id) = &unfinished {
+        let kind = ReceiptProblemKind::PromotionUnfinished;
+        shelf.problems.push(ReceiptProblem { file: id.file_name(), phase: None, kind });
+    }
+    if let Some(ledger) = ledger {
+        witness::compare(shelf, store, ledger, unfinished.as_ref())?;
+    }
+    shelf.check_names();
+    Ok(())
 }
 
 /// Whether an input lies in the spec's directory; those of the project change all the time, and make no phase stale.

@@ -25,8 +25,13 @@ pub(super) fn project_key(store: &SpecStore) -> Result<Digest, SpecError> {
     Ok(Digest::of(path.as_os_str().as_bytes()))
 }
 
-/// Tells where the ledger knows better.
-pub(super) fn compare(shelf: &mut Shelf<'_>, store: &SpecStore, ledger: &Ledger) -> Result<(), SpecError> {
+/// Tells where the ledger knows better. The receipt of an unfinished promotion is not gone: it is on its way.
+pub(super) fn compare(
+    shelf: &mut Shelf<'_>,
+    store: &SpecStore,
+    ledger: &Ledger,
+    unfinished: Option<&ReceiptId>,
+) -> Result<(), SpecError> {
     let (project, spec) = (project_key(store)?, store.spec().as_str());
     let newest = ledger.newest_spec_receipts(&project, spec)?;
     if newest.is_empty() {
@@ -45,7 +50,7 @@ pub(super) fn compare(shelf: &mut Shelf<'_>, store: &SpecStore, ledger: &Ledger)
         let here = shelf.listing.of_phase(id.phase()).next();
         let is_newer = here.is_none_or(|here| here.sequence() <= row.sequence);
         let is_gone = shelf.listing.find(&id).is_none() && row.sequence >= shelf.listing.lowest();
-        (is_newer && is_gone).then(|| (id, row, here.cloned()))
+        (is_newer && is_gone && unfinished != Some(&id)).then(|| (id, row, here.cloned()))
     });
     let gone: Vec<_> = gone.collect();
     if gone.is_empty() {

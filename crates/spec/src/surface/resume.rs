@@ -14,6 +14,7 @@ use super::status::{NextStep, SpecStatus, Standing, StepReason};
 use crate::engine::made_from;
 use crate::id::SpecId;
 use crate::phase_id::PhaseId;
+use crate::project::IDEA;
 use crate::receipt::PacketReceipt;
 
 /// The schema of [`ResumeOverview`].
@@ -84,6 +85,15 @@ impl ResumeOverview {
         }
     }
 
+    /// The same, of a spec whose idea is kept: the first phase is made from it.
+    #[must_use]
+    pub fn with_idea(mut self) -> Self {
+        if self.phase == PhaseId::Requirements {
+            self.current_inputs.insert("idea".to_owned(), IDEA.to_owned());
+        }
+        self
+    }
+
     /// The same, of a command that asked nobody: what comes next is the phase itself, in earnest.
     #[must_use]
     pub fn of_a_dry_run(self, packet: Option<PacketReceipt>) -> Self {
@@ -103,12 +113,7 @@ fn current_inputs(status: &SpecStatus, phase: PhaseId) -> BTreeMap<String, Strin
         standing.is_some_and(|known| matches!(known.status, Standing::Success | Standing::Stale))
     };
     let artifacts = made_from(phase).iter().filter(|before| is_there(**before));
-    let mut inputs: BTreeMap<String, String> =
-        artifacts.map(|before| (format!("{before}_artifact"), before.artifact().to_owned())).collect();
-    if phase == PhaseId::Requirements {
-        inputs.insert("idea".to_owned(), "context/idea.md".to_owned());
-    }
-    inputs
+    artifacts.map(|before| (format!("{before}_artifact"), before.artifact().to_owned())).collect()
 }
 
 /// What comes next, in one sentence.
@@ -167,6 +172,8 @@ mod tests {
             vec![PhaseId::Requirements],
         );
         assert_eq!(told.next_steps, "Run the design phase to generate the architecture");
+        assert_eq!(told.current_inputs, BTreeMap::new(), "no idea is kept");
+        let told = told.with_idea();
         assert_eq!(told.current_inputs, BTreeMap::from([("idea".to_owned(), "context/idea.md".to_owned())]));
         let status = spec_status(&done_up_to(Some(PhaseId::Design), noon()), noon());
         let told =

@@ -6,7 +6,7 @@
 //! phase whose newest receipt cannot be believed is never told as done.
 
 use crucible_llm::CostBasis;
-use crucible_model::{Code, Timestamp, short_line, single_spaced};
+use crucible_model::{ClockSource, Code, Timestamp, short_line, single_spaced};
 use serde::{Deserialize, Serialize};
 
 use crate::gate::problem_code;
@@ -17,6 +17,9 @@ use crate::state::{FileState, PhaseState, ReceiptProblemKind, SpecState};
 
 /// The schema of [`SpecStatus`].
 pub const STATUS_SCHEMA: &str = "status-json.v1";
+
+/// What is said of a success under a pinned clock.
+const PINNED: &str = "it was written under a pinned clock (CRUCIBLE_CLOCK): the gate refuses it";
 
 /// How many problems are told one by one.
 const MOST_PROBLEMS: usize = 4;
@@ -247,7 +250,10 @@ pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> Standing {
     let damaged = |problem: &ReceiptProblemKind| {
         !matches!(
             problem,
-            ReceiptProblemKind::ForeignName | ReceiptProblemKind::Gap | ReceiptProblemKind::LedgerKnowsNewer
+            ReceiptProblemKind::ForeignName
+                | ReceiptProblemKind::Gap { .. }
+                | ReceiptProblemKind::PromotionUnfinished
+                | ReceiptProblemKind::LedgerKnowsNewer
         )
     };
     if state.problems.iter().any(|problem| problem.phase == Some(phase.phase) && damaged(&problem.kind)) {
@@ -269,6 +275,10 @@ fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> Phase
     let llm = entry.and_then(|entry| entry.llm.as_ref());
     let cost = llm.and_then(|llm| llm.cost.as_ref());
     let emitted_at = receipt.and_then(|receipt| receipt.emitted_at);
+    // A success that no gate takes must not look like any other.
+    let is_pinned = phase.newest_real.as_ref().is_some_and(|real| {
+        real.clock == Some(ClockSource::Pinned) && tells_of_success(real, phase.phase)
+    });
     PhaseStanding {
         phase_id: phase.phase,
         status,
@@ -282,8 +292,13 @@ fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> Phase
         tokens_output: llm.and_then(|llm| llm.tokens_output),
         cost_micro_dollars: cost.map(|cost| cost.micro_dollars),
         cost_basis: cost.map(|cost| cost.basis),
-        warnings: entry.map_or(0, |entry| entry.warnings.len() as u64),
-        first_warning: entry.and_then(|entry| entry.warnings.first()).map(|first| brief(&first.message, 100)),
+        warnings: entry.map_or(0, |entry| entry.warnings.len() as u64) + u64::from(is_pinned),
+        first_warning: match is_pinned {
+            true => Some(PINNED.to_owned()),
+            false => {
+                entry.and_then(|entry| entry.warnings.first()).map(|first| brief(&first.message, 100))
+            }
+        },
         error: entry
             .and_then(|entry| entry.error.as_ref())
             .map(|error| brief(&format!("{}: {}", error.class, error.message), 120)),
@@ -434,7 +449,7 @@ mod tests {
         assert_eq!(words(&status)[2], "damaged");
         assert_eq!((status.has_errors, next(&status)), (true, "crucible resume export-data --phase tasks"));
         // What is wrong with the order alone says nothing of a phase, and is an error all the same.
-        state.problems = vec![problem(ReceiptProblemKind::Gap, None)];
+        state.problems = vec![problem(ReceiptProblemKind::Gap { older: vec![PhaseId::Design] }, None)];
         let status = spec_status(&state, noon());
         assert_eq!((words(&status)[2], status.has_errors), ("success", true));
         assert_eq!(status.problems[0].code.as_str(), "gate-receipt-gone");

@@ -237,11 +237,8 @@ fn cuts_for_values(text: &str, node: &Node, entry: &WorkspaceEntry) -> Option<Cu
             Some((key, old)) => {
                 let start = key.end + colon(text, key.end);
                 let gone = start..if old.end > old.start { old.end } else { start };
-                // A comment on a tag must not get lost with it.
-                if text.get(gone.clone())?.contains('#')
-                    && !old.items().is_empty()
-                    && holds_comment(text, old)
-                {
+                // No comment must get lost with what it speaks of.
+                if holds_comment(text, &gone, old) {
                     return None;
                 }
                 cuts.push((gone, format!(" {value}")));
@@ -269,14 +266,34 @@ fn cuts_for_values(text: &str, node: &Node, entry: &WorkspaceEntry) -> Option<Cu
     Some(cuts)
 }
 
-/// Whether a comment stands between the items of a list.
-fn holds_comment(text: &str, list: &Node) -> bool {
-    let mut from = list.start;
-    list.items().iter().any(|item| {
-        let between = text.get(from..item.start).unwrap_or_default();
-        from = item.end;
-        between.contains('#')
-    })
+/// Whether a comment stands in what goes: between the values in there, or behind the sign of a text in lines of its own.
+fn holds_comment(text: &str, gone: &Range<usize>, value: &Node) -> bool {
+    let mut scalars = Vec::new();
+    scalars_of(value, &mut scalars);
+    let mut from = gone.start;
+    for scalar in scalars {
+        let written = text.get(scalar.start..scalar.end).unwrap_or_default();
+        let sign = written.starts_with(['|', '>']).then(|| written.lines().next().unwrap_or_default());
+        let before = text.get(from..scalar.start).unwrap_or_default();
+        if before.contains('#') || sign.is_some_and(|sign| sign.contains('#')) {
+            return true;
+        }
+        from = scalar.end.max(from);
+    }
+    text.get(from..gone.end).is_some_and(|rest| rest.contains('#'))
+}
+
+/// The scalars and aliases that a value is made of and that can be seen, in order.
+fn scalars_of<'n>(value: &'n Node, into: &mut Vec<&'n Node>) {
+    match &value.kind {
+        Kind::Scalar { .. } | Kind::Alias(_) if value.end > value.start => into.push(value),
+        Kind::Scalar { .. } | Kind::Alias(_) => {}
+        Kind::Sequence { items, .. } => items.iter().for_each(|item| scalars_of(item, into)),
+        Kind::Mapping { pairs, .. } => pairs.iter().for_each(|(key, value)| {
+            scalars_of(key, into);
+            scalars_of(value, into);
+        }),
+    }
 }
 
 /// The lines of an entry of a list whose dashes stand in this column.
@@ -491,6 +508,14 @@ mod tests {
             ),
             ("- {id: a, tags: []} # it\n", format!("- {{id: a, added: {instant}, tags: {new}}} # it\n")),
             ("- id: a\n  tags:\n", format!("- id: a\n  added: {instant}\n  tags: {new}\n")),
+            (
+                "- id: a\n  tags: # why\n  weight: 3\n",
+                format!("- id: a\n  added: {instant}\n  tags: {new} # why\n  weight: 3\n"),
+            ),
+            (
+                "- id: a\n  tags:\n  - 'b # no comment'\n  - |-\n    # nor this\n  - c # why\n",
+                format!("- id: a\n  tags: {new} # why\n  added: {instant}\n"),
+            ),
         ] {
             let rest = "- id: b\n  tags: [z]\nafter: 1\n";
             let text = replaced(&format!("{HEAD}specs:\n{old}{rest}"));
@@ -517,6 +542,14 @@ mod tests {
         }
         for text in [
             "specs:\n- id: a\n  tags:\n  - b # dear to me\n  - c # too\n",
+            "specs:\n- id: a\n  tags:\n  # before\n  - b   # after\n",
+            "specs:\n- id: a\n  tags:   # c0\n    - b\n",
+            "specs:\n- id: a\n  tags: [ # c0\n    b ]\n",
+            "specs:\n- id: a\n  tags: [\n    b # c0\n  ]\n",
+            "specs:\n- id: a\n  tags: [\n    # none\n  ]\n",
+            "specs:\n- id: a\n  tags:\n  - |- # c0\n    b\n",
+            "specs:\n- id: a\n  added:  # when\n    2024-01-01T00:00:00Z\n",
+            "specs:\n- id: a\n  added: >- # when\n    2024-01-01T00:00:00Z\n",
             "specs:\n- id: a\n  tags: &t [b]\nmore: *t\n",
             "e: &e {id: a}\nspecs:\n- *e\n",
         ] {

@@ -1,24 +1,25 @@
 //! The file `workspace.yaml`: found, read, made and changed.
 //!
-//! It is found upward from a directory; the nearest one counts, and several are never merged (seed 002, *Workspace Model*). A change
-//! holds the kernel's lock on the file's directory, so that of two processes the second sees what the first wrote, and the file is
-//! replaced whole or not at all.
+//! It is found upward from a directory; the nearest one counts, and several are never merged (seed 002, *Workspace Model*). Others
+//! name files like this one, so beyond the repository only one that is a workspace counts. A change takes a turn at the file's
+//! directory, so that of two processes the second sees what the first wrote, and the file is replaced whole or not at all.
 //!
 //! What always holds: a file that cannot be read, understood or changed without touching something else stays as it is, and a
 //! file is changed in its own place, never through a link.
 
-use std::fs::{File, TryLockError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crucible_host::fs::{read_regular_up_to, set_mode, write_atomic};
+use crucible_host::lock::{DirectoryTurn, TurnPurpose};
 use crucible_model::ByteLimit;
 
 use super::edit::{new_text, with_entry, with_replaced};
 use super::model::{Flaw, SpecWorkspace, WorkspaceEntry};
 use crate::error::SpecError;
-use crate::project::SpecProject;
+use crate::project::{SpecProject, repository_of};
+use crate::store::SpecStore;
 
 /// The name of the file.
 const NAME: &str = "workspace.yaml";
@@ -28,7 +29,6 @@ const LARGEST: ByteLimit = ByteLimit(1024 * 1024);
 
 /// How long another change is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// The mode of files that are made new.
 const MODE: u32 = 0o644;
@@ -70,11 +70,22 @@ impl WorkspaceFile {
         Self::at(directory.join(NAME))
     }
 
+    /// The file of this name in a directory, where there is one.
+    #[must_use]
+    pub fn within(directory: &Path) -> Option<Self> {
+        Some(Self::of(directory)).filter(Self::stands)
+    }
+
     /// The nearest `workspace.yaml` upward from a directory, this one included, up to the root of the file system. A directory of
-    /// that name is none; whatever else bears the name is the one that counts, also where it then cannot be read.
+    /// that name is none; whatever else bears the name is the one that counts, also where it then cannot be read. Above the
+    /// repository that holds the directory, what bears the name belongs to others: it counts only where it is a workspace.
     #[must_use]
     pub fn discover(start: &Path) -> Option<Self> {
-        start.ancestors().map(Self::of).find(Self::stands)
+        let repository = repository_of(start);
+        let is_ours = |place: &Path| repository.is_none_or(|repository| place.starts_with(repository));
+        start
+            .ancestors()
+            .find_map(|place| Self::within(place).filter(|file| is_ours(place) || file.load().is_ok()))
     }
 
     /// The file's path.
@@ -104,7 +115,7 @@ impl WorkspaceFile {
     ///
     /// [`SpecError::Workspace`] where something of its name is there already.
     pub fn create(&self, name: &str) -> Result<(), SpecError> {
-        let _alone = self.lock()?;
+        let _alone = self.turn()?;
         if self.path.symlink_metadata().is_ok() {
             return Err(self.refuse(Flaw("it is there already, and was left as it is".to_owned())));
         }
@@ -115,10 +126,11 @@ impl WorkspaceFile {
     ///
     /// # Errors
     ///
+    /// [`SpecError::SpelledOtherwise`] where another spec, in the list or on the disk, has its name in other capitals;
     /// [`SpecError::Workspace`] where the spec is listed already and is not to be replaced, and where the file is a link, is set to
     /// read-only, or is written so that the change would touch something else. The file is then as it was.
     pub fn add(&self, entry: &WorkspaceEntry, listed: OnListed) -> Result<EntryChange, SpecError> {
-        let _alone = self.lock()?;
+        let _alone = self.turn()?;
         let meta = self.path.symlink_metadata();
         if meta.as_ref().is_ok_and(std::fs::Metadata::is_symlink) {
             return Err(
@@ -127,6 +139,14 @@ impl WorkspaceFile {
         }
         let text = self.text()?;
         let workspace = SpecWorkspace::read(&text).map_err(|flaw| self.refuse(flaw))?;
+        // One that is listed is on the list's own word; of a new one no disk may take it for another.
+        if workspace.entry(&entry.id).is_none() {
+            let listed = workspace.spelled_otherwise(&entry.id).cloned();
+            let there = || SpecStore::new(&self.project(), entry.id.clone()).other_spelling();
+            if let Some(other) = listed.or_else(there) {
+                return Err(SpecError::SpelledOtherwise { spec: entry.id.clone(), other });
+            }
+        }
         let (change, new) = match (workspace.entry(&entry.id), listed) {
             (None, _) => (EntryChange::Added, with_entry(&text, entry)),
             (Some(_), OnListed::Replace) => (EntryChange::Replaced, with_replaced(&text, entry)),
@@ -179,29 +199,13 @@ impl WorkspaceFile {
         SpecError::Workspace { path: self.path.display().to_string(), why: flaw.0 }
     }
 
-    /// The right to change the file, held until the value is dropped. It is the lock of the directory, which leaves no file behind.
-    fn lock(&self) -> Result<File, SpecError> {
-        let directory = self.directory();
-        let fail = |why: std::io::Error| {
-            self.refuse(Flaw(format!("its directory {} cannot be locked: {why}", directory.display())))
-        };
-        let file = File::open(directory).map_err(fail)?;
-        let mut waited = Duration::ZERO;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if waited < PATIENCE => {
-                    std::thread::sleep(PAUSE);
-                    waited += PAUSE;
-                }
-                Err(TryLockError::WouldBlock) => {
-                    let why =
-                        "another process is changing it and does not come to an end; try again when it has";
-                    return Err(self.refuse(Flaw(why.to_owned())));
-                }
-                Err(TryLockError::Error(why)) => return Err(fail(why)),
-            }
-        }
+    /// The right to change the file, held until the value is dropped.
+    fn turn(&self) -> Result<DirectoryTurn, SpecError> {
+        let turn = DirectoryTurn::take(self.directory(), TurnPurpose::Change, PATIENCE);
+        turn.map_err(|error| self.refuse(Flaw(error.to_string())))?.ok_or_else(|| {
+            let why = "another process is changing it and does not come to an end; try again when it has";
+            self.refuse(Flaw(why.to_owned()))
+        })
     }
 }
 

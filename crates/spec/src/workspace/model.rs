@@ -66,6 +66,14 @@ impl SpecWorkspace {
         self.specs.iter().find(|entry| entry.id == *id)
     }
 
+    /// The listed spec whose name differs from this one's only in capitals; nothing where this one is listed itself.
+    #[must_use]
+    pub(crate) fn spelled_otherwise(&self, id: &SpecId) -> Option<&SpecId> {
+        let alike = |entry: &&WorkspaceEntry| entry.id.as_str().eq_ignore_ascii_case(id.as_str());
+        let other = self.specs.iter().find(alike).map(|entry| &entry.id);
+        other.filter(|_| self.entry(id).is_none())
+    }
+
     /// Reads the text of a `workspace.yaml`.
     pub(super) fn read(text: &str) -> Result<Self, Flaw> {
         let written: Written = match serde_saphyr::from_str_with_options(text, options()) {
@@ -132,9 +140,62 @@ impl Flaw {
     }
 
     fn of(error: &serde_saphyr::Error) -> Self {
-        let why = error.without_snippet().to_string();
-        let why = why.lines().next().unwrap_or_default();
-        Self(format!("it is no workspace: {}", short_line(why, 400)))
+        let why = words_for(error);
+        match error.location().map(|location| location.line()).filter(|line| *line > 0) {
+            Some(line) => Self(format!("it is no workspace: line {line}: {why}")),
+            None => Self(format!("it is no workspace: {why}")),
+        }
+    }
+}
+
+/// What is wrong and what to do, in the words of whoever wrote the file; none of the library's own.
+fn words_for(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error;
+    use serde_saphyr::budget::BudgetBreach;
+    const SEVERAL: &str =
+        "another document begins (`---`), and a workspace is one; keep what is before it, or what follows";
+    const REPEATS: &str = "it repeats too much by aliases (`*name`); write out what they stand for";
+    let quoted = |text: &str| short_line(text, QUOTED);
+    let nested = format!("it is nested more than {DEEPEST} deep; a list of specs need not be");
+    match error.without_snippet() {
+        Error::AliasError { error, .. } => words_for(error),
+        Error::MultipleDocuments { .. }
+        | Error::Budget { breach: BudgetBreach::Documents { .. }, .. } => SEVERAL.to_owned(),
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => nested,
+        Error::ExternalMessage { msg, .. } if msg.contains("recursion") => nested,
+        Error::Budget { breach: BudgetBreach::Aliases { .. } | BudgetBreach::Anchors { .. }, .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => REPEATS.to_owned(),
+        Error::Budget { .. } => {
+            format!("it says more than {MOST_NODES} values, aliases (`*name`) written out; make several workspaces of it")
+        }
+        Error::DuplicateMappingKey { key, .. } => {
+            let key = key.as_ref().map_or_else(|| "a key".to_owned(), |key| format!("the key {:?}", quoted(key)));
+            format!("{key} stands twice; remove one of the two")
+        }
+        Error::QuotingRequired { value, .. } => {
+            let value = quoted(value);
+            format!("{value} must be quoted, for a text belongs here: \"{value}\"")
+        }
+        Error::NullIntoString { .. } => "a text is missing here; write one in quotes".to_owned(),
+        Error::SerdeMissingField { field, .. } => format!("there is no `{field}`; add it"),
+        Error::SerdeInvalidType { unexpected, expected, .. }
+        | Error::SerdeInvalidValue { unexpected, expected, .. } => {
+            let expected = expected.strip_prefix("struct ").map_or(expected.as_str(), |_| "keys with values");
+            format!("here stands {}, and {} belongs here", quoted(unexpected), quoted(expected))
+        }
+        Error::Unexpected { expected, .. } => format!("something else stands where {expected} belongs"),
+        Error::Eof { .. } => "it ends before it says anything; `crucible project init` writes one".to_owned(),
+        Error::UnknownAnchor { .. } => {
+            "an alias (`*name`) stands for something that has no such name (`&name`) before it".to_owned()
+        }
+        Error::ExternalMessage { msg, .. } => {
+            format!("it is no YAML: {}", short_line(msg.lines().next().unwrap_or_default(), 4 * QUOTED))
+        }
+        // What is left can hardly be met in a file of this shape, and the library's words would help nobody.
+        _ => "it says something that no workspace says; `crucible project init` elsewhere writes one to compare with".to_owned(),
     }
 }
 
@@ -280,15 +341,28 @@ specs:
             ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: [yes]\n", "quoted"),
             ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: b\n", "line 5"),
             ("version: \"1\"\nname: x\nspecs:\n- id: a\n  added: yesterday\n", "line 5: not an RFC 3339"),
-            ("version: \"1\"\nname: x\nname: y\n", "duplicate"),
-            ("version: \"1\"\nname: x\n---\nversion: \"1\"\n", ""),
-            ("", ""),
-            ("- a\n", ""),
-            ("a: [\n", ""),
+            ("version: \"1\"\nname: x\nname: y\n", "line 3: the key \"name\" stands twice; remove one"),
+            ("version: \"1\"\nname: x\n---\nversion: \"1\"\n", "another document begins"),
+            ("version: \"1\"\nname: x\nspecs: *nobody\n", "line 3: "),
+            ("version: \"1\"\nname: x\nspecs:\n- id: a\n  tags: !!binary x\n", "line 5: "),
+            ("version: \"1\"\nname: ~\n", "line 2: "),
+            ("%YAML 9.1\n---\nversion: [\n", "no YAML"),
+            ("", "project init"),
+            ("- a\n", "belongs"),
+            ("a: [\n", "no YAML"),
         ] {
             let said = flaw(text);
             assert!(said.contains(word), "{text:?}: {said}");
             assert!(!said.contains('\n') && said.chars().count() < 500, "{said}");
+            of_no_library(&said);
+        }
+    }
+
+    /// A reader of the message knows YAML, and no part of this program.
+    #[track_caller]
+    fn of_no_library(said: &str) {
+        for word in ["budget", "breach", "Policy", "Options", "from_str", "from_multiple", "struct", "Documents {", "event"] {
+            assert!(!said.contains(word), "{word}: {said}");
         }
     }
 
@@ -300,11 +374,18 @@ specs:
             bomb.push_str(&format!("a{level}: &a{level} [{}]\n", [before.as_str(); 9].join(", ")));
         }
         bomb.push_str("specs:\n- id: a\n  tags: *a8\n");
-        flaw(&bomb);
-        let deep = format!("version: \"1\"\nname: x\nx: {}{}\n", "[".repeat(20_000), "]".repeat(20_000));
-        flaw(&deep);
+        let repeats = flaw(&bomb);
+        assert!(repeats.contains("aliases"), "{repeats}");
+        let deep = |levels| {
+            let nested = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+            flaw(&format!("version: \"1\"\nname: x\nx: {nested}\n"))
+        };
+        let nested = deep(20_000);
+        assert!(nested.contains("nested") && deep(DEEPEST + 8).contains("nested"), "{nested}");
         let wide = format!("version: \"1\"\nname: x\nx: [{}]\n", "a,".repeat(MOST_NODES));
-        flaw(&wide);
+        let wide = flaw(&wide);
+        assert!(wide.contains("values"), "{wide}");
+        [repeats, nested, wide].iter().for_each(|said| of_no_library(said));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::file::WorkspaceFile;
 use super::model::{SpecWorkspace, WorkspaceEntry};
-use crate::error::SpecError;
+use crate::error::{SpecAbsence, SpecError};
 use crate::id::SpecId;
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
@@ -195,7 +195,7 @@ fn status_of(
 ) -> Result<Option<SpecStatus>, String> {
     match SpecStore::new(project, id.clone()).state(ledger) {
         Ok(state) => Ok(Some(spec_status(&state, now))),
-        Err(SpecError::Unknown { .. }) => Ok(None),
+        Err(SpecError::Unknown { why: SpecAbsence::Nothing, .. }) => Ok(None),
         Err(error) => Err(short_line(&single_spaced(&error.to_string()), LONGEST)),
     }
 }

@@ -6,7 +6,7 @@ use crucible_ledger::Ledger;
 use crucible_llm::PipelineReceipt;
 use crucible_model::{ClockSource, Timestamp};
 use crucible_spec::{
-    LockClaim, PhaseEntry, PhaseId, PhaseOutput, PhaseStatus, ReceiptId, SpecError, SpecLock, SpecProject,
+    LockClaim, PhaseEntry, PhaseId, PhaseOutput, PhaseStatus, PromotionEnd, ReceiptId, SpecError, SpecLock, SpecProject,
     SpecReceipt, SpecState, SpecStore,
 };
 
@@ -39,7 +39,7 @@ impl Desk {
     }
 
     pub(crate) fn lock(&self) -> SpecLock {
-        self.store.lock("test", LockClaim::Wait).unwrap()
+        self.store.lock("test", LockClaim::IfFree).unwrap()
     }
 
     pub(crate) fn state(&self) -> SpecState {
@@ -74,7 +74,7 @@ impl Desk {
         status: PhaseStatus,
         text: &str,
     ) -> Result<SpecReceipt, SpecError> {
-        let lock = self.store.lock("test", LockClaim::Wait)?;
+        let lock = self.store.lock("test", LockClaim::IfFree)?;
         run_under(&lock, phase, status, text, &mut self.ledger())
     }
 
@@ -91,7 +91,9 @@ pub(crate) fn run_under(
     ledger: &mut Ledger,
 ) -> Result<SpecReceipt, SpecError> {
     let outputs = if status == PhaseStatus::Success { vec![document(phase, text)] } else { Vec::new() };
-    lock.promote(draft(phase, status, lock.next_sequence()?), outputs, ledger)
+    let promoted = lock.promote(draft(phase, status, lock.next_sequence()?), outputs, ledger)?;
+    assert_eq!(promoted.end, PromotionEnd::Whole);
+    Ok(promoted.receipt)
 }
 
 pub(crate) fn document(phase: PhaseId, text: &str) -> PhaseOutput {
@@ -125,7 +127,7 @@ pub(crate) fn draft(phase: PhaseId, status: PhaseStatus, sequence: u64) -> SpecR
             error: None,
             findings: Vec::new(),
         }],
-        pipeline: PipelineReceipt::default(),
+        pipeline: Some(PipelineReceipt::default()),
         previous: None,
         last_real: None,
         last_success: None,

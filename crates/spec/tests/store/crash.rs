@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crucible_ledger::Ledger;
 use crucible_model::Digest;
-use crucible_spec::{FileState, LockClaim, PhaseId, PhaseOutput, PhaseStatus, SpecReceipt};
+use crucible_spec::{
+    FileState, LockClaim, PhaseId, PhaseOutput, PhaseStatus, ReceiptProblemKind, SpecReceipt,
+};
 
 use crate::common::{Desk, desk, desk_at, document, draft, run_under};
 
@@ -63,7 +65,7 @@ fn two_promotions(desk: &Desk) -> SpecReceipt {
     let mut last = None;
     for (place, text) in [(1, "first"), (2, "second")] {
         let receipt = draft(PhaseId::Fixup, PhaseStatus::Success, place);
-        last = Some(lock.promote(receipt, outputs(text), &mut ledger).unwrap());
+        last = Some(lock.promote(receipt, outputs(text), &mut ledger).unwrap().receipt);
     }
     last.unwrap()
 }
@@ -86,9 +88,35 @@ fn what_was_staged_whole_is_finished_wherever_the_process_was_killed() {
             outputs("third"),
             &mut desk.ledger(),
         );
-        assert_eq!(third.unwrap().previous.unwrap().digest, second.digest.unwrap());
+        assert_eq!(third.unwrap().receipt.previous.unwrap().digest, second.digest.unwrap());
         assert_whole(&desk);
     }
+}
+
+#[test]
+fn an_unfinished_promotion_is_told_as_one_and_not_as_a_file_that_was_taken_away() {
+    for (moved, receipt_moved, knows) in
+        [(0, false, true), (1, false, true), (2, false, true), (0, false, false), (2, true, true)]
+    {
+        let desk = desk();
+        let second = two_promotions(&desk);
+        as_if_killed(&desk, &second, moved, receipt_moved);
+        let told = if knows { desk.state() } else { desk.store.state(None).unwrap() };
+        let kinds: Vec<_> =
+            told.problems.iter().map(|problem| (problem.file.clone(), problem.kind.clone())).collect();
+        let unfinished = (format!("{}.json", second.receipt_id), ReceiptProblemKind::PromotionUnfinished);
+        // Once the receipt is in its place, what is left is only to be tidied away.
+        assert_eq!(kinds, if receipt_moved { Vec::new() } else { vec![unfinished] });
+        drop(desk.lock());
+        assert_whole(&desk);
+    }
+    // What is not whole is finished by nobody: then a file is missing indeed.
+    let desk = desk();
+    let second = two_promotions(&desk);
+    as_if_killed(&desk, &second, 0, false);
+    std::fs::write(desk.path("staging/artifacts/40-fixup.md"), "other").unwrap();
+    let kinds: Vec<_> = desk.state().problems.into_iter().map(|problem| problem.kind).collect();
+    assert_eq!(kinds, [ReceiptProblemKind::LedgerKnowsNewer]);
 }
 
 #[test]
@@ -184,7 +212,7 @@ fn a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing() {
         round += 1;
         killed.kill().unwrap();
         killed.wait().unwrap();
-        drop(desk.store.lock("after the kill", LockClaim::Wait).unwrap());
+        drop(desk.store.lock("after the kill", LockClaim::IfFree).unwrap());
         assert_whole(&desk);
         let receipts = desk.state().receipts;
         assert!(receipts >= promoted, "a receipt was lost");
@@ -192,7 +220,7 @@ fn a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing() {
     }
     assert!(promoted >= 10, "{promoted} promotions in {round} rounds");
     assert!(desk.ledger().verify(&[]).unwrap().passes());
-    assert_eq!(desk.store.history().unwrap().0.len() as u64, promoted);
+    assert_eq!(desk.store.history(None).unwrap().0.len() as u64, promoted);
 }
 
 /// Runs this test in a mount namespace of its own, with a memory disk of that many bytes in `place`.
@@ -224,7 +252,7 @@ fn promote_with_little_room(desk: &Desk, folder: &Path) {
         file.set_len(length.saturating_sub(free << 10)).unwrap();
         drop(file);
         let text = format!("{free} ").repeat(2000);
-        let tried = desk.store.lock("x", LockClaim::Wait).and_then(|lock| {
+        let tried = desk.store.lock("x", LockClaim::IfFree).and_then(|lock| {
             let receipt = draft(PhaseId::Fixup, PhaseStatus::Success, lock.next_sequence()?);
             let mut ledger = Ledger::open(&desk.home.join("data/ledger.db"))?;
             lock.promote(receipt, outputs(&text), &mut ledger)

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crucible_spec::{FileState, LockClaim, PhaseId, PhaseStatus, ReceiptProblemKind};
+use crucible_spec::{FileState, LockClaim, PhaseId, PhaseStatus, ReceiptProblemKind, SpecError};
 
 use crate::common::{Desk, desk};
 
@@ -42,15 +42,59 @@ fn a_link_in_the_place_of_a_directory_is_refused() {
 }
 
 #[test]
-fn a_spec_that_is_a_link_is_no_spec() {
-    let desk = desk();
-    let outside = outside(&desk);
-    std::fs::create_dir_all(desk.store.dir().parent().unwrap()).unwrap();
-    symlink(&outside, desk.store.dir()).unwrap();
-    assert!(!desk.store.exists());
-    assert!(desk.store.lock("x", LockClaim::Force).is_err());
-    assert!(desk.store.state(None).is_err() && desk.store.read("artifacts/precious").is_err());
-    assert_untouched(&outside);
+fn a_spec_that_is_a_link_or_lies_behind_one_is_no_spec() {
+    for (link, below) in [
+        (".crucible", Some("specs/export-data")),
+        (".crucible/specs", Some("export-data")),
+        (".crucible/specs/export-data", None),
+    ] {
+        let desk = desk();
+        let outside = outside(&desk);
+        // A whole spec waits there, as a hostile clone would have it.
+        let elsewhere = crate::common::desk_at(&desk.home.join("elsewhere"));
+        elsewhere.success(PhaseId::Design);
+        if let Some(below) = below {
+            let planted = outside.join(below);
+            std::fs::create_dir_all(planted.parent().unwrap()).unwrap();
+            std::fs::rename(elsewhere.store.dir(), &planted).unwrap();
+        }
+        let before = tree(&outside);
+        let place = desk.home.join("project").join(link);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        symlink(&outside, &place).unwrap();
+        for claim in [LockClaim::IfFree, LockClaim::Force] {
+            let refused = desk.store.lock("x", claim).unwrap_err().to_string();
+            assert!(refused.contains("has to be a directory and no link"), "{link}: {refused}");
+        }
+        for error in [
+            desk.store.state(None).unwrap_err(),
+            desk.store.history(None).unwrap_err(),
+            desk.store.exists().unwrap_err(),
+            desk.store.read("artifacts/10-design.md").unwrap_err(),
+        ] {
+            let said = error.to_string();
+            assert!(matches!(error, SpecError::Unknown { .. }), "{link}: {said}");
+            assert!(said.contains(&place.display().to_string()) && said.contains("no link"), "{said}");
+        }
+        assert_eq!(tree(&outside), before, "{link}");
+    }
+}
+
+/// Every path below a directory, with what the files hold.
+fn tree(dir: &Path) -> Vec<(std::path::PathBuf, Option<Vec<u8>>)> {
+    let mut found = Vec::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path.clone());
+            }
+            found.push((path.clone(), std::fs::read(&path).ok()));
+        }
+    }
+    found.sort();
+    found
 }
 
 #[test]
@@ -73,7 +117,7 @@ fn a_link_in_the_place_of_the_lock_is_not_written_through() {
     let outside = outside(&desk);
     std::fs::create_dir_all(desk.store.dir()).unwrap();
     symlink(outside.join("precious"), desk.path("lock")).unwrap();
-    assert!(desk.store.lock("x", LockClaim::Wait).is_err());
+    assert!(desk.store.lock("x", LockClaim::IfFree).is_err());
     desk.store.lock("x", LockClaim::Force).unwrap();
     assert_untouched(&outside);
 }

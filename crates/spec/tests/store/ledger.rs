@@ -25,6 +25,16 @@ fn a_receipt_that_was_edited_with_a_new_digest_is_known_to_the_ledger() {
     let name = format!("{}.json", failed.receipt_id);
     assert_eq!(kinds(&desk), [(name, ReceiptProblemKind::LedgerDiffers)]);
     assert_eq!(desk.store.state(None).unwrap().problems, [], "without a ledger nobody knows");
+    // A timeline judges as a status does, and counts nothing that it does not believe.
+    let (receipts, problems) = desk.store.history(Some(&desk.ledger())).unwrap();
+    assert_eq!((receipts.len(), problems), (0, desk.state().problems));
+    assert_eq!(desk.store.history(None).unwrap().0.len(), 1);
+    // Also where it is superseded, and so no matter for a judgement: by what the next one says of it, a ledger or none.
+    desk.success(PhaseId::Design);
+    for ledger in [None, Some(&desk.ledger())] {
+        let (receipts, _) = desk.store.history(ledger).unwrap();
+        assert!(receipts.iter().all(|receipt| receipt.receipt_id != failed.receipt_id) || ledger.is_none());
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn value(desk: &Desk, id: &str) -> Value {
 #[test]
 fn outputs_and_receipt_are_promoted_together_and_nothing_else_stays() {
     let desk = desk();
-    assert!(!desk.store.exists());
+    assert!(!desk.store.exists().unwrap());
     assert!(matches!(desk.store.state(None), Err(SpecError::Unknown { .. })));
     let written = desk.success(PhaseId::Requirements);
     assert_eq!(written.receipt_id, "requirements-20260131-093000-0001");

@@ -2,7 +2,8 @@
 
 use crucible_model::Digest;
 use crucible_spec::{
-    FileRecord, FileState, PhaseId, PhaseStatus, ReceiptId, ReceiptProblemKind, SpecReceipt, SpecState,
+    FileRecord, FileState, PhaseId, PhaseStatus, ReceiptId, ReceiptLink, ReceiptProblem, ReceiptProblemKind,
+    SpecReceipt, SpecState,
 };
 
 use crate::common::{Desk, desk, document, draft, now, run_under};
@@ -156,27 +157,133 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
     // Pruned from the low end: nothing to tell.
     std::fs::remove_file(desk.path(&name(1))).unwrap();
     assert_eq!(kinds(&desk.state()), []);
+    // What is missing before the newest of the only phase there is, is superseded.
     std::fs::remove_file(desk.path(&name(3))).unwrap();
-    assert_eq!(kinds(&desk.state()), [("0003", ReceiptProblemKind::Gap)]);
-    std::fs::remove_file(desk.path(&name(4))).unwrap();
-    assert_eq!(kinds(&desk.state()), [("0003–0004", ReceiptProblemKind::Gap)]);
+    assert_eq!(kinds(&desk.state()), []);
+    desk.success(PhaseId::Tasks);
+    desk.success(PhaseId::Tasks);
+    let tasks = |place| format!("receipts/{}", ReceiptId::new(PhaseId::Tasks, now(), place).file_name());
+    let gap = || ReceiptProblemKind::Gap { older: vec![PhaseId::Design] };
+    std::fs::remove_file(desk.path(&tasks(7))).unwrap();
+    assert_eq!(kinds(&desk.store.state(None).unwrap()), [("0007", gap())], "it may have been of the design");
     std::fs::write(desk.path("receipts/.tmp-aB3dE6"), "ours").unwrap();
     for foreign in ["notes.txt", "Design-20260131-093000-0002.json", "design-20260131-093000-0002.json.bak"] {
         std::fs::write(desk.path("receipts").join(foreign), "x").unwrap();
     }
     let problems = desk.state().problems;
     assert_eq!(problems.iter().filter(|p| p.kind == ReceiptProblemKind::ForeignName).count(), 3);
-    let twice = "tasks-20260131-093000-0006.json";
+    let twice = "tasks-20260131-100000-0008.json";
     std::fs::write(desk.path("receipts").join(twice), "x").unwrap();
-    assert!(kinds(&desk.state()).contains(&(twice, ReceiptProblemKind::ChainBroken)));
+    let other = ReceiptId::new(PhaseId::Tasks, now(), 8).file_name();
+    assert!(kinds(&desk.state()).contains(&(twice, ReceiptProblemKind::PlaceTaken { other })));
     for number in 0..50 {
         std::fs::write(desk.path("receipts").join(format!("foreign-{number}")), "x").unwrap();
     }
     assert!(desk.state().problems.iter().any(|problem| problem.file == "33 more"));
     // The largest place there is makes one gap, and no room for a next one.
-    std::fs::write(desk.path(&name(999_999_999_999_999_999)), "x").unwrap();
-    assert_eq!(desk.state().problems.iter().filter(|p| p.kind == ReceiptProblemKind::Gap).count(), 2);
+    let last = ReceiptId::new(PhaseId::Review, now(), 999_999_999_999_999_999).file_name();
+    std::fs::write(desk.path("receipts").join(last), "x").unwrap();
+    let gaps = |problems: &[ReceiptProblem]| {
+        problems.iter().filter(|p| matches!(p.kind, ReceiptProblemKind::Gap { .. })).count()
+    };
+    assert_eq!(gaps(&desk.state().problems), 2);
     assert!(desk.try_run(PhaseId::Design, PhaseStatus::Success, "x").is_err());
+}
+
+#[test]
+fn a_lost_receipt_counts_until_the_phases_that_it_may_have_been_of_ran_again() {
+    use PhaseId::{Design, Requirements, Tasks};
+    for lost in [PhaseStatus::Success, PhaseStatus::Failed, PhaseStatus::DryRun] {
+        let desk = desk();
+        desk.success(Requirements);
+        desk.success(Design);
+        let gone = desk.run(Design, lost, "again");
+        desk.success(Tasks);
+        std::fs::remove_file(desk.path(&file(&gone))).unwrap();
+        let gap = |older: &[PhaseId]| ("0003", ReceiptProblemKind::Gap { older: older.to_vec() });
+        // Without the ledger, as in CI; the receipt after it tells as well which one it was.
+        let state = || desk.store.state(None).unwrap();
+        let told = state();
+        let file = format!("{}.json", gone.receipt_id);
+        assert_eq!(
+            kinds(&told),
+            [(file.as_str(), ReceiptProblemKind::ChainBroken), gap(&[Requirements, Design])]
+        );
+        desk.success(Requirements);
+        assert!(kinds(&state()).contains(&gap(&[Design])), "{:?}", kinds(&state()));
+        desk.success(Design);
+        assert_eq!(kinds(&state()), [], "whatever it said, it decides nothing any more");
+        assert_eq!(desk.state().problems, []);
+    }
+}
+
+#[test]
+fn a_receipt_that_another_one_took_the_place_of_is_told_while_either_could_count() {
+    let desk = desk();
+    desk.success(PhaseId::Design);
+    let failed = desk.run(PhaseId::Design, PhaseStatus::Failed, "");
+    desk.success(PhaseId::Tasks);
+    desk.success(PhaseId::Design);
+    // The design ran again, but what stands there now claims to be the tasks'.
+    std::fs::rename(desk.path(&file(&failed)), desk.home.join("old")).unwrap();
+    write_sealed(&desk, draft(PhaseId::Review, PhaseStatus::Success, 2));
+    let gone = format!("{}.json", failed.receipt_id);
+    let told = desk.store.state(None).unwrap();
+    assert_eq!(kinds(&told), [(gone.as_str(), ReceiptProblemKind::ChainBroken)]);
+}
+
+#[test]
+fn a_place_that_is_taken_twice_counts_until_its_phases_ran_again() {
+    use PhaseId::{Design, Requirements};
+    let desk = desk();
+    desk.success(Requirements);
+    let here = desk.success(Design);
+    let mut there = draft(Requirements, PhaseStatus::Success, 2);
+    there.receipt_id = "requirements-20260131-100000-0002".to_owned();
+    let there = write_sealed(&desk, there);
+    let taken = |one: &SpecReceipt, other: &SpecReceipt| {
+        let other = format!("{}.json", other.receipt_id);
+        (format!("{}.json", one.receipt_id), ReceiptProblemKind::PlaceTaken { other })
+    };
+    let told = || -> Vec<_> {
+        kinds(&desk.store.state(None).unwrap())
+            .into_iter()
+            .map(|(file, kind)| (file.to_owned(), kind))
+            .collect()
+    };
+    assert_eq!(told(), [taken(&there, &here), taken(&here, &there)]);
+    desk.success(Requirements);
+    assert_eq!(told(), [taken(&here, &there)]);
+    let newest = desk.success(Design);
+    assert_eq!(told(), []);
+    assert_eq!(desk.state().problems, []);
+    // Two dry runs double nothing that counts; a dry run in the place of a real one may hide it.
+    for (name, status) in
+        [("100000", PhaseStatus::DryRun), ("110000", PhaseStatus::DryRun), ("090000", PhaseStatus::Failed)]
+    {
+        let mut receipt = draft(Design, status, 5);
+        receipt.receipt_id = format!("design-20260131-{name}-0005");
+        let digest = newest.digest.unwrap();
+        receipt.last_real = Some(ReceiptLink { receipt_id: newest.receipt_id.clone(), digest });
+        write_sealed(&desk, receipt);
+        assert_eq!(told().len(), usize::from(status == PhaseStatus::Failed), "{:?}", told());
+    }
+}
+
+#[test]
+fn of_many_gaps_and_doubled_places_the_first_are_told_and_the_others_counted() {
+    let desk = desk();
+    desk.success(PhaseId::Design);
+    for place in 1..=500 {
+        plant_garbage(&desk, PhaseId::Tasks, place * 2 + 1..=place * 2 + 1);
+        plant_garbage(&desk, PhaseId::Review, place * 2 + 1..=place * 2 + 1);
+    }
+    let problems = desk.store.state(None).unwrap().problems;
+    let gaps: Vec<_> = problems.iter().filter(|p| matches!(p.kind, ReceiptProblemKind::Gap { .. })).collect();
+    assert_eq!((gaps.len(), gaps[20].file.as_str()), (21, "480 more"));
+    let doubled = problems.iter().filter(|p| matches!(p.kind, ReceiptProblemKind::PlaceTaken { .. }));
+    assert_eq!(doubled.count(), 21);
+    assert!(problems.len() < 50, "{}", problems.len());
 }
 
 #[test]
@@ -270,11 +377,11 @@ fn history_tells_every_receipt_in_its_order() {
     for phase in [PhaseId::Requirements, PhaseId::Design, PhaseId::Requirements] {
         desk.success(phase);
     }
-    let (receipts, problems) = desk.store.history().unwrap();
+    let (receipts, problems) = desk.store.history(None).unwrap();
     assert_eq!(receipts.iter().map(|receipt| receipt.sequence).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(problems, []);
     std::fs::write(desk.path(&file(&receipts[1])), "x").unwrap();
-    let (receipts, problems) = desk.store.history().unwrap();
+    let (receipts, problems) = desk.store.history(None).unwrap();
     assert_eq!((receipts.len(), problems.len()), (2, 1));
 }
 

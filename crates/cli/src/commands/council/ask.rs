@@ -16,7 +16,7 @@ use super::progress::CouncilProgress;
 use super::{Assembly, CouncilFlags, show};
 use crate::app::App;
 use crate::error::CommandError;
-use crate::input;
+use crate::input::{self, Awaited};
 use crate::text::one_line;
 
 /// The schema of the result as JSON, described in `docs/contracts/council.schema.json`.
@@ -193,7 +193,7 @@ fn no_question() -> CommandError {
 /// All of standard input.
 fn from_standard_input(app: &App, limit: usize) -> Result<String, CommandError> {
     let most = limit.saturating_add(input::SPACE_AROUND);
-    let bytes = input::whole(app, most)?.map_err(|why| {
+    let bytes = input::whole(app, most, Awaited::Silently)?.map_err(|why| {
         CommandError::usage(format!("the question cannot be read from standard input: {why}"))
             .hint("Hand it in through a pipe or a file, or write it behind `crucible ask`.")
     })?;

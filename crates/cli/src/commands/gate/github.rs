@@ -4,23 +4,16 @@
 //! property or the command is escaped as runners read it; and every command begins a line that is ours.
 
 use crucible_model::Level;
-use crucible_spec::{GateFinding, GatePolicy, GateReport};
+use crucible_spec::GateFinding;
 
-use super::{Places, text};
+use super::{Told, text};
 use crate::output::Output;
 
-pub(super) fn print(
-    output: &Output,
-    report: &GateReport,
-    findings: &[GateFinding],
-    places: &Places,
-    policy: &GatePolicy,
-) {
-    for finding in findings {
-        output.line(&annotation(finding, &places.file(finding)));
+pub(super) fn print(output: &Output, told: &Told<'_>) {
+    for finding in told.findings {
+        output.line(&annotation(finding, &told.places.file(finding)));
     }
-    output.line(&text::phases(report));
-    output.line(&text::verdict(report, policy));
+    text::conclude(output, told);
 }
 
 /// One finding as a workflow command.

@@ -3,6 +3,8 @@
 //! The judgement is the library's ([`gate_findings`]); here are the flags, the hooks around it and the ways to print it: for people
 //! (`text`), as a document (`json`), for code scanning (`sarif`) and as annotations of a pull request (`github`). Nothing is
 //! changed, and the ledger is looked at only where there is one.
+//!
+//! What always holds: exit code 1 means that a verdict was reached, that it is `fail`, and that it was printed.
 
 mod github;
 mod sarif;
@@ -13,11 +15,11 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use crucible_ledger::Ledger;
-use crucible_model::{ExitStatus, Outcome};
+use crucible_model::{ExitStatus, Verdict};
 use crucible_spec::{
     GateFinding, GatePolicy, GateReport, HookConsequence, HookMoment, HookSubject, OnPendingFixups, PhaseId,
-    PhaseIdError, SpecError, SpecId, SpecProject, SpecStore, age_words, gate_findings, parse_age,
+    PhaseIdError, SpecId, SpecProject, SpecStore, age_words, gate_findings,
+    gate_hook_findings, parse_age,
 };
 
 use crate::app::App;
@@ -31,7 +33,8 @@ use crate::output::{Format, Manner};
 /// Judge whether a spec is far enough, for CI
 ///
 /// Weighs the newest receipt of each phase against what is on the disk: dry runs and failures count for nothing, and a
-/// receipt that cannot be believed refuses. Exit code 0: it passes; 1: it does not; another: it could not be judged.
+/// receipt that cannot be believed refuses. Exit code 0: it passes; 1: it does not; 10: a hook that must not fail ran out of time;
+/// another: it could not be judged.
 /// For example: `crucible gate export-data --min-phase tasks --max-phase-age 7d --fail-on-pending-fixups`
 #[derive(Args)]
 #[command(after_help = format!("Without flags it asks for {}.", policy_words(&GatePolicy::default())))]
@@ -69,6 +72,20 @@ enum GateFormat {
     Github,
 }
 
+/// Findings that are printed one by one at most; the document has a smaller limit of its own.
+const TOLD: usize = 5_000;
+
+/// What is printed in other forms than the document.
+struct Told<'a> {
+    report: &'a GateReport,
+    policy: &'a GatePolicy,
+    /// The first findings, whole.
+    findings: &'a [GateFinding],
+    /// How many more there are.
+    left_out: usize,
+    places: Places,
+}
+
 /// Where the files that findings are about lie.
 struct Places {
     /// From the repository's root to the spec's directory, with `/` between names.
@@ -83,43 +100,53 @@ impl Gate {
     }
 
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        self.judge(app).map_err(|error| match error.status {
+            // 1 is a verdict; what cannot be read is none.
+            ExitStatus::Refused => CommandError { status: ExitStatus::Usage, ..error },
+            _ => error,
+        })
+    }
+
+    fn judge(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let format = self.format(app)?;
         let project = place::project(app, self.workspace.as_deref())?;
         let store = SpecStore::new(&project, self.spec.clone());
-        if !store.exists() {
-            return Err(SpecError::Unknown { spec: self.spec.clone() }.into());
+        if !store.exists()? {
+            return Err(store.unknown().into());
         }
         let policy = self.policy();
         let config = app.config(project.root(), &[])?;
         let hooks = Hooks::read(app, &config, &project)?;
         let mut subject = HookSubject::before(self.spec.clone(), policy.min_phase);
         let before = self.hooks(app, &hooks, HookMoment::PreGate, &subject)?;
-        let mut receipts = self.go_on(app, before)?;
 
-        let ledger = Ledger::open_existing(&app.ledger_path()?)?;
+        let ledger = app.ledger_to_ask()?;
         let state = store.state(ledger.as_ref())?;
         let (now, clock) = (app.clock.now(), app.clock.source());
-        let findings = gate_findings(&state, &policy, now, clock);
-        let mut report = GateReport::new(&state, &policy, now, clock, &findings);
+        let mut findings = gate_findings(&state, &policy, now, clock);
 
-        subject.verdict = Some(report.verdict);
-        let after = self.hooks(app, &hooks, HookMoment::PostGate, &subject)?;
-        match (&after.consequence, report.verdict) {
-            // What the policy says comes first: it is told, and so is the hook.
-            (HookConsequence::Fail(error), Outcome::Fail) => {
-                app.output.remark(&format!("warning: {error}"));
-                receipts.extend(after.receipts);
-            }
-            _ => receipts.extend(self.go_on(app, after)?),
+        let mut receipts = before.receipts;
+        // After one that must not fail and did, no other runs.
+        if let HookConsequence::GoOn(_) = before.consequence {
+            let verdict = Verdict::new(findings.iter().map(|found| found.finding.clone()).collect());
+            subject.verdict = Some(verdict.outcome());
+            receipts.extend(self.hooks(app, &hooks, HookMoment::PostGate, &subject)?.receipts);
         }
-        report.hooks = receipts;
+        findings.extend(gate_hook_findings(&receipts));
+        let report = GateReport::new(&state, &policy, now, clock, &findings, &receipts);
 
-        let places = Places::of(&project, &self.spec);
+        let told = Told {
+            report: &report,
+            policy: &policy,
+            findings: &findings[..findings.len().min(TOLD)],
+            left_out: findings.len().saturating_sub(TOLD),
+            places: Places::of(&project, &self.spec),
+        };
         match format {
-            GateFormat::Text => text::print(&app.output, &report, &policy),
+            GateFormat::Text => text::print(&app.output, &told),
             GateFormat::Json => app.output.json(&report)?,
-            GateFormat::Sarif => app.output.json(&sarif::log(&report, &findings, &places))?,
-            GateFormat::Github => github::print(&app.output, &report, &findings, &places, &policy),
+            GateFormat::Sarif => app.output.json(&sarif::log(&told))?,
+            GateFormat::Github => github::print(&app.output, &told),
         }
         Ok(report.exit_status())
     }
@@ -147,6 +174,7 @@ impl Gate {
         }
     }
 
+    /// Runs the hooks of a moment, and warns of those that failed and may.
     fn hooks(
         &self,
         app: &App,
@@ -158,24 +186,13 @@ impl Gate {
             return Ok(HookOutcome { receipts: Vec::new(), consequence: HookConsequence::GoOn(Vec::new()) });
         }
         let sandbox = shared_sandbox(app);
-        app.block_on(async { Ok(hooks.run(app, &sandbox, moment, subject).await) })
-    }
-
-    /// The receipts of hooks that let the gate go on.
-    fn go_on(
-        &self,
-        app: &App,
-        outcome: HookOutcome,
-    ) -> Result<Vec<crucible_spec::HookReceipt>, CommandError> {
-        match outcome.consequence {
-            HookConsequence::GoOn(warnings) => {
-                for warning in warnings {
-                    app.output.remark(&format!("warning: {}", warning.message));
-                }
-                Ok(outcome.receipts)
+        let outcome = app.block_on(async { Ok(hooks.run(app, &sandbox, moment, subject).await) })?;
+        if let HookConsequence::GoOn(warnings) = &outcome.consequence {
+            for warning in warnings {
+                app.output.remark(&format!("warning: {}", warning.message));
             }
-            HookConsequence::Fail(error) => Err(error.into()),
         }
+        Ok(outcome)
     }
 }
 

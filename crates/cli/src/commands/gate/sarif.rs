@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 
 use crucible_model::{Digest, Level};
-use crucible_spec::{GateFinding, GateReport};
+use crucible_spec::GateFinding;
 use serde_json::{Value, json};
 
-use super::Places;
+use super::{Places, Told};
 
 /// The page of the gate's codes, which is the rules' help.
 const PAGE: &str = include_str!("../../../../../docs/codes/gate.md");
@@ -17,9 +17,10 @@ const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// The log of one judgement.
-pub(super) fn log(report: &GateReport, findings: &[GateFinding], places: &Places) -> Value {
+pub(super) fn log(told: &Told<'_>) -> Value {
     let rules = rules(PAGE);
-    let results: Vec<Value> = findings.iter().map(|found| result(found, &rules, places)).collect();
+    let report = told.report;
+    let results: Vec<Value> = told.findings.iter().map(|found| result(found, &rules, &told.places)).collect();
     let rules: Vec<Value> = rules.iter().map(rule).collect();
     json!({
         "$schema": SCHEMA,
@@ -38,6 +39,7 @@ pub(super) fn log(report: &GateReport, findings: &[GateFinding], places: &Places
                 "endTimeUtc": report.judged_at,
             }],
             "results": results,
+            "properties": { "findingsLeftOut": told.left_out },
         }],
     })
 }

@@ -2,23 +2,31 @@
 
 use std::time::Duration;
 
-use crucible_model::Outcome;
+use crucible_model::{Outcome, counted};
 use crucible_spec::{GatePhase, GatePolicy, GateReport, Standing, age_words};
 
-use super::policy_words;
+use super::{Told, policy_words};
 use crate::output::Output;
 use crate::table::table;
 
-pub(super) fn print(output: &Output, report: &GateReport, policy: &GatePolicy) {
-    for finding in &report.findings {
-        output.finding(finding);
+pub(super) fn print(output: &Output, told: &Told<'_>) {
+    for found in told.findings {
+        output.finding(&found.finding);
     }
-    output.line(&phases(report));
-    output.line(&verdict(report, policy));
+    conclude(output, told);
+}
+
+/// How many findings were left out, the phases, and the verdict.
+pub(super) fn conclude(output: &Output, told: &Told<'_>) {
+    if told.left_out > 0 {
+        output.line(&format!("and {} more", counted(told.left_out as u64, "finding")));
+    }
+    output.line(&phases(told.report));
+    output.line(&verdict(told.report, told.policy));
 }
 
 /// The phases that are asked for, and those beyond that have run.
-pub(super) fn phases(report: &GateReport) -> String {
+fn phases(report: &GateReport) -> String {
     let mut rows = table(["phase", "stands", "last success", ""]);
     for phase in &report.phases {
         if phase.required || phase.status != Standing::NotRun {
@@ -30,7 +38,7 @@ pub(super) fn phases(report: &GateReport) -> String {
 }
 
 /// The verdict on one line, with what was asked for.
-pub(super) fn verdict(report: &GateReport, policy: &GatePolicy) -> String {
+fn verdict(report: &GateReport, policy: &GatePolicy) -> String {
     let (word, verb) = match report.verdict {
         Outcome::Pass => ("pass", "has"),
         Outcome::Fail => ("fail", "lacks a part of"),

@@ -3,22 +3,25 @@
 use std::path::Path;
 
 use clap::Args;
-use crucible_llm::CostBasis;
-use crucible_model::{ClockSource, ExitStatus, counted};
+use crucible_model::{ClockSource, ExitStatus, counted, short_line};
 use crucible_spec::{
-    HistoryRow, HistoryTotals, PhaseStatus, SpecId, SpecProject, SpecStore, WorkspaceFile, spec_history,
+    HistoryRow, PhaseStatus, SpecAbsence, SpecError, SpecHistory, SpecId, SpecProject, SpecStore, spec_history,
 };
 
 use crate::app::App;
 use crate::commands::models::dollars;
-use crate::commands::spec::place::spec_id;
+use crate::commands::spec::place::{self, spec_id};
+use crate::commands::spec::status::{cost, tokens};
 use crate::error::CommandError;
 use crate::table::table;
 use crate::text::one_line;
 
+/// How much of why a phase failed is shown, in characters; `--json` has more.
+const LONGEST_NOTE: usize = 80;
+
 /// Show what happened to a spec: each run of a phase, its tokens and its cost
 ///
-/// Every receipt of the spec is read. One that cannot be believed is named, and the sums are over the others.
+/// Every receipt of the spec is read, and compared with this machine's ledger. One that cannot be believed is named, and the sums are over the others.
 #[derive(Args)]
 pub(crate) struct History {
     /// The spec
@@ -28,21 +31,24 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn run(&self, app: &App, named: Option<&Path>) -> Result<ExitStatus, CommandError> {
-        let here = app.env.working_directory();
         // A spec has a history also where nobody made a workspace.
-        let project = match (named, WorkspaceFile::discover(here)) {
-            (None, None) => SpecProject::find(here),
-            (Some(_), _) | (None, Some(_)) => super::workspace(app, named)?.project(),
-        };
+        let project = place::project(app, named)?;
         let store = SpecStore::new(&project, self.spec.clone());
-        let (receipts, problems) = store.history()?;
+        let (receipts, problems) = match store.history(app.ledger_to_ask()?.as_ref()) {
+            // What a list names may still have to begin.
+            Err(SpecError::Unknown { why: SpecAbsence::Nothing, .. }) if self.is_listed(app, named, &project)? => {
+                (Vec::new(), Vec::new())
+            }
+            told => told?,
+        };
         let history = spec_history(&self.spec, &receipts, &problems);
         if app.output.is_json() {
             app.output.json(&history)?;
             return Ok(ExitStatus::Success);
         }
         if history.timeline.is_empty() {
-            app.output.line(&format!("nothing has happened to {} yet", self.spec));
+            let next = if store.exists()? { String::new() } else { format!("; begin it: crucible spec {}", self.spec) };
+            app.output.line(&format!("nothing has happened to {} yet{next}", self.spec));
         } else {
             let mut rows = table(["when", "phase", "ended", "model", "tokens", "cost", "note"]);
             for row in &history.timeline {
@@ -51,20 +57,28 @@ impl History {
                     one_line(&row.phase_id),
                     words(row.status).to_owned(),
                     one_line(row.model_used.as_deref().unwrap_or_default()),
-                    tokens(row),
-                    cost(row),
+                    tokens(row.tokens_input, row.tokens_output),
+                    cost(row.cost_micro_dollars, row.cost_basis),
                     one_line(&note(row)),
                 ]);
             }
             for line in rows.lines() {
                 app.output.line(line.trim_end());
             }
-            app.output.line(&totals(&history.totals));
+            app.output.line(&totals(&history));
         }
         for problem in &history.problems {
             app.output.line(&format!("receipts/{}: {}", one_line(&problem.file), problem.code));
         }
         Ok(ExitStatus::Success)
+    }
+}
+
+impl History {
+    /// Whether the project's list names the spec.
+    fn is_listed(&self, app: &App, named: Option<&Path>, project: &SpecProject) -> Result<bool, CommandError> {
+        let list = place::list_of(app, named, project)?.map(|file| file.load()).transpose()?;
+        Ok(list.is_some_and(|list| list.entry(&self.spec).is_some()))
     }
 }
 
@@ -76,24 +90,8 @@ fn words(status: PhaseStatus) -> &'static str {
     }
 }
 
-fn tokens(row: &HistoryRow) -> String {
-    let told = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
-    match (row.tokens_input, row.tokens_output) {
-        (None, None) => String::new(),
-        (input, output) => format!("{} in, {} out", told(input), told(output)),
-    }
-}
-
-fn cost(row: &HistoryRow) -> String {
-    let Some(cost) = row.cost_micro_dollars.map(dollars) else { return String::new() };
-    match row.cost_basis {
-        Some(CostBasis::Estimated) => format!("{cost} (estimate)"),
-        Some(CostBasis::Reported) | None => cost,
-    }
-}
-
 fn note(row: &HistoryRow) -> String {
-    let mut parts: Vec<String> = row.error.iter().cloned().collect();
+    let mut parts: Vec<String> = row.error.iter().map(|error| short_line(error, LONGEST_NOTE)).collect();
     if row.warnings > 0 {
         parts.push(counted(row.warnings, "warning"));
     }
@@ -106,7 +104,8 @@ fn note(row: &HistoryRow) -> String {
     parts.join("; ")
 }
 
-fn totals(totals: &HistoryTotals) -> String {
+fn totals(history: &SpecHistory) -> String {
+    let totals = &history.totals;
     let mut parts = vec![counted(totals.runs, "run")];
     for (count, word) in [(totals.succeeded, "done"), (totals.failed, "failed"), (totals.dry_runs, "dry")] {
         if count > 0 {
@@ -114,13 +113,14 @@ fn totals(totals: &HistoryTotals) -> String {
         }
     }
     parts.push(format!("{} tokens in, {} out", totals.tokens_input, totals.tokens_output));
-    let mut cost = dollars(totals.cost_micro_dollars);
-    if totals.cost_estimated > 0 {
-        cost.push_str(" (estimate)");
+    // A sum of nothing is no price.
+    if totals.cost_unknown == 0 || history.timeline.iter().any(|row| row.cost_micro_dollars.is_some()) {
+        let estimate = if totals.cost_estimated > 0 { " (estimate)" } else { "" };
+        parts.push(format!("{}{estimate}", dollars(totals.cost_micro_dollars)));
     }
-    if totals.cost_unknown > 0 {
-        cost.push_str(&format!(" and what {} cost, which is not known", counted(totals.cost_unknown, "run")));
-    }
-    parts.push(cost);
-    format!("together: {}", parts.join(", "))
+    let unknown = match totals.cost_unknown {
+        0 => String::new(),
+        unknown => format!("; the cost of {} is not known", counted(unknown, "run")),
+    };
+    format!("together: {}{unknown}", parts.join(", "))
 }

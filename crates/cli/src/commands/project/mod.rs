@@ -7,13 +7,13 @@ mod list;
 mod status;
 mod tui;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use crucible_model::ExitStatus;
-use crucible_spec::WorkspaceFile;
 
 use crate::app::App;
+use crate::commands::spec::place::workspace;
 use crate::error::CommandError;
 
 /// Many specs at once: the workspace
@@ -50,26 +50,5 @@ impl Project {
             ProjectCommand::History(command) => command.run(app, named),
             ProjectCommand::Tui(command) => command.run(app, workspace(app, named)?),
         }
-    }
-}
-
-/// The workspace that is named, or else the nearest one upward.
-fn workspace(app: &App, named: Option<&Path>) -> Result<WorkspaceFile, CommandError> {
-    const MAKE_ONE: &str = "Make one with `crucible project init`, or name one with --workspace FILE.";
-    let start = app.env.working_directory();
-    match named {
-        Some(file) => {
-            let file = app.absolute(file);
-            if file.symlink_metadata().is_ok() && !file.is_dir() {
-                return Ok(WorkspaceFile::at(file));
-            }
-            let message = format!("--workspace: {} is no file", file.display());
-            Err(CommandError::usage(message).hint("Name the file itself; `crucible project init` makes one."))
-        }
-        None => WorkspaceFile::discover(start).ok_or_else(|| {
-            let message =
-                format!("there is no workspace.yaml in {} or any directory above it", start.display());
-            CommandError::usage(message).hint(MAKE_ONE)
-        }),
     }
 }

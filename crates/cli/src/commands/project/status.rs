@@ -1,7 +1,6 @@
 //! `crucible project status`: where the specs of the workspace stand.
 
 use clap::Args;
-use crucible_ledger::Ledger;
 use crucible_model::{ExitStatus, counted};
 use crucible_spec::{PhaseId, SpecStanding, WorkspaceCounts, WorkspaceFile, WorkspaceSpec};
 
@@ -18,7 +17,7 @@ pub(crate) struct Status {}
 
 impl Status {
     pub(crate) fn run(&self, app: &App, workspace: &WorkspaceFile) -> Result<ExitStatus, CommandError> {
-        let ledger = Ledger::open_existing(&app.ledger_path()?)?;
+        let ledger = app.ledger_to_ask()?;
         let status = workspace.survey(app.clock.now(), ledger.as_ref())?.summary();
         if app.output.is_json() {
             app.output.json(&status)?;

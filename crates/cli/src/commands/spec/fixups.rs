@@ -4,7 +4,7 @@ use clap::Args;
 use crucible_host::config::Config;
 use crucible_model::{RepoPath, counted};
 use crucible_patch::Policy;
-use crucible_repo::LinkPolicy;
+use crucible_repo::{EditRecovery, LinkPolicy, RecoveredEdit};
 use crucible_spec::{AppliedFixup, FixupChangeKind, SpecError, SpecId, fixup_changes, fixup_policy};
 
 use crate::app::App;
@@ -12,10 +12,13 @@ use crate::commands::patch::patch_limits;
 use crate::error::CommandError;
 use crate::text::one_line;
 
+/// Where in Crucible's own directory the fixups that are being applied are recorded.
+pub(crate) const FIXUPS: &str = "fixups";
+
 /// What a fixup may do.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct FixupFlags {
-    /// Apply the proposed fixups to the project's files: all of them, or none
+    /// Apply the fixups that waited when the command began to the project's files: all of them, or none
     #[arg(long)]
     apply_fixups: bool,
     /// A path that a fixup may make new or remove, or change although it is a test, a manifest, a lock file or a setting of CI; several
@@ -87,4 +90,21 @@ pub(crate) fn show_applied(app: &App, applied: &AppliedFixup) {
     for finding in applied.verdict.findings() {
         app.output.remark(&format!("warning: {}: {}", one_line(&finding.subject), finding.hint));
     }
+}
+
+/// Says what became of a fixup that a killed process left half applied, file by file.
+pub(crate) fn show_recovered(app: &App, recovered: &RecoveredEdit) {
+    let files: Vec<String> = recovered.files.iter().map(|path| one_line(path.as_str())).collect();
+    if files.is_empty() {
+        return;
+    }
+    let what = match recovered.outcome {
+        EditRecovery::Nothing => return,
+        EditRecovery::Finished => "finished: these files are as the fixup makes them",
+        EditRecovery::TakenBack => "taken back: the fixup is in none of these files",
+    };
+    app.output.remark(&format!(
+        "warning: a process was killed while it applied a fixup, which is now {what}: {}",
+        files.join(", ")
+    ));
 }

@@ -78,7 +78,7 @@ impl Hooks {
             home: app.env.home(),
             strength: self.strength,
             masked: self.masked.clone(),
-            read_only: nested_repositories(app, sandbox, &self.project).await,
+            read_only: guarded(app, sandbox, &self.project).await,
         };
         let receipts = run_hooks(&self.hooks, moment, subject, &place).await;
         let consequence = weigh_hooks(&self.hooks, &receipts);
@@ -86,17 +86,9 @@ impl Hooks {
     }
 }
 
-/// What makes repositories of the project's submodules, also of those that are not there: git looks into each of them whenever it looks
-/// at the project, and runs what their settings say. Nothing where git does not open the project: then it runs nothing there either.
-async fn nested_repositories(app: &App, sandbox: &Arc<Sandbox>, project: &Path) -> Vec<PathBuf> {
-    let Ok(git) = Git::open(Arc::clone(sandbox), &app.env, project).await else {
-        return Vec::new();
-    };
-    let inside = |path: PathBuf| {
-        let place = git.top().join(path);
-        (place.starts_with(project) && place != project).then(|| place.join(".git").join(""))
-    };
-    git.submodules().await.unwrap_or_default().into_iter().filter_map(inside).collect()
+/// What else in the project makes git run programs whenever it looks at it, or why git cannot tell.
+async fn guarded(app: &App, sandbox: &Arc<Sandbox>, project: &Path) -> Result<Vec<PathBuf>, String> {
+    Git::guarded_places(Arc::clone(sandbox), &app.env, project).await.map_err(|error| error.to_string())
 }
 
 fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result<Hook, CommandError> {
@@ -129,7 +121,7 @@ fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result
         walls: word(config, &key("sandbox"), &walls)?,
     };
     if hook.walls == HookWalls::Off {
-        check_whose_command(app, config, project, name)?;
+        check_whose_hook(app, config, project, &hook)?;
     }
     Ok(hook)
 }
@@ -143,29 +135,39 @@ fn word<T: Copy>(config: &Config, key: &str, words: &[(&str, T)]) -> Result<T, C
     })
 }
 
-/// Refuses to take the walls from a command that a project's file brings along, on the word of the user's own file: that one holds
-/// for every project, also for a cloned one that happens to use the same name.
-fn check_whose_command(
+/// Refuses to take the walls from what a project's files bring along, on the word of the user's own file: that one holds for every
+/// project, also for a cloned one that happens to use the same name, or to have a program at the same place. What a variable or a flag
+/// says holds for one command, and so for a project that its author looks at.
+fn check_whose_hook(
     app: &App,
     config: &Config,
     project: &SpecProject,
-    name: &str,
+    hook: &Hook,
 ) -> Result<(), CommandError> {
-    let (walls, command) = (format!("hooks.{name}.sandbox"), format!("hooks.{name}.command"));
-    let of_project = ConfigFiles::discover(&app.env, project.root()).project;
-    let brought = match (config.source(&command), &of_project) {
-        (Some(SettingSource::File(file)), Some(of_project)) => file == of_project,
-        _ => false,
+    let prefix = format!("hooks.{}.", hook.name);
+    let walls = format!("{prefix}sandbox");
+    let Some(SettingSource::File(file)) = config.source(&walls) else {
+        return Ok(());
     };
-    match config.source(&walls) {
-        Some(SettingSource::File(file)) if brought => Err(CommandError::usage(format!(
-            "{walls} = \"off\" in {} would take the walls from the command that the project's own file names",
-            file.display()
-        ))
-        .hint(format!(
-            "Write the whole hook in your own file under another name, or set {}=off for this once.",
+    let refuse = |why: String| {
+        Err(CommandError::usage(format!("{walls} = \"off\" in {}: {why}", file.display())).hint(format!(
+            "Write the whole hook in your own file, under another name and with the program's absolute path, or set {}=off for this once.",
             variable_of(&walls)
-        ))),
-        Some(_) | None => Ok(()),
+        )))
+    };
+    let of_project = ConfigFiles::discover(&app.env, project.root()).project;
+    let brought = config.settings().find(|(key, setting)| {
+        key.starts_with(&prefix)
+            && matches!(&setting.source, SettingSource::File(file) if Some(file) == of_project.as_ref())
+    });
+    if let Some((key, _)) = brought {
+        return refuse(format!(
+            "the project's own file sets {key}, and would have a say in what runs without walls"
+        ));
     }
+    let program = hook.command.first().map_or("", String::as_str);
+    if program.contains('/') && !program.starts_with('/') {
+        return refuse(format!("{program:?} is a file of whatever project there is"));
+    }
+    Ok(())
 }

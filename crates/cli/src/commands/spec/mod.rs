@@ -2,6 +2,7 @@
 
 pub(crate) mod fixups;
 pub(crate) mod hooks;
+pub(crate) mod ignored;
 pub(crate) mod place;
 mod progress;
 pub(crate) mod resume;

@@ -2,22 +2,53 @@
 
 use std::path::Path;
 
-use crucible_spec::{SpecId, SpecIdError, SpecProject};
+use crucible_spec::{SpecId, SpecIdError, SpecProject, WorkspaceFile};
 
 use crate::app::App;
 use crate::error::CommandError;
 
 /// The project that the command works on: the one of `--workspace FILE`, else the one that holds the working directory.
 pub(crate) fn project(app: &App, workspace: Option<&Path>) -> Result<SpecProject, CommandError> {
-    let Some(file) = workspace else {
-        return Ok(SpecProject::find(app.env.working_directory()));
-    };
-    let file = app.absolute(file);
-    match file.parent() {
-        Some(directory) if file.is_file() => Ok(SpecProject::at(directory)),
-        Some(_) | None => Err(CommandError::usage(format!("--workspace: {} is no file", file.display()))
-            .hint("Name the file workspace.yaml itself; `crucible project init` makes one.")),
+    match workspace {
+        Some(file) => Ok(named_workspace(app, file)?.project()),
+        None => Ok(SpecProject::find(app.env.working_directory())),
     }
+}
+
+/// The workspace that the command works on: the one of `--workspace FILE`, else the nearest one upward.
+pub(crate) fn workspace(app: &App, named: Option<&Path>) -> Result<WorkspaceFile, CommandError> {
+    let start = app.env.working_directory();
+    match named {
+        Some(file) => named_workspace(app, file),
+        None => WorkspaceFile::discover(start).ok_or_else(|| {
+            let message =
+                format!("there is no workspace.yaml in {} or any directory above it", start.display());
+            CommandError::usage(message)
+                .hint("Make one with `crucible project init`, or name one with --workspace FILE.")
+        }),
+    }
+}
+
+/// The file that lists the specs of a project: the one of `--workspace FILE`, else the project's own where it has one.
+pub(crate) fn list_of(
+    app: &App,
+    named: Option<&Path>,
+    project: &SpecProject,
+) -> Result<Option<WorkspaceFile>, CommandError> {
+    match named {
+        Some(file) => named_workspace(app, file).map(Some),
+        None => Ok(WorkspaceFile::within(project.root())),
+    }
+}
+
+/// The file of `--workspace FILE`.
+fn named_workspace(app: &App, file: &Path) -> Result<WorkspaceFile, CommandError> {
+    let file = app.absolute(file);
+    if file.is_file() {
+        return Ok(WorkspaceFile::at(file));
+    }
+    Err(CommandError::usage(format!("--workspace: {} is no file", file.display()))
+        .hint("Name the file workspace.yaml itself; `crucible project init` makes one."))
 }
 
 /// Reads the id of a spec.

@@ -2,12 +2,12 @@
 
 use clap::Args;
 use crucible_model::ExitStatus;
-use crucible_spec::{PhaseId, ResumeOverview, SpecError, SpecId, SpecState, phases_to_run};
+use crucible_spec::{IDEA, PhaseId, ResumeOverview, SpecId, SpecState, phases_to_run};
 
 use super::place;
-use super::sources::Unnamed;
+use super::sources::{GivenIdea, Unnamed};
 use super::start::{ENDS, phase};
-use super::work::{Desk, PhaseFlags, Work};
+use super::work::{Applying, Desk, PhaseFlags, Work};
 use crate::app::App;
 use crate::error::CommandError;
 
@@ -36,13 +36,53 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let desk = Desk::new(app, &self.spec, &self.phases)?;
-        if !desk.store.exists() {
-            return Err(SpecError::Unknown { spec: desk.store.spec().clone() }.into());
+        if !desk.store.exists()? {
+            return Err(desk.store.unknown().into());
         }
-        let phase = match self.phase {
-            Some(phase) => phase,
-            None => next_phase(&desk.store.state(None)?, self.phases.applies()),
+        self.phases.check_applying(&self.spec)?;
+        // What is named is looked at before the lock is taken. Which phase comes next can only be told under it: what a killed process
+        // left is finished there.
+        let named = match (self.phase, self.phases.applies()) {
+            (Some(phase), _) => Some(phase),
+            (None, true) => Some(PhaseId::Fixup),
+            (None, false) => None,
         };
+        let prepared = named.map(|phase| self.prepared(app, &desk, phase)).transpose()?;
+        let mut work = Work::begin(app, &desk, &self.phases)?;
+        let (phase, through, idea) = match prepared {
+            Some(prepared) => prepared,
+            None => self.prepared(app, &desk, next_phase(&work.state()?))?,
+        };
+        work.idea = idea;
+        let applying = work.applying(through)?;
+        let mut packet = None;
+        if self.phases.dry_run {
+            let receipt = work.try_dry(phase)?;
+            packet = receipt.phases.into_iter().find_map(|entry| entry.packet);
+        } else {
+            let is_done =
+                matches!(applying, Some(Applying::Applied | Applying::Settled)) && phase == PhaseId::Fixup;
+            let first = |later: &PhaseId| if is_done { *later > phase } else { *later >= phase };
+            let phases: Vec<PhaseId> = through.up_to().filter(first).collect();
+            work.run(&phases)?;
+        }
+        if app.output.is_json() {
+            let overview = ResumeOverview::new(work.status()?, phase, desk.summary(), work.ran().to_vec());
+            let overview = if desk.store.read(IDEA)?.is_some() { overview.with_idea() } else { overview };
+            app.output.json(&if self.phases.dry_run { overview.of_a_dry_run(packet) } else { overview })?;
+        } else {
+            work.conclude()?;
+        }
+        Ok(ExitStatus::Success)
+    }
+
+    /// What is run from this phase on: the phase, the last one, and the idea where one is read.
+    fn prepared(
+        &self,
+        app: &App,
+        desk: &Desk,
+        phase: PhaseId,
+    ) -> Result<(PhaseId, PhaseId, Option<GivenIdea>), CommandError> {
         let through = self.through.unwrap_or(phase);
         if through < phase {
             return Err(CommandError::usage(format!("--through {through} comes before {phase}"))
@@ -58,29 +98,11 @@ impl Resume {
             }
             _ => None,
         };
-        let mut work = Work::begin(app, &desk, &self.phases, idea)?;
-        let mut packet = None;
-        if self.phases.dry_run {
-            let receipt = work.try_dry(phase)?;
-            packet = receipt.phases.into_iter().find_map(|entry| entry.packet);
-        } else {
-            let phases: Vec<PhaseId> = through.up_to().filter(|later| *later >= phase).collect();
-            work.run(&phases)?;
-        }
-        if app.output.is_json() {
-            let overview = ResumeOverview::new(work.status()?, phase, desk.summary(), work.ran().to_vec());
-            app.output.json(&if self.phases.dry_run { overview.of_a_dry_run(packet) } else { overview })?;
-        } else {
-            work.conclude()?;
-        }
-        Ok(ExitStatus::Success)
+        Ok((phase, through, idea))
     }
 }
 
 /// The phase that comes next; of a spec that is done the last one, again.
-fn next_phase(state: &SpecState, applies: bool) -> PhaseId {
-    if applies {
-        return PhaseId::Fixup;
-    }
+fn next_phase(state: &SpecState) -> PhaseId {
     phases_to_run(state, PhaseId::Final).first().copied().unwrap_or(PhaseId::Final)
 }

@@ -11,16 +11,16 @@ use crucible_host::config::Config;
 use crucible_model::ByteLimit;
 use crucible_repo::Gh;
 use crucible_spec::{
-    FileSelectors, Idea, IdeaBuilder, IssueRef, PacketLimits, SpecError, SpecProject, SpecStore,
+    FileSelectors, IDEA, Idea, IdeaBuilder, IssueRef, PacketLimits, SpecError, SpecProject, SpecStore,
 };
 
 use crate::app::App;
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
-use crate::input;
+use crate::input::{self, Awaited};
 
-/// Where the idea of a spec is kept, in its directory.
-const KEPT: &str = "context/idea.md";
+/// What is said where standard input is open, nobody named it, and nothing comes.
+const AWAITED: &str = "note: the idea is awaited on standard input, to its end; to go on without it, run the command with `< /dev/null`";
 
 /// What stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -91,7 +91,7 @@ impl SourceFlags {
         if is_named {
             self.read(app, &mut builder, limit)?;
         } else if unnamed == Unnamed::StandardInput && !std::io::stdin().is_terminal() {
-            builder.text("standard input", standard_input(app, limit)?)?;
+            builder.text("standard input", standard_input(app, limit, Awaited::Saying(AWAITED))?)?;
         }
         match builder.finish() {
             Ok(idea) => Ok(GivenIdea { idea, origin: IdeaOrigin::Given }),
@@ -121,7 +121,7 @@ impl SourceFlags {
     fn read(&self, app: &App, builder: &mut IdeaBuilder, limit: ByteLimit) -> Result<(), CommandError> {
         for source in &self.source {
             if is_standard_input(source) {
-                builder.text("standard input", standard_input(app, limit)?)?;
+                builder.text("standard input", standard_input(app, limit, Awaited::Silently)?)?;
             } else {
                 builder.path(&shown(source, app.env.working_directory()), &app.absolute(source))?;
             }
@@ -149,15 +149,15 @@ pub(crate) fn packet_limits(config: &Config) -> PacketLimits {
 
 fn kept(store: &SpecStore, limit: ByteLimit) -> Result<GivenIdea, CommandError> {
     let mut builder = IdeaBuilder::new(limit);
-    if let Some(bytes) = store.read(KEPT)? {
-        builder.text(KEPT, bytes)?;
+    if let Some(bytes) = store.read(IDEA)? {
+        builder.text(IDEA, bytes)?;
     }
     Ok(GivenIdea { idea: builder.finish()?, origin: IdeaOrigin::Kept })
 }
 
-fn standard_input(app: &App, limit: ByteLimit) -> Result<Vec<u8>, CommandError> {
+fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u8>, CommandError> {
     let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
-    input::whole(app, most)?.map_err(|why| {
+    input::whole(app, most, awaited)?.map_err(|why| {
         CommandError::usage(format!("the idea cannot be read from standard input: {why}"))
             .hint("Hand it in through a pipe or a file, or name a file with --source.")
     })
@@ -189,19 +189,17 @@ fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, Comma
     if text.is_empty() {
         return Err(outside());
     }
-    let mut parts: Vec<String> = Vec::new();
-    if !Path::new(text).is_absolute() {
-        // The directories on the way are names, whatever characters are in them.
-        let is_glob = text.contains(['*', '?', '[', '{', '\\']);
-        for part in directory.strip_prefix(&root).map_err(|_| outside())?.components() {
-            let part = part.as_os_str().to_str().ok_or_else(outside)?;
-            parts.push(if is_glob { escaped(part) } else { part.to_owned() });
-        }
-    }
-    let below = match Path::new(text).is_absolute() {
-        true => Path::new(text).strip_prefix(&root).map_err(|_| outside())?,
-        false => Path::new(text),
+    let (directory, below) = match Path::new(text).is_absolute() {
+        true => entering(Path::new(text), &root).ok_or_else(outside)?,
+        false => (directory, Path::new(text)),
     };
+    // The directories on the way are names, whatever characters are in them.
+    let is_glob = text.contains(['*', '?', '[', '{', '\\']);
+    let mut parts: Vec<String> = Vec::new();
+    for part in directory.strip_prefix(&root).map_err(|_| outside())?.components() {
+        let part = part.as_os_str().to_str().ok_or_else(outside)?;
+        parts.push(if is_glob { escaped(part) } else { part.to_owned() });
+    }
     for component in below.components() {
         match component {
             Component::Normal(part) => parts.push(part.to_str().ok_or_else(outside)?.to_owned()),
@@ -211,6 +209,15 @@ fn in_project(text: &str, directory: &Path, root: &Path) -> Result<String, Comma
         }
     }
     Ok(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
+}
+
+/// Where an absolute path enters the project, through whatever links: that directory, and the rest of the path as it was written.
+fn entering<'a>(path: &'a Path, root: &Path) -> Option<(PathBuf, &'a Path)> {
+    let ancestors: Vec<&Path> = path.ancestors().collect();
+    ancestors.into_iter().rev().find_map(|ancestor| {
+        let place = ancestor.canonicalize().ok().filter(|place| place.starts_with(root))?;
+        Some((place, path.strip_prefix(ancestor).ok()?))
+    })
 }
 
 /// A name as a glob that matches it alone.
@@ -243,6 +250,16 @@ mod tests {
         assert_eq!(of("../../README.md", &below), Some("README.md".to_owned()));
         assert_eq!(of("../..", &below), Some(".".to_owned()));
         assert_eq!(of(root.join("a.md").to_str().unwrap(), &below), Some("a.md".to_owned()));
+        let elsewhere = tempfile::tempdir().unwrap();
+        let (link, inner) = (elsewhere.path().join("link"), elsewhere.path().join("inner"));
+        std::os::unix::fs::symlink(&root, &link).unwrap();
+        std::os::unix::fs::symlink(&below, &inner).unwrap();
+        let through = |link: &Path, rest: &str| of(link.join(rest).to_str().unwrap(), &root);
+        assert_eq!(through(&link, "web/*.tsx"), Some("web/*.tsx".to_owned()));
+        assert_eq!(through(&link, "missing/a.md"), Some("missing/a.md".to_owned()));
+        assert_eq!(through(&inner, "page.tsx"), Some("web/[id]/page.tsx".to_owned()));
+        assert_eq!(through(&inner, "*.tsx"), Some(r"web/\[id\]/*.tsx".to_owned()));
+        assert_eq!(through(&link, "../x"), None);
         for outside in ["../x", "/etc/passwd", "../../../x", ""] {
             assert_eq!(of(outside, &root), None, "{outside}");
         }

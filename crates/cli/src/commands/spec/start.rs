@@ -1,14 +1,12 @@
 //! `crucible spec`.
 
 use clap::Args;
-use crucible_model::ExitStatus;
-use crucible_spec::{
-    IDEA, PhaseId, PhaseIdError, SpecError, SpecId, SpecOverview, pending_fixups, phases_to_run,
-};
+use crucible_model::{ClockSource, ExitStatus};
+use crucible_spec::{IDEA, PhaseId, PhaseIdError, SpecError, SpecId, SpecOverview, SpecState, phases_to_run};
 
 use super::place;
 use super::sources::{GivenIdea, IdeaOrigin, Unnamed};
-use super::work::{Desk, PhaseFlags, Work};
+use super::work::{Applying, Desk, PhaseFlags, Work, nothing_waits};
 use crate::app::App;
 use crate::error::CommandError;
 
@@ -42,18 +40,21 @@ pub(crate) struct Spec {
 impl Spec {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let desk = Desk::new(app, &self.spec, &self.phases)?;
+        self.phases.check_applying(&self.spec)?;
+        // Of a spec that is not there nothing waits, and no directory is made for a command that makes no sense.
+        if self.phases.applies() && self.through < PhaseId::Fixup && !desk.store.exists()? {
+            return Err(nothing_waits(&self.spec));
+        }
         let idea = self.phases.sources.idea(app, &desk.store, desk.idea_limit(), Unnamed::StandardInput)?;
+        let mut work = Work::begin(app, &desk, &self.phases)?;
         let is_new = is_new(&desk, &idea)?;
-        let mut work = Work::begin(app, &desk, &self.phases, Some(idea))?;
-        let state = work.lock().store().state(None)?;
-        let mut phases: Vec<PhaseId> = match is_new {
+        work.idea = Some(idea);
+        let applying = work.applying(self.through)?;
+        let state = work.state()?;
+        let phases: Vec<PhaseId> = match is_new {
             true => self.through.up_to().collect(),
             false => phases_to_run(&state, self.through),
         };
-        let waits = self.phases.applies() && self.through >= PhaseId::Fixup && pending_fixups(&state) > 0;
-        if waits && !phases.iter().any(|phase| *phase <= PhaseId::Fixup) {
-            phases.insert(0, PhaseId::Fixup);
-        }
         if self.phases.dry_run {
             if let Some(first) = phases.first() {
                 work.try_dry(*first)?;
@@ -67,8 +68,12 @@ impl Spec {
             return Ok(ExitStatus::Success);
         }
         match phases.as_slice() {
+            [] if applying == Some(Applying::Applied) => {}
             [] => {
                 app.output.line(&format!("{} is done up to {}; nothing was asked", self.spec, self.through));
+                for phase in self.through.up_to().filter(|phase| is_pinned(&state, *phase)) {
+                    app.output.remark(&format!("warning: {phase} was written under a pinned clock (CRUCIBLE_CLOCK), which a gate refuses"));
+                }
                 app.output.remark(&format!(
                     "note: `crucible resume {} --phase {}` runs a phase again",
                     self.spec, self.through
@@ -91,6 +96,12 @@ fn is_new(desk: &Desk, given: &GivenIdea) -> Result<bool, SpecError> {
         IdeaOrigin::Kept => false,
         IdeaOrigin::Given => desk.store.read(IDEA)?.as_deref() != Some(given.idea.text.as_str().as_bytes()),
     })
+}
+
+/// Whether the receipt that counts for the phase has an instant that somebody chose.
+fn is_pinned(state: &SpecState, phase: PhaseId) -> bool {
+    let real = state.phase(phase).and_then(|known| known.newest_real.as_ref());
+    real.is_some_and(|receipt| receipt.clock == Some(ClockSource::Pinned))
 }
 
 /// Reads the name of a phase.

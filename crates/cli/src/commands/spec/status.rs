@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use crucible_ledger::Ledger;
 use crucible_llm::CostBasis;
 use crucible_model::{ExitStatus, counted};
 use crucible_spec::{
@@ -36,7 +35,7 @@ impl SpecStatus {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let project = place::project(app, self.workspace.as_deref())?;
         let store = SpecStore::new(&project, self.spec.clone());
-        let ledger = Ledger::open_existing(&app.ledger_path()?)?;
+        let ledger = app.ledger_to_ask()?;
         let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
         if app.output.is_json() {
             app.output.json(&status)?;
@@ -90,7 +89,7 @@ fn print(output: &Output, status: &Status) {
     ];
     let total: Vec<&str> = total.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
     if !total.is_empty() {
-        output.line(&format!("these receipts: {}", total.join(", ")));
+        output.line(&format!("the runs above, together: {}", total.join(", ")));
     }
     match &status.next {
         Some(next) => output.line(&format!("next: {} ({})", next.command, reason(next.reason))),
@@ -99,7 +98,7 @@ fn print(output: &Output, status: &Status) {
 }
 
 /// Where a phase stands, for people.
-fn words(standing: Standing) -> &'static str {
+pub(crate) fn words(standing: Standing) -> &'static str {
     match standing {
         Standing::Success => "done",
         Standing::Failed => "failed",
@@ -132,7 +131,8 @@ fn age(phase: &PhaseStanding) -> String {
     }
 }
 
-fn tokens(input: Option<u64>, output: Option<u64>) -> String {
+/// What was sent and what came back, as far as it is known; nothing where neither is.
+pub(crate) fn tokens(input: Option<u64>, output: Option<u64>) -> String {
     let told = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
     match (input, output) {
         (None, None) => String::new(),
@@ -140,7 +140,8 @@ fn tokens(input: Option<u64>, output: Option<u64>) -> String {
     }
 }
 
-fn cost(micro_dollars: Option<u64>, basis: Option<CostBasis>) -> String {
+/// What it cost, and whether that is an estimate; nothing where it is not known.
+pub(crate) fn cost(micro_dollars: Option<u64>, basis: Option<CostBasis>) -> String {
     let Some(cost) = micro_dollars.map(dollars) else { return String::new() };
     match basis {
         Some(CostBasis::Estimated) => format!("{cost} (estimate)"),

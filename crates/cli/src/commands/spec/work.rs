@@ -2,9 +2,10 @@
 //!
 //! How it works: everything that can be wrong with the command line, the configuration and the sources is found before the spec's lock is
 //! taken; who is asked is made ready before the first phase begins. Then each phase is one [`PhaseRun`]: hooks before it, its packet, the asking, hooks after
-//! it, and its receipt. A phase that fails ends the command with the exit code that its receipt holds.
+//! it, and its receipt. A phase that fails ends the command with the exit code that its receipt holds. Fixups are applied before any phase
+//! runs, between the hooks of theirs.
 //!
-//! What always holds: the new idea is kept once the packet with it is found free of secrets and small enough, and not before; Ctrl-C
+//! What always holds: no fixup is applied that this very command proposed; the new idea is kept once the packet with it is found free of secrets and small enough, and not before; Ctrl-C
 //! leaves a receipt; whoever is asked is within one budget for all phases of the command.
 
 use std::path::PathBuf;
@@ -21,13 +22,15 @@ use crucible_llm::{
 use crucible_model::{ByteLimit, EditFormat, ExitStatus, Untrusted};
 use crucible_sandbox::Sandbox;
 use crucible_spec::{
-    ConfigSummary, FileSelectors, FixupChoice, HookConsequence, HookMoment, HookSubject, IDEA, LockClaim,
-    PhaseId, PhaseOrder, PhaseRun, PhaseStatus, SpecError, SpecId, SpecLock, SpecProject, SpecReceipt,
-    SpecStatus, SpecStore, Trial, apply_pending, failure_class, pending_fixups, spec_status,
+    ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject, IDEA, LockClaim, PhaseId,
+    PhaseOrder, PhaseRun, PhaseStatus, PromotionEnd, SpecError, SpecId, SpecLock, SpecProject, SpecReceipt,
+    SpecState, SpecStatus, SpecStore, Trial, WaitingFixup, failure_class, pending_fixups, recover_fixup,
+    spec_status, waiting_fixup,
 };
 
-use super::fixups::{FixupFlags, FixupWish, show_applied, show_pending};
+use super::fixups::{FIXUPS, FixupFlags, FixupWish, show_applied, show_pending, show_recovered};
 use super::hooks::Hooks;
+use super::ignored::keep_out_of_git;
 use super::progress::PhaseProgress;
 use super::show::{show_dry, show_phase};
 use super::sources::{GivenIdea, IdeaOrigin, SourceFlags, packet_limits};
@@ -39,6 +42,7 @@ use crate::commands::record::Record;
 use crate::commands::run::{providers, require_controlled, shared_sandbox};
 use crate::error::CommandError;
 use crate::output::Output;
+use crate::text::one_line;
 
 /// How phases are run
 #[derive(Args, Default)]
@@ -83,7 +87,7 @@ pub(crate) struct Work<'a> {
     desk: &'a Desk,
     lock: SpecLock,
     ledger: Ledger,
-    idea: Option<GivenIdea>,
+    pub(crate) idea: Option<GivenIdea>,
     files: FileSelectors,
     asked: Option<Asked>,
     progress: Option<Arc<PhaseProgress>>,
@@ -112,6 +116,8 @@ struct Bounds {
 /// Who is asked.
 struct Asked {
     backend: Backend,
+    /// Who shows what is waited for.
+    shown: Option<Arc<dyn CallWatch>>,
     model: String,
     warnings: Vec<ReceiptWarning>,
     budget: Arc<CallBudget>,
@@ -134,6 +140,43 @@ impl PhaseFlags {
     pub(crate) fn applies(&self) -> bool {
         self.fixups.wish() == FixupWish::Apply
     }
+
+    /// Refuses `--apply-fixups` where it can do nothing: in a dry run.
+    pub(crate) fn check_applying(&self, spec: &SpecId) -> Result<(), CommandError> {
+        match self.applies() && self.dry_run {
+            true => Err(applies_nothing(
+                "a dry run changes nothing, so --apply-fixups has nothing to do in it",
+                spec,
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What `--apply-fixups` came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Applying {
+    /// A fixup waited and is applied.
+    Applied,
+    /// None waits: the newest is applied, or there was nothing to change.
+    Settled,
+    /// None waits that is made from what is there now.
+    Missing,
+}
+
+/// `--apply-fixups` of a command that ends before the fixups, where none waits.
+pub(crate) fn nothing_waits(spec: &SpecId) -> CommandError {
+    applies_nothing(
+        "no fixup waits, and this command proposes none, so --apply-fixups has nothing to do",
+        spec,
+    )
+}
+
+/// `--apply-fixups` that would apply nothing, whatever comes of the command.
+fn applies_nothing(why: &str, spec: &SpecId) -> CommandError {
+    CommandError::usage(why.to_owned()).hint(format!(
+        "`crucible resume {spec} --phase fixup --apply-fixups` applies what waits; without --apply-fixups this command does the rest."
+    ))
 }
 
 impl Desk {
@@ -154,7 +197,7 @@ impl Desk {
         number(&config, "spec.max_packet_lines")?;
         let hooks = Hooks::read(app, &config, &project)?;
         let record = flags.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
-        let store = SpecStore::new(&project, spec.clone());
+        let store = SpecStore::new(&project, spec.clone()).with_records(app.home()?.join(FIXUPS));
         Ok(Self { config, project, store, hooks, sandbox: shared_sandbox(app), record, bounds })
     }
 
@@ -171,28 +214,26 @@ impl Desk {
 
 impl<'a> Work<'a> {
     /// Takes the spec's lock.
-    pub(crate) fn begin(
-        app: &'a App,
-        desk: &'a Desk,
-        flags: &'a PhaseFlags,
-        idea: Option<GivenIdea>,
-    ) -> Result<Self, CommandError> {
+    pub(crate) fn begin(app: &'a App, desk: &'a Desk, flags: &'a PhaseFlags) -> Result<Self, CommandError> {
         let files = flags.sources.files(app, &desk.project, &desk.config)?;
         let ledger = app.ledger()?;
-        let claim = if flags.force { LockClaim::Force } else { LockClaim::Wait };
-        let owner = format!("crucible, process {}", std::process::id());
-        let lock = desk.store.lock(&owner, claim)?;
-        Ok(Self { app, flags, desk, lock, ledger, idea, files, asked: None, progress: None, ran: Vec::new() })
+        let claim = if flags.force { LockClaim::Force } else { LockClaim::IfFree };
+        let lock = desk.store.lock(&format!("crucible spec {}", desk.store.spec()), claim)?;
+        keep_out_of_git(desk.project.root())?;
+        // Whatever looks at the project's files from here on sees all of a fixup or nothing of it.
+        show_recovered(app, &recover_fixup(&desk.project, &lock)?);
+        let (idea, ran) = (None, Vec::new());
+        Ok(Self { app, flags, desk, lock, ledger, idea, files, asked: None, progress: None, ran })
+    }
+
+    /// What is known of the spec now, as the ledger sees it, too.
+    pub(crate) fn state(&self) -> Result<SpecState, SpecError> {
+        self.lock.store().state(Some(&self.ledger))
     }
 
     /// Where the spec stands now.
     pub(crate) fn status(&self) -> Result<SpecStatus, CommandError> {
-        Ok(spec_status(&self.lock.store().state(None)?, self.app.clock.now()))
-    }
-
-    /// The spec under its lock.
-    pub(crate) fn lock(&self) -> &SpecLock {
-        &self.lock
+        Ok(spec_status(&self.state()?, self.app.clock.now()))
     }
 
     /// The phases that were run.
@@ -200,18 +241,38 @@ impl<'a> Work<'a> {
         &self.ran
     }
 
+    /// Applies what waited when the command began, where that is asked for, before any phase runs: what a phase of this very command proposes
+    /// waits until somebody has seen it. `last` is the last phase of the command.
+    pub(crate) fn applying(&mut self, last: PhaseId) -> Result<Option<Applying>, CommandError> {
+        if !self.flags.applies() {
+            return Ok(None);
+        }
+        let applying = self.apply()?;
+        match applying {
+            Applying::Applied => {}
+            Applying::Settled | Applying::Missing if last < PhaseId::Fixup => {
+                return Err(nothing_waits(self.desk.store.spec()));
+            }
+            Applying::Settled => self.tell("no fixup waits; none was applied"),
+            Applying::Missing => {
+                self.tell("no fixup waits that is made from what is there now; none was applied");
+            }
+        }
+        Ok(Some(applying))
+    }
+
+    fn tell(&self, what: &str) {
+        if !self.app.output.is_json() {
+            self.app.output.line(what);
+        }
+    }
+
     /// Runs these phases, in order, and shows what each did.
     pub(crate) fn run(&mut self, phases: &[PhaseId]) -> Result<(), CommandError> {
         for phase in phases {
-            if *phase == PhaseId::Fixup && self.flags.applies() && self.apply()? {
-                continue;
-            }
             let receipt = self.phase(*phase)?;
             self.ran.push(*phase);
             self.show(*phase, &receipt)?;
-            if *phase == PhaseId::Fixup && self.flags.applies() {
-                self.apply()?;
-            }
         }
         Ok(())
     }
@@ -222,34 +283,78 @@ impl<'a> Work<'a> {
             trial: Trial::Dry,
             ..self.order(phase, EditFormat::WholeFile, String::new(), Vec::new())
         };
-        let mut run = PhaseRun::begin(&self.lock, self.app.clock.as_ref(), order)?;
-        let idea = self.idea.as_ref().map(|given| &given.idea.text);
+        let mut run = PhaseRun::begin(&self.lock, self.app.clock.as_ref(), order, &self.ledger)?;
+        let idea = self.idea.as_ref().map(|given| &given.idea);
         if let Err(error) = run.gather(idea, self.files.clone()) {
-            return Err(ended(self.app, &mut run, &mut self.ledger, error));
+            let fail =
+                |told: Told<'_>| run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop);
+            return Err(ended(self.app, fail, error));
         }
         let receipt = run.tried_dry(&mut self.ledger)?;
+        warn_unfinished(self.app, phase, run.unfinished());
         if !self.app.output.is_json() {
             show_dry(self.app, phase, &receipt);
         }
         Ok(receipt)
     }
 
-    /// Applies the fixup that waits; false where none does that is made from what is there now.
-    pub(crate) fn apply(&mut self) -> Result<bool, CommandError> {
+    /// Applies the fixup that waits, between the hooks of its phase.
+    fn apply(&mut self) -> Result<Applying, CommandError> {
+        let mut run = match waiting_fixup(&self.lock, self.app.clock.as_ref(), &self.ledger)? {
+            WaitingFixup::Ready(run) => run,
+            WaitingFixup::Settled => return Ok(Applying::Settled),
+            WaitingFixup::Missing => return Ok(Applying::Missing),
+        };
+        let spec = self.desk.store.spec();
+        let unapplied = |run: &FixupRun<'_>, ledger: &mut Ledger, stopped: Stopped| {
+            let fail = |told: Told<'_>| run.fail(told.class, told.message, told.exit, ledger).map(drop);
+            stopped.ended(self.app, fail).hint(format!(
+                "The fixup waits: `crucible resume {spec} --phase fixup --apply-fixups` goes on with it, and nobody is asked for it."
+            ))
+        };
+        let mut subject = HookSubject {
+            receipt_id: Some(run.id().as_str().to_owned()),
+            ..HookSubject::before(spec.clone(), PhaseId::Fixup)
+        };
+        if let Err(stopped) = self.hooked_apply(&mut run, HookMoment::PrePhase, &subject) {
+            return Err(unapplied(&run, &mut self.ledger, stopped));
+        }
         let choice = FixupChoice {
             policy: self.flags.fixups.policy(&self.desk.config),
             links: self.flags.fixups.links(),
         };
-        let clock = self.app.clock.as_ref();
-        let applied = apply_pending(&self.lock, &self.desk.project, &choice, clock, &mut self.ledger)?;
-        let Some((applied, _receipt)) = applied else {
-            return Ok(false);
-        };
-        self.ran.push(PhaseId::Fixup);
+        let applied = run.apply(&self.desk.project, &choice)?;
         if !self.app.output.is_json() {
             show_applied(self.app, &applied);
         }
-        Ok(true)
+        subject.status = Some(PhaseStatus::Success);
+        subject.artifact = Some(run.artifact());
+        if let Err(stopped) = self.hooked_apply(&mut run, HookMoment::PostPhase, &subject) {
+            return Err(unapplied(&run, &mut self.ledger, stopped));
+        }
+        let promoted = run.succeed(&mut self.ledger)?;
+        if let PromotionEnd::CleanUpPending { why } = promoted.end {
+            warn_unfinished(self.app, PhaseId::Fixup, &[why]);
+        }
+        for warning in promoted.receipt.phases.iter().flat_map(|entry| &entry.warnings) {
+            if warning.kind != "fixup" && !self.app.output.is_json() {
+                self.app.output.remark(&one_line(&format!("warning: fixup: {}", warning.message)));
+            }
+        }
+        self.ran.push(PhaseId::Fixup);
+        Ok(Applying::Applied)
+    }
+
+    /// Runs the hooks around an application.
+    fn hooked_apply(
+        &self,
+        run: &mut FixupRun<'_>,
+        moment: HookMoment,
+        subject: &HookSubject,
+    ) -> Result<(), Stopped> {
+        let hooks = async { Ok(self.desk.hooks.run(self.app, &self.desk.sandbox, moment, subject).await) };
+        let outcome = self.app.block_on(hooks).map_err(Stopped::Interrupted)?;
+        run.hooked(outcome.receipts, outcome.consequence).map_err(Stopped::Failed)
     }
 
     /// Runs one phase to its receipt.
@@ -260,19 +365,23 @@ impl<'a> Work<'a> {
         };
         let format = asked.backend.capabilities().edit_format;
         let order = self.order(phase, format, asked.model.clone(), asked.warnings.clone());
-        let mut run = PhaseRun::begin(&self.lock, self.app.clock.as_ref(), order)?;
+        let mut run = PhaseRun::begin(&self.lock, self.app.clock.as_ref(), order, &self.ledger)?;
         let worked = self.worked(&mut run, asked);
         if let Some(progress) = &self.progress {
             progress.finish();
         }
-        let ended = match worked {
-            Ok(Ok(())) => run
-                .succeed(&mut self.ledger)
-                .map_err(|error| ended(self.app, &mut run, &mut self.ledger, error)),
-            Ok(Err(error)) => Err(ended(self.app, &mut run, &mut self.ledger, error)),
+        let promoted = match worked {
+            Ok(Ok(())) => run.succeed(&mut self.ledger).map_err(Stopped::Failed),
+            Ok(Err(error)) => Err(Stopped::Failed(error)),
             // The future was dropped where it stood.
-            Err(error) => Err(interrupted(self.app, &mut run, &mut self.ledger, error)),
+            Err(error) => Err(Stopped::Interrupted(error)),
         };
+        let ended = promoted.map_err(|stopped| {
+            let fail =
+                |told: Told<'_>| run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop);
+            stopped.ended(self.app, fail)
+        });
+        warn_unfinished(self.app, phase, run.unfinished());
         if let Some(record) = &self.desk.record {
             record.copy(&asked.backend, run.calls())?;
         }
@@ -316,14 +425,7 @@ impl<'a> Work<'a> {
         subject: &HookSubject,
     ) -> Result<(), SpecError> {
         let outcome = self.desk.hooks.run(self.app, &self.desk.sandbox, moment, subject).await;
-        run.hooks_ran(outcome.receipts);
-        match outcome.consequence {
-            HookConsequence::GoOn(warnings) => {
-                warnings.into_iter().for_each(|warning| run.warn(warning));
-                Ok(())
-            }
-            HookConsequence::Fail(error) => Err(error),
-        }
+        run.hooked(outcome.receipts, outcome.consequence)
     }
 
     /// Puts the packet together, and keeps a new idea once it is found to be free of secrets.
@@ -338,7 +440,7 @@ impl<'a> Work<'a> {
         for note in given.into_iter().flat_map(|given| &given.idea.notes) {
             run.warn(ReceiptWarning { kind: "source_note".to_owned(), message: note.clone() });
         }
-        run.gather(given.map(|given| &given.idea.text), self.files.clone())?;
+        run.gather(given.map(|given| &given.idea), self.files.clone())?;
         match given {
             Some(GivenIdea { idea, origin: IdeaOrigin::Given }) => keep(&self.lock, &idea.text),
             Some(_) | None => Ok(()),
@@ -353,7 +455,7 @@ impl<'a> Work<'a> {
             asked.backend.capabilities(),
         );
         Ok(ModelClient::new(
-            asked.backend.clone(),
+            asked.backend.clone().watched(run.watch(asked.shown.clone())),
             ClientOptions {
                 recording: run.recording(&header)?,
                 prices: Arc::clone(&asked.prices),
@@ -401,20 +503,17 @@ impl<'a> Work<'a> {
                 .output
                 .remark(&format!("note: the fallback is asked with its own model {own}, not with {wanted}"));
         }
-        let backend = match wants_progress(&self.app.output) {
-            false => backend,
-            true => {
-                let name = if model.is_empty() { backend.default_model() } else { &model };
-                let asked = format!("{} ({name})", backend.provider());
-                let progress = Arc::new(PhaseProgress::new(&self.app.output, asked));
-                self.progress = Some(Arc::clone(&progress));
-                backend.watched(progress as Arc<dyn CallWatch>)
-            }
-        };
+        self.progress = wants_progress(&self.app.output).then(|| {
+            let name = if model.is_empty() { backend.default_model() } else { &model };
+            let asked = format!("{} ({name})", backend.provider());
+            Arc::new(PhaseProgress::new(&self.app.output, asked))
+        });
+        let shown = self.progress.clone().map(|progress| progress as Arc<dyn CallWatch>);
         let limits =
             BudgetLimits { calls: Limit::At(config.number("llm.budget.calls")), ..model::limits(config)? };
         self.asked = Some(Asked {
             backend,
+            shown,
             model,
             warnings: fell_back.iter().map(ReceiptWarning::fallback).collect(),
             budget: CallBudget::new(limits),
@@ -430,7 +529,7 @@ impl<'a> Work<'a> {
         }
         let store = self.lock.store();
         show_phase(self.app, store, phase, receipt);
-        if phase != PhaseId::Fixup || pending_fixups(&store.state(None)?) == 0 {
+        if phase != PhaseId::Fixup || pending_fixups(&self.state()?) == 0 {
             return Ok(());
         }
         match store.read(crucible_spec::FIXUP_DIFF)? {
@@ -460,36 +559,68 @@ fn keep(lock: &SpecLock, idea: &Untrusted) -> Result<(), SpecError> {
     lock.write_context(IDEA.trim_start_matches("context/"), bytes)
 }
 
+/// What stopped work that ends with a receipt.
+enum Stopped {
+    /// It failed.
+    Failed(SpecError),
+    /// The user ended it, or there is nothing to run it with.
+    Interrupted(CommandError),
+}
+
+/// What the receipt of a failure tells.
+struct Told<'a> {
+    class: &'a str,
+    message: &'a str,
+    exit: ExitStatus,
+}
+
+impl Stopped {
+    /// Ends the work with the receipt that `fail` writes.
+    fn ended(self, app: &App, fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>) -> CommandError {
+        match self {
+            Self::Failed(error) => ended(app, fail, error),
+            Self::Interrupted(error) => interrupted(app, fail, error),
+        }
+    }
+}
+
+/// Tells what could not be done after a phase had its receipt.
+fn warn_unfinished(app: &App, phase: PhaseId, unfinished: &[String]) {
+    for what in unfinished {
+        app.output.remark(&one_line(&format!(
+            "warning: {phase} has its receipt, but {what}; the next command on this spec goes on with that"
+        )));
+    }
+}
+
 /// Ends a try that failed with its receipt. What was wrong with the command line leaves none, and neither does a lock that is lost.
-fn ended(app: &App, run: &mut PhaseRun<'_>, ledger: &mut Ledger, error: SpecError) -> CommandError {
+fn ended(app: &App, fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>, error: SpecError) -> CommandError {
     let class = failure_class(&error);
     let message = app.env.without_home(&error.to_string());
     let command = CommandError::from(error);
     if !matches!(class, "usage" | "lock") {
-        told(app, run, ledger, class, &message, command.status);
+        told(app, fail, Told { class, message: &message, exit: command.status });
     }
     command
 }
 
 /// Ends a try that was interrupted with its receipt.
-fn interrupted(app: &App, run: &mut PhaseRun<'_>, ledger: &mut Ledger, error: CommandError) -> CommandError {
+fn interrupted(
+    app: &App,
+    fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>,
+    error: CommandError,
+) -> CommandError {
     let class = if error.status == ExitStatus::Interrupted { "interrupted" } else { "internal" };
-    told(app, run, ledger, class, &app.env.without_home(&error.message), error.status);
+    let message = app.env.without_home(&error.message);
+    told(app, fail, Told { class, message: &message, exit: error.status });
     match error.status {
         ExitStatus::Interrupted => error.hint("Phases that were done are kept; the same command goes on, and answers that were paid for are not asked for again."),
         _ => error,
     }
 }
 
-fn told(
-    app: &App,
-    run: &mut PhaseRun<'_>,
-    ledger: &mut Ledger,
-    class: &str,
-    message: &str,
-    exit: ExitStatus,
-) {
-    if let Err(second) = run.fail(class, message, exit, ledger) {
+fn told(app: &App, fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>, told: Told<'_>) {
+    if let Err(second) = fail(told) {
         app.output.remark(&format!("warning: no receipt of this could be written: {second}"));
     }
 }

@@ -7,19 +7,16 @@ use clap::builder::PossibleValuesParser;
 use crucible_host::fs::write_atomic;
 use crucible_model::ExitStatus;
 use crucible_spec::{
-    LockClaim, OnListed, SpecId, SpecProject, SpecStore, SpecTemplate, TEMPLATES, WorkspaceEntry,
-    WorkspaceFile,
+    IDEA, LockClaim, OnListed, SpecId, SpecStore, SpecTemplate, TEMPLATES, WorkspaceEntry, WorkspaceFile,
 };
 
 use crate::app::App;
+use crate::commands::spec::ignored::keep_out_of_git;
 use crate::commands::spec::place;
 use crate::error::CommandError;
 
 /// The schema of the report.
 const SCHEMA: &str = "crucible-template-init-v1";
-
-/// Where a spec keeps what is wanted.
-const IDEA: &str = "idea.md";
 
 /// Begin a spec with a template's problem statement
 ///
@@ -53,30 +50,30 @@ impl Init {
         let template = SpecTemplate::find(&self.template)
             .ok_or_else(|| CommandError::usage(format!("there is no template {:?}", self.template)))?;
         let project = place::project(app, self.workspace.as_deref())?;
-        let workspace = self.workspace(app, &project);
-        // Read before anything is written: a list that cannot take the spec is told first.
+        let workspace = place::list_of(app, self.workspace.as_deref(), &project)?;
         let listed = workspace.as_ref().map(WorkspaceFile::load).transpose()?;
         let store = SpecStore::new(&project, self.spec.clone());
-        if store.exists() && !self.force {
+        if store.exists()? && !self.force {
             return Err(self.taken());
         }
-        let lock = store.lock("crucible template init", LockClaim::Wait)?;
-        let idea = format!("context/{IDEA}");
-        // Another process may have begun the same spec just now.
-        if !self.force && store.read(&idea)?.is_some() {
-            return Err(self.taken());
-        }
-        lock.write_context(IDEA, template.idea.as_bytes())?;
-        let readme = store.dir().join("README.md");
-        write_atomic(&readme, template.readme(&self.spec).as_bytes())?;
-        drop(lock);
+        // First, because it is what can be refused: a list may name a spec that has not begun, and the next try begins it.
         let unlisted = listed.is_some_and(|listed| listed.entry(&self.spec).is_none());
         if let Some(workspace) = workspace.as_ref().filter(|_| unlisted) {
             let tags = vec![template.name.to_owned()];
             let entry = WorkspaceEntry { id: self.spec.clone(), tags, added: Some(app.clock.now()) };
             workspace.add(&entry, OnListed::Refuse)?;
         }
-        let idea = store.dir().join(idea);
+        let lock = store.lock("crucible template init", LockClaim::IfFree)?;
+        keep_out_of_git(project.root())?;
+        // Another process may have begun the same spec just now.
+        if !self.force && store.read(IDEA)?.is_some() {
+            return Err(self.taken());
+        }
+        lock.write_context(IDEA.trim_start_matches("context/"), template.idea.as_bytes())?;
+        let readme = store.dir().join("README.md");
+        write_atomic(&readme, template.readme(&self.spec).as_bytes())?;
+        drop(lock);
+        let idea = store.dir().join(IDEA);
         let next = format!("crucible spec {} --through tasks", self.spec);
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
@@ -93,15 +90,6 @@ impl Init {
         app.output.line("next: change what is marked `Yours:` in the idea, then");
         app.output.line(&format!("      {next}"));
         Ok(ExitStatus::Success)
-    }
-
-    /// The file that lists the project's specs, where there is one.
-    fn workspace(&self, app: &App, project: &SpecProject) -> Option<WorkspaceFile> {
-        let named = self.workspace.as_ref().map(|file| WorkspaceFile::at(app.absolute(file)));
-        named.or_else(|| {
-            let usual = WorkspaceFile::of(project.root());
-            usual.path().is_file().then_some(usual)
-        })
     }
 
     fn taken(&self) -> CommandError {

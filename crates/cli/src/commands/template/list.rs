@@ -25,11 +25,11 @@ impl List {
             app.output.json(&serde_json::json!({ "schema_version": SCHEMA, "templates": rows }))?;
             return Ok(ExitStatus::Success);
         }
-        let mut rows = table(["TEMPLATE", "WHAT IT IS FOR"]);
+        let mut rows = table(["template", "what it is for"]);
         for template in TEMPLATES {
             rows.add_row([template.name, template.summary]);
         }
-        app.output.line(&rows.to_string());
+        app.output.line(&rows.trim_fmt());
         app.output.line("next: crucible template init TEMPLATE SPEC-ID");
         Ok(ExitStatus::Success)
     }

@@ -54,7 +54,7 @@ fn the_commands_of_each_templates_readme_run_from_a_recording() {
     const HERE: &str = "crates/cli/tests/cli/spec";
     for template in TEMPLATES {
         let name = template.name;
-        let begin = format!("```sh\ncrucible template init {name} my-spec\n```\n");
+        let begin = format!("```sh\ngit init -q .\ncrucible template init {name} my-spec\n```\n");
         let guide = Guide::of(name, &format!("{begin}{}", template.readme(&"my-spec".parse().unwrap())));
         assert_eq!(guide.commands(), 3, "{name}");
         let answers = Answers::read(&format!("{HERE}/answers")).of(name);

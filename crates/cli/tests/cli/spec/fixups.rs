@@ -6,7 +6,9 @@ use std::path::Path;
 use crucible_testkit::{FakeApi, Reply};
 use serde_json::json;
 
-use super::support::{SPEC, answering, asked, newest, project, receipts, resume, server, spec, spec_dir};
+use super::support::{
+    IDEA, SPEC, answering, asked, newest, project, receipts, resume, server, spec, spec_dir, with_idea,
+};
 use crate::crawl::terminal::Terminal;
 use crate::support::{Call, Desk, Ran, WRONG, right, whole_file};
 
@@ -191,21 +193,22 @@ fn tests_and_new_files_are_touched_only_where_the_user_names_them() {
 
 #[test]
 fn no_flag_lifts_what_is_never_touched() {
-    let server = proposing(&[(".crucible/config.toml", "[spec]\n")]);
+    // The review names a file that may be changed, and the answer changes another one with it.
+    let answer = whole_file("src/area.py", &right()) + &whole_file(".crucible/config.toml", "[spec]\n");
+    let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(answer.clone())));
     let desk = Desk::with(&server);
     let project = project(&desk);
     std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
-    let all = [
-        "--through",
-        "fixup",
-        "--context",
-        "src/area.py",
-        "--apply-fixups",
-        "--allow-path",
-        ".crucible/config.toml",
-    ];
-    let ran = spec(&desk, &project, all);
-    assert_eq!(read(&project, ".crucible/config.toml"), "", "{}", ran.stderr);
+    let shown = ["--through", "fixup", "--context", "src/area.py"];
+    let named = ["--allow-path", "src/area.py", "--allow-path", ".crucible/config.toml"];
+    let call = desk.call(["spec", SPEC]).args(shown).args(named);
+    let ran = with_idea(call, &project, IDEA).exits(1);
+    assert!(ran.stderr.contains("patch-path-denied"), "{}", ran.stderr);
+    assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 2);
+    assert_eq!(
+        (read(&project, ".crucible/config.toml"), read(&project, "src/area.py")),
+        (String::new(), WRONG.to_owned())
+    );
     for path in ["../outside.py", "/etc/passwd", ".git/config"] {
         let ran = resume(&desk, &project, ["--phase", "fixup", "--allow-path", path]).exits(2);
         assert!(ran.stderr.contains("--allow-path"), "{}", ran.stderr);

@@ -306,8 +306,19 @@ fn what_cannot_be_judged_is_no_policy_failure() {
     // The directory of receipts is none.
     std::fs::remove_dir_all(spec.path("receipts")).unwrap();
     std::fs::write(spec.path("receipts"), "").unwrap();
-    let error = refused(&["gate", SPEC]).exits(1).error();
-    assert_eq!(error["exit_code"], 1);
+    let error = refused(&["gate", SPEC]).exits(2).error();
+    assert_eq!(error["exit_code"], 2);
+    // A ledger that is none cannot be asked.
+    let elsewhere = Desk::new();
+    let other = WrittenSpec::done(&elsewhere, PhaseId::Tasks);
+    std::fs::create_dir_all(desk.data()).unwrap();
+    std::fs::write(desk.data().join("ledger.db"), "no database").unwrap();
+    gate(&other, &desk).arg("--json").run().exits(2).error();
+    // A pass that could not be printed is no fail.
+    gate(&other, &elsewhere).run().ok();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ended = gate(&other, &elsewhere).command().stdout(full).status().unwrap();
+    assert_eq!(ended.code(), Some(2));
 }
 
 #[test]
@@ -343,7 +354,7 @@ fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
     std::fs::create_dir_all(desk.data()).unwrap();
     let store = SpecStore::new(&SpecProject::at(&root), SPEC.parse().unwrap());
     let mut ledger = Ledger::open(&desk.data().join("ledger.db")).unwrap();
-    let lock = store.lock("a test", LockClaim::Wait).unwrap();
+    let lock = store.lock("a test", LockClaim::IfFree).unwrap();
     lock.write_context("idea.md", b"export\n").unwrap();
     let mut inputs =
         vec![json!({ "path": "context/idea.md", "sha256": Digest::of(b"export\n"), "bytes": 7 })];
@@ -351,11 +362,14 @@ fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
         let at = ago(HOUR);
         let id = ReceiptId::new(phase, at, lock.next_sequence().unwrap());
         let receipt = json!({ "receipt_id": id.as_str(), "spec_id": SPEC, "emitted_at": at, "clock": "system", "exit_code": 0,
+            "pipeline": { "execution_strategy": "controlled" },
             "phases": [{ "phase_id": phase, "status": "success", "inputs": inputs }] });
         let output =
             PhaseOutput { path: format!("artifacts/{}", phase.artifact()), bytes: b"text\n".to_vec() };
-        let receipt =
-            lock.promote(serde_json::from_value(receipt).unwrap(), vec![output], &mut ledger).unwrap();
+        let receipt = lock
+            .promote(serde_json::from_value(receipt).unwrap(), vec![output], &mut ledger)
+            .unwrap()
+            .receipt;
         inputs.push(json!(receipt.phases[0].outputs[0]));
         store.dir().join("receipts").join(id.file_name())
     };
@@ -374,26 +388,77 @@ fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
 }
 
 #[test]
-fn hooks_are_in_the_document_and_one_that_must_not_fail_is_no_verdict() {
+fn a_hook_that_must_not_fail_is_a_finding_in_every_format() {
     let desk = Desk::new();
     let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
     let settings = |hook: &str| std::fs::write(spec.root().join(".crucible/config.toml"), hook).unwrap();
     settings("[hooks.note]\non = \"pre_gate\"\ncommand = [\"true\"]\n");
     let hooks = document(gate(&spec, &desk).arg("--json").run(), 0)["hooks"].clone();
     assert_eq!((&hooks[0]["name"], &hooks[0]["end"]), (&json!("note"), &json!("passed")));
-    settings("[hooks.late]\non = \"post_gate\"\ncommand = [\"false\"]\non_fail = \"fail\"\n");
-    let message = gate(&spec, &desk).arg("--json").run().exits(1).message();
-    assert!(message.contains("hook late"), "{message}");
-    // Where the policy says no, that is what counts and is told.
-    let ran = gate(&spec, &desk).args(["--json", "--min-phase", "review"]).run();
-    assert!(ran.stderr.contains("hook late"), "{}", ran.stderr);
-    let refused = document(ran, 1);
-    assert_eq!(
-        (&refused["findings"][0]["code"], &refused["hooks"][0]["end"]),
-        (&json!("gate-phase-missing"), &json!("failed"))
-    );
+
+    let fails = "command = [\"false\"]\non_fail = \"fail\"\n";
+    let hangs = "command = [\"sleep\", \"300\"]\non_fail = \"fail\"\ntimeout_s = 1\n";
+    for (command, code, exit) in [(fails, "gate-hook-failed", 1), (hangs, "gate-hook-timed-out", 10)] {
+        for moment in ["pre_gate", "post_gate"] {
+            settings(&format!("[hooks.late]\non = \"{moment}\"\n{command}"));
+            let refused = gate(&spec, &desk).arg("--json").run().exits(exit).json();
+            assert_eq!(refused["verdict"], "fail");
+            let finding = &refused["findings"][0];
+            assert_eq!((&finding["code"], &finding["subject"]), (&json!(code), &json!("late")));
+            assert!(finding["hint"].as_str().unwrap().contains(moment), "{finding:#}");
+        }
+        let ran = gate(&spec, &desk).run().exits(exit);
+        assert!(ran.stdout.contains(&format!("error {code}: late\n")), "{}", ran.stdout);
+        assert!(ran.stdout.lines().last().unwrap().starts_with("fail: "), "{}", ran.stdout);
+        let ran = gate(&spec, &desk).args(["--format", "github"]).run().exits(exit);
+        let annotation = format!("::error file=.crucible/specs/export-data,title={code}::late: ");
+        assert!(ran.stdout.starts_with(&annotation), "{}", ran.stdout);
+        let log = gate(&spec, &desk).args(["--format", "sarif"]).run().exits(exit).json();
+        let run = &log["runs"][0];
+        assert_eq!(
+            (&run["results"][0]["ruleId"], &run["invocations"][0]["exitCode"]),
+            (&json!(code), &json!(exit))
+        );
+    }
+    // What the policy says is told beside it.
+    settings(&format!(
+        "[hooks.late]\non = \"pre_gate\"\n{fails}[hooks.z]\non = \"post_gate\"\ncommand = [\"touch\", \"ran\"]\n"
+    ));
+    let told = codes(gate(&spec, &desk).args(["--json", "--min-phase", "review"]).run(), 1);
+    assert_eq!(told, ["gate-phase-missing", "gate-hook-failed"]);
+    assert!(!spec.root().join("ran").exists(), "after such a hook no other runs");
     settings("[hooks.late]\non = \"post_gate\"\n");
     gate(&spec, &desk).arg("--json").run().exits(2).error();
+}
+
+#[test]
+fn the_document_has_less_than_8_kb_and_the_other_formats_have_all_that_was_found() {
+    let desk = Desk::new();
+    let spec = WrittenSpec::done(&desk, PhaseId::Tasks);
+    for number in 0..300 {
+        let name = format!("receipts/{number:03}-{}.json", "ä\u{202e}".repeat(40));
+        std::fs::write(spec.path(&name), "{}").unwrap();
+    }
+    let hook = |name: usize| {
+        let script = json!(["sh", "-c", "head -c 900 /dev/zero | tr '\\0' '\"'"]);
+        format!("[hooks.n{name}]\non = \"pre_gate\"\ncommand = {script}\n")
+    };
+    std::fs::write(spec.root().join(".crucible/config.toml"), (0..12).map(hook).collect::<String>()).unwrap();
+    let ran = gate(&spec, &desk).arg("--json").run().exits(1);
+    assert!(ran.stdout.len() < 8_192, "{} bytes", ran.stdout.len());
+    let small = document(ran, 1);
+    let told = |what: &str| small[what].as_array().unwrap().len() as u64;
+    assert!(told("findings") > 3 && told("hooks") > 0, "{small:#}");
+    assert_eq!(told("hooks") + small["hooks_left_out"].as_u64().unwrap(), 12);
+    let all = told("findings") + small["findings_left_out"].as_u64().unwrap();
+
+    let lines = |format: &str, begin: &str| {
+        let ran = gate(&spec, &desk).args(["--format", format]).run().exits(1);
+        ran.stdout.lines().filter(|line| line.starts_with(begin)).count() as u64
+    };
+    assert_eq!((lines("text", "error gate-"), lines("github", "::error ")), (all, all));
+    let log = gate(&spec, &desk).args(["--format", "sarif"]).run().exits(1).json();
+    assert_eq!(log["runs"][0]["results"].as_array().unwrap().len() as u64, all);
 }
 
 /// A spec in a folder of the repository with something wrong in files whose names are hostile.
@@ -519,7 +584,7 @@ proptest! {
             Deed::NoDirectory => {
                 std::fs::remove_dir_all(spec.path("receipts")).unwrap();
                 std::fs::write(spec.path("receipts"), "").unwrap();
-                fault = Some(1);
+                fault = Some(2);
             }
         }
         let mut call = spec.call(&desk, ["gate", id, "--min-phase", PhaseId::ALL[asked].as_str()]);

@@ -30,6 +30,14 @@ fn gate(desk: &Desk, project: &Path) -> Call {
     desk.call(["gate", "export-data"]).current_dir(project)
 }
 
+/// What the document of a gate says of the finding with this code.
+#[track_caller]
+fn finding(ran: &Ran, code: &str) -> String {
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let found = document["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == code);
+    found.unwrap_or_else(|| panic!("{document:#}"))["hint"].as_str().unwrap().to_owned()
+}
+
 fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
@@ -133,14 +141,13 @@ fn a_failing_hook_warns_or_fails_the_gate_as_it_is_set() {
         + &hook("z-next", "pre_gate", "touch next", "")
         + &hook("after", "post_gate", "touch after", "");
     std::fs::write(warns.join(".crucible/config.toml"), config).unwrap();
-    let message = gate(&desk, &warns).arg("--json").run().exits(1).message();
-    assert_eq!(message, "the hook lint failed: ended with exit code 3: wrong word");
+    let hint = |code: i32| finding(&gate(&desk, &warns).arg("--json").run().exits(code), "gate-hook-failed");
+    assert_eq!(hint(1), "The pre_gate hook ended with exit code 3: wrong word");
     assert!(!warns.join("next").exists() && !warns.join("after").exists());
 
     let absent = format!("[hooks.lint]\non = \"pre_gate\"\ncommand = [\"./no/such\"]\n{fail}\n");
     std::fs::write(warns.join(".crucible/config.toml"), absent).unwrap();
-    let message = gate(&desk, &warns).arg("--json").run().exits(1).message();
-    assert!(message.starts_with("the hook lint failed: could not be started: "), "{message}");
+    assert!(hint(1).starts_with("The pre_gate hook could not be started: "), "{}", hint(1));
 }
 
 #[test]
@@ -151,8 +158,8 @@ fn a_hook_that_hangs_is_ended_and_counts_as_out_of_time() {
         format!("echo started > started; setsid sleep {mark} & trap '' TERM; sleep {mark}; sleep {mark}");
     let config = hook("slow", "pre_gate", &script, "timeout_s = 1\non_fail = \"fail\"");
     let project = project(&desk, &config);
-    let message = gate(&desk, &project).arg("--json").run().exits(10).message();
-    assert_eq!(message, "the hook slow took longer than 1 s");
+    let hint = finding(&gate(&desk, &project).arg("--json").run().exits(10), "gate-hook-timed-out");
+    assert!(hint.contains("longer than hooks.slow.timeout_s allows"), "{hint}");
     assert_eq!(text(&project.join("started")), "started\n");
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -201,11 +208,23 @@ fn only_whoever_wrote_the_command_takes_its_walls_away() {
     assert_eq!(text(&outside).trim_end(), desk.home().to_str().unwrap());
     std::fs::remove_file(&outside).unwrap();
 
-    // The same name in a cloned project brings its own command.
+    // The same name in a cloned project brings its own command, or has a say in when it runs.
+    let lines =
+        hook("notify", "pre_gate", &script, "on_fail = \"fail\"\ntimeout_s = 1\nphases = [\"tasks\"]");
+    let ran = gate(&desk, &project).run();
+    assert_eq!(ran.code, Some(1));
+    std::fs::remove_file(&outside).unwrap();
+    for line in lines.lines().skip(1) {
+        std::fs::write(project.join(".crucible/config.toml"), format!("[hooks.notify]\n{line}\n")).unwrap();
+        let ran = gate(&desk, &project).arg("--json").run().exits(2);
+        assert!(
+            ran.message().contains("would have a say in what runs without walls"),
+            "{line}: {}",
+            ran.stderr
+        );
+        assert!(!outside.exists());
+    }
     std::fs::write(project.join(".crucible/config.toml"), hook("notify", "pre_gate", &script, "")).unwrap();
-    let ran = gate(&desk, &project).arg("--json").run().exits(2);
-    assert!(ran.message().contains("would take the walls from the command"), "{}", ran.stderr);
-    assert!(!outside.exists());
     // Without that word it runs behind its walls.
     desk.user_config("");
     gate(&desk, &project).run().exits(1);
@@ -213,6 +232,87 @@ fn only_whoever_wrote_the_command_takes_its_walls_away() {
     // And whoever calls the command may say so.
     gate(&desk, &project).env("CRUCIBLE_HOOKS_NOTIFY_SANDBOX", "off").run().exits(1);
     assert!(outside.exists());
+}
+
+#[test]
+fn a_hook_without_walls_is_no_file_of_whatever_project_there_is() {
+    let desk = Desk::new();
+    let outside = desk.path("outside");
+    let project = project(&desk, "");
+    std::fs::create_dir(project.join("tools")).unwrap();
+    let script = format!("#!/bin/sh\necho bad > {}\n", outside.display());
+    for tool in [project.join("tools/notify.sh"), desk.path("notify.sh")] {
+        std::fs::write(&tool, &script).unwrap();
+        std::fs::set_permissions(&tool, Permissions::from_mode(0o755)).unwrap();
+    }
+    let unwalled = |command: &str| {
+        let command = serde_json::json!([command]);
+        desk.user_config(&format!(
+            "[hooks.notify]\non = \"pre_gate\"\ncommand = {command}\nsandbox = \"off\"\n"
+        ));
+        gate(&desk, &project).arg("--json").run()
+    };
+    for command in ["./tools/notify.sh", "tools/notify.sh", "../project/tools/notify.sh"] {
+        let ran = unwalled(command).exits(2);
+        assert!(ran.message().contains("is a file of whatever project there is"), "{}", ran.stderr);
+        assert!(!outside.exists());
+    }
+    unwalled(desk.path("notify.sh").to_str().unwrap()).exits(1);
+    assert!(outside.exists());
+}
+
+#[test]
+fn a_hook_leaves_the_registry_and_the_directory_of_gits_hooks_as_they_are() {
+    let desk = Desk::new();
+    let script = "for place in workspace.yaml .githooks/pre-commit mine/pre-commit; do\n\
+        (echo bad > $place) 2>/dev/null && echo wrote $place; rm $place 2>/dev/null && echo removed $place; done\n\
+        mv .githooks x 2>/dev/null && echo moved; echo done; ls -A > seen";
+    let repo = RepoBuilder::new()
+        .file(".crucible/config.toml", hook("evil", "pre_gate", &format!("({script}) > said"), ""))
+        .file(".crucible/specs/export-data/context/idea.md", "idea\n")
+        .file(".githooks/pre-commit", "as it was\n")
+        .file("workspace.yaml", "version: \"1\"\nname: shop\nspecs: []\n")
+        .build();
+    repo.git(["config", "core.hooksPath", ".githooks"]);
+    std::fs::write(desk.home().join(".gitconfig"), "[core]\n\thooksPath = mine\n").unwrap();
+    gate(&desk, repo.path()).run().exits(1);
+    assert_eq!(text(&repo.path().join("said")), "done\n");
+    assert_eq!(text(&repo.path().join(".githooks/pre-commit")), "as it was\n");
+    assert!(!repo.path().join("mine").exists());
+    // A registry that is not there is not made up meanwhile.
+    std::fs::remove_file(repo.path().join("workspace.yaml")).unwrap();
+    gate(&desk, repo.path()).run().exits(1);
+    let seen = text(&repo.path().join("seen"));
+    assert!(seen.contains(".githooks") && text(&repo.path().join("said")).contains("done"), "{seen}");
+}
+
+#[test]
+fn where_git_cannot_say_which_submodules_there_are_no_hook_is_started() {
+    let desk = Desk::new();
+    let strict = hook("lint", "pre_gate", "touch ran", "on_fail = \"fail\"");
+    let repo = RepoBuilder::new()
+        .file(".crucible/config.toml", strict)
+        .file(".crucible/specs/export-data/context/idea.md", "idea\n")
+        .build();
+    let broken = |file: &str, content: &str| {
+        let path = repo.path().join(file);
+        let before = std::fs::read(&path).unwrap();
+        std::fs::write(&path, content).unwrap();
+        let hint = finding(&gate(&desk, repo.path()).arg("--json").run().exits(1), "gate-hook-failed");
+        assert!(hint.contains("could not be started: what it must not change"), "{file}: {hint}");
+        assert!(!repo.path().join("ran").exists(), "{file}");
+        std::fs::write(&path, before).unwrap();
+    };
+    broken(".git/index", "no index");
+    broken(".git/config", "no settings\n");
+    broken(".git/config", "[core]\n\tworktree = /nonexistent\n");
+    gate(&desk, repo.path()).run().exits(1);
+    assert!(repo.path().join("ran").exists());
+    // A repository without a commit has an index all the same.
+    std::fs::remove_file(repo.path().join("ran")).unwrap();
+    repo.git(["update-ref", "-d", "HEAD"]);
+    gate(&desk, repo.path()).run().exits(1);
+    assert!(repo.path().join("ran").exists());
 }
 
 #[test]
@@ -232,6 +332,9 @@ fn what_cannot_be_protected_is_not_run() {
     std::fs::remove_file(project.join(".git")).unwrap();
     let bin = desk.path("bin");
     std::fs::create_dir(&bin).unwrap();
+    let search = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&search).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    symlink(git, bin.join("git")).unwrap();
     let ran: Ran = gate(&desk, &project).env("PATH", &bin).run().exits(1);
     assert!(ran.stderr.contains("the sandbox is required but not complete here"), "{}", ran.stderr);
     assert!(!project.join("ran").exists());
@@ -245,7 +348,7 @@ fn secrets_that_a_hook_prints_are_nowhere() {
     let project = project(&desk, &hook("leak", "pre_gate", &script, "on_fail = \"fail\""));
     let ran = gate(&desk, &project).arg("--json").run().exits(1);
     assert!(!ran.stderr.contains(&token) && !ran.stdout.contains(&token), "{}", ran.stderr);
-    assert!(ran.message().contains("[secret:"), "{}", ran.stderr);
+    assert!(finding(&ran, "gate-hook-failed").contains("[secret:"), "{}", ran.stdout);
 }
 
 /// A project of [`support`] whose configuration holds these hooks.

@@ -273,6 +273,62 @@ fn status_tells_each_spec_and_counts_what_fails_waits_and_is_outdated() {
 }
 
 #[test]
+fn a_listed_spec_that_was_not_begun_has_no_history_yet() {
+    let desk = Desk::new();
+    let root = project(&desk);
+    project_in(&desk, &root, ["init"]).ok();
+    project_in(&desk, &root, ["add-spec", "later"]).ok();
+    let human = project_in(&desk, &root, ["history", "later"]).ok().stdout;
+    assert_eq!(human, "nothing has happened to later yet; begin it: crucible spec later\n");
+    let history = document(project_in(&desk, &root, ["history", "later", "--json"]));
+    assert_eq!((&history["timeline"], &history["totals"]["runs"]), (&json!([]), &json!(0)));
+    project_in(&desk, &root, ["history", "nobody"]).exits(2);
+    assert!(!root.join(".crucible").exists());
+}
+
+#[test]
+fn history_is_short_about_what_failed_and_plain_about_cost() {
+    let desk = Desk::new();
+    let mut spec = WrittenSpec::new(desk.path("project"));
+    spec.success_with(PhaseId::Requirements, HOUR, |value| {
+        let error = json!({ "class": "provider", "message": "word\n".repeat(200) });
+        value["phases"][0] = json!({ "phase_id": "requirements", "status": "failed", "attempts": 1, "error": error });
+        value["exit_code"] = 70.into();
+    });
+    let human = spec.call(&desk, ["project", "history", "export-data"]).run().ok().stdout;
+    assert!(human.lines().all(|line| line.chars().count() < 200) && !human.contains("\\u{a}"), "{human}");
+    assert!(human.contains("word word") && human.contains('…'), "{human}");
+    let last = human.lines().last().unwrap();
+    assert!(last.ends_with("; the cost of 1 run is not known") && !last.contains('$'), "{last}");
+}
+
+#[test]
+fn an_id_in_other_capitals_is_refused_wherever_a_spec_begins() {
+    let desk = Desk::new();
+    let root = project(&desk);
+    project_in(&desk, &root, ["init"]).ok();
+    project_in(&desk, &root, ["add-spec", "s1"]).ok();
+    WrittenSpec::named(root.clone(), "Unlisted").success(PhaseId::Requirements, HOUR);
+    std::fs::write(root.join("idea.md"), "users can export\n").unwrap();
+    let before = Snapshot::of([&root]);
+    for args in [
+        &["project", "add-spec", "S1"][..],
+        &["project", "add-spec", "S1", "--force"],
+        &["project", "add-spec", "unlisted"],
+        &["template", "init", "docs-refactor", "S1"],
+        &["template", "init", "docs-refactor", "unlisted", "--force"],
+        &["spec", "S1", "--dry-run", "--source", "idea.md"],
+        &["spec", "unlisted", "--dry-run", "--source", "idea.md"],
+    ] {
+        let ran = desk.call(args).current_dir(&root).run().exits(2);
+        assert!(ran.stderr.contains("only in capital letters"), "{args:?}: {}", ran.stderr);
+        before.is_still(&Snapshot::of([&root]));
+    }
+    project_in(&desk, &root, ["add-spec", "Unlisted"]).ok();
+    project_in(&desk, &root, ["add-spec", "s10"]).ok();
+}
+
+#[test]
 fn history_is_a_timeline_with_tokens_cost_and_sums() {
     let desk = Desk::new();
     let mut spec = WrittenSpec::new(desk.path("project"));
@@ -298,7 +354,7 @@ fn history_is_a_timeline_with_tokens_cost_and_sums() {
         (&json!(1), &json!(1), &json!(1))
     );
     let human = spec.call(&desk, ["project", "history", "export-data"]).run().ok().stdout;
-    let together = "together: 4 runs, 2 done, 1 failed, 1 dry, 2400 tokens in, 680 out, $0.003 (estimate) and what 1 run cost, which is not known";
+    let together = "together: 4 runs, 2 done, 1 failed, 1 dry, 2400 tokens in, 680 out, $0.003 (estimate); the cost of 1 run is not known";
     assert_eq!(human.lines().last().unwrap(), together, "{human}");
     assert!(human.contains("the model is out of reach"));
     // One that cannot be believed is named, and the others are told.
@@ -313,4 +369,54 @@ fn history_is_a_timeline_with_tokens_cost_and_sums() {
     let human = spec.call(&desk, ["project", "history", "export-data"]).run().ok().stdout;
     assert!(human.contains(name) && !human.contains('\u{1b}'), "{human}");
     spec.call(&desk, ["project", "history", "nobody"]).run().exits(2);
+}
+
+#[test]
+fn every_command_finds_the_same_project() {
+    let desk = Desk::new();
+    let outer = project(&desk);
+    project_in(&desk, &outer, ["init"]).ok();
+    WrittenSpec::named(outer.clone(), "export-data").success(PhaseId::Requirements, HOUR);
+    let mut inner = WrittenSpec::new(outer.join("part"));
+    inner.success(PhaseId::Requirements, HOUR);
+    inner.success(PhaseId::Design, HOUR);
+    let history = document(inner.call(&desk, ["project", "history", "export-data", "--json"]).run());
+    assert_eq!(history["timeline"].as_array().unwrap().len(), 2, "the nearer one: {history:#}");
+    let status = inner.call(&desk, ["status", "export-data", "--json"]).run().ok().json();
+    assert_eq!(status["phase_statuses"][1]["status"], "success");
+    // What a file has to be that is named is the same for all, too.
+    for named in ["part", "missing.yaml"] {
+        let path = outer.join(named);
+        let path = path.to_str().unwrap();
+        for args in [
+            &["status", "export-data"][..],
+            &["gate", "export-data"],
+            &["resume", "export-data"],
+            &["project", "list"],
+            &["project", "history", "export-data"],
+        ] {
+            let ran = desk.call(args.iter().chain(&["--workspace", path])).current_dir(&outer).run().exits(2);
+            assert!(ran.stderr.contains(&format!("--workspace: {path} is no file")), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_spec_that_is_not_there_is_answered_with_those_that_are_near() {
+    let desk = Desk::new();
+    let root = project(&desk);
+    let ran = desk.call(["status", "export-data"]).current_dir(&root).run().exits(2);
+    assert!(!ran.stderr.contains("project list") && !ran.stderr.contains("There is:"), "{}", ran.stderr);
+    for id in ["export-data", "login"] {
+        WrittenSpec::named(root.clone(), id).success(PhaseId::Requirements, HOUR);
+    }
+    for command in ["status", "gate", "resume"] {
+        let ran = desk.call([command, "exprot-data"]).current_dir(&root).run().exits(2);
+        assert!(ran.stderr.contains("There is: export-data."), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("project list"), "there is no list: {}", ran.stderr);
+    }
+    project_in(&desk, &root, ["init"]).ok();
+    let ran = project_in(&desk, &root, ["history", "zzz"]).exits(2);
+    assert!(ran.stderr.contains("There is: export-data, login."), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`crucible project list`"), "{}", ran.stderr);
 }

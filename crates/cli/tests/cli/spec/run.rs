@@ -68,6 +68,9 @@ fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() 
     }
     assert_eq!(told[4]["phases"][0]["fixups"]["stage"], "pending");
     assert!(artifact(&project, "50-final.md").contains("R-001"), "the table of what serves what");
+    let inputs = told[5]["phases"][0]["inputs"].as_array().unwrap().clone();
+    let named = |input: &Value| input["path"] == "project/src/area.py";
+    assert!(inputs.iter().any(named), "what was named is shown to the last phase, too: {inputs:?}");
 
     let applied = resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert_eq!(asked(&server).len(), 6, "nobody is asked again");
@@ -85,12 +88,18 @@ fn one_command_goes_through_all_phases_and_fixups_wait_until_they_are_applied() 
 }
 
 #[test]
-fn fixups_are_applied_in_the_same_command_where_that_is_asked_for() {
+fn fixups_of_the_same_command_wait_until_somebody_has_seen_them() {
     let server = answering();
     let desk = Desk::with(&server);
     let project = project(&desk);
     // The file is not named here: the tasks name it to the review, and the review to the fixup.
-    spec(&desk, &project, ["--through", "fixup", "--apply-fixups"]).ok();
+    let command = ["--through", "fixup", "--apply-fixups"];
+    let ran = spec(&desk, &project, command).ok();
+    assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), crate::support::WRONG);
+    let way = "apply with `crucible resume export-data --phase fixup --apply-fixups`";
+    assert!(ran.stdout.starts_with("no fixup waits") && ran.stdout.contains(way), "{}", ran.stdout);
+    // The same command again finds one that waited when it began.
+    spec(&desk, &project, command).ok();
     assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), right());
     assert_eq!(receipts(&project).len(), 6, "five phases, and the application");
 }
@@ -114,6 +123,9 @@ fn the_same_command_again_asks_nobody_and_a_new_idea_asks_for_what_changes() {
     assert_eq!(asked(&server), ["requirements", "design"]);
     let ran = with_idea(desk.call(["spec", SPEC]), &project, "users can export and delete their data\n").ok();
     assert_eq!(asked(&server).len(), 3, "{}", ran.stdout);
+    let before = &newest(&project)["phases"][0]["inputs"][1];
+    assert_eq!(before["path"], "previous/00-requirements.md", "what was gone on from is told");
+    assert_eq!(before["bytes"], REQUIREMENTS.len());
     let text = artifact(&project, "00-requirements.md");
     assert!(text.starts_with(REQUIREMENTS.trim_end()), "what is not touched stays byte for byte: {text}");
     assert!(text.contains("### R-003: Exports can be deleted"), "{text}");

@@ -1,6 +1,8 @@
 //! Where a spec's idea comes from and which files its phases see, as a user says it: the real binary, and the real `gh`.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::{Child, Stdio};
 
 use crucible_testkit::{FakeApi, FakeGitHub, FakeRepo, Misbehaviour, Times, made_up_token};
 use serde_json::Value;
@@ -94,10 +96,38 @@ fn without_an_idea_nothing_begins() {
         with_idea(call(&desk, &server, ["--source", "-", "--source", "-"]), &project, "x"),
         "given twice",
     );
-    refused(with_idea(call(&desk, &server, []), &project, "a\0b"), "no UTF-8 text");
-    refused(with_idea(call(&desk, &server, []), &project, &"x".repeat(70_000)), "more than 65536 bytes");
+    refused(with_idea(call(&desk, &server, []), &project, "a\0b"), "NUL byte");
     assert_eq!(server.completions().len(), 0);
     assert!(!spec_dir(&project).join("receipts").exists() || receipts(&project).is_empty());
+}
+
+#[test]
+fn an_open_pipe_that_nobody_named_is_waited_for_with_a_word() {
+    let (desk, server) = (Desk::new(), answering());
+    let project = project(&desk);
+    let start = |id: &str, options: &[&str]| -> Child {
+        let call = desk.call(["spec", id]).env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url());
+        let call = options.iter().fold(call, |call, option| call.arg(option)).current_dir(&project);
+        call.command().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    // What somebody asked for is waited for in silence.
+    let mut named = start("named", &["--source", "-"]);
+    let mut open = start("open", &[]);
+    let mut said = BufReader::new(open.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("awaited on standard input") && line.contains("< /dev/null"), "{line}");
+    // It waits on, and takes what then comes.
+    for child in [&mut named, &mut open] {
+        child.stdin.take().unwrap().write_all(b"users can export their data\n").unwrap();
+    }
+    assert!(open.wait().unwrap().success());
+    let kept = project.join(".crucible/specs/open/context/idea.md");
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "users can export their data\n");
+    let named = named.wait_with_output().unwrap();
+    assert!(named.status.success());
+    let said = String::from_utf8(named.stderr).unwrap();
+    assert!(!said.contains("awaited"), "{said}");
 }
 
 #[test]
@@ -165,6 +195,34 @@ fn a_secret_in_the_idea_is_nowhere_afterwards() {
     assert!(!ran.stderr.contains(&token) && !ran.stdout.contains(&token));
     assert!(!everything(&project).contains(&token) && !everything(&desk.data()).contains(&token));
     assert_eq!(server.completions().len(), 0);
+}
+
+#[test]
+fn an_idea_over_its_limit_leaves_the_sizes_of_its_sources() {
+    let (desk, server) = (Desk::new(), answering());
+    let project = project(&desk);
+    put(&project, "large.md", &"y".repeat(70_000));
+    put(&project, "small.md", "users can export\n");
+    let manifest = || -> Value {
+        let id = newest(&project)["receipt_id"].as_str().unwrap().to_owned();
+        let manifest = spec_dir(&project).join(format!("context/{id}.packet.json"));
+        serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap()
+    };
+    let row = |row: &Value| (row["name"].as_str().unwrap().to_owned(), row["bytes"].as_u64().unwrap());
+    let ran = with_idea(call(&desk, &server, []), &project, &"x".repeat(70_000)).exits(7);
+    assert!(ran.stderr.contains("standard input (65537 bytes"), "{}", ran.stderr);
+    let options = ["--source", "small.md", "--source", "large.md"];
+    let ran = call(&desk, &server, options).current_dir(&project).run().exits(7);
+    assert!(ran.stderr.contains("large.md (70000 bytes"), "{}", ran.stderr);
+    let entries = manifest()["entries"].clone();
+    let rows: Vec<_> = entries.as_array().unwrap().iter().map(row).collect();
+    assert_eq!(rows, [("large.md".to_owned(), 70_000), ("small.md".to_owned(), 17)]);
+    let newest = newest(&project);
+    assert_eq!(
+        (&newest["exit_code"], &newest["phases"][0]["error"]["class"]),
+        (&7.into(), &"packet_over_limit".into())
+    );
+    assert_eq!((server.completions().len(), kept(&project).as_str()), (0, ""));
 }
 
 #[test]

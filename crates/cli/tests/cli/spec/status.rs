@@ -47,7 +47,7 @@ fn people_see_the_six_phases_what_they_took_and_what_comes_next() {
             " final         not run",
             "",
             "tasks failed: provider: the model is out of reach",
-            "these receipts: 2400 in, 680 out, $0.003",
+            "the runs above, together: 2400 in, 680 out, $0.003",
             "next: crucible resume export-data --phase tasks (it failed)",
         ]
     );

@@ -122,7 +122,8 @@ fn of_two_processes_one_works_and_the_other_is_told_who_does() {
     let mut first = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for("the first to ask", || server.completions().len() == 1);
     let ran = spec(&desk, &project, []).exits(9);
-    assert!(ran.stderr.contains(&format!("process {}", first.id())), "{}", ran.stderr);
+    let owner = format!("(process {}: crucible spec {SPEC})", first.id());
+    assert!(ran.stderr.contains(&owner), "{}", ran.stderr);
     assert_eq!(receipts(&project).len(), 0);
     first.kill().unwrap();
     first.wait().unwrap();
@@ -146,6 +147,19 @@ fn taken_by_force_the_first_process_keeps_nothing() {
     assert!(String::from_utf8_lossy(&lost.stderr).contains("--force"), "{lost:?}");
     assert_eq!(receipts(&project).len(), 1, "only the one that took the lock left a receipt");
     at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements"]).ok();
+    // What it was answered too late harms nobody: the next try takes it over.
+    resume(&desk, &project, ["--phase", "requirements"]).ok();
+    assert_eq!(newest(&project)["phases"][0]["warnings"], json!([]));
+    for entry in std::fs::read_dir(spec_dir(&project).join("context")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if let Some(id) = name.strip_suffix(".calls.jsonl") {
+            assert!(!id.contains('.'), "{name} is nobody's");
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.starts_with("{\"") && text.contains("cassette"), "{name}: {text}");
+        }
+        assert!(!name.ends_with("unreadable-calls"), "{name}");
+    }
 }
 
 /// The model answers the first question badly and hangs on the correction; then the process is killed.
@@ -233,6 +247,7 @@ fn interrupted_it_leaves_a_receipt_and_the_same_command_goes_on() {
         (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
         (&json!(130), &json!("interrupted"))
     );
+    assert_eq!(receipt["phases"][0]["attempts"], 1, "it was sent");
     desk.call(call).current_dir(&project).run().ok();
     assert_eq!(asked(&server), ["requirements", "design", "design", "tasks"]);
 }

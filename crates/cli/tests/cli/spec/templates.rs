@@ -1,5 +1,6 @@
 //! Templates of specs, and the templates of pipelines that judge them.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,8 +13,11 @@ use crucible_spec::{
 };
 use serde_json::{Value, json};
 
-use super::support;
+use super::support::{self, valid};
 use crate::support::{Desk, Ran, Snapshot};
+
+/// The schema of what is told of a new spec.
+const INIT_SCHEMA: &str = include_str!("../../../../../docs/schemas/crucible-template-init-v1.schema.json");
 
 /// An empty project.
 fn project(desk: &Desk) -> PathBuf {
@@ -40,6 +44,7 @@ fn the_templates_are_listed_for_people_and_programs() {
         assert!(ran.stdout.contains(name), "{}", ran.stdout);
     }
     let listed = template(&desk, &["list", "--json"]).ok().json();
+    valid(&listed, include_str!("../../../../../docs/schemas/crucible-templates-v1.schema.json"));
     assert_eq!(listed["schema_version"], "crucible-templates-v1");
     let rows = listed["templates"].as_array().unwrap();
     assert_eq!(rows.iter().map(|row| row["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
@@ -107,6 +112,7 @@ fn a_spec_that_is_there_stays_as_it_is_unless_it_is_forced() {
     before.is_still(&Snapshot::of([&project]));
 
     let done = template(&desk, &["init", "docs-refactor", "links", "--force", "--json"]).ok().json();
+    valid(&done, INIT_SCHEMA);
     assert_eq!((&done["template"], &done["spec_id"]), (&"docs-refactor".into(), &"links".into()));
     assert!(text(&idea).starts_with("# Documentation that answers"));
     assert_eq!(text(&spec.join("artifacts/00-requirements.md")), "mine\n");
@@ -152,6 +158,12 @@ fn a_spec_from_a_template_is_listed_in_the_workspace() {
     template(&desk, &["init", "rust-service", "other"]).exits(2);
     assert!(!project.join(".crucible/specs/other").exists());
 
+    for named in ["../elsewhere", "../missing.yaml"] {
+        let ran = template(&desk, &["init", "rust-service", "links", "--workspace", named]).exits(2);
+        let said = format!("--workspace: {} is no file", desk.path("project").join(named).display());
+        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+    }
+
     // The workspace that is named decides where the spec lies.
     let elsewhere = desk.path("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
@@ -161,35 +173,82 @@ fn a_spec_from_a_template_is_listed_in_the_workspace() {
     assert!(text(&elsewhere.join("workspace.yaml")).contains("links"));
 }
 
+#[test]
+fn a_list_that_cannot_be_changed_keeps_the_spec_from_being_begun() {
+    let desk = Desk::new();
+    let project = project(&desk);
+    let list = project.join("workspace.yaml");
+    let good = "version: \"1\"\nname: shop\nspecs: []\n";
+    let read_only = |list: &Path| {
+        std::fs::write(list, good).unwrap();
+        std::fs::set_permissions(list, PermissionsExt::from_mode(0o444)).unwrap();
+    };
+    let link = |list: &Path| {
+        std::fs::write(list.with_file_name("real.yaml"), good).unwrap();
+        std::os::unix::fs::symlink("real.yaml", list).unwrap();
+    };
+    let dangling = |list: &Path| std::os::unix::fs::symlink("nowhere", list).unwrap();
+    let shared = |list: &Path| {
+        std::fs::write(list, "version: \"1\"\nname: shop\nspecs: &all [{id: a}]\nmore: *all\n").unwrap();
+    };
+    let kinds: [&dyn Fn(&Path); 4] = [&read_only, &link, &dangling, &shared];
+    for (number, make) in kinds.into_iter().enumerate() {
+        make(&list);
+        let ran = template(&desk, &["init", "rust-service", "links"]);
+        assert!(matches!(ran.code, Some(1 | 2)), "{number}: {:?} {}", ran.code, ran.stderr);
+        assert!(ran.stderr.contains("workspace.yaml"), "{number}: {}", ran.stderr);
+        assert!(!project.join(".crucible").exists(), "{number}: half of it is done");
+        std::fs::remove_file(&list).unwrap();
+    }
+    // Once it can be changed, the same command does all of it.
+    std::fs::write(&list, good).unwrap();
+    let done = template(&desk, &["init", "rust-service", "links", "--json"]).ok().json();
+    valid(&done, INIT_SCHEMA);
+    assert_eq!(done["listed_in"], list.to_str().unwrap());
+    assert!(text(&list).contains("links") && Path::new(done["idea"].as_str().unwrap()).is_file());
+}
+
 /// Brings a spec to the end of its tasks, as the phases would.
 fn finished(desk: &Desk, project: &Path) -> SpecStore {
     let store = SpecStore::new(&SpecProject::at(project), "export-data".parse().unwrap());
+    let lock = store.lock("test", LockClaim::IfFree).unwrap();
+    lock.write_context("idea.md", b"users can export their data\n").unwrap();
+    drop(lock);
+    bring_through(desk, &store, PhaseId::Tasks.up_to());
+    store
+}
+
+/// Runs these phases, as far as a gate can tell. A fixup stays pending.
+fn bring_through(desk: &Desk, store: &SpecStore, phases: impl Iterator<Item = PhaseId>) {
     std::fs::create_dir_all(desk.data()).unwrap();
     let mut ledger = Ledger::open(&desk.data().join("ledger.db")).unwrap();
     let now = clock_from(&Environment::from_pairs::<&str, &str>([], "/")).unwrap().now();
-    let lock = store.lock("test", LockClaim::Wait).unwrap();
-    lock.write_context("idea.md", b"users can export their data\n").unwrap();
-    let mut inputs = vec![json!({
-        "path": "context/idea.md", "sha256": Digest::of(b"users can export their data\n"), "bytes": 28,
-    })];
-    for phase in PhaseId::Tasks.up_to() {
+    let lock = store.lock("test", LockClaim::IfFree).unwrap();
+    let record =
+        |path: &str, bytes: &[u8]| json!({ "path": path, "sha256": Digest::of(bytes), "bytes": bytes.len() });
+    for phase in phases {
+        let before = phase.up_to().filter(|before| *before != phase);
+        let made_from = before.map(|before| format!("artifacts/{}", before.artifact()));
+        let made_from = std::iter::once("context/idea.md".to_owned()).chain(made_from);
+        let inputs: Vec<Value> =
+            made_from.map(|path| record(&path, &std::fs::read(store.dir().join(&path)).unwrap())).collect();
         let bytes = format!("# {phase}\n").into_bytes();
         let path = format!("artifacts/{}", phase.artifact());
-        let output = json!({ "path": path, "sha256": Digest::of(&bytes), "bytes": bytes.len() });
+        let mut entry = json!({
+            "phase_id": phase, "status": "success", "attempts": 1, "inputs": inputs, "outputs": [record(&path, &bytes)],
+            "llm": { "provider": "replay", "model_used": "model-1" },
+        });
+        if phase == PhaseId::Fixup {
+            entry["fixups"] = json!({ "stage": "pending", "files": [{ "path": "a.rs" }] });
+        }
         let id = ReceiptId::new(phase, now, lock.next_sequence().unwrap());
         let receipt: SpecReceipt = serde_json::from_value(json!({
             "receipt_id": id.as_str(), "spec_id": "export-data", "emitted_at": now, "clock": "system", "exit_code": 0,
-            "pipeline": { "execution_strategy": "controlled" },
-            "phases": [{
-                "phase_id": phase, "status": "success", "attempts": 1, "inputs": inputs, "outputs": [output],
-                "llm": { "provider": "replay", "model_used": "model-1" },
-            }],
+            "pipeline": { "execution_strategy": "controlled" }, "phases": [entry],
         }))
         .unwrap();
         lock.promote(receipt, vec![PhaseOutput { path, bytes }], &mut ledger).unwrap();
-        inputs.push(output);
     }
-    store
 }
 
 /// Runs the lines of a pipeline as its runner does, with the program on the search path.
@@ -213,13 +272,14 @@ fn shell(desk: &Desk, project: &Path, variables: &Value, lines: &str) -> Ran {
     }
 }
 
-/// A good spec, the same after an edit by hand, and none.
-fn states() -> [(&'static str, i32); 3] {
-    [("good", 0), ("edited", 1), ("gone", 2)]
+/// A good spec, the same with a fixup that waits, after an edit by hand, and none.
+fn states() -> [(&'static str, i32); 4] {
+    [("good", 0), ("pending", 1), ("edited", 1), ("gone", 2)]
 }
 
-fn bring_to(state: &str, store: &SpecStore) {
+fn bring_to(state: &str, desk: &Desk, store: &SpecStore) {
     match state {
+        "pending" => bring_through(desk, store, [PhaseId::Review, PhaseId::Fixup].into_iter()),
         "edited" => std::fs::write(store.dir().join("artifacts/10-design.md"), "# other\n").unwrap(),
         "gone" => std::fs::rename(store.dir(), store.dir().with_file_name("moved")).unwrap(),
         _ => {}
@@ -250,7 +310,7 @@ fn the_pipeline_for_github_judges_a_spec_and_has_no_right_that_it_does_not_need(
     let project = project(&desk);
     let store = finished(&desk, &project);
     for (state, code) in states() {
-        bring_to(state, &store);
+        bring_to(state, &desk, &store);
         let written = shell(&desk, &project, &job["env"], findings);
         // What the gate could not judge fails at once; a spec that it refuses is a finding.
         let written = written.exits(i32::from(code == 2));
@@ -293,7 +353,7 @@ fn the_pipeline_for_gitlab_judges_a_spec() {
     let project = project(&desk);
     let store = finished(&desk, &project);
     for (state, code) in states() {
-        bring_to(state, &store);
+        bring_to(state, &desk, &store);
         // A gate that could not judge ends the first line, which tells it with the 1 of `test`.
         let judged = shell(&desk, &project, &job["variables"], &all).exits(code.min(1));
         if code == 2 {

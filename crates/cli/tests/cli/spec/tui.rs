@@ -214,7 +214,7 @@ fn a_signal_puts_the_terminal_back() {
     let desk = Desk::new();
     let root = project(&desk);
     let tmux = Tmux::start(&desk, &root, 80, 24);
-    for signal in ["TERM", "INT"] {
+    for signal in ["TERM", "INT", "QUIT"] {
         tmux.starts_the_tui();
         tmux.press(&["Enter"]);
         tmux.shows("Esc back");
@@ -224,6 +224,48 @@ fn a_signal_puts_the_terminal_back() {
         tmux.types("clear");
         tmux.waits_for("an empty screen", |screen| !screen.contains("usable"));
     }
+}
+
+#[test]
+fn a_stopped_program_leaves_the_terminal_to_the_shell_and_comes_back_to_it() {
+    let desk = Desk::new();
+    let root = project(&desk);
+    let tmux = Tmux::start(&desk, &root, 80, 24);
+    tmux.types("set -m");
+    tmux.starts_the_tui();
+    tmux.press(&["j"]);
+    tmux.shows("> in progress login");
+    for way in ["key", "TSTP"] {
+        match way {
+            "key" => tmux.press(&["C-z"]),
+            signal => {
+                let sent = Command::new("kill").args(["-s", signal, &tmux.program()]).status().unwrap();
+                assert!(sent.success());
+            }
+        }
+        tmux.waits_for("the shell", |screen| screen.contains("topped") && !screen.contains("q leave"));
+        tmux.types("stty -a | tr ';' '\\n' | grep -Ewo -e '-?(icanon|echo|isig|opost)' | tr '\\n' '.'; echo us''able");
+        let screen = tmux.shows("usable");
+        let modes = screen.lines().rfind(|line| line.ends_with("usable")).unwrap();
+        assert!(modes.contains("icanon") && !modes.contains('-'), "{way}: {screen}");
+        assert_eq!(tmux.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).trim(), "1 0", "{way}");
+        tmux.types("clear; fg");
+        tmux.shows("> in progress login");
+        tmux.waits_for("the screen", |screen| screen.contains("q leave"));
+    }
+    // Who stops it without a word gives it back a terminal that others have used.
+    let sent = Command::new("kill").args(["-s", "STOP", &tmux.program()]).status().unwrap();
+    assert!(sent.success());
+    tmux.shows("topped");
+    // The shell has a raw terminal now, where Enter ends no line.
+    tmux.run(&["send-keys", "-l", "fg"]);
+    tmux.press(&["C-j"]);
+    tmux.waits_for("the screen alone", |screen| screen.contains("q leave") && !screen.contains("topped"));
+    tmux.press(&["k"]);
+    tmux.shows("> failed      export-data");
+    tmux.press(&["q"]);
+    tmux.waits_for("the end", |screen| !screen.contains("q leave"));
+    assert_eq!(tmux.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).trim(), "1 0");
 }
 
 #[test]

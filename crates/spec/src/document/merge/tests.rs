@@ -128,6 +128,11 @@ fn what_is_wrong_with_requirements_is_told() {
             "spec-answer-double-id R-002, R-004 have one title: Four",
         ),
         (
+            Some("### R-001: One\n\nText.\n\n- a\n\nRetired: R-999999\n"),
+            "### R-NEW: Another one\n\nText.\n\n- a",
+            "spec-answer-ids-used-up Another one",
+        ),
+        (
             Some(BEFORE),
             "### R-NEW: a\n\nText.\n\n- a\n\n### R-NEW: A\n\nText.\n\n- a",
             "spec-answer-double-id R-006, R-007 have one title: A",
@@ -142,6 +147,26 @@ fn requirements_that_name_others_that_are_not_there_are_warned_of() {
     let (_, warnings) = merged(Some(BEFORE), "### R-NEW: x\n\nLike R-003 and R-011.\n\n- a").unwrap();
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].message.contains("R-011") && !warnings[0].message.contains("R-003"));
+}
+
+#[test]
+fn a_check_that_is_repeated_is_written_once_and_told() {
+    let answer = "### R-001: One\n\nStatement.\n\n- a\n* a\n\n- b\n- a\n- b\n  and more\n\n```\n- a\n```\n";
+    let (text, warnings) = merged(None, answer).unwrap();
+    assert!(
+        text.ends_with("\n\n### R-001: One\n\nStatement.\n\n- a\n\n- b\n- b\n  and more\n\n```\n- a\n```\n"),
+        "{text}"
+    );
+    assert_eq!(warnings.len(), 1);
+    assert_eq!(warnings[0].message, "R-001: 2 repetitions of a check left out");
+    // Two requirements can have the same check, and what a person wrote twice stays as it is.
+    let by_hand =
+        "# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n- a\n\n### R-002: Two\n\nText.\n\n- a\n";
+    assert_eq!(merged(Some(by_hand), by_hand).unwrap(), (by_hand.to_owned(), Vec::new()));
+    let many = format!("### R-NEW: Three\n\nText.\n\n{}", "- The same check.\n".repeat(300));
+    let (text, warnings) = merged(Some(by_hand), &many).unwrap();
+    assert!(text.ends_with("### R-003: Three\n\nText.\n\n- The same check.\n"), "{text}");
+    assert_eq!(warnings.len(), 1);
 }
 
 /// What happens to a requirement.
@@ -223,7 +248,7 @@ proptest! {
 
     #[test]
     fn ids_are_unique_whatever_stands_in_artifact_and_answer(
-        before in "(#{1,4} R-[0-9]{1,7}: [ab]\n|Retired: R-[0-9]{1,3}\n|```\n|text\n|- a\n){0,10}",
+        before in "(#{1,4} R-[0-9]{1,7}: [ab]\n|Retired: R-[0-9]{1,12}\n|```\n|text\n|- a\n){0,10}",
         answer in "(#{2,4} (R-[0-9]{1,7}|R-NEW|x): ?[abc]\nS\n- a\n|REMOVED: R-[0-9]\n|NO CHANGES\n|# Requirements: x\n){1,8}",
     ) {
         let earlier = Requirements::of_artifact(&before);

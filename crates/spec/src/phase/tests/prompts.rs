@@ -413,7 +413,7 @@ fn the_question_for_the_end() {
 #[test]
 fn the_question_for_changed_requirements() {
     let mut case = Case::of(PhaseId::Requirements);
-    case.previous = Some(Untrusted::new(REQUIREMENTS));
+    case.go_on_from(Some(REQUIREMENTS));
     assert_snapshot!(case.question(None), @r##"
     === system
     You keep the requirements of a change to a software project up to date. A program reads your answer and changes the document with it; nobody talks with you.

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crucible_model::{RepoPath, Untrusted};
+use crucible_secrets::Scanner;
 
 use self::pattern::{Excludes, Matches, Pattern};
 use self::read::{Found, Project};
@@ -96,7 +97,12 @@ struct Picker<'a> {
 impl Picker<'_> {
     /// A file that was named by its path: it is shown, or nothing is.
     fn take_named(&mut self, path: &RepoPath, excludes: &Excludes) -> Result<(), SpecError> {
-        let refuse = |why: String| SpecError::Source { source_name: path.to_string(), why };
+        // A name can hold a secret, too, and so can those of files near it.
+        let redacted = |text: &str| Scanner::builtin().redact(text).text.into_owned();
+        let refuse = |why: String| SpecError::Source {
+            source_name: redacted(path.as_str()),
+            why: redacted(&why),
+        };
         if let Some(pattern) = excludes.forbid(path) {
             return Err(refuse(format!(
                 "spec.exclude forbids it with {pattern:?}; name another file, or change that list"
@@ -116,7 +122,7 @@ impl Picker<'_> {
             }
             Found::Missing => Err(refuse(near::what_is_near(self.project, path))),
             Found::Refused(PassedOverReason::SecretName) => Err(SpecError::SecretInPacket {
-                entry: path.to_string(),
+                entry: redacted(path.as_str()),
                 rule: SECRET_FILE.to_owned(),
                 line: 1,
             }),

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crucible_host::walk;
+use crucible_host::walk::{self, WalkedEntry};
 use crucible_model::{RepoPath, short_line};
 use globset::{GlobBuilder, GlobSet};
 
-use super::read::{Found, Project, is_own};
+use super::read::{Found, Project};
 use crate::error::SpecError;
 use crate::packet::{PassedOver, PassedOverReason};
+use crate::project::is_own;
 
 /// The longest pattern, in bytes.
 const LONGEST: usize = 1024;
@@ -90,6 +91,8 @@ pub(super) fn matching(
 ) -> Result<Matches, SpecError> {
     let mut found: BTreeSet<(usize, RepoPath)> = BTreeSet::new();
     let mut walked: BTreeSet<Option<&RepoPath>> = BTreeSet::new();
+    // Links, pipes and the like: one that a plain path names, too, is looked at under that.
+    let mut others: Vec<(RepoPath, PassedOverReason)> = Vec::new();
     for (place, pattern) in patterns.iter().enumerate() {
         let base = match pattern {
             Pattern::Plain(path) => {
@@ -110,9 +113,10 @@ pub(super) fn matching(
             })
             .collect();
         let Some(directory) = directory(project, base, passed_over) else { continue };
-        for file in walk::files(&directory) {
-            let file = match file {
-                Ok(file) => file,
+        for entry in walk::entries(&directory) {
+            let (file, is_file) = match entry {
+                Ok(WalkedEntry::File(path)) => (path, true),
+                Ok(WalkedEntry::Other(path)) => (path, false),
                 Err(said) => {
                     let name = base.map_or(".", RepoPath::as_str).to_owned();
                     let said = said.replace(&project.root().display().to_string(), ".");
@@ -128,7 +132,19 @@ pub(super) fn matching(
             if is_own(&path) || excludes.forbid(&path).is_some() {
                 continue;
             }
-            if let Some((place, _)) = globs.iter().find(|(_, glob)| glob.matcher.is_match(&path)) {
+            let matching = globs.iter().find(|(_, glob)| glob.matcher.is_match(&path));
+            if !is_file {
+                // What a link to a directory hides could match whatever its own name is.
+                if matching.is_some() || file.is_dir() {
+                    let why = match project.place(&path) {
+                        Err(Found::Refused(why)) => why,
+                        Ok(_) | Err(_) => PassedOverReason::NotAFile,
+                    };
+                    others.push((path, why));
+                }
+                continue;
+            }
+            if let Some((place, _)) = matching {
                 found.insert((*place, path));
             }
             if found.len() > most {
@@ -140,6 +156,9 @@ pub(super) fn matching(
         }
     }
     let mut once = BTreeSet::new();
+    let is_named = |path: &RepoPath| (0..patterns.len()).any(|place| found.contains(&(place, path.clone())));
+    let others = others.into_iter().filter(|(path, _)| !is_named(path));
+    passed_over.extend(others.map(|(path, why)| PassedOver { name: path.to_string(), why }));
     Ok(found.into_iter().map(|(_, path)| path).filter(|path| once.insert(path.clone())).collect())
 }
 

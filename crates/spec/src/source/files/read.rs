@@ -6,13 +6,13 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crucible_host::fs::{FsError, read_regular_up_to};
 use crucible_model::{ByteLimit, RepoPath};
+use crucible_repo::{EditObstacle, LinkPolicy, RepoError, TreeEditError, TreeFile, read_tree_file};
 use crucible_secrets::is_secret_file;
 
 use crate::error::SpecError;
 use crate::packet::PassedOverReason;
-use crate::project::CRUCIBLE;
+use crate::project::is_own;
 
 /// A project's directory, its own path free of links.
 #[derive(Debug)]
@@ -52,8 +52,8 @@ impl Project {
         if is_secret_file(path.as_str()) {
             return Found::Refused(PassedOverReason::SecretName);
         }
-        let place = match self.place(path) {
-            Ok(place) => place,
+        let (place, led) = match self.leads(path) {
+            Ok(led) => led,
             Err(found) => return found,
         };
         // What is too large is not opened at all.
@@ -63,20 +63,34 @@ impl Project {
             Ok(_) => {}
             Err(error) => return Found::Refused(PassedOverReason::Unreadable(error.to_string())),
         }
-        match read_regular_up_to(&place, ByteLimit(most)) {
-            Ok(bytes) if bytes.contains(&0) => Found::Refused(PassedOverReason::NotText),
-            Ok(bytes) => {
-                String::from_utf8(bytes).map_or(Found::Refused(PassedOverReason::NotText), Found::Text)
+        // The place that was judged: a link that appears on the way to it in the meantime is refused.
+        let found = match read_tree_file(&self.root, &led, LinkPolicy::Refuse, ByteLimit(most)) {
+            Ok(TreeFile { bytes, .. }) => bytes,
+            Err(TreeEditError::Blocked { why: EditObstacle::TooLarge, .. }) => {
+                return Found::Larger(most.saturating_add(1));
             }
-            Err(FsError::TooLarge { limit, .. }) => Found::Larger(limit.saturating_add(1)),
-            Err(FsError::Io { source, .. }) => {
-                Found::Refused(PassedOverReason::Unreadable(source.to_string()))
+            Err(TreeEditError::Blocked { .. }) => return Found::Refused(PassedOverReason::NotAFile),
+            Err(TreeEditError::Repo(RepoError::Io { source, .. })) => {
+                return Found::Refused(PassedOverReason::Unreadable(source.to_string()));
+            }
+            Err(error) => return Found::Refused(PassedOverReason::Unreadable(error.to_string())),
+        };
+        match found {
+            None => Found::Missing,
+            Some(bytes) if bytes.contains(&0) => Found::Refused(PassedOverReason::NotText),
+            Some(bytes) => {
+                String::from_utf8(bytes).map_or(Found::Refused(PassedOverReason::NotText), Found::Text)
             }
         }
     }
 
     /// Where `path` leads, with every link followed, as long as that is in the project and may be shown.
     pub(super) fn place(&self, path: &RepoPath) -> Result<PathBuf, Found> {
+        self.leads(path).map(|(place, _)| place)
+    }
+
+    /// The same, with the path of that place in the project.
+    fn leads(&self, path: &RepoPath) -> Result<(PathBuf, RepoPath), Found> {
         let outside = || Found::Refused(PassedOverReason::OutsideProject);
         if is_own(path) {
             return Err(outside());
@@ -95,7 +109,7 @@ impl Project {
         if led != *path && is_secret_file(led.as_str()) {
             return Err(Found::Refused(PassedOverReason::SecretName));
         }
-        Ok(place)
+        Ok((place, led))
     }
 
     /// The path of a place below the project's directory; none for what is elsewhere, or is no path of a repository.
@@ -103,9 +117,4 @@ impl Project {
         use std::os::unix::ffi::OsStrExt;
         RepoPath::from_bytes(place.strip_prefix(&self.root).ok()?.as_os_str().as_bytes()).ok()
     }
-}
-
-/// Whether a path lies in a directory of Crucible's own.
-pub(super) fn is_own(path: &RepoPath) -> bool {
-    path.segments().any(|segment| segment.eq_ignore_ascii_case(CRUCIBLE))
 }

@@ -55,6 +55,8 @@ pub(super) enum Reaction {
     Stay,
     /// Read everything again.
     Reload,
+    /// Back to the shell, until it lets the program go on.
+    Pause,
     /// The end.
     Leave,
     /// The end, as an interruption.
@@ -121,6 +123,9 @@ impl Board {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
             return Reaction::Interrupt;
+        }
+        if control && key.code == KeyCode::Char('z') {
+            return Reaction::Pause;
         }
         match self.view {
             View::List => self.press_in_list(key.code),

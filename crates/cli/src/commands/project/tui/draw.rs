@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use crucible_host::env::Environment;
 use crucible_model::counted;
-use crucible_spec::{PhaseStanding, SpecStanding, SpecStatus, Standing, age_words};
+use crucible_spec::{PhaseStanding, SpecStanding, SpecStatus, age_words};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, List, ListItem, ListState, Paragraph, Wrap};
 
 use super::super::status::{troubles, words};
 use super::board::{Board, Row, View};
-use crate::commands::models::dollars;
+use crate::commands::spec::status::{cost, tokens, words as phase_words};
 use crate::text::one_line;
 
 /// Below this many columns the list has the screen for itself.
@@ -156,12 +156,21 @@ fn details(frame: &mut Frame<'_>, area: Rect, board: &mut Board, from: usize) {
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
 }
 
-/// A line in pieces of at most so many characters.
-fn wrapped(line: &str, width: u16) -> Vec<String> {
-    let characters: Vec<char> = line.chars().collect();
-    let pieces: Vec<String> =
-        characters.chunks(usize::from(width).max(1)).map(|piece| piece.iter().collect()).collect();
-    if pieces.is_empty() { vec![String::new()] } else { pieces }
+/// A line in pieces of at most so many columns. A character that is wider than that has a piece of its own.
+pub(super) fn wrapped(line: &str, width: u16) -> Vec<String> {
+    let most = usize::from(width).max(1);
+    let (mut pieces, mut piece, mut columns) = (Vec::new(), String::new(), 0);
+    for character in line.chars() {
+        let wide = Span::raw(&*character.encode_utf8(&mut [0; 4])).width();
+        if columns + wide > most && !piece.is_empty() {
+            pieces.push(std::mem::take(&mut piece));
+            columns = 0;
+        }
+        piece.push(character);
+        columns += wide;
+    }
+    pieces.push(piece);
+    pieces
 }
 
 /// The phase whose receipt is the newest.
@@ -172,15 +181,18 @@ fn newest(status: &SpecStatus) -> Option<&PhaseStanding> {
 
 fn phase_lines(phase: &PhaseStanding) -> Vec<String> {
     let age = phase.age_seconds.map(|seconds| format!(", {} ago", age_words(Duration::from_secs(seconds))));
-    let mut lines = vec![format!("{}: {}{}", phase.phase_id, word(phase.status), age.unwrap_or_default())];
+    let mut lines =
+        vec![format!("{}: {}{}", phase.phase_id, phase_words(phase.status), age.unwrap_or_default())];
     lines.extend(phase.receipt_id.as_ref().map(|id| format!("  receipt: {id}")));
     if let Some(model) = &phase.model_used {
         let provider = phase.provider.as_ref().map(|provider| format!(" ({provider})")).unwrap_or_default();
         lines.push(format!("  model: {model}{provider}"));
     }
-    if let (Some(input), Some(output)) = (phase.tokens_input, phase.tokens_output) {
-        let cost = phase.cost_micro_dollars.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
-        lines.push(format!("  tokens: {input} in, {output} out{cost}"));
+    let taken =
+        [tokens(phase.tokens_input, phase.tokens_output), cost(phase.cost_micro_dollars, phase.cost_basis)];
+    let taken: Vec<&str> = taken.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+    if !taken.is_empty() {
+        lines.push(format!("  tokens: {}", taken.join(", ")));
     }
     lines.extend(phase.error.as_ref().map(|error| format!("  error: {error}")));
     if let Some(warning) = &phase.first_warning {
@@ -200,17 +212,4 @@ fn problems(row: &Row) -> Vec<String> {
         lines.push(format!("and {} more", counted(status.problems_left_out, "problem")));
     }
     lines
-}
-
-/// Where a phase stands, for people.
-fn word(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Success => "done",
-        Standing::Failed => "failed",
-        Standing::Stale => "stale",
-        Standing::Changed => "changed",
-        Standing::Damaged => "damaged",
-        Standing::DryRun => "dry run",
-        Standing::NotRun => "not run",
-    }
 }

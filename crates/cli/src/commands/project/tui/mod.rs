@@ -2,10 +2,11 @@
 //!
 //! [`Board`] is what is seen, a value that keys change; `draw` turns it into cells; `Screen` owns the terminal. A thread of its own reads
 //! the keyboard, so that a signal is heard while nobody types. What always holds: nothing but the terminal is written to, and
-//! the terminal is as it was when the command ends, by a key, a signal or a fault.
+//! the terminal is as it was when the command ends, by a key, a signal or a fault, and while it is stopped (Ctrl-Z).
 
 mod board;
 mod draw;
+mod pause;
 mod screen;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,6 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use clap::Args;
-use crucible_ledger::Ledger;
 use crucible_model::ExitStatus;
 use crucible_spec::WorkspaceFile;
 use ratatui::crossterm::event::{self, Event};
@@ -22,6 +22,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use self::board::{Board, Reaction};
 use self::draw::Palette;
+use self::pause::{Asked, Paused, Signals};
 use self::screen::Screen;
 use crate::app::App;
 use crate::error::CommandError;
@@ -35,7 +36,7 @@ const WAITING: usize = 64;
 /// Look at the specs of the workspace, with the keyboard
 ///
 /// Nothing is changed. Up, down, PgUp, PgDn, Home, End, j and k move; Enter shows the phases of a spec; `/` filters by id or tag;
-/// r reads everything again; Esc goes back and q leaves.
+/// r reads everything again; Esc goes back and q leaves. Ctrl-Z stops it for a while, as any job of the shell.
 #[derive(Args)]
 pub(crate) struct Tui {}
 
@@ -49,27 +50,51 @@ impl Tui {
             )
             .hint("`crucible project status` prints it, with --json for programs."));
         }
-        let ledger = Ledger::open_existing(&app.ledger_path()?)?;
+        let ledger = app.ledger_to_ask()?;
         let survey = || workspace.survey(app.clock.now(), ledger.as_ref()).map_err(CommandError::from);
         let mut board = Board::new(&survey()?);
         let palette = Palette::of(&app.env);
         app.block_on(async {
+            let mut signals = Signals::new().map_err(|error| terminal_failed(&error))?;
             let mut screen = Screen::enter().map_err(|error| terminal_failed(&error))?;
             let mut events = events();
             loop {
                 screen.draw(&mut board, palette).map_err(|error| terminal_failed(&error))?;
-                let reaction = match events.recv().await {
-                    Some(Ok(Event::Key(key))) => board.press(key),
-                    // Another size, or anything else that may have disturbed the screen.
-                    Some(Ok(_)) => Reaction::Stay,
-                    Some(Err(error)) => return Err(terminal_failed(&error)),
-                    None => Reaction::Leave,
+                let reaction = tokio::select! {
+                    asked = signals.heard() => match asked {
+                        Asked::Stop => Reaction::Pause,
+                        Asked::Quit => Reaction::Interrupt,
+                        Asked::GoOn => {
+                            drop(screen);
+                            screen = Screen::enter().map_err(|error| terminal_failed(&error))?;
+                            Reaction::Stay
+                        }
+                    },
+                    event = events.recv() => match event {
+                        Some(Ok(Event::Key(key))) => board.press(key),
+                        // Another size, or anything else that may have disturbed the screen.
+                        Some(Ok(_)) => Reaction::Stay,
+                        Some(Err(error)) => return Err(terminal_failed(&error)),
+                        None => Reaction::Leave,
+                    },
                 };
                 match reaction {
                     Reaction::Stay => {}
                     Reaction::Leave => return Ok(ExitStatus::Success),
                     Reaction::Interrupt => {
                         return Err(CommandError::new(ExitStatus::Interrupted, "interrupted"));
+                    }
+                    Reaction::Pause => {
+                        drop(screen);
+                        let paused = signals.pause().await;
+                        screen = Screen::enter().map_err(|error| terminal_failed(&error))?;
+                        match paused {
+                            Ok(Paused::GoesOn) => {}
+                            Ok(Paused::NoShell) => {
+                                board.notice("there is no shell to go back to; q leaves".to_owned());
+                            }
+                            Err(error) => board.notice(format!("the program cannot stop: {error}")),
+                        }
                     }
                     Reaction::Reload => match survey() {
                         Ok(survey) => board.renew(&survey),

@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use serde_json::json;
 
 use super::board::{Board, Reaction, View};
-use super::draw::{Palette, draw};
+use super::draw::{Palette, draw, wrapped};
 
 const HOSTILE: &str = "a\u{1b}[2J\u{202e}b\nc";
 
@@ -342,4 +342,15 @@ fn no_size_and_no_keys_are_too_much() {
             assert!(board.shown().count() == 0 || board.current().is_some(), "nothing is selected");
         }
     }
+}
+
+#[test]
+fn a_line_is_broken_by_columns_and_loses_nothing() {
+    let pieces = |line: &str, width| wrapped(line, width);
+    assert_eq!(pieces("abcdef", 4), ["abcd", "ef"]);
+    // Twice as wide, of no width of their own, and wider than the screen.
+    assert_eq!(pieces("a\u{4e16}\u{754c}b", 4), ["a\u{4e16}", "\u{754c}b"]);
+    assert_eq!(pieces("e\u{301}e\u{301}e", 2), ["e\u{301}e\u{301}", "e"]);
+    assert_eq!(pieces("\u{4e16}\u{754c}", 1), ["\u{4e16}", "\u{754c}"]);
+    assert_eq!((pieces("", 4), pieces("ab", 0)), (vec![String::new()], vec!["a".to_owned(), "b".to_owned()]));
 }

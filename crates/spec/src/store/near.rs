@@ -1,0 +1,168 @@
+//! What helps whoever named a spec that is not there: the specs of the project whose names are like it, and the workspace.
+
+use similar::get_close_matches;
+
+use super::SpecStore;
+use crate::error::{SpecAbsence, SpecError};
+use crate::id::SpecId;
+use crate::workspace::WorkspaceFile;
+
+/// How many names are looked at.
+const MOST_NAMES: usize = 2_000;
+
+/// How many names are told.
+const TOLD: usize = 5;
+
+/// How alike two names have to be.
+const ALIKE: f32 = 0.6;
+
+impl SpecStore {
+    /// The error that there is no such spec, with what stands in its place, and the nearest names of specs that are there; where none is near, with some of them.
+    #[must_use]
+    pub fn unknown(&self) -> SpecError {
+        self.absent(SpecAbsence::Nothing)
+    }
+
+    /// [`SpecStore::unknown`], with what stands in the spec's place.
+    pub(super) fn absent(&self, why: SpecAbsence) -> SpecError {
+        let names = self.dir.parent().and_then(|specs| std::fs::read_dir(specs).ok());
+        let mut there: Vec<SpecId> = names
+            .into_iter()
+            .flatten()
+            .take(MOST_NAMES)
+            .filter_map(|entry| {
+                let entry = entry.ok().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))?;
+                entry.file_name().to_str()?.parse().ok()
+            })
+            .filter(|id| *id != self.spec)
+            .collect();
+        there.sort_unstable();
+        let lower = |id: &SpecId| id.as_str().to_lowercase();
+        let wanted = lower(&self.spec);
+        let all: Vec<String> = there.iter().map(lower).collect();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let near = get_close_matches(wanted.as_str(), &all, TOLD, ALIKE);
+        let mut specs: Vec<SpecId> = there.clone();
+        specs.retain(|id| near.contains(&lower(id).as_str()));
+        if specs.is_empty() {
+            specs = there;
+        }
+        specs.truncate(TOLD);
+        let workspace = WorkspaceFile::within(&self.root).map(|file| file.path().to_owned());
+        SpecError::Unknown { spec: self.spec.clone(), why, near: specs, workspace }
+    }
+}
+
+impl SpecStore {
+    /// Whether a spec of this very name is there, or none whose name differs only in capitals: for a disk that takes the two for one, they are.
+    ///
+    /// # Errors
+    ///
+    /// [`SpecError::SpelledOtherwise`] with the one that is there.
+    pub(super) fn is_spelled_so(&self) -> Result<(), SpecError> {
+        let taken = match self.alike_on_disk() {
+            Alike::Same => None,
+            Alike::Other(other) => Some(other),
+            Alike::None => WorkspaceFile::within(&self.root)
+                .and_then(|file| file.load().ok())
+                .and_then(|list| list.spelled_otherwise(&self.spec).cloned()),
+        };
+        match taken {
+            Some(other) => Err(SpecError::SpelledOtherwise { spec: self.spec.clone(), other }),
+            None => Ok(()),
+        }
+    }
+
+    /// The spec on the disk whose name differs from this one's only in capitals, where this one is not there.
+    pub(crate) fn other_spelling(&self) -> Option<SpecId> {
+        match self.alike_on_disk() {
+            Alike::Other(other) => Some(other),
+            Alike::Same | Alike::None => None,
+        }
+    }
+
+    fn alike_on_disk(&self) -> Alike {
+        let names = self.dir.parent().and_then(|specs| std::fs::read_dir(specs).ok());
+        let mut alike = Alike::None;
+        for entry in names.into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str().filter(|name| name.eq_ignore_ascii_case(self.spec.as_str())) else {
+                continue;
+            };
+            if name == self.spec.as_str() {
+                return Alike::Same;
+            }
+            if let Ok(other) = name.parse() {
+                alike = Alike::Other(other);
+            }
+        }
+        alike
+    }
+}
+
+/// What is there under a spec's name, capitals aside.
+enum Alike {
+    None,
+    Same,
+    Other(SpecId),
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test lays out directories")]
+mod tests {
+    use super::*;
+    use crate::project::SpecProject;
+
+    fn near(root: &std::path::Path, wanted: &str) -> (Vec<String>, bool) {
+        match SpecStore::new(&SpecProject::at(root), wanted.parse().unwrap()).unknown() {
+            SpecError::Unknown { near, workspace, .. } => {
+                (near.iter().map(ToString::to_string).collect(), workspace.is_some())
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_name_in_other_capitals_is_the_one_that_is_there_or_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = SpecProject::at(dir.path());
+        let lock = |id: &str| {
+            SpecStore::new(&project, id.parse().unwrap()).lock("a test", super::super::LockClaim::IfFree)
+        };
+        lock("s1").unwrap();
+        let said = lock("S1").unwrap_err();
+        assert!(matches!(&said, SpecError::SpelledOtherwise { other, .. } if other.as_str() == "s1"), "{said}");
+        assert!(!project.spec(&"S1".parse().unwrap()).exists());
+        lock("s1").unwrap();
+        lock("s10").unwrap();
+        // Where both are there already, each is itself.
+        std::fs::create_dir(project.specs().join("S10")).unwrap();
+        lock("s10").unwrap();
+        lock("S10").unwrap();
+        std::fs::write(dir.path().join("workspace.yaml"), "version: \"1\"\nname: x\nspecs: [{id: Later}]\n").unwrap();
+        let said = lock("later").unwrap_err().to_string();
+        assert!(said.contains("later differs from Later"), "{said}");
+        lock("Later").unwrap();
+    }
+
+    #[test]
+    fn the_nearest_names_are_told_and_some_where_none_is_near() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(near(dir.path(), "export-data"), (vec![], false));
+        let specs = dir.path().join(".crucible/specs");
+        for name in ["export-data", "Export-Date", "zebra", "not a spec"] {
+            std::fs::create_dir_all(specs.join(name)).unwrap();
+        }
+        std::fs::write(specs.join("exportdata"), "a file is no spec").unwrap();
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(near(dir.path(), "exprot-data").0, named(&["Export-Date", "export-data"]));
+        assert_eq!(near(dir.path(), "ZEBRAS").0, named(&["zebra"]));
+        assert_eq!(near(dir.path(), "q").0, named(&["Export-Date", "export-data", "zebra"]));
+        std::fs::write(dir.path().join("workspace.yaml"), "").unwrap();
+        assert!(near(dir.path(), "q").1);
+        for number in 0..30 {
+            std::fs::create_dir_all(specs.join(format!("many-{number}"))).unwrap();
+        }
+        assert_eq!(near(dir.path(), "many-x").0.len(), TOLD);
+    }
+}
