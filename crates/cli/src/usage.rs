@@ -5,11 +5,13 @@
 //! cannot be read as a whole. One under `crawl` speaks with that voice. A question that was typed without quotes, or without
 //! the command that asks it, is told how it is meant to be typed.
 
+use std::error::Error;
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use crucible_model::ExitStatus;
 
+use crate::commands::SecretInName;
 use crate::error::CommandError;
 use crate::output::{Format, Manner, Output, Voice};
 
@@ -38,6 +40,11 @@ pub(crate) fn report(error: &clap::Error, arguments: &[OsString], output: &Outpu
     if !error.use_stderr() {
         output.clap(error);
         return ExitStatus::Success;
+    }
+    // Clap quotes what was typed.
+    if let Some(secret) = error.source().and_then(|source| source.downcast_ref::<SecretInName>()) {
+        output.error(&CommandError::from(secret));
+        return ExitStatus::SecretDetected;
     }
     let text = with_tip(&error.render().to_string(), question(error.kind(), arguments));
     if output.is_json() {

@@ -227,33 +227,27 @@ fn has_capital_test_word(path: &RepoPath) -> bool {
 }
 
 /// Whether a listed directory stands where no product keeps its source: at the top, in one member of several (`crates/a/qa/`), beside helpers
-/// (`scripts/ci/`). What holds data and no code counts wherever no directory of source is on its way: `contrib/a/expected/b.out`.
+/// (`scripts/ci/`). What programs are expected to say is data, and counts wherever no directory of source is on its way:
+/// `contrib/a/expected/b.out`.
 fn is_beside_the_product(directories: &str, name: &str, is_listed: impl Fn(&str) -> bool) -> bool {
-    let (mut top, mut in_source) = ("", false);
-    for (depth, directory) in directories.split('/').enumerate() {
-        if depth == 0 {
-            top = directory;
-        }
-        if is_listed(directory) {
-            let is_beside = match depth {
-                0 => true,
-                1 => MEMBERS.contains(&top) || HELPERS.contains(&top),
-                2 => MEMBERS.contains(&top),
-                _ => false,
-            };
-            let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-            if is_beside && !in_source || !in_source && DATA.contains(&extension) {
-                return true;
-            }
-        }
-        in_source |= SOURCE.contains(&directory);
-    }
-    false
+    let top = directories.split('/').next().unwrap_or_default();
+    let outside = directories.split('/').take_while(|directory| !SOURCE.contains(directory));
+    outside.enumerate().any(|(depth, directory)| {
+        let is_beside = match depth {
+            0 => true,
+            1 => HELPERS.contains(&top),
+            2 => MEMBERS.contains(&top),
+            _ => false,
+        };
+        let is_data = || name.rsplit_once('.').is_some_and(|(_, extension)| DATA.contains(&extension));
+        is_listed(directory) && (is_beside || OUTPUT.contains(&directory) && is_data())
+    })
 }
 
+/// Directories of what programs are expected to say.
+const OUTPUT: [&str; 4] = ["expected", "expectations", "baselines", "regress"];
 /// Directories of several members.
-const MEMBERS: [&str; 9] =
-    ["crates", "packages", "apps", "services", "modules", "libs", "projects", "plugins", "components"];
+const MEMBERS: [&str; 6] = ["crates", "packages", "apps", "services", "libs", "projects"];
 /// Directories of what helps with the work.
 const HELPERS: [&str; 12] =
     [".", "scripts", "script", "tools", "tool", "build", "dev", "hack", "contrib", "misc", "util", "infra"];
@@ -366,6 +360,9 @@ mod tests {
             "lib/expected/expected.hpp",
             "models/regression/linear.py",
             "app/qa/page.tsx",
+            "services/integration/client.go",
+            "components/qa/Form.tsx",
+            "crm/integration/defaults.json",
         ] {
             assert_eq!(roles(path), PathRoles(0), "{path}");
         }

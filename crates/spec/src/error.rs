@@ -63,6 +63,8 @@ pub enum SpecError {
     /// The phase may not run now.
     #[error("{phase} cannot run now: {why}; next can come: {}", names(valid))]
     Transition {
+        /// The spec.
+        spec: SpecId,
         /// The phase.
         phase: PhaseId,
         /// Why not.

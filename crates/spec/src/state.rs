@@ -18,6 +18,11 @@ pub struct SpecState {
     pub problems: Vec<ReceiptProblem>,
     /// How many files of receipts there are.
     pub receipts: u64,
+    /// Files of receipts that count and are newer than all that the ledger of this machine knows of the spec, while it knows older ones:
+    /// they came from another machine, or somebody made them up.
+    pub not_from_here: Vec<String>,
+    /// Whether an idea is kept, from which the first phase can run.
+    pub has_idea: bool,
 }
 
 /// What is known of a phase.
@@ -31,6 +36,9 @@ pub struct PhaseState {
     pub newest_real: Option<SpecReceipt>,
     /// The newest receipt of a success that is no dry run.
     pub last_success: Option<SpecReceipt>,
+    /// Where the newest real receipt of fixups tells of no question, as that of applying them does: the success before it that does. It
+    /// says what the phase took, and decides nothing.
+    pub asked: Option<SpecReceipt>,
     /// What the last success wrote, and what is there now.
     pub outputs: Vec<TrackedRecord>,
     /// The artifacts that the last success was made from, and what is there now.

@@ -461,6 +461,24 @@ fn a_directory_is_its_texts_in_the_order_of_their_names() {
 }
 
 #[test]
+fn a_line_of_the_idea_is_one_of_its_source() {
+    let place = |idea: &Idea, line| idea.place_of(line).map(|(name, line)| format!("{name}:{line}"));
+    let idea = idea_of(&[("a.md", b"one\ntwo"), ("b.md", b"three\n"), ("c.md", b"four\nfive\n")]).unwrap();
+    for (number, line) in (1..).zip(idea.text.as_str().lines()) {
+        let wanted = match line {
+            "one" => "a.md:1",
+            "two" => "a.md:2",
+            "three" => "b.md:1",
+            "five" => "c.md:2",
+            _ => continue,
+        };
+        assert_eq!(place(&idea, number).as_deref(), Some(wanted), "{line}");
+    }
+    let alone = idea_of(&[("a.md", b"one\ntwo")]).unwrap();
+    assert_eq!(place(&alone, 2).as_deref(), Some("a.md:2"));
+}
+
+#[test]
 fn a_source_that_cannot_be_used_is_refused_by_name() {
     let dir = project(&[("only/.env", "A=b"), ("idea.md", "the idea"), ("key.pem", "x")]);
     std::fs::create_dir(dir.path().join("none")).unwrap();

@@ -72,6 +72,7 @@ impl Init {
                 }
             }
             app.output.line("next: crucible run start \"what to change\" --provider gateway");
+            app.output.line("or:   crucible spec NAME, with the idea on standard input");
         }
         Ok(ExitStatus::Success)
     }

@@ -25,6 +25,7 @@ use std::path::Path;
 use clap::{Parser, Subcommand};
 use crucible_model::ExitStatus;
 
+pub(crate) use self::spec::place::SecretInName;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::output::{Format, Manner};

@@ -29,13 +29,14 @@ impl From<SpecError> for CommandError {
     fn from(error: SpecError) -> Self {
         let message = error.to_string();
         match error {
-            SpecError::Unknown { near, workspace, .. } => unknown(message, &near, workspace.as_deref()),
+            SpecError::Unknown { spec, near, workspace, .. } => {
+                unknown(message, &spec, &near, workspace.as_deref())
+            }
             SpecError::EmptyIdea => {
                 Self::usage(message).hint("For example: echo \"users can export their data\" | crucible spec export-data")
             }
-            SpecError::Transition { .. } => {
-                Self::usage(message).hint("`crucible status ID` shows where the spec stands and what comes next.")
-            }
+            SpecError::Transition { spec, .. } => Self::usage(message)
+                .hint(format!("`crucible status {spec}` shows where the spec stands and what comes next.")),
             SpecError::Source { .. } | SpecError::Workspace { .. } | SpecError::SpelledOtherwise { .. } => {
                 Self::usage(message)
             }
@@ -76,7 +77,7 @@ impl From<SpecError> for CommandError {
 }
 
 /// Which specs there are, as far as that is known, and how one is begun.
-fn unknown(message: String, near: &[SpecId], workspace: Option<&Path>) -> CommandError {
+fn unknown(message: String, spec: &SpecId, near: &[SpecId], workspace: Option<&Path>) -> CommandError {
     let names: Vec<&str> = near.iter().map(SpecId::as_str).collect();
     let error = match names.is_empty() {
         true => CommandError::usage(message),
@@ -89,7 +90,7 @@ fn unknown(message: String, near: &[SpecId], workspace: Option<&Path>) -> Comman
         )),
         None => error,
     };
-    error.hint("`crucible spec ID` begins one.")
+    error.hint(format!("`crucible spec {spec}` begins it."))
 }
 
 /// The largest entries, and what makes them fewer.

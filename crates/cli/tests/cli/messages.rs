@@ -21,6 +21,7 @@ fn a_project_begins_with_a_file_of_comments() {
     insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r#"
     wrote ~/.crucible/config.toml
     next: crucible run start "what to change" --provider gateway
+    or:   crucible spec NAME, with the idea on standard input
     exit 0
     "#);
     insta::assert_snapshot!(text(&desk, &desk.run(["init"])), @r"

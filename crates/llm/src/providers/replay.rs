@@ -26,8 +26,11 @@ const NAME: &str = "replay";
 
 /// How long the search for a readable diff may take, and how much of it is shown.
 const DIFF_TIME: Duration = Duration::from_millis(200);
-const DIFF_LINES: usize = 40;
+const DIFF_LINES: usize = 12;
 const DIFF_LINE_CHARS: usize = 200;
+
+/// How many phases of a recording are named.
+const PHASES: usize = 10;
 
 /// The provider `replay`.
 pub(crate) struct Replay;
@@ -134,7 +137,8 @@ impl Played {
 }
 
 struct ReplayBackend {
-    requests: Vec<RecordedRequest>,
+    /// What was asked, by phase.
+    requests: Vec<(String, RecordedRequest)>,
     outcomes: HashMap<Digest, Vec<CallOutcome>>,
     played: Mutex<HashMap<Digest, usize>>,
 }
@@ -155,7 +159,8 @@ impl ReplayBackend {
                 played.insert(*key, if answered { before.answers } else { before.failures });
             }
         }
-        let requests = cassette.calls.iter().map(|call| call.request.clone()).collect();
+        let requests =
+            cassette.calls.iter().map(|call| (call.phase_id.clone(), call.request.clone())).collect();
         Self { requests, outcomes, played: Mutex::new(played) }
     }
 
@@ -169,7 +174,7 @@ impl ReplayBackend {
         Some(outcome)
     }
 
-    fn miss(&self, asked: &RecordedRequest, key: &Digest) -> LlmError {
+    fn miss(&self, phase: &str, asked: &RecordedRequest, key: &Digest) -> LlmError {
         const NEXT: &str = "record again with the provider that made the recording, or go back to the version and \
                             input it was made with";
         if let Some(recorded) = self.outcomes.get(key) {
@@ -181,12 +186,25 @@ impl ReplayBackend {
             return misconfigured(&asked.model, what, NEXT);
         }
         let shown = render(asked);
-        let what = match nearest(&shown, &self.requests) {
+        // A question of another phase is another question altogether, and tells nothing.
+        let same_phase = || self.requests.iter().filter(|(of, _)| of == phase).map(|(_, request)| request);
+        let what = match nearest(&shown, same_phase()) {
             Some(nearest) => format!(
                 "the recording does not hold this request (key {}); against the nearest recorded one it reads:\n{}",
                 key.short(),
                 short_diff(&nearest, &shown)
             ),
+            None if !self.requests.is_empty() => {
+                let mut phases: Vec<&str> = self.requests.iter().map(|(of, _)| of.as_str()).collect();
+                phases.sort_unstable();
+                phases.dedup();
+                let named: Vec<&str> = phases.into_iter().take(PHASES).collect();
+                format!(
+                    "the recording does not hold this request (key {}); it holds other questions, and none of {phase:?}: only of {}",
+                    key.short(),
+                    named.join(", ")
+                )
+            }
             None => format!("the recording holds no call at all (key {})", key.short()),
         };
         misconfigured(&asked.model, what, NEXT)
@@ -203,7 +221,7 @@ impl LlmBackend for ReplayBackend {
         match self.next(&key) {
             Some(CallOutcome::Answered(result)) => Ok(result.clone()),
             Some(CallOutcome::Failed(error)) => Err(error.clone()),
-            None => Err(self.miss(&asked, &key)),
+            None => Err(self.miss(&inv.phase_id, &asked, &key)),
         }
     }
 }
@@ -224,7 +242,7 @@ fn render(request: &RecordedRequest) -> String {
 }
 
 /// The recorded request that shares most of its lines with this one; the first of equals.
-fn nearest(shown: &str, recorded: &[RecordedRequest]) -> Option<String> {
+fn nearest<'a>(shown: &str, recorded: impl Iterator<Item = &'a RecordedRequest>) -> Option<String> {
     let lines: HashSet<&str> = shown.lines().collect();
     let mut best: Option<(f64, String)> = None;
     for request in recorded {

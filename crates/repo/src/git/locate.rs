@@ -139,7 +139,7 @@ fn place_at(directory: &Path) -> Result<Option<Place>, RepoError> {
 
 /// The path that a small file of git's holds after `prefix`, resolved against `base`. Nothing where there is no such file,
 /// or no such place.
-fn read_path(file: &Path, prefix: &[u8], base: &Path) -> Result<Option<PathBuf>, RepoError> {
+pub(super) fn read_path(file: &Path, prefix: &[u8], base: &Path) -> Result<Option<PathBuf>, RepoError> {
     match fs::symlink_metadata(file) {
         Ok(meta) if meta.is_file() => {}
         _ => return Ok(None),

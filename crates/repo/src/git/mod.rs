@@ -9,6 +9,7 @@ mod config;
 mod guarded;
 mod identity;
 mod locate;
+mod nested;
 pub(crate) mod objects;
 mod status;
 

@@ -11,8 +11,8 @@ use crucible_model::{ByteLimit, Digest, RepoPath, to_canonical_json};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::{ClaimedEdit, EditClaim, TreeEditError};
 use super::look::Target;
+use super::{ClaimedEdit, EditClaim, TreeEditError};
 use crate::beneath::Root;
 
 /// The schema of the journal.
@@ -99,7 +99,14 @@ impl Journal {
                 after: target.after.map(Digest::of),
             })
             .collect();
-        Ok(Self { schema_version: SCHEMA.to_owned(), stage: JournalStage::Staging, purpose, token, made, entries })
+        Ok(Self {
+            schema_version: SCHEMA.to_owned(),
+            stage: JournalStage::Staging,
+            purpose,
+            token,
+            made,
+            entries,
+        })
     }
 
     /// Reads the record at `path`; nothing where there is none.

@@ -8,10 +8,10 @@ use std::path::Path;
 use crucible_model::RepoPath;
 use rustix::io::Errno;
 
-use super::{EditJournal, TreeEditError};
 use super::journal::{BesideNames, Journal, JournalEntry, JournalStage};
 use super::look::{Look, glance};
 use super::swap::{self, Fault};
+use super::{EditJournal, TreeEditError};
 use crate::beneath::Root;
 use crate::error::RepoError;
 

@@ -374,12 +374,13 @@ fn what_happens_between_the_look_and_the_change_is_noticed_and_kept() {
             edit("gone.txt", Some("g"), None),
         ];
         let mut theirs = BTreeMap::new();
-        let result = edit_watched(&renaming.open(&desk.root()), &edits, &ours(&desk.journal()), &mut |step| {
-            if step == at {
-                meddle(&desk);
-                theirs = desk.tree();
-            }
-        });
+        let result =
+            edit_watched(&renaming.open(&desk.root()), &edits, &ours(&desk.journal()), &mut |step| {
+                if step == at {
+                    meddle(&desk);
+                    theirs = desk.tree();
+                }
+            });
         match result {
             Err(TreeEditError::Blocked { why, .. }) => assert_eq!(why, expected, "{renaming:?}, {at:?}"),
             other => panic!("{renaming:?}, {at:?}: {other:?}"),
@@ -438,12 +439,13 @@ fn a_parent_that_becomes_a_link_leads_nothing_out_of_the_project() {
         std::fs::create_dir(&outside).unwrap();
         std::fs::write(outside.join("a.txt"), "a").unwrap();
         let edits = [change("src/a.txt", "a", "A"), change("z.txt", "z", "Z")];
-        let result = edit_watched(&Renaming::Full.open(&desk.root()), &edits, &ours(&desk.journal()), &mut |step| {
-            if step == at {
-                std::fs::rename(desk.at("src"), desk.at("moved")).unwrap();
-                symlink(&outside, desk.at("src")).unwrap();
-            }
-        });
+        let result =
+            edit_watched(&Renaming::Full.open(&desk.root()), &edits, &ours(&desk.journal()), &mut |step| {
+                if step == at {
+                    std::fs::rename(desk.at("src"), desk.at("moved")).unwrap();
+                    symlink(&outside, desk.at("src")).unwrap();
+                }
+            });
         assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "{at:?}: {result:?}");
         assert_eq!(std::fs::read(outside.join("a.txt")).unwrap(), b"a", "{at:?}");
         if matches!(at, EditStep::Checked | EditStep::Noted) {
@@ -535,7 +537,8 @@ fn all_or_nothing_at_each_step(
     for step in 0.. {
         let desk = story_desk();
         let killed = killed_at(name, &desk, renaming, step);
-        let recovery = recover::recover(&renaming.open(&desk.root()), &ours(&desk.journal())).unwrap().outcome;
+        let recovery =
+            recover::recover(&renaming.open(&desk.root()), &ours(&desk.journal())).unwrap().outcome;
         desk.assert_clean();
         let tree = &desk.tree();
         assert!(tree == before || tree == after, "{renaming:?}, step {step}: {tree:?}");
@@ -547,7 +550,10 @@ fn all_or_nothing_at_each_step(
         }
         assert_eq!(desk.mode("src/run.sh"), 0o755);
         // It happened once: a second look finds nothing to do.
-        assert_eq!(recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome, EditRecovery::Nothing);
+        assert_eq!(
+            recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome,
+            EditRecovery::Nothing
+        );
         if tree == before {
             desk.edit(&story()).unwrap();
             assert_eq!(desk.tree(), *after);
@@ -599,12 +605,13 @@ fn what_failed_is_not_done_by_the_next_process() {
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
     let before = desk.tree();
     let mut noted = Vec::new();
-    let result = edit_watched(&Renaming::Full.open(&desk.root()), &edits, &ours(&desk.journal()), &mut |step| {
-        if step == EditStep::Swapped(0) {
-            desk.put("b.txt", "mine");
-            noted = std::fs::read(desk.journal()).unwrap();
-        }
-    });
+    let result =
+        edit_watched(&Renaming::Full.open(&desk.root()), &edits, &ours(&desk.journal()), &mut |step| {
+            if step == EditStep::Swapped(0) {
+                desk.put("b.txt", "mine");
+                noted = std::fs::read(desk.journal()).unwrap();
+            }
+        });
     assert!(matches!(result, Err(TreeEditError::Blocked { .. })), "{result:?}");
     // As if it had been killed after it gave up and before it put the first file back.
     let token = String::from_utf8(noted).unwrap().replace("\"ready\"", "\"given_up\"");
@@ -616,7 +623,10 @@ fn what_failed_is_not_done_by_the_next_process() {
     }
     std::fs::rename(desk.at("a.txt"), desk.root().join(journal.names(0).old)).unwrap();
     std::fs::rename(desk.root().join(journal.names(0).spare), desk.at("a.txt")).unwrap();
-    assert_eq!(recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome, EditRecovery::TakenBack);
+    assert_eq!(
+        recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome,
+        EditRecovery::TakenBack
+    );
     assert_eq!(desk.tree(), before);
     desk.assert_clean();
 }
@@ -702,14 +712,20 @@ fn a_file_system_that_cannot_exchange_names_moves_the_old_file_aside_instead() {
     journal.write(&desk.journal()).unwrap();
     std::fs::write(&spare, "A").unwrap();
     std::fs::rename(desk.at("a.txt"), &old).unwrap();
-    assert_eq!(recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome, EditRecovery::Finished);
+    assert_eq!(
+        recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome,
+        EditRecovery::Finished
+    );
     assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"A");
     desk.assert_clean();
     // Without the new content there is only the way back.
     desk.put("a.txt", "a");
     journal.write(&desk.journal()).unwrap();
     std::fs::rename(desk.at("a.txt"), &old).unwrap();
-    assert_eq!(recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome, EditRecovery::TakenBack);
+    assert_eq!(
+        recover_tree_edit(&desk.root(), &ours(&desk.journal())).unwrap().outcome,
+        EditRecovery::TakenBack
+    );
     assert_eq!(std::fs::read(desk.at("a.txt")).unwrap(), b"a");
     desk.assert_clean();
 }

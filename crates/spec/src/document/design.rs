@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use crucible_llm::ReceiptWarning;
-use crucible_model::{Finding, says_nothing};
+use crucible_model::Finding;
 
 use super::answer::{Draft, warning};
 use super::fault::Fault;
+use super::filler::is_filler;
 use super::ids::{listed, named};
-use super::lines::{LineKind, scan};
+use super::lines::{LineKind, fence, scan};
 
 /// The sections that a design has.
 pub(crate) const DESIGN_SECTIONS: [&str; 4] = ["Overview", "Components", "Data", "Risks"];
@@ -67,7 +68,8 @@ pub(crate) fn sections(body: &str, wanted: &[&str]) -> Vec<Finding> {
             LineKind::Blank | LineKind::Rule => {}
             LineKind::Fenced | LineKind::Text => {
                 if let Some(slot) = current.and_then(|place| filled.get_mut(place))
-                    && !says_nothing(line.text)
+                    && fence(line.text).is_none()
+                    && !is_filler(line.text)
                 {
                     *slot = true;
                 }
@@ -104,6 +106,8 @@ mod tests {
         assert_eq!(codes(&BODY.replace("R-1", "R-9")), ["spec-answer-unknown-id"]);
         assert_eq!(codes(&BODY.replace("R-1", "it")), ["spec-answer-no-entries"]);
         assert_eq!(codes(&BODY.replace("- none", "")), ["spec-answer-incomplete"]);
+        assert_eq!(codes(&BODY.replace("- none", "TODO")), ["spec-answer-incomplete"]);
+        assert_eq!(codes(&BODY.replace("csv\n", "")), ["spec-answer-incomplete"]);
         assert_eq!(codes(&BODY.replace("## Data", "## Storage")), ["spec-answer-incomplete"]);
         assert_eq!(codes(&BODY.replace("## Data", "```\n## Data\n```")), ["spec-answer-incomplete"]);
         assert!(design(draft(BODY), "x", None).unwrap().1.is_empty());

@@ -29,26 +29,107 @@ pub(crate) enum Lead {
     New,
 }
 
-/// The id that a title or an entry begins with, and what follows it and its colon.
+/// The id that a title or an entry begins with, and what follows it and its colon. Any hyphen will do, and of a requirement's id also
+/// `REQ-001` and `Requirement 1`.
 pub(crate) fn leading(text: &str, letter: char) -> Option<(Lead, &str)> {
-    let text = text.trim_start().trim_start_matches(['*', '`', '[']);
-    let rest = text.strip_prefix(letter).or_else(|| text.strip_prefix(letter.to_ascii_lowercase()))?;
-    let dashed = rest.strip_prefix('-');
-    let rest = dashed.unwrap_or(rest);
-    let (lead, rest) = match rest.get(..3).filter(|word| dashed.is_some() && word.eq_ignore_ascii_case("new"))
-    {
-        Some(word) => (Lead::New, rest.get(word.len()..)?),
+    let text = unmarked(text);
+    let (text, is_worded) = match worded(text).filter(|_| letter == 'R') {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    };
+    let named = text.strip_prefix(letter).or_else(|| text.strip_prefix(letter.to_ascii_lowercase()));
+    let after = named.or(is_worded.then_some(text))?;
+    let rest = after.strip_prefix(is_hyphen).or_else(|| spaced(after)).unwrap_or(after);
+    let is_dashed = rest.len() < after.len();
+    let (lead, rest) = match rest.get(..3).filter(|word| is_dashed && word.eq_ignore_ascii_case("new")) {
+        // Models number new ones, too: `R-NEW-1`.
+        Some(word) => {
+            let rest = rest.get(word.len()..)?;
+            let numbered = number(rest.strip_prefix(is_hyphen).unwrap_or(rest));
+            (Lead::New, numbered.map_or(rest, |(_, rest)| rest))
+        }
         None => {
             let (number, rest) = number(rest)?;
             (Lead::Numbered(number).filter_highest()?, rest)
         }
     };
-    if rest.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
+    if goes_on(rest) {
         return None;
     }
     let rest = rest.trim_start_matches(['*', '`', ']']).trim_start();
-    let rest = rest.strip_prefix([':', '.', '-', '–', '—']).unwrap_or(rest);
+    let rest = rest.strip_prefix([':', '.', ')', '-', '–', '—']).unwrap_or(rest);
     Some((lead, rest.trim_start_matches(['*', '`']).trim()))
+}
+
+/// Whether a title begins with what looks like a requirement's id and is none that can be read: `R-001a`, `R-001.2`, `1.`.
+pub(crate) fn is_odd(title: &str) -> bool {
+    if leading(title, 'R').is_some() {
+        return false;
+    }
+    let text = unmarked(title);
+    let digit = |text: &str| text.starts_with(char::is_numeric);
+    if let Some(rest) = worded(text) {
+        return digit(rest) || is_odd(rest);
+    }
+    if let Some((_, rest)) = number(text) {
+        let behind = rest.strip_prefix([':', '.', ')']);
+        return behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '*']) || digit(rest));
+    }
+    let mut letters = text.chars();
+    let Some(letter) =
+        letters.next().filter(|c| matches!(c, 'R' | 'r') || !c.is_ascii() && c.is_alphabetic())
+    else {
+        return false;
+    };
+    let rest = letters.as_str();
+    let dashed = rest.strip_prefix(is_hyphen).map(|rest| rest.trim_start_matches(is_hyphen));
+    dashed.is_some_and(digit) || letter.is_ascii() && digit(rest)
+}
+
+/// Characters that stand between the letter of an id and its number.
+pub(crate) fn is_hyphen(c: char) -> bool {
+    matches!(
+        c,
+        '-' | '_' | '\u{ad}' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}'
+    )
+}
+
+/// A title without the marks in front of its first word.
+fn unmarked(text: &str) -> &str {
+    text.trim_start().trim_start_matches(['*', '`', '['])
+}
+
+/// What follows `REQ` or `Requirement` and what parts it from an id or a number.
+fn worded(text: &str) -> Option<&str> {
+    let rest = ["requirement", "req"].into_iter().find_map(|word| {
+        let begins = text.get(..word.len()).filter(|begin| begin.eq_ignore_ascii_case(word));
+        begins.and_then(|_| text.get(word.len()..))
+    })?;
+    let rest = rest.trim_start_matches(|c: char| is_hyphen(c) || matches!(c, ' ' | '.' | '#'));
+    let letter = rest.strip_prefix(['R', 'r']).and_then(|rest| rest.strip_prefix(is_hyphen));
+    (rest.starts_with(char::is_numeric) || letter.is_some_and(|rest| rest.starts_with(char::is_numeric)))
+        .then_some(rest)
+}
+
+/// `R 001`: a letter, a space and a number that is no part of a sentence.
+fn spaced(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix(' ')?;
+    let (_, behind) = number(rest)?;
+    let is_long = rest.len() - behind.len() >= 3;
+    (is_long || behind.trim_start().starts_with(':')).then_some(rest)
+}
+
+/// Whether what follows a number makes another word of it, or another number.
+fn goes_on(rest: &str) -> bool {
+    let mut letters = rest.chars();
+    match letters.next() {
+        Some(c) if c.is_alphanumeric() || c == '_' => true,
+        Some('.' | ',' | '/' | '+' | '&') => {
+            letters.next().is_some_and(char::is_alphanumeric) || rest.starts_with([',', '/', '+', '&'])
+        }
+        Some(c) if is_hyphen(c) => letters.next().is_some_and(char::is_numeric),
+        _ => false,
+    }
 }
 
 /// Where a text names ids with this letter, and which; a number beyond all of ours is [`u32::MAX`].
@@ -132,6 +213,64 @@ mod tests {
         assert_eq!(leading("R-001", 'R'), Some((Lead::Numbered(1), "")));
         for text in ["Rnew: A", "Reset", "R", "", "R-9999999: A", "R-1st", "T-001: A", "Rä", "R-né"] {
             assert_eq!(leading(text, 'R'), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_id_in_another_manner_is_read_where_it_is_clear_and_odd_where_it_is_not() {
+        for text in [
+            "R‑001: A b",
+            "R–001: A b",
+            "R−1: A b",
+            "R_001: A b",
+            "R 001: A b",
+            "R 1: A b",
+            "REQ-001: A b",
+            "Req 1: A b",
+            "Requirement R-001: A b",
+            "Requirement #1 - A b",
+            "**Requirement R‑1**: A b",
+        ] {
+            assert_eq!(leading(text, 'R'), Some((Lead::Numbered(1), "A b")), "{text:?}");
+            assert!(!is_odd(text), "{text:?}");
+        }
+        for text in ["R‑NEW: A", "R_NEW: A", "R-NEW-1: A", "R-NEW2: A"] {
+            assert_eq!(leading(text, 'R'), Some((Lead::New, "A")), "{text:?}");
+        }
+        for text in [
+            "R-001a: A",
+            "R-001.2: A",
+            "R-001-2: A",
+            "R-001, R-002: A",
+            "R-99999999999: A",
+            "R--001: A",
+            "REQ-001b: A",
+            "1. A",
+            "001: A",
+            "2) A",
+            "1.2 A",
+            "Р-001: A",
+            "R-００１: A",
+            "Requirement R-001a: A",
+        ] {
+            assert_eq!(leading(text, 'R'), None, "{text:?}");
+            assert!(is_odd(text), "{text:?}");
+        }
+        for text in [
+            "A b",
+            "R is supported",
+            "R 4 is supported",
+            "S3 uploads",
+            "T-shirts",
+            "24 hours",
+            "2-factor login",
+            "Requirements of old",
+            "Requests are few",
+            "Resume",
+            "é-mail",
+            "",
+        ] {
+            assert!(!is_odd(text) && leading(text, 'R').is_none(), "{text:?}");
         }
     }
 

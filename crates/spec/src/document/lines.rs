@@ -70,8 +70,21 @@ pub(crate) fn scan(text: &str) -> (Vec<Line<'_>>, Fences) {
         };
         lines.push(Line { text, kind });
     }
+    #[cfg(test)]
+    SCANNED.with(|scanned| scanned.set(scanned.get() + lines.len()));
     let end = open.map(|fence| String::from(fence.mark).repeat(fence.length));
     (lines, end.map_or(Fences::Closed, Fences::Open))
+}
+
+#[cfg(test)]
+std::thread_local! {
+    static SCANNED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// How many lines this thread has scanned.
+#[cfg(test)]
+pub(crate) fn scanned() -> usize {
+    SCANNED.with(std::cell::Cell::get)
 }
 
 /// Reads a line as a fence, however far it is indented: inside a list it may be.

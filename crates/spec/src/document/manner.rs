@@ -114,6 +114,12 @@ pub(crate) fn declines(paragraph: &str) -> bool {
     DECLINES.iter().any(|with| start.starts_with(with))
 }
 
+/// Whether a text inside a document declines. A program may be made to say that it is sorry, so that alone does not count.
+pub(crate) fn refuses(text: &str) -> bool {
+    let start = lowered(text);
+    DECLINES.iter().filter(|with| !with.starts_with("sorry")).any(|with| start.starts_with(with))
+}
+
 /// Whether a paragraph says that its author wrote something: "I have created the requirements document".
 pub(crate) fn reports(paragraph: &str) -> bool {
     let start = lowered(paragraph);

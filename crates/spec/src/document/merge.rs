@@ -13,7 +13,8 @@ use crucible_model::{Finding, counted, single_spaced};
 
 use super::answer::{Draft, warning};
 use super::fault::Fault;
-use super::ids::{Lead, leading, listed, named, shown};
+use super::filler::is_filler;
+use super::ids::{Lead, is_hyphen, is_odd, leading, listed, named, shown};
 use super::lines::{Line, LineKind, list_item, scan, tidied};
 use super::requirements::{Block, Requirements, retired};
 
@@ -52,7 +53,8 @@ pub(crate) fn begins_changes(line: &str) -> bool {
     is_no_changes(line) || removal(line).is_some()
 }
 
-/// Makes the document of an answer, and of the requirements that there were.
+/// Makes the document of an answer, and of the requirements that there were. `given` is the highest id that is known to have been given,
+/// also where the document that it stood in is gone.
 ///
 /// # Errors
 ///
@@ -61,6 +63,7 @@ pub(crate) fn merge(
     earlier: Option<&Requirements>,
     draft: Draft,
     fallback_title: &str,
+    given: u32,
 ) -> Result<(Requirements, Vec<ReceiptWarning>), Vec<Finding>> {
     let mut changes = read(&draft.body, earlier);
     changes.warnings.splice(0..0, draft.warnings);
@@ -82,7 +85,7 @@ pub(crate) fn merge(
             Requirements { head, blocks: Vec::new(), retired: BTreeSet::new() }
         }
     };
-    let touched = apply(&mut document, earlier, changes.blocks, &mut findings, &mut changes.warnings);
+    let touched = apply(&mut document, earlier, given, changes.blocks, &mut findings, &mut changes.warnings);
     remove(&mut document, &changes.removed, &touched.named, &mut findings);
     if document.blocks.is_empty() {
         findings.push(Fault::NoEntries.of("no requirement"));
@@ -126,6 +129,11 @@ fn read(body: &str, earlier: Option<&Requirements>) -> Changes {
         };
         let begins = match leading(title, 'R') {
             Some((lead, title)) => Some((lead, title, level)),
+            None if is_odd(title) && (earlier.is_some() || title_has_letter(title)) => {
+                changes.findings.push(Fault::LineForm.of(title));
+                lines.push(line);
+                continue;
+            }
             None if open.is_some_and(|(_, _, own)| level > own) => {
                 lines.push(line);
                 continue;
@@ -153,6 +161,10 @@ impl Changes {
                     Lead::Numbered(id) => shown(id, 'R'),
                     Lead::New => format!("R-NEW {title}"),
                 };
+                // Which of the two ids is meant nobody knows.
+                if leading(title, 'R').is_some() || is_odd(title) {
+                    self.findings.push(Fault::LineForm.of(&format!("{id}: {title}")));
+                }
                 for missing in incomplete(title, &text) {
                     self.findings.push(Fault::Incomplete.of(&format!("{id}: no {missing}")));
                 }
@@ -200,14 +212,17 @@ fn incomplete(title: &str, body: &str) -> impl Iterator<Item = &'static str> {
     let (lines, _) = scan(body);
     let text = |line: &&Line<'_>| line.kind == LineKind::Text;
     let criterion =
-        lines.iter().filter(text).any(|line| list_item(line.text).is_some_and(|item| !item.is_empty()));
-    let statement = lines
-        .iter()
-        .filter(text)
-        .any(|line| list_item(line.text).is_none() && !line.text.starts_with(' ') && !is_label(line.text));
+        lines.iter().filter(text).any(|line| list_item(line.text).is_some_and(|item| !is_filler(item)));
+    let statement = lines.iter().filter(text).any(|line| {
+        list_item(line.text).is_none()
+            && !line.text.starts_with(' ')
+            && !is_label(line.text)
+            && !is_filler(line.text)
+    });
     // Small models put the statement into the title.
-    let statement = statement || title.split_whitespace().count() >= WORDS_OF_A_STATEMENT;
-    let parts = [(title.is_empty(), "title"), (!statement, "statement"), (!criterion, "list of checks")];
+    let is_titled = !is_filler(title);
+    let statement = statement || (is_titled && title.split_whitespace().count() >= WORDS_OF_A_STATEMENT);
+    let parts = [(!is_titled, "title"), (!statement, "statement"), (!criterion, "list of checks")];
     parts.into_iter().filter_map(|(missing, part)| missing.then_some(part))
 }
 
@@ -230,6 +245,7 @@ struct Touched {
 fn apply(
     document: &mut Requirements,
     earlier: Option<&Requirements>,
+    given: u32,
     proposed: Vec<Proposed>,
     findings: &mut Vec<Finding>,
     warnings: &mut Vec<ReceiptWarning>,
@@ -238,13 +254,18 @@ fn apply(
         document.blocks.iter().enumerate().map(|(place, block)| (block.id, place)).collect();
     let titles: BTreeMap<String, u32> =
         document.blocks.iter().map(|block| (folded(&block.title), block.id)).collect();
+    // What stood under which id. Two blocks that were alike belong to either.
+    let mut texts: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for block in &document.blocks {
+        texts.entry(normal(&block.text)).or_default().insert(block.id);
+    }
     let mut touched = Touched::default();
     let mut new = Vec::new();
     for block in proposed {
         let known = match block.lead {
             Lead::Numbered(id) if places.contains_key(&id) => Some(id),
             Lead::Numbered(id) => {
-                if earlier.is_none() && (1..=HIGHEST_CHOSEN).contains(&id) {
+                if earlier.is_none() && given == 0 && (1..=HIGHEST_CHOSEN).contains(&id) {
                     if !touched.named.insert(id) {
                         findings.push(Fault::DoubleId.of(&shown(id, 'R')));
                     }
@@ -264,14 +285,26 @@ fn apply(
             findings.push(Fault::DoubleId.of(&shown(id, 'R')));
             continue;
         }
+        let proposed = normal(&whole(id, &block.title, &block.body));
+        let moved = [texts.get(&proposed).and_then(|ids| ids.first()), titles.get(&folded(&block.title))];
+        let is_own = texts.get(&proposed).is_some_and(|ids| ids.contains(&id));
+        if let Some(other) = moved.into_iter().flatten().find(|other| **other != id && !is_own) {
+            findings.push(Fault::DoubleId.of(&format!(
+                "{} is now what {} was: {}",
+                shown(id, 'R'),
+                shown(*other, 'R'),
+                block.title
+            )));
+            continue;
+        }
         let place = places.get(&id).and_then(|place| document.blocks.get_mut(*place));
         // What there is already is compared with all that was answered, repeats included: it keeps its bytes.
-        if let Some(old) = place.filter(|old| normal(&old.text) != normal(&whole(id, &block.title, &block.body))) {
+        if let Some(old) = place.filter(|old| normal(&old.text) != proposed) {
             *old = written(id, &block, warnings);
             touched.changed.insert(id);
         }
     }
-    let mut fresh = document.fresh();
+    let mut fresh = document.fresh(given);
     for block in new {
         let Some(next) = fresh.next() else {
             findings.push(Fault::IdsUsedUp.of(&block.title));
@@ -345,7 +378,8 @@ fn without_repeats(body: &str) -> (String, u64) {
     let mut kept = Vec::with_capacity(lines.len());
     for (place, line) in lines.iter().enumerate() {
         let goes_on = lines.get(place + 1).is_some_and(|next| {
-            next.kind == LineKind::Fenced || (next.kind == LineKind::Text && next.text.starts_with([' ', '\t']))
+            next.kind == LineKind::Fenced
+                || (next.kind == LineKind::Text && next.text.starts_with([' ', '\t']))
         });
         let is_entry = line.kind == LineKind::Text && !line.text.starts_with([' ', '\t']) && !goes_on;
         if let Some(item) = list_item(line.text).filter(|_| is_entry)
@@ -376,6 +410,11 @@ fn normal(text: &str) -> String {
     single_spaced(&all)
 }
 
+/// `R-001a` in a first document is an id, `1. Functional` is a group.
+fn title_has_letter(title: &str) -> bool {
+    !title.trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
 fn folded(title: &str) -> String {
     single_spaced(title).to_lowercase()
 }
@@ -387,8 +426,8 @@ fn removal(line: &str) -> Option<Vec<u32>> {
         .get(..8)
         .filter(|word| word.eq_ignore_ascii_case("removed:"))
         .and_then(|word| line.get(word.len()..))?;
-    let rest = rest.trim_start_matches(['*', '`', ' ']);
-    let ids: Vec<u32> = named(rest, 'R').into_iter().collect();
+    let rest = rest.trim_start_matches(['*', '`', ' ']).replace(is_hyphen, "-");
+    let ids: Vec<u32> = named(&rest, 'R').into_iter().collect();
     (rest.starts_with("R-") && !ids.is_empty()).then_some(ids)
 }
 

@@ -7,6 +7,7 @@
 mod answer;
 mod design;
 mod fault;
+mod filler;
 mod ids;
 mod lines;
 mod manner;

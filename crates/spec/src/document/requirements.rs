@@ -103,9 +103,9 @@ impl Requirements {
         self.blocks.iter().map(|block| block.id).chain(self.retired.last().copied()).max().unwrap_or_default()
     }
 
-    /// The ids for new requirements, in order: above all that were ever given, up to the highest that there can be.
-    pub(crate) fn fresh(&self) -> impl Iterator<Item = u32> + use<> {
-        self.highest().saturating_add(1)..=HIGHEST
+    /// The ids for new requirements, in order: above all that were ever given, `given` among them, up to the highest that there can be.
+    pub(crate) fn fresh(&self, given: u32) -> impl Iterator<Item = u32> + use<> {
+        self.highest().max(given).saturating_add(1)..=HIGHEST
     }
 
     fn take(&mut self, begun: Option<(u32, &str)>, lines: &[&str]) {
@@ -122,7 +122,7 @@ impl Requirements {
     fn give_doubles_new_ids(&mut self) {
         // Where somebody wrote the highest id there can be, one that was never given serves as well.
         let given: BTreeSet<u32> = self.ids().union(&self.retired).copied().collect();
-        let mut free = self.fresh().chain((1..self.highest()).filter(|id| !given.contains(id)));
+        let mut free = self.fresh(0).chain((1..self.highest()).filter(|id| !given.contains(id)));
         let mut seen = BTreeSet::new();
         for block in &mut self.blocks {
             if !seen.insert(block.id) {
@@ -198,11 +198,11 @@ mod tests {
     fn an_id_beyond_all_of_ours_is_no_removed_one() {
         let text = "# x\n### R-002: A\na\n\nRetired: R-007, R-1000000, R-4294967295, R-99999999999\n";
         let read = Requirements::of_artifact(text);
-        assert_eq!((read.highest(), read.fresh().next()), (7, Some(8)));
+        assert_eq!((read.highest(), read.fresh(0).next()), (7, Some(8)));
         assert_eq!(read.render(), "# x\n\n### R-002: A\na\n\nRetired: R-007\n");
         let full = "# x\n### R-001: A\na\n### R-1: B\nb\n### R-001: C\nc\n\nRetired: R-003, R-999999\n";
         let read = Requirements::of_artifact(full);
-        assert_eq!(read.fresh().next(), None);
+        assert_eq!(read.fresh(0).next(), None);
         assert_eq!(read.blocks.iter().map(|block| block.id).collect::<Vec<_>>(), [1, 2, 4]);
         assert_eq!(Requirements::of_artifact(&read.render()), read);
     }

@@ -10,6 +10,7 @@ use crucible_model::{Finding, RepoPath, Untrusted, single_spaced};
 
 use super::answer::{Draft, warning};
 use super::fault::Fault;
+use super::filler::is_filler;
 use super::ids::{leading, shown};
 use super::lines::{LineKind, bare, list_item, scan};
 use crate::phase_id::PhaseId;
@@ -83,6 +84,8 @@ pub(crate) fn review(
     if !read.remarks.is_empty() && read.says_none > 0 {
         findings.push(Fault::Contradiction.of("`- none` beside findings"));
     }
+    let empty = read.remarks.iter().filter(|remark| is_filler(&remark.text));
+    findings.extend(empty.map(|remark| Fault::Incomplete.of(&remark.text)));
     if !findings.is_empty() {
         return Err(findings);
     }
@@ -109,7 +112,17 @@ pub(crate) fn review(
                 warnings.push(warning("spec_file_not_shown", message));
                 (WHOLE.to_owned(), format!("({path}) {}", remark.text))
             }
-            Target::Unknown(what) => (WHOLE.to_owned(), format!("({what}) {}", remark.text)),
+            // A `justfile` looks like no file, and is one where the model was shown it.
+            Target::Unknown(what) if is_shown(&what, shown_files) => (format!("`{what}`"), remark.text),
+            Target::Unknown(what) => {
+                if !what.contains(char::is_whitespace) {
+                    let message = format!(
+                        "{name} is about {what}, which is no file that the model was shown; no fixup works on it"
+                    );
+                    warnings.push(warning("spec_file_not_shown", message));
+                }
+                (WHOLE.to_owned(), format!("({what}) {}", remark.text))
+            }
         };
         text.push_str(&format!("- {name} [{}] {target}: {said}\n", remark.severity));
     }
@@ -117,6 +130,13 @@ pub(crate) fn review(
         text.push_str("- none\n");
     }
     Ok((text, count, warnings))
+}
+
+/// Whether a name is that of a file which the model was shown.
+fn is_shown(name: &str, shown_files: &BTreeSet<&str>) -> bool {
+    shown_files.contains(name)
+        && !name.contains('`')
+        && name.parse::<RepoPath>().is_ok_and(|path| !is_own(&path))
 }
 
 /// Reads the findings of a document or an answer.
@@ -160,15 +180,18 @@ fn remark(item: &str) -> Option<Remark> {
     let (severity, rest) = rest.split_once(']')?;
     let severity = SEVERITIES.into_iter().find(|known| known.eq_ignore_ascii_case(severity.trim()))?;
     let rest = rest.trim_start_matches(['*', ' ', ':']);
-    let (target, text) = match rest.strip_prefix('`').and_then(|rest| rest.split_once('`')) {
-        Some((target, text)) => (target, text.trim_start_matches(['*', ' '])),
-        None => rest.split_once(": ").or_else(|| rest.split_once(' '))?,
+    let (target, text, quoting) = match rest.strip_prefix('`').and_then(|rest| rest.split_once('`')) {
+        Some((target, text)) => (target, text.trim_start_matches(['*', ' ']), Quoting::Quoted),
+        None => {
+            let (target, text) = rest.split_once(": ").or_else(|| rest.split_once(' '))?;
+            (target, text, Quoting::Bare)
+        }
     };
     let text = single_spaced(without_line_number(text).trim_start_matches([':', '-', '–', '—', ' ']));
     if text.is_empty() {
         return None;
     }
-    Some(Remark { severity, target: target_of(target), text })
+    Some(Remark { severity, target: target_of(target, quoting), text })
 }
 
 /// `:12: text` behind a path.
@@ -177,7 +200,14 @@ fn without_line_number(text: &str) -> &str {
     rest.filter(|rest| rest.starts_with(':')).unwrap_or(text)
 }
 
-fn target_of(target: &str) -> Target {
+/// Whether a target stands between backticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quoting {
+    Quoted,
+    Bare,
+}
+
+fn target_of(target: &str, quoting: Quoting) -> Target {
     let target = bare(target.trim().trim_end_matches(':')).trim_matches('`');
     let name = target.rsplit('/').next().unwrap_or_default();
     let lower = target.to_ascii_lowercase();
@@ -204,7 +234,8 @@ fn target_of(target: &str) -> Target {
         _ => target,
     };
     let looks_like_a_file = path.contains(['/', '.']) || path.starts_with(|c: char| c.is_ascii_uppercase());
-    let plain = !path.contains(['`', ' ']) && looks_like_a_file;
+    // In the document, what is quoted is a file, whatever its name looks like.
+    let plain = quoting == Quoting::Quoted || (!path.contains(['`', ' ']) && looks_like_a_file);
     match path.parse::<RepoPath>() {
         Ok(path) if plain && !is_own(&path) => Target::File(path),
         _ => Target::Unknown(crucible_model::short_line(target, 120).replace('`', "'")),
@@ -251,6 +282,19 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_was_shown_is_a_file_whatever_it_looks_like() {
+        let body =
+            "- F-1 [major] justfile: Wrong\n- F-2 [minor] `my file`: Odd\n- F-3 [minor] configure: Gone\n";
+        let (text, _, warnings) = made(body, &["justfile", "my file"]).unwrap();
+        assert_eq!(targets(&text), ["justfile", "my file"]);
+        assert!(text.contains("- F-003 [minor] spec: (configure) Gone\n"), "{text}");
+        assert_eq!(
+            warnings.iter().map(|told| told.kind.as_str()).collect::<Vec<_>>(),
+            ["spec_file_not_shown"]
+        );
+    }
+
+    #[test]
     fn a_review_that_finds_nothing_has_no_targets() {
         for none in ["- none", "- None.", "No findings.", "## Findings\n\n- **none**"] {
             let (text, count, _) = made(none, &[]).unwrap();
@@ -268,6 +312,7 @@ mod tests {
             ("- F-001 [major]", "spec-answer-line-form"),
             ("- F-001 [major] design:", "spec-answer-line-form"),
             ("- looks good", "spec-answer-line-form"),
+            ("- F-001 [major] design: TODO", "spec-answer-incomplete"),
             ("- none\n- F-001 [major] design: x", "spec-answer-contradiction"),
         ] {
             let findings = made(body, &[]).unwrap_err();
@@ -292,12 +337,11 @@ mod tests {
             "R-001",
             "T-2",
             "C:\\x.rs",
-            "a b.rs",
-            "no",
         ] {
             assert!(targets(&format!("- F-001 [major] {target}: x\n")).is_empty(), "{target}");
             assert!(targets(&format!("- F-001 [major] `{target}`: x\n")).is_empty(), "{target}");
         }
+        assert!(targets("- F-001 [major] a b.rs: x\n- F-002 [major] no: x\n").is_empty());
         assert_eq!(targets("```\n- F-001 [major] `src/a.rs`: x\n```\n"), [""; 0]);
         let twice = "- F-001 [major] `b.rs`: x\r\n- F-002 [minor] `a.rs`: y\r\n- F-003 [minor] `b.rs`: z\r\n";
         assert_eq!(targets(twice), ["b.rs", "a.rs"]);

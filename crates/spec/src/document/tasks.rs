@@ -8,6 +8,7 @@ use crucible_model::{Finding, RepoPath, single_spaced};
 use super::answer::{Draft, warning};
 use super::design::unknown;
 use super::fault::Fault;
+use super::filler::is_filler;
 use super::ids::{Lead, leading, listed, mentions, named, shown};
 use super::lines::{LineKind, list_item, scan};
 
@@ -59,7 +60,7 @@ pub(crate) fn tasks(
         if task.serves.is_empty() {
             findings.push(Fault::LineForm.of(&format!("{name} names no requirement: {}", task.text)));
         }
-        if task.text.is_empty() {
+        if is_filler(&task.text) {
             findings.push(Fault::Incomplete.of(&format!("{name} has no text")));
         }
         let bad = task.files.iter().filter(|file| file.parse::<RepoPath>().is_err());
@@ -225,7 +226,10 @@ mod tests {
         assert_eq!(codes("- [ ] T-001 (R-1): a\n- [ ] T-1 (R-1): b", &[1]), ["spec-answer-double-id"]);
         assert_eq!(codes("- [ ] T-001 (R-9): a", &[]), ["spec-answer-unknown-id"]);
         assert_eq!(codes("- [ ] T-001: a", &[]), ["spec-answer-line-form"]);
-        assert_eq!(codes("- [ ] T-001 (R-1):", &[1]), ["spec-answer-incomplete"]);
+        for nothing in ["", " TODO", " .", " R-001", " I cannot help with that."] {
+            let body = format!("- [ ] T-001 (R-1):{nothing}");
+            assert_eq!(codes(&body, &[1]), ["spec-answer-incomplete"], "{nothing:?}");
+        }
         assert_eq!(
             codes("- [ ] T-001 (R-1): a\n  files: ../x, /etc/passwd", &[1]),
             ["spec-answer-bad-path"; 2]

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crucible_llm::{
     AnswerFault, CallError, Finish, LlmError, LlmInvocation, LlmReceipt, LlmResult, Message, ModelClient,
-    ReceiptWarning,
+    Origin, ReceiptWarning, SecretInRequest, SecretPlace,
 };
 use crucible_model::{Code, Finding, RepoPath, Untrusted, Verdict, counted};
 use crucible_patch::Policy;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::receipt::{add_findings, fixup_warning, record};
 use super::run::PhaseRun;
-use crate::document::{Fault, review_targets};
+use crate::document::{Fault, Requirements, review_targets};
 use crate::error::SpecError;
 use crate::fixup::{FIXUP_DIFF, ProposedFixup, describe_fixup, fixup_changes, propose_fixup};
 use crate::packet::{EntryKind, Packet, PacketEntry, build_packet};
@@ -22,6 +22,7 @@ use crate::phase::{CorrectionBrief, PhaseDocument, PhaseInput};
 use crate::phase_id::PhaseId;
 use crate::receipt::{FixupReceipt, FixupStage};
 use crate::store::PhaseOutput;
+use crate::surface::{ANSWER_REUSED, LLM_REPLAYED};
 
 /// How many files a hint names.
 const NAMED: usize = 10;
@@ -59,12 +60,18 @@ impl PhaseRun<'_> {
         let mut number = 1;
         loop {
             let correction = refused.as_ref().map(|(answer, verdict)| CorrectionBrief { answer, verdict });
-            let input =
-                PhaseInput { spec: &spec, packet: &packet, edit_format: self.order.edit_format, correction };
+            let input = PhaseInput {
+                spec: &spec,
+                packet: &packet,
+                edit_format: self.order.edit_format,
+                highest_requirement: self.highest_requirement,
+                correction,
+            };
             let Some(messages) = self.definition.messages(&input) else {
                 return self.without_model(&input);
             };
-            let said = self.call(client, messages, deadline).await?;
+            let said = self.call(client, messages.clone(), deadline).await;
+            let said = said.map_err(|error| placed(error, &messages, &packet))?;
             let refusal = match self.read(&said, &input) {
                 Ok(()) => return Ok(()),
                 Err(refusal) => refusal,
@@ -116,6 +123,7 @@ impl PhaseRun<'_> {
         self.settled = self.begun.load(Ordering::SeqCst);
         match outcome {
             Ok(result) => {
+                self.tell_origin(client.origin(), sent);
                 self.tally.answered(client.receipt(&result, &models, timeout), sent);
                 Ok(self.said(&result))
             }
@@ -134,6 +142,21 @@ impl PhaseRun<'_> {
                 self.tally.failed(None, sent);
                 Err(error.into())
             }
+        }
+    }
+
+    /// What deserves a look about where an answer comes from, said once.
+    fn tell_origin(&mut self, origin: Origin, sent: u64) {
+        let (kind, message) = match origin {
+            Origin::Recording => (LLM_REPLAYED, "answered out of a recording; no model was asked"),
+            Origin::Live if sent == 0 => (
+                ANSWER_REUSED,
+                "an answer that an earlier try was given was taken; it was not asked for again",
+            ),
+            Origin::Live => return,
+        };
+        if !self.entry.warnings.iter().any(|warning| warning.kind == kind) {
+            self.warn(ReceiptWarning { kind: kind.to_owned(), message: message.to_owned() });
         }
     }
 
@@ -188,6 +211,10 @@ impl PhaseRun<'_> {
             diff = Some((proposed.diff, proposed.files));
         }
         self.entry.warnings.extend(warnings);
+        if self.order.phase == PhaseId::Requirements {
+            let highest = Requirements::of_artifact(&text).highest().max(self.highest_requirement);
+            self.entry.highest_requirement = Some(highest);
+        }
         let path = format!("artifacts/{}", self.order.phase.artifact());
         self.outputs = vec![PhaseOutput { path, bytes: text.into_bytes() }];
         if self.order.phase == PhaseId::Fixup {
@@ -199,6 +226,29 @@ impl PhaseRun<'_> {
             self.outputs.push(output);
         }
         Ok(())
+    }
+}
+
+/// A secret that the client finds in a message, by the entry of the packet that brought it there.
+fn placed(error: SpecError, messages: &[Message], packet: &Packet) -> SpecError {
+    let SpecError::Call(CallError::Secret(SecretInRequest {
+        rule,
+        place: SecretPlace::Message(index),
+        line,
+    })) = &error
+    else {
+        return error;
+    };
+    let number = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
+    let text = messages.get(*index).and_then(|message| message.content.as_str().lines().nth(number));
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return error };
+    let found = packet.entries.iter().find_map(|entry| {
+        let line = entry.content.as_str().lines().position(|line| line == text)?;
+        Some((entry.place(), line as u64 + 1))
+    });
+    match found {
+        Some((entry, line)) => SpecError::SecretInPacket { entry, rule: rule.clone(), line },
+        None => error,
     }
 }
 

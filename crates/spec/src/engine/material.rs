@@ -13,8 +13,32 @@ use crate::project::IDEA;
 use crate::source::{FileSelectors, Idea, gather_packet};
 use crate::store::SpecStore;
 
-/// The packet of a phase.
+/// What the idea is called in the packet.
+const IDEA_ENTRY: &str = "idea";
+
+/// The packet of a phase. A secret in the idea is told by the source that it stands in.
 pub(super) fn packet(
+    store: &SpecStore,
+    phase: &dyn PhaseDefinition,
+    idea: Option<&Idea>,
+    given: FileSelectors,
+    limits: PacketLimits,
+    warnings: &mut Vec<ReceiptWarning>,
+) -> Result<Packet, SpecError> {
+    let built = built(store, phase, idea, given, limits, warnings);
+    built.map_err(|error| match error {
+        SpecError::SecretInPacket { entry, rule, line } if entry == IDEA_ENTRY => {
+            let (entry, line) = match idea {
+                Some(idea) => idea.place_of(line).unwrap_or((entry, line)),
+                None => (IDEA.to_owned(), line),
+            };
+            SpecError::SecretInPacket { entry, rule, line }
+        }
+        error => error,
+    })
+}
+
+fn built(
     store: &SpecStore,
     phase: &dyn PhaseDefinition,
     idea: Option<&Idea>,
@@ -92,7 +116,7 @@ fn fixed_entries(
         if says_nothing(content.as_str()) {
             return Err(SpecError::EmptyIdea);
         }
-        entries.push(PacketEntry { kind: EntryKind::Idea, name: "idea".to_owned(), content });
+        entries.push(PacketEntry { kind: EntryKind::Idea, name: IDEA_ENTRY.to_owned(), content });
     }
     for before in made_from(phase) {
         let path = format!("artifacts/{}", before.artifact());

@@ -44,6 +44,7 @@ pub(super) fn entry(phase: PhaseId, started: Timestamp) -> PhaseEntry {
         warnings: Vec::new(),
         inputs: Vec::new(),
         packet: None,
+        highest_requirement: None,
         outputs: Vec::new(),
         fixups: None,
         hooks: Vec::new(),

@@ -26,15 +26,17 @@ use super::material::packet;
 use super::receipt::{Written, add_hooks, bounded, entry, receipt, record};
 use super::tally::{Begun, Tally};
 use super::way::{check_transition, definition, stale_ground};
+use crate::document::RequirementId;
 use crate::error::SpecError;
 use crate::fixup::recover_fixup;
 use crate::hook::HookConsequence;
-use crate::packet::{Packet, PacketLimits, PacketManifest};
+use crate::packet::{EntryKind, Packet, PacketLimits, PacketManifest};
 use crate::phase::PhaseDefinition;
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
 use crate::receipt::{FileRecord, HookReceipt, PhaseEntry, PhaseStatus, ReceiptId, SpecReceipt};
 use crate::source::{FileSelectors, Idea};
+use crate::state::FileState;
 use crate::store::{PhaseOutput, PromotionEnd, SpecLock};
 
 /// Whether a try counts.
@@ -79,6 +81,10 @@ pub struct PhaseRun<'a> {
     pub(super) definition: &'static dyn PhaseDefinition,
     id: ReceiptId,
     pub(super) packet: Option<Packet>,
+    /// Of the phase `requirements`: the highest id that its last success had given.
+    pub(super) highest_requirement: u32,
+    /// Of the same: whether there was one.
+    has_written: bool,
     pub(super) entry: PhaseEntry,
     pub(super) tally: Tally,
     pub(super) outputs: Vec<PhaseOutput>,
@@ -112,13 +118,17 @@ impl<'a> PhaseRun<'a> {
         check_transition(&state, order.phase)?;
         let Some(definition) = definition(order.phase) else {
             let why = "it has no definition".to_owned();
-            return Err(SpecError::Transition { phase: order.phase, why, valid: Vec::new() });
+            let spec = lock.store().spec().clone();
+            return Err(SpecError::Transition { spec, phase: order.phase, why, valid: Vec::new() });
         };
         let started = clock.now();
         let id = ReceiptId::new(order.phase, started, lock.next_sequence()?);
         let mut entry = entry(order.phase, started);
         entry.warnings.extend(order.warnings.iter().cloned());
         entry.warnings.extend(stale_ground(&state, order.phase));
+        let known = state.phase(order.phase).filter(|known| known.phase == PhaseId::Requirements);
+        let last = known.and_then(|known| known.last_success.as_ref());
+        let last = last.and_then(|receipt| receipt.phase(order.phase.as_str()));
         let calls = calls_under_way(lock, &id)?;
         let left = left_calls(lock, &state, order.phase)?;
         Ok(Self {
@@ -128,6 +138,8 @@ impl<'a> PhaseRun<'a> {
             definition,
             id,
             packet: None,
+            highest_requirement: last.and_then(|entry| entry.highest_requirement).unwrap_or_default(),
+            has_written: last.is_some(),
             entry,
             tally: Tally::default(),
             outputs: Vec::new(),
@@ -238,6 +250,10 @@ impl<'a> PhaseRun<'a> {
         }
         let packet = built?;
         self.entry.inputs = packet.manifest.inputs();
+        let goes_on = packet.entries.iter().any(|entry| matches!(entry.kind, EntryKind::Previous(_)));
+        if self.has_written && !goes_on {
+            self.entry.warnings.push(begins_anew(self.highest_requirement));
+        }
         self.entry.warnings.extend(
             packet.manifest.passed_over.iter().map(|file| ReceiptWarning {
                 kind: "file_passed_over".to_owned(),
@@ -273,10 +289,34 @@ impl<'a> PhaseRun<'a> {
     ///
     /// As [`SpecLock::promote`]. The try is then to be ended by [`PhaseRun::fail`].
     pub fn succeed(&mut self, ledger: &mut Ledger) -> Result<SpecReceipt, SpecError> {
+        self.keep_edited(ledger)?;
         let entry = PhaseEntry { status: PhaseStatus::Success, ..self.entry() };
         let promoted = self.promote(entry, ExitStatus::Success, self.outputs.clone(), ledger)?;
         self.put_calls(&self.id.to_string());
         Ok(promoted)
+    }
+
+    /// Keeps what somebody wrote into an artifact by hand, before it is promoted over.
+    fn keep_edited(&mut self, ledger: &Ledger) -> Result<(), SpecError> {
+        let store = self.lock.store();
+        let state = store.state(Some(ledger))?;
+        let Some(known) = state.phase(self.order.phase) else { return Ok(()) };
+        let edited = known.outputs.iter().filter(|output| output.found == FileState::Differs);
+        for path in edited.map(|output| output.record.path.as_str()) {
+            let Some(new) = self.outputs.iter().find(|output| output.path == path) else { continue };
+            // What is no plain file has nothing to keep, and the promotion says what stands in its way.
+            let Ok(Some(bytes)) = store.read(path) else { continue };
+            if bytes == new.bytes {
+                continue;
+            }
+            let name = format!("{}.edited-{}", self.id, path.trim_start_matches("artifacts/"));
+            self.lock.write_context(&name, &bytes)?;
+            self.entry.warnings.push(ReceiptWarning {
+                kind: "artifact_edited".to_owned(),
+                message: format!("{path} had been edited since the phase wrote it; what stood there is kept in context/{name}"),
+            });
+        }
+        Ok(())
     }
 
     /// Ends a dry run: a receipt that counts for nothing.
@@ -363,5 +403,18 @@ impl<'a> PhaseRun<'a> {
             Ok(()) => self.calls = to,
             Err(error) => self.unfinished.push(format!("its recorded calls are not put away: {error}")),
         }
+    }
+}
+
+/// Requirements whose document of the last time is gone.
+fn begins_anew(highest: u32) -> ReceiptWarning {
+    let ids = match highest {
+        0 => "ids that it had can come back".to_owned(),
+        given => format!("new ids come behind {}, the last that was given", RequirementId(given)),
+    };
+    let gone = format!("artifacts/{} of the last time is gone", PhaseId::Requirements.artifact());
+    ReceiptWarning {
+        kind: "previous_gone".to_owned(),
+        message: format!("{gone}, so the requirements begin anew; {ids}"),
     }
 }

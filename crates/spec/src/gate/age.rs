@@ -16,6 +16,11 @@ pub enum AgeError {
         /// The number.
         number: String,
     },
+    /// It counts seconds.
+    #[error(
+        "seconds are no unit of an age; ask for one such as 30m, 12h, 7d or 2w (minutes, hours, days, weeks)"
+    )]
+    Seconds,
     /// Nothing is as young.
     #[error("no phase can be as young as nothing; ask for an age such as 30m, 12h, 7d or 2w")]
     Zero,
@@ -45,6 +50,9 @@ pub fn parse_age(text: &str) -> Result<Duration, AgeError> {
     let unit = text.strip_prefix(digits).unwrap_or_default();
     if unit.is_empty() {
         return Err(AgeError::NoUnit { number: short() });
+    }
+    if matches!(unit, "s" | "sec" | "secs" | "seconds") {
+        return Err(AgeError::Seconds);
     }
     let Some((_, seconds)) = UNITS.iter().find(|(letter, _)| unit.chars().eq([*letter])) else {
         return Err(AgeError::Malformed { text: short() });
@@ -76,6 +84,16 @@ pub fn age_words(age: Duration) -> String {
     words.join(" ")
 }
 
+/// An age that is allowed, for people, as it is usually asked for: a single week as days.
+#[must_use]
+pub fn limit_words(limit: Duration) -> String {
+    let days = limit.as_secs() / 86_400;
+    match days {
+        7..14 if limit.as_secs() % 86_400 == 0 => format!("{days}d"),
+        _ => age_words(limit),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -92,6 +110,9 @@ mod tests {
         assert_eq!(parse_age("7"), Err(AgeError::NoUnit { number: "7".to_owned() }));
         assert!(parse_age("7").unwrap_err().to_string().contains("7d"), "the hint shows how");
         assert_eq!((parse_age("0d"), parse_age("000w")), (Err(AgeError::Zero), Err(AgeError::Zero)));
+        for seconds in ["0s", "90s", "5seconds"] {
+            assert_eq!(parse_age(seconds), Err(AgeError::Seconds), "{seconds}");
+        }
         for long in ["18446744073709551615w", "99999999999999999999999d", "18446744073709551615m"] {
             assert_eq!(parse_age(long), Err(AgeError::TooLong), "{long}");
         }
@@ -117,6 +138,10 @@ mod tests {
         assert_eq!(told(90_000), "1d 1h");
         assert_eq!(told(86_460), "1d", "a minute more than a day");
         assert_eq!(told(1_209_600), "2w");
+        let allowed = |text| limit_words(parse_age(text).unwrap());
+        for text in ["30m", "12h", "7d", "8d", "2w"] {
+            assert_eq!(allowed(text), text);
+        }
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crucible_llm::ExecutionStrategy;
 use crucible_model::{ClockSource, Code, Digest, Finding, Timestamp, counted, short_line};
 
-use super::age::age_words;
+use super::age::{age_words, limit_words};
 use super::problem::{advice, problem_code};
 use super::{GateFinding, GatePolicy, OnPendingFixups};
 use crate::phase::{PhaseDefinition, phases};
@@ -13,7 +13,7 @@ use crate::phase_id::PhaseId;
 use crate::project::IDEA;
 use crate::receipt::{FileRecord, PhaseEntry, PhaseStatus, SpecReceipt};
 use crate::state::{FileState, PhaseState, SpecState};
-use crate::surface::{Standing, age, pending_fixups, standing, tells_of_success};
+use crate::surface::{LLM_REPLAYED, Standing, age, contradicts, pending_fixups, standing, tells_of_success};
 
 /// A judgement under way.
 pub(super) struct Judge<'a> {
@@ -45,6 +45,7 @@ impl<'a> Judge<'a> {
         }
         self.age();
         self.fixups();
+        self.origins();
         self.found
     }
 
@@ -96,7 +97,8 @@ impl<'a> Judge<'a> {
         let failure = receipt.phase(phase.as_str()).and_then(|entry| entry.error.as_ref());
         let claims = claims_success(receipt, phase);
         let (code, subject, hint) = if claims {
-            let hint = format!("It claims a success and another end of the command; {}.", self.run(phase));
+            let other = entries(receipt, phase).find_map(contradicts).unwrap_or("another end of the command");
+            let hint = format!("It claims a success and tells of {other}; {}.", self.run(phase));
             (Code::new("gate-evidence-contradictory"), file.clone(), hint)
         } else {
             let why = failure.map(|failure| format!(" ({})", brief(&failure.class))).unwrap_or_default();
@@ -199,7 +201,7 @@ impl<'a> Judge<'a> {
             return;
         };
         if let Some(age) = age(at, self.now).filter(|age| *age > limit) {
-            let (age, most) = (age_words(age), age_words(limit));
+            let (age, most) = (age_words(age), limit_words(limit));
             let hint = format!("Its last success is {age} old, and {most} is allowed; {}.", self.run(phase));
             self.add(&file, Finding::error(Code::new("gate-phase-too-old"), phase.as_str(), hint));
         }
@@ -212,15 +214,42 @@ impl<'a> Judge<'a> {
         }
         let code = Code::new("gate-fixups-pending");
         let subject = counted(pending, "file");
-        let hint = format!(
-            "Changes are proposed and not applied: `crucible resume {} --phase fixup --apply-fixups`.",
-            self.state.spec
-        );
+        let stands = self.state.phase(PhaseId::Fixup).map(|known| standing(self.state, known));
+        let hint = match stands {
+            Some(Standing::Success) => format!(
+                "Changes are proposed and not applied: `crucible resume {} --phase fixup --apply-fixups`.",
+                self.state.spec
+            ),
+            _ => format!(
+                "Changes are proposed and not applied, by a run that is not the newest or is out of date; {}.",
+                self.run(PhaseId::Fixup)
+            ),
+        };
         let finding = match self.policy.pending_fixups {
             OnPendingFixups::Allow => Finding::info(code, subject, hint),
             OnPendingFixups::Refuse => Finding::error(code, subject, hint),
         };
         self.add(&artifact(PhaseId::Fixup), finding);
+    }
+
+    /// Where receipts and answers come from, as far as that deserves a look.
+    fn origins(&mut self) {
+        for file in &self.state.not_from_here {
+            let file = format!("receipts/{}", brief(file));
+            let hint = "It is newer than all that the ledger of this machine knows of the spec: it comes from another machine, or somebody made it up. Look at who committed it.";
+            let finding = Finding::warning(Code::new("gate-receipt-not-from-here"), &file, hint);
+            self.found.push(GateFinding { finding, file });
+        }
+        for phase in self.policy.min_phase.up_to() {
+            let real = self.state.phase(phase).and_then(|known| known.newest_real.as_ref());
+            let is_recorded =
+                |entry: &PhaseEntry| entry.warnings.iter().any(|warning| warning.kind == LLM_REPLAYED);
+            if let Some(receipt) = real.filter(|receipt| entries(receipt, phase).any(is_recorded)) {
+                let file = file_of(receipt);
+                let hint = "Its answers come out of a recording, and no model was asked for them.";
+                self.add(&file, Finding::info(Code::new("gate-answers-recorded"), phase.as_str(), hint));
+            }
+        }
     }
 
     /// The advice to run a phase.

@@ -23,7 +23,7 @@ use crucible_model::{ClockSource, Finding, Timestamp, Verdict};
 use crate::phase_id::PhaseId;
 use crate::state::SpecState;
 
-pub use age::{AgeError, age_words, parse_age};
+pub use age::{AgeError, age_words, limit_words, parse_age};
 pub use hook::gate_hook_findings;
 pub use problem::problem_code;
 pub use report::{GATE_SCHEMA, GatePhase, GatePolicyReport, GateReport};

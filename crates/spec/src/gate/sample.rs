@@ -91,6 +91,7 @@ pub(crate) fn untouched(phase: PhaseId) -> PhaseState {
         newest: None,
         newest_real: None,
         last_success: None,
+        asked: None,
         outputs: Vec::new(),
         inputs: Vec::new(),
     }
@@ -112,6 +113,7 @@ pub(crate) fn done(phase: PhaseId, receipt: SpecReceipt) -> PhaseState {
         newest: Some(receipt.clone()),
         newest_real: Some(receipt.clone()),
         last_success: Some(receipt),
+        asked: None,
     }
 }
 
@@ -130,5 +132,7 @@ pub(crate) fn done_up_to(last: Option<PhaseId>, at: Timestamp) -> SpecState {
         phases: phases.collect(),
         problems: Vec::new(),
         receipts: count as u64,
+        not_from_here: Vec::new(),
+        has_idea: true,
     }
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use crucible_llm::{ExecutionStrategy, PipelineReceipt};
 use crucible_model::{ClockSource, Level, Outcome};
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::sample::*;
 use super::*;
-use crate::receipt::{FixedFile, FixupReceipt, FixupStage, SpecReceipt};
+use crate::receipt::{FixedFile, FixupReceipt, FixupStage, PhaseEntry, PhaseFailure, SpecReceipt};
 use crate::state::{FileState, PhaseState, ReceiptProblem, ReceiptProblemKind};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -196,6 +197,70 @@ fn pending_fixups_are_told_and_refuse_only_where_they_are_to() {
     assert!(!judged(&failed, &strict).passes());
     let none = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| pending(known, 0));
     assert!(!judged(&none, &strict).passes());
+}
+
+#[test]
+fn a_success_that_tells_of_a_failure_is_none() {
+    use crucible_llm::ReceiptWarning;
+    let fine = done_up_to(Some(PhaseId::Tasks), noon());
+    let hook = |end| {
+        json!({ "name": "lint", "moment": "post_phase", "end": end, "duration_ms": 1, "on_fail": "fail" })
+    };
+    let entry = |change: &dyn Fn(&mut PhaseEntry)| {
+        let state = changed(fine.clone(), PhaseId::Tasks, |known| {
+            receipt_changed(known, |receipt| change(&mut receipt.phases[0]));
+        });
+        codes(&judged(&state, &GatePolicy::default()))
+    };
+    let failure = PhaseFailure { class: "answer".to_owned(), message: "No.".to_owned() };
+    let changes: [&dyn Fn(&mut PhaseEntry); 6] = [
+        &|entry| entry.error = Some(failure.clone()),
+        &|entry| entry.hooks = vec![serde_json::from_value(hook("failed")).unwrap()],
+        &|entry| entry.hooks = vec![serde_json::from_value(hook("timed_out")).unwrap()],
+        &|entry| entry.llm.as_mut().unwrap().timed_out = Some(true),
+        &|entry| entry.llm.as_mut().unwrap().budget_exhausted = Some(true),
+        &|entry| entry.attempts = 0,
+    ];
+    for change in changes {
+        assert_eq!(entry(change), ["gate-evidence-contradictory"]);
+    }
+    let warned = |kind: &str| ReceiptWarning { kind: kind.to_owned(), message: String::new() };
+    let fine: [&dyn Fn(&mut PhaseEntry); 3] = [
+        &|entry| entry.hooks = vec![serde_json::from_value(hook("passed")).unwrap()],
+        &|entry| (entry.attempts, entry.llm) = (0, None),
+        &|entry| (entry.attempts, entry.warnings) = (0, vec![warned("answer_reused")]),
+    ];
+    for change in fine {
+        assert_eq!(entry(change), [""; 0]);
+    }
+    assert_eq!(entry(&|entry| entry.warnings = vec![warned("llm_replayed")]), ["(gate-answers-recorded)"]);
+}
+
+#[test]
+fn a_receipt_from_elsewhere_is_a_warning() {
+    let state = SpecState {
+        not_from_here: vec!["tasks-20260131-120000-0003.json".to_owned()],
+        ..done_up_to(Some(PhaseId::Tasks), noon())
+    };
+    let verdict = judged(&state, &GatePolicy::default());
+    assert!(verdict.passes());
+    assert_eq!(codes(&verdict), ["(gate-receipt-not-from-here)"]);
+}
+
+#[test]
+fn only_fixups_that_can_be_applied_are_said_to_be() {
+    let hint = |state: &SpecState| judged(state, &policy(PhaseId::Requirements)).findings()[0].hint.clone();
+    let ready = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| pending(known, 1));
+    assert!(hint(&ready).contains("--apply-fixups"));
+    let stale = changed(ready.clone(), PhaseId::Fixup, |known| known.inputs[1].found = FileState::Differs);
+    let failed = changed(ready, PhaseId::Fixup, |known| {
+        known.newest = Some(failure(PhaseId::Fixup, 9, noon()));
+        known.newest_real = known.newest.clone();
+    });
+    for state in [stale, failed] {
+        let hint = hint(&state);
+        assert!(hint.contains("--phase fixup`") && !hint.contains("--apply-fixups"), "{hint}");
+    }
 }
 
 /// What befalls a phase.

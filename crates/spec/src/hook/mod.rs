@@ -4,9 +4,9 @@
 //! object ([`HOOK_SCHEMA`]) on standard input. What its end means ([`weigh_hooks`]) is a pure function of the receipts.
 //!
 //! What always holds: behind its walls a hook reaches no network and writes only in the project, and there neither to `.git` and
-//! `.crucible` at its top, nor to `workspace.yaml`, nor to what the caller names besides, so that it can forge no receipt; nothing
-//! that it started outlives it; what it printed is redacted and cut before anybody keeps it. It may change every other file of
-//! the project, also one that something runs later.
+//! `.crucible` at its top, nor to `workspace.yaml`, nor to what the caller names besides, so that it can forge no receipt; it is not
+//! started where `.crucible` or its specs hold a link; nothing that it started outlives it; what it printed is redacted and cut
+//! before anybody keeps it. It may change every other file of the project, also one that something runs later, and make a new repository.
 
 mod run;
 mod subject;

@@ -1,6 +1,7 @@
 //! Starting hooks, one after the other, and what is kept of each.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,6 +26,10 @@ const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
 const GRACE: Duration = Duration::from_secs(2);
 /// What in the project a hook never changes: both decide what is run or believed later.
 const READ_ONLY: [&str; 2] = [".git", CRUCIBLE];
+/// Where the specs lie in it.
+const SPECS: &str = "specs";
+/// How deep below it their files lie: `specs/ID/receipts/` and what is in there.
+const SPEC_DEPTH: usize = 3;
 /// What it does not change where it is there: which specs there are.
 const REGISTRY: &str = "workspace.yaml";
 
@@ -153,7 +158,18 @@ fn profile(hook: &Hook, place: &HookPlace<'_>) -> Result<Profile, String> {
     };
     let read_only = match (strength, &place.read_only) {
         (Strength::Off, _) => Vec::new(),
-        (Strength::Required | Strength::BestEffort, Ok(others)) => read_only(place.project, others),
+        (Strength::Required | Strength::BestEffort, Ok(others)) => {
+            let own = place.project.join(CRUCIBLE);
+            if let Some(link) =
+                link_in(&own, 0).map_err(|why| format!("{CRUCIBLE} cannot be searched: {why}"))?
+            {
+                let link = link.strip_prefix(place.project).unwrap_or(&link).display();
+                return Err(format!(
+                    "{link} is a symbolic link, and what it leads to could be changed in place of receipts and artifacts; put the directory or file itself there"
+                ));
+            }
+            read_only(place.project, others)
+        }
         (Strength::Required | Strength::BestEffort, Err(why)) => {
             return Err(format!("what it must not change in this repository cannot be told: {why}"));
         }
@@ -165,6 +181,35 @@ fn profile(hook: &Hook, place: &HookPlace<'_>) -> Result<Profile, String> {
         read_only,
         network: Network::None,
     })
+}
+
+/// A link among what is believed in `.crucible`: at its top, at the top of `specs`, and in each spec.
+fn link_in(directory: &Path, depth: usize) -> io::Result<Option<PathBuf>> {
+    let entries = match directory.read_dir() {
+        Ok(entries) => entries,
+        // Where it is no directory, or a link itself, whoever mounts it says so.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            return Ok(Some(entry.path()));
+        }
+        // Only specs are believed; beside them may lie whole work trees.
+        let is_believed = depth > 0 || entry.file_name() == SPECS;
+        if kind.is_dir()
+            && is_believed
+            && depth < SPEC_DEPTH
+            && let Some(link) = link_in(&entry.path(), depth + 1)?
+        {
+            return Ok(Some(link));
+        }
+    }
+    Ok(None)
 }
 
 fn read_only(project: &Path, others: &[PathBuf]) -> Vec<PathBuf> {

@@ -151,7 +151,7 @@ fn check_text(entry: &PacketEntry) -> Result<(), SpecError> {
     }
     match Scanner::builtin().scan(text.as_bytes()).first() {
         Some(found) => Err(SpecError::SecretInPacket {
-            entry: shown(&entry.name),
+            entry: entry.place(),
             rule: found.rule.to_string(),
             line: found.line,
         }),
@@ -164,6 +164,6 @@ fn is_file(kind: EntryKind) -> bool {
 }
 
 /// A name for a message: without what is a secret in it, on one line.
-fn shown(name: &str) -> String {
+pub(super) fn shown(name: &str) -> String {
     short_line(&Scanner::builtin().redact(name).text, LONGEST_NAME)
 }

@@ -170,6 +170,18 @@ impl fmt::Display for PassedOver {
     }
 }
 
+impl PacketEntry {
+    /// Where its text stands, for a message: a file of the spec's directory or of the project, free of secrets.
+    pub(crate) fn place(&self) -> String {
+        match self.kind {
+            EntryKind::Artifact(phase) | EntryKind::Previous(phase) => {
+                format!("artifacts/{}", phase.artifact())
+            }
+            EntryKind::Idea | EntryKind::Named | EntryKind::Selected => build::shown(&self.name),
+        }
+    }
+}
+
 impl PacketRow {
     /// The row of an entry.
     pub(crate) fn of(entry: &PacketEntry) -> Self {

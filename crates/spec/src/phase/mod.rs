@@ -72,6 +72,8 @@ pub struct PhaseInput<'a> {
     pub packet: &'a Packet,
     /// How a fixup is written.
     pub edit_format: EditFormat,
+    /// The highest id of a requirement that is known to have been given; 0 where none is.
+    pub highest_requirement: u32,
     /// The answer that was refused, where this is a correction.
     pub correction: Option<CorrectionBrief<'a>>,
 }

@@ -67,7 +67,8 @@ impl PhaseDefinition for RequirementsPhase {
         let begins = if earlier.is_some() { begins_changes } else { FORM.begins };
         let draft = open(answer, &Form { begins, ..FORM })?;
         let (document, warnings) =
-            merge(earlier.as_ref(), draft, input.spec.as_str()).map_err(Verdict::new)?;
+            merge(earlier.as_ref(), draft, input.spec.as_str(), input.highest_requirement)
+                .map_err(Verdict::new)?;
         let text = document.render();
         match measured(&text, document.blocks.len(), &FORM) {
             // Who changes nothing has not made it too long.
@@ -92,6 +93,7 @@ fn system_of_all() -> PromptText {
         .ours(
             "- Each requirement is one thing that must be true when the work is done: a heading with its id, then one or two \
              sentences that say it, then two or three checks, each on a line that begins with `- `.\n\
+             - Files of the project are background: what already works is no requirement, and nothing is added that the idea does not ask for.\n\
              - Write three to six requirements, never more than ",
         );
     limits(prompt.number(FORM.max_entries as u64).ours(".\n"), &FORM)
@@ -109,6 +111,7 @@ fn system_of_changes() -> PromptText {
         .ours(CHANGES_ALONE)
         .ours(
             "- Write only what changes. Requirements that stay as they are must not stand in your answer.\n\
+             - Files of the project are background: what already works is no requirement, and nothing is added that the idea does not ask for.\n\
              - Never give an id to another requirement. New requirements have the id R-NEW; a program numbers them.\n\
              - There may be at most ",
         );

@@ -78,6 +78,7 @@ impl Case {
             spec: &self.spec,
             packet: &self.packet,
             edit_format: self.format,
+            highest_requirement: 0,
             correction,
         }
     }

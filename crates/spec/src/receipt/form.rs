@@ -297,6 +297,7 @@ mod tests {
                         warnings: vec![ReceiptWarning { kind: "x".to_owned(), message }],
                         inputs: files.clone(),
                         packet: None,
+                        highest_requirement: None,
                         outputs: files,
                         fixups: None,
                         hooks: Vec::new(),

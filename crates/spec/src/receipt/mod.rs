@@ -105,6 +105,9 @@ pub struct PhaseEntry {
     /// The packet as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<PacketReceipt>,
+    /// Of the phase `requirements`: the highest id of a requirement that was ever given, so that none comes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub highest_requirement: Option<u32>,
     /// What it wrote, by its path in the spec's directory (`artifacts/10-design.md`).
     #[serde(default)]
     pub outputs: Vec<FileRecord>,

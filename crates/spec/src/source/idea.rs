@@ -17,7 +17,7 @@ use crucible_secrets::{Scanner, is_secret_file};
 
 use super::issue::{self, IssueRef};
 use crate::error::SpecError;
-use crate::packet::{EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE};
+use crate::packet::{EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE, lines_of};
 
 /// The most files of a directory that are looked at.
 const MOST_FILES: usize = 1_000;
@@ -39,6 +39,8 @@ pub struct Idea {
     pub passed_over: Vec<PassedOver>,
     /// What else deserves a look, one sentence each.
     pub notes: Vec<String>,
+    /// Where its sources stand in the text, in their order: the line on which each begins, from 1 on, and its name.
+    pub places: Vec<(u64, String)>,
 }
 
 /// Joins the sources of an idea.
@@ -157,14 +159,14 @@ impl IdeaBuilder {
     /// [`SpecError::EmptyIdea`] where no source says anything.
     pub fn finish(self) -> Result<Idea, SpecError> {
         let Self { limit, parts, unread, passed_over, notes, .. } = self;
-        let joined = match parts.as_slice() {
+        let (joined, places) = match parts.as_slice() {
             [] if unread.is_empty() => return Err(SpecError::EmptyIdea),
-            [Part { heading: Heading::AmongOthers, text, .. }] => text.clone(),
+            [Part { heading: Heading::AmongOthers, text, name }] => (text.clone(), vec![(1, name.clone())]),
             several => join(several),
         };
         // The headings count, too.
         if unread.is_empty() && joined.len() as u64 <= limit.0 {
-            return Ok(Idea { text: Untrusted::new(joined), unread, passed_over, notes });
+            return Ok(Idea { text: Untrusted::new(joined), unread, passed_over, notes, places });
         }
         let row = |name: &str, text: &str| {
             let (kind, name, content) = (EntryKind::Idea, name.to_owned(), Untrusted::new(text));
@@ -175,7 +177,7 @@ impl IdeaBuilder {
         } else {
             parts.iter().map(|part| row(&part.name, &part.text)).chain(unread).collect()
         };
-        Ok(Idea { text: Untrusted::new(""), unread: rows, passed_over, notes })
+        Ok(Idea { text: Untrusted::new(""), unread: rows, passed_over, notes, places: Vec::new() })
     }
 
     fn directory(&mut self, name: &str, directory: &Path) -> Result<(), SpecError> {
@@ -265,19 +267,31 @@ impl IdeaBuilder {
     }
 }
 
-/// The texts, each behind its heading, an empty line between them.
-fn join(parts: &[Part]) -> String {
+impl Idea {
+    /// The source that this line of the text is of, and which line of that source it is.
+    #[must_use]
+    pub fn place_of(&self, line: u64) -> Option<(String, u64)> {
+        let (begins, name) = self.places.iter().rev().find(|(begins, _)| *begins <= line)?;
+        Some((redacted(name), line - begins + 1))
+    }
+}
+
+/// The texts, each behind its heading, an empty line between them; and where each begins.
+fn join(parts: &[Part]) -> (String, Vec<(u64, String)>) {
     let mut joined = String::new();
+    let mut places = Vec::new();
     for Part { name, text, .. } in parts {
         if !joined.is_empty() {
             joined.push_str(if joined.ends_with('\n') { "\n" } else { "\n\n" });
         }
-        joined.push_str(&format!("# From {name}\n\n{text}"));
+        joined.push_str(&format!("# From {name}\n\n"));
+        places.push((lines_of(&joined) + 1, name.clone()));
+        joined.push_str(text);
     }
     if !joined.ends_with('\n') {
         joined.push('\n');
     }
-    joined
+    (joined, places)
 }
 
 /// The bytes as text; none where they are something else.

@@ -12,9 +12,6 @@ use crate::phase_id::PhaseId;
 use crate::receipt::ReceiptId;
 use crate::state::{ReceiptProblem, ReceiptProblemKind};
 
-/// What the names of our own temporary files begin with.
-const TEMPORARY: &str = ".tmp-";
-
 /// More of a kind than this are not told one by one: foreign names, gaps, places that are taken twice.
 pub(super) const MAX_TOLD: usize = 20;
 
@@ -42,7 +39,6 @@ impl Listing {
             let id = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse().ok());
             match id {
                 Some(id) => found.ids.push(id),
-                None if name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) => {}
                 None => found.foreign.push(name.to_string_lossy().into_owned()),
             }
         }
@@ -90,6 +86,11 @@ impl Listing {
     /// The receipt of this name.
     pub(super) fn find(&self, id: &ReceiptId) -> Option<&ReceiptId> {
         self.at(id.sequence()).find(|other| *other == id)
+    }
+
+    /// The last receipt before this place.
+    pub(super) fn before(&self, place: u64) -> Option<&ReceiptId> {
+        self.ids[..self.ids.partition_point(|id| id.sequence() < place)].last()
     }
 
     /// The receipts in this place.

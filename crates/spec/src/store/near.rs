@@ -86,7 +86,8 @@ impl SpecStore {
         let mut alike = Alike::None;
         for entry in names.into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let Some(name) = name.to_str().filter(|name| name.eq_ignore_ascii_case(self.spec.as_str())) else {
+            let Some(name) = name.to_str().filter(|name| name.eq_ignore_ascii_case(self.spec.as_str()))
+            else {
                 continue;
             };
             if name == self.spec.as_str() {
@@ -131,7 +132,10 @@ mod tests {
         };
         lock("s1").unwrap();
         let said = lock("S1").unwrap_err();
-        assert!(matches!(&said, SpecError::SpelledOtherwise { other, .. } if other.as_str() == "s1"), "{said}");
+        assert!(
+            matches!(&said, SpecError::SpelledOtherwise { other, .. } if other.as_str() == "s1"),
+            "{said}"
+        );
         assert!(!project.spec(&"S1".parse().unwrap()).exists());
         lock("s1").unwrap();
         lock("s10").unwrap();
@@ -139,7 +143,8 @@ mod tests {
         std::fs::create_dir(project.specs().join("S10")).unwrap();
         lock("s10").unwrap();
         lock("S10").unwrap();
-        std::fs::write(dir.path().join("workspace.yaml"), "version: \"1\"\nname: x\nspecs: [{id: Later}]\n").unwrap();
+        std::fs::write(dir.path().join("workspace.yaml"), "version: \"1\"\nname: x\nspecs: [{id: Later}]\n")
+            .unwrap();
         let said = lock("later").unwrap_err().to_string();
         assert!(said.contains("later differs from Later"), "{said}");
         lock("Later").unwrap();

@@ -3,7 +3,7 @@
 //!
 //! What always holds: each artifact is read at most once; at most three receipts of a phase are read, unless they are of before the
 //! links (then older ones are read until one counts); besides these, the oldest of all where the ledger knows more than there is, and at
-//! most twenty that share their place with another. Behind a receipt that cannot be trusted nothing is told of its phase: had it been a
+//! most twenty that share their place with another, and of applied fixups up to three for what was asked before. Behind a receipt that cannot be trusted nothing is told of its phase: had it been a
 //! failure, an older success must not count in its place. What is missing or doubled among the names is told while it could hide or
 //! double what counts, and no longer.
 
@@ -18,11 +18,15 @@ use super::place::{ARTIFACTS, CONTEXT, Comparison, RECEIPTS, read_file};
 use super::{SpecStore, promotion, witness};
 use crate::error::SpecError;
 use crate::phase_id::PhaseId;
+use crate::project::IDEA;
 use crate::receipt::{
     FileRecord, MAX_RECEIPT_BYTES, RECEIPT_SCHEMA, ReadReceipt, ReceiptFault, ReceiptId, ReceiptLink,
     SpecReceipt,
 };
 use crate::state::{PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord};
+
+/// How many receipts back one is looked for that tells of a question.
+const FARTHEST_ASKED: usize = 3;
 
 /// Receipts that are read when they are asked for, and what is wrong with them.
 pub(super) struct Shelf<'a> {
@@ -33,6 +37,8 @@ pub(super) struct Shelf<'a> {
     /// The places of the newest real receipts of the phases that were asked for.
     newest_real: BTreeMap<PhaseId, u64>,
     pub(super) problems: Vec<ReceiptProblem>,
+    /// What the ledger has yet to learn of, see [`SpecState::not_from_here`].
+    pub(super) not_from_here: Vec<String>,
 }
 
 /// What counts of a phase.
@@ -47,7 +53,7 @@ impl<'a> Shelf<'a> {
     pub(super) fn open(store: &'a SpecStore) -> Result<Self, SpecError> {
         let listing = Listing::read(store.dir())?;
         let (read, newest_real) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { store, listing, read, newest_real, problems: Vec::new() })
+        Ok(Self { store, listing, read, newest_real, problems: Vec::new(), not_from_here: Vec::new() })
     }
 
     /// The receipt of this name, if it is there and can be trusted.
@@ -160,6 +166,18 @@ impl<'a> Shelf<'a> {
 
     /// Compares what was read with what says which receipt was before it; no further receipt is read for that.
     fn check_previous(&mut self) {
+        // Whoever promotes names the receipt before, unless that cannot be believed or was pruned.
+        let unlinked = self.trusted().filter(|(id, read)| {
+            let receipt = &read.receipt;
+            id.sequence() > 1 && receipt.previous.is_none() && receipt.schema_version == RECEIPT_SCHEMA
+        });
+        let unlinked: Vec<ReceiptId> = unlinked.map(|(id, _)| id.clone()).collect();
+        for id in unlinked {
+            let before = self.listing.before(id.sequence()).cloned();
+            if before.is_some_and(|before| self.load(&before).is_ok()) {
+                self.problem(&id, ReceiptProblemKind::ChainBroken);
+            }
+        }
         let links: Vec<(ReceiptId, ReceiptLink)> = self
             .trusted()
             .filter_map(|(id, read)| Some((id.clone(), read.receipt.previous.clone()?)))
@@ -226,6 +244,26 @@ impl<'a> Shelf<'a> {
         self.problems.extend(self.listing.foreign());
     }
 
+    /// The last success before this receipt that tells of a question, where this one, of fixups, does not. Nobody is held to it, so what is
+    /// wrong with it is not told.
+    fn asked_before(&self, phase: PhaseId, receipt: &SpecReceipt) -> Option<SpecReceipt> {
+        let asks =
+            |receipt: &SpecReceipt| receipt.phase(phase.as_str()).is_some_and(|entry| entry.llm.is_some());
+        if phase != PhaseId::Fixup || asks(receipt) {
+            return None;
+        }
+        let mut link = receipt.last_success.clone();
+        for _ in 0..FARTHEST_ASKED {
+            let ReceiptLink { receipt_id, digest } = link?;
+            let read = self.load(&receipt_id.parse().ok()?).ok().filter(|read| read.digest == digest)?;
+            if asks(&read.receipt) {
+                return Some(read.receipt);
+            }
+            link = read.receipt.last_success;
+        }
+        None
+    }
+
     /// The receipts that were read and can be trusted.
     pub(super) fn trusted(&self) -> impl Iterator<Item = (&ReceiptId, &ReadReceipt)> {
         self.read.values().flatten().map(|(id, read)| (id, read))
@@ -260,13 +298,20 @@ pub(super) fn state(store: &SpecStore, ledger: Option<&Ledger>) -> Result<SpecSt
             outputs: told.map_or_else(Vec::new, |told| track(&told.outputs, |_| true)),
             inputs: told.map_or_else(Vec::new, |told| track(&told.inputs, is_of_the_spec)),
             newest: receipt(newest),
+            asked: newest_real.as_ref().and_then(|read| shelf.asked_before(phase, &read.receipt)),
             newest_real: receipt(newest_real),
             last_success,
         });
     }
     check(&mut shelf, store, ledger)?;
-    let receipts = shelf.listing.count();
-    Ok(SpecState { spec: store.spec().clone(), phases, problems: shelf.problems, receipts })
+    Ok(SpecState {
+        spec: store.spec().clone(),
+        phases,
+        receipts: shelf.listing.count(),
+        problems: shelf.problems,
+        not_from_here: shelf.not_from_here,
+        has_idea: store.dir().join(IDEA).symlink_metadata().is_ok_and(|meta| meta.is_file()),
+    })
 }
 
 /// Every receipt that can be trusted, the oldest first, and what is wrong with the others: by the same judgement as that of

@@ -39,8 +39,12 @@ pub(super) fn compare(
     }
     let read: Vec<(ReceiptId, Digest)> =
         shelf.trusted().map(|(id, read)| (id.clone(), read.digest)).collect();
+    let last = newest.iter().map(|row| row.sequence).max().unwrap_or(0);
     for (id, digest) in read {
         let known = ledger.spec_receipts_of_id(&project, spec, id.as_str())?;
+        if known.is_empty() && id.sequence() > last {
+            shelf.not_from_here.push(id.file_name());
+        }
         if !known.is_empty() && known.iter().all(|row| row.digest != digest) {
             shelf.problem(&id, ReceiptProblemKind::LedgerDiffers);
         }

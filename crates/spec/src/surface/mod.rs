@@ -10,4 +10,4 @@ pub use status::{
     NextStep, PhaseStanding, STATUS_SCHEMA, SpecStatus, Standing, StatusProblem, StepReason, pending_fixups,
     spec_status,
 };
-pub(crate) use status::{age, standing, tells_of_success};
+pub(crate) use status::{ANSWER_REUSED, LLM_REPLAYED, age, contradicts, standing, tells_of_success};

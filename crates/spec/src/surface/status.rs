@@ -5,14 +5,14 @@
 //! receipt says, since each text of a receipt is cut to a length and each list to a number, with a count of what was left out; a
 //! phase whose newest receipt cannot be believed is never told as done.
 
-use crucible_llm::CostBasis;
+use crucible_llm::{CostBasis, ReceiptWarning};
 use crucible_model::{ClockSource, Code, Timestamp, short_line, single_spaced};
 use serde::{Deserialize, Serialize};
 
 use crate::gate::problem_code;
 use crate::id::SpecId;
 use crate::phase_id::PhaseId;
-use crate::receipt::{FixupStage, PhaseEntry, PhaseStatus, SpecReceipt};
+use crate::receipt::{FixupStage, HookEnd, HookReceipt, OnFail, PhaseEntry, PhaseStatus, SpecReceipt};
 use crate::state::{FileState, PhaseState, ReceiptProblemKind, SpecState};
 
 /// The schema of [`SpecStatus`].
@@ -70,7 +70,8 @@ pub struct PhaseStanding {
     pub phase_id: PhaseId,
     /// Where it stands.
     pub status: Standing,
-    /// The receipt that says so: the newest real one, where there is none the newest dry run. The fields below are of it.
+    /// The receipt that says so: the newest real one, where there is none the newest dry run. The fields below are of it; where fixups were
+    /// applied, who was asked, tokens and cost are those of the question before.
     pub receipt_id: Option<String>,
     /// When it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,7 +219,7 @@ pub fn spec_status(state: &SpecState, now: Timestamp) -> SpecStatus {
         tokens_output: sum(|phase| phase.tokens_output),
         cost_micro_dollars: sum(|phase| phase.cost_micro_dollars),
         newest,
-        next: next_step(&state.spec, &phase_statuses, pending_fixups),
+        next: next_step(state, &phase_statuses, pending_fixups),
         phase_statuses,
     }
 }
@@ -242,8 +243,38 @@ pub(crate) fn tells_of_success(receipt: &SpecReceipt, phase: PhaseId) -> bool {
     let mut entries = receipt.phases.iter().filter(|entry| entry.phase_id == phase.as_str()).peekable();
     let some = entries.peek().is_some();
     let exit_agrees = receipt.exit_code.is_none_or(|code| code == 0);
-    some && !receipt.dry_run && exit_agrees && entries.all(|entry| entry.status == PhaseStatus::Success)
+    let is_success =
+        |entry: &PhaseEntry| entry.status == PhaseStatus::Success && contradicts(entry).is_none();
+    some && !receipt.dry_run && exit_agrees && entries.all(is_success)
 }
+
+/// What else an entry says that no success can say, where it says any such thing.
+pub(crate) fn contradicts(entry: &PhaseEntry) -> Option<&'static str> {
+    let decisive = |hook: &HookReceipt| hook.on_fail == OnFail::Fail && hook.end != HookEnd::Passed;
+    let llm = entry.llm.as_ref();
+    let is_reused = |warning: &ReceiptWarning| warning.kind == ANSWER_REUSED;
+    if entry.error.is_some() {
+        Some("an error")
+    } else if entry.hooks.iter().any(decisive) {
+        Some("a failed hook that is set to fail")
+    } else if llm.is_some_and(|llm| llm.error.is_some()) {
+        Some("a call that failed")
+    } else if llm.is_some_and(|llm| llm.timed_out == Some(true)) {
+        Some("a call that timed out")
+    } else if llm.is_some_and(|llm| llm.budget_exhausted == Some(true)) {
+        Some("an exhausted budget")
+    } else if llm.is_some() && entry.attempts == 0 && !entry.warnings.iter().any(is_reused) {
+        Some("an answer that nobody was asked for")
+    } else {
+        None
+    }
+}
+
+/// The kind of a warning: the answer was paid for by an earlier try, so nothing was sent for it.
+pub(crate) const ANSWER_REUSED: &str = "answer_reused";
+
+/// The kind of a warning: the answer comes out of a recording.
+pub(crate) const LLM_REPLAYED: &str = "llm_replayed";
 
 /// The word for a phase of this spec.
 pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> Standing {
@@ -272,13 +303,15 @@ pub(crate) fn standing(state: &SpecState, phase: &PhaseState) -> Standing {
 fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> PhaseStanding {
     let receipt = phase.newest_real.as_ref().or(phase.newest.as_ref());
     let entry: Option<&PhaseEntry> = receipt.and_then(|receipt| receipt.phase(phase.phase.as_str()));
-    let llm = entry.and_then(|entry| entry.llm.as_ref());
+    let asked = phase.asked.as_ref().and_then(|receipt| receipt.phase(phase.phase.as_str()));
+    let llm = entry.and_then(|entry| entry.llm.as_ref()).or(asked.and_then(|asked| asked.llm.as_ref()));
     let cost = llm.and_then(|llm| llm.cost.as_ref());
     let emitted_at = receipt.and_then(|receipt| receipt.emitted_at);
     // A success that no gate takes must not look like any other.
-    let is_pinned = phase.newest_real.as_ref().is_some_and(|real| {
-        real.clock == Some(ClockSource::Pinned) && tells_of_success(real, phase.phase)
-    });
+    let is_pinned = phase
+        .newest_real
+        .as_ref()
+        .is_some_and(|real| real.clock == Some(ClockSource::Pinned) && tells_of_success(real, phase.phase));
     PhaseStanding {
         phase_id: phase.phase,
         status,
@@ -295,9 +328,7 @@ fn phase_standing(phase: &PhaseState, status: Standing, now: Timestamp) -> Phase
         warnings: entry.map_or(0, |entry| entry.warnings.len() as u64) + u64::from(is_pinned),
         first_warning: match is_pinned {
             true => Some(PINNED.to_owned()),
-            false => {
-                entry.and_then(|entry| entry.warnings.first()).map(|first| brief(&first.message, 100))
-            }
+            false => entry.and_then(|entry| entry.warnings.first()).map(|first| brief(&first.message, 100)),
         },
         error: entry
             .and_then(|entry| entry.error.as_ref())
@@ -311,7 +342,8 @@ pub(crate) fn age(at: Timestamp, now: Timestamp) -> Option<std::time::Duration> 
     u64::try_from(millis).ok().map(std::time::Duration::from_millis)
 }
 
-fn next_step(spec: &SpecId, phases: &[PhaseStanding], pending: u64) -> Option<NextStep> {
+fn next_step(state: &SpecState, phases: &[PhaseStanding], pending: u64) -> Option<NextStep> {
+    let spec = &state.spec;
     let reason = |status: Standing| match status {
         Standing::Success => None,
         Standing::Failed => Some(StepReason::Failed),
@@ -326,7 +358,11 @@ fn next_step(spec: &SpecId, phases: &[PhaseStanding], pending: u64) -> Option<Ne
         Some((phase, reason)) if pending == 0 || phase <= PhaseId::Fixup => Some(NextStep {
             phase_id: phase,
             reason,
-            command: format!("crucible resume {spec} --phase {phase}"),
+            command: match phase == PhaseId::Requirements && !state.has_idea {
+                // Only this one takes the idea from whoever has it.
+                true => format!("crucible spec {spec}"),
+                false => format!("crucible resume {spec} --phase {phase}"),
+            },
         }),
         _ if pending > 0 => Some(NextStep {
             phase_id: PhaseId::Fixup,

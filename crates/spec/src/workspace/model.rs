@@ -361,7 +361,17 @@ specs:
     /// A reader of the message knows YAML, and no part of this program.
     #[track_caller]
     fn of_no_library(said: &str) {
-        for word in ["budget", "breach", "Policy", "Options", "from_str", "from_multiple", "struct", "Documents {", "event"] {
+        for word in [
+            "budget",
+            "breach",
+            "Policy",
+            "Options",
+            "from_str",
+            "from_multiple",
+            "struct",
+            "Documents {",
+            "event",
+        ] {
             assert!(!said.contains(word), "{word}: {said}");
         }
     }

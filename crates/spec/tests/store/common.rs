@@ -121,6 +121,7 @@ pub(crate) fn draft(phase: PhaseId, status: PhaseStatus, sequence: u64) -> SpecR
             warnings: Vec::new(),
             inputs: Vec::new(),
             packet: None,
+            highest_requirement: None,
             outputs: Vec::new(),
             fixups: None,
             hooks: Vec::new(),

@@ -152,3 +152,53 @@ fn an_older_state_that_was_checked_out_is_outdated_and_not_forged() {
     desk.success(PhaseId::Design);
     assert_eq!(kinds(&desk), []);
 }
+
+/// Writes a receipt as somebody would who makes one up, with a digest that is right.
+fn make_up(
+    desk: &Desk,
+    copied: &SpecReceipt,
+    phase: PhaseId,
+    sequence: u64,
+    change: impl FnOnce(&mut SpecReceipt),
+) -> String {
+    let mut made = copied.clone();
+    made.receipt_id = crucible_spec::ReceiptId::new(phase, crate::common::now(), sequence).to_string();
+    made.sequence = sequence;
+    change(&mut made);
+    made.digest = None;
+    made.digest = Some(Digest::of_canonical(&made).unwrap());
+    std::fs::write(file(desk, &made), serde_json::to_string(&made).unwrap()).unwrap();
+    format!("{}.json", made.receipt_id)
+}
+
+#[test]
+fn a_made_up_receipt_without_the_one_before_it_breaks_the_chain() {
+    let desk = desk();
+    desk.success(PhaseId::Design);
+    let tasks = desk.success(PhaseId::Tasks);
+    desk.run(PhaseId::Tasks, PhaseStatus::Failed, "");
+    let name = make_up(&desk, &tasks, PhaseId::Tasks, 4, |made| made.previous = None);
+    let problems = desk.store.state(None).unwrap().problems;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!((&problems[0].file, &problems[0].kind), (&name, &ReceiptProblemKind::ChainBroken));
+    // Where the one before cannot be believed there is nothing to name: running the phase again goes on from there.
+    std::fs::write(desk.path(&format!("receipts/{name}")), "{}").unwrap();
+    desk.success(PhaseId::Tasks);
+    assert_eq!(desk.store.state(None).unwrap().problems, []);
+}
+
+#[test]
+fn what_is_newer_than_all_that_the_ledger_knows_is_told_and_damages_nothing() {
+    let desk = desk();
+    let first = desk.success(PhaseId::Design);
+    let link =
+        crucible_spec::ReceiptLink { receipt_id: first.receipt_id.clone(), digest: first.digest.unwrap() };
+    let name = make_up(&desk, &first, PhaseId::Design, 2, |made| made.previous = Some(link));
+    let state = desk.state();
+    assert_eq!((state.not_from_here.as_slice(), state.problems), (&[name][..], Vec::new()));
+    assert_eq!(desk.store.state(None).unwrap().not_from_here, [""; 0], "without a ledger nobody knows");
+    // What goes on from there tells the ledger of it.
+    desk.success(PhaseId::Tasks);
+    desk.success(PhaseId::Design);
+    assert_eq!(desk.state().not_from_here, [""; 0]);
+}

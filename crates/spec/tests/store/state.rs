@@ -166,12 +166,12 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
     let gap = || ReceiptProblemKind::Gap { older: vec![PhaseId::Design] };
     std::fs::remove_file(desk.path(&tasks(7))).unwrap();
     assert_eq!(kinds(&desk.store.state(None).unwrap()), [("0007", gap())], "it may have been of the design");
-    std::fs::write(desk.path("receipts/.tmp-aB3dE6"), "ours").unwrap();
+    std::fs::write(desk.path("receipts/.tmp-aB3dE6"), "nobody writes such a thing here").unwrap();
     for foreign in ["notes.txt", "Design-20260131-093000-0002.json", "design-20260131-093000-0002.json.bak"] {
         std::fs::write(desk.path("receipts").join(foreign), "x").unwrap();
     }
     let problems = desk.state().problems;
-    assert_eq!(problems.iter().filter(|p| p.kind == ReceiptProblemKind::ForeignName).count(), 3);
+    assert_eq!(problems.iter().filter(|p| p.kind == ReceiptProblemKind::ForeignName).count(), 4);
     let twice = "tasks-20260131-100000-0008.json";
     std::fs::write(desk.path("receipts").join(twice), "x").unwrap();
     let other = ReceiptId::new(PhaseId::Tasks, now(), 8).file_name();
@@ -179,7 +179,7 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
     for number in 0..50 {
         std::fs::write(desk.path("receipts").join(format!("foreign-{number}")), "x").unwrap();
     }
-    assert!(desk.state().problems.iter().any(|problem| problem.file == "33 more"));
+    assert!(desk.state().problems.iter().any(|problem| problem.file == "34 more"));
     // The largest place there is makes one gap, and no room for a next one.
     let last = ReceiptId::new(PhaseId::Review, now(), 999_999_999_999_999_999).file_name();
     std::fs::write(desk.path("receipts").join(last), "x").unwrap();
@@ -226,7 +226,9 @@ fn a_receipt_that_another_one_took_the_place_of_is_told_while_either_could_count
     desk.success(PhaseId::Design);
     // The design ran again, but what stands there now claims to be the tasks'.
     std::fs::rename(desk.path(&file(&failed)), desk.home.join("old")).unwrap();
-    write_sealed(&desk, draft(PhaseId::Review, PhaseStatus::Success, 2));
+    let mut review = draft(PhaseId::Review, PhaseStatus::Success, 2);
+    review.previous = failed.previous.clone();
+    write_sealed(&desk, review);
     let gone = format!("{}.json", failed.receipt_id);
     let told = desk.store.state(None).unwrap();
     assert_eq!(kinds(&told), [(gone.as_str(), ReceiptProblemKind::ChainBroken)]);
@@ -240,6 +242,7 @@ fn a_place_that_is_taken_twice_counts_until_its_phases_ran_again() {
     let here = desk.success(Design);
     let mut there = draft(Requirements, PhaseStatus::Success, 2);
     there.receipt_id = "requirements-20260131-100000-0002".to_owned();
+    there.previous = here.previous.clone();
     let there = write_sealed(&desk, there);
     let taken = |one: &SpecReceipt, other: &SpecReceipt| {
         let other = format!("{}.json", other.receipt_id);
@@ -265,6 +268,7 @@ fn a_place_that_is_taken_twice_counts_until_its_phases_ran_again() {
         receipt.receipt_id = format!("design-20260131-{name}-0005");
         let digest = newest.digest.unwrap();
         receipt.last_real = Some(ReceiptLink { receipt_id: newest.receipt_id.clone(), digest });
+        receipt.previous = receipt.last_real.clone();
         write_sealed(&desk, receipt);
         assert_eq!(told().len(), usize::from(status == PhaseStatus::Failed), "{:?}", told());
     }
@@ -304,6 +308,8 @@ fn a_link_that_does_not_fit_is_told() {
     let mut link = second.previous.clone().unwrap();
     link.receipt_id = ReceiptId::new(PhaseId::Design, now(), 2).to_string();
     liar.last_success = Some(link);
+    liar.previous =
+        Some(ReceiptLink { receipt_id: second.receipt_id.clone(), digest: second.digest.unwrap() });
     write_sealed(&desk, liar);
     let state = desk.store.state(None).unwrap();
     assert_eq!(kinds(&state), [("design-20260131-093000-0002.json", ReceiptProblemKind::ChainBroken)]);

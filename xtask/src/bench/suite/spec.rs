@@ -116,16 +116,21 @@ fn promote(
     phases: impl IntoIterator<Item = PhaseId>,
 ) -> Made<()> {
     let store = SpecStore::new(&SpecProject::at(project), spec.parse()?);
-    let lock = store.lock("bench", LockClaim::Wait)?;
+    let lock = store.lock("bench", LockClaim::IfFree)?;
     let ts: Timestamp = "2026-01-31T09:30:00Z".parse()?;
     let text = "a line of a document\n".repeat(200).into_bytes();
+    let idea = b"users can export their data\n";
+    lock.write_context("idea.md", idea)?;
     for phase in phases {
         let output = format!("artifacts/{}", phase.artifact());
-        let inputs = phase.predecessor().map(|before| FileRecord {
-            path: format!("artifacts/{}", before.artifact()),
-            sha256: Digest::of(&text),
-            bytes: text.len() as u64,
-        });
+        let input = |path: String, bytes: &[u8]| FileRecord {
+            path,
+            sha256: Digest::of(bytes),
+            bytes: bytes.len() as u64,
+        };
+        let artifact = |before: PhaseId| input(format!("artifacts/{}", before.artifact()), &text);
+        let earlier = PhaseId::ALL.into_iter().filter(|before| *before < phase).map(artifact);
+        let inputs = std::iter::once(input("context/idea.md".to_owned(), idea)).chain(earlier).collect();
         let ran = PhaseEntry {
             phase_id: phase.to_string(),
             status: PhaseStatus::Success,
@@ -140,10 +145,11 @@ fn promote(
             }),
             attempts: 1,
             warnings: Vec::new(),
-            inputs: inputs.into_iter().collect(),
+            inputs,
             packet: None,
             outputs: Vec::new(),
             fixups: None,
+            highest_requirement: None,
             hooks: Vec::new(),
             error: None,
             findings: Vec::new(),
@@ -158,7 +164,7 @@ fn promote(
             dry_run: false,
             exit_code: Some(0),
             phases: vec![ran],
-            pipeline: PipelineReceipt::default(),
+            pipeline: Some(PipelineReceipt::default()),
             previous: None,
             last_real: None,
             last_success: None,

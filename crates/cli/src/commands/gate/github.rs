@@ -16,6 +16,11 @@ pub(super) fn print(output: &Output, told: &Told<'_>) {
     text::conclude(output, told);
 }
 
+/// That nothing was judged, as a workflow command.
+pub(super) fn unjudged(why: &str) -> String {
+    format!("::error title=crucible gate::{}", message(why))
+}
+
 /// One finding as a workflow command.
 fn annotation(found: &GateFinding, file: &str) -> String {
     let finding = &found.finding;

@@ -18,8 +18,8 @@ use clap::{Args, ValueEnum};
 use crucible_model::{ExitStatus, Verdict};
 use crucible_spec::{
     GateFinding, GatePolicy, GateReport, HookConsequence, HookMoment, HookSubject, OnPendingFixups, PhaseId,
-    PhaseIdError, SpecId, SpecProject, SpecStore, age_words, gate_findings,
-    gate_hook_findings, parse_age,
+    PhaseIdError, SpecId, SpecProject, SpecStore, gate_findings,
+    gate_hook_findings, limit_words, parse_age,
 };
 
 use crate::app::App;
@@ -100,11 +100,24 @@ impl Gate {
     }
 
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        self.judge(app).map_err(|error| match error.status {
+        let judged = self.judge(app).map_err(|error| match error.status {
             // 1 is a verdict; what cannot be read is none.
             ExitStatus::Refused => CommandError { status: ExitStatus::Usage, ..error },
             _ => error,
-        })
+        });
+        if let Err(error) = &judged {
+            // Whoever uploads a log, or reads annotations, has to see that nothing was judged.
+            match self.format {
+                Some(GateFormat::Sarif) if !app.output.is_json() => {
+                    app.output.json(&sarif::unjudged(self.spec.as_str(), app.clock.now(), error))?;
+                }
+                Some(GateFormat::Github) if !app.output.is_json() => {
+                    app.output.line(&github::unjudged(&error.message));
+                }
+                _ => {}
+            }
+        }
+        judged
     }
 
     fn judge(&self, app: &App) -> Result<ExitStatus, CommandError> {
@@ -227,7 +240,7 @@ fn policy_words(policy: &GatePolicy) -> String {
     let GatePolicy { min_phase, pending_fixups, max_phase_age } = policy;
     let before = if min_phase.predecessor().is_some() { " and every phase before it" } else { "" };
     let age = max_phase_age
-        .map_or_else(|| "of any age".to_owned(), |age| format!("at most {} old", age_words(age)));
+        .map_or_else(|| "of any age".to_owned(), |age| format!("at most {} old", limit_words(age)));
     let fixups = match pending_fixups {
         OnPendingFixups::Allow => "with or without pending fixups",
         OnPendingFixups::Refuse => "without pending fixups",
@@ -265,7 +278,7 @@ mod tests {
         };
         assert_eq!(
             policy_words(&strict),
-            "final and every phase before it, at most 1w old, without pending fixups"
+            "final and every phase before it, at most 7d old, without pending fixups"
         );
         let first = GatePolicy { min_phase: PhaseId::Requirements, ..GatePolicy::default() };
         assert_eq!(policy_words(&first), "requirements, of any age, with or without pending fixups");

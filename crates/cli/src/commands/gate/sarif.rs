@@ -3,11 +3,12 @@
 
 use std::fmt::Write as _;
 
-use crucible_model::{Digest, Level};
+use crucible_model::{Digest, Level, Timestamp};
 use crucible_spec::GateFinding;
 use serde_json::{Value, json};
 
 use super::{Places, Told};
+use crate::error::CommandError;
 
 /// The page of the gate's codes, which is the rules' help.
 const PAGE: &str = include_str!("../../../../../docs/codes/gate.md");
@@ -40,6 +41,26 @@ pub(super) fn log(told: &Told<'_>) -> Value {
             }],
             "results": results,
             "properties": { "findingsLeftOut": told.left_out },
+        }],
+    })
+}
+
+/// The log of a gate that could not judge: no result, and why.
+pub(super) fn unjudged(spec: &str, at: Timestamp, error: &CommandError) -> Value {
+    json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "crucible", "version": env!("CARGO_PKG_VERSION"), "rules": [] } },
+            "automationDetails": { "id": format!("crucible-gate/{spec}/") },
+            "columnKind": "unicodeCodePoints",
+            "invocations": [{
+                "executionSuccessful": false,
+                "exitCode": error.status.code(),
+                "endTimeUtc": at,
+                "toolExecutionNotifications": [{ "level": "error", "message": { "text": error.message } }],
+            }],
+            "results": [],
         }],
     })
 }

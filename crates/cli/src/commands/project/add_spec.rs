@@ -1,11 +1,13 @@
 //! `crucible project add-spec`: a spec more in the workspace.
 
+use std::error::Error;
+
 use clap::Args;
 use crucible_model::ExitStatus;
-use crucible_spec::{EntryChange, OnListed, SpecId, SpecTag, SpecTagError, WorkspaceEntry, WorkspaceFile};
+use crucible_spec::{EntryChange, OnListed, SpecId, SpecTag, WorkspaceEntry, WorkspaceFile};
 
 use crate::app::App;
-use crate::commands::spec::place::spec_id;
+use crate::commands::spec::place::{named, spec_id};
 use crate::error::CommandError;
 
 /// List a spec in the workspace
@@ -55,6 +57,6 @@ impl AddSpec {
     }
 }
 
-fn tag(text: &str) -> Result<SpecTag, SpecTagError> {
-    text.parse()
+fn tag(text: &str) -> Result<SpecTag, Box<dyn Error + Send + Sync>> {
+    named("a tag", text)
 }

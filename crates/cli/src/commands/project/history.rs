@@ -5,7 +5,8 @@ use std::path::Path;
 use clap::Args;
 use crucible_model::{ClockSource, ExitStatus, counted, short_line};
 use crucible_spec::{
-    HistoryRow, PhaseStatus, SpecAbsence, SpecError, SpecHistory, SpecId, SpecProject, SpecStore, spec_history,
+    HistoryRow, PhaseStatus, SpecAbsence, SpecError, SpecHistory, SpecId, SpecProject, SpecStore,
+    spec_history,
 };
 
 use crate::app::App;
@@ -36,7 +37,9 @@ impl History {
         let store = SpecStore::new(&project, self.spec.clone());
         let (receipts, problems) = match store.history(app.ledger_to_ask()?.as_ref()) {
             // What a list names may still have to begin.
-            Err(SpecError::Unknown { why: SpecAbsence::Nothing, .. }) if self.is_listed(app, named, &project)? => {
+            Err(SpecError::Unknown { why: SpecAbsence::Nothing, .. })
+                if self.is_listed(app, named, &project)? =>
+            {
                 (Vec::new(), Vec::new())
             }
             told => told?,
@@ -47,7 +50,11 @@ impl History {
             return Ok(ExitStatus::Success);
         }
         if history.timeline.is_empty() {
-            let next = if store.exists()? { String::new() } else { format!("; begin it: crucible spec {}", self.spec) };
+            let next = if store.exists()? {
+                String::new()
+            } else {
+                format!("; begin it: crucible spec {}", self.spec)
+            };
             app.output.line(&format!("nothing has happened to {} yet{next}", self.spec));
         } else {
             let mut rows = table(["when", "phase", "ended", "model", "tokens", "cost", "note"]);
@@ -76,7 +83,12 @@ impl History {
 
 impl History {
     /// Whether the project's list names the spec.
-    fn is_listed(&self, app: &App, named: Option<&Path>, project: &SpecProject) -> Result<bool, CommandError> {
+    fn is_listed(
+        &self,
+        app: &App,
+        named: Option<&Path>,
+        project: &SpecProject,
+    ) -> Result<bool, CommandError> {
         let list = place::list_of(app, named, project)?.map(|file| file.load()).transpose()?;
         Ok(list.is_some_and(|list| list.entry(&self.spec).is_some()))
     }

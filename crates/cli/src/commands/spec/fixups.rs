@@ -5,7 +5,7 @@ use crucible_host::config::Config;
 use crucible_model::{RepoPath, counted};
 use crucible_patch::Policy;
 use crucible_repo::{EditRecovery, LinkPolicy, RecoveredEdit};
-use crucible_spec::{AppliedFixup, FixupChangeKind, SpecError, SpecId, fixup_changes, fixup_policy};
+use crucible_spec::{AppliedFixup, FixupChangeKind, SpecError, fixup_changes, fixup_policy};
 
 use crate::app::App;
 use crate::commands::patch::patch_limits;
@@ -57,8 +57,8 @@ impl FixupFlags {
     }
 }
 
-/// Shows a diff that waits: each file with what comes and goes, the diff, and how it is applied.
-pub(crate) fn show_pending(app: &App, spec: &SpecId, diff: &[u8]) -> Result<(), CommandError> {
+/// Shows a diff that waits: each file with what comes and goes, and the diff. How it is applied is what comes next.
+pub(crate) fn show_pending(app: &App, diff: &[u8]) -> Result<(), CommandError> {
     let changes = fixup_changes(diff).map_err(|verdict| SpecError::FixupRefused { verdict })?;
     let files = counted(changes.len() as u64, "file");
     app.output.line(&format!("proposed fixups: {files}"));
@@ -71,7 +71,6 @@ pub(crate) fn show_pending(app: &App, spec: &SpecId, diff: &[u8]) -> Result<(), 
         app.output.line(&format!("  {path} +{} -{}{kind}", change.added, change.removed));
     }
     app.output.diff(diff);
-    app.output.line(&format!("apply with `crucible resume {spec} --phase fixup --apply-fixups`"));
     Ok(())
 }
 

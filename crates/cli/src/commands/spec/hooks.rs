@@ -15,6 +15,7 @@ use crucible_spec::{
     SpecProject, run_hooks, weigh_hooks,
 };
 
+use super::place;
 use crate::app::{App, strength};
 use crate::error::CommandError;
 
@@ -92,6 +93,8 @@ async fn guarded(app: &App, sandbox: &Arc<Sandbox>, project: &Path) -> Result<Ve
 }
 
 fn hook(app: &App, config: &Config, project: &SpecProject, name: &str) -> Result<Hook, CommandError> {
+    place::free_of_secrets("the name of a hook in the configuration", name)
+        .map_err(|error| CommandError::from(&error))?;
     let key = |field: &str| format!("hooks.{name}.{field}");
     let command = config.list(&key("command"));
     if command.first().is_none_or(|program| program.trim().is_empty()) {

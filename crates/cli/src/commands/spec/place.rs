@@ -1,8 +1,13 @@
 //! Where specs lie for a command: the project of the working directory, or the one of the workspace that is named.
 
+use std::error::Error;
+use std::fmt::{self, Display, Formatter};
 use std::path::Path;
+use std::str::FromStr;
 
-use crucible_spec::{SpecId, SpecIdError, SpecProject, WorkspaceFile};
+use crucible_model::ExitStatus;
+use crucible_secrets::Scanner;
+use crucible_spec::{SpecId, SpecProject, WorkspaceFile};
 
 use crate::app::App;
 use crate::error::CommandError;
@@ -52,6 +57,47 @@ fn named_workspace(app: &App, file: &Path) -> Result<WorkspaceFile, CommandError
 }
 
 /// Reads the id of a spec.
-pub(crate) fn spec_id(text: &str) -> Result<SpecId, SpecIdError> {
-    text.parse()
+pub(crate) fn spec_id(text: &str) -> Result<SpecId, Box<dyn Error + Send + Sync>> {
+    named("the id of the spec", text)
+}
+
+/// Reads a name that is written to files and receipts, and so must hold no secret.
+pub(crate) fn named<T>(what: &'static str, text: &str) -> Result<T, Box<dyn Error + Send + Sync>>
+where
+    T: FromStr<Err: Error + Send + Sync + 'static>,
+{
+    free_of_secrets(what, text)?;
+    Ok(text.parse::<T>()?)
+}
+
+/// Refuses a name that looks like a secret.
+pub(crate) fn free_of_secrets(what: &'static str, name: &str) -> Result<(), SecretInName> {
+    match Scanner::builtin().scan(name.as_bytes()).first() {
+        Some(found) => Err(SecretInName { what, rule: found.rule.to_string() }),
+        None => Ok(()),
+    }
+}
+
+/// A name looks like a secret; it is not shown.
+#[derive(Debug)]
+pub(crate) struct SecretInName {
+    what: &'static str,
+    rule: String,
+}
+
+impl Display for SecretInName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { what, rule } = self;
+        write!(f, "{what} looks like a secret ({rule}), and would be written to receipts and other files")
+    }
+}
+
+impl Error for SecretInName {}
+
+impl From<&SecretInName> for CommandError {
+    fn from(error: &SecretInName) -> Self {
+        Self::new(ExitStatus::SecretDetected, error.to_string()).hint(
+            "Take another name. If it is a real secret, revoke it: the command line and its history hold it.",
+        )
+    }
 }

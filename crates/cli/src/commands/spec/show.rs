@@ -32,7 +32,7 @@ pub(crate) fn show_dry(app: &App, phase: PhaseId, receipt: &SpecReceipt) {
             0 => String::new(),
             several => format!("; {} left out", counted(several, "file")),
         };
-        format!(": {texts}, {} bytes, {} lines{left_out}", packet.bytes, packet.lines)
+        format!(": {texts}, {}, {}{left_out}", counted(packet.bytes, "byte"), counted(packet.lines, "line"))
     });
     app.output.line(&format!("{:<13}would ask now{packet}", phase.as_str()));
     for input in &entry.inputs {

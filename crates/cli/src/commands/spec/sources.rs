@@ -22,14 +22,17 @@ use crate::input::{self, Awaited};
 /// What is said where standard input is open, nobody named it, and nothing comes.
 const AWAITED: &str = "note: the idea is awaited on standard input, to its end; to go on without it, run the command with `< /dev/null`";
 
+/// What is said where standard input may bring something, and the spec has its idea.
+const UNREAD: &str = "note: this spec has an idea, so standard input is not read; `--source -` takes a new idea from standard input";
+
 /// What stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
 /// Where the idea comes from, and what else a model may see
 #[derive(Args, Default)]
 pub(crate) struct SourceFlags {
-    /// Where the idea stands: a text file, a directory of them, or `-` for standard input, which is also read without this where it is
-    /// a file or a pipe. May be given several times: `--source notes.md --source docs/wishes`
+    /// Where the idea stands: a text file, a directory of them, or `-` for standard input, which is also read without this where the spec
+    /// has no idea yet and it is a file or a pipe; with a --source or an --issue it is read only where `-` names it. May be given several times: `--source notes.md --source docs/wishes`
     #[arg(long, value_name = "FILE|DIR|-")]
     source: Vec<PathBuf>,
     /// An issue of GitHub whose title and text are the idea, asked for through `gh`: `--issue acme/shop#12`, or its https address.
@@ -60,7 +63,7 @@ pub(crate) enum IdeaOrigin {
 /// What a command takes where no source is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unnamed {
-    /// Standard input, unless it is a terminal or says nothing; then what is kept.
+    /// What is kept; where nothing is, standard input, unless it is a terminal.
     StandardInput,
     /// What is kept.
     Kept,
@@ -90,6 +93,10 @@ impl SourceFlags {
         let mut builder = IdeaBuilder::new(limit);
         if is_named {
             self.read(app, &mut builder, limit)?;
+        } else if unnamed == Unnamed::StandardInput && store.read(IDEA)?.is_some() {
+            if brings_something() {
+                app.output.remark(UNREAD);
+            }
         } else if unnamed == Unnamed::StandardInput && !std::io::stdin().is_terminal() {
             builder.text("standard input", standard_input(app, limit, Awaited::Saying(AWAITED))?)?;
         }
@@ -161,6 +168,15 @@ fn standard_input(app: &App, limit: ByteLimit, awaited: Awaited) -> Result<Vec<u
         CommandError::usage(format!("the idea cannot be read from standard input: {why}"))
             .hint("Hand it in through a pipe or a file, or name a file with --source.")
     })
+}
+
+/// Whether standard input is something that can bring a text: neither a terminal nor `/dev/null`, nor closed.
+fn brings_something() -> bool {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileTypeExt;
+    let file = std::io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from);
+    let meta = file.and_then(|file| file.metadata());
+    meta.is_ok_and(|meta| !meta.file_type().is_char_device())
 }
 
 fn is_standard_input(source: &Path) -> bool {

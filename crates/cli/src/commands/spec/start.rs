@@ -23,7 +23,8 @@ pub(super) const ENDS: &str = "Exit codes: 0 done, 1 a fixup or a hook refused, 
 /// `echo "users can export their data" | crucible spec export-data`, or in one go
 /// `crucible spec export-data --source idea.md --through tasks`
 ///
-/// With a new idea the phases run again from the first; without one, those that are not done yet.
+/// With a new idea the phases run again from the first; without one, those that are not done yet. A spec that has an idea takes a new one
+/// with --source, and from standard input with `--source -`.
 #[derive(Args)]
 #[command(after_help = ENDS)]
 pub(crate) struct Spec {
@@ -46,8 +47,14 @@ impl Spec {
             return Err(nothing_waits(&self.spec));
         }
         let idea = self.phases.sources.idea(app, &desk.store, desk.idea_limit(), Unnamed::StandardInput)?;
-        let mut work = Work::begin(app, &desk, &self.phases)?;
         let is_new = is_new(&desk, &idea)?;
+        // A new idea is worth more than to be lost because nobody can be asked.
+        let asked = match is_new && !self.phases.dry_run {
+            true => Some(desk.asked(app, &self.phases)?),
+            false => None,
+        };
+        let mut work = Work::begin(app, &desk, &self.phases)?;
+        work.asked = asked;
         work.idea = Some(idea);
         let applying = work.applying(self.through)?;
         let state = work.state()?;

@@ -5,7 +5,7 @@
 //! it, and its receipt. A phase that fails ends the command with the exit code that its receipt holds. Fixups are applied before any phase
 //! runs, between the hooks of theirs.
 //!
-//! What always holds: no fixup is applied that this very command proposed; the new idea is kept once the packet with it is found free of secrets and small enough, and not before; Ctrl-C
+//! What always holds: no fixup is applied that this very command proposed; the new idea is kept once the packet with it is found free of secrets and small enough, and where a hook runs before that, once it is itself; Ctrl-C
 //! leaves a receipt; whoever is asked is within one budget for all phases of the command.
 
 use std::path::PathBuf;
@@ -21,11 +21,12 @@ use crucible_llm::{
 };
 use crucible_model::{ByteLimit, EditFormat, ExitStatus, Untrusted};
 use crucible_sandbox::Sandbox;
+use crucible_secrets::Scanner;
 use crucible_spec::{
-    ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject, IDEA, LockClaim, PhaseId,
-    PhaseOrder, PhaseRun, PhaseStatus, PromotionEnd, SpecError, SpecId, SpecLock, SpecProject, SpecReceipt,
-    SpecState, SpecStatus, SpecStore, Trial, WaitingFixup, failure_class, pending_fixups, recover_fixup,
-    spec_status, waiting_fixup,
+    ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject, IDEA, LockClaim,
+    PacketLimits, PhaseId, PhaseOrder, PhaseRun, PhaseStatus, PromotionEnd, SpecError, SpecId, SpecLock,
+    SpecProject, SpecReceipt, SpecState, SpecStatus, SpecStore, Trial, WaitingFixup, failure_class,
+    pending_fixups, recover_fixup, spec_status, waiting_fixup,
 };
 
 use super::fixups::{FIXUPS, FixupFlags, FixupWish, show_applied, show_pending, show_recovered};
@@ -89,8 +90,7 @@ pub(crate) struct Work<'a> {
     ledger: Ledger,
     pub(crate) idea: Option<GivenIdea>,
     files: FileSelectors,
-    asked: Option<Asked>,
-    progress: Option<Arc<PhaseProgress>>,
+    pub(crate) asked: Option<Asked>,
     /// What was run, in order.
     ran: Vec<PhaseId>,
 }
@@ -114,10 +114,10 @@ struct Bounds {
 }
 
 /// Who is asked.
-struct Asked {
+pub(crate) struct Asked {
     backend: Backend,
     /// Who shows what is waited for.
-    shown: Option<Arc<dyn CallWatch>>,
+    progress: Option<Arc<PhaseProgress>>,
     model: String,
     warnings: Vec<ReceiptWarning>,
     budget: Arc<CallBudget>,
@@ -206,6 +206,35 @@ impl Desk {
         ByteLimit(packet_limits(&self.config).max_bytes)
     }
 
+    /// Makes whoever is asked ready. Nothing is changed.
+    pub(crate) fn asked(&self, app: &App, flags: &PhaseFlags) -> Result<Asked, CommandError> {
+        let config = &self.config;
+        let provider = config.text("llm.provider").ok_or_else(nobody)?;
+        let Selected { backend, fell_back, .. } = model::selected(app, config, &self.sandbox, provider)?;
+        // The name of a model means nothing to another provider.
+        let model = flags.model.clone().filter(|_| fell_back.is_none()).unwrap_or_default();
+        if let (Some(wanted), Some(_)) = (&flags.model, &fell_back) {
+            let own = backend.default_model();
+            app.output
+                .remark(&format!("note: the fallback is asked with its own model {own}, not with {wanted}"));
+        }
+        let progress = wants_progress(&app.output).then(|| {
+            let name = if model.is_empty() { backend.default_model() } else { &model };
+            let asked = format!("{} ({name})", backend.provider());
+            Arc::new(PhaseProgress::new(&app.output, asked))
+        });
+        let limits =
+            BudgetLimits { calls: Limit::At(config.number("llm.budget.calls")), ..model::limits(config)? };
+        Ok(Asked {
+            backend,
+            progress,
+            model,
+            warnings: fell_back.iter().map(ReceiptWarning::fallback).collect(),
+            budget: CallBudget::new(limits),
+            prices: Arc::new(model::prices(config)?),
+        })
+    }
+
     /// What the documents say of the configuration.
     pub(crate) fn summary(&self) -> ConfigSummary {
         ConfigSummary::of(self.config.text("llm.provider").unwrap_or_default())
@@ -223,7 +252,7 @@ impl<'a> Work<'a> {
         // Whatever looks at the project's files from here on sees all of a fixup or nothing of it.
         show_recovered(app, &recover_fixup(&desk.project, &lock)?);
         let (idea, ran) = (None, Vec::new());
-        Ok(Self { app, flags, desk, lock, ledger, idea, files, asked: None, progress: None, ran })
+        Ok(Self { app, flags, desk, lock, ledger, idea, files, asked: None, ran })
     }
 
     /// What is known of the spec now, as the ledger sees it, too.
@@ -284,6 +313,8 @@ impl<'a> Work<'a> {
             ..self.order(phase, EditFormat::WholeFile, String::new(), Vec::new())
         };
         let mut run = PhaseRun::begin(&self.lock, self.app.clock.as_ref(), order, &self.ledger)?;
+        let given = self.idea.as_ref().filter(|_| phase == PhaseId::Requirements);
+        warn_of_sources(&mut run, given);
         let idea = self.idea.as_ref().map(|given| &given.idea);
         if let Err(error) = run.gather(idea, self.files.clone()) {
             let fail =
@@ -367,7 +398,7 @@ impl<'a> Work<'a> {
         let order = self.order(phase, format, asked.model.clone(), asked.warnings.clone());
         let mut run = PhaseRun::begin(&self.lock, self.app.clock.as_ref(), order, &self.ledger)?;
         let worked = self.worked(&mut run, asked);
-        if let Some(progress) = &self.progress {
+        if let Some(progress) = &asked.progress {
             progress.finish();
         }
         let promoted = match worked {
@@ -395,8 +426,12 @@ impl<'a> Work<'a> {
             receipt_id: Some(run.id().as_str().to_owned()),
             ..HookSubject::before(self.desk.store.spec().clone(), phase)
         };
-        let before =
-            self.app.block_on(async { Ok(self.hooked(run, HookMoment::PrePhase, &subject).await) })?;
+        let before = match self.kept_before_hooks(phase) {
+            Ok(()) => {
+                self.app.block_on(async { Ok(self.hooked(run, HookMoment::PrePhase, &subject).await) })?
+            }
+            Err(error) => Err(error),
+        };
         let done = before.and_then(|()| self.prepared(run)).and_then(|()| self.client(run, asked));
         let done = match done {
             Ok(client) => self.app.block_on(async { Ok(run.ask(&client).await) })?,
@@ -428,18 +463,32 @@ impl<'a> Work<'a> {
         run.hooked(outcome.receipts, outcome.consequence)
     }
 
+    /// Keeps a new idea before a hook can fail: whoever piped it in has no other copy, perhaps. One that alone is too long for the packet
+    /// is refused by the packet.
+    fn kept_before_hooks(&self, phase: PhaseId) -> Result<(), SpecError> {
+        let Some(GivenIdea { idea, origin: IdeaOrigin::Given }) = &self.idea else {
+            return Ok(());
+        };
+        if phase != PhaseId::Requirements || !self.desk.hooks.any(HookMoment::PrePhase, phase) {
+            return Ok(());
+        }
+        let text = idea.text.as_str();
+        if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
+            let (entry, line) = idea.place_of(found.line).unwrap_or_else(|| (IDEA.to_owned(), found.line));
+            return Err(SpecError::SecretInPacket { entry, rule: found.rule.to_string(), line });
+        }
+        let PacketLimits { max_bytes, max_lines } = packet_limits(&self.desk.config);
+        let fits = |count: usize, most: u64| u64::try_from(count).is_ok_and(|count| count <= most);
+        if text.contains('\0') || !fits(text.len(), max_bytes) || !fits(text.lines().count(), max_lines) {
+            return Ok(());
+        }
+        keep(&self.lock, &idea.text)
+    }
+
     /// Puts the packet together, and keeps a new idea once it is found to be free of secrets.
     fn prepared(&self, run: &mut PhaseRun<'_>) -> Result<(), SpecError> {
         let given = self.idea.as_ref().filter(|_| run.phase() == PhaseId::Requirements);
-        for passed_over in given.into_iter().flat_map(|given| &given.idea.passed_over) {
-            run.warn(ReceiptWarning {
-                kind: "file_passed_over".to_owned(),
-                message: passed_over.to_string(),
-            });
-        }
-        for note in given.into_iter().flat_map(|given| &given.idea.notes) {
-            run.warn(ReceiptWarning { kind: "source_note".to_owned(), message: note.clone() });
-        }
+        warn_of_sources(run, given);
         run.gather(given.map(|given| &given.idea), self.files.clone())?;
         match given {
             Some(GivenIdea { idea, origin: IdeaOrigin::Given }) => keep(&self.lock, &idea.text),
@@ -448,6 +497,7 @@ impl<'a> Work<'a> {
     }
 
     fn client(&self, run: &mut PhaseRun<'_>, asked: &Asked) -> Result<ModelClient, SpecError> {
+        let shown = asked.progress.clone().map(|progress| progress as Arc<dyn CallWatch>);
         let speaker = asked.backend.speaker();
         let header = CassetteHeader::new(
             speaker.provider.clone(),
@@ -455,7 +505,7 @@ impl<'a> Work<'a> {
             asked.backend.capabilities(),
         );
         Ok(ModelClient::new(
-            asked.backend.clone().watched(run.watch(asked.shown.clone())),
+            asked.backend.clone().watched(run.watch(shown)),
             ClientOptions {
                 recording: run.recording(&header)?,
                 prices: Arc::clone(&asked.prices),
@@ -488,37 +538,9 @@ impl<'a> Work<'a> {
 
     /// Makes whoever is asked ready, once.
     fn choose(&mut self) -> Result<(), CommandError> {
-        if self.asked.is_some() {
-            return Ok(());
+        if self.asked.is_none() {
+            self.asked = Some(self.desk.asked(self.app, self.flags)?);
         }
-        let config = &self.desk.config;
-        let provider = config.text("llm.provider").ok_or_else(nobody)?;
-        let Selected { backend, fell_back, .. } =
-            model::selected(self.app, config, &self.desk.sandbox, provider)?;
-        // The name of a model means nothing to another provider.
-        let model = self.flags.model.clone().filter(|_| fell_back.is_none()).unwrap_or_default();
-        if let (Some(wanted), Some(_)) = (&self.flags.model, &fell_back) {
-            let own = backend.default_model();
-            self.app
-                .output
-                .remark(&format!("note: the fallback is asked with its own model {own}, not with {wanted}"));
-        }
-        self.progress = wants_progress(&self.app.output).then(|| {
-            let name = if model.is_empty() { backend.default_model() } else { &model };
-            let asked = format!("{} ({name})", backend.provider());
-            Arc::new(PhaseProgress::new(&self.app.output, asked))
-        });
-        let shown = self.progress.clone().map(|progress| progress as Arc<dyn CallWatch>);
-        let limits =
-            BudgetLimits { calls: Limit::At(config.number("llm.budget.calls")), ..model::limits(config)? };
-        self.asked = Some(Asked {
-            backend,
-            shown,
-            model,
-            warnings: fell_back.iter().map(ReceiptWarning::fallback).collect(),
-            budget: CallBudget::new(limits),
-            prices: Arc::new(model::prices(config)?),
-        });
         Ok(())
     }
 
@@ -533,13 +555,16 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         match store.read(crucible_spec::FIXUP_DIFF)? {
-            Some(diff) => show_pending(self.app, store.spec(), &diff),
+            Some(diff) => show_pending(self.app, &diff),
             None => Ok(()),
         }
     }
 
     /// Tells what comes next.
     pub(crate) fn conclude(&self) -> Result<(), CommandError> {
+        if self.flags.dry_run && !self.state()?.has_idea {
+            self.app.output.remark("note: a dry run keeps no idea; give it again");
+        }
         show::show_next(self.app, self.status()?.next.as_ref());
         Ok(())
     }
@@ -630,4 +655,18 @@ fn nobody() -> CommandError {
         "Say whom to ask: --provider NAME, or {} for every command; `crucible doctor` shows who can be asked.",
         crucible_host::config::variable_of("llm.provider")
     ))
+}
+
+/// What the sources of an idea leave out, and what else deserves a look about them.
+fn warn_of_sources(run: &mut PhaseRun<'_>, given: Option<&GivenIdea>) {
+    let idea = given.map(|given| &given.idea);
+    for passed_over in idea.into_iter().flat_map(|idea| &idea.passed_over) {
+        run.warn(ReceiptWarning {
+            kind: "file_passed_over".to_owned(),
+            message: passed_over.to_string(),
+        });
+    }
+    for note in idea.into_iter().flat_map(|idea| &idea.notes) {
+        run.warn(ReceiptWarning { kind: "source_note".to_owned(), message: note.clone() });
+    }
 }

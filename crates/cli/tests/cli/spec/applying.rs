@@ -46,7 +46,7 @@ fn only_what_waited_when_the_command_began_is_applied() {
         assert!(ran.stdout.contains(waits), "{}", ran.stdout);
         let is_first = waits.starts_with("no fixup");
         assert_eq!(area(&project), if is_first { WRONG.to_owned() } else { right() }, "{}", ran.stdout);
-        assert_eq!(is_first, ran.stdout.contains("--phase fixup --apply-fixups`"), "{}", ran.stdout);
+        assert_eq!(is_first, ran.stdout.contains("--phase fixup --apply-fixups"), "{}", ran.stdout);
         assert_eq!(count(&server, "fixup"), 1, "it is proposed once");
     }
     // Applied and as it was: nobody is asked, and there is no receipt of nothing.

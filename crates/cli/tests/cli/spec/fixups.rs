@@ -59,7 +59,7 @@ diff --git a/src/area.py b/src/area.py
  
  
  def perimeter(width, height):
-apply with `crucible resume export-data --phase fixup --apply-fixups`
+next: crucible resume export-data --phase fixup --apply-fixups
 ";
     assert!(ran.stdout.contains(expected), "{}", ran.stdout);
     assert!(!ran.stdout.contains('\u{1b}'), "{:?}", ran.stdout);

@@ -287,6 +287,121 @@ fn a_hook_leaves_the_registry_and_the_directory_of_gits_hooks_as_they_are() {
 }
 
 #[test]
+fn a_hook_leaves_repositories_at_any_depth_as_they_are() {
+    let desk = Desk::new();
+    let script = "for place in vendor/lib/.git/config away/config bare/config deep/.crucible/config.toml \\\n\
+        tools/check tools/later settings.inc later.inc; do\n\
+        (echo bad > $place) 2>/dev/null && echo wrote $place; rm -rf $place 2>/dev/null && echo removed $place; done\n\
+        mv vendor x 2>/dev/null && echo moved; echo fine > sources; echo done";
+    let repo = RepoBuilder::new()
+        .file(".crucible/config.toml", hook("evil", "pre_gate", &format!("({script}) > said"), ""))
+        .file(".crucible/specs/export-data/context/idea.md", "idea\n")
+        .file("tools/check", "as it was\n")
+        .file("settings.inc", "[user]\n\tname = as it was\n")
+        .build();
+    let at = |name: &str| repo.path().join(name);
+    for dir in [
+        "vendor/lib/.git",
+        "away/objects",
+        "away/refs",
+        "bare/objects",
+        "bare/refs",
+        "deep/.crucible",
+        "named",
+    ] {
+        std::fs::create_dir_all(at(dir)).unwrap();
+    }
+    let kept = ["vendor/lib/.git/config", "away/config", "bare/config", "deep/.crucible/config.toml"];
+    for file in kept.iter().chain(&["away/HEAD", "bare/HEAD"]) {
+        std::fs::write(at(file), "as it was\n").unwrap();
+    }
+    std::fs::write(at("named/.git"), "gitdir: ../away\n").unwrap();
+    symlink("../../tools/check", at(".git/hooks/pre-commit")).unwrap();
+    symlink("../../tools/later", at(".git/hooks/pre-push")).unwrap();
+    repo.git(["config", "include.path", "../settings.inc"]);
+    repo.git(["config", "--add", "include.path", "../later.inc"]);
+    gate(&desk, repo.path()).run().exits(1);
+    assert_eq!(text(&at("said")), "done\n");
+    assert_eq!(text(&at("sources")), "fine\n");
+    for file in kept.iter().chain(&["tools/check"]) {
+        assert_eq!(text(&at(file)), "as it was\n", "{file}");
+    }
+    assert!(!at("tools/later").exists() && !at("later.inc").exists());
+    assert!(text(&at("settings.inc")).contains("as it was"));
+}
+
+#[test]
+fn a_repository_whose_git_directory_lies_elsewhere_is_not_left_to_a_hook() {
+    let desk = Desk::new();
+    let repo = RepoBuilder::new()
+        .file(".crucible/config.toml", hook("evil", "pre_gate", "touch ran; echo bad > .gitdata/hooks/x", ""))
+        .file(".crucible/specs/export-data/context/idea.md", "idea\n")
+        .build();
+    repo.git(["init", "-q", "--separate-git-dir=.gitdata", "."]);
+    let ran = gate(&desk, repo.path()).run().exits(1);
+    assert!(ran.stderr.contains("could not be started: what it must not change"), "{}", ran.stderr);
+    assert!(!repo.path().join("ran").exists());
+    // Where the settings there say that this is the work tree, it is known and kept.
+    repo.git(["config", "core.worktree", ".."]);
+    gate(&desk, repo.path()).run().exits(1);
+    assert!(repo.path().join("ran").exists());
+    assert!(!repo.path().join(".gitdata/hooks/x").exists());
+}
+
+#[test]
+fn no_hook_runs_where_specs_are_reached_through_a_link() {
+    let desk = Desk::new();
+    for link in [".crucible/specs", ".crucible/specs/other", ".crucible/specs/export-data/receipts"] {
+        let project = desk.path(&format!("project-{}", link.len()));
+        std::fs::create_dir_all(project.join(".crucible/specs/export-data/receipts")).unwrap();
+        let strict =
+            [hook("evil", "pre_gate", "touch ran", ""), hook("evil-2", "pre_phase", "touch ran", "")];
+        std::fs::write(project.join(".crucible/config.toml"), strict.concat()).unwrap();
+        let place = project.join(link);
+        if place.exists() {
+            std::fs::rename(&place, project.join("sp")).unwrap();
+        }
+        std::fs::create_dir_all(project.join("sp")).unwrap();
+        symlink(project.join("sp"), &place).unwrap();
+        let ran = gate(&desk, &project).run();
+        assert!(!project.join("ran").exists(), "{link}");
+        assert!(ran.code == Some(2) || ran.stderr.contains("is a symbolic link"), "{link}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_secret_is_no_name() {
+    let desk = Desk::new();
+    let token = crucible_testkit::made_up_token();
+    let project = project(&desk, "");
+    std::fs::write(project.join("workspace.yaml"), "version: \"1\"\nname: shop\nspecs: []\n").unwrap();
+    let listed = text(&project.join("workspace.yaml"));
+    let refused = |arguments: &[&str]| {
+        let ran = desk.call(arguments).current_dir(&project).run().exits(8);
+        assert!(
+            !ran.stderr.contains(&token) && !ran.stdout.contains(&token),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("looks like a secret"), "{arguments:?}: {}", ran.stderr);
+    };
+    refused(&["spec", &token]);
+    refused(&["gate", &token]);
+    refused(&["resume", &token, "--phase", "design"]);
+    refused(&["template", "init", "rust-service", &token]);
+    refused(&["project", "add-spec", &token]);
+    refused(&["project", "add-spec", "one", "--tag", &token]);
+    let ran = desk.call(["--json", "spec", &token]).current_dir(&project).run().exits(8);
+    assert!(ran.message().starts_with("the id of the spec looks like a secret"), "{}", ran.stderr);
+    let config = hook(&token, "pre_gate", "touch ran", "");
+    std::fs::write(project.join(".crucible/config.toml"), config).unwrap();
+    refused(&["gate", "export-data"]);
+    assert!(!project.join("ran").exists());
+    assert_eq!(text(&project.join("workspace.yaml")), listed);
+    assert_eq!(std::fs::read_dir(project.join(".crucible/specs")).unwrap().count(), 1);
+}
+
+#[test]
 fn where_git_cannot_say_which_submodules_there_are_no_hook_is_started() {
     let desk = Desk::new();
     let strict = hook("lint", "pre_gate", "touch ran", "on_fail = \"fail\"");
@@ -423,6 +538,23 @@ fn a_hook_that_fails_a_phase_keeps_its_document_from_being_promoted() {
         (&receipt["exit_code"], &receipt["phases"][0]["error"]["class"]),
         (&10.into(), &"hook_timeout".into())
     );
+}
+
+#[test]
+fn an_idea_outlives_the_hook_that_fails_before_it_is_asked_for() {
+    let server = support::answering();
+    let desk = Desk::with(&server);
+    let strict = hook("check", "pre_phase", "exit 7", "on_fail = \"fail\"");
+    let project = project_of_phases(&desk, &[strict]);
+    let token = crucible_testkit::made_up_token();
+    let idea = support::spec_dir(&project).join("context/idea.md");
+    support::with_idea(desk.call(["spec", "export-data"]), &project, &token).exits(8);
+    assert!(!idea.exists());
+    support::spec(&desk, &project, []).exits(1);
+    assert!(idea.exists());
+    std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
+    // What `status` recommends works.
+    desk.call(["resume", "export-data", "--phase", "requirements"]).current_dir(&project).run().ok();
 }
 
 #[test]

@@ -292,7 +292,8 @@ fn history_is_short_about_what_failed_and_plain_about_cost() {
     let mut spec = WrittenSpec::new(desk.path("project"));
     spec.success_with(PhaseId::Requirements, HOUR, |value| {
         let error = json!({ "class": "provider", "message": "word\n".repeat(200) });
-        value["phases"][0] = json!({ "phase_id": "requirements", "status": "failed", "attempts": 1, "error": error });
+        value["phases"][0] =
+            json!({ "phase_id": "requirements", "status": "failed", "attempts": 1, "error": error });
         value["exit_code"] = 70.into();
     });
     let human = spec.call(&desk, ["project", "history", "export-data"]).run().ok().stdout;

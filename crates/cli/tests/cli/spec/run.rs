@@ -1,5 +1,7 @@
 //! `crucible spec` and `crucible resume`: phases from the idea to the end, corrected, tried dry, recorded and told as documents.
 
+use std::process::Stdio;
+
 use crucible_testkit::{FakeApi, Reply};
 use serde_json::{Value, json};
 
@@ -96,7 +98,7 @@ fn fixups_of_the_same_command_wait_until_somebody_has_seen_them() {
     let command = ["--through", "fixup", "--apply-fixups"];
     let ran = spec(&desk, &project, command).ok();
     assert_eq!(std::fs::read_to_string(project.join("src/area.py")).unwrap(), crate::support::WRONG);
-    let way = "apply with `crucible resume export-data --phase fixup --apply-fixups`";
+    let way = "next: crucible resume export-data --phase fixup --apply-fixups";
     assert!(ran.stdout.starts_with("no fixup waits") && ran.stdout.contains(way), "{}", ran.stdout);
     // The same command again finds one that waited when it began.
     spec(&desk, &project, command).ok();
@@ -121,7 +123,12 @@ fn the_same_command_again_asks_nobody_and_a_new_idea_asks_for_what_changes() {
     let ran = spec(&desk, &project, ["--through", "design"]).ok();
     assert!(ran.stdout.contains("nothing was asked"), "{}", ran.stdout);
     assert_eq!(asked(&server), ["requirements", "design"]);
-    let ran = with_idea(desk.call(["spec", SPEC]), &project, "users can export and delete their data\n").ok();
+    let ran = with_idea(
+        desk.call(["spec", SPEC, "--source", "-"]),
+        &project,
+        "users can export and delete their data\n",
+    )
+    .ok();
     assert_eq!(asked(&server).len(), 3, "{}", ran.stdout);
     let before = &newest(&project)["phases"][0]["inputs"][1];
     assert_eq!(before["path"], "previous/00-requirements.md", "what was gone on from is told");
@@ -371,6 +378,7 @@ fn options_that_make_no_sense_are_refused_before_anything_begins() {
     let ran =
         with_idea(desk.call(["spec", SPEC]).without_env("CRUCIBLE_LLM_PROVIDER"), &project, IDEA).exits(2);
     assert!(ran.stderr.contains("no model is configured"), "{}", ran.stderr);
+    assert!(!spec_dir(&project).exists(), "nothing is made where nobody can be asked");
     let ran =
         with_idea(desk.call(["spec", SPEC]).env("CRUCIBLE_SPEC_ATTEMPTS", "0"), &project, IDEA).exits(2);
     assert!(ran.stderr.contains("spec.attempts"), "{}", ran.stderr);
@@ -520,4 +528,66 @@ fn the_model_of_a_phase_is_the_one_that_is_named() {
     assert_eq!(models(0), ["requirements=gpt-oss-20b", "design=deep-model"]);
     resume(&desk, &project, ["--phase", "design", "--model", "mine"]).ok();
     assert_eq!(models(2), ["design=mine"]);
+}
+
+#[test]
+fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let dry = spec(&desk, &project, ["--dry-run"]).ok();
+    assert!(dry.stdout.ends_with("next: crucible spec export-data\n"), "{}", dry.stdout);
+    assert!(dry.stderr.contains("a dry run keeps no idea"), "{}", dry.stderr);
+    spec(&desk, &project, []).ok();
+    let kept = std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap();
+    let ran = with_idea(desk.call(["spec", SPEC]), &project, "the next line of a loop\n").ok();
+    assert!(ran.stderr.contains("`--source -` takes a new idea"), "{}", ran.stderr);
+    assert_eq!(std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap(), kept);
+    assert_eq!(asked(&server).len(), 1);
+    // An end that stays open keeps nobody waiting.
+    let mut command = desk.call(["spec", SPEC]).current_dir(&project).command();
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let open = child.stdin.take();
+    assert!(child.wait().unwrap().success());
+    drop(open);
+    with_idea(desk.call(["spec", SPEC, "--source", "-"]), &project, "something else\n").ok();
+    assert_ne!(std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap(), kept);
+}
+
+#[test]
+fn what_was_edited_by_hand_is_kept_beside_what_takes_its_place() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, ["--through", "design"]).ok();
+    let document = spec_dir(&project).join("artifacts/10-design.md");
+    std::fs::write(&document, "my own words\n").unwrap();
+    let ran = resume(&desk, &project, ["--phase", "design"]).ok();
+    let receipt = newest(&project);
+    let name = format!("{}.edited-10-design.md", receipt["receipt_id"].as_str().unwrap());
+    assert_eq!(
+        std::fs::read_to_string(spec_dir(&project).join("context").join(&name)).unwrap(),
+        "my own words\n"
+    );
+    assert!(ran.stderr.contains(&name), "{}", ran.stderr);
+    assert_eq!(receipt["phases"][0]["warnings"][0]["type"], "artifact_edited");
+    // What the phase wrote itself is no edit.
+    resume(&desk, &project, ["--phase", "design"]).ok();
+    assert_eq!(newest(&project)["phases"][0]["warnings"], json!([]));
+}
+
+#[test]
+fn what_cannot_be_judged_is_said_in_the_form_that_is_asked_for() {
+    let desk = Desk::new();
+    let project = project(&desk);
+    let gate = |format: &str| {
+        desk.call(["gate", "no-such", "--format", format]).current_dir(&project).run().exits(2)
+    };
+    let log: Value = serde_json::from_str(&gate("sarif").stdout).unwrap();
+    let invocation = &log["runs"][0]["invocations"][0];
+    assert_eq!((&invocation["executionSuccessful"], &invocation["exitCode"]), (&json!(false), &json!(2)));
+    let why = invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().unwrap();
+    assert!(why.contains("no spec no-such"), "{why}");
+    assert!(gate("github").stdout.starts_with("::error title=crucible gate::there is no spec no-such"));
 }

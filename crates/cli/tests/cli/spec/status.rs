@@ -138,3 +138,26 @@ fn a_spec_that_is_not_there_is_an_error_of_usage() {
         spec.call(&desk, ["status", bad, "--json"]).run().exits(2).error();
     }
 }
+
+#[test]
+fn what_the_fixups_took_is_still_told_when_they_are_applied() {
+    let desk = Desk::new();
+    let mut spec = WrittenSpec::done(&desk, PhaseId::Review);
+    let stage = |stage: &'static str| {
+        move |value: &mut Value| {
+            value["phases"][0]["fixups"] = json!({ "stage": stage, "files": [{ "path": "a.rs" }] });
+            if stage == "applied" {
+                value["phases"][0]["attempts"] = 0.into();
+                value["phases"][0].as_object_mut().unwrap().remove("llm");
+            }
+        }
+    };
+    spec.success_with(PhaseId::Fixup, HOUR, stage("pending"));
+    let proposed = document(spec.call(&desk, ["status", SPEC, "--json"]).run());
+    let applied = spec.success_with(PhaseId::Fixup, HOUR / 2, stage("applied"));
+    let status = document(spec.call(&desk, ["status", SPEC, "--json"]).run());
+    let fixup = &status["phase_statuses"][4];
+    let id = applied.file_stem().unwrap().to_str().unwrap();
+    assert_eq!((&fixup["receipt_id"], &fixup["tokens_input"]), (&json!(id), &json!(1200)), "{status:#}");
+    assert_eq!((&status["tokens_input"], &status["pending_fixups"]), (&proposed["tokens_input"], &json!(0)));
+}

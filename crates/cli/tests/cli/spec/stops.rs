@@ -23,7 +23,7 @@ fn a_secret_in_the_idea_reaches_nobody_and_no_file() {
         with_idea(desk.call(["spec", SPEC]), &project, &format!("export data\nwith {key} as the key\n"))
             .exits(8);
     assert!(
-        ran.stderr.contains("idea holds a secret (rule ") && ran.stderr.contains("line 2"),
+        ran.stderr.contains("standard input holds a secret (rule ") && ran.stderr.contains("line 2"),
         "{}",
         ran.stderr
     );

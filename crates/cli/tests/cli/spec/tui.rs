@@ -248,7 +248,11 @@ fn a_stopped_program_leaves_the_terminal_to_the_shell_and_comes_back_to_it() {
         let screen = tmux.shows("usable");
         let modes = screen.lines().rfind(|line| line.ends_with("usable")).unwrap();
         assert!(modes.contains("icanon") && !modes.contains('-'), "{way}: {screen}");
-        assert_eq!(tmux.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).trim(), "1 0", "{way}");
+        assert_eq!(
+            tmux.run(&["display-message", "-p", "#{cursor_flag} #{alternate_on}"]).trim(),
+            "1 0",
+            "{way}"
+        );
         tmux.types("clear; fg");
         tmux.shows("> in progress login");
         tmux.waits_for("the screen", |screen| screen.contains("q leave"));

@@ -23,7 +23,7 @@ fn form() -> Form {
 fn merged(before: Option<&str>, answer: &str) -> Result<(String, Vec<ReceiptWarning>), Vec<Finding>> {
     let earlier = before.map(Requirements::of_artifact);
     let draft = open(&Untrusted::new(answer), &form()).map_err(|verdict| verdict.findings().to_vec())?;
-    merge(earlier.as_ref(), draft, "export").map(|(document, warnings)| (document.render(), warnings))
+    merge(earlier.as_ref(), draft, "export", 0).map(|(document, warnings)| (document.render(), warnings))
 }
 
 fn codes(before: Option<&str>, answer: &str) -> Vec<String> {
@@ -49,6 +49,66 @@ fn a_first_document_is_written_in_its_one_form() {
             .0
             .starts_with("# Requirements: export\n\n### R-001")
     );
+}
+
+#[test]
+fn an_id_cannot_move_to_another_requirement() {
+    let (one, two) = ("Statement one.\n\n- check", "Statement two.\n\n- check\n- other");
+    for answer in [
+        format!("### R-001: Two\n\n{two}\n\n### R-002: One\n\n{one}\n"),
+        format!("### R-001: Two\n\nStatement   two.\n- check\n- other\n\nREMOVED: R-002\n"),
+        "### R-001: Two\n\nOther words.\n\n- check\n\n### R-002: One\n\nOthers still.\n\n- check\n"
+            .to_owned(),
+    ] {
+        let told = codes(Some(BEFORE), &answer);
+        assert!(
+            told.iter().any(|told| told == "spec-answer-double-id R-001 is now what R-002 was: Two"),
+            "{told:?}"
+        );
+    }
+    assert!(
+        merged(Some(BEFORE), &format!("### R-001: One\n\n{two}\n")).is_ok(),
+        "the same words under a title of its own"
+    );
+}
+
+#[test]
+fn an_id_in_another_manner_is_the_same_one_or_refused() {
+    for id in ["R‑001", "R–001", "R_001", "R 001", "REQ-001", "Requirement R-001", "Requirement 1"] {
+        let answer = format!("### {id}: One\n\nOther words.\n\n- check\n");
+        let (text, _) = merged(Some(BEFORE), &answer).unwrap();
+        assert!(text.contains("### R-001: One\n\nOther words.\n") && !text.contains("R-006"), "{id}: {text}");
+    }
+    for id in ["R-001a", "R-99999999999", "R-001.2", "R-001, R-002", "R-NEW: R-001", "1", "2.1"] {
+        let told = codes(Some(BEFORE), &format!("### {id}: One more\n\nOther words.\n\n- check\n"));
+        assert!(told.iter().any(|told| told.starts_with("spec-answer-line-form")), "{id}: {told:?}");
+    }
+    let (text, _) = merged(Some(BEFORE), "REMOVED: R‑002\n").unwrap();
+    assert!(text.contains("Retired: R-002,"), "{text}");
+}
+
+#[test]
+fn requirements_without_content_are_refused() {
+    for answer in [
+        "### R-001: .\n\n.\n\n- .\n",
+        "### R-001: TODO\n\nTBD R-001\n\n- N/A\n",
+        "### R-001: Export\n\nI cannot help with that.\n\n- I cannot help with that.\n",
+        "### R-001: Lorem ipsum dolor\n\nLorem ipsum dolor sit amet.\n\n- ...\n",
+    ] {
+        let told = codes(None, answer);
+        assert!(told.iter().all(|told| told.starts_with("spec-answer-incomplete")), "{told:?}");
+    }
+}
+
+#[test]
+fn ids_go_on_behind_those_of_a_document_that_is_gone() {
+    let draft =
+        open(&Untrusted::new("# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n"), &form()).unwrap();
+    let (document, warnings) = merge(None, draft.clone(), "export", 5).unwrap();
+    assert_eq!((document.blocks[0].id, warnings[0].kind.as_str()), (6, "spec_id_assigned"));
+    let earlier = Requirements::of_artifact("# x\n\n### R-002: Two\n\nText.\n\n- a\n");
+    let (document, _) = merge(Some(&earlier), draft, "export", 5).unwrap();
+    assert_eq!(document.ids(), BTreeSet::from([2, 6]));
 }
 
 #[test]
@@ -125,7 +185,7 @@ fn what_is_wrong_with_requirements_is_told() {
         (
             Some(BEFORE),
             "### R-002: Four\n\nText.\n\n- a",
-            "spec-answer-double-id R-002, R-004 have one title: Four",
+            "spec-answer-double-id R-002 is now what R-004 was: Four",
         ),
         (
             Some("### R-001: One\n\nText.\n\n- a\n\nRetired: R-999999\n"),
@@ -256,7 +316,7 @@ proptest! {
         prop_assert_eq!(earlier.ids().len(), ids.len());
         let earlier = (!ids.is_empty()).then_some(earlier);
         let Ok(draft) = open(&Untrusted::new(answer), &form()) else { return Ok(()) };
-        if let Ok((document, _)) = merge(earlier.as_ref(), draft, "x") {
+        if let Ok((document, _)) = merge(earlier.as_ref(), draft, "x", 0) {
             prop_assert_eq!(document.ids().len(), document.blocks.len());
             prop_assert!(document.ids().is_disjoint(&document.retired));
             let again = Requirements::of_artifact(&document.render());

@@ -15,6 +15,7 @@ fn the_question_for_requirements() {
     - Where something is not known, choose the simplest reading and write it down.
     - Write no other headings than those of the form. Never write a line twice.
     - Each requirement is one thing that must be true when the work is done: a heading with its id, then one or two sentences that say it, then two or three checks, each on a line that begins with `- `.
+    - Files of the project are background: what already works is no requirement, and nothing is added that the idea does not ask for.
     - Write three to six requirements, never more than 12.
     - At most 200 lines and 16 KiB. Short is better.
     The form, filled in for another project:
@@ -422,6 +423,7 @@ fn the_question_for_changed_requirements() {
     - Where something is not known, choose the simplest reading and write it down.
     - Write no other headings than those of the forms. Never write a line twice.
     - Write only what changes. Requirements that stay as they are must not stand in your answer.
+    - Files of the project are background: what already works is no requirement, and nothing is added that the idea does not ask for.
     - Never give an id to another requirement. New requirements have the id R-NEW; a program numbers them.
     - There may be at most 12 requirements in all.
     - At most 200 lines and 16 KiB. Short is better.

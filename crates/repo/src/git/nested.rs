@@ -1,0 +1,161 @@
+//! What lies in a directory and is trusted later: repositories and `.crucible` directories at any depth, and where the hooks and the
+//! settings of a repository really are, when links lead there.
+//!
+//! What always holds: no link is followed into a directory; a search that would take too long, or comes to where it may not look,
+//! is an error and no shorter list.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::locate::read_path;
+use crate::error::RepoError;
+
+/// How many entries are looked at.
+const MOST_ENTRIES: usize = 300_000;
+/// What programs that build and install make, as large as it likes; nobody clones anything there.
+const NOT_SEARCHED: [&str; 2] = ["node_modules", "target"];
+/// What a bare repository is made of.
+const BARE: [&str; 3] = ["HEAD", "objects", "refs"];
+/// What of a git directory starts programs, and may be a link.
+const STARTS_PROGRAMS: [&str; 4] = ["config", "config.worktree", "commondir", "hooks"];
+
+/// `.git` of each repository below `directory` with what it leads to, bare repositories, and each `.crucible`.
+pub(super) fn places(directory: &Path) -> Result<Vec<PathBuf>, RepoError> {
+    places_within(directory, MOST_ENTRIES)
+}
+
+fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoError> {
+    let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
+    let mut seen = 0_usize;
+    while let Some(at) = left.pop() {
+        let entries = match fs::read_dir(&at) {
+            Ok(entries) => entries,
+            Err(error) if is_harmless(&at, &error) => continue,
+            Err(source) => return Err(RepoError::io("search", at, source)),
+        };
+        let (mut below, mut of_bare) = (Vec::new(), 0);
+        for entry in entries {
+            let entry = entry.map_err(|source| RepoError::io("search", &at, source))?;
+            seen += 1;
+            if seen > most {
+                let why = format!("there are more than {most} entries, and a repository may be among them");
+                return Err(RepoError::io("search", directory, io::Error::other(why)));
+            }
+            let name = entry.file_name();
+            of_bare += usize::from(BARE.iter().any(|part| name == *part));
+            let path = entry.path();
+            if name == ".git" {
+                found.extend(led_to(&path, &at));
+                found.push(path);
+            } else if name == ".crucible" {
+                found.push(path);
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir())
+                && !NOT_SEARCHED.iter().any(|other| name == *other)
+            {
+                below.push(path);
+            }
+        }
+        if of_bare == BARE.len() && at != directory {
+            found.extend(programs(&at));
+            found.push(at);
+        } else {
+            left.append(&mut below);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether nothing can be changed in a directory that cannot be listed: it is gone, or belongs to somebody else.
+fn is_harmless(directory: &Path, error: &io::Error) -> bool {
+    let is_foreign = || {
+        let ours = rustix::process::geteuid().as_raw();
+        ours != 0 && directory.symlink_metadata().is_ok_and(|meta| meta.uid() != ours)
+    };
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
+        io::ErrorKind::PermissionDenied => is_foreign(),
+        _ => false,
+    }
+}
+
+/// What `.git` of the work tree `top` leads to: the directories that a file names, and the targets of links.
+fn led_to(dot_git: &Path, top: &Path) -> Vec<PathBuf> {
+    if dot_git.is_dir() {
+        return programs(dot_git);
+    }
+    let Ok(Some(git_dir)) = read_path(dot_git, b"gitdir: ", top) else {
+        return Vec::new();
+    };
+    let mut places = programs(&git_dir);
+    if let Ok(Some(common)) = read_path(&git_dir.join("commondir"), b"", &git_dir) {
+        places.extend(programs(&common));
+        places.push(common);
+    }
+    places.push(git_dir);
+    places
+}
+
+/// What the links among the hooks and the settings of a git directory lead to.
+pub(super) fn programs(git_dir: &Path) -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> =
+        STARTS_PROGRAMS.iter().filter_map(|name| target(&git_dir.join(name))).collect();
+    places.extend(links_in(&git_dir.join("hooks")));
+    places
+}
+
+/// What the links of a directory lead to.
+pub(super) fn links_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| target(&entry.path())).collect()
+}
+
+/// Where a link leads to, also where nothing is there yet.
+fn target(link: &Path) -> Option<PathBuf> {
+    let named = fs::read_link(link).ok()?;
+    Some(link.canonicalize().unwrap_or_else(|_| link.parent().map_or(named.clone(), |at| at.join(&named))))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out files by hand")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_that_is_trusted_later_is_found_at_any_depth() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in [
+            ".git/hooks",
+            "a/b/c/.git",
+            "bare.git/objects",
+            "bare.git/refs",
+            "x/.crucible/specs",
+            "away/objects",
+            "node_modules/y/.git",
+        ] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        fs::write(root.join("bare.git/HEAD"), "").unwrap();
+        fs::create_dir(root.join("named")).unwrap();
+        fs::write(root.join("named/.git"), "gitdir: ../away\n").unwrap();
+        std::os::unix::fs::symlink("../../tools/check", root.join(".git/hooks/pre-commit")).unwrap();
+        std::os::unix::fs::symlink(&root, root.join("a/round")).unwrap();
+        let mut found = places(&root).unwrap();
+        found.sort();
+        let mut expected = [
+            ".git",
+            ".git/hooks/../../tools/check",
+            "a/b/c/.git",
+            "away",
+            "bare.git",
+            "named/.git",
+            "x/.crucible",
+        ]
+        .map(|name| root.join(name));
+        expected.sort();
+        assert_eq!(found, expected);
+        assert!(places_within(&root, 5).unwrap_err().to_string().contains("more than 5 entries"));
+    }
+}
