@@ -40,7 +40,7 @@ pub use fixup::{
 };
 pub use gate::{
     AgeError, GATE_SCHEMA, GateFinding, GatePhase, GatePolicy, GatePolicyReport, GateReport, OnPendingFixups,
-    age_words, gate_findings, limit_words, gate_hook_findings, judge_gate, parse_age, problem_code,
+    age_words, gate_findings, gate_hook_findings, judge_gate, limit_words, parse_age, problem_code,
 };
 pub use hook::{
     HOOK_SCHEMA, Hook, HookConsequence, HookPlace, HookSubject, HookWalls, run_hooks, weigh_hooks,

@@ -183,7 +183,16 @@ mod tests {
             (&[Language::C], &["R\"(", "#define a \\\n", "class A{", "const enum "]),
             (
                 &[Language::Python],
-                &["@a\n", "def test():\n", "\"\"\"", "def f(\n", " if a:\n", "del test_a,", "class A:\n", "    >>> a\n"],
+                &[
+                    "@a\n",
+                    "def test():\n",
+                    "\"\"\"",
+                    "def f(\n",
+                    " if a:\n",
+                    "del test_a,",
+                    "class A:\n",
+                    "    >>> a\n",
+                ],
             ),
         ] {
             for piece in pieces {

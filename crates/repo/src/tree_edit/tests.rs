@@ -13,12 +13,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 use std::rc::Rc;
 
-use proptest::prelude::*;
 use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
 use super::*;
+
+mod any;
 
 /// What a file system can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -782,43 +783,4 @@ fn a_file_that_is_already_as_it_is_to_be_is_left_alone() {
     assert!(desk.edit(&[change("a.txt", "a", "a"), edit("none.txt", None, None)]).unwrap().is_empty());
     assert_eq!(inode(), before);
     desk.assert_clean();
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
-
-    /// Any set of edits over a few names: either all stand, or nothing changed at all.
-    #[test]
-    fn any_edits_change_all_of_their_files_or_none(
-        files in prop::collection::btree_map("[ab]{1,2}", "[xy\r\n]{0,3}", 0..5),
-        edits in prop::collection::vec(("[ab]{1,2}(/[ab])?", prop::option::of("[xy\r\n]{0,3}"), prop::option::of("[xy\r\n]{0,3}"), any::<bool>()), 0..5),
-    ) {
-        let desk = Desk::new(&[]);
-        files.iter().for_each(|(path, content)| desk.put(path, content));
-        // Half of the edits know the file as it is.
-        let edits: Vec<TreeEdit> = edits
-            .iter()
-            .map(|(path, guess, after, knows)| {
-                let before = if *knows { files.get(path).cloned() } else { guess.clone() };
-                edit(path, before.as_deref(), after.as_deref())
-            })
-            .collect();
-        let before = desk.tree();
-        match desk.edit(&edits) {
-            Ok(_) => {
-                for edit in &edits {
-                    let now = std::fs::read(desk.at(edit.path.as_str())).ok();
-                    prop_assert_eq!(&now, &edit.after);
-                }
-                let named: Vec<&str> = edits.iter().map(|edit| edit.path.as_str()).collect();
-                for (path, content) in &files {
-                    if !named.contains(&path.as_str()) {
-                        prop_assert_eq!(std::fs::read(desk.at(path)).unwrap(), content.as_bytes());
-                    }
-                }
-            }
-            Err(_) => prop_assert_eq!(desk.tree(), before),
-        }
-        desk.assert_clean();
-    }
 }

@@ -41,12 +41,9 @@ pub fn phases_to_run(state: &SpecState, through: PhaseId) -> Vec<PhaseId> {
 pub fn check_transition(state: &SpecState, phase: PhaseId) -> Result<(), SpecError> {
     match obstacle(state, phase) {
         None => Ok(()),
-        Some(why) => Err(SpecError::Transition {
-            spec: state.spec.clone(),
-            phase,
-            why,
-            valid: valid_phases(state),
-        }),
+        Some(why) => {
+            Err(SpecError::Transition { spec: state.spec.clone(), phase, why, valid: valid_phases(state) })
+        }
     }
 }
 

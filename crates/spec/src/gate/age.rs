@@ -89,7 +89,7 @@ pub fn age_words(age: Duration) -> String {
 pub fn limit_words(limit: Duration) -> String {
     let days = limit.as_secs() / 86_400;
     match days {
-        7..14 if limit.as_secs() % 86_400 == 0 => format!("{days}d"),
+        7..14 if limit.as_secs().is_multiple_of(86_400) => format!("{days}d"),
         _ => age_words(limit),
     }
 }

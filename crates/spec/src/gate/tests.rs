@@ -203,9 +203,7 @@ fn pending_fixups_are_told_and_refuse_only_where_they_are_to() {
 fn a_success_that_tells_of_a_failure_is_none() {
     use crucible_llm::ReceiptWarning;
     let fine = done_up_to(Some(PhaseId::Tasks), noon());
-    let hook = |end| {
-        json!({ "name": "lint", "moment": "post_phase", "end": end, "duration_ms": 1, "on_fail": "fail" })
-    };
+    let hook = |end| json!({ "name": "lint", "moment": "post_phase", "end": end, "duration_ms": 1, "on_fail": "fail" });
     let entry = |change: &dyn Fn(&mut PhaseEntry)| {
         let state = changed(fine.clone(), PhaseId::Tasks, |known| {
             receipt_changed(known, |receipt| change(&mut receipt.phases[0]));
@@ -340,7 +338,8 @@ impl Fate {
             Self::NoDigest => receipt.digest = None,
             Self::Pinned => receipt.clock = Some(ClockSource::Pinned),
             Self::Uncontrolled => {
-                receipt.pipeline = Some(PipelineReceipt { execution_strategy: ExecutionStrategy::ExternalTool });
+                receipt.pipeline =
+                    Some(PipelineReceipt { execution_strategy: ExecutionStrategy::ExternalTool });
             }
             Self::NoPipeline => receipt.pipeline = None,
             Self::FromFuture => receipt.emitted_at = Some(later(noon(), 1)),

@@ -6,8 +6,8 @@ use crucible_ledger::Ledger;
 use crucible_llm::PipelineReceipt;
 use crucible_model::{ClockSource, Timestamp};
 use crucible_spec::{
-    LockClaim, PhaseEntry, PhaseId, PhaseOutput, PhaseStatus, PromotionEnd, ReceiptId, SpecError, SpecLock, SpecProject,
-    SpecReceipt, SpecState, SpecStore,
+    LockClaim, PhaseEntry, PhaseId, PhaseOutput, PhaseStatus, PromotionEnd, ReceiptId, SpecError, SpecLock,
+    SpecProject, SpecReceipt, SpecState, SpecStore,
 };
 
 pub(crate) struct Desk {

@@ -18,8 +18,7 @@ use clap::{Args, ValueEnum};
 use crucible_model::{ExitStatus, Verdict};
 use crucible_spec::{
     GateFinding, GatePolicy, GateReport, HookConsequence, HookMoment, HookSubject, OnPendingFixups, PhaseId,
-    PhaseIdError, SpecId, SpecProject, SpecStore, gate_findings,
-    gate_hook_findings, limit_words, parse_age,
+    PhaseIdError, SpecId, SpecProject, SpecStore, gate_findings, gate_hook_findings, limit_words, parse_age,
 };
 
 use crate::app::App;

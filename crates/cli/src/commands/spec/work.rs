@@ -661,10 +661,7 @@ fn nobody() -> CommandError {
 fn warn_of_sources(run: &mut PhaseRun<'_>, given: Option<&GivenIdea>) {
     let idea = given.map(|given| &given.idea);
     for passed_over in idea.into_iter().flat_map(|idea| &idea.passed_over) {
-        run.warn(ReceiptWarning {
-            kind: "file_passed_over".to_owned(),
-            message: passed_over.to_string(),
-        });
+        run.warn(ReceiptWarning { kind: "file_passed_over".to_owned(), message: passed_over.to_string() });
     }
     for note in idea.into_iter().flat_map(|idea| &idea.notes) {
         run.warn(ReceiptWarning { kind: "source_note".to_owned(), message: note.clone() });

@@ -1,8 +1,8 @@
 //! Specifications as a user meets them: from a rough idea to tasks, fixups and a gate.
 
-mod edges;
-mod branches;
 mod applying;
+mod branches;
+mod edges;
 mod examples;
 mod fixups;
 mod gate;

@@ -161,8 +161,12 @@ fn files_are_shown_by_selector_and_by_name() {
     );
     // From below, a path is one of that directory.
     let below = project.join("docs");
-    let dry =
-        with_idea(call(&desk, &server, ["--source", "-", "--context", "a.md", "--dry-run"]), &below, "another idea\n").ok();
+    let dry = with_idea(
+        call(&desk, &server, ["--source", "-", "--context", "a.md", "--dry-run"]),
+        &below,
+        "another idea\n",
+    )
+    .ok();
     assert!(inputs(&project).contains(&"project/docs/a.md".to_owned()), "{}", dry.stdout);
     let before = receipts(&project).len();
     for (context, code, part) in [
@@ -173,8 +177,12 @@ fn files_are_shown_by_selector_and_by_name() {
         ("docs/.env", 8, "secret-file"),
         (".git/config", 2, "git's own directory"),
     ] {
-        let ran =
-            with_idea(call(&desk, &server, ["--source", "-", "--context", context]), &project, "another idea\n").exits(code);
+        let ran = with_idea(
+            call(&desk, &server, ["--source", "-", "--context", context]),
+            &project,
+            "another idea\n",
+        )
+        .exits(code);
         assert!(ran.stderr.contains(part), "{context}: {}", ran.stderr);
     }
     assert_eq!(server.completions().len(), 1);

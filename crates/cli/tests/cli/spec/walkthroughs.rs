@@ -36,7 +36,8 @@ fn a_spec_goes_from_a_branch_to_a_gate_that_judges_a_clone_of_it() {
     let reader = Reader::new("tool-desk").copy(EXAMPLE);
     reader.follow(&guide);
     let sarif: serde_json::Value = serde_json::from_str(&reader.file("../pipeline/spec-gate.sarif")).unwrap();
-    assert_eq!(sarif["runs"][0]["results"], serde_json::json!([]));
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert!(results.iter().all(|result| result["ruleId"] == "gate-answers-recorded"), "{results:?}");
     assert!(
         reader.file("../pipeline/server/due.js").contains("Math.floor"),
         "the code is in the pull request"

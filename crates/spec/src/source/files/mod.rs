@@ -99,10 +99,8 @@ impl Picker<'_> {
     fn take_named(&mut self, path: &RepoPath, excludes: &Excludes) -> Result<(), SpecError> {
         // A name can hold a secret, too, and so can those of files near it.
         let redacted = |text: &str| Scanner::builtin().redact(text).text.into_owned();
-        let refuse = |why: String| SpecError::Source {
-            source_name: redacted(path.as_str()),
-            why: redacted(&why),
-        };
+        let refuse =
+            |why: String| SpecError::Source { source_name: redacted(path.as_str()), why: redacted(&why) };
         if let Some(pattern) = excludes.forbid(path) {
             return Err(refuse(format!(
                 "spec.exclude forbids it with {pattern:?}; name another file, or change that list"
