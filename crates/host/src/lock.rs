@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long to wait between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How often a lock is seized anew whose file was tidied away before it was in its place.
-const SEIZE_TRIES: u32 = 100;
+/// What the name of a lock's file begins with until it is in its place.
+const SEIZING: &str = ".lock-";
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
@@ -92,21 +92,15 @@ impl Lock {
     /// Fails when the directory is missing, not writable or full; the holder then still holds it.
     pub fn seize(path: &Path, owner: &str) -> Result<Self, LockError> {
         let fail = |source| FsError::io("write the lock", path, source);
-        let mut tries = 0;
-        loop {
-            let temporary = path.with_file_name(format!("{}lock-{}", fs::TEMPORARY, random::token()?));
-            let mut file = fs::create_new(&temporary)?;
-            let signed = file.lock().and_then(|()| sign(&mut file, owner)).map_err(fail);
-            match signed.and_then(|()| fs::rename(&temporary, path)) {
-                Ok(()) => return Ok(Self { file, path: path.to_owned() }),
-                // The holder tidied up just now, and took our file for one that a killed process left.
-                Err(error) if error.is_not_found() && tries < SEIZE_TRIES => tries += 1,
-                Err(error) => {
-                    let _stays = fs::remove_file(&temporary);
-                    return Err(error.into());
-                }
-            }
+        // Not the name of a temporary file: the holder removes those of killed processes whenever it tidies up.
+        let new = path.with_file_name(format!("{SEIZING}{}", random::token()?));
+        let mut file = fs::create_new(&new)?;
+        let signed = file.lock().and_then(|()| sign(&mut file, owner)).map_err(fail);
+        if let Err(error) = signed.and_then(|()| fs::rename(&new, path)) {
+            let _stays = fs::remove_file(&new);
+            return Err(error.into());
         }
+        Ok(Self { file, path: path.to_owned() })
     }
 
     /// Whether nobody has seized it, nor taken its file away.

@@ -462,7 +462,7 @@ proptest! {
         answer.insert_str(at, &noise);
         for phase in PhaseId::ALL {
             let mut case = prepared(phase);
-            case.go_on_from(earlier.then_some(good(phase)).as_deref());
+            case.go_on_from(earlier.then_some(good(phase)));
             match case.read(&answer) {
                 Ok(document) => {
                     prop_assert!(document.text.ends_with('\n') && !document.text.ends_with("\n\n"), "{:?}", document.text);

@@ -8,6 +8,7 @@ use crucible_host::fs::{FsError, write_atomic};
 const IGNORED: &str = "\
 # Written by Crucible where there was none. Documents and receipts are to be committed; this need not be.
 /specs/*/lock
+/specs/*/.lock-*
 /specs/*/staging/
 /specs/*/staging.new/
 /specs/*/context/*.calls.jsonl

@@ -199,7 +199,7 @@ fn a_secret_in_the_idea_is_nowhere_afterwards() {
     let token = made_up_token();
     let idea = format!("users can export\nwith {token}\n");
     let ran = with_idea(call(&desk, &server, []), &project, &idea).exits(8);
-    assert!(ran.stderr.contains("line 2") && ran.stderr.contains("idea"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("standard input") && ran.stderr.contains("line 2"), "{}", ran.stderr);
     assert!(!ran.stderr.contains(&token) && !ran.stdout.contains(&token));
     assert!(!everything(&project).contains(&token) && !everything(&desk.data()).contains(&token));
     assert_eq!(server.completions().len(), 0);

@@ -56,7 +56,7 @@ fn an_id_cannot_move_to_another_requirement() {
     let (one, two) = ("Statement one.\n\n- check", "Statement two.\n\n- check\n- other");
     for answer in [
         format!("### R-001: Two\n\n{two}\n\n### R-002: One\n\n{one}\n"),
-        format!("### R-001: Two\n\nStatement   two.\n- check\n- other\n\nREMOVED: R-002\n"),
+        "### R-001: Two\n\nStatement   two.\n- check\n- other\n\nREMOVED: R-002\n".to_owned(),
         "### R-001: Two\n\nOther words.\n\n- check\n\n### R-002: One\n\nOthers still.\n\n- check\n"
             .to_owned(),
     ] {
