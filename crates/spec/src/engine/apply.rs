@@ -14,7 +14,7 @@ use crucible_patch::Policy;
 use crucible_repo::LinkPolicy;
 
 use super::failure::failure;
-use super::receipt::{Written, add_hooks, bounded, entry, fixup_warning, receipt};
+use super::receipt::{Written, add_hooks, bounded, fixup_warning, receipt};
 use crate::error::SpecError;
 use crate::fixup::{AppliedFixup, FIXUP_DIFF, PendingFixup, apply_fixup, pending_fixup};
 use crate::hook::HookConsequence;
@@ -90,7 +90,7 @@ pub fn waiting_fixup<'a>(
     let entry = PhaseEntry {
         // The project's files are other ones afterwards.
         inputs: proposed.inputs.iter().filter(|input| is_artifact(&input.path)).cloned().collect(),
-        ..entry(PhaseId::Fixup, started)
+        ..PhaseEntry::begun(PhaseId::Fixup, started)
     };
     let patch = proposed.fixups.as_ref().and_then(|fixup| fixup.patch.clone());
     let id = ReceiptId::new(PhaseId::Fixup, started, lock.next_sequence()?);

@@ -8,7 +8,6 @@ use crucible_model::{ClockSource, Digest, ExitStatus, Finding, Timestamp, Verdic
 use crate::error::SpecError;
 use crate::hook::HookConsequence;
 use crate::id::SpecId;
-use crate::phase_id::PhaseId;
 use crate::receipt::{
     FileRecord, HookReceipt, PhaseEntry, PhaseStatus, RECEIPT_SCHEMA, ReceiptId, SpecReceipt,
 };
@@ -30,27 +29,6 @@ pub(super) struct Written {
     pub(super) at: Timestamp,
     /// Where it comes from.
     pub(super) clock: ClockSource,
-}
-
-/// An entry to be filled in while a phase works.
-pub(super) fn entry(phase: PhaseId, started: Timestamp) -> PhaseEntry {
-    PhaseEntry {
-        phase_id: phase.as_str().to_owned(),
-        status: PhaseStatus::Failed,
-        started_at: Some(started),
-        finished_at: None,
-        llm: None,
-        attempts: 0,
-        warnings: Vec::new(),
-        inputs: Vec::new(),
-        packet: None,
-        highest_requirement: None,
-        outputs: Vec::new(),
-        fixups: None,
-        hooks: Vec::new(),
-        error: None,
-        findings: Vec::new(),
-    }
 }
 
 /// The receipt of a try; links, place and digest are filled in when it is promoted.
@@ -168,6 +146,7 @@ mod tests {
 
     use super::super::tally::Tally;
     use super::*;
+    use crate::phase_id::PhaseId;
     use crate::receipt::PhaseFailure;
 
     /// A call of a phase, as its client tells of it.
@@ -221,7 +200,7 @@ mod tests {
             llm: tally.receipt(),
             attempts: tally.attempts(),
             error,
-            ..entry(phase, at)
+            ..PhaseEntry::begun(phase, at)
         };
         let id = ReceiptId::new(phase, at, 1);
         let spec = "export-data".parse().unwrap();
@@ -274,7 +253,7 @@ mod tests {
         ) {
             let fell_back = FellBack { primary: primary.clone(), category, reason, fallback: fallback.clone() };
             let at: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
-            let mut made = entry(PhaseId::Design, at);
+            let mut made = PhaseEntry::begun(PhaseId::Design, at);
             made.warnings.push(ReceiptWarning::fallback(&fell_back));
             let id = ReceiptId::new(PhaseId::Design, at, 1);
             let written = Written { at, clock: ClockSource::System };
@@ -289,7 +268,7 @@ mod tests {
 
     #[test]
     fn findings_are_short_and_few_and_say_so() {
-        let mut made = entry(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
+        let mut made = PhaseEntry::begun(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
         let finding =
             Finding::error(Code::new("spec-answer-empty"), "x".repeat(9_000), "y\u{1b}".repeat(9_000));
         let mut untold = 0;
@@ -305,7 +284,7 @@ mod tests {
 
     #[test]
     fn ten_thousand_warnings_of_a_kind_leave_a_small_receipt_that_counts_them_and_tells_the_others() {
-        let mut made = entry(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
+        let mut made = PhaseEntry::begun(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
         let warning =
             |kind: &str, message: &str| ReceiptWarning { kind: kind.to_owned(), message: message.to_owned() };
         made.warnings = vec![warning("file_passed_over", &"\u{1b}x".repeat(9_000)); 9_900];

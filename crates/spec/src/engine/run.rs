@@ -23,7 +23,7 @@ use super::calls::{
 };
 use super::failure::failure;
 use super::material::packet;
-use super::receipt::{Written, add_hooks, bounded, entry, receipt, record};
+use super::receipt::{Written, add_hooks, bounded, receipt, record};
 use super::tally::{Begun, Tally};
 use super::way::{check_transition, definition, stale_ground};
 use crate::document::RequirementId;
@@ -123,7 +123,7 @@ impl<'a> PhaseRun<'a> {
         };
         let started = clock.now();
         let id = ReceiptId::new(order.phase, started, lock.next_sequence()?);
-        let mut entry = entry(order.phase, started);
+        let mut entry = PhaseEntry::begun(order.phase, started);
         entry.warnings.extend(order.warnings.iter().cloned());
         entry.warnings.extend(stale_ground(&state, order.phase));
         let known = state.phase(order.phase).filter(|known| known.phase == PhaseId::Requirements);

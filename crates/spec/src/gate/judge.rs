@@ -59,11 +59,20 @@ impl<'a> Judge<'a> {
         let Some((known, receipt)) = known.and_then(|known| Some((known, known.newest_real.as_ref()?)))
         else {
             let hint = match known.map(|known| standing(self.state, known)) {
-                Some(Standing::Damaged) => "Its newest receipt cannot be believed; ",
-                Some(Standing::DryRun) => "It was only tried dry, which counts for nothing; ",
-                _ => "It has not run; ",
+                Some(Standing::Damaged) => {
+                    format!("Its newest receipt cannot be believed; {}.", self.run(phase))
+                }
+                stands => {
+                    let dry = stands == Some(Standing::DryRun);
+                    let why = if dry {
+                        "It was only tried dry, which counts for nothing"
+                    } else {
+                        "It has not run"
+                    };
+                    // One before it may be missing, too: this runs whatever is not done.
+                    format!("{why}; run `crucible spec {} --through {phase}`.", self.state.spec)
+                }
             };
-            let hint = format!("{hint}{}.", self.run(phase));
             self.add(&artifact(phase), Finding::error(Code::new("gate-phase-missing"), phase.as_str(), hint));
             return;
         };

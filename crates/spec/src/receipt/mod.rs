@@ -13,7 +13,9 @@ use crucible_model::{ClockSource, Digest, Finding, Timestamp};
 use crucible_sandbox::IsolationReceipt;
 use serde::{Deserialize, Serialize};
 
+use crate::phase_id::PhaseId;
 pub(crate) use form::{MAX_RECEIPT_BYTES, ReadReceipt, ReceiptFault};
+
 pub use name::{ReceiptId, ReceiptIdError};
 
 /// The schema of receipts.
@@ -272,6 +274,30 @@ pub struct PhaseFailure {
     pub class: String,
     /// The message, free of secrets.
     pub message: String,
+}
+
+impl PhaseEntry {
+    /// Of a phase that began and has done nothing yet: it counts as failed until it says otherwise.
+    #[must_use]
+    pub fn begun(phase: PhaseId, started: Timestamp) -> Self {
+        Self {
+            phase_id: phase.as_str().to_owned(),
+            status: PhaseStatus::Failed,
+            started_at: Some(started),
+            finished_at: None,
+            llm: None,
+            attempts: 0,
+            warnings: Vec::new(),
+            inputs: Vec::new(),
+            packet: None,
+            highest_requirement: None,
+            outputs: Vec::new(),
+            fixups: None,
+            hooks: Vec::new(),
+            error: None,
+            findings: Vec::new(),
+        }
+    }
 }
 
 impl SpecReceipt {

@@ -132,9 +132,7 @@ fn promote(
         let earlier = PhaseId::ALL.into_iter().filter(|before| *before < phase).map(artifact);
         let inputs = std::iter::once(input("context/idea.md".to_owned(), idea)).chain(earlier).collect();
         let ran = PhaseEntry {
-            phase_id: phase.to_string(),
             status: PhaseStatus::Success,
-            started_at: Some(ts),
             finished_at: Some(ts),
             llm: Some(LlmReceipt {
                 provider: Some("gateway".to_owned()),
@@ -144,15 +142,8 @@ fn promote(
                 ..LlmReceipt::default()
             }),
             attempts: 1,
-            warnings: Vec::new(),
             inputs,
-            packet: None,
-            outputs: Vec::new(),
-            fixups: None,
-            highest_requirement: None,
-            hooks: Vec::new(),
-            error: None,
-            findings: Vec::new(),
+            ..PhaseEntry::begun(phase, ts)
         };
         let receipt = SpecReceipt {
             schema_version: String::new(),
