@@ -24,6 +24,7 @@ mod responses;
 mod secret;
 mod seen;
 mod server;
+mod small_disk;
 mod wire;
 
 pub use clients::{real_client, real_clients_dir};
@@ -38,3 +39,4 @@ pub use repo::{RepoBuilder, TestRepo};
 pub use secret::made_up_token;
 pub use seen::{Endpoint, Family, SeenRequest};
 pub use server::{FakeApi, FakeOpenAi};
+pub use small_disk::on_a_small_disk;

@@ -141,22 +141,6 @@ pub(crate) fn as_process(test: &str, home: &Path) -> Command {
     command
 }
 
-/// Runs the test in a mount namespace of its own, where `home` is a memory disk of that many bytes.
-pub(crate) fn on_a_small_disk(test: &str, home: &Path, size: &str, then: &str) {
-    let script = format!("mount -t tmpfs -o size={size},mode=700 small \"$0\" && {then} exec \"$@\"");
-    let output = Command::new("unshare")
-        .args(["--map-root-user", "--mount", "sh", "-c", &script])
-        .arg(home)
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(CHILD, home)
-        .output()
-        .unwrap();
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
-}
-
 /// Everything below a directory: each path with its content, nothing for a directory.
 pub(crate) fn tree(root: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();

@@ -12,12 +12,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use crucible_crawl::{CheckedArtifact, Export, ExportError, Exported, ManifestV1, OutputDir, write_export};
-use crucible_testkit::made_up_token;
+use crucible_testkit::{made_up_token, on_a_small_disk};
 use serde_json::{Value, json};
 
 use crate::common::{
-    CHILD, CONFIG, Home, TRANSCRIPT, as_process, documents, on_a_small_disk, plan_document, search_document,
-    tree,
+    CHILD, CONFIG, Home, TRANSCRIPT, as_process, documents, plan_document, search_document, tree,
 };
 
 const FILES: [&str; 7] = [
@@ -359,7 +358,7 @@ fn a_full_disk_leaves_no_part_of_an_export() {
     let test = "export::a_full_disk_leaves_no_part_of_an_export";
     let Some(home) = std::env::var_os(CHILD) else {
         let home = Home::new();
-        on_a_small_disk(test, &home.path(), "48k", "");
+        on_a_small_disk(CHILD, test, &home.path(), ".", "48k", "");
         return;
     };
     let out = Path::new(&home).canonicalize().unwrap().join("out");
@@ -383,8 +382,10 @@ fn a_directory_that_cannot_be_written_to_is_named_before_anything_is_made() {
     let Some(home) = std::env::var_os(CHILD) else {
         let home = Home::new();
         on_a_small_disk(
+            CHILD,
             test,
             &home.path(),
+            ".",
             "1m",
             "mkdir \"$0/there\" && mount -o remount,ro small \"$0\" &&",
         );

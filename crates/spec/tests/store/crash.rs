@@ -9,6 +9,7 @@ use crucible_model::Digest;
 use crucible_spec::{
     FileState, LockClaim, PhaseId, PhaseOutput, PhaseStatus, ReceiptProblemKind, SpecReceipt,
 };
+use crucible_testkit::on_a_small_disk;
 
 use crate::common::{Desk, desk, desk_at, document, draft, run_under};
 
@@ -223,23 +224,6 @@ fn a_process_killed_at_any_moment_leaves_all_of_a_promotion_or_nothing() {
     assert_eq!(desk.store.history(None).unwrap().0.len() as u64, promoted);
 }
 
-/// Runs this test in a mount namespace of its own, with a memory disk of that many bytes in `place`.
-fn on_a_small_disk(test: &str, home: &Path, place: &str, size: &str, then: &str) {
-    std::fs::create_dir_all(home.join(place)).unwrap();
-    let script = format!("mount -t tmpfs -o size={size},mode=700 small \"$0/{place}\" && {then} exec \"$@\"");
-    let output = Command::new("unshare")
-        .args(["--map-root-user", "--mount", "sh", "-c", &script])
-        .arg(home)
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(CHILD, home)
-        .output()
-        .unwrap();
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
-}
-
 /// Fills the disk of `folder` up to some kilobytes, promotes, and sees that all of it is there or nothing; then makes room again.
 fn promote_with_little_room(desk: &Desk, folder: &Path) {
     let ballast = folder.join("ballast");
@@ -282,7 +266,7 @@ fn a_full_disk_leaves_all_of_a_promotion_or_nothing() {
     }
     let desk = desk();
     let name = "crash::a_full_disk_leaves_all_of_a_promotion_or_nothing";
-    on_a_small_disk(name, &desk.home, "project", "512k", "");
+    on_a_small_disk(CHILD, name, &desk.home, "project", "512k", "");
 }
 
 #[test]
@@ -294,7 +278,7 @@ fn a_ledger_on_a_full_disk_leaves_nothing_of_a_promotion() {
     }
     let desk = desk();
     let name = "crash::a_ledger_on_a_full_disk_leaves_nothing_of_a_promotion";
-    on_a_small_disk(name, &desk.home, "data", "1m", "");
+    on_a_small_disk(CHILD, name, &desk.home, "data", "1m", "");
 }
 
 #[test]
@@ -311,5 +295,5 @@ fn a_disk_that_is_read_only_is_an_error_and_can_be_looked_at() {
     std::fs::rename(desk.home.join("project"), desk.home.join("copy")).unwrap();
     let name = "crash::a_disk_that_is_read_only_is_an_error_and_can_be_looked_at";
     let then = "cp -r \"$0/copy/.\" \"$0/project\" && mount -o remount,ro \"$0/project\" &&";
-    on_a_small_disk(name, &desk.home, "project", "1m", then);
+    on_a_small_disk(CHILD, name, &desk.home, "project", "1m", then);
 }
