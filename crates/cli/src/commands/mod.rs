@@ -1,7 +1,9 @@
 //! One command, one file: the arguments with their help, and what they do.
 
+mod behaviors;
 mod completions;
 mod config;
+mod context;
 mod council;
 mod crawl;
 mod demo;
@@ -12,6 +14,7 @@ mod ledger;
 mod model;
 mod models;
 mod patch;
+mod plan;
 mod project;
 mod record;
 mod run;
@@ -19,6 +22,7 @@ mod sandbox;
 mod secrets;
 mod spec;
 mod template;
+mod verify;
 
 use std::path::Path;
 
@@ -68,7 +72,14 @@ pub(crate) enum Command {
     Project(project::Project),
     Template(template::TemplateCommand),
     #[command(subcommand)]
+    Context(context::ContextCommand),
+    #[command(subcommand)]
     Patch(patch::Patch),
+    #[command(subcommand)]
+    Plan(plan::PlanCommand),
+    #[command(subcommand)]
+    Behaviors(behaviors::BehaviorsCommand),
+    Verify(verify::Verify),
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
     #[command(subcommand)]
@@ -108,7 +119,11 @@ impl Command {
             Self::Gate(command) => command.run(app),
             Self::Project(command) => command.run(app),
             Self::Template(command) => command.run(app),
+            Self::Context(command) => command.run(app),
             Self::Patch(command) => command.run(app),
+            Self::Plan(command) => command.run(app),
+            Self::Behaviors(command) => command.run(app),
+            Self::Verify(command) => command.run(app),
             Self::Sandbox(command) => command.run(app),
             Self::Ledger(command) => command.run(app),
             Self::Secrets(command) => command.run(app),

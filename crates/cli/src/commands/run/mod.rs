@@ -7,6 +7,7 @@ mod list;
 mod replay;
 mod start;
 mod status;
+mod verify_record;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub(crate) enum Run {
     Land(land::Land),
     Replay(replay::Replay),
     Bundle(bundle::Bundle),
+    VerifyRecord(verify_record::VerifyRecord),
 }
 
 impl Run {
@@ -55,6 +57,7 @@ impl Run {
             Self::Land(command) => command.run(app),
             Self::Replay(command) => command.run(app),
             Self::Bundle(command) => command.run(app),
+            Self::VerifyRecord(command) => command.run(app),
         }
     }
 }
