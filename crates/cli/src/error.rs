@@ -239,6 +239,7 @@ impl From<RunError> for CommandError {
             | RunError::DirtyRepository { .. }
             | RunError::UnderWay { .. }
             | RunError::NoGates
+            | RunError::NoClient { .. }
             | RunError::GateUnusable { .. }
             | RunError::NoSuchRun { .. } => ExitStatus::Usage,
             RunError::SecretInGoal { .. } => ExitStatus::SecretDetected,

@@ -3,8 +3,9 @@
 //! A row says where a run stands. It is rewritten as the run goes on and can be made again from the run's
 //! directory and events, which are what counts.
 
-use crucible_model::{RunId, Timestamp};
+use crucible_model::{Digest, RunId, Timestamp};
 use rusqlite::{OptionalExtension, Row, params};
+use serde::Deserialize;
 
 use crate::chain::unreadable;
 use crate::error::LedgerError;
@@ -25,6 +26,12 @@ pub struct RunRow {
     pub created: Timestamp,
     /// When it last moved.
     pub updated: Timestamp,
+}
+
+/// What of an event's body names the bytes of the file that it is about.
+#[derive(Deserialize)]
+struct Recorded {
+    digest: Digest,
 }
 
 impl Ledger {
@@ -62,6 +69,43 @@ impl Ledger {
             .map_err(self.fail())
     }
 
+    /// The newest `most` runs of a repository that reached one of these states, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::runs`].
+    pub fn runs_of(&self, repo: &str, states: &[&str], most: usize) -> Result<Vec<RunRow>, LedgerError> {
+        let sql = "SELECT id, goal, repo, state, created, updated FROM runs WHERE repo = ?1
+                   ORDER BY created DESC, id DESC";
+        let read = |select: &mut rusqlite::CachedStatement<'_>| {
+            let rows = select.query_map([repo], read_run)?;
+            let reached = |row: &Result<RunRow, rusqlite::Error>| {
+                row.as_ref().map_or(true, |run| states.contains(&run.state.as_str()))
+            };
+            rows.filter(reached).take(most).collect()
+        };
+        self.connection.prepare_cached(sql).and_then(|mut select| read(&mut select)).map_err(self.fail())
+    }
+
+    /// The file of a run as its last event about that path knows it, from the artifacts; nothing where no event tells of
+    /// it, or where its bytes are not kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::runs`], and as [`Ledger::artifact`].
+    pub fn recorded_file(&self, run: &RunId, path: &str) -> Result<Option<Vec<u8>>, LedgerError> {
+        // Files are recorded under a key; with that said, the index by run serves.
+        let sql = "SELECT body FROM events WHERE run_id = ?1 AND key IS NOT NULL AND path = ?2 ORDER BY seq DESC LIMIT 1";
+        let body: Option<String> = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut select| select.query_row([run.as_str(), path], |row| row.get(0)).optional())
+            .map_err(self.fail())?;
+        let digest =
+            body.and_then(|body| serde_json::from_str::<Recorded>(&body).ok()).map(|body| body.digest);
+        digest.map_or(Ok(None), |digest| self.artifact(&digest))
+    }
+
     /// One run by its id.
     ///
     /// # Errors
@@ -87,4 +131,53 @@ fn read_run(row: &Row<'_>) -> Result<RunRow, rusqlite::Error> {
         created: instant(4)?,
         updated: instant(5)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::event::NewEvent;
+
+    #[test]
+    fn the_runs_of_a_repository_and_their_files_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(&dir.path().join("ledger.db")).unwrap();
+        let at: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        for (id, repo, state) in
+            [("a", "/r", "verified"), ("b", "/r", "failed"), ("c", "/r", "landed"), ("d", "/s", "landed")]
+        {
+            let row = RunRow {
+                id: id.parse().unwrap(),
+                goal: "g".to_owned(),
+                repo: repo.to_owned(),
+                state: state.to_owned(),
+                created: at,
+                updated: at,
+            };
+            ledger.record_run(row).unwrap();
+        }
+        let found = |states: &[&str], most| {
+            let runs = ledger.runs_of("/r", states, most).unwrap();
+            runs.iter().map(|run| run.id.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&["verified", "landed"], 9), ["c", "a"]);
+        assert_eq!(found(&["verified", "landed"], 1), ["c"]);
+        assert_eq!(found(&[], 9), [""; 0]);
+
+        let run: RunId = "a".parse().unwrap();
+        for (key, bytes) in [("one", &b"first"[..]), ("two", b"second")] {
+            let digest = ledger.put_artifact("f", bytes).unwrap();
+            let body = json!({ "digest": digest, "more": 1 });
+            ledger.append(NewEvent::new(run.clone(), at, "r", "E", body).about("f").once(key)).unwrap();
+        }
+        ledger.append(NewEvent::new(run.clone(), at, "r", "E", json!({})).about("g").once("g")).unwrap();
+        let gone = json!({ "digest": Digest::of(b"never kept") });
+        ledger.append(NewEvent::new(run.clone(), at, "r", "E", gone).about("h").once("h")).unwrap();
+        assert_eq!(ledger.recorded_file(&run, "f").unwrap().as_deref(), Some(&b"second"[..]));
+        for (of, path) in [("a", "g"), ("a", "h"), ("a", "i"), ("b", "f")] {
+            assert_eq!(ledger.recorded_file(&of.parse().unwrap(), path).unwrap(), None, "{of} {path}");
+        }
+    }
 }

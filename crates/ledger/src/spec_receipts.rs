@@ -6,6 +6,8 @@
 //!
 //! A project is known by the digest of its path: the ledger of another machine, or of another place, knows nothing of it.
 
+use std::collections::BTreeMap;
+
 use crucible_model::{ClockSource, Digest, RunId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
@@ -210,6 +212,45 @@ impl Ledger {
             .prepare_cached(sql)
             .and_then(|mut select| select.query_map(params![project.to_string(), spec], read)?.collect())
             .map_err(self.fail())
+    }
+
+    /// Of each phase of every spec of a project, the receipt that was recorded last, by the spec's name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::newest_spec_receipts`].
+    pub fn newest_spec_receipts_of_project(
+        &self,
+        project: &Digest,
+    ) -> Result<BTreeMap<String, Vec<SpecReceiptRow>>, LedgerError> {
+        // From one phase to the next and, behind a spec's last one, to the next spec: one step each, however many receipts there are.
+        let sql = "WITH RECURSIVE heads (spec, phase) AS (
+                       SELECT min(spec), '' FROM spec_receipts WHERE project = ?1
+                       UNION ALL
+                       SELECT iif((SELECT min(phase) FROM spec_receipts
+                                   WHERE project = ?1 AND spec = heads.spec AND phase > heads.phase) IS NULL,
+                                  (SELECT min(spec) FROM spec_receipts WHERE project = ?1 AND spec > heads.spec),
+                                  heads.spec),
+                              coalesce((SELECT min(phase) FROM spec_receipts
+                                        WHERE project = ?1 AND spec = heads.spec AND phase > heads.phase), '')
+                       FROM heads WHERE heads.spec IS NOT NULL
+                   )
+                   SELECT event_seq, sequence, receipt_id, phase, digest, spec FROM spec_receipts
+                   WHERE event_seq IN (
+                       SELECT (SELECT max(event_seq) FROM spec_receipts
+                               WHERE project = ?1 AND spec = heads.spec AND phase = heads.phase)
+                       FROM heads WHERE heads.phase > ''
+                   ) ORDER BY event_seq";
+        let of_spec = |row: &Row<'_>| Ok((row.get::<_, String>(5)?, read(row)?));
+        let rows: Result<Vec<_>, _> = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut select| select.query_map(params![project.to_string()], of_spec)?.collect());
+        let mut specs: BTreeMap<String, Vec<SpecReceiptRow>> = BTreeMap::new();
+        for (spec, row) in rows.map_err(self.fail())? {
+            specs.entry(spec).or_default().push(row);
+        }
+        Ok(specs)
     }
 
     /// What is known of the receipt with this id: nothing, one row, or several where a project went back to an older state.

@@ -227,7 +227,8 @@ impl<B: LlmBackend> Recorded<Retried<B>> {
         let request = to_canonical_json(&RecordedRequest::of(&inv)).map_err(CassetteError::from)?;
         let key = Digest::of(&request);
         if let Some(outcome) = writer.take_reusable(&key) {
-            return Ok(outcome.into_result()?);
+            // It was cleaned before it was written; what found fewer secrets then, or did not write it, may be another program.
+            return Ok(self.cleaned(outcome.into_result()).0?);
         }
         let (spec_id, phase_id) = (inv.spec_id.clone(), inv.phase_id.clone());
         let Attempted { outcome, attempts } = self.inner.attempt(inv).await;

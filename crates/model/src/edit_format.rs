@@ -13,17 +13,24 @@ pub enum EditFormat {
     /// Below a line with the path, blocks of `<<<<<<< SEARCH`, `=======`, `>>>>>>> REPLACE`. Large models are
     /// reliable with it, and it costs fewer tokens.
     SearchReplace,
+    /// For each changed file a line `FILE: path` and a fenced block below it that holds only the functions, types,
+    /// constants and methods that change; Crucible puts them into the file by its syntax tree.
+    Definitions,
     /// One git-format diff and nothing else.
     UnifiedDiff,
 }
 
 impl EditFormat {
+    /// Every form.
+    pub const ALL: [Self; 4] = [Self::WholeFile, Self::SearchReplace, Self::Definitions, Self::UnifiedDiff];
+
     /// Its name, as configuration and JSON have it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::WholeFile => "whole-file",
             Self::SearchReplace => "search-replace",
+            Self::Definitions => "definitions",
             Self::UnifiedDiff => "unified-diff",
         }
     }
@@ -35,7 +42,7 @@ mod tests {
 
     #[test]
     fn the_name_is_the_one_in_json() {
-        for format in [EditFormat::WholeFile, EditFormat::SearchReplace, EditFormat::UnifiedDiff] {
+        for format in EditFormat::ALL {
             assert_eq!(serde_json::to_value(format).unwrap(), format.as_str());
         }
     }

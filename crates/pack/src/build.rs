@@ -11,7 +11,7 @@ use crucible_model::{Denial, RepoPath, SECRET_REACH, denied_place};
 
 use crate::error::PackError;
 use crate::mandatory::Mandatory;
-use crate::pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
+use crate::pack::{ContextPack, MAX_CONTENT_BYTES, Omitted, OmittedReason, PackVersion, PackedFile};
 use crate::request::{FileRequest, LineRange, Mode};
 use crate::snippet::{self, Input, Picked};
 use crate::source::{Entry, Source, SourceError};
@@ -30,6 +30,9 @@ const FIRST_READ: u64 = 64 * 1024;
 
 /// How deep into a file its lines are looked for, in bytes.
 const DEEPEST_READ: u64 = 16 * 1024 * 1024;
+
+/// How much is read in search of the lines of all needs together, in bytes: a request may name ten thousand huge files.
+const SEARCHED_IN_ALL: u64 = 256 * 1024 * 1024;
 
 /// The longest omitted path that is repeated when it is no path at all, in characters.
 const MAX_BAD_PATH: usize = 200;
@@ -53,7 +56,11 @@ pub fn build(
     for wanted in fold(request) {
         packing.place(wanted);
     }
-    let summary = packing.tally.summary(&packing.files, &packing.omitted, packing.max_bytes);
+    let mut summary = packing.tally.summary(&packing.files, &packing.omitted, packing.max_bytes);
+    if request.budget.max_total_bytes.0 > MAX_CONTENT_BYTES {
+        summary
+            .push_str(&format!(" No pack holds more than {MAX_CONTENT_BYTES} bytes, whatever is allowed."));
+    }
     Ok(ContextPack {
         schema_version: PackVersion::V1,
         goal: request.goal.clone(),
@@ -106,16 +113,22 @@ impl Refusal {
     fn denied(detail: String) -> Self {
         Self { reason: OmittedReason::Denied, detail: Some(detail) }
     }
+
+    fn unreadable(problem: &str) -> Self {
+        Self::denied(format!("could not be read ({problem})"))
+    }
 }
 
 impl From<SourceError> for Refusal {
     fn from(error: SourceError) -> Self {
-        Self::denied(format!("could not be read ({})", error.problem))
+        Self::unreadable(&error.problem)
     }
 }
 
 /// A file that may be shown, before anything of it has been read.
 struct Allowed {
+    /// Where it really lies.
+    at: RepoPath,
     size: u64,
 }
 
@@ -125,6 +138,7 @@ struct Packing<'a> {
     max_files: u64,
     max_bytes: u64,
     used_bytes: u64,
+    searched: u64,
     placed: HashSet<RepoPath>,
     files: Vec<PackedFile>,
     omitted: Vec<Omitted>,
@@ -137,8 +151,9 @@ impl<'a> Packing<'a> {
             source,
             provenance: provenance(&request.reason),
             max_files: request.budget.max_files.0,
-            max_bytes: request.budget.max_total_bytes.0,
+            max_bytes: request.budget.max_total_bytes.0.min(MAX_CONTENT_BYTES),
             used_bytes: 0,
+            searched: 0,
             placed: HashSet::new(),
             files: Vec::new(),
             omitted: Vec::new(),
@@ -157,7 +172,7 @@ impl<'a> Packing<'a> {
         for path in &mandatory.required {
             if seen.insert(path) {
                 let allowed = self.judge(path).map_err(|refusal| required_refused(path, refusal))?;
-                present.push((path, allowed.size));
+                present.push((path, allowed));
             }
         }
         for path in &mandatory.optional {
@@ -165,7 +180,7 @@ impl<'a> Packing<'a> {
                 continue;
             }
             match self.judge(path) {
-                Ok(allowed) => present.push((path, allowed.size)),
+                Ok(allowed) => present.push((path, allowed)),
                 Err(refusal) if refusal.reason == OmittedReason::NotFound => {}
                 Err(refusal) => {
                     self.omit(path.as_str().to_owned(), refusal);
@@ -174,7 +189,7 @@ impl<'a> Packing<'a> {
             }
         }
         let files_needed = present.len() as u64;
-        let bytes_needed = present.iter().fold(0u64, |sum, (_, size)| sum.saturating_add(*size));
+        let bytes_needed = present.iter().fold(0u64, |sum, (_, allowed)| sum.saturating_add(allowed.size));
         let too_small = |bytes_needed| PackError::BudgetTooSmall {
             files_needed,
             files_allowed: self.max_files,
@@ -185,10 +200,10 @@ impl<'a> Packing<'a> {
             return Err(too_small(bytes_needed));
         }
         let mut unplaced = bytes_needed;
-        for (path, size) in present {
-            unplaced -= size;
+        for (path, allowed) in present {
+            unplaced -= allowed.size;
             let room = self.remaining();
-            let bytes = self.source.read(path, room.saturating_add(1))?;
+            let bytes = self.source.read(&allowed.at, room.saturating_add(1))?;
             if let Some(rule) = self.source.is_secret(path, &bytes) {
                 return Err(PackError::MandatoryRefused { path: path.clone(), why: holds_secret(&rule) });
             }
@@ -221,7 +236,8 @@ impl<'a> Packing<'a> {
             self.tally.already_mandatory += 1;
             return;
         }
-        let placed = self.judge(&path).and_then(|allowed| match wanted.mode {
+        let judged = self.judge(&path);
+        let placed = judged.and_then(|allowed| match wanted.mode {
             Mode::Full => self.read_full(&path, &allowed),
             Mode::Snippets => self.read_lines(&path, &allowed, &wanted.ranges),
         });
@@ -235,13 +251,15 @@ impl<'a> Packing<'a> {
     fn judge(&self, path: &RepoPath) -> Result<Allowed, Refusal> {
         self.judge_name(path)?;
         match self.source.entry(path) {
-            Entry::File { size } => Ok(Allowed { size }),
-            Entry::Linked { to, size } => {
-                self.judge_name(&to).map_err(|refusal| {
-                    let why = refusal.detail.unwrap_or_default();
-                    Refusal::denied(format!("is a link to {:?}, which {why}", to.as_str()))
-                })?;
-                Ok(Allowed { size })
+            Entry::File { size } => Ok(Allowed { at: path.clone(), size }),
+            Entry::Linked { through, to, size } => {
+                for place in through.iter().chain([&to]) {
+                    self.judge_name(place).map_err(|refusal| {
+                        let why = refusal.detail.unwrap_or_default();
+                        Refusal::denied(format!("is a link to {:?}, which {why}", place.as_str()))
+                    })?;
+                }
+                Ok(Allowed { at: to, size })
             }
             Entry::Missing => Err(Refusal::plain(OmittedReason::NotFound)),
             Entry::NotAFile => Err(Refusal {
@@ -249,6 +267,7 @@ impl<'a> Packing<'a> {
                 detail: Some("is no regular file".to_owned()),
             }),
             Entry::LeavesRepository => Err(Refusal::denied("is a link out of the repository".to_owned())),
+            Entry::Unreadable { problem } => Err(Refusal::unreadable(&problem)),
         }
     }
 
@@ -267,7 +286,7 @@ impl<'a> Packing<'a> {
         if room == 0 && allowed.size > 0 {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
-        let bytes = self.source.read(path, room.saturating_add(1 + LOOK_AHEAD))?;
+        let bytes = self.source.read(&allowed.at, room.saturating_add(1 + LOOK_AHEAD))?;
         self.refuse_secrets(path, &bytes)?;
         let decoded = decode(bytes, room);
         if decoded.text.is_empty() && decoded.extent == Extent::Prefix {
@@ -277,7 +296,7 @@ impl<'a> Packing<'a> {
     }
 
     fn read_lines(
-        &self,
+        &mut self,
         path: &RepoPath,
         allowed: &Allowed,
         ranges: &[LineRange],
@@ -289,7 +308,8 @@ impl<'a> Packing<'a> {
         let room = self.room()?;
         let mut reach = FIRST_READ;
         let (bytes, shown) = loop {
-            let bytes = self.source.read(path, reach.saturating_add(LOOK_AHEAD))?;
+            let bytes = self.source.read(&allowed.at, reach.saturating_add(LOOK_AHEAD))?;
+            self.searched = self.searched.saturating_add(bytes.len() as u64);
             let known = bytes.len().min(usize::try_from(reach).unwrap_or(usize::MAX));
             let input = if known == bytes.len() { Input::Whole } else { Input::Prefix };
             match snippet::pick(&bytes[..known], input, &ranges, room) {
@@ -298,7 +318,7 @@ impl<'a> Packing<'a> {
                     break (lines, ranges);
                 }
                 Picked::OverBudget => return Err(Refusal::plain(OmittedReason::BudgetExceeded)),
-                Picked::NeedsMore if reach >= DEEPEST_READ => {
+                Picked::NeedsMore if reach >= DEEPEST_READ || self.searched >= SEARCHED_IN_ALL => {
                     let detail =
                         format!("has {} bytes and its lines lie deeper than are looked for", allowed.size);
                     return Err(Refusal { reason: OmittedReason::TooLarge, detail: Some(detail) });

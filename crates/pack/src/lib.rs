@@ -26,6 +26,9 @@ pub use error::PackError;
 pub use json::{DocumentError, MAX_DOCUMENT_BYTES};
 pub use mandatory::{CONTRACT_OPTIONAL, CONTRACT_REQUIRED, Mandatory, MandatoryError};
 pub use pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
-pub use rank::{Candidate, Choice, FileClass, Goal, GoalCut, LeftOut, RankLimits, Ranking, rank};
+pub use rank::{
+    Candidate, Choice, FileClass, Goal, GoalCut, History, LeftOut, PastChange, RankLimits, Ranking,
+    ScoreParts, rank, rank_with_history,
+};
 pub use request::{Budget, FileRequest, LineRange, MAX_NEEDS, Mode, Need, RequestVersion};
 pub use source::{Entry, Source, SourceError};

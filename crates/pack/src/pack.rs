@@ -5,9 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::json::{self, DocumentError, schema_id};
 
+/// The most bytes of content that a pack holds, whatever a request allows: 64 MiB.
+pub(crate) const MAX_CONTENT_BYTES: u64 = 64 * 1024 * 1024;
+
 /// The largest pack that is read back, in bytes. Packs are written by us within a budget, but a person may
-/// hand one in.
-const MAX_PACK_BYTES: u64 = 256 * 1024 * 1024;
+/// hand one in. JSON writes a byte of content as six at the most, so every pack that is built can be read.
+const MAX_PACK_BYTES: u64 = 8 * MAX_CONTENT_BYTES;
 
 /// `artifacts/context_pack.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,14 +3,16 @@
 //! A [`Goal`] looks at one file at a time and notes what it shares with the goal's words: in its path, in
 //! its name, in its text. [`rank`] then weighs all of these notes together: a word that few files share
 //! counts more than one that all share, a definition more than a mention, a source more than its test,
-//! its test more than a document. Generated, locked and binary files come last. Equal scores are ordered
-//! by class and path.
+//! its test more than a document. Generated, locked and binary files come last. Earlier commits add a little
+//! (`history`). Equal scores are ordered by class and path.
 //!
 //! What always holds: whole numbers only, no randomness, one pass over each text; every file that was
-//! looked at is either chosen or left out, with a reason.
+//! looked at is either chosen or left out, with a reason; its [`ScoreParts`] make up its score.
 
 mod class;
 mod goal;
+mod history;
+mod parts;
 mod words;
 
 use std::collections::HashMap;
@@ -19,6 +21,10 @@ use crucible_model::{ByteLimit, Denial, FileLimit, PathRole, PathRoles, RepoPath
 
 pub use class::FileClass;
 pub use goal::{Candidate, Goal};
+pub use history::{History, PastChange};
+pub use parts::ScoreParts;
+
+use goal::Standing;
 
 use crate::request::{Mode, Need};
 
@@ -60,6 +66,8 @@ pub struct Choice {
     pub score: u64,
     /// What it is: a source, a test, a manifest.
     pub class: FileClass,
+    /// What the score is made of.
+    pub parts: ScoreParts,
     /// Why it was chosen.
     pub reason: String,
 }
@@ -71,6 +79,12 @@ pub struct LeftOut {
     pub path: RepoPath,
     /// What it scored.
     pub score: u64,
+    /// What the score is made of.
+    pub parts: ScoreParts,
+    /// What it is.
+    pub class: FileClass,
+    /// What it shares with the goal, in words.
+    pub shares: Vec<String>,
     /// Why it was not chosen.
     pub reason: &'static str,
 }
@@ -78,9 +92,16 @@ pub struct LeftOut {
 /// One candidate with what it scored.
 struct Scored {
     candidate: Candidate,
-    score: u64,
-    relevance: u64,
+    parts: ScoreParts,
     test_of: Option<String>,
+    /// What its history says, in words.
+    past: Vec<String>,
+}
+
+/// [`rank_with_history`], without a history.
+#[must_use]
+pub fn rank(goal: &Goal, candidates: Vec<Candidate>, limits: &RankLimits) -> Ranking {
+    rank_with_history(goal, candidates, limits, &History::default())
 }
 
 /// Chooses among `candidates`, all of which `goal` looked at.
@@ -89,20 +110,31 @@ struct Scored {
 /// something with the goal are, and the manifests at the root; if no file shares anything, sources in the
 /// order of their paths. A file that does not fit is passed over and the next one is tried.
 #[must_use]
-pub fn rank(goal: &Goal, candidates: Vec<Candidate>, limits: &RankLimits) -> Ranking {
+pub fn rank_with_history(
+    goal: &Goal,
+    candidates: Vec<Candidate>,
+    limits: &RankLimits,
+    history: &History,
+) -> Ranking {
     let everything = everything_fits(&candidates, limits);
-    let mut scored = score(goal, candidates);
+    let mut scored = score(goal, candidates, history);
     scored.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-    let nothing_shared = scored.iter().all(|file| file.relevance == 0);
+    let nothing_shared = scored.iter().all(|file| file.parts.relevance() == 0);
     let mut room_files = limits.max_files.0;
     let mut room_bytes = limits.max_total_bytes.0;
     let mut ranking = Ranking { chosen: Vec::new(), left_out: Vec::new(), goal_cut: goal.cut() };
     for file in scored {
+        let relevant = file.parts.relevance() > 0;
+        let is_free = file.candidate.standing == Standing::AlreadyIn;
         let refusal = if denied_place(&file.candidate.path, Denial::Shown).is_some() {
             Some("lies in a directory that is never shown")
-        } else if file.candidate.class == FileClass::Generated && file.relevance == 0 {
+        } else if let Standing::Withheld(why) = file.candidate.standing {
+            Some(why)
+        } else if is_free {
+            None
+        } else if file.candidate.class == FileClass::Generated && !relevant {
             Some("is generated, locked or binary")
-        } else if !(everything || nothing_shared || file.relevance > 0 || is_root_manifest(&file.candidate)) {
+        } else if !(everything || nothing_shared || relevant || is_root_manifest(&file.candidate)) {
             Some("shares nothing with the goal")
         } else if room_files == 0 {
             Some("comes after as many files as are allowed")
@@ -112,11 +144,13 @@ pub fn rank(goal: &Goal, candidates: Vec<Candidate>, limits: &RankLimits) -> Ran
             None
         };
         if let Some(reason) = refusal {
-            ranking.left_out.push(LeftOut { path: file.candidate.path, score: file.score, reason });
+            ranking.left_out.push(leave(goal, file, reason));
             continue;
         }
-        room_files -= 1;
-        room_bytes -= file.candidate.size;
+        if !is_free {
+            room_files -= 1;
+            room_bytes -= file.candidate.size;
+        }
         ranking.chosen.push(choose(goal, file));
     }
     ranking
@@ -133,7 +167,8 @@ impl Ranking {
 /// Best first: generated files after all others, then by score, class and path.
 fn key(file: &Scored) -> (bool, std::cmp::Reverse<u64>, FileClass, &RepoPath) {
     let candidate = &file.candidate;
-    (candidate.class == FileClass::Generated, std::cmp::Reverse(file.score), candidate.class, &candidate.path)
+    let score = std::cmp::Reverse(file.parts.score());
+    (candidate.class == FileClass::Generated, score, candidate.class, &candidate.path)
 }
 
 /// The settings of a tool say little about the project; only what names its parts is shown unasked.
@@ -145,14 +180,16 @@ fn is_root_manifest(candidate: &Candidate) -> bool {
 
 fn everything_fits(candidates: &[Candidate], limits: &RankLimits) -> bool {
     let written = candidates.iter().filter(|file| {
-        file.class != FileClass::Generated && denied_place(&file.path, Denial::Shown).is_none()
+        file.class != FileClass::Generated
+            && file.standing == Standing::Asked
+            && denied_place(&file.path, Denial::Shown).is_none()
     });
     let (files, bytes) =
         written.fold((0u64, 0u64), |(files, bytes), file| (files + 1, bytes.saturating_add(file.size)));
     files <= limits.max_files.0 && bytes <= limits.max_total_bytes.0
 }
 
-fn score(goal: &Goal, candidates: Vec<Candidate>) -> Vec<Scored> {
+fn score(goal: &Goal, candidates: Vec<Candidate>, history: &History) -> Vec<Scored> {
     let total = candidates.len() as u64;
     let mut holders = vec![0u64; goal.pattern_count()];
     for hit in candidates.iter().flat_map(|candidate| &candidate.text_hits) {
@@ -160,52 +197,76 @@ fn score(goal: &Goal, candidates: Vec<Candidate>) -> Vec<Scored> {
     }
     let rarity: Vec<u64> =
         holders.iter().map(|held| 1 + u64::from((total / (*held).max(1)).max(1).ilog2())).collect();
-    let mut best_source: HashMap<String, u64> = HashMap::new();
     let mut scored: Vec<Scored> = candidates
         .into_iter()
         .map(|candidate| {
-            let shared = goal.shared(&candidate, &rarity);
-            let relevance = candidate.mention_points + shared * candidate.class.percent() / 100;
-            if candidate.class == FileClass::Source && relevance > 0 {
-                let best = best_source.entry(class::core_name(&candidate.path)).or_default();
-                *best = relevance.max(*best);
-            }
-            Scored { score: relevance, relevance, candidate, test_of: None }
+            let parts = goal.shared(&candidate, &rarity);
+            Scored { parts, candidate, test_of: None, past: Vec::new() }
         })
         .collect();
+    history::weigh(goal, history, &mut scored);
+    let mut best_source: HashMap<String, u64> = HashMap::new();
+    for file in &scored {
+        let relevance = file.parts.relevance();
+        if file.candidate.class == FileClass::Source && relevance > 0 {
+            let best = best_source.entry(class::core_name(&file.candidate.path)).or_default();
+            *best = relevance.max(*best);
+        }
+    }
     for file in &mut scored {
         if file.candidate.class == FileClass::Test {
             let name = class::core_name(&file.candidate.path);
             if let Some(best) = best_source.get(&name) {
                 // A test is read after what it tests, unless the goal names the test itself.
-                let mentioned = file.candidate.mention_points;
-                let earned = file.relevance - mentioned + best / 2;
-                file.relevance = mentioned + earned.min(best.saturating_sub(1));
-                file.score = file.relevance;
+                let own = file.parts.relevance() - file.parts.mentioned;
+                let earned = (own + best / 2).min(best.saturating_sub(1));
+                file.parts.tested = earned.cast_signed().saturating_sub(own.cast_signed());
                 file.test_of = Some(name);
             }
         } else if is_root_manifest(&file.candidate) {
-            file.score += 20;
+            file.parts.manifest = 20;
         }
     }
     scored
 }
 
-fn choose(goal: &Goal, file: Scored) -> Choice {
-    let mut reasons = goal.explain(&file.candidate);
+/// What a file shares with the goal, in words.
+fn shares(goal: &Goal, file: &Scored) -> Vec<String> {
+    let mut shares = goal.explain(&file.candidate);
+    shares.extend(file.past.iter().cloned());
     if let Some(name) = &file.test_of {
-        reasons.push(format!("tests `{name}`"));
+        shares.push(format!("tests `{name}`"));
     }
+    shares
+}
+
+fn choose(goal: &Goal, file: Scored) -> Choice {
+    let mut reasons = shares(goal, &file);
     if reasons.is_empty() {
-        reasons.push("fits the budget".to_owned());
+        reasons.push(match file.candidate.standing {
+            Standing::AlreadyIn => "is in the pack anyway".to_owned(),
+            Standing::Asked | Standing::Withheld(_) => "fits the budget".to_owned(),
+        });
     }
     let class = file.candidate.class;
     let path = file.candidate.path.as_str().to_owned();
     Choice {
         need: Need { path, mode: Mode::Full, line_ranges: Vec::new() },
-        score: file.score,
+        score: file.parts.score(),
         class,
+        parts: file.parts,
         reason: format!("{}: {}", class.as_str(), reasons.join(", ")),
+    }
+}
+
+fn leave(goal: &Goal, file: Scored, reason: &'static str) -> LeftOut {
+    LeftOut {
+        score: file.parts.score(),
+        class: file.candidate.class,
+        shares: shares(goal, &file),
+        parts: file.parts,
+        path: file.candidate.path,
+        reason,
     }
 }
 
@@ -326,6 +387,83 @@ mod tests {
         for goal in ["", "the a of", "!!! \u{0} ???", &"x".repeat(100_000), "日本語"] {
             assert_eq!(ranked(goal, &PROJECT, &ROOMY).chosen.len(), 6, "{goal:.20}");
         }
+    }
+
+    fn past(message: &str, paths: &[&str]) -> PastChange {
+        let paths = paths.iter().map(|path| path.parse().unwrap()).collect();
+        PastChange { message: message.to_owned(), paths }
+    }
+
+    fn ranked_with(goal: &str, files: &[(&str, &str)], commits: Vec<PastChange>) -> Ranking {
+        let goal = Goal::new(goal);
+        let look = |(path, text): &(&str, &str)| {
+            goal.look_at(path.parse().unwrap(), text.len() as u64, Some(text.as_bytes()))
+        };
+        let limits = RankLimits { max_files: FileLimit(7), max_total_bytes: ByteLimit(1000) };
+        rank_with_history(&goal, files.iter().map(look).collect(), &limits, &History { commits })
+    }
+
+    #[test]
+    fn what_changed_with_the_best_file_or_under_the_goals_words_is_found_though_its_text_shares_nothing() {
+        let mut files = PROJECT.to_vec();
+        files.extend([("src/a.rs", "mod x;\n"), ("src/table.rs", "mod y;\n"), ("src/wire.rs", "mod z;\n")]);
+        let without = ranked_with("parser", &files, Vec::new());
+        assert!(!paths(&without).contains(&"src/table.rs"));
+        let together = ranked_with("parser", &files, vec![past("tidy", &["src/parser.rs", "src/table.rs"])]);
+        assert_eq!(paths(&together)[0], "src/parser.rs");
+        let table = together.chosen.iter().find(|choice| choice.need.path == "src/table.rs").unwrap();
+        assert!(table.reason.contains("changed together with `src/parser.rs` 1 times"), "{}", table.reason);
+        assert_eq!(table.score, table.parts.history);
+        let spoken_of = ranked_with("parser", &files, vec![past("mend the parser's wire", &["src/wire.rs"])]);
+        assert!(paths(&spoken_of).contains(&"src/wire.rs"), "{spoken_of:?}");
+    }
+
+    #[test]
+    fn history_is_a_small_part_and_commits_of_many_files_say_nothing() {
+        let files = [("src/parser.rs", ""), ("src/other.rs", ""), ("Cargo.lock", "")];
+        let often: Vec<PastChange> =
+            (0..500).map(|_| past("parser parser", &["src/other.rs", "Cargo.lock"])).collect();
+        let ranking = ranked_with("parser", &files, often);
+        assert_eq!(paths(&ranking), ["src/parser.rs", "src/other.rs"]);
+        assert_eq!(ranking.chosen[1].parts.history, history::MOST);
+        assert_eq!(ranking.left_out[0].parts.history, 0);
+        let many: Vec<String> = (0..51).map(|number| format!("src/{number}.rs")).collect();
+        let mut all: Vec<&str> = many.iter().map(String::as_str).collect();
+        all.extend(["src/parser.rs", "src/other.rs"]);
+        let ranking = ranked_with("parser", &files, vec![past("parser", &all)]);
+        assert!(ranking.chosen.iter().all(|choice| choice.parts.history == 0));
+    }
+
+    #[test]
+    fn the_parts_make_up_the_score_and_a_test_stays_behind_what_it_tests() {
+        let commits = vec![past("the parser", &["src/parser.rs", "tests/parser.rs"])];
+        let ranking = ranked_with("fix src/lexer.rs and parse_header in parser", &PROJECT, commits);
+        let rows = ranking.chosen.iter().map(|choice| (choice.score, choice.parts));
+        for (score, parts) in rows.chain(ranking.left_out.iter().map(|file| (file.score, file.parts))) {
+            let shared = parts.names + parts.paths + parts.symbols + parts.text + parts.history;
+            let sum = (parts.mentioned + shared * parts.class_percent / 100).cast_signed() + parts.tested;
+            assert_eq!(sum.cast_unsigned() + parts.manifest, score, "{parts:?}");
+        }
+        let of = |path: &str| ranking.chosen.iter().find(|choice| choice.need.path == path).unwrap();
+        assert!(of("src/parser.rs").parts.symbols > 0 && of("tests/parser.rs").parts.tested != 0);
+        assert!(of("tests/parser.rs").score < of("src/parser.rs").score);
+        assert!(of("src/lexer.rs").parts.mentioned > 0);
+    }
+
+    #[test]
+    fn what_is_withheld_takes_no_room_and_what_is_in_anyway_costs_nothing() {
+        let goal = Goal::new("parser");
+        let look = |path: &str| goal.look_at(path.parse().unwrap(), 40, None);
+        let limits = RankLimits { max_files: FileLimit(1), max_total_bytes: ByteLimit(40) };
+        let candidates = vec![
+            look("parser.env").withheld("holds a secret"),
+            look("docs/parser.md").already_in(),
+            look("src/parser.rs"),
+        ];
+        let ranking = rank(&goal, candidates, &limits);
+        assert_eq!(paths(&ranking), ["src/parser.rs", "docs/parser.md"]);
+        assert_eq!(ranking.left_out[0].reason, "holds a secret");
+        assert!(ranking.left_out[0].score > 0);
     }
 
     proptest! {

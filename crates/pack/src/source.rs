@@ -12,6 +12,8 @@ pub enum Entry {
     },
     /// A regular file inside the repository, reached through at least one symbolic link.
     Linked {
+        /// Where the way leads after each link but the last, in order. Each is judged like a requested path.
+        through: Vec<RepoPath>,
         /// Where it really lies. Judged like a requested path.
         to: RepoPath,
         /// Its size in bytes.
@@ -23,6 +25,11 @@ pub enum Entry {
     NotAFile,
     /// A link on the way leads out of the repository, into git's own directory, or nowhere.
     LeavesRepository,
+    /// Nobody can tell, because a place on the way cannot be looked into.
+    Unreadable {
+        /// What the system said.
+        problem: String,
+    },
 }
 
 /// A file could not be read.
@@ -40,7 +47,8 @@ pub trait Source {
     /// What lies at `path`. Must not read content.
     fn entry(&self, path: &RepoPath) -> Entry;
 
-    /// The first `max` bytes of a file, or all of it where it is shorter.
+    /// The first `max` bytes of a file, or all of it where it is shorter. `path` is where the file really lies, as
+    /// [`Source::entry`] told; what has become a link since, or no regular file, is not read.
     ///
     /// # Errors
     ///

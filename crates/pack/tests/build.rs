@@ -211,6 +211,111 @@ fn a_huge_file_costs_what_the_budget_allows() {
     assert!(pack.files[0].truncated);
     assert_eq!(reasons(&pack), [("more", OmittedReason::BudgetExceeded)]);
     assert!(source.bytes_read.get() <= 1_001 + 2 * 1024, "{}", source.bytes_read.get());
+    assert!(source.bytes_asked.get() <= 1_001 + 2 * 1024, "{}", source.bytes_asked.get());
+}
+
+#[test]
+fn a_budget_without_end_asks_for_no_more_than_a_pack_may_hold() {
+    let source = Fake::default().with("huge", Node::Huge(300_000_000));
+    let pack = pack(&request(vec![full("huge"), full("gone")], u64::MAX, u64::MAX), &source);
+    assert_eq!(pack.files[0].content.len(), 64 * 1024 * 1024);
+    assert!(pack.files[0].truncated && source.bytes_asked.get() < 65 * 1024 * 1024);
+    assert!(pack.summary.contains("No pack holds more than 67108864 bytes"), "{}", pack.summary);
+}
+
+#[test]
+fn the_lines_of_many_huge_files_are_looked_for_only_so_far_in_all() {
+    let mut source = Fake::default();
+    let names: Vec<String> = (0..400).map(|number| format!("huge{number:03}")).collect();
+    for name in &names {
+        source = source.with(name, Node::Huge(1_000_000));
+    }
+    let needs = names.iter().map(|name| lines(name, &[[5, 6]])).collect();
+    let pack = pack(&request(needs, 999, 1_000_000), &source);
+    // A file ends before its fifth line: the whole of it is the last line there is, while it is looked into.
+    assert_eq!(pack.files.len() + pack.omitted.len(), 400);
+    assert!(source.bytes_read.get() < (256 + 400) * 1024 * 1024, "{}", source.bytes_read.get());
+    let too_large = pack.omitted.iter().filter(|row| row.reason == OmittedReason::TooLarge).count();
+    assert!(too_large > 0, "{}", pack.summary);
+}
+
+#[test]
+fn a_chain_of_links_is_judged_at_each_of_its_ends() {
+    let source = Fake::of(&[("a", "a")])
+        .with("over-build", Node::Chain { through: "sub/build/x", to: "a" })
+        .with("over-secret", Node::Chain { through: "conf/.env", to: "a" })
+        .with("to-build", Node::Chain { through: "b", to: "build/x" })
+        .with("fine", Node::Chain { through: "b", to: "a" });
+    let needs = ["over-build", "over-secret", "to-build", "fine"].map(full).to_vec();
+    let pack = pack(&request(needs, 9, 99), &source);
+    assert_eq!(paths(&pack), ["fine"]);
+    assert!(pack.omitted.iter().all(|row| row.reason == OmittedReason::Denied) && pack.omitted.len() == 3);
+    assert!(
+        pack.summary.contains("is a link to \"sub/build/x\", which lies below build/"),
+        "{}",
+        pack.summary
+    );
+}
+
+#[test]
+fn every_denied_place_holds_at_every_depth_and_in_every_case() {
+    let places = [".git", "runs", "build", "dist", "node_modules", "__pycache__"];
+    let mut source = Fake::of(&[("src/builder.rs", "x")]);
+    let mut wanted = vec!["src/builder.rs".to_owned()];
+    for place in places {
+        for path in [format!("{place}/x"), format!("a/{place}/x"), format!("a/b/c/{place}/d/e/x")] {
+            for path in [path.clone(), path.to_uppercase()] {
+                source = source.with(&path, Node::File(b"x".to_vec()));
+                wanted.push(path);
+            }
+        }
+    }
+    let pack = pack(&request(wanted.iter().map(|path| full(path)).collect(), 99, 999), &source);
+    assert_eq!(paths(&pack), ["src/builder.rs"]);
+    assert_eq!(pack.omitted.len(), places.len() * 6);
+    assert!(pack.omitted.iter().all(|row| row.reason == OmittedReason::Denied));
+}
+
+#[test]
+fn encodings_and_line_ends_are_kept_or_their_replacement_is_said() {
+    let utf16: Vec<u8> =
+        [0xff, 0xfe].into_iter().chain("hi\r\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    let cases: [(&[u8], &str, &str); 7] = [
+        (b"a\r\nb\r\n", "a\r\nb\r\n", ""),
+        (b"a\nb", "a\nb", ""),
+        (b"a\rb\r", "a\rb\r", ""),
+        (b"\xef\xbb\xbfa\n", "\u{feff}a\n", ""),
+        (b"caf\xe9\n", "caf\u{fffd}\n", "; replaced 1 invalid byte"),
+        (b"a\0b\0", "a\0b\0", ""),
+        (&utf16, "\u{fffd}\u{fffd}h\0i\0\r\0\n\0", "; replaced 2 invalid bytes"),
+    ];
+    for (bytes, content, said) in cases {
+        let source = Fake::default().with("a", Node::File(bytes.to_vec()));
+        let pack = pack(&request(vec![full("a")], 9, 100), &source);
+        assert_eq!(pack.files[0].content, content);
+        assert_eq!(pack.files[0].why, format!("requested:why not{said}"));
+        let read_back = ContextPack::parse(&pack.to_bytes().unwrap()).unwrap();
+        assert_eq!(read_back, pack);
+    }
+}
+
+#[test]
+fn overlapping_doubled_and_reversed_ranges_each_have_one_meaning() {
+    let source = Fake::of(&[("a", "1\n2\n3\n4\n5\n6\n")]);
+    let cases: [(&[[u64; 2]], &str); 5] = [
+        (&[[2, 4], [3, 5]], "2\n3\n4\n5\n"),
+        (&[[5, 5], [1, 2], [5, 5]], "1\n2\n5\n"),
+        (&[[1, 6], [2, 3]], "1\n2\n3\n4\n5\n6\n"),
+        (&[[6, 99], [40, 50]], "6\n"),
+        (&[[0, 1]], "1\n"),
+    ];
+    for (ranges, content) in cases {
+        let pack = pack(&request(vec![lines("a", ranges)], 9, 100), &source);
+        assert_eq!(pack.files[0].content, content, "{ranges:?}");
+    }
+    let reversed = pack(&request(vec![lines("a", &[[1, 2], [4, 3]])], 9, 100), &source);
+    assert_eq!(reasons(&reversed), [("a", OmittedReason::InvalidRequest)]);
+    assert!(reversed.summary.contains("reversed lines"), "{}", reversed.summary);
 }
 
 #[test]

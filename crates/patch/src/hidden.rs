@@ -2,7 +2,8 @@
 //!
 //! Such characters let a line be compiled differently from how it is read in a review; what a terminal takes for an order lets it show
 //! whatever it is told to. What the patch merely moves or
-//! keeps is not its doing: only what there is more of in the added lines than in the removed ones counts.
+//! keeps is not its doing: only what there is more of in the added lines than in the removed ones counts. What is at home in text and harmless
+//! to its language (joiners, form feeds, separators of lines) is said and not refused.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +17,22 @@ use crate::policy::Policy;
 enum Kind {
     /// It joins what stands beside it, as in many scripts and emoji.
     Joining,
+    /// It divides text into pages, lines or paragraphs, as a form feed does.
+    Dividing,
     /// It shows nothing, or orders a terminal about.
     Invisible,
     /// It changes the order in which others are shown.
     Reordering,
 }
+
+/// White space to every language, and the end of a line to none.
+const FORM_FEED: char = '\u{c}';
+
+/// Endings of files in which a line separator ends a line of code: JavaScript, what is translated to it or holds it, and C#.
+const ENDS_LINES: [&str; 17] = [
+    "astro", "cjs", "cs", "csx", "cts", "es6", "htm", "html", "js", "jsx", "mjs", "mts", "svelte", "ts",
+    "tsx", "vue", "xhtml",
+];
 
 /// How often each character comes in, less how often it goes away.
 type Balance = BTreeMap<(Kind, char), i64>;
@@ -45,8 +57,14 @@ pub(crate) fn hidden_characters(patch: &Patch, policy: &Policy, after: &Files) -
             let subject = format!("U+{:04X} in {path}", u32::from(hidden));
             match kind {
                 Kind::Joining => Finding::warning(code(), subject, hint),
-                Kind::Invisible if policy.names(path) => Finding::warning(code(), subject, hint),
-                Kind::Invisible | Kind::Reordering => Finding::error(code(), subject, hint),
+                // To a language that takes it for the end of a line, it is the end of a comment: what follows is run.
+                Kind::Dividing if hidden == FORM_FEED || !ends_lines_anywhere(path) => {
+                    Finding::warning(code(), subject, hint)
+                }
+                Kind::Invisible | Kind::Dividing if policy.names(path) => {
+                    Finding::warning(code(), subject, hint)
+                }
+                Kind::Invisible | Kind::Dividing | Kind::Reordering => Finding::error(code(), subject, hint),
             }
         }));
     }
@@ -87,6 +105,12 @@ fn balance(file: &FilePatch, after: Option<&[u8]>) -> Balance {
     balance
 }
 
+/// Whether a line separator may end a line of code there.
+fn ends_lines_anywhere(path: &RepoPath) -> bool {
+    path.extension()
+        .is_some_and(|extension| ENDS_LINES.iter().any(|known| extension.eq_ignore_ascii_case(known)))
+}
+
 /// Whether a character that counts may begin with this byte.
 fn may_be_hidden(byte: u8) -> bool {
     !byte.is_ascii() || byte.is_ascii_control() && byte != b'\t'
@@ -103,6 +127,7 @@ fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<Ki
             Some(if joins { Kind::Joining } else { Kind::Invisible })
         }
         '\t' => None,
+        FORM_FEED | '\u{2028}' | '\u{2029}' => Some(Kind::Dividing),
         control if control.is_control() => Some(Kind::Invisible),
         '\u{ad}'
         | '\u{34f}'
@@ -112,8 +137,6 @@ fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<Ki
         | '\u{17b5}'
         | '\u{180b}'..='\u{180f}'
         | '\u{200b}'
-        | '\u{2028}'
-        | '\u{2029}'
         | '\u{2060}'..='\u{2065}'
         | '\u{206a}'..='\u{206f}'
         | '\u{3164}'
@@ -131,9 +154,11 @@ mod tests {
 
     #[test]
     fn orders_to_a_terminal_are_hidden_and_tabs_and_letters_are_not() {
-        for order in ['\u{1b}', '\u{7}', '\u{8}', '\0', '\r', '\u{b}', '\u{c}', '\u{7f}', '\u{9b}', '\u{85}']
-        {
+        for order in ['\u{1b}', '\u{7}', '\u{8}', '\0', '\r', '\u{b}', '\u{7f}', '\u{9b}', '\u{85}'] {
             assert!(kind(None, order, None) == Some(Kind::Invisible), "{order:?}");
+        }
+        for divider in ['\u{c}', '\u{2028}', '\u{2029}'] {
+            assert!(kind(None, divider, None) == Some(Kind::Dividing), "{divider:?}");
         }
         for shown in ['\t', ' ', '~', 'a'] {
             assert!(kind(None, shown, None).is_none(), "{shown:?}");

@@ -17,9 +17,13 @@ mod patch;
 mod policy;
 mod quote;
 mod source;
+mod syntax;
 mod tricks;
 
-pub use answer::{AnswerError, Edit, EditKind, MAX_ANSWER_BYTES, Proposal, apply, read_answer};
+pub use answer::{
+    AnswerError, Edit, EditKind, MAX_ANSWER_BYTES, Proposal, WithLost, apply, read_answer, takes_definitions,
+    with_lost,
+};
 pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
 pub use diff::{DiffError, make_diff};
 pub use judge::judge;

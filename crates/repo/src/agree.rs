@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use crucible_model::{Code, Finding, RepoPath, Verdict};
 use crucible_patch::{Change, Content, FileMode, FilePatch, Patch, Proposal, apply};
 
+use crate::attributes::CheckedOut;
 use crate::oid::Oid;
-use crate::tree::{ProducedTree, TreeChange};
+use crate::tree::{ProducedChanges, ProducedTree, TreeChange};
 
 const CODE: Code = Code::new("repo-tree-differs");
 
@@ -36,6 +37,30 @@ pub fn agrees(
     before: &BTreeMap<RepoPath, Vec<u8>>,
     produced: &ProducedTree,
 ) -> Verdict {
+    let ProducedTree { changes, after, checked_out, .. } = produced;
+    compare(raw, patch, before, &Made { changes, after, checked_out })
+}
+
+/// The same where only the changes are known.
+#[must_use]
+pub fn changes_agree(
+    raw: &[u8],
+    patch: &Patch,
+    before: &BTreeMap<RepoPath, Vec<u8>>,
+    produced: &ProducedChanges,
+) -> Verdict {
+    let ProducedChanges { changes, after, checked_out, .. } = produced;
+    compare(raw, patch, before, &Made { changes, after, checked_out })
+}
+
+/// What git made of the patch.
+struct Made<'a> {
+    changes: &'a [TreeChange],
+    after: &'a BTreeMap<Oid, Vec<u8>>,
+    checked_out: &'a CheckedOut,
+}
+
+fn compare(raw: &[u8], patch: &Patch, before: &BTreeMap<RepoPath, Vec<u8>>, produced: &Made<'_>) -> Verdict {
     let mut verdict = Verdict::default();
     let after = match apply(&Proposal::Diff(raw.to_vec()), before) {
         Ok(after) => after,
@@ -75,7 +100,7 @@ pub fn agrees(
         }
     }
     let named: BTreeSet<&[u8]> = expected.keys().map(|path| path.as_str().as_bytes()).collect();
-    for change in &produced.changes {
+    for change in produced.changes {
         if !named.contains(change.path.as_os_str().as_bytes()) {
             let subject = change.path.to_string_lossy().into_owned();
             verdict.push(Finding::error(
@@ -90,7 +115,7 @@ pub fn agrees(
 }
 
 /// The bytes that were judged have to be the bytes that are tried, and those the bytes that land.
-fn attributes(produced: &ProducedTree) -> Verdict {
+fn attributes(produced: &Made<'_>) -> Verdict {
     let code = || Code::new("patch-attribute");
     let mut verdict = Verdict::default();
     for (path, attribute) in &produced.checked_out.refused {
@@ -120,7 +145,7 @@ fn difference(
     becomes: Option<&Expected<'_>>,
     change: Option<&TreeChange>,
     before: &BTreeMap<RepoPath, Vec<u8>>,
-    produced: &ProducedTree,
+    produced: &Made<'_>,
 ) -> Option<String> {
     let Some(becomes) = becomes else {
         let is_gone = change.is_some_and(|change| change.new_oid.is_none());
@@ -152,7 +177,7 @@ fn difference(
         .then(|| "its content in the tree is not what the patch's text makes of it".to_owned())
 }
 
-fn content_differs(becomes: &Expected<'_>, new_oid: &Oid, produced: &ProducedTree) -> bool {
+fn content_differs(becomes: &Expected<'_>, new_oid: &Oid, produced: &Made<'_>) -> bool {
     // Content that the text does not show has its own finding.
     becomes.content.is_some_and(|content| produced.after.get(new_oid).map(Vec::as_slice) != Some(content))
 }

@@ -5,16 +5,18 @@
 //! hostile input: what its configuration names is never run, and what could hide a change from us is said.
 //!
 //! - [`Git`] opens a repository and reads it: head, status, tracked files, contents.
-//! - [`Git::tree_after_patch`] makes the tree that a patch really produces, beside the repository; [`agrees`] compares
-//!   it with the patch's text.
+//! - [`Git::tree_after_patch`] makes the tree that a patch really produces, beside the repository; [`Git::changes_after_patch`] only
+//!   what it changes. [`agrees`] and [`changes_agree`] compare that with the patch's text.
 //! - [`Git::land`] commits such a tree, exactly once however often it is interrupted.
 //! - [`snapshot`] copies the work tree for the sandbox, [`baseline`] gives the copy a repository of its own.
 //! - [`detect`] finds the gates that a repository has.
+//! - [`Git::apply_to_work_tree`] brings such a tree's files to the work tree, and commits nothing.
 //! - [`edit_tree`] replaces files below a directory, with git or without: all of them or none.
 //!
-//! What always holds: until `land` or `edit_tree`, nothing in the user's repository is written, not even an object.
+//! What always holds: until `land`, `apply_to_work_tree` or `edit_tree`, nothing in the user's repository is written, not even an object.
 
 mod agree;
+mod apply;
 mod archive;
 mod attributes;
 mod baseline;
@@ -29,6 +31,7 @@ mod git;
 mod land;
 mod language;
 mod oid;
+mod patch_index;
 mod percent;
 mod ref_name;
 mod sample;
@@ -36,8 +39,10 @@ mod snapshot;
 mod trailers;
 mod tree;
 mod tree_edit;
+mod tree_reader;
 
-pub use agree::agrees;
+pub use agree::{agrees, changes_agree};
+pub use apply::{AppliedFile, AppliedTree, ApplyError};
 pub use archive::{ArchiveError, ArchiveLimits, Refusal, Unpacked, unpack};
 pub use baseline::baseline;
 pub use build_system::{
@@ -47,18 +52,20 @@ pub use clone::{CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned
 pub use detect::{DetectedGate, Detector, TreeView, detect, detectors};
 pub use error::RepoError;
 pub use gh::{Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset};
-pub use git::{Branch, DirtyEntry, DirtyKind, Git, Head, TrackedFile};
+pub use git::{Branch, CommitFiles, DirtyEntry, DirtyKind, Git, Head, TrackedFile};
 pub use land::{Commit, Identity, LandRequest, Landed, RUN_TRAILER};
 pub use language::count_languages;
 pub use oid::{Oid, OidError};
+pub use patch_index::PatchIndex;
 pub use ref_name::{RefName, RefNameError};
 pub use sample::{FileKind, SampleCap, SampleCaps, SampleExtent, SampledFile, Sampling, sample};
 pub use snapshot::{
     CopyMethod, Omission, OmitReason, SecretCheck, SnapshotOptions, SnapshotReport, Untracked, snapshot,
 };
-pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedTree, TreeChange};
+pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedChanges, ProducedTree, TreeChange};
 pub use tree_edit::{
     ClaimedEdit, EditClaim, EditJournal, EditNote, EditObstacle, EditRecovery, EditedFile, LinkPolicy,
-    MAX_EDITED_BYTES, RecoveredEdit, TreeEdit, TreeEditError, TreeFile, edit_tree, read_tree_file,
-    recover_tree_edit,
+    MAX_EDITED_BYTES, NewFile, RecoveredEdit, RemadeContent, TreeEdit, TreeEditError, TreeFile, edit_tree,
+    read_tree_file, recover_tree_edit, recover_tree_edit_remaking, tree_edit_under_way,
 };
+pub use tree_reader::{FoundAt, TreeReader};

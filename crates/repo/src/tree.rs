@@ -66,6 +66,19 @@ pub struct ProducedTree {
     pub(crate) checked_out: CheckedOut,
 }
 
+/// What a patch changes, without the tree that it makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProducedChanges {
+    /// The commit it was made from.
+    pub base: Oid,
+    /// Every path that differs, sorted as git sorts.
+    pub changes: Vec<TreeChange>,
+    /// The contents of the changed paths afterwards, by object name.
+    pub after: BTreeMap<Oid, Vec<u8>>,
+    /// What git's attributes make of the changed files in a work tree.
+    pub(crate) checked_out: CheckedOut,
+}
+
 impl ProducedTree {
     /// The contents of the changed files afterwards, by path. Submodules and paths that are no [`RepoPath`] have no entry.
     #[must_use]
@@ -100,11 +113,23 @@ impl Git {
         let aside = Aside::new(self)?;
         let tree = self.apply_to_index(base, patch, &aside.env, Flush::No).await?;
         let changes = self.tree_changes(base, &tree, &aside.env).await?;
+        let ProducedChanges { base, changes, after, checked_out } =
+            self.with_contents(base, changes, &aside).await?;
+        Ok(ProducedTree { base, tree, changes, after, checked_out })
+    }
+
+    /// Reads what the changed files hold afterwards.
+    pub(crate) async fn with_contents(
+        &self,
+        base: &Oid,
+        changes: Vec<TreeChange>,
+        aside: &Aside,
+    ) -> Result<ProducedChanges, RepoError> {
         let files = changes.iter().filter(|change| change.new_mode != Some(FileMode::Gitlink));
         let contents: Vec<Oid> = files.filter_map(|change| change.new_oid.clone()).collect();
         let after = self.blobs(&contents, MAX_TOUCHED, &aside.env).await?;
-        let checked_out = self.checked_out(&changes, &aside).await?;
-        Ok(ProducedTree { base: base.clone(), tree, changes, after, checked_out })
+        let checked_out = self.checked_out(&changes, aside).await?;
+        Ok(ProducedChanges { base: base.clone(), changes, after, checked_out })
     }
 
     /// Fills the index that `env` names from `base`, applies the patch to it and writes its tree.
@@ -116,14 +141,25 @@ impl Git {
         flush: Flush,
     ) -> Result<Oid, RepoError> {
         self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(env)).await?;
+        self.apply_cached(patch, env, flush).await?;
+        self.run_oid(Call::new(["write-tree"]).with_envs(env).flushing(flush)).await
+    }
+
+    /// Applies the patch to the index that `env` names.
+    pub(crate) async fn apply_cached(
+        &self,
+        patch: &[u8],
+        env: &[(OsString, OsString)],
+        flush: Flush,
+    ) -> Result<(), RepoError> {
         // `git apply` takes a patch as a whole or not at all, so no separate check is needed before it.
         let words = ["apply", "--cached", "--whitespace=nowarn", "-p1", "-"];
         let output =
             self.run(Call::new(words).reading(patch.to_vec()).with_envs(env).flushing(flush)).await?;
-        if output.code != 0 {
-            return Err(RepoError::PatchRefused { detail: output.stderr.chars().take(2000).collect() });
+        if output.code == 0 {
+            return Ok(());
         }
-        self.run_oid(Call::new(["write-tree"]).with_envs(env).flushing(flush)).await
+        Err(RepoError::PatchRefused { detail: output.stderr.chars().take(2000).collect() })
     }
 
     /// What differs between two trees (or commits).
@@ -150,6 +186,7 @@ impl Git {
 }
 
 /// A private index and a private place for objects, gone when dropped.
+#[derive(Debug)]
 pub(crate) struct Aside {
     /// Makes git use them.
     pub(crate) env: Vec<(OsString, OsString)>,

@@ -72,6 +72,7 @@ impl Analysis {
 pub enum BehaviorCatalogue {
     /// It has none.
     Absent,
-    /// It has one, which this version does not check.
+    /// It has one. A document keeps the name that the first version gave it, which did not check catalogues: the verify
+    /// report tells how it fared.
     Unchecked,
 }

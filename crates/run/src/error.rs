@@ -34,6 +34,12 @@ pub enum RunError {
     /// The failure bundle could not be made.
     #[error(transparent)]
     Bundle(#[from] crucible_verify::BundleError),
+    /// A service is asked that was not made ready.
+    #[error("no client was made ready for {name:?}, which serves a role of this run")]
+    NoClient {
+        /// The service.
+        name: String,
+    },
     /// The goal holds a secret.
     #[error("the goal holds what looks like a secret ({rule}); word it without")]
     SecretInGoal {

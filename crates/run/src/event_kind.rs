@@ -16,6 +16,10 @@ pub enum EventKind {
     DispatchWritten,
     /// The repository was looked at, and its gates ran once.
     RepositoryAnalysed,
+    /// What is known already was looked up: workflows and earlier runs.
+    WorkflowFound,
+    /// Pages that somebody fetched were taken.
+    PagesTaken,
     /// What nobody asks for is written down.
     FilesLeftOut,
     /// The chair asked for files.
@@ -32,18 +36,26 @@ pub enum EventKind {
     ContractReviewed,
     /// The cost controller has spoken.
     CostReviewed,
+    /// A second opinion on the contract was given.
+    ContractReviewedAgain,
+    /// A second opinion on the cost was given.
+    CostReviewedAgain,
     /// The plan stands as it is to be signed.
     PlanWritten,
     /// The plan is signed.
     PlanSigned,
     /// The user allows more calls.
     BudgetRaised,
+    /// A prompt for a person lies in `outbox/`.
+    OutboxPrompted,
     /// The model is asked.
     ModelAsked,
     /// The model has answered.
     ModelAnswered,
     /// The model has no answer: the call failed, or the budget did not carry it.
     ModelFailed,
+    /// An answer that proposes no change became an artifact, or was refused.
+    AnswerTaken,
     /// The answer amounts to a patch.
     PatchProposed,
     /// The patch gate lets it through.
@@ -70,13 +82,15 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 37] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
         Self::GuardrailsWritten,
         Self::DispatchWritten,
         Self::RepositoryAnalysed,
+        Self::WorkflowFound,
+        Self::PagesTaken,
         Self::FilesLeftOut,
         Self::FilesRequested,
         Self::ContextPacked,
@@ -85,12 +99,16 @@ impl EventKind {
         Self::PlanDrafted,
         Self::ContractReviewed,
         Self::CostReviewed,
+        Self::ContractReviewedAgain,
+        Self::CostReviewedAgain,
         Self::PlanWritten,
         Self::PlanSigned,
         Self::BudgetRaised,
+        Self::OutboxPrompted,
         Self::ModelAsked,
         Self::ModelAnswered,
         Self::ModelFailed,
+        Self::AnswerTaken,
         Self::PatchProposed,
         Self::PatchAccepted,
         Self::PatchRejected,
@@ -114,6 +132,8 @@ impl EventKind {
             Self::GuardrailsWritten => "GUARDRAILS_WRITTEN",
             Self::DispatchWritten => "DISPATCH_WRITTEN",
             Self::RepositoryAnalysed => "REPOSITORY_ANALYSED",
+            Self::WorkflowFound => "WORKFLOW_FOUND",
+            Self::PagesTaken => "PAGES_TAKEN",
             Self::FilesLeftOut => "FILES_LEFT_OUT",
             Self::FilesRequested => "FILES_REQUESTED",
             Self::ContextPacked => "CONTEXT_PACKED",
@@ -122,12 +142,16 @@ impl EventKind {
             Self::PlanDrafted => "PLAN_DRAFTED",
             Self::ContractReviewed => "CONTRACT_REVIEWED",
             Self::CostReviewed => "COST_REVIEWED",
+            Self::ContractReviewedAgain => "CONTRACT_REVIEWED_AGAIN",
+            Self::CostReviewedAgain => "COST_REVIEWED_AGAIN",
             Self::PlanWritten => "PLAN_WRITTEN",
             Self::PlanSigned => "PLAN_SIGNED",
             Self::BudgetRaised => "BUDGET_RAISED",
+            Self::OutboxPrompted => "OUTBOX_PROMPTED",
             Self::ModelAsked => "MODEL_ASKED",
             Self::ModelAnswered => "MODEL_ANSWERED",
             Self::ModelFailed => "MODEL_FAILED",
+            Self::AnswerTaken => "ANSWER_TAKEN",
             Self::PatchProposed => "PATCH_PROPOSED",
             Self::PatchAccepted => "PATCH_ACCEPTED",
             Self::PatchRejected => "PATCH_REJECTED",
@@ -149,13 +173,36 @@ impl EventKind {
     }
 }
 
+/// The key under which it is recorded that the question of a step is put for the first time.
+pub(crate) fn asked_key(step: &str) -> String {
+    format!("{step}-asked")
+}
+
+/// The key under which the answer to the question of a step is recorded.
+pub(crate) fn answered_key(step: &str) -> String {
+    format!("{step}-answered")
+}
+
+/// The key under which it is recorded that the answer to the question of a step is used up.
+pub(crate) fn taken_key(step: &str) -> String {
+    format!("{step}-taken")
+}
+
+/// The key under which it is recorded that a person is asked the question of a step.
+pub(crate) fn prompted_key(step: &str) -> String {
+    format!("{step}{PROMPTED}")
+}
+
+/// The step of such a key.
+pub(crate) fn prompted_step(key: &str) -> Option<&str> {
+    key.strip_suffix(PROMPTED)
+}
+
+const PROMPTED: &str = "-prompted";
+
 /// A step of an attempt that is recorded once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AttemptStep {
-    /// The model was asked.
-    Asked,
-    /// It answered.
-    Answered,
     /// The answer amounts to a patch.
     Proposed,
     /// The patch gate let it through.
@@ -173,8 +220,6 @@ pub(crate) enum AttemptStep {
 /// The key under which a step of attempt `number` is recorded.
 pub(crate) fn attempt_key(number: u64, step: AttemptStep) -> String {
     let step = match step {
-        AttemptStep::Asked => "asked",
-        AttemptStep::Answered => "answered",
         AttemptStep::Proposed => "proposed",
         AttemptStep::Accepted => "accepted",
         AttemptStep::Verify => "verify",
@@ -182,7 +227,12 @@ pub(crate) fn attempt_key(number: u64, step: AttemptStep) -> String {
         AttemptStep::Report => "report",
         AttemptStep::Bundle => "bundle",
     };
-    format!("attempt-{number}-{step}")
+    format!("{}-{step}", attempt_step(number))
+}
+
+/// The step that attempt `number` is, as a question.
+pub(crate) fn attempt_step(number: u64) -> String {
+    format!("attempt-{number}")
 }
 
 #[cfg(test)]
@@ -197,6 +247,8 @@ mod tests {
         }
         assert_eq!(EventKind::ALL.last().map(|last| *last as usize + 1), Some(EventKind::ALL.len()));
         assert_eq!(EventKind::of("NOTED"), None);
-        assert_eq!(attempt_key(3, AttemptStep::Asked), "attempt-3-asked");
+        assert_eq!(attempt_key(3, AttemptStep::Ended), "attempt-3-ended");
+        assert_eq!(asked_key(&attempt_step(3)), "attempt-3-asked");
+        assert_eq!(prompted_step(&prompted_key("plan-1")), Some("plan-1"));
     }
 }

@@ -6,13 +6,21 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::{Code, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced};
-use crucible_patch::{FileMode, Policy, Proposal, apply, make_diff, parse, read_answer};
-use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, agrees};
+use crucible_model::{Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced};
+use crucible_patch::{FileMode, Policy, Proposal, WithLost, apply, make_diff, parse, read_answer, with_lost};
+use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 
 use crate::contract::{PatchLimits, Plan, RunRecord};
 use crate::error::RunError;
+
+mod apply;
+mod check;
+mod signed;
+
+pub use apply::{AppliedPatch, apply_patch};
+pub use check::check_patch;
+pub use signed::{SignedPlan, signed_plan};
 
 /// File contents by path.
 pub(crate) type Files = BTreeMap<RepoPath, Vec<u8>>;
@@ -54,6 +62,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) git: &'a Git,
     /// What the run was started with.
     pub(crate) record: &'a RunRecord,
+    /// How the answer is to be read.
+    pub(crate) format: EditFormat,
     /// The signed plan.
     pub(crate) plan: &'a Plan,
     /// The files that judge the change ([`crate::Analysis::gate_files`]).
@@ -116,13 +126,13 @@ pub fn plan_policy(plan: &Plan, limits: PatchLimits) -> Policy {
 ///
 /// Only what keeps the judge from judging; a bad answer is a verdict.
 pub(crate) async fn judge(ground: &Ground<'_>, answer: &Untrusted, attempt: u64) -> Result<Judged, RunError> {
-    let Ground { git, record, plan, .. } = *ground;
+    let Ground { git, record, format, plan, .. } = *ground;
     if holds_secret(answer) {
         return Ok(Judged::refused(secret_in_answer(attempt)));
     }
     let editable: Vec<RepoPath> =
         plan.scope_allow.iter().filter_map(|scope| scope.to_string().parse().ok()).collect();
-    let proposal = match read_answer(record.settings.edit_format, answer, &editable) {
+    let proposal = match read_answer(format, answer, &editable) {
         Ok(proposal) => proposal,
         Err(error) => return Ok(Judged::refused(error.finding())),
     };
@@ -137,20 +147,43 @@ pub(crate) async fn judge(ground: &Ground<'_>, answer: &Untrusted, attempt: u64)
             return Ok(Judged { patch: diff_of(&proposal), ..Judged::refused(error.finding()) });
         }
     };
-    if brings_marker(&before, &after) {
-        return Ok(Judged::refused(secret_in_answer(attempt)));
-    }
+    let WithLost { files: after, findings } = with_lost(&proposal, &before, after, &plan.may_drop);
+    let mut judged = if brings_marker(&before, &after) {
+        Judged::refused(secret_in_answer(attempt))
+    } else {
+        judge_files(ground, &proposal, &paths, &before, &after).await?
+    };
+    judged.verdict.merge(Verdict::new(findings));
+    Ok(judged)
+}
+
+/// Judges what an answer makes of the files.
+async fn judge_files(
+    ground: &Ground<'_>,
+    proposal: &Proposal,
+    paths: &[RepoPath],
+    before: &Files,
+    after: &Files,
+) -> Result<Judged, RunError> {
     if matches!(proposal, Proposal::Edits(_))
         && after.iter().all(|(path, bytes)| before.get(path) == Some(bytes))
     {
-        let hint = "The answer is the file as it stands: nothing would change. Find the lines that keep the goal from being \
-                    reached, and answer with the complete file in which they are changed.";
+        let hint = match ground.format {
+            EditFormat::Definitions => {
+                "The answer is what the file holds already: nothing would change. Find the lines that keep the goal from \
+                 being reached, and answer with the complete definitions in which they are changed."
+            }
+            EditFormat::WholeFile | EditFormat::SearchReplace | EditFormat::UnifiedDiff => {
+                "The answer is the file as it stands: nothing would change. Find the lines that keep the goal from being \
+                 reached, and answer with the complete file in which they are changed."
+            }
+        };
         let named = paths.iter().map(RepoPath::as_str).collect::<Vec<_>>().join(", ");
         return Ok(Judged::refused(Finding::error(UNCHANGED, named, hint)));
     }
-    let bytes = match &proposal {
+    let bytes = match proposal {
         Proposal::Diff(bytes) => bytes.clone(),
-        Proposal::Edits(_) => match make_diff(&before, &after) {
+        Proposal::Edits(_) => match make_diff(before, after) {
             Ok(bytes) => bytes,
             Err(error) => {
                 let finding = Finding::error(NOT_TEXT, "the answer", error.to_string());
@@ -158,21 +191,12 @@ pub(crate) async fn judge(ground: &Ground<'_>, answer: &Untrusted, attempt: u64)
             }
         },
     };
-    judge_patch(git, &record.base_commit, &policy(ground), bytes, &before, &after).await
+    judge_patch(ground.git, &ground.record.base_commit, &policy(ground), bytes, before, after).await
 }
 
 /// Judges a patch that was let through before, in the same way.
 pub(crate) async fn judge_again(ground: &Ground<'_>, patch: &[u8]) -> Result<Judged, RunError> {
     judge_diff(ground.git, &ground.record.base_commit, &policy(ground), patch).await
-}
-
-/// Judges any patch against a policy, on the commit that was checked out when `git` was opened: `crucible patch check`.
-///
-/// # Errors
-///
-/// Fails when the repository cannot be read; what is wrong with the patch is in the verdict.
-pub async fn check_patch(git: &Git, policy: &Policy, patch: &[u8]) -> Result<Verdict, RunError> {
-    Ok(judge_diff(git, &git.opened_at().commit, policy, patch).await?.verdict)
 }
 
 async fn judge_diff(git: &Git, base: &Oid, policy: &Policy, patch: &[u8]) -> Result<Judged, RunError> {
@@ -210,26 +234,20 @@ pub(crate) async fn judge_patch(
     let tree = match git.tree_after_patch(base, &bytes).await {
         Ok(tree) => tree,
         Err(RepoError::PatchRefused { detail }) => {
-            let detail: String = single_spaced(&detail).chars().take(300).collect();
-            let finding = Finding::error(
-                NOT_APPLICABLE,
-                detail,
-                "git does not take this patch on the base of the run.",
-            );
-            return Ok(Judged { patch: Some(bytes), ..Judged::refused(finding) });
+            return Ok(Judged { patch: Some(bytes), ..Judged::refused(not_applicable(&detail)) });
         }
         Err(error) => return Err(error.into()),
     };
     verdict.merge(agrees(&bytes, &patch, before, &tree));
-    verdict.merge(only_files(&tree));
+    verdict.merge(only_files(&tree.changes));
     let change = verdict.passes().then_some(Change { tree });
     Ok(Judged { patch: Some(bytes), verdict, change })
 }
 
 /// A patch need not state the mode of what it changes: only the tree shows that it turns a link to another place.
-fn only_files(tree: &ProducedTree) -> Verdict {
+fn only_files(changes: &[TreeChange]) -> Verdict {
     let mut verdict = Verdict::default();
-    for change in &tree.changes {
+    for change in changes {
         let code = match [change.old_mode, change.new_mode] {
             modes if modes.contains(&Some(FileMode::Symlink)) => Code::new("patch-symlink"),
             modes if modes.contains(&Some(FileMode::Gitlink)) => Code::new("patch-gitlink"),
@@ -239,6 +257,12 @@ fn only_files(tree: &ProducedTree) -> Verdict {
         verdict.push(Finding::error(code, change.path.to_string_lossy(), hint));
     }
     verdict
+}
+
+/// What git says of a patch that it does not take.
+fn not_applicable(detail: &str) -> Finding {
+    let detail: String = single_spaced(detail).chars().take(300).collect();
+    Finding::error(NOT_APPLICABLE, detail, "git does not take this patch on the base of the run.")
 }
 
 fn secret_in_answer(attempt: u64) -> Finding {

@@ -68,7 +68,8 @@ pub async fn land(
     attempt::check_copies(dir, journal.events())?;
     let state = progress(dir, journal.events())?.state();
     if state < RunState::Verified || state > RunState::Landed {
-        let hint = status_of(dir, record.clone(), journal.events())?.next;
+        let usage = journal.ledger().usage(&record.run_id)?;
+        let hint = status_of(dir, record.clone(), journal.events(), &usage)?.next;
         return Err(RunError::NotVerified { id: record.run_id.to_string(), state: state.name(), hint });
     }
     if record.clock == ClockSource::Pinned {
@@ -169,7 +170,8 @@ async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
         .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
-    let ground = Ground { git, record, plan: &plan, gate_files: &analysis.gate_files };
+    let format = crucible_model::EditFormat::UnifiedDiff;
+    let ground = Ground { git, record, format, plan: &plan, gate_files: &analysis.gate_files };
     let judged = gatekeeper::judge_again(&ground, patch).await?;
     let tree = judged.change.map(|change| change.tree.tree);
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;

@@ -34,6 +34,10 @@ pub(crate) const GUARDRAILS: &str = "artifacts/guardrails.md";
 pub(crate) const DISPATCH: &str = "artifacts/dispatch_config.json";
 /// What was found in the repository, and how its gates fared before any change.
 pub(crate) const ANALYSIS: &str = "artifacts/analysis.json";
+/// Which workflow fits the goal, of those that are known.
+pub(crate) const FIND_RESULT: &str = "artifacts/find_result.json";
+/// Pages that somebody fetched for the run.
+pub(crate) const FIND_WEB: &str = "artifacts/find_web.json";
 /// What the chair asks the librarian for.
 pub(crate) const FILE_REQUEST: &str = "artifacts/file_request.json";
 /// What the chair did not ask for, and why.
@@ -62,6 +66,13 @@ pub(crate) const FAILURE: &str = "artifacts/failure.json";
 pub(crate) const REVIEW_CONTRACT: &str = "reviews/review_contract.md";
 /// The cost controller's review of the plan.
 pub(crate) const REVIEW_COST: &str = "reviews/review_cost.md";
+/// A second opinion on the plan, beside the contract guardian's.
+pub(crate) const SECOND_REVIEW_CONTRACT: &str = "reviews/review_contract_second.md";
+/// A second opinion on the plan, beside the cost controller's.
+pub(crate) const SECOND_REVIEW_COST: &str = "reviews/review_cost_second.md";
+/// Every review of the plan: the local ones, which are always there, and the second opinions.
+pub(crate) const REVIEWS: [&str; 4] =
+    [REVIEW_CONTRACT, REVIEW_COST, SECOND_REVIEW_CONTRACT, SECOND_REVIEW_COST];
 /// The patch gate's review of the patch.
 pub(crate) const REVIEW_PATCH: &str = "reviews/review_patch.md";
 /// Everything a colleague needs to understand a failure.
@@ -73,7 +84,7 @@ pub(crate) const STDERR_LOG: &str = "logs/verify.stderr.log";
 
 const LOCK: &str = "lock";
 const SCRATCH: &str = "tmp";
-const DIRECTORIES: [&str; 5] = ["artifacts", "reviews", "logs", "outbox", "attempts"];
+const DIRECTORIES: [&str; 6] = ["artifacts", "reviews", "logs", "outbox", "attempts", "answers"];
 
 /// No file of ours is larger: a cassette is the largest.
 const MAX_FILE: ByteLimit = MAX_CASSETTE;

@@ -11,11 +11,15 @@ mod analysis;
 mod attempt;
 mod budget;
 mod call_book;
+mod catalogue;
+mod clients;
 mod contract;
+mod dispatch;
 mod document;
 mod engine;
 mod error;
 mod event_kind;
+mod find;
 mod gate_files;
 mod gatekeeper;
 mod hidden;
@@ -23,6 +27,7 @@ mod journal;
 mod land;
 mod layout;
 mod may_drop;
+mod plan_evidence;
 mod receipt;
 mod recording;
 mod replay;
@@ -37,23 +42,41 @@ pub use analysis::{Analysis, AnalysisVersion, BehaviorCatalogue, GateResult};
 pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
 pub use call_book::LedgerBook;
+pub use catalogue::{check_repository_behaviors, listed_behaviors};
+pub use clients::Clients;
 pub use contract::{
-    ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
+    API_AGENT, AgentCommands, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
     FindMode, Guardrails, GuardrailsError, PatchLimits, Plan, PlanStatus, Review, ReviewError, ReviewVerdict,
-    RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Signature, SignatureVersion, WebLimits,
+    MANUAL_OUTBOX, RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Service, Signature, SignatureVersion, WebLimits,
     check_plan, required_gates,
 };
+pub use contract::{
+    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, BehaviorMarker, CatalogueText, EvidenceFound, ExpectedResult, PlanDocuments,
+    behavior_markers, check_behaviors, check_evidence, check_executed, check_reasons, is_page_name, read_results,
+};
+pub use dispatch::OutboxBackend;
 pub use engine::advance;
 pub use error::RunError;
 pub use event_kind::EventKind;
-pub use gatekeeper::{check_patch, plan_policy};
+pub use find::{
+    Domain, DomainError, FIND_WEB_SCHEMA, FindCandidate, FindResult, FindResultVersion, FindWeb, GoalKind, LocatorKind,
+    MAX_FIND_WEB, PastRun, PastRuns, RepoFacts, WORKFLOWS_DIR, WebConstraints, WebLocator, WebResult,
+    Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows, WorkflowsError, check_web,
+    externals, resolve,
+};
+pub use gatekeeper::{AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, signed_plan};
 pub use journal::Witness;
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
 pub use layout::{CASSETTE, RunDir, SOURCE};
 pub use may_drop::is_definition_name;
+pub use plan_evidence::{RunPlan, check_signature, executed_gates, find_evidence};
 pub use receipt::{PhaseReceipt, RunReceipt};
 pub use recording::{AnswersFrom, Opening, check_recording, parameters_of_recording};
 pub use replay::{Replayed, replay};
+pub use role::chair::{
+    ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
+};
+pub use role::librarian::pack_context;
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
 pub use status::{ArtifactStatus, RunStatus, answers_used, status};

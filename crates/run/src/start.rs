@@ -10,7 +10,7 @@ use crucible_repo::{DirtyKind, Git};
 use crucible_secrets::Scanner;
 use crucible_verify::GateSpec;
 
-use crate::contract::{DispatchConfig, FindMode, Guardrails, RunRecord, RunSettings, RunVersion};
+use crate::contract::{FindMode, Guardrails, RunRecord, RunSettings, RunVersion};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::journal::{Entry, Journal, Witness};
@@ -115,13 +115,13 @@ pub(crate) fn record_beginning(journal: &mut Journal<'_>, record: &RunRecord) ->
 pub(crate) fn lay_out(dir: &RunDir, record: &RunRecord) -> Result<(), RunError> {
     dir.create()?;
     let guardrails = Guardrails {
-        find_mode: FindMode::ResolverOnly,
+        find_mode: record.settings.web.clone().map_or(FindMode::ResolverOnly, FindMode::ResolverPlusWeb),
         max_files: record.settings.max_files,
         max_total_bytes: record.settings.max_total_bytes,
         max_iterations: record.settings.max_iterations,
     };
     dir.write(layout::GUARDRAILS, guardrails.render().as_bytes())?;
-    dir.write_json(layout::DISPATCH, &DispatchConfig::for_model(&record.settings.provider))?;
+    dir.write_json(layout::DISPATCH, &record.settings.dispatch())?;
     dir.write_json(layout::RUN, record)?;
     Ok(())
 }

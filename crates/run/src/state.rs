@@ -78,6 +78,8 @@ pub struct Progress {
     pub reviewed: bool,
     /// A review blocks.
     pub blocked: bool,
+    /// A prompt for a person has no answer yet.
+    pub waiting: bool,
     /// The signature covers `PLAN.md` as it is.
     pub signed: bool,
     /// The patch gate approved `diff.patch` as it is.
@@ -109,7 +111,12 @@ impl Progress {
         ];
         let reached =
             steps.iter().take_while(|(done, _)| *done).last().map_or(RunState::New, |(_, state)| *state);
-        if self.blocked && reached == RunState::Reviewed { RunState::Blocked } else { reached }
+        let ended = matches!(reached, RunState::Verified | RunState::Landed);
+        if (self.blocked && reached == RunState::Reviewed) || (self.waiting && !ended) {
+            RunState::Blocked
+        } else {
+            reached
+        }
     }
 }
 
@@ -132,5 +139,7 @@ mod tests {
         assert_eq!(progress.state(), RunState::Verified);
         assert_eq!(Progress { signed: false, blocked: true, ..progress }.state(), RunState::Blocked);
         assert_eq!(Progress { failed: true, ..progress }.state(), RunState::Failed);
+        assert_eq!(Progress { waiting: true, ..progress }.state(), RunState::Verified);
+        assert_eq!(Progress { waiting: true, planned: false, ..progress }.state(), RunState::Blocked);
     }
 }

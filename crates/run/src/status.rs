@@ -2,25 +2,50 @@
 
 use std::collections::BTreeMap;
 
-use crucible_ledger::{EventRecord, Ledger};
+use crucible_ledger::{EventRecord, Ledger, Usage};
 use crucible_model::{Digest, Finding};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
+use crate::budget::allowed;
 use crate::contract::{Review, ReviewVerdict, RunRecord, Signature};
 use crate::error::RunError;
-use crate::event_kind::EventKind;
+use crate::event_kind::{EventKind, answered_key, prompted_step};
 use crate::journal;
 use crate::layout::{self, RunDir};
 use crate::state::{Progress, RunState};
 
 /// The artifacts that a status lists, in the order in which they come to be.
-pub(crate) const LISTED: [&str; 17] = [
+pub(crate) const LISTED: [&str; 21] = [
     layout::GUARDRAILS,
     layout::DISPATCH,
     layout::ANALYSIS,
+    layout::FIND_RESULT,
+    layout::FIND_WEB,
     layout::LEFT_OUT,
+    layout::FILE_REQUEST,
+    layout::CONTEXT_PACK,
+    layout::PLAN_DRAFT,
+    layout::REASONS,
+    layout::EXPECTED_RESULTS,
+    layout::REVIEW_CONTRACT,
+    layout::REVIEW_COST,
+    layout::SECOND_REVIEW_CONTRACT,
+    layout::SECOND_REVIEW_COST,
+    layout::PLAN,
+    layout::SIGNATURE,
+    layout::PATCH,
+    layout::REVIEW_PATCH,
+    layout::VERIFY_REPORT,
+    layout::LANDING,
+];
+
+/// The artifacts that every run has in the end.
+const ALWAYS: [&str; 14] = [
+    layout::GUARDRAILS,
+    layout::DISPATCH,
+    layout::ANALYSIS,
     layout::FILE_REQUEST,
     layout::CONTEXT_PACK,
     layout::PLAN_DRAFT,
@@ -31,10 +56,47 @@ pub(crate) const LISTED: [&str; 17] = [
     layout::PLAN,
     layout::SIGNATURE,
     layout::PATCH,
-    layout::REVIEW_PATCH,
     layout::VERIFY_REPORT,
-    layout::LANDING,
 ];
+
+/// The artifacts that are not there yet, of those that every run has in the end.
+pub(crate) fn missing(dir: &RunDir) -> Vec<&'static str> {
+    ALWAYS.into_iter().filter(|path| !dir.has(path)).collect()
+}
+
+/// What somebody owes the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Owed {
+    /// The role that it is asked of.
+    pub role: String,
+    /// What is asked.
+    pub action: String,
+    /// Where the answer is to be written, in the run directory.
+    pub target: String,
+    /// The prompt that asks for it, in the run directory.
+    pub prompt: String,
+}
+
+/// How much of a run's budgets is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BudgetStatus {
+    /// Calls that were made, and that may be made.
+    pub calls: u64,
+    /// See above.
+    pub max_calls: u64,
+    /// Tokens of questions and answers together, as far as they were told.
+    pub tokens: u64,
+    /// What it cost, in millionths of a US dollar, as far as it was told.
+    pub micro_dollars: u64,
+    /// Attempts that have ended, and that may be made.
+    pub iterations: u64,
+    /// See above.
+    pub max_iterations: u64,
+    /// Prompts that were laid for a person, and that may be.
+    pub outbox_prompts: u64,
+    /// See above.
+    pub max_outbox_prompts: u64,
+}
 
 /// One artifact of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -58,6 +120,13 @@ pub struct RunStatus {
     pub state: RunState,
     /// Its artifacts.
     pub artifacts: Vec<ArtifactStatus>,
+    /// Artifacts that are not there yet, of those that every run has in the end.
+    pub missing: Vec<&'static str>,
+    /// What somebody owes the run, where it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owed: Option<Owed>,
+    /// How much of its budgets is used.
+    pub budgets: BudgetStatus,
     /// Its attempts so far.
     pub attempts: Vec<AttemptOutcome>,
     /// Why it failed, if it did.
@@ -78,11 +147,17 @@ pub struct RunStatus {
 pub fn status(dir: &RunDir, ledger: &Ledger) -> Result<RunStatus, RunError> {
     let run = dir.record()?;
     let events = ledger.events(Some(&run.run_id))?;
-    status_of(dir, run, &events)
+    let usage = ledger.usage(&run.run_id)?;
+    status_of(dir, run, &events, &usage)
 }
 
 /// Where a run of these events stands.
-pub(crate) fn status_of(dir: &RunDir, run: RunRecord, events: &[EventRecord]) -> Result<RunStatus, RunError> {
+pub(crate) fn status_of(
+    dir: &RunDir,
+    run: RunRecord,
+    events: &[EventRecord],
+    usage: &Usage,
+) -> Result<RunStatus, RunError> {
     let state = progress(dir, events)?.state();
     let mut artifacts = Vec::new();
     for path in LISTED {
@@ -96,18 +171,34 @@ pub(crate) fn status_of(dir: &RunDir, run: RunRecord, events: &[EventRecord]) ->
     if ended && edited.is_empty() {
         edited.extend(attempt::edited_copies(dir, events)?.into_iter().map(str::to_owned));
     }
+    let owed = if state == RunState::Blocked { owed(events) } else { None };
     let next = match edited.first() {
         Some(first) if state != RunState::Landed => {
             format!("Put {first} back as it was recorded, or start a new run.")
         }
-        _ => next(&run, state),
+        _ => next(&run, state, owed.as_ref()),
+    };
+    let attempts = attempt::recorded(dir, events)?;
+    let laid = events.iter().filter(|event| event.event == EventKind::OutboxPrompted.name());
+    let budgets = BudgetStatus {
+        calls: usage.calls,
+        max_calls: allowed(&run, events),
+        tokens: usage.tokens,
+        micro_dollars: usage.cost.0,
+        iterations: attempts.len() as u64,
+        max_iterations: run.settings.max_iterations,
+        outbox_prompts: laid.count() as u64,
+        max_outbox_prompts: run.settings.dispatch().budgets.max_outbox_prompts,
     };
     Ok(RunStatus {
+        missing: missing(dir),
+        owed,
+        budgets,
         schema_version: "crucible-run-status-v1",
         directory: dir.root().to_owned(),
         state,
         artifacts,
-        attempts: attempt::recorded(dir, events)?,
+        attempts,
         failure,
         edited,
         next,
@@ -115,7 +206,7 @@ pub(crate) fn status_of(dir: &RunDir, run: RunRecord, events: &[EventRecord]) ->
     })
 }
 
-/// How many answers of a run's model were used up: their attempt has ended. An answer that was recorded later than these is
+/// How many answers of a run were used up: their attempt has ended, or they became an artifact. An answer that was recorded later than these is
 /// used again when the run goes on, instead of asking for it once more.
 ///
 /// # Errors
@@ -123,8 +214,9 @@ pub(crate) fn status_of(dir: &RunDir, run: RunRecord, events: &[EventRecord]) ->
 /// Fails when the events cannot be read.
 pub fn answers_used(dir: &RunDir) -> Result<u64, RunError> {
     let events = dir.read_if_there(layout::EVENTS)?.unwrap_or_default();
-    let ends_an_attempt = |kind| matches!(kind, EventKind::PatchRejected | EventKind::AttemptEnded);
-    Ok(journal::read_lines(&events).filter(|line| line.kind().is_some_and(ends_an_attempt)).count() as u64)
+    let uses_one_up =
+        |kind| matches!(kind, EventKind::PatchRejected | EventKind::AttemptEnded | EventKind::AnswerTaken);
+    Ok(journal::read_lines(&events).filter(|line| line.kind().is_some_and(uses_one_up)).count() as u64)
 }
 
 /// What a run's files and the ledger's events say of its progress.
@@ -138,8 +230,9 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
     };
     let draft = digest(layout::PLAN_DRAFT)?;
     let reviews = [review(layout::REVIEW_CONTRACT)?, review(layout::REVIEW_COST)?];
+    let seconds = [review(layout::SECOND_REVIEW_CONTRACT)?, review(layout::SECOND_REVIEW_COST)?];
     let of_draft = |verdict: ReviewVerdict| move |review: &Option<(ReviewVerdict, Digest)>| matches!((review, draft), (Some((said, subject)), Some(draft)) if *said == verdict && *subject == draft);
-    let blocked = reviews.iter().any(of_draft(ReviewVerdict::Block));
+    let blocked = reviews.iter().chain(&seconds).any(of_draft(ReviewVerdict::Block));
     let approved = reviews.iter().all(of_draft(ReviewVerdict::Approve));
     let plan = digest(layout::PLAN)?;
     let signed = match plan {
@@ -163,6 +256,7 @@ pub(crate) fn progress(dir: &RunDir, events: &[EventRecord]) -> Result<Progress,
         planned: draft.is_some(),
         reviewed: approved || blocked,
         blocked,
+        waiting: owed(events).is_some(),
         signed,
         patched,
         verified,
@@ -192,18 +286,40 @@ pub(crate) fn signature_holds(dir: &RunDir, plan: Digest) -> Result<bool, RunErr
     let mut now = BTreeMap::new();
     for path in signature.reviews.keys() {
         // A signature names files of this run only.
-        if ![layout::REVIEW_CONTRACT, layout::REVIEW_COST].contains(&path.as_str()) {
+        if !layout::REVIEWS.contains(&path.as_str()) {
             return Ok(false);
         }
         if let Some(bytes) = dir.read_if_there(path)? {
             now.insert(path.clone(), Digest::of(&bytes));
         }
     }
-    Ok(signature.plan == plan && signature.reviews == now && now.len() == 2)
+    let local = [layout::REVIEW_CONTRACT, layout::REVIEW_COST].iter().all(|path| now.contains_key(*path));
+    Ok(signature.plan == plan && signature.reviews == now && local)
 }
 
-fn next(run: &RunRecord, state: RunState) -> String {
+/// What a person owes: the newest prompt that has no answer.
+pub(crate) fn owed(events: &[EventRecord]) -> Option<Owed> {
+    let prompted = events.iter().rfind(|event| event.event == EventKind::OutboxPrompted.name())?;
+    let answered = answered_key(prompted_step(prompted.key.as_deref()?)?);
+    if events.iter().any(|event| event.key.as_deref() == Some(answered.as_str())) {
+        return None;
+    }
+    let text = |field: &str| prompted.body.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Some(Owed {
+        role: prompted.role.clone(),
+        action: text("action"),
+        target: text("target"),
+        prompt: prompted.path.clone().unwrap_or_default(),
+    })
+}
+
+fn next(run: &RunRecord, state: RunState, owed: Option<&Owed>) -> String {
     let id = &run.run_id;
+    if let Some(Owed { prompt, target, .. }) = owed {
+        return format!(
+            "Answer {prompt}, write the answer to {target}, and continue with `crucible run advance {id}`."
+        );
+    }
     match state {
         RunState::New
         | RunState::Analysed

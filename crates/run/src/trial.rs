@@ -20,7 +20,8 @@ use crucible_verify::{
 
 use crate::analysis::{BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
-use crate::contract::{Plan, RunRecord, check_plan, known_results};
+use crate::catalogue::{judge_changed, read_changed};
+use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, check_behaviors};
 use crate::error::RunError;
 use crate::gatekeeper::Change;
 use crate::hidden::hidden;
@@ -30,10 +31,9 @@ use crate::status::signature_holds;
 use crate::world::World;
 
 /// Where a repository's catalogue of behaviours begins (seed 003 F.3).
-pub(crate) const BEHAVIOR_INDEX: &str = "docs/behaviors/INDEX.md";
+pub(crate) use crate::contract::BEHAVIOR_INDEX;
 
 const UNSIGNED: Code = Code::new("plan-unsigned");
-const CATALOGUE_UNCHECKED: Code = Code::new("run-behaviors-unchecked");
 
 /// How much a prompt holds of what one gate printed.
 const MAX_EXCERPT: ByteLimit = ByteLimit(3000);
@@ -44,12 +44,14 @@ const MAX_LOG: ByteLimit = ByteLimit(4 * 1024 * 1024);
 pub(crate) struct Trial {
     pub(crate) outcomes: Vec<GateOutcome>,
     pub(crate) results: Vec<GateResult>,
-    /// The findings of the commands.
+    /// The findings of the commands, and what refuses the catalogue of behaviours.
     pub(crate) verdict: Verdict,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
     /// What was not copied, with the reason.
     pub(crate) left_out: Vec<String>,
+    /// The catalogue of behaviours as the change leaves it, read before any gate ran; absent where nothing was changed.
+    behaviors: Option<BehaviorFiles>,
     tree: Option<String>,
 }
 
@@ -72,6 +74,7 @@ pub(crate) async fn run(
     let copy = room.join("copy");
     let mut outcomes = Vec::new();
     let mut omitted = Vec::new();
+    let mut behaviors = None;
     // Each gate gets a copy of its own: what one of them runs may be the model's code, which must not prepare the next.
     for gate in &record.settings.gates {
         fs::remove_dir_all(&copy)?;
@@ -80,6 +83,9 @@ pub(crate) async fn run(
         require_base(git, record).await?;
         if let Some(tried) = change {
             write_change(&copy, tried.change)?;
+            if behaviors.is_none() {
+                behaviors = Some(read_changed(git, &copy, tried.change).await?);
+            }
         }
         let env = environment(world);
         let mut masked = hidden(world, record, &env);
@@ -114,6 +120,9 @@ pub(crate) async fn run(
         });
         verdict.merge(judged);
     }
+    // Who tries again is to know of it as of a command that failed.
+    let catalogue = behaviors.as_ref().map(check_behaviors).unwrap_or_default();
+    catalogue.errors().for_each(|finding| verdict.push(finding.clone()));
     let printed = logs(&outcomes);
     Ok(Trial {
         results,
@@ -124,6 +133,7 @@ pub(crate) async fn run(
             .iter()
             .map(|omission| format!("{:?}: {}", omission.path, omission.reason))
             .collect(),
+        behaviors,
         tree: change.map(|tried| tried.change.tree.tree.to_string()),
         outcomes,
     })
@@ -170,13 +180,14 @@ impl Trial {
             let id = gate_id(name, dir)?;
             Ok(GateOutcome::Judged { id, verdict })
         };
-        outcomes.push(judged(PlanCheck.id(), judge_plan(plan, dir)?)?);
+        let known = self.behaviors.as_ref().map(BehaviorFiles::ids).unwrap_or_default();
+        outcomes.push(judged(PlanCheck.id(), judge_plan(plan, &known, dir)?)?);
         outcomes.push(judged(PatchCheck.id(), Verdict::new(outcome.findings.clone()))?);
-        // Nothing here reads a catalogue of behaviours. So that gate has no outcome and is in no list of executed gates,
-        // and where there is a catalogue the report says that it was not checked.
-        let declared = plan.gates.iter().filter(|gate| *gate != BehaviorCatalogCheck.id());
-        let declared = declared.map(|gate| gate_id(gate, dir)).collect::<Result<Vec<_>, _>>()?;
-        let mut report = report(&ReportInput {
+        if let Some(after) = &self.behaviors {
+            outcomes.push(judged(BehaviorCatalogCheck.id(), judge_changed(behaviors, after))?);
+        }
+        let declared = plan.gates.iter().map(|gate| gate_id(gate, dir)).collect::<Result<Vec<_>, _>>()?;
+        Ok(report(&ReportInput {
             gate: GateLevel::Lite,
             iteration: outcome.number,
             max_iterations: record.settings.max_iterations,
@@ -190,9 +201,7 @@ impl Trial {
             plan_digest: Some(Digest::of(&dir.read(layout::PLAN)?)),
             patch_digest: outcome.patch,
             tree: self.tree.clone(),
-        });
-        report.warnings.extend(unchecked_catalogue(behaviors));
-        Ok(report)
+        }))
     }
 }
 
@@ -252,24 +261,20 @@ fn secret_rule(path: &Path) -> Option<String> {
         .then(|| "its name says that it holds secrets".to_owned())
 }
 
-/// Judges the plan as it was signed: against the results that are expected, and by the signature of its very text.
-fn judge_plan(plan: &Plan, dir: &RunDir) -> Result<Verdict, RunError> {
-    let results = known_results(&dir.read_text(layout::EXPECTED_RESULTS)?);
-    let mut verdict = check_plan(plan, &[], &results);
+/// Judges the plan as it was signed: with its reasons and expected results, against the behaviours that there are, and by
+/// the signature of its very text.
+fn judge_plan(plan: &Plan, behaviors: &[String], dir: &RunDir) -> Result<Verdict, RunError> {
+    let text = |path| dir.has(path).then(|| dir.read_text(path)).transpose();
+    let (reasons, results) = (text(layout::REASONS)?, text(layout::EXPECTED_RESULTS)?);
+    let documents =
+        PlanDocuments { plan, reasons: reasons.as_deref(), results: results.as_deref(), behaviors };
+    let mut verdict = documents.check();
     let digest = Digest::of(plan.render().as_bytes());
     if !dir.has(layout::SIGNATURE) || !signature_holds(dir, digest)? {
         let hint = "The signature does not cover this plan and its reviews; start a new run.";
         verdict.push(Finding::error(UNSIGNED, layout::PLAN, hint));
     }
     Ok(verdict)
-}
-
-fn unchecked_catalogue(behaviors: BehaviorCatalogue) -> Option<Finding> {
-    let hint = "This repository has a behaviour catalogue, which is not checked yet.";
-    match behaviors {
-        BehaviorCatalogue::Absent => None,
-        BehaviorCatalogue::Unchecked => Some(Finding::warning(CATALOGUE_UNCHECKED, BEHAVIOR_INDEX, hint)),
-    }
 }
 
 #[cfg(test)]
@@ -298,6 +303,7 @@ mod tests {
     fn signed(dir: &RunDir, plan: &Plan, results: &str) {
         let digest = dir.write(layout::PLAN, plan.render().as_bytes()).unwrap();
         dir.write(layout::EXPECTED_RESULTS, results.as_bytes()).unwrap();
+        dir.write(layout::REASONS, b"- R001: because\n").unwrap();
         let mut reviews = BTreeMap::new();
         for path in [layout::REVIEW_CONTRACT, layout::REVIEW_COST] {
             let review = Review::from_verdict("r", digest, &Verdict::default());
@@ -311,31 +317,52 @@ mod tests {
         verdict.findings().iter().map(|finding| finding.code.as_str()).collect()
     }
 
+    const RESULTS: &str = "## R001\nAcceptance: x\nEvidence: artifacts/verify_report.json\nRelated-Gates: lite\n";
+
     #[test]
-    fn a_plan_is_judged_by_the_expected_results_and_its_signature() {
+    fn a_plan_is_judged_with_its_documents_and_its_signature() {
         let room = tempfile::tempdir().unwrap();
         let dir = RunDir::at(room.path().to_owned());
         let plan = plan();
-        signed(&dir, &plan, "# Expected results\n\n## R001\n");
-        assert_eq!(codes(&judge_plan(&plan, &dir).unwrap()), Vec::<&str>::new());
-        signed(&dir, &plan, "# Expected results\n\n## R002\n");
-        assert_eq!(codes(&judge_plan(&plan, &dir).unwrap()), ["plan-id-unresolved"]);
-        signed(&dir, &plan, "## R001\n");
+        let said = |plan: &Plan| {
+            let verdict = judge_plan(plan, &[], &dir).unwrap();
+            codes(&verdict).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        signed(&dir, &plan, RESULTS);
+        assert_eq!(said(&plan), [""; 0]);
+        signed(&dir, &plan, &RESULTS.replace("R001", "R002"));
+        assert_eq!(said(&plan), ["plan-id-unresolved", "plan-reason-unresolved"]);
+        signed(&dir, &plan, &RESULTS.replace("lite", "other"));
+        assert_eq!(said(&plan), ["plan-result-gate"]);
+        signed(&dir, &plan, RESULTS);
+        fs::remove_file(&dir.path(layout::REASONS)).unwrap();
+        assert_eq!(said(&plan), ["plan-document-missing"]);
+        signed(&dir, &plan, RESULTS);
         let wider = Plan { scope_allow: vec!["src/".parse().unwrap()], ..plan.clone() };
-        assert_eq!(codes(&judge_plan(&wider, &dir).unwrap()), ["plan-unsigned"]);
+        assert_eq!(said(&wider), ["plan-unsigned"]);
         dir.write(layout::REVIEW_COST, b"Verdict: BLOCK\n").unwrap();
-        assert_eq!(codes(&judge_plan(&plan, &dir).unwrap()), ["plan-unsigned"]);
-        signed(&dir, &plan, "## R001\n");
+        assert_eq!(said(&plan), ["plan-unsigned"]);
+        signed(&dir, &plan, RESULTS);
         fs::remove_file(&dir.path(layout::SIGNATURE)).unwrap();
-        assert_eq!(codes(&judge_plan(&plan, &dir).unwrap()), ["plan-unsigned"]);
+        assert_eq!(said(&plan), ["plan-unsigned"]);
     }
 
     #[test]
-    fn a_catalogue_that_nobody_checked_is_no_executed_gate() {
+    fn a_behaviour_of_the_plan_is_one_of_the_patched_catalogue() {
+        let room = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(room.path().to_owned());
+        let plan = Plan { behaviors: vec!["B001".to_owned()], ..plan() };
+        signed(&dir, &plan, RESULTS);
+        assert_eq!(codes(&judge_plan(&plan, &[], &dir).unwrap()), ["plan-id-unresolved"]);
+        assert!(judge_plan(&plan, &["B001".to_owned()], &dir).unwrap().passes());
+    }
+
+    #[test]
+    fn the_catalogue_is_a_gate_that_was_executed_or_the_change_does_not_pass() {
         let room = tempfile::tempdir().unwrap();
         let dir = RunDir::at(room.path().to_owned());
         let plan = plan();
-        signed(&dir, &plan, "## R001\n");
+        signed(&dir, &plan, RESULTS);
         let nothing = || Captured { bytes: Vec::new(), total: 0, extent: Extent::Whole };
         let ran = GateRun {
             id: "tests".parse().unwrap(),
@@ -345,15 +372,6 @@ mod tests {
             stdout: nothing(),
             stderr: nothing(),
             isolation: None,
-        };
-        let trial = Trial {
-            outcomes: vec![GateOutcome::Ran(Box::new(ran))],
-            results: Vec::new(),
-            verdict: Verdict::default(),
-            stdout: Vec::new(),
-            stderr: Vec::new(),
-            left_out: Vec::new(),
-            tree: None,
         };
         let outcome = AttemptOutcome {
             schema_version: AttemptVersion::V1,
@@ -365,14 +383,29 @@ mod tests {
             output: String::new(),
         };
         let record = record(room.path(), &[&["true"]]);
-        for (behaviors, warned) in [(BehaviorCatalogue::Absent, 0), (BehaviorCatalogue::Unchecked, 1)] {
-            let report =
-                trial.report(&record, behaviors, &plan, &outcome, Baseline::default(), &dir).unwrap();
-            assert_eq!(report.result, VerifyResult::Pass, "{:?}", report.failures);
-            let executed: Vec<&str> = report.executed_gates.iter().map(GateId::as_str).collect();
-            assert_eq!(executed, ["lite", "plan_check", "patch_check", "tests"]);
-            let said = report.warnings.iter().filter(|finding| finding.code == CATALOGUE_UNCHECKED);
-            assert_eq!(said.count(), warned);
-        }
+        let reported = |before, behaviors| {
+            let trial = Trial {
+                outcomes: vec![GateOutcome::Ran(Box::new(ran.clone()))],
+                results: Vec::new(),
+                verdict: Verdict::default(),
+                stdout: Vec::new(),
+                stderr: Vec::new(),
+                left_out: Vec::new(),
+                behaviors,
+                tree: None,
+            };
+            let report = trial.report(&record, before, &plan, &outcome, Baseline::default(), &dir).unwrap();
+            let kinds: Vec<String> = report.failures.iter().map(|failure| failure.kind.clone()).collect();
+            let executed: Vec<String> = report.executed_gates.iter().map(GateId::to_string).collect();
+            (report.result, executed, kinds)
+        };
+        let all = ["lite", "plan_check", "patch_check", "behavior_catalog_check", "tests"].map(str::to_owned);
+        let none = || Some(BehaviorFiles::default());
+        assert_eq!(reported(BehaviorCatalogue::Absent, none()), (VerifyResult::Pass, all.to_vec(), vec![]));
+        let (result, executed, kinds) = reported(BehaviorCatalogue::Unchecked, none());
+        assert_eq!((result, executed, kinds), (VerifyResult::Fail, all.to_vec(), vec!["behaviors-taken-away".into()]));
+        let (result, executed, kinds) = reported(BehaviorCatalogue::Absent, None);
+        assert_eq!(result, VerifyResult::Fail);
+        assert!(!executed.contains(&all[3]) && kinds == ["verify-gate-not-executed"]);
     }
 }

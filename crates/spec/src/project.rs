@@ -1,9 +1,12 @@
 //! Where the specs of a project lie.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
-use crucible_model::RepoPath;
+use crucible_host::fs::FsError;
+use crucible_model::{Digest, RepoPath};
 
+use crate::error::SpecError;
 use crate::id::SpecId;
 use crate::workspace::WorkspaceFile;
 
@@ -22,16 +25,26 @@ pub(crate) fn is_own(path: &RepoPath) -> bool {
 }
 
 /// A project: the directory that holds `.crucible/`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct SpecProject {
     root: PathBuf,
+    /// Shared by all specs of this value: a path without links takes a look at every directory of it.
+    key: Arc<OnceLock<Digest>>,
 }
+
+impl PartialEq for SpecProject {
+    fn eq(&self, other: &Self) -> bool {
+        self.root == other.root
+    }
+}
+
+impl Eq for SpecProject {}
 
 impl SpecProject {
     /// The project in exactly this directory.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), key: Arc::default() }
     }
 
     /// The project that holds `start`: the nearest directory upward with a `.crucible/`, searched no further than one with a
@@ -55,6 +68,21 @@ impl SpecProject {
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// What Crucible knows the project by outside of it: the digest of its path, without links, found once.
+    pub(crate) fn key(&self) -> Result<Digest, SpecError> {
+        if let Some(key) = self.key.get() {
+            return Ok(*key);
+        }
+        let root = if self.root.as_os_str().is_empty() { Path::new(".") } else { &self.root };
+        let path = root.canonicalize().map_err(|source| FsError::Io {
+            action: "find",
+            path: root.to_owned(),
+            source,
+        })?;
+        let key = Digest::of(path.as_os_str().as_encoded_bytes());
+        Ok(*self.key.get_or_init(|| key))
     }
 
     /// Where the specs lie: `.crucible/specs`.

@@ -1,9 +1,14 @@
 //! `crucible behaviors`: a repository's catalogue of behaviours.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use crucible_model::ExitStatus;
+use crucible_repo::Git;
+use crucible_run::check_repository_behaviors;
 
 use crate::app::App;
+use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 
 /// Judge a repository's catalogue of behaviours
@@ -13,12 +18,25 @@ pub(crate) enum BehaviorsCommand {
 }
 
 /// Judge the catalogue both ways: each marker in the code has its entry and page, each entry its page and marker
+///
+/// A marker is a comment `BEHAVIOR_ID: B012`; the entries are in docs/behaviors/INDEX.md, the pages beside it. Only what
+/// git tracks is looked at. For example: `crucible behaviors check --repo .`
 #[derive(Args)]
-pub(crate) struct Check {}
+pub(crate) struct Check {
+    /// A directory in the repository
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    repo: PathBuf,
+}
 
 impl BehaviorsCommand {
-    pub(crate) fn run(&self, _app: &App) -> Result<ExitStatus, CommandError> {
-        let Self::Check(Check {}) = self;
-        Err(CommandError::usage("not there yet"))
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let Self::Check(check) = self;
+        let repo = app.absolute(&check.repo);
+        let sandbox = shared_sandbox(app);
+        let verdict = app.block_on(async {
+            let git = Git::open(sandbox, &app.env, &repo).await?;
+            Ok(check_repository_behaviors(&git).await?)
+        })?;
+        app.output.verdict(&verdict.report("crucible-behaviors-check-v1"), "code, index and pages agree")
     }
 }

@@ -1,10 +1,32 @@
 //! `crucible context`: what a model may see of a repository, on its own.
+//!
+//! The pack is the one that a run makes: the same documents first, the same denials, the same budget. Without a request that
+//! names files, all files that git tracks are ranked for a goal, as a run's chair ranks them.
 
+use std::path::{Path, PathBuf};
+
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
-use crucible_model::ExitStatus;
+use crucible_host::config::Config;
+use crucible_host::fs::{FsError, read_up_to, write_atomic};
+use crucible_model::{ByteLimit, Digest, ExitStatus, FileLimit, RepoPath, counted, to_canonical_json};
+use crucible_pack::{Budget, ContextPack, FileRequest, MAX_DOCUMENT_BYTES, Omitted};
+use crucible_repo::Git;
+use crucible_run::{
+    ContextRanking, ContextSettings, ContractDocuments, RankedOutcome, pack_context, request_for_goal,
+};
+use serde::Serialize;
 
 use crate::app::App;
+use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
+use crate::text::one_line;
+
+/// The longest goal, in bytes, as of a run.
+const MAX_GOAL: usize = 16 * 1024;
+
+/// How many rows of a list are shown to a person; the documents hold them all.
+const SHOWN: usize = 20;
 
 /// Pack what a model may see of a repository
 #[derive(Subcommand)]
@@ -12,13 +34,230 @@ pub(crate) enum ContextCommand {
     Build(Build),
 }
 
-/// Build a context pack: verbatim, within a budget, the same bytes for the same inputs
+/// Build a context pack: files of a repository, copied within a budget; the same bytes for the same inputs
+///
+/// For example: `crucible context build --repo . --request file_request.json --out context_pack.json`, or without a request
+/// `crucible context build --goal "the parser must accept CRLF" --max-bytes 60000`. Without --out the pack itself goes to
+/// standard output. A file that holds a secret, lies in a denied place or does not fit is left out, and the pack says so.
 #[derive(Args)]
-pub(crate) struct Build {}
+#[command(
+    after_help = "Exits 7 when the mandatory documents do not fit the budget, 3 for a request that is none, 8 when the goal or \
+    the request itself holds a secret; `crucible --help` lists all exit codes."
+)]
+pub(crate) struct Build {
+    /// A directory in the repository
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    repo: PathBuf,
+    /// A file request, as docs/contracts/file_request.md describes it
+    #[arg(long, value_name = "FILE", conflicts_with = "goal", required_unless_present = "goal")]
+    request: Option<PathBuf>,
+    /// What is to be achieved: all files that git tracks are ranked for it, and the best that fit are packed
+    #[arg(long, value_name = "TEXT")]
+    goal: Option<String>,
+    /// How many files the pack may hold; without it as configured (run.max_files, 20). With --goal
+    #[arg(long, value_name = "N", conflicts_with = "request", value_parser = limits())]
+    max_files: Option<u64>,
+    /// How many bytes of content the pack may hold; without it as configured (run.max_total_bytes, 60000). With --goal
+    #[arg(long, value_name = "N", conflicts_with = "request", value_parser = limits())]
+    max_bytes: Option<u64>,
+    /// Where the pack is written; without it, to standard output
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Where the file request that --goal makes is written
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
+    request_out: Option<PathBuf>,
+    /// Where the ranking is written, with the parts of each file's score. With --goal
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
+    ranking_out: Option<PathBuf>,
+}
+
+/// What `--json` prints where the pack goes to a file.
+#[derive(Serialize)]
+struct Built<'a> {
+    schema_version: &'static str,
+    pack: Written,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<Written>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranking: Option<Written>,
+    files: usize,
+    content_bytes: usize,
+    summary: &'a str,
+    omitted: &'a [Omitted],
+}
+
+/// A document that was written.
+#[derive(Serialize)]
+struct Written {
+    path: String,
+    digest: Digest,
+    bytes: usize,
+}
 
 impl ContextCommand {
-    pub(crate) fn run(&self, _app: &App) -> Result<ExitStatus, CommandError> {
-        let Self::Build(Build {}) = self;
-        Err(CommandError::usage("not there yet"))
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let Self::Build(build) = self;
+        build.run(app)
     }
+}
+
+impl Build {
+    fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let repo = app.absolute(&self.repo);
+        let named = self.request.as_deref().map(|path| read_request(app, path)).transpose()?;
+        if let Some(goal) = self.goal.as_ref().filter(|goal| goal.len() > MAX_GOAL) {
+            let message = format!("the goal has {} bytes, at most {MAX_GOAL} are taken", goal.len());
+            return Err(CommandError::new(ExitStatus::OverLimit, message).hint("Say it shorter."));
+        }
+        let config = app.config(&repo, &[])?;
+        let settings = context_settings(&config)?;
+        let (request, ranking, pack) = app.block_on(async {
+            let git = Git::open(shared_sandbox(app), &app.env, &repo).await?;
+            let (request, ranking) = match named {
+                Some(request) => (request, None),
+                None => {
+                    let goal = self.goal.as_deref().unwrap_or_default();
+                    let (request, ranking) =
+                        request_for_goal(&git, goal, self.budget(&config), &settings).await?;
+                    (request, Some(ranking))
+                }
+            };
+            let slug = git.name().await?;
+            let pack = pack_context(git.top(), &slug, &settings, &request)?;
+            Ok((request, ranking, pack))
+        })?;
+        let bytes = pack.to_bytes().map_err(no_form)?;
+        let request = self.request_out.as_deref().map(|path| write(app, path, &request)).transpose()?;
+        let written = match (&self.ranking_out, &ranking) {
+            (Some(path), Some(ranking)) => Some(write(app, path, ranking)?),
+            _ => None,
+        };
+        let Some(out) = &self.out else {
+            app.output.bytes(&bytes);
+            if !app.output.is_json() {
+                told(&pack, ranking.as_ref()).iter().for_each(|line| app.output.remark(&one_line(line)));
+            }
+            return Ok(ExitStatus::Success);
+        };
+        let out = write_bytes(app, out, &bytes)?;
+        if app.output.is_json() {
+            app.output.json(&Built {
+                schema_version: "crucible-context-build-v1",
+                pack: out,
+                request,
+                ranking: written,
+                files: pack.files.len(),
+                content_bytes: pack.files.iter().map(|file| file.content.len()).sum(),
+                summary: &pack.summary,
+                omitted: &pack.omitted,
+            })?;
+        } else {
+            app.output.line(&one_line(&format!("packed to {}: {}", out.path, out.digest)));
+            told(&pack, ranking.as_ref()).iter().for_each(|line| app.output.line(&one_line(line)));
+        }
+        Ok(ExitStatus::Success)
+    }
+
+    fn budget(&self, config: &Config) -> Budget {
+        Budget {
+            max_files: FileLimit(self.max_files.unwrap_or_else(|| config.number("run.max_files"))),
+            max_total_bytes: ByteLimit(
+                self.max_bytes.unwrap_or_else(|| config.number("run.max_total_bytes")),
+            ),
+        }
+    }
+}
+
+/// What the configuration says of the documents that come first.
+pub(crate) fn context_settings(config: &Config) -> Result<ContextSettings, CommandError> {
+    let contract = match config.text("context.contract") {
+        None => ContractDocuments::WherePresent,
+        Some("ctcp") => ContractDocuments::Required,
+        Some(other) => {
+            return Err(CommandError::usage(format!("context.contract is {other:?}"))
+                .hint("It takes \"ctcp\", or nothing."));
+        }
+    };
+    let mut mandatory = Vec::new();
+    for path in config.list("context.mandatory") {
+        mandatory.push(path.parse::<RepoPath>().map_err(|error| {
+            CommandError::usage(format!("context.mandatory: {path:?}: {error}"))
+                .hint("Name documents relative to the repository's top directory.")
+        })?);
+    }
+    Ok(ContextSettings { contract, mandatory })
+}
+
+/// A limit of a pack; nothing at all is one too.
+fn limits() -> RangedU64ValueParser<u64> {
+    RangedU64ValueParser::new().range(0..=u64::from(u32::MAX))
+}
+
+fn read_request(app: &App, path: &Path) -> Result<FileRequest, CommandError> {
+    let refuse = |status, why: String| {
+        CommandError::new(status, format!("{} is no file request: {why}", path.display()))
+            .hint("docs/contracts/file_request.md describes it; `crucible context build --goal TEXT --request-out FILE` writes one.")
+    };
+    // One byte more than is parsed, so that the reader of the document says what is too large.
+    let bytes = match read_up_to(&app.absolute(path), ByteLimit(MAX_DOCUMENT_BYTES + 1)) {
+        Ok(bytes) => bytes,
+        Err(FsError::TooLarge { .. }) => {
+            return Err(refuse(ExitStatus::Schema, format!("it has more than {MAX_DOCUMENT_BYTES} bytes")));
+        }
+        Err(error @ FsError::Io { .. }) => return Err(CommandError::usage(error.to_string())),
+    };
+    FileRequest::parse(&bytes).map_err(|error| refuse(ExitStatus::Schema, error.to_string()))
+}
+
+fn write<T: Serialize>(app: &App, path: &Path, document: &T) -> Result<Written, CommandError> {
+    write_bytes(app, path, &to_canonical_json(document).map_err(no_form)?)
+}
+
+fn write_bytes(app: &App, path: &Path, bytes: &[u8]) -> Result<Written, CommandError> {
+    write_atomic(&app.absolute(path), bytes)?;
+    Ok(Written { path: path.display().to_string(), digest: Digest::of(bytes), bytes: bytes.len() })
+}
+
+fn no_form(error: crucible_model::CanonicalError) -> CommandError {
+    CommandError::new(ExitStatus::Refused, error.to_string())
+}
+
+/// The pack and the ranking for a person: what is in, what is not, and why.
+fn told(pack: &ContextPack, ranking: Option<&ContextRanking>) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(ranking) = ranking {
+        lines.extend(told_of_ranking(ranking));
+    }
+    lines.push(pack.summary.clone());
+    for omitted in pack.omitted.iter().take(SHOWN) {
+        lines.push(format!("  left out  {:<16} {}", omitted.reason.as_str(), omitted.path));
+    }
+    if let Some(more) = pack.omitted.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        lines.push(format!("  and {more} more; the pack lists them all"));
+    }
+    lines
+}
+
+fn told_of_ranking(ranking: &ContextRanking) -> Vec<String> {
+    let looked_for = match ranking.looked_for.as_slice() {
+        [] => "nothing, since the goal has no word that says where".to_owned(),
+        words => words.join(", "),
+    };
+    let count = counted(ranking.files.len() as u64, "tracked file");
+    let mut lines = vec![format!("ranked {count} by: {looked_for}")];
+    if ranking.names_not_looked_for > 0 {
+        let more = counted(ranking.names_not_looked_for, "word");
+        lines.push(format!("  {more} of the goal come after as many as are looked for"));
+    }
+    if let Some(problem) = &ranking.history.problem {
+        lines.push(format!("  git's history does not count: {problem}"));
+    }
+    let chosen: Vec<_> = ranking.files.iter().filter(|file| file.outcome == RankedOutcome::Chosen).collect();
+    for file in chosen.iter().take(SHOWN) {
+        lines.push(format!("  {:>6}  {}  {}", file.score, file.path, file.reason));
+    }
+    if let Some(more) = chosen.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        lines.push(format!("  and {more} more; --ranking-out writes them all"));
+    }
+    lines
 }

@@ -13,13 +13,14 @@ use crucible_model::{ByteLimit, EditFormat, ExitStatus};
 use crucible_patch::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES};
 use crucible_repo::baseline;
 use crucible_run::{
-    AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunDir, RunOptions, RunSettings, RunState,
-    Witness, World, advance, create, land, status,
+    AgentCommands, AnswersFrom, ContextSettings, EventKind, Opening, PatchLimits, RunDir, RunOptions,
+    RunSettings, RunState, Witness, World, advance, create, land, status,
 };
 use crucible_sandbox::Strength;
 
 use crate::app::{App, LEDGER};
-use crate::commands::model::{self, RunClient};
+use crate::commands::model;
+use crate::commands::run::clients::{RunClient, Services};
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 use crate::output::Output;
@@ -100,7 +101,7 @@ impl Demo {
             story.dir = Some(dir.clone());
             let config = app.config(&repo, &[])?;
             let client = RunClient::new(app, &ledger_path, &dir, &config)?;
-            let open = |opening: &Opening<'_>| client.open(backend, opening);
+            let open = |opening: &Opening<'_>| client.open(Services::only(backend), opening);
             let state = advance(&world, &dir, open, &mut ledger, &mut story).await?;
             let landing = match state {
                 RunState::Verified => Some(land(&world, &dir, &mut ledger, &mut story).await?),
@@ -193,6 +194,9 @@ fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
         named: Vec::new(),
         may_drop: Vec::new(),
         context: ContextSettings::default(),
+        dispatch: None,
+        agents: AgentCommands::default(),
+        web: None,
     };
     RunOptions {
         goal: GOAL.to_owned(),

@@ -5,18 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crucible_host::clock::clock_from;
 use crucible_host::config::{Config, SettingSource};
 use crucible_host::http::HttpClient;
-use crucible_ledger::Ledger;
 use crucible_llm::{
-    Backend, BudgetLimits, CallBudget, CallError, Capabilities, CassetteHeader, CassetteSource,
-    CassetteWriter, ClientOptions, Context, Fallback, Limit, ListedPrice, Login, ModelClient, ModelProfile,
-    NamedProvider, Price, PriceTable, ProviderSettings, Recording, RetryPolicy, Reuse, Selected, construct,
-    micro_dollars, select,
+    Backend, BudgetLimits, CallBudget, CassetteSource, ClientOptions, Context, Fallback, Limit, ListedPrice,
+    Login, ModelClient, ModelProfile, NamedProvider, Price, PriceTable, ProviderSettings, RetryPolicy, Selected,
+    construct, micro_dollars, select,
 };
-use crucible_model::{Clock, ExitStatus};
-use crucible_run::{AnswersFrom, LedgerBook, Opening, RunDir, RunError};
+use crucible_model::ExitStatus;
+use crucible_run::AnswersFrom;
 use crucible_sandbox::Sandbox;
 
 use crate::app::App;
@@ -222,52 +219,6 @@ pub(crate) fn answers(chosen: &NamedProvider) -> AnswersFrom {
             AnswersFrom::Recording(Arc::clone(bytes))
         }
         Some(_) | None => AnswersFrom::Provider,
-    }
-}
-
-/// What the client of a run is made of, besides its backend.
-pub(crate) struct RunClient<'a> {
-    /// The ledger's file, in which the run's reservations stand.
-    ledger: &'a Path,
-    dir: &'a RunDir,
-    prices: Arc<PriceTable>,
-    /// The limits of the run's budget, but for its calls.
-    limits: BudgetLimits,
-    clock: Box<dyn Clock>,
-}
-
-impl<'a> RunClient<'a> {
-    /// Reads what it takes from the configuration, before anything begins.
-    pub(crate) fn new(
-        app: &'a App,
-        ledger: &'a Path,
-        dir: &'a RunDir,
-        config: &Config,
-    ) -> Result<Self, CommandError> {
-        let prices = Arc::new(prices(config)?);
-        Ok(Self { ledger, dir, prices, limits: limits(config)?, clock: clock_from(&app.env)? })
-    }
-
-    /// Wraps a backend for the run: recorded in the run's cassette, within what is left of its budget, and never asking
-    /// again what was answered before the run was cut off. Called under the run's lock.
-    pub(crate) fn open(self, backend: Backend, opening: &Opening<'_>) -> Result<ModelClient, RunError> {
-        let Opening { settings, run, answered, calls } = opening;
-        // A replay asks in the way that the header states, so it states how this run asks.
-        let asked = Capabilities { edit_format: settings.edit_format, ..backend.capabilities() };
-        let header = CassetteHeader::new(backend.speaker().provider.clone(), settings.model.clone(), asked);
-        let path = self.dir.path(crucible_run::CASSETTE);
-        let writer =
-            CassetteWriter::open(&path, &header, Reuse::After(*answered)).map_err(CallError::from)?;
-        let book = LedgerBook::new(Ledger::open(self.ledger)?, (*run).clone(), self.clock);
-        let limits = BudgetLimits { calls: Limit::At(*calls), ..self.limits };
-        Ok(ModelClient::new(
-            backend,
-            ClientOptions {
-                recording: Recording::To(Arc::new(writer)),
-                prices: self.prices,
-                ..ClientOptions::new(CallBudget::kept(limits, Arc::new(book)))
-            },
-        ))
     }
 }
 

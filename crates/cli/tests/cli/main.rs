@@ -7,14 +7,17 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
 mod answers;
+mod behaviors;
 mod budget;
 mod completion;
+mod context;
 mod council;
 mod crawl;
 mod demo;
 mod doctor;
 mod doctor_observed;
 mod documents;
+mod find;
 mod full_disk;
 mod gates;
 mod happy_path;
@@ -23,6 +26,8 @@ mod landing;
 mod messages;
 mod models;
 mod patch;
+mod patch_apply;
+mod plan;
 mod providers;
 mod providers_doc;
 mod reach;

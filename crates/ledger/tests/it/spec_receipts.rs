@@ -49,6 +49,37 @@ fn a_receipt_is_found_by_its_phase_and_told_in_the_chain() {
 }
 
 #[test]
+fn the_newest_receipts_of_all_specs_are_those_of_each() {
+    let place = place();
+    let mut ledger = Ledger::open(&place.path).unwrap();
+    assert!(ledger.newest_spec_receipts_of_project(&project()).unwrap().is_empty());
+    let specs = ["a", "b", "Export.Data", "z"];
+    for (spec, number) in specs.into_iter().zip(1..) {
+        for (phase, sequence) in
+            [("requirements", 1), ("design", 2), ("design", 3), ("final", 4), ("design", 5)]
+        {
+            let of_spec = NewSpecReceipt {
+                spec: spec.to_owned(),
+                ..receipt(phase, sequence, &format!("{{\"n\":{number}{sequence}}}"))
+            };
+            // Specs have different phases, and another project's are not asked for.
+            if sequence <= number + 1 {
+                ledger.record_spec_receipt(&of_spec).unwrap();
+            }
+            let elsewhere = NewSpecReceipt { project: Digest::of(b"another"), ..of_spec };
+            ledger.record_spec_receipt(&elsewhere).unwrap();
+        }
+    }
+    for project in [project(), Digest::of(b"another")] {
+        let of_project = ledger.newest_spec_receipts_of_project(&project).unwrap();
+        assert_eq!(of_project.len(), specs.len());
+        for (spec, rows) in of_project {
+            assert_eq!(rows, ledger.newest_spec_receipts(&project, &spec).unwrap(), "{spec}");
+        }
+    }
+}
+
+#[test]
 fn a_receipt_is_recorded_once_and_another_one_of_its_id_beside_it() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();

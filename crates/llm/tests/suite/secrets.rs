@@ -72,6 +72,29 @@ async fn a_secret_in_an_answer_reaches_neither_the_caller_nor_the_file_and_is_co
     assert_eq!(Cassette::parse(text.as_bytes()).unwrap().calls[0].redactions, 2);
 }
 
+/// An answer that is handed out again may have been written by a program that looked for fewer secrets.
+#[tokio::test]
+async fn a_secret_in_an_answer_that_is_used_again_does_not_reach_the_caller() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("calls.jsonl");
+    let header = CassetteHeader::new("scripted", "m", CAPABILITIES);
+    let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
+    let first = client(
+        Scripted::new([Ok(answer("use PLACE here"))]).backend(),
+        Recording::To(writer),
+        RetryPolicy::NEVER,
+    );
+    first.call(ask("x")).await.unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("use PLACE here"));
+    std::fs::write(&path, text.replace("PLACE", &made_up_token())).unwrap();
+    let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::After(0)).unwrap());
+    let again = client(Scripted::new([]).backend(), Recording::To(writer), RetryPolicy::NEVER);
+    let result = again.call(ask("x")).await.unwrap();
+    assert!(result.raw_response.starts_with("use [secret:"), "{}", result.raw_response);
+    assert_eq!(result.extensions["redactions"], 1);
+}
+
 /// The text as a string of JSON in which each character is escaped.
 fn escaped(text: &str) -> String {
     text.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect()

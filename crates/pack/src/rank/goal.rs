@@ -6,6 +6,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use crucible_model::RepoPath;
 
 use super::class::FileClass;
+use super::parts::ScoreParts;
 use super::{GoalCut, words};
 
 /// The most words and the most paths of a goal that are looked for; the first ones count.
@@ -16,6 +17,9 @@ const MAX_GOAL: usize = 16 * 1024;
 
 /// How much of a text is searched, in bytes.
 const MAX_TEXT: usize = 256 * 1024;
+
+/// How much of the message of a commit is searched, in bytes.
+const MAX_MESSAGE: usize = 4 * 1024;
 
 /// How far into a text a NUL byte tells that it is none, in bytes.
 const BINARY_PROBE: usize = 8 * 1024;
@@ -68,14 +72,35 @@ pub struct Candidate {
     pub(super) size: u64,
     pub(super) class: FileClass,
     pub(super) mention_points: u64,
+    pub(super) standing: Standing,
     name_hits: Vec<NameHit>,
     pub(super) text_hits: Vec<TextHit>,
+}
+
+/// Whether a file may be chosen at all, and at what cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It may, and takes of the budget.
+    Asked,
+    /// It may, and costs nothing: the pack holds it anyway.
+    AlreadyIn,
+    /// It may not.
+    Withheld(&'static str),
 }
 
 #[derive(Debug, Clone)]
 struct NameHit {
     pattern: usize,
+    place: NamePlace,
     points: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NamePlace {
+    /// The file's own name.
+    Name,
+    /// A directory on the way.
+    Directory,
 }
 
 #[derive(Debug, Clone)]
@@ -83,6 +108,28 @@ pub(super) struct TextHit {
     pub(super) pattern: usize,
     count: u64,
     definitions: u64,
+}
+
+impl Candidate {
+    /// Which file it is.
+    #[must_use]
+    pub fn path(&self) -> &RepoPath {
+        &self.path
+    }
+
+    /// The same file, which must not be chosen for the reason `why`, such as `holds a secret`.
+    #[must_use]
+    pub fn withheld(mut self, why: &'static str) -> Self {
+        self.standing = Standing::Withheld(why);
+        self
+    }
+
+    /// The same file, which the pack holds whether it is chosen or not: choosing it costs nothing.
+    #[must_use]
+    pub fn already_in(mut self) -> Self {
+        self.standing = Standing::AlreadyIn;
+        self
+    }
 }
 
 impl Goal {
@@ -147,6 +194,7 @@ impl Goal {
         Candidate {
             mention_points: self.mention_points(&path),
             name_hits: self.name_hits(&path),
+            standing: Standing::Asked,
             text_hits,
             path,
             size,
@@ -158,18 +206,40 @@ impl Goal {
         self.patterns.len()
     }
 
+    /// What is looked for: identifiers and words, in the order of the goal.
+    #[must_use]
+    pub fn looked_for(&self) -> Vec<&str> {
+        self.patterns.iter().map(|pattern| pattern.text.as_str()).collect()
+    }
+
+    /// How many of the patterns stand in the message of a commit.
+    pub(super) fn shared_with_message(&self, message: &str) -> u64 {
+        self.search(&message.as_bytes()[..message.len().min(MAX_MESSAGE)]).len() as u64
+    }
+
     /// The points for what a file shares with this goal; `rarity` weighs each pattern.
-    pub(super) fn shared(&self, candidate: &Candidate, rarity: &[u64]) -> u64 {
-        let names: u64 = candidate.name_hits.iter().map(|hit| hit.points).sum();
-        let texts = candidate.text_hits.iter().map(|hit| {
+    pub(super) fn shared(&self, candidate: &Candidate, rarity: &[u64]) -> ScoreParts {
+        let mut parts = ScoreParts {
+            mentioned: candidate.mention_points,
+            class_percent: candidate.class.percent(),
+            ..ScoreParts::default()
+        };
+        for hit in &candidate.name_hits {
+            match hit.place {
+                NamePlace::Name => parts.names += hit.points,
+                NamePlace::Directory => parts.paths += hit.points,
+            }
+        }
+        for hit in &candidate.text_hits {
             let mention = match self.patterns[hit.pattern].kind {
                 Kind::Identifier => 30,
                 Kind::Word => 6,
             };
             let often = 1 + u64::from(hit.count.clamp(1, 64).ilog2());
-            rarity[hit.pattern] * (mention * often + 3 * mention * hit.definitions.min(3))
-        });
-        names + texts.sum::<u64>()
+            parts.text += rarity[hit.pattern] * mention * often;
+            parts.symbols += rarity[hit.pattern] * 3 * mention * hit.definitions.min(3);
+        }
+        parts
     }
 
     /// What a file shares, in words; at most six of them.
@@ -218,24 +288,22 @@ impl Goal {
         let mut hits = Vec::new();
         for (pattern, wanted) in self.patterns.iter().enumerate() {
             let text = &wanted.text;
-            let points = if whole == *text {
-                300
+            let (place, points) = if whole == *text {
+                (NamePlace::Name, 300)
             } else if wanted.kind == Kind::Identifier {
-                0
+                continue;
             } else if in_stem.contains(text) {
-                150
+                (NamePlace::Name, 150)
             } else if in_stem.iter().any(|word| words::related(word, text)) {
-                100
+                (NamePlace::Name, 100)
             } else if in_directories.contains(text) {
-                60
+                (NamePlace::Directory, 60)
             } else if in_directories.iter().any(|word| words::related(word, text)) {
-                30
+                (NamePlace::Directory, 30)
             } else {
-                0
+                continue;
             };
-            if points > 0 {
-                hits.push(NameHit { pattern, points });
-            }
+            hits.push(NameHit { pattern, place, points });
         }
         hits
     }

@@ -16,6 +16,11 @@ pub(crate) enum Node {
         to: &'static str,
         content: Vec<u8>,
     },
+    /// A link to a link.
+    Chain {
+        through: &'static str,
+        to: &'static str,
+    },
     Outward,
     Directory,
     Unreadable,
@@ -25,6 +30,8 @@ pub(crate) enum Node {
 pub(crate) struct Fake {
     pub(crate) nodes: BTreeMap<String, Node>,
     pub(crate) bytes_read: Cell<u64>,
+    /// What was asked for, however little there was.
+    pub(crate) bytes_asked: Cell<u64>,
     pub(crate) reads: Cell<u64>,
 }
 
@@ -47,7 +54,10 @@ impl Source for Fake {
             Some(Node::File(bytes)) => Entry::File { size: bytes.len() as u64 },
             Some(Node::Huge(size)) => Entry::File { size: *size },
             Some(Node::Link { to, content }) => {
-                Entry::Linked { to: to.parse().unwrap(), size: content.len() as u64 }
+                Entry::Linked { through: Vec::new(), to: to.parse().unwrap(), size: content.len() as u64 }
+            }
+            Some(Node::Chain { through, to }) => {
+                Entry::Linked { through: vec![through.parse().unwrap()], to: to.parse().unwrap(), size: 1 }
             }
             Some(Node::Outward) => Entry::LeavesRepository,
             Some(Node::Directory) => Entry::NotAFile,
@@ -56,8 +66,12 @@ impl Source for Fake {
     }
 
     fn read(&self, path: &RepoPath, max: u64) -> Result<Vec<u8>, SourceError> {
+        self.bytes_asked.set(self.bytes_asked.get() + max);
         let max = usize::try_from(max).unwrap_or(usize::MAX);
-        let bytes = match &self.nodes[path.as_str()] {
+        let linked = |node: &&Node| matches!(node, Node::Link { to, .. } if *to == path.as_str());
+        // A link is never read itself: only what it leads to is.
+        let node = self.nodes.get(path.as_str()).filter(|node| !matches!(node, Node::Link { .. }));
+        let bytes = match node.or_else(|| self.nodes.values().find(linked)).unwrap() {
             Node::File(bytes) | Node::Link { content: bytes, .. } => bytes[..bytes.len().min(max)].to_vec(),
             Node::Huge(size) => vec![b'x'; max.min(usize::try_from(*size).unwrap())],
             _ => {

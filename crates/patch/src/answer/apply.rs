@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crucible_model::RepoPath;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
+use super::splice::{Speaks, Target};
 use super::{AnswerError, Edit, EditKind, Proposal, name};
 use crate::parse::parse;
 use crate::patch::{Change, Content, Files};
@@ -64,6 +65,7 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
 fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>, AnswerError> {
     match &edit.kind {
         EditKind::WholeFile { content } => whole(&edit.path, content, before),
+        EditKind::Definitions { content } => by_definition(&edit.path, content, before),
         EditKind::Replace { search, replace } => {
             refuse_elided(&edit.path, replace, before.unwrap_or_default())?;
             match before {
@@ -81,6 +83,31 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
     }
 }
 
+/// Whether definitions can be put into this file one by one: its language has a grammar and it follows it. Of any
+/// other file an answer has to give the whole content.
+#[must_use]
+pub fn takes_definitions(path: &RepoPath, content: &[u8]) -> bool {
+    let (_, content) = without_mark(content);
+    std::str::from_utf8(content).is_ok_and(|text| Target::of(path, text).is_some())
+}
+
+/// The content of a file of which some definitions are given; without a syntax tree of it they are all of it.
+fn by_definition(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8>, AnswerError> {
+    let (mark, text) = without_mark(before.unwrap_or_default());
+    let target = std::str::from_utf8(text).ok().and_then(|text| Target::of(path, text));
+    let Some(target) = target.filter(|_| !text.trim_ascii().is_empty()) else {
+        return whole(path, content, before);
+    };
+    let answer = without_path_comment(path, content, text);
+    let spliced = target.splice(path, answer, Speaks::OfParts)?;
+    Ok([mark, spliced.text.as_bytes()].concat())
+}
+
+/// The byte order mark that a text may begin with, and the rest.
+pub(super) fn without_mark(text: &[u8]) -> (&[u8], &[u8]) {
+    text.strip_prefix(BOM).map_or((&[][..], text), |rest| (BOM, rest))
+}
+
 /// The content of a file that is given whole.
 fn whole(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8>, AnswerError> {
     let Some(before) = before else {
@@ -92,7 +119,7 @@ fn whole(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8
     }
     refuse_elided(path, content, before)?;
     let content = without_path_comment(path, content, before);
-    let (bom, old_text) = before.strip_prefix(BOM).map_or((&[][..], before), |text| (BOM, text));
+    let (bom, old_text) = without_mark(before);
     let content = content.strip_prefix('\u{feff}').unwrap_or(content);
     let mut out = bom.to_vec();
     let old: Vec<&[u8]> = old_text.split_inclusive(|byte| *byte == b'\n').collect();
@@ -165,8 +192,8 @@ fn without_path_comment<'a>(path: &RepoPath, content: &'a str, before: &[u8]) ->
     if name::is_path_comment(first, path) && !was_there { rest } else { content }
 }
 
-/// Refuses a comment such as `// ... existing code ...` that the file did not hold before.
-fn refuse_elided(path: &RepoPath, content: &str, before: &[u8]) -> Result<(), AnswerError> {
+/// Whether a line is a comment such as `// ... existing code ...`, which stands for code that was left out.
+pub(super) fn is_elision(trimmed: &str) -> bool {
     const LEADERS: [&str; 8] = ["//", "#", "/*", "<!--", "--", ";", "{/*", "..."];
     const WORDS: [&str; 9] = [
         "existing",
@@ -179,16 +206,21 @@ fn refuse_elided(path: &RepoPath, content: &str, before: &[u8]) -> Result<(), An
         "other functions",
         "previous code",
     ];
+    let is_comment = LEADERS.iter().any(|leader| trimmed.starts_with(leader));
+    if !is_comment || !(trimmed.contains("...") || trimmed.contains('…')) {
+        return false;
+    }
+    let lower = trimmed.to_lowercase();
+    WORDS.iter().any(|word| lower.contains(word))
+}
+
+/// Refuses a comment that stands for code left out, unless the file held it before.
+pub(super) fn refuse_elided(path: &RepoPath, content: &str, before: &[u8]) -> Result<(), AnswerError> {
     // Made when the first such comment is met, which in most answers is never.
     let mut known: Option<HashSet<&[u8]>> = None;
     for (line, text) in (1u64..).zip(content.lines()) {
         let trimmed = text.trim();
-        let is_comment = LEADERS.iter().any(|leader| trimmed.starts_with(leader));
-        if !is_comment || !(trimmed.contains("...") || trimmed.contains('…')) {
-            continue;
-        }
-        let lower = trimmed.to_lowercase();
-        if !WORDS.iter().any(|word| lower.contains(word)) {
+        if !is_elision(trimmed) {
             continue;
         }
         let known = known

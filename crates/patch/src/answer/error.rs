@@ -146,6 +146,79 @@ pub enum AnswerError {
         /// The file.
         path: RepoPath,
     },
+    /// Text that does not follow the grammar of its language.
+    #[error("{path}: {place} has a syntax error at line {line}; answer with whole, correct definitions")]
+    BrokenSyntax {
+        /// The file.
+        path: RepoPath,
+        /// The line of the text, counted from 1.
+        line: u64,
+        /// Which text.
+        place: &'static str,
+    },
+    /// A text that is not parsed to its end.
+    #[error("{path}: the text is too large to be put in by definitions (limit {limit} bytes); answer with less")]
+    TooMuchSyntax {
+        /// The file.
+        path: RepoPath,
+        /// The largest text that is parsed, in bytes.
+        limit: u64,
+    },
+    /// A block without a definition.
+    #[error("the block for {path} holds no definition; answer with the functions or types that change")]
+    NoDefinition {
+        /// The file.
+        path: RepoPath,
+    },
+    /// A name that more than one definition has.
+    #[error(
+        "{name:?} stands in {place} twice ({path}: lines {first} and {second}); write it inside its `impl`, class or \
+         module, or change another place"
+    )]
+    SameName {
+        /// The file.
+        path: RepoPath,
+        /// The name.
+        name: String,
+        /// The line of one definition, counted from 1.
+        first: u64,
+        /// The line of another.
+        second: u64,
+        /// Where both stand.
+        place: &'static str,
+    },
+    /// A method that is not there and does not say where it belongs.
+    #[error("{path} has no method {name:?}; write a new method inside its `impl` or class")]
+    NoContainer {
+        /// The file.
+        path: RepoPath,
+        /// The name.
+        name: String,
+    },
+    /// A statement that the file does not have.
+    #[error("{path}, line {line} of the block: {text:?} is no definition; answer with definitions and imports only")]
+    NotADefinition {
+        /// The file.
+        path: RepoPath,
+        /// The line of the block, counted from 1.
+        line: u64,
+        /// Its first line, shortened.
+        text: String,
+    },
+    /// A declaration of several names of which only some are given.
+    #[error("{path} declares {names} together; give the whole declaration")]
+    PartOfDeclaration {
+        /// The file.
+        path: RepoPath,
+        /// The names that it declares.
+        names: String,
+    },
+    /// Definitions that stand inside each other.
+    #[error("{path}: the definitions of the answer overlap in the file; give the outer one whole")]
+    Tangled {
+        /// The file.
+        path: RepoPath,
+    },
     /// The diff cannot be read.
     #[error(transparent)]
     Patch(#[from] PatchError),
@@ -185,6 +258,15 @@ impl AnswerError {
             Self::NotOneMatch { .. } => Code::new("answer-not-one-match"),
             Self::Elided { .. } => Code::new("answer-elided"),
             Self::NotText { .. } => Code::new("answer-not-text"),
+            Self::BrokenSyntax { .. } => Code::new("answer-broken-syntax"),
+            Self::TooMuchSyntax { .. } => Code::new("answer-too-much-syntax"),
+            Self::NoDefinition { .. } => Code::new("answer-no-definition"),
+            Self::SameName { .. } => Code::new("answer-same-name"),
+            Self::NoContainer { .. } => Code::new("answer-no-container"),
+            Self::NotADefinition { .. } => Code::new("answer-not-a-definition"),
+            Self::PartOfDeclaration { .. } | Self::Tangled { .. } => {
+                Code::new("answer-part-of-declaration")
+            }
             Self::Patch(error) => error.code(),
             Self::DoesNotApply { .. } => Code::new("answer-does-not-apply"),
         }
@@ -203,6 +285,14 @@ impl AnswerError {
             | Self::NotOneMatch { path, .. }
             | Self::Elided { path, .. }
             | Self::NotText { path }
+            | Self::BrokenSyntax { path, .. }
+            | Self::TooMuchSyntax { path, .. }
+            | Self::NoDefinition { path }
+            | Self::SameName { path, .. }
+            | Self::NoContainer { path, .. }
+            | Self::NotADefinition { path, .. }
+            | Self::PartOfDeclaration { path, .. }
+            | Self::Tangled { path }
             | Self::DoesNotApply { path, .. } => path.to_string(),
             Self::BadPath { path, .. } => path.clone(),
             Self::WrongFormat { line, .. }

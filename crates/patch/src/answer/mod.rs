@@ -8,14 +8,17 @@ mod apply;
 mod diff;
 mod error;
 mod fence;
+mod lost;
 mod name;
 mod replace;
+mod splice;
 mod whole;
 
 use crucible_model::{EditFormat, RepoPath, Untrusted};
 
-pub use apply::apply;
+pub use apply::{apply, takes_definitions};
 pub use error::AnswerError;
+pub use lost::{WithLost, with_lost};
 
 /// The largest answer that is read, in bytes: 2 MiB.
 pub const MAX_ANSWER_BYTES: u64 = 2 << 20;
@@ -43,6 +46,11 @@ pub struct Edit {
 pub enum EditKind {
     /// The file gets this content, or comes into being with it.
     WholeFile {
+        /// All lines, each with its line feed.
+        content: String,
+    },
+    /// Definitions take the place of those in the file, or are added to it; everything else stays.
+    Definitions {
         /// All lines, each with its line feed.
         content: String,
     },
@@ -74,7 +82,14 @@ pub fn read_answer(
         return Err(AnswerError::Empty);
     }
     match format {
-        EditFormat::WholeFile => whole::read(&text.replace("\r\n", "\n"), expected).map(Proposal::Edits),
+        EditFormat::WholeFile => {
+            whole::read(&text.replace("\r\n", "\n"), expected, |content| EditKind::WholeFile { content })
+                .map(Proposal::Edits)
+        }
+        EditFormat::Definitions => {
+            whole::read(&text.replace("\r\n", "\n"), expected, |content| EditKind::Definitions { content })
+                .map(Proposal::Edits)
+        }
         EditFormat::SearchReplace => {
             replace::read(&text.replace("\r\n", "\n"), expected).map(Proposal::Edits)
         }

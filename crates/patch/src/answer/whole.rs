@@ -1,4 +1,4 @@
-//! Whole files in fenced blocks.
+//! Whole files, or some of their definitions, in fenced blocks.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,11 @@ const NOT_A_FILE: [&str; 9] = ["bash", "sh", "shell", "console", "zsh", "text", 
 
 /// Reads every block that names a file. Blocks without a name are ignored beside named ones; alone, a single one is
 /// taken for the single expected file.
-pub(super) fn read(text: &str, expected: &[RepoPath]) -> Result<Vec<Edit>, AnswerError> {
+pub(super) fn read(
+    text: &str,
+    expected: &[RepoPath],
+    kind: fn(String) -> EditKind,
+) -> Result<Vec<Edit>, AnswerError> {
     let blocks = blocks(text)?;
     let mut named: Vec<(RepoPath, &Block<'_>)> = Vec::new();
     let mut unnamed: Vec<&Block<'_>> = Vec::new();
@@ -42,11 +46,14 @@ pub(super) fn read(text: &str, expected: &[RepoPath]) -> Result<Vec<Edit>, Answe
         refuse_other_formats(block)?;
         match contents.get(&path) {
             Some(first) if *first == block.content => continue,
-            Some(_) => return Err(AnswerError::TwoAnswers { path }),
-            None => {}
+            // Definitions of one file may stand in several blocks.
+            Some(_) if matches!(kind(String::new()), EditKind::WholeFile { .. }) => {
+                return Err(AnswerError::TwoAnswers { path });
+            }
+            Some(_) | None => {}
         }
         contents.insert(path.clone(), block.content);
-        edits.push(Edit { path, kind: EditKind::WholeFile { content: block.content.to_owned() } });
+        edits.push(Edit { path, kind: kind(block.content.to_owned()) });
     }
     Ok(edits)
 }

@@ -7,6 +7,7 @@
 mod command;
 mod config;
 mod guarded;
+mod history;
 mod identity;
 mod locate;
 mod nested;
@@ -26,6 +27,7 @@ use crate::oid::Oid;
 
 pub(crate) use command::{Call, Flush, Output, Runner, as_path};
 use config::LineEnds;
+pub use history::CommitFiles;
 use locate::Place;
 pub use status::{DirtyEntry, DirtyKind, TrackedFile};
 

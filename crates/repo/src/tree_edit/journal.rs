@@ -46,6 +46,8 @@ pub(super) enum JournalStage {
     Ready,
     /// The change failed; files may still have to be put back.
     GivenUp,
+    /// Every file was changed; what lies beside them is being removed.
+    Clearing,
 }
 
 /// A file of a change.
@@ -143,12 +145,7 @@ impl Journal {
 
     /// What it says that the change is.
     pub(super) fn claim(&self) -> EditClaim {
-        let edit = |entry: &JournalEntry| ClaimedEdit {
-            path: entry.path.clone(),
-            before: entry.before,
-            after: entry.after,
-        };
-        EditClaim { purpose: self.purpose, edits: self.entries.iter().map(edit).collect() }
+        EditClaim { purpose: self.purpose, edits: self.entries.iter().map(JournalEntry::claimed).collect() }
     }
 
     /// The files of the change.
@@ -177,6 +174,11 @@ impl Journal {
 }
 
 impl JournalEntry {
+    /// What it says of its file.
+    pub(super) fn claimed(&self) -> ClaimedEdit {
+        ClaimedEdit { path: self.path.clone(), before: self.before, after: self.after }
+    }
+
     /// The name of the file in its directory.
     pub(super) fn name(&self) -> &Path {
         Path::new(self.path.file_name())

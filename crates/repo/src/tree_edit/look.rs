@@ -12,7 +12,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{
-    EditNote, EditObstacle, EditedFile, LinkPolicy, MAX_EDITED_BYTES, TreeEdit, TreeEditError, TreeFile,
+    EditNote, EditObstacle, EditedFile, LinkPolicy, MAX_EDITED_BYTES, NewFile, TreeEdit, TreeEditError,
+    TreeFile,
 };
 use crate::beneath::Root;
 use crate::error::RepoError;
@@ -89,6 +90,8 @@ pub(super) struct Target<'a> {
     pub(super) after: Option<&'a [u8]>,
     /// Of the file that is there.
     pub(super) meta: Option<Metadata>,
+    /// What it is where none is there.
+    pub(super) new_file: NewFile,
 }
 
 impl Target<'_> {
@@ -144,6 +147,7 @@ pub(super) fn check<'a>(root: &Root, edit: &'a TreeEdit) -> Result<Target<'a>, T
         before: edit.before,
         after: edit.after.as_deref(),
         meta: file.map(|file| file.meta),
+        new_file: edit.new_file,
     })
 }
 

@@ -31,7 +31,10 @@ use crate::error::RepoError;
 use journal::{Journal, JournalStage};
 use look::Target;
 
-pub use recover::{EditRecovery, RecoveredEdit, recover_tree_edit};
+pub use recover::{
+    EditRecovery, RecoveredEdit, RemadeContent, recover_tree_edit, recover_tree_edit_remaking,
+    tree_edit_under_way,
+};
 
 /// The largest file that is replaced, in bytes: 16 MiB.
 pub const MAX_EDITED_BYTES: u64 = 16 << 20;
@@ -45,6 +48,18 @@ pub struct TreeEdit {
     pub before: Option<Digest>,
     /// Its new content, byte for byte; nothing where it goes away.
     pub after: Option<Vec<u8>>,
+    /// What it is where it is new; a file that is there keeps its permission bits.
+    pub new_file: NewFile,
+}
+
+/// What a new file is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NewFile {
+    /// Read and written.
+    #[default]
+    Plain,
+    /// Executed too.
+    Executable,
 }
 
 /// What a symbolic link on the way to a file means.
@@ -182,15 +197,16 @@ pub enum TreeEditError {
         /// What is wrong with it.
         why: String,
     },
-    /// The change failed, and so did putting everything back.
+    /// The change is in some of its files and can neither be finished nor taken back.
     #[error(
-        "a change of files failed ({cause}), and these could not be put back: {}; the next try begins with that, as {} says",
+        "a change of files was begun and can be neither finished nor taken back: {} ({cause}); put that right and try again, or see to \
+         these files yourself and then remove {}, the record of it",
         paths.join(", "), journal.display()
     )]
     NotTakenBack {
-        /// The files that are not as they were.
+        /// The files that stand in the way: not as they were, or out of reach.
         paths: Vec<String>,
-        /// Why the change failed.
+        /// What is wrong with them.
         cause: String,
         /// The record of the change.
         journal: PathBuf,
@@ -262,6 +278,8 @@ enum EditStep {
     Swapped(usize),
     /// All are, flushed to the disk.
     Done,
+    /// The journal says so.
+    Clearing,
     /// What was beside this file is gone.
     Cleared(usize),
 }
@@ -317,7 +335,13 @@ fn edit_watched(
         return Err(error);
     }
     watch(EditStep::Done);
-    // The change stands; what cannot be cleared now is cleared by the next one, because its journal stays.
+    // The change stands; what cannot be cleared now is cleared by the next one, because its journal stays. Nothing goes before the journal
+    // says that it may: what is missing beside a file is somebody else's doing until then.
+    journal.stage = JournalStage::Clearing;
+    if journal.write(journal_path).is_err() {
+        return Ok(targets.iter().map(Target::edited).collect());
+    }
+    watch(EditStep::Clearing);
     let cleared = journal.entries.iter().enumerate().try_for_each(|(index, entry)| {
         recover::clear_one(root, &journal, index, entry)?;
         watch(EditStep::Cleared(index));

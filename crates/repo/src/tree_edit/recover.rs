@@ -1,17 +1,21 @@
 //! What a killed process left: finished, or taken back.
 //!
-//! What is there is told by digests, not by how far the journal says that the change came: each of the three names of a file
-//! holds the old content, the new one, nothing, or something that somebody else put there.
+//! What is there is told by digests: each of the three names of a file holds the old content, the new one, nothing, or something that
+//! somebody else put there. The journal says only whether a file may have been changed, and whether what lies beside the files may have been
+//! cleared away. What lay beside a file may be gone although nothing was cleared: whoever tidies up a work tree takes it for rubbish.
+//!
+//! What always holds: an outcome is told where every file was looked at; where neither way leads to the end, the journal stays, and
+//! the files with it.
 
 use std::path::Path;
 
-use crucible_model::RepoPath;
+use crucible_model::{Digest, RepoPath};
 use rustix::io::Errno;
 
 use super::journal::{BesideNames, Journal, JournalEntry, JournalStage};
-use super::look::{Look, glance};
+use super::look::{self, Look, glance};
 use super::swap::{self, Fault};
-use super::{EditJournal, TreeEditError};
+use super::{ClaimedEdit, EditClaim, EditJournal, NewFile, TreeEdit, TreeEditError, stage};
 use crate::beneath::Root;
 use crate::error::RepoError;
 
@@ -23,7 +27,7 @@ const NAMED: usize = 10;
 pub enum EditRecovery {
     /// There was none.
     Nothing,
-    /// All of its files are changed now.
+    /// All of its files were changed.
     Finished,
     /// None of its files is.
     TakenBack,
@@ -36,27 +40,38 @@ pub struct RecoveredEdit {
     pub outcome: EditRecovery,
     /// The files of the change; none where it had come to none of them.
     pub files: Vec<RepoPath>,
+    /// Those of them that are neither as they were nor as the change makes them: somebody went on with them.
+    pub went_on: Vec<RepoPath>,
 }
 
 impl RecoveredEdit {
     /// There was nothing to recover.
     #[must_use]
     pub const fn nothing() -> Self {
-        Self { outcome: EditRecovery::Nothing, files: Vec::new() }
+        Self { outcome: EditRecovery::Nothing, files: Vec::new(), went_on: Vec::new() }
     }
 }
+
+/// Makes the new content of a file from its old one (nothing for a new file), where what waited beside it is gone.
+pub type RemadeContent<'a> = &'a dyn Fn(&ClaimedEdit, Option<&[u8]>) -> Option<Vec<u8>>;
 
 /// How far one file had come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EntryState {
-    /// It holds the old content, and the new one waits.
-    Todo,
-    /// It was changed; somebody may have gone on from there.
-    Done,
-    /// It was changed, and what was beside it is gone already: so all were changed.
-    Cleared,
+    /// It holds the old content, or that was set aside, and the new one waits.
+    Waits,
+    /// The same, and what waited is gone.
+    Bare,
+    /// It was changed, and can be put back; somebody may have gone on from there.
+    Changed,
+    /// It is as the change makes it, and its old content is gone.
+    Settled,
+    /// It holds something else, and nothing beside it tells whether the change came before that.
+    Unclear,
     /// Somebody else changed it before the change came to it.
     Foreign,
+    /// Its directory is not there, or is a link.
+    Unreachable,
 }
 
 /// Finishes the change that the journal tells of where every file of it is still what it was made for, and takes it back otherwise.
@@ -64,13 +79,45 @@ enum EntryState {
 ///
 /// # Errors
 ///
-/// Fails when the journal is none or is of another change, or when the file system refuses; then the journal stays for the next time.
+/// [`TreeEditError::NotTakenBack`] where neither way leads to the end. Fails when the journal is none or is of another change, or when the
+/// file system refuses. The journal stays then for the next time.
 pub fn recover_tree_edit(root: &Path, journal: &EditJournal<'_>) -> Result<RecoveredEdit, TreeEditError> {
     recover(&Root::open(root)?, journal)
 }
 
+/// [`recover_tree_edit`] by somebody who can make the new contents again.
+///
+/// # Errors
+///
+/// As [`recover_tree_edit`].
+pub fn recover_tree_edit_remaking(
+    root: &Path,
+    journal: &EditJournal<'_>,
+    remade: RemadeContent<'_>,
+) -> Result<RecoveredEdit, TreeEditError> {
+    recover_remaking(&Root::open(root)?, journal, remade)
+}
+
+/// What a change that may be under way is of; nothing where there is none. Nothing is changed, and nothing of it is believed.
+///
+/// # Errors
+///
+/// Fails when there is a journal that cannot be read.
+pub fn tree_edit_under_way(journal: &Path) -> Result<Option<EditClaim>, TreeEditError> {
+    Ok(Journal::read(journal)?.map(|journal| journal.claim()))
+}
+
 /// [`recover_tree_edit`] in a directory that is open.
 pub(super) fn recover(root: &Root, place: &EditJournal<'_>) -> Result<RecoveredEdit, TreeEditError> {
+    recover_remaking(root, place, &|_, _| None)
+}
+
+/// [`recover_tree_edit_remaking`] in a directory that is open.
+pub(super) fn recover_remaking(
+    root: &Root,
+    place: &EditJournal<'_>,
+    remade: RemadeContent<'_>,
+) -> Result<RecoveredEdit, TreeEditError> {
     let Some(journal) = Journal::read(place.path)? else {
         return Ok(RecoveredEdit::nothing());
     };
@@ -80,48 +127,169 @@ pub(super) fn recover(root: &Root, place: &EditJournal<'_>) -> Result<RecoveredE
         let why = format!("it is of another change than the one that is known here, of {}", names.join(", "));
         return Err(TreeEditError::Journal { path: place.path.to_owned(), why });
     }
-    let (outcome, files) = match journal.stage {
-        JournalStage::Staging => (EditRecovery::TakenBack, Vec::new()),
-        JournalStage::Ready => (settle(root, &journal, place.path)?, journal.paths()),
+    let states = states(root, &journal)?;
+    reachable(&journal, &states, place.path)?;
+    let outcome = match journal.stage {
+        JournalStage::Staging => EditRecovery::TakenBack,
+        JournalStage::Ready => settle(root, &journal, &states, place.path, remade)?,
         JournalStage::GivenUp => {
             take_back(root, &journal)
                 .map_err(|paths| stuck(paths, "it was given up".to_owned(), place.path))?;
-            (EditRecovery::TakenBack, journal.paths())
+            EditRecovery::TakenBack
+        }
+        JournalStage::Clearing => EditRecovery::Finished,
+    };
+    let (files, went_on) = match journal.stage {
+        JournalStage::Staging => (Vec::new(), Vec::new()),
+        JournalStage::Ready | JournalStage::GivenUp | JournalStage::Clearing => {
+            (journal.paths(), others(root, &journal, outcome)?)
         }
     };
     clear(root, &journal)?;
     Journal::remove(place.path)?;
-    Ok(RecoveredEdit { outcome, files })
+    Ok(RecoveredEdit { outcome, files, went_on })
 }
 
-fn settle(root: &Root, journal: &Journal, journal_path: &Path) -> Result<EditRecovery, TreeEditError> {
-    let mut states = Vec::new();
-    for (index, entry) in journal.entries.iter().enumerate() {
-        states.push(state(root, &journal.names(index), entry)?);
+/// Refuses to go on where a directory is gone or became a link: what lies beside the files in it is out of reach, and so are they.
+fn reachable(journal: &Journal, states: &[EntryState], journal_path: &Path) -> Result<(), TreeEditError> {
+    let lost = |(_, state): &(&JournalEntry, &EntryState)| **state == EntryState::Unreachable;
+    let lost: Vec<&JournalEntry> =
+        journal.entries.iter().zip(states).filter(lost).map(|(entry, _)| entry).collect();
+    // Where nothing was changed yet, a file that was to go away has nothing beside it.
+    let is_of_use = |entry: &&JournalEntry| journal.stage != JournalStage::Staging || entry.after.is_some();
+    let paths: Vec<String> = lost.into_iter().filter(is_of_use).map(|entry| entry.path.to_string()).collect();
+    match paths.is_empty() {
+        true => Ok(()),
+        false => {
+            Err(stuck(paths, "the directory they are in is gone, or is a link now".to_owned(), journal_path))
+        }
     }
-    // Clearing begins when every file is changed: one that still waits says that what looks like it is somebody else's doing.
-    let is_cleared = states.contains(&EntryState::Cleared);
-    if is_cleared && !states.contains(&EntryState::Todo) {
+}
+
+/// Brings a change to one of its two ends after which files may have been changed and nothing beside them was cleared.
+fn settle(
+    root: &Root,
+    journal: &Journal,
+    states: &[EntryState],
+    journal_path: &Path,
+    remade: RemadeContent<'_>,
+) -> Result<EditRecovery, TreeEditError> {
+    let is_changed = |state: &EntryState| matches!(state, EntryState::Changed | EntryState::Settled);
+    // Files change one after the other: one before a changed one was changed, too.
+    let last_changed = states.iter().rposition(is_changed);
+    let is_lost = |(index, state): (usize, &EntryState)| match state {
+        EntryState::Foreign => true,
+        EntryState::Unclear => last_changed.is_none_or(|last| index > last),
+        _ => false,
+    };
+    let lost: Vec<&JournalEntry> = journal
+        .entries
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| states.get(*index).is_some_and(|state| is_lost((*index, state))))
+        .map(|(_, entry)| entry)
+        .collect();
+    let has = |wanted: EntryState| states.contains(&wanted);
+    if lost.is_empty() && !has(EntryState::Waits) && !has(EntryState::Bare) {
         return Ok(EditRecovery::Finished);
     }
-    if is_cleared || states.contains(&EntryState::Foreign) {
-        // One that waits may have been set aside.
-        let is_touched = |state: &EntryState| matches!(state, EntryState::Todo | EntryState::Done);
-        take_back_those(root, journal, |index| states.get(index).is_some_and(is_touched))
-            .map_err(|paths| stuck(paths, "a file changed meanwhile".to_owned(), journal_path))?;
+    if !has(EntryState::Settled) {
+        let can_go_on = lost.is_empty() && !has(EntryState::Bare);
+        let failed = if can_go_on { finish_all(root, journal, states).err() } else { None };
+        if can_go_on && failed.is_none() {
+            return Ok(EditRecovery::Finished);
+        }
+        let cause = failed.map_or_else(|| "a file changed meanwhile".to_owned(), |error| error.to_string());
+        take_back(root, journal).map_err(|paths| stuck(paths, cause, journal_path))?;
         return Ok(EditRecovery::TakenBack);
     }
-    for (index, entry) in journal.entries.iter().enumerate() {
-        if states.get(index) != Some(&EntryState::Todo) {
-            continue;
+    // What cannot be put back leaves only the way forward.
+    let settled = || {
+        let is_settled = |(_, state): &(&JournalEntry, &EntryState)| **state == EntryState::Settled;
+        let settled = journal.entries.iter().zip(states).filter(is_settled);
+        settled.map(|(entry, _)| entry.path.to_string()).collect::<Vec<_>>()
+    };
+    let beside = "what was kept beside them is gone";
+    if let Some(other) = lost.first() {
+        let cause =
+            format!("{beside}, and the change cannot go on, because {} changed meanwhile", other.path);
+        return Err(stuck(settled(), cause, journal_path));
+    }
+    let failed = match remake_all(root, journal, states, remade) {
+        Ok(true) => finish_all(root, journal, states).err(),
+        Ok(false) => {
+            let cause = format!("{beside}, and so is what the other files were to become");
+            return Err(stuck(settled(), cause, journal_path));
         }
-        if let Err(fault) = finish(root, &journal.names(index), entry) {
-            let cause = fault.of(&entry.path, root, entry).to_string();
-            take_back(root, journal).map_err(|paths| stuck(paths, cause, journal_path))?;
-            return Ok(EditRecovery::TakenBack);
+        Err(error) => Some(error),
+    };
+    match failed {
+        None => Ok(EditRecovery::Finished),
+        Some(error) => Err(stuck(settled(), format!("{beside}, and {error}"), journal_path)),
+    }
+}
+
+/// Goes on with every file that still waits.
+fn finish_all(root: &Root, journal: &Journal, states: &[EntryState]) -> Result<(), TreeEditError> {
+    for (index, entry) in journal.entries.iter().enumerate() {
+        if matches!(states.get(index), Some(EntryState::Waits | EntryState::Bare)) {
+            finish(root, &journal.names(index), entry).map_err(|fault| fault.of(&entry.path, root, entry))?;
         }
     }
-    Ok(EditRecovery::Finished)
+    Ok(())
+}
+
+/// Puts the new contents beside the files again where they are gone: all, or none and `false` where one cannot be made.
+fn remake_all(
+    root: &Root,
+    journal: &Journal,
+    states: &[EntryState],
+    remade: RemadeContent<'_>,
+) -> Result<bool, TreeEditError> {
+    let mut edits = Vec::new();
+    for (index, entry) in journal.entries.iter().enumerate() {
+        if states.get(index) != Some(&EntryState::Bare) {
+            continue;
+        }
+        let path: &Path = entry.path.as_ref();
+        let found = glance(root, path).map_err(|errno| root.fail("read", path, errno))?;
+        let old = match &found {
+            Look::File(file) => Some(file.bytes.as_slice()),
+            Look::Nothing | Look::Link | Look::Other | Look::TooLarge => None,
+        };
+        let content =
+            remade(&entry.claimed(), old).filter(|content| Some(Digest::of(content)) == entry.after);
+        let Some(content) = content else { return Ok(false) };
+        let (path, before) = (entry.path.clone(), entry.before);
+        edits.push((index, TreeEdit { path, before, after: Some(content), new_file: NewFile::Plain }));
+    }
+    let made = journal.made.iter().filter(|_| !edits.is_empty());
+    for made in made {
+        root.make_dir(made.as_ref()).map_err(|errno| root.fail("make", made.as_ref(), errno))?;
+    }
+    for (index, edit) in &edits {
+        stage::stage_one(root, &look::check(root, edit)?, journal, *index)?;
+    }
+    Ok(true)
+}
+
+/// The files that are neither what they were nor what the change makes of them.
+fn others(root: &Root, journal: &Journal, outcome: EditRecovery) -> Result<Vec<RepoPath>, TreeEditError> {
+    let mut others = Vec::new();
+    for entry in &journal.entries {
+        let path: &Path = entry.path.as_ref();
+        let found = match glance(root, path) {
+            Ok(found) => found,
+            Err(Errno::LOOP) => Look::Link,
+            Err(errno) => return Err(root.fail("read", path, errno).into()),
+        };
+        let wanted = if outcome == EditRecovery::Finished { entry.after } else { entry.before };
+        let is_so = if wanted.is_some() { found.digest() == wanted } else { found.is_nothing() };
+        if !is_so {
+            others.push(entry.path.clone());
+        }
+    }
+    Ok(others)
 }
 
 /// The error for files that could not be put back.
@@ -131,7 +299,13 @@ pub(super) fn stuck(paths: Vec<String>, cause: String, journal: &Path) -> TreeEd
 
 /// Puts the old content of every file back into its place. `Err` names those where that is not possible.
 pub(super) fn take_back(root: &Root, journal: &Journal) -> Result<(), Vec<String>> {
-    take_back_those(root, journal, |_| true)
+    let mut stuck = Vec::new();
+    for (index, entry) in journal.entries.iter().enumerate().rev() {
+        if !matches!(put_back(root, journal, &journal.names(index), entry), Ok(true)) {
+            stuck.push(entry.path.to_string());
+        }
+    }
+    if stuck.is_empty() { Ok(()) } else { Err(stuck) }
 }
 
 /// Removes what a change left beside the files, and the directories that it made where they are empty.
@@ -180,19 +354,18 @@ pub(super) fn clear_one(
     Ok(())
 }
 
-fn take_back_those(root: &Root, journal: &Journal, which: impl Fn(usize) -> bool) -> Result<(), Vec<String>> {
-    let mut stuck = Vec::new();
-    for (index, entry) in journal.entries.iter().enumerate().rev().filter(|(index, _)| which(*index)) {
-        if !matches!(put_back(root, &journal.names(index), entry), Ok(true)) {
-            stuck.push(entry.path.to_string());
-        }
-    }
-    if stuck.is_empty() { Ok(()) } else { Err(stuck) }
-}
-
 /// Puts one file back; tells whether it is what it was, or what somebody else made of it before us.
-fn put_back(root: &Root, beside: &BesideNames, entry: &JournalEntry) -> Result<bool, Errno> {
-    let dir = root.below(entry.parent())?;
+fn put_back(
+    root: &Root,
+    journal: &Journal,
+    beside: &BesideNames,
+    entry: &JournalEntry,
+) -> Result<bool, Errno> {
+    let dir = match root.below(entry.parent()) {
+        // In a directory that is not made yet, or not any more, nothing is to be put back.
+        Err(Errno::NOENT) if is_to_be_made(root, journal, entry) => return Ok(true),
+        dir => dir?,
+    };
     let target = glance(&dir, entry.name())?;
     let Some(before) = entry.before else {
         let is_ours = entry.after.is_some() && target.digest() == entry.after;
@@ -233,37 +406,68 @@ fn finish(root: &Root, beside: &BesideNames, entry: &JournalEntry) -> Result<(),
     Ok(dir.sync()?)
 }
 
-fn state(root: &Root, beside: &BesideNames, entry: &JournalEntry) -> Result<EntryState, TreeEditError> {
+/// How far each file had come.
+fn states(root: &Root, journal: &Journal) -> Result<Vec<EntryState>, TreeEditError> {
+    let state = |(index, entry)| state(root, journal, &journal.names(index), entry);
+    journal.entries.iter().enumerate().map(state).collect()
+}
+
+fn state(
+    root: &Root,
+    journal: &Journal,
+    beside: &BesideNames,
+    entry: &JournalEntry,
+) -> Result<EntryState, TreeEditError> {
     let dir = match root.below(entry.parent()) {
         Ok(dir) => dir,
-        Err(Errno::NOENT) if entry.after.is_none() => return Ok(EntryState::Cleared),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(EntryState::Foreign),
+        // The change makes the directory itself, and takes it away again.
+        Err(Errno::NOENT) if is_to_be_made(root, journal, entry) => return Ok(EntryState::Bare),
+        // A directory that is empty now was removed with the last file of it.
+        Err(Errno::NOENT) if journal.stage == JournalStage::Clearing && entry.after.is_none() => {
+            return Ok(EntryState::Settled);
+        }
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(EntryState::Unreachable),
         Err(errno) => return Err(root.fail("open", entry.parent(), errno).into()),
     };
     let at = |name: &Path| glance(&dir, name).map_err(|errno| dir.fail("read", name, errno));
     let (target, spare, old) = (at(entry.name())?, at(&beside.spare)?, at(&beside.old)?);
-    let waits = entry.after.is_none() || spare.digest() == entry.after;
+    let is_new = entry.after.is_some() && target.digest() == entry.after;
     let Some(before) = entry.before else {
-        return Ok(match (spare.is_nothing(), target.is_nothing()) {
-            (true, _) => EntryState::Done,
-            (false, true) if waits => EntryState::Todo,
-            (false, _) => EntryState::Foreign,
+        return Ok(if !spare.is_nothing() {
+            let waits = target.is_nothing() && spare.digest() == entry.after;
+            if waits { EntryState::Waits } else { EntryState::Foreign }
+        } else if is_new {
+            EntryState::Changed
+        } else if target.is_nothing() {
+            EntryState::Bare
+        } else {
+            EntryState::Unclear
         });
     };
+    let waits = entry.after.is_none() || spare.digest() == entry.after;
     let is_old = |look: &Look| look.digest() == Some(before);
-    let is_kept = is_old(&spare) || is_old(&old);
-    Ok(if is_old(&target) {
-        if waits { EntryState::Todo } else { EntryState::Foreign }
-    } else if is_old(&old) && target.is_nothing() && entry.after.is_some() {
-        // It was set aside. Where nothing waits to take its place, going on fails, and all is taken back.
-        EntryState::Todo
-    } else if is_kept {
-        EntryState::Done
+    let is_aside = is_old(&old) && target.is_nothing() && entry.after.is_some();
+    Ok(if is_old(&target) || is_aside {
+        match waits {
+            true => EntryState::Waits,
+            false if spare.is_nothing() => EntryState::Bare,
+            false if is_aside => EntryState::Bare,
+            false => EntryState::Foreign,
+        }
+    } else if is_old(&spare) || is_old(&old) {
+        EntryState::Changed
     } else if entry.after.is_some() && waits {
         EntryState::Foreign
-    } else if target.is_nothing() || entry.after.is_some() {
-        EntryState::Cleared
+    } else if is_new || (entry.after.is_none() && target.is_nothing()) {
+        EntryState::Settled
     } else {
-        EntryState::Foreign
+        EntryState::Unclear
     })
+}
+
+/// Whether the directory of this file is one that the change makes, in one that is there.
+fn is_to_be_made(root: &Root, journal: &Journal, entry: &JournalEntry) -> bool {
+    let is_made = |path: &Path| journal.made.iter().any(|made| Path::new(made.as_str()) == path);
+    is_made(entry.parent())
+        && entry.parent().ancestors().find(|path| !is_made(path)).is_some_and(|path| root.below(path).is_ok())
 }

@@ -3,16 +3,19 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 
 use super::journal::Journal;
 use super::look::{Target, errno_of};
-use super::{EditObstacle, EditStep, TreeEditError};
+use super::{EditObstacle, EditStep, NewFile, TreeEditError};
 use crate::beneath::Root;
 
 /// The bits of a new file.
-const NEW_FILE: u32 = 0o644;
+const PLAIN: u32 = 0o644;
+/// The bits of a new file that is executed.
+const EXECUTABLE: u32 = 0o755;
 
 /// Makes the missing directories and writes every new content, flushed and with its final mode. Gives the open directory of each file.
 pub(super) fn stage(
@@ -40,6 +43,21 @@ pub(super) fn stage(
     Ok(dirs)
 }
 
+/// Writes the new content of one file again, in a directory that is there.
+pub(super) fn stage_one(
+    root: &Root,
+    target: &Target<'_>,
+    journal: &Journal,
+    index: usize,
+) -> Result<(), TreeEditError> {
+    let parent = Path::new(target.path.as_str()).parent().unwrap_or(Path::new(""));
+    let dir = root.below(parent).map_err(|errno| root.fail("open", parent, errno))?;
+    if let Some(content) = target.after {
+        write(&dir, target, content, journal, index)?;
+    }
+    dir.sync().map_err(|errno| root.fail("flush", parent, errno).into())
+}
+
 fn write(
     dir: &Root,
     target: &Target<'_>,
@@ -55,7 +73,10 @@ fn write(
     let mut file = File::from(fd);
     file.write_all(content).map_err(|error| fail(errno_of(error)))?;
     let made = file.metadata().map_err(|error| fail(errno_of(error)))?;
-    let mut mode = NEW_FILE;
+    let mut mode = match target.new_file {
+        NewFile::Plain => PLAIN,
+        NewFile::Executable => EXECUTABLE,
+    };
     if let Some(meta) = &target.meta {
         if (meta.uid(), meta.gid()) != (made.uid(), made.gid()) {
             let (owner, group) = (Uid::from_raw(meta.uid()), Gid::from_raw(meta.gid()));

@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod any;
+mod recovery;
 
 /// What a file system can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +161,7 @@ fn edit(path: &str, before: Option<&str>, after: Option<&str>) -> TreeEdit {
         path: path.parse().unwrap(),
         before: before.map(|text| Digest::of(text.as_bytes())),
         after: after.map(|text| text.as_bytes().to_vec()),
+        new_file: NewFile::Plain,
     }
 }
 

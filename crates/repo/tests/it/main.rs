@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod agree;
+mod apply;
 #[cfg(test)]
 mod attributes;
 #[cfg(test)]

@@ -3,10 +3,12 @@
 #![expect(clippy::disallowed_methods, reason = "the tests change files by hand")]
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use crucible_model::RepoPath;
 use crucible_patch::FileMode;
-use crucible_repo::{ChangeStatus, RepoError};
+use crucible_repo::{ChangeStatus, MAX_TOUCHED, RepoError, TreeChange};
 
 use crate::common::Repo;
 
@@ -90,7 +92,7 @@ async fn links_modes_and_submodules_show_what_they_are() {
 #[tokio::test]
 async fn what_git_does_not_take_is_refused_with_its_words() {
     let repo = Repo::with(&[("a", "1\n2\n3\n")]);
-    std::os::unix::fs::symlink("/tmp", repo.top.join("out")).unwrap();
+    symlink("/tmp", repo.top.join("out")).unwrap();
     let base = repo.commit("a link");
     let git = repo.open().await;
     let before = everything(&repo.top);
@@ -144,4 +146,96 @@ async fn settings_do_not_change_what_a_patch_says() {
     let patch = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1,2 @@\n 1\n+two  \t\n";
     let produced = repo.open().await.tree_after_patch(&base, patch).await.unwrap();
     assert_eq!(produced.files_after()[&"a".parse().unwrap()], b"1\ntwo  \t\n");
+}
+
+/// What the index of a few paths gives has to be what the index of the whole tree gives.
+async fn both_ways(repo: &Repo, patch: &str, paths: &[&str]) -> Result<Vec<TreeChange>, String> {
+    let git = repo.open().await;
+    let base = &git.opened_at().commit;
+    let words = |error: RepoError| match error {
+        RepoError::PatchRefused { .. } => "refused".to_owned(),
+        other => panic!("{other}"),
+    };
+    let whole = git.tree_after_patch(base, patch.as_bytes()).await.map_err(words);
+    let paths: Vec<RepoPath> = paths.iter().map(|path| path.parse().unwrap()).collect();
+    let (_, index) = git.patch_index(base, &paths, MAX_TOUCHED).await.unwrap();
+    let part = git.changes_after_patch(index, patch.as_bytes()).await.map_err(words);
+    let part_after = part.as_ref().ok().map(|part| part.after.clone());
+    let whole_after = whole.as_ref().ok().map(|whole| whole.after.clone());
+    assert_eq!(part_after, whole_after, "{patch}");
+    let part = part.map(|part| part.changes);
+    assert_eq!(part, whole.map(|whole| whole.changes), "{patch}");
+    part
+}
+
+#[tokio::test]
+async fn an_index_of_few_paths_gives_what_the_whole_tree_gives() {
+    let repo = Repo::with(&[
+        ("src/a.txt", "one\n"),
+        ("src/deep/b.txt", "two\n"),
+        ("src-b/c.txt", "three\n"),
+        ("file", "four\n"),
+        ("glob[a]*", "five\n"),
+        (":(top)x/y", "six\n"),
+    ]);
+    symlink("src", repo.top.join("link")).unwrap();
+    std::fs::set_permissions(repo.top.join("file"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    repo.git(["update-index", "--add", "--cacheinfo", &format!("160000,{},sub", "1".repeat(40))]);
+    repo.git(["add", "-A"]);
+    repo.git(["commit", "-qm", "links and modules"]);
+    let create = |path: &str| {
+        format!(
+            "diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+new\n"
+        )
+    };
+    let change = |path: &str, old: &str| {
+        format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+new\n")
+    };
+    let rename = |from: &str, to: &str| {
+        format!("diff --git a/{from} b/{to}\nsimilarity index 100%\nrename from {from}\nrename to {to}\n")
+    };
+    for (patch, paths) in [
+        (change("src/a.txt", "one"), &["src/a.txt"][..]),
+        (create("src/new/deep/x"), &["src/new/deep/x"]),
+        (create("made/x") + &change("file", "four") + &change("src-b/c.txt", "three"), &["made/x", "file", "src-b/c.txt"]),
+        (rename("file", "moved"), &["file", "moved"]),
+        (rename("src/deep/b.txt", "src/deep"), &["src/deep/b.txt", "src/deep"]),
+        (change("glob[a]*", "five"), &["glob[a]*"]),
+        (change(":(top)x/y", "six"), &[":(top)x/y"]),
+        ("diff --git a/file b/file\nold mode 100755\nnew mode 100644\n".to_owned(), &["file"]),
+        ("diff --git a/file b/file\ndeleted file mode 100755\n--- a/file\n+++ /dev/null\n@@ -1 +0,0 @@\n-four\n".to_owned() + &create("file/below"), &["file", "file/below"]),
+    ] {
+        let changes = both_ways(&repo, &patch, paths).await;
+        assert!(changes.is_ok_and(|changes| !changes.is_empty()), "{patch}");
+    }
+    for (patch, paths) in [
+        // A directory of the tree in the place of the file, or a file in the place of the directory.
+        (create("src"), &["src"][..]),
+        (create("file/below"), &["file/below"]),
+        (create("src/a.txt"), &["src/a.txt"]),
+        (create("link/x"), &["link/x"]),
+        (create("sub/x"), &["sub/x"]),
+        (change("missing", "one"), &["missing"]),
+        (change("src/a.txt", "other"), &["src/a.txt"]),
+        (rename("missing", "moved"), &["missing", "moved"]),
+        (rename("file", "src/deep"), &["file", "src/deep"]),
+        // What the reader of the text did not see has no entry.
+        (change("src/a.txt", "other") + &change("file", "four"), &["src/a.txt"]),
+    ] {
+        assert_eq!(both_ways(&repo, &patch, paths).await, Err("refused".to_owned()), "{patch}");
+    }
+    // Of what the reader did not see, git can make new things only, and those are found.
+    let unseen = change("src/a.txt", "one") + &create("unseen");
+    let changes = both_ways(&repo, &unseen, &["src/a.txt"]).await.unwrap();
+    assert_eq!(
+        changes.iter().map(|change| change.path.to_str().unwrap()).collect::<Vec<_>>(),
+        ["src/a.txt", "unseen"]
+    );
+    let git = repo.open().await;
+    let (_, index) =
+        git.patch_index(&git.opened_at().commit, &["src/a.txt".parse().unwrap()], MAX_TOUCHED).await.unwrap();
+    let unseen = change("src/a.txt", "one") + &change("file", "four");
+    let refused = git.changes_after_patch(index, unseen.as_bytes()).await;
+    assert!(matches!(refused, Err(RepoError::PatchRefused { .. })), "{refused:?}");
 }

@@ -1,10 +1,18 @@
 //! `artifacts/dispatch_config.json` (seed 003 K): who serves which role.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crucible_model::{Code, Finding, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::document::versions;
+
+const UNKNOWN_SERVICE: Code = Code::new("dispatch-service-unknown");
+const NOT_FOR_ROLE: Code = Code::new("dispatch-service-unfit");
+const NO_PROMPTS: Code = Code::new("dispatch-no-prompts");
+
+/// The provider that `ollama_agent` stands for: Ollama speaks what every other server of the gateway speaks.
+const OLLAMA: &str = "gateway";
 
 /// The roles of a run. They are contracts: each has an input, an output artifact and a judge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -27,6 +35,17 @@ pub enum RunRole {
 }
 
 impl RunRole {
+    /// Every role.
+    pub const ALL: [Self; 7] = [
+        Self::Chair,
+        Self::Librarian,
+        Self::ContractGuardian,
+        Self::CostController,
+        Self::Researcher,
+        Self::Patchmaker,
+        Self::Fixer,
+    ];
+
     /// The role's name in artifacts and events.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -55,6 +74,64 @@ pub enum DispatchMode {
     /// Code of Crucible's own.
     LocalExec,
 }
+
+impl DispatchMode {
+    /// Its name, which is also that of the service it stands for.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ManualOutbox => "manual_outbox",
+            Self::OllamaAgent => "ollama_agent",
+            Self::ApiAgent => "api_agent",
+            Self::LocalExec => "local_exec",
+        }
+    }
+}
+
+/// What serves a role, understood.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Service {
+    /// Code of Crucible's own.
+    LocalExec,
+    /// A person, through `outbox/`.
+    ManualOutbox,
+    /// A configured command.
+    ApiAgent,
+    /// The model provider of this name; `council` is one of them for the chair.
+    Model(String),
+}
+
+impl Service {
+    /// The service of this name.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        match name {
+            "local_exec" => Self::LocalExec,
+            "manual_outbox" => Self::ManualOutbox,
+            "api_agent" => Self::ApiAgent,
+            "ollama_agent" => Self::Model(OLLAMA.to_owned()),
+            provider => Self::Model(provider.to_owned()),
+        }
+    }
+
+    /// The name under which its client is opened; nothing where code answers.
+    #[must_use]
+    pub fn client(&self) -> Option<&str> {
+        match self {
+            Self::LocalExec => None,
+            Self::ManualOutbox => Some(MANUAL_OUTBOX),
+            Self::ApiAgent => Some(API_AGENT),
+            Self::Model(provider) => Some(provider),
+        }
+    }
+}
+
+/// The client of whatever a person answers.
+pub const MANUAL_OUTBOX: &str = "manual_outbox";
+/// The client of whatever a configured command answers.
+pub const API_AGENT: &str = "api_agent";
+/// The client of a chair that is a council.
+pub const COUNCIL: &str = "council";
 
 /// Who serves one role: a provider kind of the seed, or the name of a model provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +181,76 @@ impl DispatchConfig {
             role_providers,
             budgets: DispatchBudgets { max_outbox_prompts: 0 },
         }
+    }
+
+    /// What serves a role. A role that is not listed follows the mode, but for those that code serves in every mode:
+    /// the librarian and the two reviewers.
+    #[must_use]
+    pub fn service(&self, role: RunRole) -> Service {
+        match (self.role_providers.get(&role), role) {
+            (Some(provider), _) => Service::of(&provider.0),
+            (None, RunRole::Librarian | RunRole::ContractGuardian | RunRole::CostController) => {
+                Service::LocalExec
+            }
+            (None, RunRole::Researcher) => Service::ManualOutbox,
+            (None, RunRole::Chair | RunRole::Patchmaker | RunRole::Fixer) => Service::of(self.mode.name()),
+        }
+    }
+
+    /// The clients that the roles of a run need, by name.
+    #[must_use]
+    pub fn clients(&self) -> BTreeSet<String> {
+        let services = RunRole::ALL.into_iter().map(|role| self.service(role));
+        services.filter_map(|service| service.client().map(str::to_owned)).collect()
+    }
+
+    /// Judges the configuration: every service exists and fits its role, and a person can be asked where one is to be.
+    /// `providers` are the names of the model providers there are.
+    #[must_use]
+    pub fn check(&self, providers: &[&str]) -> Verdict {
+        let mut verdict = Verdict::default();
+        for role in RunRole::ALL {
+            let service = self.service(role);
+            let subject = || format!("{}: {}", role.name(), service.client().unwrap_or("local_exec"));
+            let known = match &service {
+                Service::Model(name) => {
+                    providers.contains(&name.as_str()) || (name == COUNCIL && role == RunRole::Chair)
+                }
+                Service::LocalExec | Service::ManualOutbox | Service::ApiAgent => true,
+            };
+            if !known {
+                let hint = format!(
+                    "Name local_exec, manual_outbox, api_agent, ollama_agent or a provider: {}; `council` can be the chair.",
+                    providers.join(", ")
+                );
+                verdict.push(Finding::error(UNKNOWN_SERVICE, subject(), hint));
+                continue;
+            }
+            let misfit = match (role, &service) {
+                (RunRole::Librarian, Service::LocalExec) => None,
+                (RunRole::Librarian, _) => {
+                    Some("The librarian is local and deterministic, always: leave it at local_exec.")
+                }
+                (RunRole::Patchmaker | RunRole::Fixer, Service::LocalExec) => {
+                    Some("No code of Crucible's own proposes changes: name who does.")
+                }
+                (RunRole::Researcher, Service::Model(_)) => {
+                    Some("A model has no pages to cite: a person or a command of yours brings them.")
+                }
+                _ => None,
+            };
+            if let Some(hint) = misfit {
+                verdict.push(Finding::error(NOT_FOR_ROLE, subject(), hint));
+            }
+            if service == Service::ManualOutbox
+                && role != RunRole::Researcher
+                && self.budgets.max_outbox_prompts == 0
+            {
+                let hint = "A person is to be asked, and no prompt is allowed: raise max_outbox_prompts.";
+                verdict.push(Finding::error(NO_PROMPTS, subject(), hint));
+            }
+        }
+        verdict
     }
 }
 

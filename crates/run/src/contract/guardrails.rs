@@ -1,8 +1,27 @@
 //! `artifacts/guardrails.md` (seed 003 A): how far a run may go.
+//!
+//! Read as strictly as a plan: a limit that could be read in two ways is no limit. Unlike a plan's, every key line is one of
+//! ours: a limit with a misspelt name would be none.
 
 use std::fmt::Write as _;
 
-use crate::contract::key_lines;
+use serde::{Deserialize, Serialize};
+
+use crate::contract::key_lines::{self, Keys};
+
+/// The keys of the file.
+const KEYS: Keys = Keys {
+    known: &[
+        "find_mode",
+        "max_files",
+        "max_total_bytes",
+        "max_iterations",
+        "allow_domains",
+        "max_queries",
+        "max_pages",
+    ],
+    free: &[],
+};
 
 /// Where answers to "what exists already" may come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +33,8 @@ pub enum FindMode {
 }
 
 /// How much of the web a researcher may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WebLimits {
     /// Domains that may be cited.
     pub allow_domains: Vec<String>,
@@ -74,27 +94,19 @@ impl Guardrails {
     ///
     /// Names every key that is missing, repeated, unknown or holds no valid value.
     pub fn parse(text: &str) -> Result<Self, GuardrailsError> {
-        let lines = key_lines::read(text);
+        let lines = key_lines::read_keys(text, KEYS, 1);
         let mut problems: Vec<String> =
             lines.repeated.iter().map(|key| format!("`{key}` stands more than once")).collect();
-        let known = [
-            "find_mode",
-            "max_files",
-            "max_total_bytes",
-            "max_iterations",
-            "allow_domains",
-            "max_queries",
-            "max_pages",
-        ];
+        problems.extend(lines.faults.iter().map(|fault| format!("{}: {fault}", fault.place())));
         problems.extend(
             lines
                 .values
                 .keys()
-                .filter(|key| !known.contains(&key.as_str()))
+                .filter(|key| !KEYS.known.contains(&key.as_str()))
                 .map(|key| format!("`{key}` is no key of this file")),
         );
-        let mut number = |key: &str| match lines.values.get(key).map(|value| value.parse::<u32>()) {
-            Some(Ok(value)) if value > 0 => u64::from(value),
+        let mut number = |key: &str| match lines.values.get(key).map(|value| whole_number(value)) {
+            Some(Some(value)) if value > 0 => u64::from(value),
             Some(_) => {
                 problems.push(format!("`{key}` takes a whole number from 1 to 4294967295"));
                 0
@@ -113,6 +125,9 @@ impl Guardrails {
                 let domains = lines.values.get("allow_domains").map(String::as_str).unwrap_or_default();
                 let allow_domains: Vec<String> =
                     key_lines::list(domains).into_iter().map(str::to_owned).collect();
+                if key_lines::has_gap(domains) {
+                    problems.push("`allow_domains` has a comma with nothing before or behind it".to_owned());
+                }
                 if allow_domains.is_empty() {
                     problems.push("`allow_domains` is missing or empty".to_owned());
                 }
@@ -133,6 +148,11 @@ impl Guardrails {
             Err(GuardrailsError { problems })
         }
     }
+}
+
+/// The number that is written in digits and nothing else.
+fn whole_number(text: &str) -> Option<u32> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -168,6 +188,30 @@ mod tests {
         let error = web.unwrap_err().to_string();
         for part in ["`max_queries` is missing", "`max_pages` is missing", "`allow_domains` is missing"] {
             assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_could_be_read_in_two_ways_is_none() {
+        let good = "find_mode: resolver_only\nmax_files: 9\nmax_total_bytes: 1000\nmax_iterations: 3\n";
+        assert!(Guardrails::parse(&format!("\u{feff}{}", good.replace('\n', "\r\n"))).is_ok());
+        for (bad, part) in [
+            (good.replace("max_files: 9", "max_files: +9"), "`max_files` takes"),
+            (good.replace("max_files: 9", "max_files: 9 files"), "`max_files` takes"),
+            (good.replace("max_files: 9", "max_files: 9e9"), "`max_files` takes"),
+            (good.replace("max_files: 9", "max_files: 0"), "`max_files` takes"),
+            (good.replace("max_files: 9", "max_files:"), "`max_files` takes"),
+            (good.replace("max_files: 9", "max_files: 18446744073709551616"), "`max_files` takes"),
+            (good.replace("max_files", "Max_Files"), "line 2: Begin the line with `max_files:`"),
+            (good.replace("max_files", " max_files"), "line 2: Begin the line with `max_files:`"),
+            (good.replace("max_files: 9", "```\nmax_files: 9\n```"), "`max_files` is missing"),
+            (good.replace("max_files: 9", "~~~\nmax_files: 9"), "line 2: Close the code block"),
+            (good.replace("max_files: 9", "max_files: 9\u{0}"), "line 2: Take out the character U+0000"),
+            (good.replace("max_files: 9", &format!("max_files: {}", "9".repeat(70_000))), "line 2: Write lines"),
+            ("x".repeat(2 << 20), "the text: Write at most"),
+        ] {
+            let error = Guardrails::parse(&bad).unwrap_err().to_string();
+            assert!(error.contains(part), "{part} in {error:.300}");
         }
     }
 }

@@ -1,43 +1,170 @@
 //! `Key: value` lines, the form of every machine-read header in a run's Markdown files.
 //!
-//! Read strictly: a byte order mark and carriage returns are passed over, white space around a value is cut,
-//! a key may stand once, and lines that are no key lines belong to the reader of the text, not to us.
-//! Inside a fenced code block nothing is a key line: an example cannot set a header.
+//! A key line begins at the first column with its key and goes to the end of its line: there are no comments behind a
+//! value. One byte order mark at the beginning is passed over and a line may end in `\r\n`; white space around a value is
+//! cut. Inside a fenced code block, of backticks or tildes, nothing is a key line: an example cannot set a header. Whoever
+//! names the keys of a document also learns of lines that look like one of them and are none, of characters that nobody
+//! sees, and of lines and texts that are too long: a reader of the text must see what we read. Linear in the text.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-/// The key lines of a text: the first value of each known key, and the keys that stand more than once.
+use crucible_model::is_hidden;
+
+/// The longest line that is read, in bytes.
+pub(crate) const MAX_LINE: usize = 64 * 1024;
+/// The longest text that is read, in bytes.
+pub(crate) const MAX_TEXT: usize = 1024 * 1024;
+/// More faults of one text than these are not told one by one.
+const MAX_FAULTS: usize = 20;
+
+/// The key lines of a text: the first value of each key, the keys that stand more than once, and what is wrong with lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyLines {
     pub(crate) values: BTreeMap<String, String>,
     pub(crate) repeated: Vec<String>,
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// The keys of a document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keys {
+    /// Every key that means something.
+    pub(crate) known: &'static [&'static str],
+    /// Those whose values are words for people: nothing is decided by them, so any character may stand there.
+    pub(crate) free: &'static [&'static str],
+}
+
+/// What is wrong with a line, counted from 1, or with the text as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The text is too long to be read at all.
+    LongText,
+    /// The line is too long.
+    LongLine { line: u64 },
+    /// The line holds a character that nobody sees.
+    Hidden { line: u64, character: char },
+    /// A fenced block begins in this line and never ends.
+    OpenFence { line: u64 },
+    /// The line looks like one with this key, and is none.
+    Misspelt { line: u64, key: &'static str },
+}
+
+impl Fault {
+    /// Where it is.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Self::LongText => "the text".to_owned(),
+            Self::LongLine { line }
+            | Self::Hidden { line, .. }
+            | Self::OpenFence { line }
+            | Self::Misspelt { line, .. } => format!("line {line}"),
+        }
+    }
+}
+
+/// What to do about it, one sentence.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LongText => write!(f, "Write at most {MAX_TEXT} bytes."),
+            Self::LongLine { .. } => write!(f, "Write lines of at most {MAX_LINE} bytes."),
+            Self::Hidden { character, .. } => {
+                write!(f, "Take out the character U+{:04X}, which nobody sees.", u32::from(*character))
+            }
+            Self::OpenFence { .. } => {
+                f.write_str("Close the code block that begins here; everything behind it is in it.")
+            }
+            Self::Misspelt { key, .. } => {
+                write!(f, "Begin the line with `{key}:`, in this spelling and without space before it.")
+            }
+        }
+    }
 }
 
 /// Reads every line of the form `Key: value`, where a key is letters, digits, `_`, `-`, `/` and single spaces.
 pub(crate) fn read(text: &str) -> KeyLines {
+    read_keys(text, Keys { known: &[], free: &[] }, 1)
+}
+
+/// Reads the key lines of a document with these keys; its first line has this number. Lines that are no key lines belong
+/// to the reader of the text, not to us.
+pub(crate) fn read_keys(text: &str, keys: Keys, first: u64) -> KeyLines {
     let mut lines = KeyLines::default();
-    let mut fenced = false;
-    for line in text.trim_start_matches('\u{feff}').lines() {
-        let line = line.trim_end_matches('\r');
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-            continue;
+    if text.len() > MAX_TEXT {
+        lines.faults.push(Fault::LongText);
+        return lines;
+    }
+    let mut fences = Fences::default();
+    for (line, number) in without_mark(text).lines().zip(first..) {
+        let is_open = fences.is_open_text(line, number);
+        let pair = line.split_once(':').filter(|(key, _)| is_open && is_key(key));
+        if !keys.known.is_empty() {
+            let fault = fault_of(line, number, is_open, pair.map(|(key, _)| key), keys);
+            lines.faults.extend(fault.filter(|_| lines.faults.len() < MAX_FAULTS));
         }
-        let Some((key, value)) = line.split_once(':').filter(|(key, _)| !fenced && is_key(key)) else {
-            continue;
-        };
+        let Some((key, value)) = pair else { continue };
         if lines.values.contains_key(key) {
             lines.repeated.push(key.to_owned());
         } else {
             lines.values.insert(key.to_owned(), value.trim().to_owned());
         }
     }
+    if let Some(line) = fences.begun().filter(|_| !keys.known.is_empty()) {
+        lines.faults.push(Fault::OpenFence { line });
+    }
     lines
+}
+
+/// The lines of a text outside of fenced code: the number of each from 1, where it begins in the text, and the line.
+pub(crate) fn open_lines(text: &str) -> impl Iterator<Item = (u64, usize, &str)> {
+    let mut fences = Fences::default();
+    let text_itself = without_mark(text);
+    let mut at = text.len() - text_itself.len();
+    let lines = text_itself.split_inclusive('\n').zip(1..).map(move |(line, number)| {
+        let from = at;
+        at += line.len();
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        (number, from, line.strip_suffix('\r').unwrap_or(line))
+    });
+    lines.filter(move |(number, _, line)| fences.is_open_text(line, *number))
 }
 
 /// Splits a list value at commas and leaves out empty items.
 pub(crate) fn list(value: &str) -> Vec<&str> {
     value.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
+}
+
+/// Whether a list value has an item of nothing: `a,,b` or `a,`.
+pub(crate) fn has_gap(value: &str) -> bool {
+    !value.is_empty() && value.split(',').any(|item| item.trim().is_empty())
+}
+
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// The first fault of a line.
+fn fault_of(line: &str, number: u64, is_open: bool, key: Option<&str>, keys: Keys) -> Option<Fault> {
+    let exact = key.filter(|key| keys.known.contains(key));
+    if exact.is_some_and(|key| keys.free.contains(&key)) {
+        return None;
+    }
+    if line.len() > MAX_LINE {
+        return Some(Fault::LongLine { line: number });
+    }
+    if exact.is_none()
+        && is_open
+        && let Some((head, _)) = line.split_once(':')
+        && let Some(key) = keys.known.iter().find(|known| known.eq_ignore_ascii_case(head.trim()))
+    {
+        return Some(Fault::Misspelt { line: number, key });
+    }
+    let is_bad = |c: &char| match exact {
+        Some(_) => is_hidden(*c) && *c != '\t',
+        None => c.is_control() && *c != '\t',
+    };
+    line.chars().find(is_bad).map(|character| Fault::Hidden { line: number, character })
 }
 
 fn is_key(text: &str) -> bool {
@@ -46,9 +173,63 @@ fn is_key(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | ' '))
 }
 
+/// Follows the fenced code blocks of a text from line to line, as Markdown reads them: at least three backticks or
+/// tildes, indented by three spaces at the most; the end has the same sign, at least as often, and nothing behind it.
+#[derive(Debug, Default)]
+struct Fences {
+    open: Option<(char, usize, u64)>,
+}
+
+impl Fences {
+    /// Whether the line is neither a fence nor inside of a fenced block.
+    fn is_open_text(&mut self, line: &str, number: u64) -> bool {
+        let found = fence(line);
+        match (self.open, found) {
+            (None, None) => true,
+            (None, Some((sign, count, info))) => {
+                // Backticks with backticks behind them are code in a line.
+                if sign == '`' && info.contains('`') {
+                    return true;
+                }
+                self.open = Some((sign, count, number));
+                false
+            }
+            (Some((sign, count, _)), Some((other, times, info))) => {
+                if other == sign && times >= count && info.trim().is_empty() {
+                    self.open = None;
+                }
+                false
+            }
+            (Some(_), None) => false,
+        }
+    }
+
+    /// The line in which a block began that has not ended.
+    fn begun(&self) -> Option<u64> {
+        self.open.map(|(_, _, line)| line)
+    }
+}
+
+/// The sign of a fence, how often it stands there, and what follows.
+fn fence(line: &str) -> Option<(char, usize, &str)> {
+    let text = line.trim_start_matches(' ');
+    let sign = text.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
+    let info = text.trim_start_matches(sign);
+    let count = text.len() - info.len();
+    (line.len() - text.len() <= 3 && count >= 3).then_some((sign, count, info))
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    const KEYS: Keys = Keys { known: &["Status", "Gates", "Goal", "Stop"], free: &["Goal"] };
+
+    fn faults(text: &str) -> Vec<Fault> {
+        read_keys(text, KEYS, 1).faults
+    }
 
     #[test]
     fn reads_keys_and_says_which_are_repeated() {
@@ -58,5 +239,87 @@ mod tests {
         assert_eq!(list(&lines.values["Gates"]), ["lite", "plan_check"]);
         assert!(!lines.values.contains_key("Stop"));
         assert_eq!(lines.repeated, ["Status"]);
+    }
+
+    #[test]
+    fn code_of_both_kinds_holds_no_key() {
+        for (fenced, is_code) in [
+            ("```\nStop: x\n```\n", true),
+            ("~~~ text\nStop: x\n~~~\n", true),
+            ("   ````\nStop: x\n````\n", true),
+            ("````\n```\nStop: x\n````\n", true),
+            ("```\n~~~\nStop: x\n```\n", true),
+            ("```\n``` x\nStop: x\n```\n", true),
+            ("    ```\nStop: x\n", false),
+            ("``\nStop: x\n", false),
+            ("```a`b\nStop: x\n", false),
+            ("```\nx\n```\nStop: x\n", false),
+        ] {
+            let lines = read_keys(fenced, KEYS, 1);
+            assert_eq!(lines.values.contains_key("Stop"), !is_code, "{fenced:?}");
+            assert_eq!(lines.faults, [], "{fenced:?}");
+        }
+        assert_eq!(faults("Status: x\n```\nStop: x\n"), [Fault::OpenFence { line: 2 }]);
+    }
+
+    #[test]
+    fn a_key_that_is_spelt_otherwise_is_told() {
+        for text in [
+            "status: x", "STATUS: x", " Status: x", "\tStatus: x", "Status : x", "Status\u{a0}: x", "\u{feff}\u{feff}Status: x",
+        ] {
+            let told = faults(text);
+            let is_told = told == [Fault::Misspelt { line: 1, key: "Status" }]
+                || told == [Fault::Hidden { line: 1, character: '\u{feff}' }];
+            assert!(is_told || text.contains('\u{feff}'), "{text:?}: {told:?}");
+            assert!(!read_keys(text, KEYS, 1).values.contains_key("Status"), "{text:?}");
+        }
+        assert_eq!(faults("Remark: x\nof the Status: x\n- Status: x\n```\n status: x\n```\n"), []);
+    }
+
+    #[test]
+    fn what_nobody_sees_is_told_but_in_words_for_people() {
+        let hidden = |line, character| Fault::Hidden { line, character };
+        assert_eq!(faults("Status: x\0y\n"), [hidden(1, '\0')]);
+        assert_eq!(faults("Status: x\r\r\n"), [hidden(1, '\r')]);
+        assert_eq!(faults("x\nStatus: \u{202e}x\n"), [hidden(2, '\u{202e}')]);
+        assert_eq!(faults("plain \u{1b}[2J\n"), [hidden(1, '\u{1b}')]);
+        assert_eq!(faults("```\n\u{8}\n```\n"), [hidden(2, '\u{8}')]);
+        assert_eq!(faults("Goal: \u{1b}\u{202e}\nplain \u{202e}\nStatus:\tx\r\n"), []);
+    }
+
+    #[test]
+    fn long_lines_and_texts_are_told_and_not_cut() {
+        let line = format!("Status: {}\n", "x".repeat(MAX_LINE));
+        assert_eq!(faults(&line), [Fault::LongLine { line: 1 }]);
+        assert_eq!(faults(&line[9..]), []);
+        assert_eq!(faults(&"Status: x\n".repeat(MAX_TEXT / 10 + 1)), [Fault::LongText]);
+        assert_eq!(faults(&"\0\n".repeat(1000)).len(), MAX_FAULTS);
+    }
+
+    #[test]
+    fn a_value_goes_to_the_end_of_its_line() {
+        let lines = read_keys("Status: SIGNED # not yet\nGates:\nStop: a: b\n", KEYS, 1);
+        assert_eq!(lines.values["Status"], "SIGNED # not yet");
+        assert_eq!(lines.values["Gates"], "");
+        assert_eq!(lines.values["Stop"], "a: b");
+    }
+
+    #[test]
+    fn an_item_of_nothing_is_a_gap() {
+        assert!(has_gap("a,") && has_gap(",") && has_gap("a, ,b"));
+        assert!(!has_gap("") && !has_gap("a") && !has_gap("a, b"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_sets_a_key_twice_or_from_the_middle_of_a_line(text in "(?s).{0,200}|([ `~]{0,4}(Status|Stop): ?[a-z]?\r?\n){0,8}") {
+            let lines = read_keys(&text, KEYS, 1);
+            for (key, value) in &lines.values {
+                let head = format!("{key}:");
+                let begins = without_mark(&text).lines().any(|line| line.starts_with(&head));
+                prop_assert!(begins);
+                prop_assert!(!value.contains('\n'));
+            }
+        }
     }
 }

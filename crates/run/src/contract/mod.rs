@@ -3,19 +3,35 @@
 //! Parsing and checking are pure. What a document means is decided here, once; roles and the engine only
 //! fill them in and read them.
 
+mod behavior_marker;
+mod behaviors;
 mod dispatch;
+mod expected_results;
 mod guardrails;
+mod ids;
 mod key_lines;
 mod plan;
+mod plan_documents;
+mod reasons;
 mod record;
 mod review;
 
-pub use dispatch::{DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, RoleProvider, RunRole};
+pub use behavior_marker::{BehaviorMarker, behavior_markers};
+pub use behaviors::{
+    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, check_behaviors, is_page_name,
+};
+pub use dispatch::{
+    API_AGENT, COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX, RoleProvider,
+    RunRole, Service,
+};
+pub(crate) use expected_results::known_results;
+pub use expected_results::{EvidenceFound, ExpectedResult, check_evidence, read_results};
 pub use guardrails::{FindMode, Guardrails, GuardrailsError, WebLimits};
-pub(crate) use plan::known_results;
 pub use plan::{Plan, PlanStatus, check_plan, required_gates};
+pub use plan_documents::{PlanDocuments, check_executed};
+pub use reasons::check_reasons;
 pub use record::{
-    ContextSettings, ContractDocuments, PatchLimits, RunRecord, RunSettings, RunVersion, Signature,
+    AgentCommands, ContextSettings, ContractDocuments, PatchLimits, RunRecord, RunSettings, RunVersion, Signature,
     SignatureVersion,
 };
 pub use review::{Review, ReviewError, ReviewVerdict};

@@ -1,14 +1,17 @@
 //! `artifacts/PLAN.md` (seed 003 F): what a change may touch, which gates it must pass, when to stop.
 //!
 //! The headers are key lines. A plan is signed by the digest of its whole text: whoever edits a byte of it
-//! afterwards holds an unsigned plan.
+//! afterwards holds an unsigned plan. Reading is strict: what could be read in two ways, or is seen by us and not by a
+//! person, is a finding and no plan. The grammar is in `docs/contracts/plan.md`.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crucible_model::{Code, Finding, PathPrefix, RepoPath, Verdict, single_spaced};
-use crucible_verify::builtin_gates;
+use crucible_verify::{GateId, builtin_gates};
 
-use crate::contract::key_lines;
+use crate::contract::ids::{IdKind, is_id};
+use crate::contract::key_lines::{self, Fault, KeyLines, Keys};
 use crate::may_drop::is_definition_name;
 
 const MISSING_KEY: Code = Code::new("plan-key-missing");
@@ -19,6 +22,26 @@ const MISSING_GATE: Code = Code::new("plan-gate-missing");
 const BAD_STATUS: Code = Code::new("plan-status-invalid");
 const BAD_NAME: Code = Code::new("plan-may-drop-invalid");
 const UNRESOLVED_ID: Code = Code::new("plan-id-unresolved");
+const BAD_ID: Code = Code::new("plan-id-invalid");
+const BAD_GATE: Code = Code::new("plan-gate-invalid");
+const NO_RESULTS: Code = Code::new("plan-no-results");
+const EMPTY_VALUE: Code = Code::new("plan-value-empty");
+const GAP: Code = Code::new("plan-list-gap");
+const MISSPELT_KEY: Code = Code::new("plan-key-misspelt");
+const BAD_TEXT: Code = Code::new("plan-text-invalid");
+
+/// The keys of a plan.
+const KEYS: Keys = Keys {
+    known: &[
+        "Status", "Goal", "Scope-Allow", "Scope-Deny", "Names", "Gates", "Stop", "Budgets", "Behaviors", "Results",
+        "May-Drop",
+    ],
+    free: &["Goal"],
+};
+/// Those whose value is a list.
+const LISTS: [&str; 7] = ["Scope-Allow", "Scope-Deny", "Names", "Gates", "Behaviors", "Results", "May-Drop"];
+/// Those whose value cannot be left out.
+const FILLED: [&str; 3] = ["Status", "Stop", "Budgets"];
 
 /// The gates that every plan declares (seed 003 F): the verifier's own.
 pub fn required_gates() -> impl Iterator<Item = &'static str> {
@@ -96,13 +119,11 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The verdict names every missing or repeated key and every scope that is no path.
+    /// The verdict names every missing, repeated or misspelt key, every scope that is no path or is everything, and every
+    /// line that a person could read otherwise.
     pub fn parse(text: &str) -> Result<Self, Verdict> {
-        let lines = key_lines::read(text);
-        let mut verdict = Verdict::default();
-        for key in &lines.repeated {
-            verdict.push(Finding::error(REPEATED_KEY, key, "Keep one line for each key."));
-        }
+        let lines = key_lines::read_keys(text, KEYS, 1);
+        let mut verdict = form(&lines);
         let mut value = |key: &str| {
             lines.values.get(key).cloned().unwrap_or_else(|| {
                 verdict.push(Finding::error(
@@ -119,14 +140,22 @@ impl Plan {
             (value("Stop"), value("Budgets"), value("Behaviors"), value("Results"));
         let status = match status.as_str() {
             "SIGNED" => PlanStatus::Signed,
+            // An empty one has its finding already.
             "DRAFT" | "" => PlanStatus::Draft,
             other => {
                 verdict.push(Finding::error(BAD_STATUS, other, "Status is DRAFT or SIGNED."));
                 PlanStatus::Draft
             }
         };
-        let scope_allow = paths(&allow, &mut verdict);
-        let scope_deny = paths(&deny, &mut verdict);
+        let scope_allow: Vec<PathPrefix> = paths(&allow, &mut verdict);
+        let scope_deny: Vec<PathPrefix> = paths(&deny, &mut verdict);
+        if scope_allow.iter().any(PathPrefix::is_everything) {
+            verdict.push(wide_scope());
+        }
+        if scope_deny.iter().any(PathPrefix::is_everything) {
+            let hint = "Nothing could change under a plan that denies everything; name the places that may not.";
+            verdict.push(Finding::error(WIDE_SCOPE, "Scope-Deny", hint));
+        }
         let names = paths(lines.values.get("Names").map(String::as_str).unwrap_or_default(), &mut verdict);
         let may_drop = lines.values.get("May-Drop").map(String::as_str).unwrap_or_default();
         for name in key_lines::list(may_drop).into_iter().filter(|name| !is_definition_name(name)) {
@@ -170,26 +199,61 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
         ));
     }
     if plan.scope_allow.iter().any(PathPrefix::is_everything) {
-        verdict.push(Finding::error(
-            WIDE_SCOPE,
-            ".",
-            "Name the directories that may change instead of everything.",
-        ));
+        verdict.push(wide_scope());
+    }
+    for gate in plan.gates.iter().filter(|gate| gate.parse::<GateId>().is_err()) {
+        let hint = "A gate's name is made of a-z, 0-9, `-`, `_` and `.`; write nothing else into the list.";
+        verdict.push(Finding::error(BAD_GATE, gate, hint));
     }
     for gate in required_gates().filter(|gate| !plan.gates.iter().any(|declared| declared == gate)) {
         verdict.push(Finding::error(MISSING_GATE, gate, "Every plan declares this gate."));
     }
-    for (declared, known) in [(&plan.behaviors, known_behaviors), (&plan.results, known_results)] {
-        for id in declared.iter().filter(|id| !known.contains(id)) {
-            verdict.push(Finding::error(UNRESOLVED_ID, id, "Define this id, or take it out of the plan."));
+    for (kind, declared, known) in [
+        (IdKind::Behavior, &plan.behaviors, known_behaviors),
+        (IdKind::Outcome, &plan.results, known_results),
+    ] {
+        let known: HashSet<&str> = known.iter().map(String::as_str).collect();
+        for id in declared {
+            if !is_id(kind, id) {
+                let hint = "An id is B (a behaviour) or R (a result) and three digits; write nothing else into the list.";
+                verdict.push(Finding::error(BAD_ID, id, hint));
+            } else if !known.contains(id.as_str()) {
+                verdict.push(Finding::error(UNRESOLVED_ID, id, "Define this id, or take it out of the plan."));
+            }
         }
+    }
+    if plan.results.is_empty() {
+        let hint = "The plan promises no result, so nothing tells what an accepted change achieves; name one.";
+        verdict.push(Finding::warning(NO_RESULTS, "Results", hint));
     }
     verdict
 }
 
-/// The `R###` ids that a text of expected results defines.
-pub(crate) fn known_results(text: &str) -> Vec<String> {
-    text.lines().filter_map(|line| line.strip_prefix("## ")).map(|id| id.trim().to_owned()).collect()
+fn wide_scope() -> Finding {
+    Finding::error(WIDE_SCOPE, ".", "Name the directories that may change instead of everything.")
+}
+
+/// What is wrong with the lines of a plan, whatever they mean.
+fn form(lines: &KeyLines) -> Verdict {
+    let mut verdict = Verdict::default();
+    for key in lines.repeated.iter().filter(|key| KEYS.known.contains(&key.as_str())) {
+        verdict.push(Finding::error(REPEATED_KEY, key, "Keep one line for each key."));
+    }
+    for fault in &lines.faults {
+        let code = match fault {
+            Fault::Misspelt { .. } => MISSPELT_KEY,
+            Fault::LongText | Fault::LongLine { .. } | Fault::Hidden { .. } | Fault::OpenFence { .. } => BAD_TEXT,
+        };
+        verdict.push(Finding::error(code, fault.place(), fault.to_string()));
+    }
+    for key in FILLED.iter().filter(|key| lines.values.get(**key).is_some_and(String::is_empty)) {
+        verdict.push(Finding::error(EMPTY_VALUE, *key, "Write the value behind the colon, on the same line."));
+    }
+    for key in LISTS.iter().filter(|key| lines.values.get(**key).is_some_and(|value| key_lines::has_gap(value))) {
+        let hint = "Between two commas, and behind the last one, nothing is named; take the comma out.";
+        verdict.push(Finding::error(GAP, *key, hint));
+    }
+    verdict
 }
 
 fn paths<T: std::str::FromStr>(value: &str, verdict: &mut Verdict) -> Vec<T>

@@ -10,6 +10,7 @@ use crucible_sandbox::Strength;
 use crucible_verify::GateSpec;
 use serde::{Deserialize, Serialize};
 
+use crate::contract::{DispatchConfig, RunRole, WebLimits};
 use crate::document::versions;
 
 /// How large a patch may be.
@@ -82,6 +83,63 @@ pub struct RunSettings {
     pub may_drop: Vec<String>,
     /// What the context pack begins with.
     pub context: ContextSettings,
+    /// Who serves which role; nothing where the provider proposes the changes and code does all else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch: Option<DispatchConfig>,
+    /// The commands of roles that a command serves.
+    #[serde(default, skip_serializing_if = "AgentCommands::is_none")]
+    pub agents: AgentCommands,
+    /// How much of the web a researcher may cite; nothing where none may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<WebLimits>,
+}
+
+impl RunSettings {
+    /// Who serves which role.
+    #[must_use]
+    pub fn dispatch(&self) -> DispatchConfig {
+        self.dispatch.clone().unwrap_or_else(|| DispatchConfig::for_model(&self.provider))
+    }
+}
+
+/// The commands that serve roles, one text for each argument; empty where there is none (seed 003 K).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentCommands {
+    /// Answers what the chair owes (`SDDAI_PLAN_CMD`).
+    #[serde(default)]
+    pub plan: Vec<String>,
+    /// Answers what patchmaker and fixer owe (`SDDAI_PATCH_CMD`).
+    #[serde(default)]
+    pub patch: Vec<String>,
+    /// Answers whatever has no command of its own (`SDDAI_AGENT_CMD`).
+    #[serde(default)]
+    pub agent: Vec<String>,
+    /// Seconds a command may take.
+    #[serde(default)]
+    pub timeout_s: u64,
+}
+
+impl AgentCommands {
+    /// Whether there is no command at all.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.plan.is_empty() && self.patch.is_empty() && self.agent.is_empty()
+    }
+
+    /// The command that serves a role.
+    #[must_use]
+    pub fn of(&self, role: RunRole) -> &[String] {
+        let own = match role {
+            RunRole::Chair => &self.plan,
+            RunRole::Patchmaker | RunRole::Fixer => &self.patch,
+            RunRole::Librarian
+            | RunRole::ContractGuardian
+            | RunRole::CostController
+            | RunRole::Researcher => &self.agent,
+        };
+        if own.is_empty() { &self.agent } else { own }
+    }
 }
 
 /// What a run is and where it starts. Written once and never again.

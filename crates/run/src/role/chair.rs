@@ -3,17 +3,21 @@
 //! Served by code: it ranks the tracked files by what they share with the goal and with what the failing gates
 //! printed, asks the librarian for the best, and puts the best sources among them into the plan's scope.
 //! Tests, manifests and everything else are shown, but are not in scope unless the operator names them.
+//!
+//! Room is kept for the mandatory documents and for what the operator named before anything else is chosen. The same ranking
+//! for a goal alone, explained file by file, is in `explained`.
+
+mod explained;
+mod survey;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use crucible_host::fs::read_prefix;
-use crucible_model::{
-    ByteLimit, Denial, FileLimit, PathPrefix, RepoPath, counted, denied_place, single_spaced,
-};
+use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath, counted, single_spaced};
 use crucible_pack::{
-    Budget, ContextPack, FileClass, FileRequest, Goal, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
-    RequestVersion, rank,
+    Budget, ContextPack, FileClass, FileRequest, Goal, History, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
+    RequestVersion, rank_with_history,
 };
 use crucible_patch::FileMode;
 use crucible_repo::TrackedFile;
@@ -24,15 +28,22 @@ use crate::contract::{Plan, PlanStatus, RunRecord, required_gates};
 use crate::document::versions;
 use crate::layout;
 use crate::may_drop::dropped_by;
+use crate::role::librarian::mandatory_room;
+
+pub use explained::{
+    ContextRanking, ContextRankingVersion, HistoryUse, RankedFile, RankedOutcome, request_for_goal,
+};
+use survey::{Listed, SECRET, Seen, survey};
 
 /// The most files that the chair puts into scope by itself; who wants more names them.
 const MAX_EDITABLE: usize = 3;
 
-/// How much of a candidate is read to rank it.
-const RANK_READ: ByteLimit = ByteLimit(256 * 1024);
-
 /// How much is read of all candidates together. What comes after is ranked by its path alone.
 const RANK_READ_ALL: ByteLimit = ByteLimit(256 * 1024 * 1024);
+
+/// Files that are secret by their name are asked for all the same, so that the pack says why they are not in it; the best
+/// so many of them.
+const MAX_SECRET: usize = 100;
 
 /// Why a file is left out that nobody looked into.
 const UNREAD: &str = "was not looked into, because too much came before it";
@@ -45,6 +56,16 @@ pub(crate) struct NotAsked {
     pub(crate) schema_version: LeftOutVersion,
     /// The best of them first.
     pub(crate) files: Vec<NotAskedFile>,
+}
+
+impl NotAsked {
+    /// The same without what a request asks for after all.
+    #[must_use]
+    pub(crate) fn without(mut self, request: &FileRequest) -> Self {
+        let asked: HashSet<&str> = request.needs.iter().map(|need| need.path.as_str()).collect();
+        self.files.retain(|file| !asked.contains(file.path.as_str()));
+        self
+    }
 }
 
 /// One of them.
@@ -66,20 +87,26 @@ versions! {
 pub(crate) fn candidates(tracked: Vec<TrackedFile>) -> (Vec<(RepoPath, u64)>, Vec<NotAskedFile>) {
     let (mut plain, mut unfit) = (Vec::new(), Vec::new());
     for file in tracked {
-        let path = RepoPath::from_bytes(file.path.as_os_str().as_bytes());
-        let reason = match (file.mode, &path) {
-            (FileMode::Symlink, _) => "is a symbolic link",
-            (FileMode::Gitlink, _) => "is a repository of its own",
-            (FileMode::Regular | FileMode::Executable, Err(_)) => "has a name that a pack cannot hold",
-            (FileMode::Regular | FileMode::Executable, Ok(path)) => {
-                plain.push((path.clone(), file.size));
-                continue;
-            }
-        };
-        let path = path.map_or_else(|_| format!("{:?}", file.path), |path| path.to_string());
-        unfit.push(NotAskedFile { path, reason: reason.to_owned() });
+        match fit(&file.path, file.mode) {
+            Ok(path) => plain.push((path, file.size)),
+            Err(not_asked) => unfit.push(not_asked),
+        }
     }
     (plain, unfit)
+}
+
+/// The path of a file that can be asked for, or why it cannot.
+fn fit(name: &Path, mode: FileMode) -> Result<RepoPath, NotAskedFile> {
+    let path = RepoPath::from_bytes(name.as_os_str().as_bytes());
+    let reason = match (mode, path) {
+        (FileMode::Regular | FileMode::Executable, Ok(path)) => return Ok(path),
+        (FileMode::Regular | FileMode::Executable, Err(_)) => "has a name that a pack cannot hold",
+        (FileMode::Symlink, _) => "is a symbolic link",
+        (FileMode::Gitlink, _) => "is a repository of its own",
+    };
+    let path = RepoPath::from_bytes(name.as_os_str().as_bytes());
+    let path = path.map_or_else(|_| format!("{name:?}"), |path| path.to_string());
+    Err(NotAskedFile { path, reason: reason.to_owned() })
 }
 
 /// What the model is not shown, in one line; nothing where it sees all there is. Pure.
@@ -114,18 +141,23 @@ pub(crate) fn file_request(
     analysis: &Analysis,
     tracked: &[(RepoPath, u64)],
 ) -> (FileRequest, NotAsked) {
+    file_request_after(record, analysis, tracked, &History::default())
+}
+
+/// [`file_request`], with what earlier commits say.
+pub(crate) fn file_request_after(
+    record: &RunRecord,
+    analysis: &Analysis,
+    tracked: &[(RepoPath, u64)],
+    history: &History,
+) -> (FileRequest, NotAsked) {
     let max_bytes = record.settings.max_total_bytes;
-    let (ranking, unread) = ranking(record, analysis, tracked, RANK_READ_ALL);
-    let mut needs: Vec<Need> = record
-        .settings
-        .named
-        .iter()
-        .map(|path| Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() })
-        .collect();
+    let (ranking, unread) = ranking(record, analysis, tracked, history, RANK_READ_ALL);
+    let mut needs: Vec<Need> = record.settings.named.iter().map(full).collect();
     let named: HashSet<&str> = record.settings.named.iter().map(RepoPath::as_str).collect();
-    needs.extend(ranking.needs().into_iter().filter(|need| !named.contains(need.path.as_str())));
-    // What was chosen is not left out, so that only the named ones can stand in both.
-    let files = ranking.left_out.iter().filter(|file| !named.contains(file.path.as_str()));
+    needs.extend(asked(&ranking).into_iter().filter(|need| !named.contains(need.path.as_str())));
+    let is_asked: HashSet<&str> = needs.iter().map(|need| need.path.as_str()).collect();
+    let files = ranking.left_out.iter().filter(|file| !is_asked.contains(file.path.as_str()));
     let files = files.map(|file| {
         let reason = if unread.contains(&file.path) { UNREAD } else { file.reason };
         NotAskedFile { path: file.path.to_string(), reason: reason.to_owned() }
@@ -212,39 +244,64 @@ pub(crate) fn expected_results() -> &'static str {
      Evidence: artifacts/verify_report.json\nRelated-Gates: lite\n"
 }
 
+/// What a ranking asks for: what it chose, and then what is secret by its name.
+fn asked(ranking: &Ranking) -> Vec<Need> {
+    let mut needs = ranking.needs();
+    let secret = ranking.left_out.iter().filter(|file| file.reason == SECRET).take(MAX_SECRET);
+    needs.extend(secret.map(|file| full(&file.path)));
+    needs
+}
+
+fn full(path: &RepoPath) -> Need {
+    Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() }
+}
+
+/// What is left for a ranking of so many files and bytes when `files` of `bytes` are in the pack anyway. A request that names
+/// more than can be read back is one that nobody reads.
+fn room_beside(budget: &Budget, files: usize, bytes: u64) -> RankLimits {
+    let files = files as u64;
+    let most = MAX_NEEDS.saturating_sub(files + MAX_SECRET as u64);
+    RankLimits {
+        max_files: FileLimit(budget.max_files.0.saturating_sub(files).min(most)),
+        max_total_bytes: ByteLimit(budget.max_total_bytes.0.saturating_sub(bytes)),
+    }
+}
+
 /// The ranking, and the files that were not read because the files before them came to more than `most`. Of a file
 /// that is generated or never shown by its path, the path alone counts.
 fn ranking(
     record: &RunRecord,
     analysis: &Analysis,
     tracked: &[(RepoPath, u64)],
+    history: &History,
     most: ByteLimit,
 ) -> (Ranking, HashSet<RepoPath>) {
     let words =
         analysis.baseline.iter().fold(record.goal.clone(), |words, gate| words + "\n" + &gate.excerpt);
     let goal = Goal::new(&words);
-    let (mut left, mut unread) = (most.0, HashSet::new());
-    let mut candidates = Vec::with_capacity(tracked.len());
+    let settings = &record.settings;
+    let mut room = mandatory_room(&record.repo, &settings.context);
+    let mut free: HashSet<RepoPath> = room.paths.into_iter().collect();
     for (path, size) in tracked {
-        let wanted =
-            FileClass::of(path) != FileClass::Generated && denied_place(path, Denial::Shown).is_none();
-        let mut text = None;
-        if wanted && left == 0 {
-            unread.insert(path.clone());
-        } else if wanted {
-            let limit = ByteLimit(RANK_READ.0.min(left));
-            text = read_prefix(&record.repo.join(path), limit).map(|prefix| prefix.bytes).ok();
-            left = left.saturating_sub(text.as_ref().map_or(0, |text| text.len() as u64));
+        if settings.named.contains(path) && free.insert(path.clone()) {
+            room.bytes = room.bytes.saturating_add(*size);
         }
-        candidates.push(goal.look_at(path.clone(), *size, text.as_deref()));
     }
-    let named = record.settings.named.len() as u64;
-    let limits = RankLimits {
-        // A request that names more is one that nobody reads.
-        max_files: FileLimit(record.settings.max_files.min(MAX_NEEDS.saturating_sub(named))),
-        max_total_bytes: ByteLimit(record.settings.max_total_bytes),
+    let budget = Budget {
+        max_files: FileLimit(settings.max_files),
+        max_total_bytes: ByteLimit(settings.max_total_bytes),
     };
-    (rank(&goal, candidates, &limits), unread)
+    let limits = room_beside(&budget, free.len(), room.bytes);
+    let listed: Vec<Listed> =
+        tracked.iter().map(|(path, size)| Listed { path: path.clone(), size: Some(*size) }).collect();
+    let (mut unread, mut candidates) = (HashSet::new(), Vec::with_capacity(tracked.len()));
+    for look in survey(&record.repo, &goal, &listed, most, &free) {
+        if look.seen == Seen::Unread {
+            unread.insert(look.candidate.path().clone());
+        }
+        candidates.push(look.candidate);
+    }
+    (rank_with_history(&goal, candidates, &limits, history), unread)
 }
 
 /// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
@@ -286,7 +343,7 @@ mod tests {
     }
 
     /// Lays files of the same text into a repository.
-    fn lay(root: &std::path::Path, paths: &[&str], text: &str) -> Vec<(RepoPath, u64)> {
+    fn lay(root: &Path, paths: &[&str], text: &str) -> Vec<(RepoPath, u64)> {
         let lay = |path: &&str| {
             let at = root.join(path);
             create_dir_all(at.parent().unwrap()).unwrap();
@@ -317,7 +374,8 @@ mod tests {
         let paths = ["Cargo.lock", "dist/a.js", "src/a.rs", "src/b.rs", "src/c.rs", "src/parser.rs"];
         let tracked = lay(room.path(), &paths, "fn parser() {}\n");
         let looked_into = |most: u64| {
-            let (ranking, unread) = ranking(&record, &analysis(), &tracked, ByteLimit(most));
+            let (ranking, unread) =
+                ranking(&record, &analysis(), &tracked, &History::default(), ByteLimit(most));
             let mut unread: Vec<String> = unread.iter().map(RepoPath::to_string).collect();
             unread.sort();
             (ranking, unread)

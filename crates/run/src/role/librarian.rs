@@ -1,110 +1,83 @@
 //! The librarian: shows files of the repository, verbatim, within the budget; local and deterministic.
+//!
+//! What a run packs and what `crucible context build` packs comes from here alone: which documents come first, what is read,
+//! and what is never shown.
 
-use std::fs;
-use std::path::PathBuf;
+mod work_tree;
 
-use crucible_host::fs::read_prefix;
-use crucible_model::{ByteLimit, RepoPath};
-use crucible_pack::{Entry, Source, SourceError};
+use std::path::Path;
+
+use crucible_model::RepoPath;
+use crucible_pack::{ContextPack, Entry, FileRequest, Mandatory, MandatoryError, Source};
 use crucible_secrets::Scanner;
 
-/// A repository's work tree as the pack reads it.
-pub(crate) struct WorkTree {
-    root: PathBuf,
-    real_root: PathBuf,
+use crate::contract::{ContextSettings, ContractDocuments};
+use crate::error::RunError;
+
+pub(crate) use work_tree::WorkTree;
+
+/// Packs what `request` asks for of the work tree at `top`, its top directory. `slug` is the repository's name.
+///
+/// The result depends on the request, the settings, the slug and the content of the files alone.
+///
+/// # Errors
+///
+/// [`RunError::SecretInGoal`] where the request itself holds a secret; as [`crucible_pack::build`] where the mandatory
+/// documents are missing, may not be shown, or do not fit.
+pub fn pack_context(
+    top: &Path,
+    slug: &str,
+    settings: &ContextSettings,
+    request: &FileRequest,
+) -> Result<ContextPack, RunError> {
+    let words = [request.goal.as_str(), &request.reason].into_iter();
+    let words: Vec<&str> = words.chain(request.needs.iter().map(|need| need.path.as_str())).collect();
+    // A pack repeats the words of its request, whatever they are.
+    if let Some(found) = Scanner::builtin().scan(words.join("\n").as_bytes()).first() {
+        return Err(RunError::SecretInGoal { rule: found.rule.to_string() });
+    }
+    let mandatory = mandatory(top, settings)
+        .map_err(|error| RunError::Malformed { path: "[context] mandatory".into(), problem: error.to_string() })?;
+    Ok(crucible_pack::build(request, &mandatory, slug, &WorkTree::new(top))?)
 }
 
-impl WorkTree {
-    pub(crate) fn new(root: PathBuf) -> Self {
-        let real_root = fs::canonicalize(&root).unwrap_or_else(|_| root.clone());
-        Self { root, real_root }
+/// The documents that a pack of the repository at `top` begins with: those of the contract are required where the settings say
+/// so or the repository lives by the contract, and taken where present elsewhere (D7).
+pub(crate) fn mandatory(top: &Path, settings: &ContextSettings) -> Result<Mandatory, MandatoryError> {
+    let extra: Vec<&str> = settings.mandatory.iter().map(RepoPath::as_str).collect();
+    let lives_by_it = top.join("ai_context").is_dir();
+    if settings.contract == ContractDocuments::Required || lives_by_it {
+        Mandatory::contract(&extra)
+    } else {
+        Mandatory::where_present(&extra)
     }
 }
 
-impl Source for WorkTree {
-    fn entry(&self, path: &RepoPath) -> Entry {
-        let mut here = self.root.clone();
-        let mut linked = false;
-        let mut last = None;
-        for segment in path.segments() {
-            here.push(segment);
-            match fs::symlink_metadata(&here) {
-                Err(_) if !linked => return Entry::Missing,
-                Ok(meta) => {
-                    linked |= meta.file_type().is_symlink();
-                    last = Some(meta);
-                }
-                Err(_) => {}
-            }
-        }
-        // Where no part is a link, the last look was at the file itself: nothing is left to resolve.
-        if let Some(meta) = last.filter(|_| !linked) {
-            return if meta.is_file() { Entry::File { size: meta.len() } } else { Entry::NotAFile };
-        }
-        let Ok(real) = fs::canonicalize(&here) else {
-            return Entry::LeavesRepository;
-        };
-        let Ok(meta) = fs::metadata(&real) else {
-            return Entry::Missing;
-        };
-        let size = meta.len();
-        let inside = real.strip_prefix(&self.real_root).ok().and_then(|rest| rest.to_str());
-        match inside.map(str::parse::<RepoPath>) {
-            Some(Ok(to)) if meta.is_file() => Entry::Linked { to, size },
-            Some(Ok(_)) => Entry::NotAFile,
-            Some(Err(_)) | None => Entry::LeavesRepository,
-        }
-    }
+/// What the mandatory documents take of the budget, before anything else is asked for (seed 003 B.1).
+#[derive(Debug, Default)]
+pub(crate) struct MandatoryRoom {
+    /// Those that are there.
+    pub(crate) paths: Vec<RepoPath>,
+    /// Their bytes together.
+    pub(crate) bytes: u64,
+}
 
-    fn read(&self, path: &RepoPath, max: u64) -> Result<Vec<u8>, SourceError> {
-        read_prefix(&self.root.join(path), ByteLimit(max))
-            .map(|prefix| prefix.bytes)
-            .map_err(|error| SourceError { path: path.clone(), problem: error.to_string() })
-    }
-
-    fn is_secret(&self, path: &RepoPath, content: &[u8]) -> Option<String> {
-        if crucible_secrets::is_secret_file(path.as_str()) {
-            return Some("secret-file".to_owned());
+/// Looks at the mandatory documents; none of them is read.
+pub(crate) fn mandatory_room(top: &Path, settings: &ContextSettings) -> MandatoryRoom {
+    let tree = WorkTree::new(top);
+    let mut room = MandatoryRoom::default();
+    // What is wrong with them is said when the pack is built.
+    let documents = mandatory(top, settings).unwrap_or_default();
+    for path in documents.required.into_iter().chain(documents.optional) {
+        if let Entry::File { size } | Entry::Linked { size, .. } = tree.entry(&path)
+            && !room.paths.contains(&path)
+        {
+            room.bytes = room.bytes.saturating_add(size);
+            room.paths.push(path);
         }
-        Scanner::builtin().scan(content).first().map(|found| found.rule.to_string())
     }
+    room
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "the test makes a work tree of its own")]
-    fn what_stands_at_a_path_is_told_with_and_without_links_on_the_way() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().join("repo");
-        fs::create_dir_all(root.join("src/deep")).unwrap();
-        fs::write(root.join("src/a.rs"), "four").unwrap();
-        fs::write(dir.path().join("outside"), "secret").unwrap();
-        for (target, link) in [
-            ("src", "to-dir"),
-            ("src/a.rs", "to-file"),
-            ("missing", "to-nothing"),
-            ("../outside", "out"),
-            ("deep", "src/to-deep"),
-        ] {
-            std::os::unix::fs::symlink(target, root.join(link)).unwrap();
-        }
-        let tree = WorkTree::new(root);
-        let linked = |to: &str| Entry::Linked { to: to.parse().unwrap(), size: 4 };
-        for (path, expected) in [
-            ("src/a.rs", Entry::File { size: 4 }),
-            ("src", Entry::NotAFile),
-            ("src/b.rs", Entry::Missing),
-            ("src/a.rs/x", Entry::Missing),
-            ("to-file", linked("src/a.rs")),
-            ("to-dir/a.rs", linked("src/a.rs")),
-            ("src/to-deep", Entry::NotAFile),
-            ("to-nothing", Entry::LeavesRepository),
-            ("out", Entry::LeavesRepository),
-        ] {
-            assert_eq!(tree.entry(&path.parse().unwrap()), expected, "{path}");
-        }
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 //!
 //! A role is a contract: it reads named artifacts and writes one. None of them judges its own work.
 
+pub(crate) mod asked;
 pub(crate) mod chair;
 pub(crate) mod librarian;
 pub(crate) mod patchmaker;

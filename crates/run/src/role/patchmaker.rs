@@ -5,7 +5,8 @@
 
 use crucible_llm::Message;
 use crucible_model::{EditFormat, PromptBuilder, PromptText, Untrusted};
-use crucible_pack::ContextPack;
+use crucible_pack::{ContextPack, PackedFile};
+use crucible_patch::takes_definitions;
 
 use crate::analysis::GateResult;
 use crate::contract::Plan;
@@ -52,6 +53,11 @@ fn system(format: EditFormat) -> PromptText {
              <<<<<<< SEARCH\nlines exactly as they stand in the file\n=======\nthe lines that replace them\n>>>>>>> REPLACE\n\
              The lines to search must stand in the file exactly once.\n",
         ),
+        EditFormat::Definitions => prompt.ours(
+            "- For each file that you change, answer with one line `FILE: path` and then one fenced code block that holds \
+             only the functions, types, constants or methods that you change or add, each of them complete. Write a \
+             method inside the line of its class, `impl` or module. Leave out everything that stays as it is.\n",
+        ),
         EditFormat::UnifiedDiff => prompt.ours(
             "- Answer with one unified diff in git's format. It begins with `diff --git`; nothing stands before or \
              after it.\n",
@@ -96,18 +102,67 @@ fn user(
     }
     // The files to change stand right before the question: small models copy what they read last.
     prompt = prompt.ours("\nThe editable files as they are now:\n");
+    let whole = if format == EditFormat::Definitions { without_definitions(&mine) } else { Vec::new() };
     for file in mine {
         prompt = prompt.untrusted(&file.path, &Untrusted::new(file.content.clone()));
+    }
+    if !whole.is_empty() {
+        prompt = prompt
+            .ours("\nOf these files answer with the complete new content instead:\n")
+            .untrusted("files to give whole", &Untrusted::new(whole.join("\n")));
     }
     // What is wanted comes last of all, with the names of the files.
     prompt = prompt.ours("\nGoal: ").operator(&plan.goal).ours("\n\nAnswer ");
     prompt = match format {
         EditFormat::WholeFile => prompt.ours("with the complete new content, every function included, of:\n"),
         EditFormat::SearchReplace => prompt.ours("with blocks that change:\n"),
+        EditFormat::Definitions => prompt.ours("with only the definitions that change, each complete, of:\n"),
         EditFormat::UnifiedDiff => prompt.ours("with one diff that changes:\n"),
     };
     for scope in &plan.scope_allow {
         prompt = prompt.ours("FILE: ").operator(&scope.to_string().escape_debug().to_string()).ours("\n");
     }
     prompt.build()
+}
+
+/// The files that definitions cannot be put into one by one.
+fn without_definitions<'a>(files: &[&'a PackedFile]) -> Vec<&'a str> {
+    let takes = |file: &PackedFile| {
+        file.path.parse().is_ok_and(|path| takes_definitions(&path, file.content.as_bytes()))
+    };
+    files.iter().filter(|file| !takes(file)).map(|file| file.path.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_pack::PackVersion;
+
+    use super::*;
+
+    #[test]
+    fn a_question_for_definitions_says_which_files_are_to_be_given_whole() {
+        let file = |path: &str, content: &str| PackedFile {
+            path: path.into(),
+            why: "requested".into(),
+            content: content.into(),
+            truncated: false,
+        };
+        let pack = ContextPack {
+            schema_version: PackVersion::V1,
+            goal: String::new(),
+            repo_slug: "r".into(),
+            summary: String::new(),
+            files: vec![file("src/a.rs", "fn a() {}\n"), file("src/b.rb", "def b; end\n"), file("src/c.rs", "fn (\n")],
+            omitted: Vec::new(),
+        };
+        let text = "Status: SIGNED\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: x\nBudgets: x\nBehaviors:\nResults:\n";
+        let plan = Plan::parse(text).unwrap();
+        let asked = user(EditFormat::Definitions, &plan, &pack, &[], None);
+        let (before, named) = asked.as_str().split_once("the complete new content instead").unwrap();
+        assert!(named.contains("src/b.rb\nsrc/c.rs\n") && !named.contains("src/a.rs"), "{named}");
+        assert!(before.contains("fn a() {}"));
+        for format in [EditFormat::WholeFile, EditFormat::SearchReplace, EditFormat::UnifiedDiff] {
+            assert!(!user(format, &plan, &pack, &[], None).as_str().contains("instead:"));
+        }
+    }
 }

@@ -26,8 +26,8 @@ use crucible_llm::{
 };
 use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
 use crucible_run::{
-    AnswersFrom, CASSETTE, ContextSettings, Landing, Opening, PatchLimits, RunDir, RunError, RunOptions,
-    RunSettings, RunState, Witness, World, advance, answers_used, create, land, status,
+    AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, Opening, PatchLimits, RunDir, RunError,
+    RunOptions, RunSettings, RunState, Witness, World, advance, answers_used, create, land, status,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -548,6 +548,9 @@ fn options(repo: PathBuf) -> RunOptions {
         named: vec![FILE.parse().unwrap()],
         may_drop: Vec::new(),
         context: ContextSettings::default(),
+        dispatch: None,
+        agents: AgentCommands::default(),
+        web: None,
     };
     RunOptions {
         goal: "total must add up the prices".to_owned(),

@@ -10,6 +10,9 @@ use std::ops::Range;
 /// The highest number that a heading or an entry can carry. Longer ones are no ids of ours.
 pub(crate) const HIGHEST: u32 = 999_999;
 
+/// From so many digits on a letter and a number are an id, whatever stands between and behind them.
+const CLEAR_DIGITS: usize = 3;
+
 /// The id of a requirement, stable for as long as the spec lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequirementId(pub(crate) u32);
@@ -30,7 +33,8 @@ pub(crate) enum Lead {
 }
 
 /// The id that a title or an entry begins with, and what follows it and its colon. Any hyphen will do, and of a requirement's id also
-/// `REQ-001` and `Requirement 1`.
+/// `REQ-001` and `Requirement 1`. Without anything between letter and number a requirement's id has three digits or a colon behind it: `R2` is
+/// the name of other things, too.
 pub(crate) fn leading(text: &str, letter: char) -> Option<(Lead, &str)> {
     let text = unmarked(text);
     let (text, is_worded) = match worded(text).filter(|_| letter == 'R') {
@@ -54,6 +58,10 @@ pub(crate) fn leading(text: &str, letter: char) -> Option<(Lead, &str)> {
         }
     };
     if goes_on(rest) {
+        return None;
+    }
+    let is_bare = letter == 'R' && !is_worded && !is_dashed;
+    if is_bare && after.len() - rest.len() < CLEAR_DIGITS && !behind_marks(rest).starts_with(':') {
         return None;
     }
     let rest = rest.trim_start_matches(['*', '`', ']']).trim_start();
@@ -83,7 +91,23 @@ pub(crate) fn is_odd(title: &str) -> bool {
     };
     let rest = letters.as_str();
     let dashed = rest.strip_prefix(is_hyphen).map(|rest| rest.trim_start_matches(is_hyphen));
-    dashed.is_some_and(digit) || letter.is_ascii() && digit(rest)
+    dashed.is_some_and(digit) || letter.is_ascii() && is_odd_bare(rest)
+}
+
+/// Whether digits right behind the letter look like an id's: many of them, or a mark behind them that sets a title apart.
+fn is_odd_bare(rest: &str) -> bool {
+    let Some((_, behind)) = number(rest) else { return rest.starts_with(char::is_numeric) };
+    let marks = behind_marks(behind);
+    let token = rest.split_whitespace().next().unwrap_or_default();
+    rest.len() - behind.len() >= CLEAR_DIGITS
+        || token.ends_with(':')
+        || marks.starts_with(['.', ')', '–', '—', ',', '/', '+', '&'])
+        || marks.strip_prefix('-').is_some_and(|rest| rest.starts_with([' ', '\t']))
+}
+
+/// What follows a number, without emphasis and white space before it.
+fn behind_marks(rest: &str) -> &str {
+    rest.trim_start_matches(['*', '`', ']']).trim_start()
 }
 
 /// Characters that stand between the letter of an id and its number.
@@ -115,7 +139,7 @@ fn worded(text: &str) -> Option<&str> {
 fn spaced(text: &str) -> Option<&str> {
     let rest = text.strip_prefix(' ')?;
     let (_, behind) = number(rest)?;
-    let is_long = rest.len() - behind.len() >= 3;
+    let is_long = rest.len() - behind.len() >= CLEAR_DIGITS;
     (is_long || behind.trim_start().starts_with(':')).then_some(rest)
 }
 
@@ -272,6 +296,25 @@ mod tests {
         ] {
             assert!(!is_odd(text) && leading(text, 'R').is_none(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_name_that_begins_like_an_id_is_a_title() {
+        for text in
+            ["R2 buckets are private", "R2D2 speaks", "r4 is supported", "R34 engines", "R2-D2 speaks", "R2"]
+        {
+            assert_eq!(leading(text, 'R'), None, "{text:?}");
+            assert!(!is_odd(text), "{text:?}");
+        }
+        for text in ["R2: A b", "R002 A b", "**R2**: A b", "r2 : A b", "R002"] {
+            assert_eq!(leading(text, 'R').map(|(lead, _)| lead), Some(Lead::Numbered(2)), "{text:?}");
+        }
+        for text in ["R2. A b", "R2 - A b", "R2 — A b", "R2) A b", "R1, R2: A b", "R2a: A b", "R002a A b"] {
+            assert_eq!(leading(text, 'R'), None, "{text:?}");
+            assert!(is_odd(text), "{text:?}");
+        }
+        // A task or a finding always begins with its id.
+        assert_eq!(leading("T2 write it", 'T'), Some((Lead::Numbered(2), "write it")));
     }
 
     proptest! {

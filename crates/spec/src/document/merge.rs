@@ -14,7 +14,7 @@ use crucible_model::{Finding, counted, single_spaced};
 use super::answer::{Draft, warning};
 use super::fault::Fault;
 use super::filler::is_filler;
-use super::ids::{Lead, is_hyphen, is_odd, leading, listed, named, shown};
+use super::ids::{Lead, is_hyphen, is_odd, leading, listed, mentions, named, shown};
 use super::lines::{Line, LineKind, list_item, scan, tidied};
 use super::requirements::{Block, Requirements, retired};
 
@@ -118,9 +118,9 @@ fn read(body: &str, earlier: Option<&Requirements>) -> Changes {
         if retired(&line).is_some() || (line.kind == LineKind::Text && is_no_changes(line.text)) {
             continue;
         }
-        if let Some(ids) = removal(line.text).filter(|_| line.kind != LineKind::Fenced) {
+        if let Some(removal) = removal(line.text).filter(|_| line.kind != LineKind::Fenced) {
             changes.close(open.take(), &mut lines, group.take());
-            changes.removed.extend(ids);
+            changes.remove(removal, line.text);
             continue;
         }
         let LineKind::Heading { level, title } = line.kind else {
@@ -152,6 +152,26 @@ fn read(body: &str, earlier: Option<&Requirements>) -> Changes {
 }
 
 impl Changes {
+    /// Takes a removal over. What is named outside of its list stays, and is told.
+    fn remove(&mut self, removal: Removal, line: &str) {
+        match removal.end {
+            RemovalEnd::Clear => {}
+            RemovalEnd::Unclear => {
+                self.findings.push(Fault::LineForm.of(line.trim()));
+                return;
+            }
+        }
+        if !removal.reason.is_empty() {
+            let message = format!(
+                "{} removed; {} only named in the reason",
+                listed(removal.ids.iter().copied(), 'R'),
+                listed(removal.reason, 'R')
+            );
+            self.warnings.push(warning("spec_removal_reason", message));
+        }
+        self.removed.extend(removal.ids);
+    }
+
     /// Ends the block, the group or the introduction that these lines belong to.
     fn close(&mut self, open: Option<(Lead, &str, usize)>, lines: &mut Vec<Line<'_>>, group: Option<&str>) {
         let text = tidied(lines.drain(..).map(plain_line).collect::<Vec<_>>().iter().map(Kept::as_line));
@@ -419,16 +439,50 @@ fn folded(title: &str) -> String {
     single_spaced(title).to_lowercase()
 }
 
-/// The ids of a line `REMOVED: R-002, R-003`.
-fn removal(line: &str) -> Option<Vec<u32>> {
+/// A line `REMOVED: R-002, R-003 (nobody wants them)`.
+struct Removal {
+    /// What is removed: the list alone.
+    ids: BTreeSet<u32>,
+    /// Ids behind the list. They say why, and stay.
+    reason: BTreeSet<u32>,
+    end: RemovalEnd,
+}
+
+/// Whether a list of ids is told from what follows it.
+enum RemovalEnd {
+    Clear,
+    /// A word follows a list of several ids without a mark: `R-002, R-003 covers it` may speak of the second one.
+    Unclear,
+}
+
+/// Words that begin a reason.
+const REASONS: [&str; 9] = ["because", "since", "as", "due", "for", "per", "which", "these", "they"];
+
+/// Reads a line as a removal. Ids count while the line is a list of them; what follows is a reason.
+fn removal(line: &str) -> Option<Removal> {
     let line = list_item(line).unwrap_or(line).trim_start_matches(['#', '*', ' ', '`']);
     let rest = line
         .get(..8)
         .filter(|word| word.eq_ignore_ascii_case("removed:"))
         .and_then(|word| line.get(word.len()..))?;
-    let rest = rest.trim_start_matches(['*', '`', ' ']).replace(is_hyphen, "-");
-    let ids: Vec<u32> = named(&rest, 'R').into_iter().collect();
-    (rest.starts_with("R-") && !ids.is_empty()).then_some(ids)
+    let text = rest.trim_start_matches(['*', '`', ' ']).replace(is_hyphen, "-");
+    let (mut ids, mut rest) = (BTreeSet::new(), text.as_str());
+    let mut is_parted = true;
+    while let Some((range, id)) = mentions(rest, 'R').next().filter(|(range, _)| range.start == 0) {
+        ids.insert(id);
+        let behind = rest.get(range.end..).unwrap_or_default().trim_start_matches(['*', '`']);
+        rest = behind.trim_start_matches([' ', '\t', ',', ';', '&', '+', '/', '*', '`']);
+        rest = rest.strip_prefix("and ").map_or(rest, |next| next.trim_start_matches([' ', '*', '`']));
+        is_parted = !rest.starts_with(char::is_alphanumeric) || behind.trim_start().starts_with([',', ';']);
+    }
+    if ids.is_empty() {
+        return None;
+    }
+    let word = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
+    let is_clear = is_parted || ids.len() == 1 || REASONS.contains(&word.as_str());
+    let mut reason = named(rest, 'R');
+    reason.retain(|id| !ids.contains(id));
+    Some(Removal { ids, reason, end: if is_clear { RemovalEnd::Clear } else { RemovalEnd::Unclear } })
 }
 
 #[cfg(test)]

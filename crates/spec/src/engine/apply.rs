@@ -5,8 +5,8 @@
 //!
 //! What always holds: the receipt of an applied fixup names the same artifacts as the one that proposed it, with the files as they
 //! were and as they are. One that cannot be applied leaves no receipt: nothing has changed, and it still waits. Where a hook fails,
-//! the receipt is of a failure and says whether the files were changed; the fixup still waits, and applied again, every file is found as it is
-//! to be. So it is for a process that was killed between the files and the receipt.
+//! the receipt is of a failure and says whether the files were changed, and so does each later failure until there is a success; applied again, every
+//! file is found as it is to be. So it is for a process that was killed between the files and the receipt.
 
 use crucible_ledger::Ledger;
 use crucible_model::{Clock, Digest, ExitStatus};
@@ -23,7 +23,7 @@ use crate::project::SpecProject;
 use crate::receipt::{FileRecord, FixupReceipt, FixupStage, HookReceipt, PhaseEntry, PhaseStatus, ReceiptId};
 use crate::state::{FileState, TrackedRecord};
 use crate::store::{PhaseOutput, Promotion, SpecLock};
-use crate::surface::{Standing, standing};
+use crate::surface::{Standing, applied_fixups, standing};
 
 /// What a fixup may touch when it is applied.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub struct FixupRun<'a> {
     pending: PendingFixup,
     report: Vec<u8>,
     patch: Option<FileRecord>,
-    entry: PhaseEntry,
+    pub(super) entry: PhaseEntry,
 }
 
 /// Looks for a fixup that waits. A receipt that the ledger knows otherwise is believed in nothing.
@@ -88,6 +88,8 @@ pub fn waiting_fixup<'a>(
     let started = clock.now();
     let is_artifact = |path: &str| !path.starts_with("project/");
     let entry = PhaseEntry {
+        // Where an application changed the files and failed behind that, they stay changed, whatever this one comes to.
+        fixups: applied_fixups(&state).cloned(),
         // The project's files are other ones afterwards.
         inputs: proposed.inputs.iter().filter(|input| is_artifact(&input.path)).cloned().collect(),
         ..PhaseEntry::begun(PhaseId::Fixup, started)

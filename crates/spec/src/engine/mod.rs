@@ -17,6 +17,9 @@ mod run;
 mod tally;
 mod way;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use way::made_from;
 
 pub use apply::{FixupChoice, FixupRun, WaitingFixup, waiting_fixup};

@@ -4,8 +4,8 @@
 //! interrupts, still has what is needed for the receipt. The steps are [`PhaseRun::begin`], [`PhaseRun::gather`], [`PhaseRun::ask`] (in `ask`), and one of
 //! the ends: [`PhaseRun::succeed`], [`PhaseRun::tried_dry`], [`PhaseRun::fail`].
 //!
-//! What always holds: an end writes exactly one receipt; until then nothing but `context/` has changed; answers are recorded
-//! before they are used, so a try that was killed is not paid for twice.
+//! What always holds: an end writes exactly one receipt; until then nothing of the spec but `context/` has changed; answers are recorded
+//! before they are used, so a try that was killed is not paid for twice; what somebody wrote into an artifact is kept before it is promoted over.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use std::time::Duration;
 use crucible_host::fs;
 use crucible_ledger::Ledger;
 use crucible_llm::{CallError, CallWatch, CassetteHeader, CassetteWriter, ReceiptWarning, Recording, Reuse};
-use crucible_model::{Clock, EditFormat, ExitStatus};
+use crucible_model::{Clock, Digest, EditFormat, ExitStatus};
 use crucible_patch::Policy;
 
 use super::calls::{
-    DRAFT, LeftCalls, calls_of, calls_under_way, clear_drafts, has_spent, left_calls, take_over,
+    DRAFT, LeftCalls, calls_under_way, clear_drafts, has_spent, is_unused, left_calls, put_away, take_over,
 };
 use super::failure::failure;
 use super::material::packet;
@@ -33,11 +33,12 @@ use crate::hook::HookConsequence;
 use crate::packet::{EntryKind, Packet, PacketLimits, PacketManifest};
 use crate::phase::PhaseDefinition;
 use crate::phase_id::PhaseId;
-use crate::project::SpecProject;
-use crate::receipt::{FileRecord, HookReceipt, PhaseEntry, PhaseStatus, ReceiptId, SpecReceipt};
+use crate::receipt::{
+    FileRecord, FixupReceipt, HookReceipt, PhaseEntry, PhaseStatus, ReceiptId, SpecReceipt,
+};
 use crate::source::{FileSelectors, Idea};
-use crate::state::FileState;
 use crate::store::{PhaseOutput, PromotionEnd, SpecLock};
+use crate::surface::{LLM_REPLAYED, Standing, applied_fixups, standing};
 
 /// Whether a try counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +97,8 @@ pub struct PhaseRun<'a> {
     pub(super) begun: Arc<AtomicU64>,
     pub(super) settled: u64,
     unfinished: Vec<String>,
+    /// Of the phase `fixup`: what an application changed that then failed.
+    applied: Option<FixupReceipt>,
 }
 
 impl<'a> PhaseRun<'a> {
@@ -112,7 +115,7 @@ impl<'a> PhaseRun<'a> {
         ledger: &Ledger,
     ) -> Result<Self, SpecError> {
         lock.settle()?;
-        recover_fixup(&SpecProject::at(lock.store().root().to_owned()), lock)?;
+        recover_fixup(lock.store().project(), lock)?;
         clear_drafts(lock)?;
         let state = lock.store().state(Some(ledger))?;
         check_transition(&state, order.phase)?;
@@ -131,6 +134,10 @@ impl<'a> PhaseRun<'a> {
         let last = last.and_then(|receipt| receipt.phase(order.phase.as_str()));
         let calls = calls_under_way(lock, &id)?;
         let left = left_calls(lock, &state, order.phase)?;
+        // Where a success tells of it, that stays the last success.
+        let is_failed =
+            state.phase(order.phase).is_some_and(|known| standing(&state, known) == Standing::Failed);
+        let applied = applied_fixups(&state).filter(|_| order.phase == PhaseId::Fixup && is_failed).cloned();
         Ok(Self {
             lock,
             clock,
@@ -149,6 +156,7 @@ impl<'a> PhaseRun<'a> {
             begun: Arc::default(),
             settled: 0,
             unfinished: Vec::new(),
+            applied,
         })
     }
 
@@ -164,7 +172,8 @@ impl<'a> PhaseRun<'a> {
         self.order.phase
     }
 
-    /// The file in which the calls of this try are recorded while it works, and where they lie afterwards.
+    /// The file in which the calls of this try are recorded while it works, and where they lie afterwards: in Crucible's own directory until
+    /// their answers are used up.
     #[must_use]
     pub fn calls(&self) -> &Path {
         &self.calls
@@ -178,22 +187,20 @@ impl<'a> PhaseRun<'a> {
     pub fn recording(&mut self, header: &CassetteHeader) -> Result<Recording, SpecError> {
         let open = |reuse| CassetteWriter::open(&self.calls, header, reuse).map_err(CallError::from);
         let (writer, unreadable) = self.lock.in_turn(|_| {
+            if let Some(directory) = self.calls.parent() {
+                fs::create_dir_all(directory)?;
+            }
             drop(open(Reuse::Nothing)?);
-            let unreadable = take_over(&self.calls, &self.left)?;
+            let unreadable = take_over(&self.calls, header, &self.left)?;
             Ok((open(Reuse::After(0))?, unreadable))
         })?;
         self.left.clear();
-        for (place, from) in unreadable.into_iter().enumerate() {
-            let number = if place == 0 { String::new() } else { format!("-{}", place + 1) };
-            let name = format!("{}.unreadable-calls{number}", self.id);
-            fs::rename(&from, &self.lock.store().dir().join("context").join(&name))?;
-            self.entry.warnings.push(ReceiptWarning {
-                kind: "calls_unreadable".to_owned(),
-                message: format!(
-                    "the recorded calls of an earlier try cannot be read; they are in context/{name}"
-                ),
-            });
-        }
+        self.entry.warnings.extend(unreadable.into_iter().map(|name| ReceiptWarning {
+            kind: "calls_unreadable".to_owned(),
+            message: format!(
+                "the recorded calls of an earlier try cannot be read and are asked for again; Crucible's own directory keeps them as {name}"
+            ),
+        }));
         Ok(Recording::To(Arc::new(writer)))
     }
 
@@ -292,28 +299,37 @@ impl<'a> PhaseRun<'a> {
         self.keep_edited(ledger)?;
         let entry = PhaseEntry { status: PhaseStatus::Success, ..self.entry() };
         let promoted = self.promote(entry, ExitStatus::Success, self.outputs.clone(), ledger)?;
-        self.put_calls(&self.id.to_string());
+        self.put_calls();
         Ok(promoted)
     }
 
-    /// Keeps what somebody wrote into an artifact by hand, before it is promoted over.
+    /// Keeps what somebody wrote into an artifact by hand, before it is promoted over: whatever stands there and no receipt that can be believed
+    /// says was written.
     fn keep_edited(&mut self, ledger: &Ledger) -> Result<(), SpecError> {
         let store = self.lock.store();
         let state = store.state(Some(ledger))?;
-        let Some(known) = state.phase(self.order.phase) else { return Ok(()) };
-        let edited = known.outputs.iter().filter(|output| output.found == FileState::Differs);
-        for path in edited.map(|output| output.record.path.as_str()) {
-            let Some(new) = self.outputs.iter().find(|output| output.path == path) else { continue };
+        let known = state.phase(self.order.phase);
+        let newest = known.into_iter().flat_map(|known| [&known.newest_real, &known.last_success]).flatten();
+        let newest: Vec<SpecReceipt> = newest.cloned().collect();
+        for new in &self.outputs {
+            let path = new.path.as_str();
+            let is_file = store.dir().join(path).symlink_metadata().is_ok_and(|meta| meta.is_file());
             // What is no plain file has nothing to keep, and the promotion says what stands in its way.
-            let Ok(Some(bytes)) = store.read(path) else { continue };
-            if bytes == new.bytes {
+            let Some(bytes) = (if is_file { store.read(path)? } else { None }) else { continue };
+            // Only where the newest receipts do not know it, which is rare, all of them are read.
+            if bytes == new.bytes
+                || is_written(&newest, path, &bytes)
+                || is_written(&store.history(Some(ledger))?.0, path, &bytes)
+            {
                 continue;
             }
             let name = format!("{}.edited-{}", self.id, path.trim_start_matches("artifacts/"));
             self.lock.write_context(&name, &bytes)?;
             self.entry.warnings.push(ReceiptWarning {
                 kind: "artifact_edited".to_owned(),
-                message: format!("{path} had been edited since the phase wrote it; what stood there is kept in context/{name}"),
+                message: format!(
+                    "{path} was not as any receipt says that it was written; what stood there is kept in context/{name}"
+                ),
             });
         }
         Ok(())
@@ -347,12 +363,16 @@ impl<'a> PhaseRun<'a> {
             Trial::Real => PhaseStatus::Failed,
             Trial::Dry => PhaseStatus::DryRun,
         };
-        // What it proposes is promoted with a success or not at all.
-        let entry = PhaseEntry { status, error, fixups: None, ..self.entry() };
-        let is_spent = has_spent(&entry);
+        // What it proposes is promoted with a success or not at all; what was applied before stays applied.
+        let fixups = self.applied.clone();
+        let entry = PhaseEntry { status, error, fixups, ..self.entry() };
+        // Answers out of a recording are paid for by nobody, and must not come back as those of a model.
+        let is_replayed = entry.warnings.iter().any(|warning| warning.kind == LLM_REPLAYED);
+        let is_spent = has_spent(&entry) || is_replayed;
         let promoted = self.promote(entry, exit, Vec::new(), ledger)?;
-        let name = if is_spent { self.id.as_str() } else { self.order.phase.as_str() }.to_owned();
-        self.put_calls(&name);
+        if is_spent || is_unused(&self.calls) {
+            self.put_calls();
+        }
         Ok(promoted)
     }
 
@@ -392,18 +412,25 @@ impl<'a> PhaseRun<'a> {
         format!("{}{DRAFT}", self.id)
     }
 
-    /// Gives the recording the name that says whether its answers are used up. The receipt is written by now; what fails here, the next
-    /// try does.
-    fn put_calls(&mut self, name: &str) {
-        if !self.calls.is_file() {
-            return;
-        }
-        let to = calls_of(self.lock, name);
-        match fs::rename(&self.calls, &to) {
-            Ok(()) => self.calls = to,
-            Err(error) => self.unfinished.push(format!("its recorded calls are not put away: {error}")),
+    /// Puts the recording away whose answers are used up, or that holds none. The receipt is written by now; what fails here, the next try
+    /// does.
+    fn put_calls(&mut self) {
+        let put = match self.calls.symlink_metadata() {
+            Err(_) => return,
+            Ok(_) if is_unused(&self.calls) => fs::remove_file(&self.calls).map_err(SpecError::from),
+            Ok(_) => put_away(self.lock, &self.calls, &self.id).map(|to| self.calls = to),
+        };
+        if let Err(error) = put {
+            self.unfinished.push(format!("its recorded calls are not put away: {error}"));
         }
     }
+}
+
+/// Whether a receipt says that a phase wrote these very bytes to this file.
+fn is_written(receipts: &[SpecReceipt], path: &str, bytes: &[u8]) -> bool {
+    let digest = Digest::of(bytes);
+    let mut outputs = receipts.iter().flat_map(|receipt| &receipt.phases).flat_map(|entry| &entry.outputs);
+    outputs.any(|output| output.path == path && output.sha256 == digest)
 }
 
 /// Requirements whose document of the last time is gone.

@@ -7,8 +7,8 @@ use crucible_host::fs::FsError;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_patch::{Policy, Proposal, apply, judge, make_diff, parse};
 use crucible_repo::{
-    EditNote, EditObstacle, EditedFile, LinkPolicy, MAX_EDITED_BYTES, RepoError, TreeEdit, TreeEditError,
-    edit_tree, read_tree_file,
+    EditNote, EditObstacle, EditedFile, LinkPolicy, MAX_EDITED_BYTES, NewFile, RepoError, TreeEdit,
+    TreeEditError, edit_tree, read_tree_file,
 };
 
 use super::record::{FixupRecord, recovered};
@@ -98,6 +98,7 @@ fn apply_in_turn(
             path: place.clone(),
             before: present.files.get(path).map(|bytes| Digest::of(bytes)),
             after: after.get(path).cloned(),
+            new_file: NewFile::Plain,
         });
         if place != path {
             let hint = format!("it is a link or lies behind one; what changed is {place}");

@@ -5,9 +5,9 @@
 //! it has to be one of theirs with the same content before and after, and none of them may be Crucible's own.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crucible_host::fs::{self, FsError};
+use crucible_host::fs;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath};
 use crucible_repo::{
     EditClaim, EditJournal, EditRecovery, LinkPolicy, MAX_EDITED_BYTES, RecoveredEdit, TreeEditError,
@@ -110,11 +110,7 @@ fn place(project: &SpecProject, store: &SpecStore) -> Result<Option<PathBuf>, Sp
     let Some(records) = store.records() else {
         return Ok(None);
     };
-    let root = if project.root().as_os_str().is_empty() { Path::new(".") } else { project.root() };
-    let root = root
-        .canonicalize()
-        .map_err(|source| SpecError::Fs(FsError::Io { action: "find", path: root.to_owned(), source }))?;
-    let project = Digest::of(root.as_os_str().as_encoded_bytes());
+    let project = project.key()?;
     Ok(Some(records.join(format!("{project}-{}.json", store.spec()))))
 }
 

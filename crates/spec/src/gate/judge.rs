@@ -13,7 +13,10 @@ use crate::phase_id::PhaseId;
 use crate::project::IDEA;
 use crate::receipt::{FileRecord, PhaseEntry, PhaseStatus, SpecReceipt};
 use crate::state::{FileState, PhaseState, SpecState};
-use crate::surface::{LLM_REPLAYED, Standing, age, contradicts, pending_fixups, standing, tells_of_success};
+use crate::surface::{
+    ANSWER_REUSED, LLM_REPLAYED, Standing, age, contradicts, pending_fixups, rerun, standing,
+    tells_of_success,
+};
 
 /// A judgement under way.
 pub(super) struct Judge<'a> {
@@ -251,19 +254,31 @@ impl<'a> Judge<'a> {
         }
         for phase in self.policy.min_phase.up_to() {
             let real = self.state.phase(phase).and_then(|known| known.newest_real.as_ref());
-            let is_recorded =
-                |entry: &PhaseEntry| entry.warnings.iter().any(|warning| warning.kind == LLM_REPLAYED);
-            if let Some(receipt) = real.filter(|receipt| entries(receipt, phase).any(is_recorded)) {
-                let file = file_of(receipt);
-                let hint = "Its answers come out of a recording, and no model was asked for them.";
-                self.add(&file, Finding::info(Code::new("gate-answers-recorded"), phase.as_str(), hint));
+            let Some(receipt) = real else { continue };
+            for (kind, code, hint) in [
+                (
+                    LLM_REPLAYED,
+                    Code::new("gate-answers-recorded"),
+                    "Its answers come out of a recording, and no model was asked for them.",
+                ),
+                (
+                    ANSWER_REUSED,
+                    Code::new("gate-answers-reused"),
+                    "An answer of it was given to an earlier try that did not use it, and was not asked for again.",
+                ),
+            ] {
+                let is_told = |entry: &PhaseEntry| entry.warnings.iter().any(|warning| warning.kind == kind);
+                if entries(receipt, phase).any(is_told) {
+                    let file = file_of(receipt);
+                    self.add(&file, Finding::info(code, phase.as_str(), hint));
+                }
             }
         }
     }
 
     /// The advice to run a phase.
     fn run(&self, phase: PhaseId) -> String {
-        format!("run `crucible resume {} --phase {phase}`", self.state.spec)
+        format!("run `{}`", rerun(self.state, phase))
     }
 }
 

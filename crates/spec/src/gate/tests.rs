@@ -223,14 +223,16 @@ fn a_success_that_tells_of_a_failure_is_none() {
         assert_eq!(entry(change), ["gate-evidence-contradictory"]);
     }
     let warned = |kind: &str| ReceiptWarning { kind: kind.to_owned(), message: String::new() };
-    let fine: [&dyn Fn(&mut PhaseEntry); 3] = [
-        &|entry| entry.hooks = vec![serde_json::from_value(hook("passed")).unwrap()],
-        &|entry| (entry.attempts, entry.llm) = (0, None),
-        &|entry| (entry.attempts, entry.warnings) = (0, vec![warned("answer_reused")]),
-    ];
+    let fine: [&dyn Fn(&mut PhaseEntry); 2] =
+        [&|entry| entry.hooks = vec![serde_json::from_value(hook("passed")).unwrap()], &|entry| {
+            (entry.attempts, entry.llm) = (0, None)
+        }];
     for change in fine {
         assert_eq!(entry(change), [""; 0]);
     }
+    let reused =
+        |entry: &mut PhaseEntry| (entry.attempts, entry.warnings) = (0, vec![warned("answer_reused")]);
+    assert_eq!(entry(&reused), ["(gate-answers-reused)"]);
     assert_eq!(entry(&|entry| entry.warnings = vec![warned("llm_replayed")]), ["(gate-answers-recorded)"]);
 }
 
@@ -259,6 +261,24 @@ fn only_fixups_that_can_be_applied_are_said_to_be() {
         let hint = hint(&state);
         assert!(hint.contains("--phase fixup`") && !hint.contains("--apply-fixups"), "{hint}");
     }
+}
+
+#[test]
+fn fixups_that_a_failure_says_are_applied_are_finished_and_not_pending() {
+    let state = changed(done_up_to(Some(PhaseId::Fixup), noon()), PhaseId::Fixup, |known| {
+        pending(known, 1);
+        let mut failed = failure(PhaseId::Fixup, 9, noon());
+        let mut fixups = known.last_success.as_ref().unwrap().phases[0].fixups.clone().unwrap();
+        fixups.stage = FixupStage::Applied;
+        failed.phases[0].fixups = Some(fixups);
+        known.newest = Some(failed);
+        known.newest_real = known.newest.clone();
+    });
+    let policy = GatePolicy { pending_fixups: OnPendingFixups::Refuse, ..policy(PhaseId::Fixup) };
+    let verdict = judged(&state, &policy);
+    assert_eq!(codes(&verdict), ["gate-phase-failed"]);
+    let hint = &verdict.findings()[0].hint;
+    assert!(hint.contains("crucible resume export-data --phase fixup --apply-fixups"), "{hint}");
 }
 
 /// What befalls a phase.

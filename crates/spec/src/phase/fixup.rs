@@ -50,6 +50,7 @@ impl PhaseDefinition for FixupPhase {
         conversation(system(input.edit_format), prompt.ours(match input.edit_format {
             EditFormat::WholeFile => "\nCorrect what the block \"findings\" says. Give each file that you change whole, nothing left out.\n",
             EditFormat::SearchReplace => "\nCorrect what the block \"findings\" says, with blocks that search and replace.\n",
+            EditFormat::Definitions => "\nCorrect what the block \"findings\" says. Of each file that you change, give only the definitions that change, each complete.\n",
             EditFormat::UnifiedDiff => "\nCorrect what the block \"findings\" says, with one diff.\n",
         }))
     }
@@ -179,6 +180,12 @@ fn system(format: EditFormat) -> PromptText {
             "- For each place that you change, write a line `FILE: ` with the file's path and below it one block. What is searched is \
              copied from the file line by line and stands in it once. The form:\n\nFILE: src/name.rs\n<<<<<<< SEARCH\nlines of the file\n\
              =======\nnew lines\n>>>>>>> REPLACE\n",
+        ),
+        EditFormat::Definitions => prompt.ours(
+            "- For each file that you change, write a line `FILE: ` with its path, and below it one code block that holds only the \
+             functions, types, constants or methods that you change or add, each complete and a method inside the line of its class, \
+             `impl` or module. Of a file that is no Rust, Python, JavaScript, TypeScript or Go, give all of its new content. The \
+             form:\n\nFILE: src/name.rs\n```\nthe definitions that change\n```\n",
         ),
         EditFormat::UnifiedDiff => prompt.ours(
             "- Write one unified diff as git does, with a line `diff --git a/src/name.rs b/src/name.rs` for each file, three lines of \

@@ -27,6 +27,7 @@ use self::listing::Listing;
 use self::place::{
     CONTEXT, MAX_FILE, Standing, ensure_directory, is_plain_name, locate, read_file, refused, standing,
 };
+pub(crate) use self::witness::Witness;
 use crate::error::{SpecAbsence, SpecError};
 use crate::id::SpecId;
 use crate::project::SpecProject;
@@ -48,8 +49,9 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(5);
 pub struct SpecStore {
     spec: SpecId,
     dir: PathBuf,
-    root: PathBuf,
+    project: SpecProject,
     records: Option<PathBuf>,
+    calls: Option<PathBuf>,
 }
 
 /// The right to change a spec, held until it is dropped.
@@ -103,7 +105,7 @@ impl SpecStore {
     #[must_use]
     pub fn new(project: &SpecProject, spec: SpecId) -> Self {
         let dir = project.spec(&spec);
-        Self { spec, dir, root: project.root().to_owned(), records: None }
+        Self { spec, dir, project: project.clone(), records: None, calls: None }
     }
 
     /// The same, with the directory where what is under way with the project's files is recorded: one of Crucible's own, outside of
@@ -111,6 +113,19 @@ impl SpecStore {
     #[must_use]
     pub fn with_records(self, records: impl Into<PathBuf>) -> Self {
         Self { records: Some(records.into()), ..self }
+    }
+
+    /// The same, with the directory where answers are kept that were paid for and not used yet: one of Crucible's own, for the same
+    /// reason; what a project brings along answers nothing. It need not exist. Without one nothing is kept for a later try.
+    #[must_use]
+    pub fn with_calls(self, calls: impl Into<PathBuf>) -> Self {
+        Self { calls: Some(calls.into()), ..self }
+    }
+
+    /// Where the answers of this very spec are kept that are not used yet, if somebody said.
+    pub(crate) fn calls(&self) -> Result<Option<PathBuf>, SpecError> {
+        let Some(calls) = &self.calls else { return Ok(None) };
+        Ok(Some(calls.join(format!("{}-{}", self.project.key()?, self.spec))))
     }
 
     /// Where changes of the project's files are recorded, if somebody said.
@@ -156,9 +171,9 @@ impl SpecStore {
         way.into_iter()
     }
 
-    /// The project's directory, as it was named.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
+    /// The project.
+    pub(crate) fn project(&self) -> &SpecProject {
+        &self.project
     }
 
     /// What is known of it. Reads the names of all receipts, and of each phase only the receipts that can count.
@@ -167,8 +182,13 @@ impl SpecStore {
     ///
     /// [`SpecError::Unknown`] where there is no such spec; a receipt that cannot be read is a problem in the state, no error.
     pub fn state(&self, ledger: Option<&Ledger>) -> Result<SpecState, SpecError> {
+        self.state_seen_by(ledger.map(Witness::of).as_ref())
+    }
+
+    /// [`SpecStore::state`], with a ledger that may have been asked for all specs of the project already.
+    pub(crate) fn state_seen_by(&self, witness: Option<&Witness<'_>>) -> Result<SpecState, SpecError> {
         let _turn = self.look()?;
-        reading::state(self, ledger)
+        reading::state(self, witness)
     }
 
     /// Every receipt that can be believed, the oldest first, and what is wrong with the others, by the same judgement as
@@ -182,7 +202,7 @@ impl SpecStore {
         ledger: Option<&Ledger>,
     ) -> Result<(Vec<SpecReceipt>, Vec<ReceiptProblem>), SpecError> {
         let _turn = self.look()?;
-        reading::history(self, ledger)
+        reading::history(self, ledger.map(Witness::of).as_ref())
     }
 
     /// A file of the spec's directory (`artifacts/…`, `context/idea.md`), whole; nothing where it is not there.
@@ -258,14 +278,19 @@ impl SpecLock {
     ///
     /// [`SpecError::LockLost`] when somebody took the lock by force; fails for what is no plain name, or cannot be written.
     pub fn write_context(&self, name: &str, bytes: &[u8]) -> Result<(), SpecError> {
-        let folder = self.store.dir().join(CONTEXT);
         if !is_plain_name(name) || bytes.len() as u64 > MAX_FILE.0 {
             return Err(refused(
                 "write",
-                &folder.join(name),
+                &self.store.dir().join(CONTEXT).join(name),
                 "it has no plain name, or is larger than 16 MiB",
             ));
         }
+        self.write_context_of_any_size(name, bytes)
+    }
+
+    /// The same for what nobody reads again, which has no limit and a plain name.
+    pub(crate) fn write_context_of_any_size(&self, name: &str, bytes: &[u8]) -> Result<(), SpecError> {
+        let folder = self.store.dir().join(CONTEXT);
         let _turn = self.turn()?;
         ensure_directory(&folder)?;
         Ok(fs::write_atomic(&folder.join(name), bytes)?)

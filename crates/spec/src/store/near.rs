@@ -48,7 +48,7 @@ impl SpecStore {
             specs = there;
         }
         specs.truncate(TOLD);
-        let workspace = WorkspaceFile::within(&self.root).map(|file| file.path().to_owned());
+        let workspace = WorkspaceFile::within(self.project.root()).map(|file| file.path().to_owned());
         SpecError::Unknown { spec: self.spec.clone(), why, near: specs, workspace }
     }
 }
@@ -63,7 +63,7 @@ impl SpecStore {
         let taken = match self.alike_on_disk() {
             Alike::Same => None,
             Alike::Other(other) => Some(other),
-            Alike::None => WorkspaceFile::within(&self.root)
+            Alike::None => WorkspaceFile::within(self.project.root())
                 .and_then(|file| file.load().ok())
                 .and_then(|list| list.spelled_otherwise(&self.spec).cloned()),
         };

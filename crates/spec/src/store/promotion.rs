@@ -48,7 +48,7 @@ pub(super) fn promote(
     let dir = store.dir();
     let id = place_of(store, &receipt)?;
     let records = check_outputs(dir, outputs)?;
-    let project = witness::project_key(store)?;
+    let project = store.project().key()?;
 
     let mut shelf = Shelf::open(store)?;
     let before = shelf.listing.last().cloned();

@@ -10,12 +10,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crucible_ledger::Ledger;
 use crucible_model::{ByteLimit, Digest};
 
 use super::listing::{Listing, MAX_TOLD};
 use super::place::{ARTIFACTS, CONTEXT, Comparison, RECEIPTS, read_file};
-use super::{SpecStore, promotion, witness};
+use super::witness::Witness;
+use super::{SpecStore, promotion};
 use crate::error::SpecError;
 use crate::phase_id::PhaseId;
 use crate::project::IDEA;
@@ -278,7 +278,7 @@ impl<'a> Shelf<'a> {
 }
 
 /// What is known of a spec.
-pub(super) fn state(store: &SpecStore, ledger: Option<&Ledger>) -> Result<SpecState, SpecError> {
+pub(super) fn state(store: &SpecStore, witness: Option<&Witness<'_>>) -> Result<SpecState, SpecError> {
     let mut shelf = Shelf::open(store)?;
     let mut files = Comparison::new(store.dir());
     let mut phases = Vec::with_capacity(PhaseId::ALL.len());
@@ -303,7 +303,7 @@ pub(super) fn state(store: &SpecStore, ledger: Option<&Ledger>) -> Result<SpecSt
             last_success,
         });
     }
-    check(&mut shelf, store, ledger)?;
+    check(&mut shelf, store, witness)?;
     Ok(SpecState {
         spec: store.spec().clone(),
         phases,
@@ -318,7 +318,7 @@ pub(super) fn state(store: &SpecStore, ledger: Option<&Ledger>) -> Result<SpecSt
 /// [`state`], which looks at fewer of them.
 pub(super) fn history(
     store: &SpecStore,
-    ledger: Option<&Ledger>,
+    witness: Option<&Witness<'_>>,
 ) -> Result<(Vec<SpecReceipt>, Vec<ReceiptProblem>), SpecError> {
     let mut shelf = Shelf::open(store)?;
     for phase in PhaseId::ALL {
@@ -327,7 +327,7 @@ pub(super) fn history(
     let ids: Vec<ReceiptId> = shelf.listing.all().cloned().collect();
     let read: Vec<(ReceiptId, ReadReceipt)> =
         ids.into_iter().filter_map(|id| shelf.receipt(&id).map(|read| (id, read))).collect();
-    check(&mut shelf, store, ledger)?;
+    check(&mut shelf, store, witness)?;
     let problems = shelf.problems;
     // What others say of a receipt makes it no less forged than what it says of itself.
     let is_believed = |id: &ReceiptId| {
@@ -342,15 +342,15 @@ pub(super) fn history(
 }
 
 /// Compares what was read with the links, the ledger and the names. All phases must have been asked for before.
-fn check(shelf: &mut Shelf<'_>, store: &SpecStore, ledger: Option<&Ledger>) -> Result<(), SpecError> {
+fn check(shelf: &mut Shelf<'_>, store: &SpecStore, witness: Option<&Witness<'_>>) -> Result<(), SpecError> {
     shelf.check_previous();
     let unfinished = promotion::staged(store)?.map(|(id, _)| id);
     if let Some(id) = &unfinished {
         let kind = ReceiptProblemKind::PromotionUnfinished;
         shelf.problems.push(ReceiptProblem { file: id.file_name(), phase: None, kind });
     }
-    if let Some(ledger) = ledger {
-        witness::compare(shelf, store, ledger, unfinished.as_ref())?;
+    if let Some(witness) = witness {
+        witness.compare(shelf, store, unfinished.as_ref())?;
     }
     shelf.check_names();
     Ok(())

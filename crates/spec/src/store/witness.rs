@@ -4,44 +4,79 @@
 //! the ledger recorded last for its phase has to be there, unless the oldest receipts were pruned with it, or the whole spec was removed
 //! and begun anew after it.
 
-use crucible_host::fs::FsError;
-use crucible_ledger::{Ledger, NewSpecReceipt};
+use std::collections::BTreeMap;
+
+use crucible_ledger::{Ledger, NewSpecReceipt, SpecReceiptRow};
 use crucible_model::{ClockSource, Digest};
 
 use super::SpecStore;
 use super::reading::Shelf;
 use crate::error::SpecError;
+use crate::project::SpecProject;
 use crate::receipt::{PhaseStatus, ReadReceipt, ReceiptId};
 use crate::state::ReceiptProblemKind;
 
-/// What the ledger knows a project by: the digest of its path, without links.
-pub(super) fn project_key(store: &SpecStore) -> Result<Digest, SpecError> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = std::fs::canonicalize(store.root()).map_err(|source| FsError::Io {
-        action: "find",
-        path: store.root().to_owned(),
-        source,
-    })?;
-    Ok(Digest::of(path.as_os_str().as_bytes()))
+/// A ledger, and what it says of the newest receipts of all specs of a project where it was asked for that.
+pub(crate) struct Witness<'a> {
+    ledger: &'a Ledger,
+    project: Option<BTreeMap<String, Vec<SpecReceiptRow>>>,
 }
 
-/// Tells where the ledger knows better. The receipt of an unfinished promotion is not gone: it is on its way.
-pub(super) fn compare(
+impl<'a> Witness<'a> {
+    /// The ledger, asked for each spec by itself.
+    pub(crate) fn of(ledger: &'a Ledger) -> Self {
+        Self { ledger, project: None }
+    }
+
+    /// The ledger, asked once for all specs of this project.
+    pub(crate) fn of_project(ledger: &'a Ledger, project: &SpecProject) -> Result<Self, SpecError> {
+        let newest = ledger.newest_spec_receipts_of_project(&project.key()?)?;
+        Ok(Self { ledger, project: Some(newest) })
+    }
+
+    /// Of each phase of a spec the receipt that was recorded last.
+    fn newest(&self, project: &Digest, spec: &str) -> Result<Vec<SpecReceiptRow>, SpecError> {
+        match &self.project {
+            Some(known) => Ok(known.get(spec).cloned().unwrap_or_default()),
+            None => Ok(self.ledger.newest_spec_receipts(project, spec)?),
+        }
+    }
+
+    /// Tells where the ledger knows better. The receipt of an unfinished promotion is not gone: it is on its way.
+    pub(super) fn compare(
+        &self,
+        shelf: &mut Shelf<'_>,
+        store: &SpecStore,
+        unfinished: Option<&ReceiptId>,
+    ) -> Result<(), SpecError> {
+        let (project, spec) = (store.project().key()?, store.spec().as_str());
+        let newest = self.newest(&project, spec)?;
+        if newest.is_empty() {
+            return Ok(());
+        }
+        compare(shelf, self.ledger, (&project, spec), newest, unfinished)
+    }
+}
+
+fn compare(
     shelf: &mut Shelf<'_>,
-    store: &SpecStore,
     ledger: &Ledger,
+    (project, spec): (&Digest, &str),
+    newest: Vec<SpecReceiptRow>,
     unfinished: Option<&ReceiptId>,
 ) -> Result<(), SpecError> {
-    let (project, spec) = (project_key(store)?, store.spec().as_str());
-    let newest = ledger.newest_spec_receipts(&project, spec)?;
-    if newest.is_empty() {
-        return Ok(());
-    }
-    let read: Vec<(ReceiptId, Digest)> =
-        shelf.trusted().map(|(id, read)| (id.clone(), read.digest)).collect();
+    // Most of what was read is what was recorded last: nobody has to be asked for it again.
+    let is_newest = |id: &ReceiptId, digest: Digest| {
+        newest.iter().any(|row| row.receipt_id == id.as_str() && row.digest == digest)
+    };
+    let read: Vec<(ReceiptId, Digest)> = shelf
+        .trusted()
+        .filter(|(id, read)| !is_newest(id, read.digest))
+        .map(|(id, read)| (id.clone(), read.digest))
+        .collect();
     let last = newest.iter().map(|row| row.sequence).max().unwrap_or(0);
     for (id, digest) in read {
-        let known = ledger.spec_receipts_of_id(&project, spec, id.as_str())?;
+        let known = ledger.spec_receipts_of_id(project, spec, id.as_str())?;
         if known.is_empty() && id.sequence() > last {
             shelf.not_from_here.push(id.file_name());
         }
@@ -60,14 +95,14 @@ pub(super) fn compare(
     if gone.is_empty() {
         return Ok(());
     }
-    let began = first_event(shelf, ledger, &project, spec)?;
+    let began = first_event(shelf, ledger, project, spec)?;
     for (id, row, here) in gone {
         if began.is_some_and(|began| row.event < began) {
             continue;
         }
         let in_its_place = here.filter(|here| here.sequence() == row.sequence);
         if let Some(here) = in_its_place
-            && ledger.spec_receipts_of_id(&project, spec, here.as_str())?.is_empty()
+            && ledger.spec_receipts_of_id(project, spec, here.as_str())?.is_empty()
         {
             shelf.problem(&here, ReceiptProblemKind::LedgerDiffers);
         } else {

@@ -129,6 +129,13 @@ fn in_words(next: &NextStep) -> String {
         StepReason::FixupsPending => {
             "Look at the proposed fixups and apply them with --apply-fixups".to_owned()
         }
+        StepReason::FixupsApplied => {
+            "Finish the fixups, whose files are changed already, with --apply-fixups; nobody is asked"
+                .to_owned()
+        }
+        StepReason::Problem => {
+            format!("Run `{}`: receipts are not as they should be, and a gate refuses", next.command)
+        }
     }
 }
 
@@ -154,6 +161,7 @@ mod tests {
     use super::super::status::spec_status;
     use super::*;
     use crate::gate::sample::{done_up_to, noon};
+    use crate::state::{ReceiptProblem, ReceiptProblemKind};
 
     const SPEC_FORM: &str = include_str!("../../../../docs/schemas/spec-json.v1.schema.json");
     const RESUME_FORM: &str = include_str!("../../../../docs/schemas/resume-json.v1.schema.json");
@@ -184,6 +192,19 @@ mod tests {
         let status = spec_status(&done_up_to(Some(PhaseId::Final), noon()), noon());
         let told = ResumeOverview::new(status, PhaseId::Final, ConfigSummary::of("gateway"), Vec::new());
         assert_eq!(told.next_steps, DONE);
+        let mut state = done_up_to(Some(PhaseId::Final), noon());
+        state.problems.push(ReceiptProblem {
+            file: "notes.txt".to_owned(),
+            phase: None,
+            kind: ReceiptProblemKind::ForeignName,
+        });
+        let told = ResumeOverview::new(
+            spec_status(&state, noon()),
+            PhaseId::Final,
+            ConfigSummary::of("gateway"),
+            Vec::new(),
+        );
+        assert!(told.next_steps.starts_with("Run `crucible gate export-data`"), "{}", told.next_steps);
     }
 
     proptest! {

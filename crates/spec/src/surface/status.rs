@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::gate::problem_code;
 use crate::id::SpecId;
 use crate::phase_id::PhaseId;
-use crate::receipt::{FixupStage, HookEnd, HookReceipt, OnFail, PhaseEntry, PhaseStatus, SpecReceipt};
-use crate::state::{FileState, PhaseState, ReceiptProblemKind, SpecState};
+use crate::receipt::{
+    FixupReceipt, FixupStage, HookEnd, HookReceipt, OnFail, PhaseEntry, PhaseStatus, SpecReceipt,
+};
+use crate::state::{FileState, PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState};
 
 /// The schema of [`SpecStatus`].
 pub const STATUS_SCHEMA: &str = "status-json.v1";
@@ -189,6 +191,10 @@ pub enum StepReason {
     Damaged,
     /// Its fixups wait to be applied.
     FixupsPending,
+    /// Its fixups are applied, and their receipt is of a failure: applied again, they get the receipt of a success.
+    FixupsApplied,
+    /// Receipts are not as they should be: one that is missing may have been a newer one of the phase, or something else refuses at a gate.
+    Problem,
 }
 
 /// Where a spec stands at this instant.
@@ -225,9 +231,12 @@ pub fn spec_status(state: &SpecState, now: Timestamp) -> SpecStatus {
 }
 
 /// Files that the newest real success of the phase `fixup` proposes to change and that are not changed yet. One that claims to be
-/// pending without naming a file counts as one.
+/// pending without naming a file counts as one; none is where a later failure tells that they are changed.
 #[must_use]
 pub fn pending_fixups(state: &SpecState) -> u64 {
+    if applied_fixups(state).is_some() {
+        return 0;
+    }
     let success = state.phase(PhaseId::Fixup).and_then(|phase| phase.last_success.as_ref());
     let entries = success.map(|receipt| receipt.phases.as_slice()).unwrap_or_default();
     entries
@@ -236,6 +245,38 @@ pub fn pending_fixups(state: &SpecState) -> u64 {
         .filter(|fixup| fixup.stage == FixupStage::Pending)
         .map(|fixup| fixup.files.len().max(1) as u64)
         .sum()
+}
+
+/// The fixups that the newest real receipt of their phase says are applied, however it ended otherwise.
+pub(crate) fn applied_fixups(state: &SpecState) -> Option<&FixupReceipt> {
+    let newest = state.phase(PhaseId::Fixup)?.newest_real.as_ref()?;
+    let fixups = newest.phase(PhaseId::Fixup.as_str())?.fixups.as_ref();
+    fixups.filter(|fixups| fixups.stage == FixupStage::Applied)
+}
+
+/// The command that makes a phase anew.
+pub(crate) fn rerun(state: &SpecState, phase: PhaseId) -> String {
+    let spec = &state.spec;
+    if phase == PhaseId::Requirements && !state.has_idea {
+        // Only this one takes the idea from whoever has it.
+        format!("crucible spec {spec}")
+    } else if phase == PhaseId::Fixup && is_applied_without_success(state) {
+        format!("crucible resume {spec} --phase {phase} --apply-fixups")
+    } else {
+        format!("crucible resume {spec} --phase {phase}")
+    }
+}
+
+/// Whether fixups are applied and told of by a failure alone, from which `--apply-fixups` can go on: a model would be asked about files that
+/// are changed already.
+fn is_applied_without_success(state: &SpecState) -> bool {
+    let Some(known) = state.phase(PhaseId::Fixup).filter(|_| applied_fixups(state).is_some()) else {
+        return false;
+    };
+    let mut files = known.inputs.iter().chain(&known.outputs);
+    standing(state, known) == Standing::Failed
+        && known.last_success.is_some()
+        && files.all(|file| file.found == FileState::Same)
 }
 
 /// Whether this receipt tells of a real success of the phase: every entry of the phase says so, and so does the exit code.
@@ -344,33 +385,51 @@ pub(crate) fn age(at: Timestamp, now: Timestamp) -> Option<std::time::Duration> 
 
 fn next_step(state: &SpecState, phases: &[PhaseStanding], pending: u64) -> Option<NextStep> {
     let spec = &state.spec;
-    let reason = |status: Standing| match status {
+    let reason = |phase: &PhaseStanding| match phase.status {
+        Standing::Success if is_doubtful(state, phase.phase_id) => Some(StepReason::Problem),
         Standing::Success => None,
+        Standing::Failed if phase.phase_id == PhaseId::Fixup && is_applied_without_success(state) => {
+            Some(StepReason::FixupsApplied)
+        }
         Standing::Failed => Some(StepReason::Failed),
         Standing::Stale => Some(StepReason::Stale),
         Standing::Changed => Some(StepReason::Changed),
         Standing::Damaged => Some(StepReason::Damaged),
         Standing::DryRun | Standing::NotRun => Some(StepReason::NotRun),
     };
-    let run = phases.iter().find_map(|phase| Some((phase.phase_id, reason(phase.status)?)));
+    let run = phases.iter().find_map(|phase| Some((phase.phase_id, reason(phase)?)));
     match run {
         // What comes before the fixups has to be sound before they are applied, and they come before what follows.
-        Some((phase, reason)) if pending == 0 || phase <= PhaseId::Fixup => Some(NextStep {
-            phase_id: phase,
-            reason,
-            command: match phase == PhaseId::Requirements && !state.has_idea {
-                // Only this one takes the idea from whoever has it.
-                true => format!("crucible spec {spec}"),
-                false => format!("crucible resume {spec} --phase {phase}"),
-            },
-        }),
+        Some((phase, reason)) if pending == 0 || phase <= PhaseId::Fixup => {
+            Some(NextStep { phase_id: phase, reason, command: rerun(state, phase) })
+        }
         _ if pending > 0 => Some(NextStep {
             phase_id: PhaseId::Fixup,
             reason: StepReason::FixupsPending,
             command: format!("crucible resume {spec} --phase fixup --apply-fixups"),
         }),
+        // Every phase is done, and a gate refuses all the same.
+        _ if !state.problems.is_empty() => {
+            let is_unfinished =
+                |problem: &ReceiptProblem| problem.kind == ReceiptProblemKind::PromotionUnfinished;
+            let command = match state.problems.iter().all(is_unfinished) && state.has_idea {
+                // It asks nobody where all is done, and finishes what is not.
+                true => format!("crucible spec {spec}"),
+                false => format!("crucible gate {spec}"),
+            };
+            Some(NextStep { phase_id: PhaseId::Final, reason: StepReason::Problem, command })
+        }
         _ => None,
     }
+}
+
+/// Whether a receipt of the phase that is not there may be newer than the one that says that it is done.
+fn is_doubtful(state: &SpecState, phase: PhaseId) -> bool {
+    state.problems.iter().any(|problem| match &problem.kind {
+        ReceiptProblemKind::Gap { older } => older.contains(&phase),
+        ReceiptProblemKind::LedgerKnowsNewer => problem.phase == Some(phase),
+        _ => false,
+    })
 }
 
 /// A text of a receipt on one line, in at most `longest` bytes as JSON writes it; what is cut ends in `…`.
@@ -401,8 +460,7 @@ mod tests {
 
     use super::*;
     use crate::gate::sample::*;
-    use crate::receipt::{FixedFile, FixupReceipt, PhaseFailure};
-    use crate::state::ReceiptProblem;
+    use crate::receipt::{FixedFile, PhaseFailure};
 
     fn words(status: &SpecStatus) -> Vec<&'static str> {
         status.phase_statuses.iter().map(|phase| phase.status.as_str()).collect()
@@ -489,6 +547,61 @@ mod tests {
         let status = spec_status(&state, noon());
         assert_eq!((words(&status)[2], status.has_errors), ("success", true));
         assert_eq!(status.problems[0].code.as_str(), "gate-receipt-gone");
+    }
+
+    #[test]
+    fn while_a_gate_refuses_for_a_problem_something_is_left_to_do() {
+        let problem = |kind, phase| ReceiptProblem { file: "x.json".to_owned(), phase, kind };
+        for (kind, phase, command) in [
+            (
+                ReceiptProblemKind::Gap { older: vec![PhaseId::Design, PhaseId::Tasks] },
+                None,
+                "crucible resume export-data --phase design",
+            ),
+            (
+                ReceiptProblemKind::LedgerKnowsNewer,
+                Some(PhaseId::Review),
+                "crucible resume export-data --phase review",
+            ),
+            (ReceiptProblemKind::ForeignName, None, "crucible gate export-data"),
+            (ReceiptProblemKind::PromotionUnfinished, None, "crucible spec export-data"),
+        ] {
+            let mut state = done_up_to(Some(PhaseId::Final), noon());
+            state.problems.push(problem(kind.clone(), phase));
+            let status = spec_status(&state, noon());
+            assert_eq!(next(&status), command, "{kind:?}");
+            assert_eq!(status.next.map(|next| next.reason), Some(StepReason::Problem), "{kind:?}");
+        }
+        // What has not run yet and comes first is done first.
+        let mut state = done_up_to(Some(PhaseId::Tasks), noon());
+        state.problems.push(problem(ReceiptProblemKind::ForeignName, None));
+        assert_eq!(next(&spec_status(&state, noon())), "crucible resume export-data --phase review");
+        state.problems.push(problem(ReceiptProblemKind::Gap { older: vec![PhaseId::Design] }, None));
+        assert_eq!(next(&spec_status(&state, noon())), "crucible resume export-data --phase design");
+    }
+
+    #[test]
+    fn fixups_that_a_failure_says_are_applied_wait_no_more_and_are_finished_without_a_model() {
+        let mut state = done_up_to(Some(PhaseId::Fixup), noon());
+        let fixup = |stage| {
+            let file = FixedFile { path: "a".to_owned(), before: None, after: None };
+            Some(FixupReceipt { stage, patch: None, files: vec![file] })
+        };
+        let phase = &mut state.phases[4];
+        for receipt in [&mut phase.newest_real, &mut phase.last_success].into_iter().flatten() {
+            receipt.phases[0].fixups = fixup(FixupStage::Pending);
+        }
+        let mut failed = failure(PhaseId::Fixup, 9, noon());
+        failed.phases[0].fixups = fixup(FixupStage::Applied);
+        phase.newest_real = Some(failed);
+        let status = spec_status(&state, noon());
+        assert_eq!((status.pending_fixups, words(&status)[4]), (0, "failed"));
+        assert_eq!(next(&status), "crucible resume export-data --phase fixup --apply-fixups");
+        assert_eq!(status.next.unwrap().reason, StepReason::FixupsApplied);
+        // Nothing can be gone on from where the diff is another one.
+        state.phases[4].outputs[0].found = FileState::Differs;
+        let status = spec_status(&state, noon());
+        assert_eq!((status.pending_fixups, next(&status)), (0, "crucible resume export-data --phase fixup"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::error::{SpecAbsence, SpecError};
 use crate::id::SpecId;
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
-use crate::store::SpecStore;
+use crate::store::{SpecStore, Witness};
 use crate::surface::{NextStep, SpecStatus, Standing, spec_status};
 
 /// The schema of [`WorkspaceStatus`].
@@ -153,8 +153,9 @@ impl WorkspaceFile {
     pub fn survey(&self, now: Timestamp, ledger: Option<&Ledger>) -> Result<WorkspaceSurvey, SpecError> {
         let workspace = self.load()?;
         let project = self.project();
-        let statuses =
-            workspace.specs.iter().map(|entry| status_of(&project, &entry.id, now, ledger)).collect();
+        let witness = ledger.map(|ledger| Witness::of_project(ledger, &project)).transpose()?;
+        let status = |entry: &WorkspaceEntry| status_of(&project, &entry.id, now, witness.as_ref());
+        let statuses = workspace.specs.iter().map(status).collect();
         let unlisted = unlisted(&project, &workspace);
         Ok(WorkspaceSurvey { workspace, statuses, unlisted })
     }
@@ -191,9 +192,9 @@ fn status_of(
     project: &SpecProject,
     id: &SpecId,
     now: Timestamp,
-    ledger: Option<&Ledger>,
+    witness: Option<&Witness<'_>>,
 ) -> Result<Option<SpecStatus>, String> {
-    match SpecStore::new(project, id.clone()).state(ledger) {
+    match SpecStore::new(project, id.clone()).state_seen_by(witness) {
         Ok(state) => Ok(Some(spec_status(&state, now))),
         Err(SpecError::Unknown { why: SpecAbsence::Nothing, .. }) => Ok(None),
         Err(error) => Err(short_line(&single_spaced(&error.to_string()), LONGEST)),

@@ -7,7 +7,8 @@ use crucible_model::ExitStatus;
 use crucible_run::{CASSETTE, Opening, SOURCE, advance, raise_budget, status};
 
 use crate::app::App;
-use crate::commands::model::{self, RunClient};
+use crate::commands::model;
+use crate::commands::run::clients::{RunClient, Services};
 use crate::commands::run::{ENDS, conclude, find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
@@ -49,10 +50,11 @@ impl Advance {
         let context = model::context(app, &config, &sandbox)?;
         let ledger_path = app.ledger_path()?;
         let client = RunClient::new(app, &ledger_path, &dir, &config)?;
+        let services = Services::of(app, &config, &sandbox, &run.settings, &dir)?;
         let open = |opening: &Opening<'_>| {
             settings.already_played = Some(dir.path(CASSETTE)).filter(|path| path.exists());
-            let backend = construct(&run.settings.provider, &settings, &context).map_err(CallError::from)?;
-            client.open(backend, opening)
+            let main = construct(&run.settings.provider, &settings, &context).map_err(CallError::from)?;
+            client.open(services.with(main), opening)
         };
         let known = ledger.events(Some(&run.run_id))?.last().map_or(0, |event| event.seq);
         let mut progress = Progress::after(&app.output, known);

@@ -2,6 +2,8 @@
 
 mod advance;
 mod bundle;
+pub(crate) mod clients;
+pub(crate) mod dispatch;
 mod land;
 mod list;
 mod replay;

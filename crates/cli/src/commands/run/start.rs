@@ -19,7 +19,8 @@ use crucible_sandbox::Sandbox;
 use crucible_verify::GateSpec;
 
 use crate::app::{App, strength, strengths};
-use crate::commands::model::RunClient;
+use crate::commands::run::clients::{RunClient, Services};
+use crate::commands::run::dispatch;
 use crate::commands::patch::patch_limits;
 use crate::commands::run::{ENDS, conclude, shared_sandbox, world};
 use crate::commands::{model, repository_of};
@@ -56,6 +57,13 @@ pub(crate) struct Options {
     /// without it. May be given several times
     #[arg(long = "may-drop", value_name = "NAME", value_parser = definition_name)]
     pub(crate) may_drop: Vec<String>,
+    /// Who serves which role: a dispatch_config.json (docs/contracts/dispatch_config.md); without it the section [dispatch]
+    #[arg(long, value_name = "FILE", conflicts_with = "mode")]
+    pub(crate) dispatch: Option<PathBuf>,
+    /// Who proposes changes instead of a model: `manual_outbox`, a person who answers prompts in outbox/, `api_agent`, a
+    /// command of yours, or `ollama_agent`; without it as configured (dispatch.mode, none)
+    #[arg(long, value_name = "MODE", value_parser = ["manual_outbox", "api_agent", "ollama_agent", "local_exec"])]
+    pub(crate) mode: Option<String>,
     /// How many answers are tried before the run fails; without it the configured number (run.max_iterations, 4)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = limit_parser())]
     pub(crate) max_iterations: Option<u64>,
@@ -95,7 +103,9 @@ impl Start {
         let backend = begun.backend;
         let ledger_path = app.ledger_path()?;
         let client = RunClient::new(app, &ledger_path, &begun.dir, &begun.config)?;
-        let open = |opening: &Opening<'_>| client.open(backend, opening);
+        let services =
+            Services::of(app, &begun.config, &begun.sandbox, &begun.settings, &begun.dir)?.with(backend);
+        let open = |opening: &Opening<'_>| client.open(services, opening);
         let advanced = app.block_on(async {
             Ok(advance(&world, &begun.dir, open, &mut begun.ledger, &mut begun.progress).await?)
         });
@@ -117,6 +127,7 @@ struct Begun {
     config: Config,
     sandbox: Arc<Sandbox>,
     backend: Backend,
+    settings: RunSettings,
     dir: RunDir,
     ledger: Ledger,
     progress: Progress,
@@ -154,15 +165,16 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
     let run_options = RunOptions {
         answers,
         warnings,
-        ..run_options(options, repo, named, &config, &candidate.name, &backend, chosen)?
+        ..run_options(app, options, repo, named, &config, &candidate.name, &backend, chosen)?
     };
     let mut progress = Progress::new(&app.output);
     let world = world(app, &sandbox, &config)?;
     app.block_on(async { Ok(world.stays_outside(&run_options.repo).await?) })?;
     let mut ledger = app.ledger()?;
+    let settings = run_options.settings.clone();
     let id = app.block_on(async { Ok(create(&world, run_options, &mut ledger, &mut progress).await?) })?;
     let dir = RunDir::of(&world.runs_root, &id);
-    Ok(Begun { config, sandbox: Arc::clone(&sandbox), backend, dir, ledger, progress })
+    Ok(Begun { config, sandbox: Arc::clone(&sandbox), backend, settings, dir, ledger, progress })
 }
 
 impl Options {
@@ -171,6 +183,7 @@ impl Options {
         let mut add = |key, value: Option<String>| flags.extend(value.map(|value| (key, value)));
         add("llm.provider", self.provider.clone());
         add("llm.fallback_provider", self.fallback_provider.clone());
+        add("dispatch.mode", self.mode.clone());
         add("run.max_iterations", self.max_iterations.map(|number| number.to_string()));
         add("sandbox.strength", self.sandbox.clone());
         add("llm.replay.cassette", self.cassette.as_ref().map(|path| path.display().to_string()));
@@ -215,7 +228,9 @@ fn named(app: &App, options: &Options, repo: &Path) -> Result<Vec<RepoPath>, Com
     Ok(named)
 }
 
+#[expect(clippy::too_many_arguments, reason = "each is a distinct source of a run's settings")]
 fn run_options(
+    app: &App,
     options: &Options,
     repo: PathBuf,
     named: Vec<RepoPath>,
@@ -257,6 +272,9 @@ fn run_options(
         named,
         may_drop: options.may_drop.clone(),
         context: context(config)?,
+        dispatch: dispatch::dispatch(app, config, provider, options.dispatch.as_deref())?,
+        agents: dispatch::agents(app, config)?,
+        web: None,
     };
     let found_gate_timeout = Duration::from_secs(config.template_number("gates.*.timeout_s"));
     Ok(RunOptions {

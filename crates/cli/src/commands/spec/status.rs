@@ -119,6 +119,8 @@ fn reason(reason: StepReason) -> &'static str {
         StepReason::Changed => "its artifact is not what it wrote",
         StepReason::Damaged => "its receipt cannot be believed",
         StepReason::FixupsPending => "changes wait to be applied",
+        StepReason::FixupsApplied => "its changes are made, and its receipt tells of a failure",
+        StepReason::Problem => "receipts are not as they should be",
     }
 }
 

@@ -197,7 +197,8 @@ impl Desk {
         number(&config, "spec.max_packet_lines")?;
         let hooks = Hooks::read(app, &config, &project)?;
         let record = flags.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
-        let store = SpecStore::new(&project, spec.clone()).with_records(app.home()?.join(FIXUPS));
+        let home = app.home()?;
+        let store = SpecStore::new(&project, spec.clone()).with_records(home.join(FIXUPS)).with_calls(home.join("calls"));
         Ok(Self { config, project, store, hooks, sandbox: shared_sandbox(app), record, bounds })
     }
 

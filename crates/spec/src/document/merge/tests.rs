@@ -229,6 +229,39 @@ fn a_check_that_is_repeated_is_written_once_and_told() {
     assert_eq!(warnings.len(), 1);
 }
 
+#[test]
+fn a_removal_takes_what_its_list_names_and_not_what_its_reason_names() {
+    for (line, gone) in [
+        ("REMOVED: R-002 (merged into R-001)", "R-002"),
+        ("REMOVED: R-002 because R-001 says it", "R-002"),
+        ("REMOVED: R-002: R-001 says it", "R-002"),
+        ("REMOVED: R-002 - R-001 says it", "R-002"),
+        ("REMOVED: R-002 — see R-001 and R-004", "R-002"),
+        ("REMOVED: R-002. R-001 covers it", "R-002"),
+        ("REMOVED: R-002 merged into R-001, R-004", "R-002"),
+        ("REMOVED: R-002, replaced by R-001", "R-002"),
+        ("REMOVED: R-002 and its part in R-001", "R-002"),
+        ("REMOVED: R-002, R-004 (both are in R-001)", "R-002, R-004"),
+        ("REMOVED: R-002, R-004, as R-001 says them", "R-002, R-004"),
+        ("REMOVED: R-002 and R-004 because of R-001", "R-002, R-004"),
+        ("- **REMOVED:** `R-002` (merged into `R-001`)", "R-002"),
+        ("REMOVED: R-002 R-004", "R-002, R-004"),
+        ("REMOVED: **R-002**, **R-004**", "R-002, R-004"),
+        ("REMOVED: R-002; R-004", "R-002, R-004"),
+        ("REMOVED: R-002 & R-004.", "R-002, R-004"),
+    ] {
+        let (text, warnings) = merged(Some(BEFORE), line).expect(line);
+        let document = Requirements::of_artifact(&text);
+        let left: Vec<u32> = [1, 2, 4].into_iter().filter(|id| !named(gone, 'R').contains(id)).collect();
+        assert_eq!(document.ids().into_iter().collect::<Vec<_>>(), left, "{line}");
+        let told = warnings.iter().any(|warning| warning.kind == "spec_removal_reason");
+        assert_eq!(told, line.contains("R-001"), "{line}: {warnings:?}");
+    }
+    // Which of the two is meant nobody knows.
+    let told = codes(Some(BEFORE), "REMOVED: R-002, R-004 covers it");
+    assert_eq!(told[0], "spec-answer-line-form REMOVED: R-002, R-004 covers it");
+}
+
 /// What happens to a requirement.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
@@ -256,6 +289,10 @@ proptest! {
         retired in prop::collection::btree_set(40u32..60, 0..3),
         new in 0usize..4,
         windows: bool,
+        reason in prop_oneof![
+            Just(""), Just(" (merged into ID)"), Just(" because ID says it"), Just(": see ID, ID"), Just(" - ID covers it"),
+            Just(", replaced by ID"), Just(" and all that ID says"), Just(" – ID"), Just(". ID, ID"), Just(" in favour of ID and ID"),
+        ],
     ) {
         let earlier = Requirements {
             head: "# Requirements: Any".to_owned(),
@@ -274,7 +311,12 @@ proptest! {
                 Fate::Untouched => {}
                 Fate::Repeated => answer.push_str(&format!("{}\n\n", block.text.replacen("\n\n- ", "\n\n\n- ", 1))),
                 Fate::Changed => answer.push_str(&format!("{}\n- one more\n\n", block.text)),
-                Fate::Removed => answer.push_str(&format!("REMOVED: R-{:03}\n\n", block.id)),
+                Fate::Removed => {
+                    // A reason names any other requirement, which it says nothing about.
+                    let other = earlier.blocks.iter().map(|other| other.id).find(|other| *other != block.id).unwrap_or(77);
+                    let reason = reason.replace("ID", &format!("R-{other:03}"));
+                    answer.push_str(&format!("REMOVED: R-{:03}{reason}\n\n", block.id));
+                }
             }
         }
         for number in 0..new {

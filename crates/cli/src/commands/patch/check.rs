@@ -1,0 +1,31 @@
+//! `crucible patch check`.
+
+use clap::Args;
+use crucible_model::ExitStatus;
+use crucible_run::check_patch;
+
+use super::yardstick::{Measured, Yardstick};
+use crate::app::App;
+use crate::error::CommandError;
+
+/// Judge a patch against a plan or a policy, as text and on the tree it makes; nothing is applied
+///
+/// For example: `crucible patch check --repo . --patch change.patch --policy policy.json`
+#[derive(Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    yardstick: Yardstick,
+}
+
+impl Check {
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let verdict = match self.yardstick.read(app)? {
+            Measured::By { patch, policy } => app.block_on(async {
+                let git = self.yardstick.open(app).await?;
+                Ok(check_patch(&git, &policy, &patch).await?)
+            })?,
+            Measured::Refused(verdict) => verdict,
+        };
+        app.output.verdict(&verdict.report("crucible-patch-check-v1"), "the patch may be applied")
+    }
+}

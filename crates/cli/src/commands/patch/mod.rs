@@ -1,0 +1,29 @@
+//! `crucible patch`: the patch gate on its own, and the judged bytes in the work tree.
+
+mod apply;
+mod check;
+mod yardstick;
+
+use clap::Subcommand;
+use crucible_model::ExitStatus;
+
+use crate::app::App;
+use crate::error::CommandError;
+
+pub(crate) use self::yardstick::patch_limits;
+
+/// Judge a patch, and apply one that passes
+#[derive(Subcommand)]
+pub(crate) enum Patch {
+    Check(check::Check),
+    Apply(apply::Apply),
+}
+
+impl Patch {
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        match self {
+            Self::Check(check) => check.run(app),
+            Self::Apply(apply) => apply.run(app),
+        }
+    }
+}

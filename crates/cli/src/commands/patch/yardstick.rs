@@ -1,0 +1,103 @@
+//! What `patch check` and `patch apply` share: the patch, the repository, and the plan or the policy it is judged by.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use crucible_host::config::Config;
+use crucible_host::fs::read_up_to;
+use crucible_model::{ByteLimit, ExitStatus, Verdict};
+use crucible_patch::Policy;
+use crucible_repo::Git;
+use crucible_run::{PatchLimits, SignedPlan, plan_policy, signed_plan};
+
+use crate::app::App;
+use crate::commands::run::shared_sandbox;
+use crate::error::CommandError;
+
+/// Larger patches are refused by the gate in any case.
+const MAX_FILE: ByteLimit = ByteLimit(16 * 1024 * 1024);
+
+/// A patch, and what it is measured by.
+#[derive(Args)]
+pub(super) struct Yardstick {
+    /// A directory in the repository
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    repo: PathBuf,
+    /// The patch, a unified diff in git's format
+    #[arg(long, value_name = "FILE")]
+    patch: PathBuf,
+    /// A signed plan whose scope holds; in a run directory the signature beside it is checked too
+    #[arg(long, value_name = "PLAN.md", conflicts_with = "policy", required_unless_present = "policy")]
+    plan: Option<PathBuf>,
+    /// A policy: JSON with allow_roots, deny_prefixes, deny_suffixes, max_files, max_added_lines
+    #[arg(long, value_name = "POLICY.json")]
+    policy: Option<PathBuf>,
+}
+
+/// What was read.
+pub(super) enum Measured {
+    /// The patch, and the policy that holds.
+    By {
+        /// Byte for byte.
+        patch: Vec<u8>,
+        /// What it may touch.
+        policy: Box<Policy>,
+    },
+    /// The plan is none to go by.
+    Refused(Verdict),
+}
+
+impl Yardstick {
+    /// Reads the patch and what it is measured by.
+    pub(super) fn read(&self, app: &App) -> Result<Measured, CommandError> {
+        let patch = read_up_to(&app.absolute(&self.patch), MAX_FILE)?;
+        let policy = match (&self.plan, &self.policy) {
+            (_, Some(path)) => {
+                let bytes = read_up_to(&app.absolute(path), MAX_FILE)?;
+                serde_json::from_slice(&bytes).map_err(|error| {
+                    CommandError::new(ExitStatus::Schema, format!("{} is no policy: {error}", path.display()))
+                        .hint("A policy is like {\"allow_roots\": [\"src/\"], \"max_files\": 5, \"max_added_lines\": 400}")
+                })?
+            }
+            (Some(path), None) => match signed_plan(&app.absolute(path))? {
+                SignedPlan::Signed(plan) => {
+                    plan_policy(&plan, patch_limits(&app.config(&app.absolute(&self.repo), &[])?))
+                }
+                SignedPlan::Refused(verdict) => return Ok(Measured::Refused(verdict)),
+            },
+            (None, None) => return Err(CommandError::usage("name a plan or a policy")),
+        };
+        Ok(Measured::By { patch, policy: Box::new(policy) })
+    }
+
+    /// Opens the repository.
+    pub(super) async fn open(&self, app: &App) -> Result<Git, CommandError> {
+        Ok(Git::open(shared_sandbox(app), &app.env, &app.absolute(&self.repo)).await?)
+    }
+}
+
+/// How much a patch may change, as it is configured.
+pub(crate) fn patch_limits(config: &Config) -> PatchLimits {
+    PatchLimits {
+        max_files: config.number("patch.max_files"),
+        max_added_lines: config.number("patch.max_added_lines"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_host::config::ConfigFiles;
+    use crucible_host::env::Environment;
+
+    use super::*;
+
+    #[test]
+    fn the_configurations_limits_are_the_policys_own() {
+        let files = ConfigFiles { user: "/nonexistent/config.toml".into(), project: None };
+        let defaults = include_str!("../../default-config.toml");
+        let config = Config::load(defaults, &files, &Environment::default(), &[]).unwrap();
+        let limits = patch_limits(&config);
+        let policy = Policy::default();
+        assert_eq!((limits.max_files, limits.max_added_lines), (policy.max_files, policy.max_added_lines));
+    }
+}

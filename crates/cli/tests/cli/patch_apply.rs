@@ -1,0 +1,354 @@
+//! `patch apply`: what `patch check` lets through, byte for byte in the work tree; and nothing else, ever.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use crucible_testkit::{RepoBuilder, TestRepo};
+use serde_json::{Value, json};
+
+use crate::support::{Desk, GOOD_DIFF, Ran, Snapshot, answering, good_answer, id_of, right, small};
+
+/// The five keys, and what these tests name.
+const POLICY: &str = r#"{"allow_roots": ["src/"], "deny_prefixes": ["src/generated/"], "deny_suffixes": [".sql"],
+    "max_files": 5, "max_added_lines": 400, "named": ["src/new.txt", "src/gone.txt", "src/moved.txt"]}"#;
+
+struct Bench {
+    desk: Desk,
+    repo: TestRepo,
+}
+
+impl Bench {
+    fn of(repo: RepoBuilder) -> Self {
+        let desk = Desk::new();
+        std::fs::write(desk.path("policy.json"), POLICY).unwrap();
+        Self { desk, repo: repo.build() }
+    }
+
+    fn new() -> Self {
+        Self::of(RepoBuilder::new().files([
+            ("src/a.txt", "one\ntwo\nthree\n"),
+            ("src/gone.txt", "gone\n"),
+            ("src/generated/g.txt", "made\n"),
+            ("secret/s.txt", "s\n"),
+            (".gitattributes", "*.md text\n"),
+        ]))
+    }
+
+    fn call(&self, verb: &str, patch: impl AsRef<[u8]>) -> Ran {
+        self.call_from(verb, patch, self.repo.path())
+    }
+
+    fn call_from(&self, verb: &str, patch: impl AsRef<[u8]>, repo: &Path) -> Ran {
+        std::fs::write(self.desk.path("change.patch"), patch).unwrap();
+        let (patch, policy) = (self.desk.path("change.patch"), self.desk.path("policy.json"));
+        let call =
+            self.desk.call(["patch", verb, "--json", "--patch"]).arg(patch).arg("--policy").arg(policy);
+        call.arg("--repo").arg(repo).run()
+    }
+
+    fn read(&self, path: &str) -> Vec<u8> {
+        std::fs::read(self.repo.path().join(path)).unwrap()
+    }
+}
+
+/// A section that changes one line of `src/a.txt`, and lines of its own below.
+fn change() -> String {
+    "diff --git a/src/a.txt b/src/a.txt\n--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n".to_owned()
+}
+
+fn found(report: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let findings = report["findings"].as_array().unwrap();
+    findings.iter().map(|finding| (text(&finding["code"]), text(&finding["subject"]))).collect()
+}
+
+#[test]
+fn what_passes_is_in_the_files_and_nothing_is_staged() {
+    let bench = Bench::new();
+    let patch = change()
+        + "diff --git a/src/gone.txt b/src/gone.txt\ndeleted file mode 100644\n--- a/src/gone.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n\
+           diff --git a/src/new.txt b/src/new.txt\nnew file mode 100644\n--- /dev/null\n+++ b/src/new.txt\n@@ -0,0 +1 @@\n+new\n";
+    assert_eq!(bench.call("check", &patch).ok().json()["verdict"], "pass");
+    // From below: `git apply` itself does nothing there, and says nothing of it.
+    let report = bench.call_from("apply", &patch, &bench.repo.path().join("src/generated")).ok().json();
+    let digest = |bytes: &[u8]| crucible_model::Digest::of(bytes).to_string();
+    assert_eq!(
+        report,
+        json!({ "schema_version": "crucible-patch-apply-v1", "verdict": "pass", "findings": [], "files": [
+            { "path": "src/a.txt", "change": "changed", "sha256": digest(b"one\nzwei\nthree\n") },
+            { "path": "src/gone.txt", "change": "removed", "sha256": null },
+            { "path": "src/new.txt", "change": "added", "sha256": digest(b"new\n") },
+        ] })
+    );
+    assert_eq!(bench.read("src/a.txt"), b"one\nzwei\nthree\n");
+    assert_eq!(bench.repo.git(["diff", "--cached", "--name-only"]), "");
+    assert_eq!(bench.repo.git(["diff", "--name-only"]), "src/a.txt\nsrc/gone.txt");
+
+    // It is there now, so the files are not as committed, and a second time is refused.
+    let again = bench.call("apply", &patch).exits(1).json();
+    let dirty: Vec<_> = found(&again).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(dirty, ["patch-file-dirty"; 3]);
+}
+
+#[test]
+fn people_see_which_files_changed_and_that_nothing_was_applied() {
+    let bench = Bench::new();
+    std::fs::write(bench.desk.path("change.patch"), change()).unwrap();
+    let call = || {
+        let call =
+            bench.desk.call(["patch", "apply", "--patch", "../change.patch", "--policy", "../policy.json"]);
+        call.arg("--repo").arg(bench.repo.path())
+    };
+    assert_eq!(call().run().ok().stdout, "changed src/a.txt\n");
+    let again = call().run().exits(1);
+    assert!(again.stdout.contains("patch-file-dirty: src/a.txt"), "{}", again.stdout);
+    assert!(again.stdout.ends_with("nothing was applied\n"), "{}", again.stdout);
+}
+
+#[test]
+fn odd_but_honest_patches_are_applied_byte_for_byte() {
+    let odd = "\u{2028}\u{c} \u{85}one\r\n++ b/x\n-- a/x\ndiff --git a/y b/y\nend\n";
+    let latin = b"caf\xe9 \xff\n";
+    let (spaced, quoted) = ("src/a b.txt", "src/t\tab \"q\" caf\u{e9}.txt");
+    let bench = Bench::of(
+        RepoBuilder::new()
+            .file("src/odd.txt", odd)
+            .file("src/latin.txt", latin)
+            .file(spaced, "1\n")
+            .file(quoted, "1\n"),
+    );
+    // git writes the patch itself, quotes what it quotes, and must find its own files again.
+    let after = odd.replace("++ b/x", "++ c/x\n+++ b/z\ndiff --git a/z b/z\u{c}");
+    std::fs::write(bench.repo.path().join("src/odd.txt"), &after).unwrap();
+    std::fs::write(bench.repo.path().join("src/latin.txt"), b"th\xe9 \xff\n").unwrap();
+    std::fs::write(bench.repo.path().join(spaced), "2\n").unwrap();
+    std::fs::write(bench.repo.path().join(quoted), "2\n").unwrap();
+    let diff = std::process::Command::new("git")
+        .args(["diff", "--no-ext-diff"])
+        .current_dir(bench.repo.path())
+        .output()
+        .unwrap()
+        .stdout;
+    assert!(diff.windows(4).any(|bytes| bytes == b"th\xe9 "), "the patch is not UTF-8");
+    bench.repo.git(["checkout", "--quiet", "--", "."]);
+    let report = bench.call("apply", &diff).ok().json();
+    assert_eq!(report["files"].as_array().unwrap().len(), 4);
+    assert_eq!(bench.read("src/odd.txt"), after.as_bytes());
+    assert_eq!(bench.read("src/latin.txt"), b"th\xe9 \xff\n");
+    assert_eq!((bench.read(spaced), bench.read(quoted)), (b"2\n".to_vec(), b"2\n".to_vec()));
+}
+
+#[test]
+fn every_known_trick_is_refused_and_touches_nothing() {
+    let bench = Bench::of(RepoBuilder::new().files([
+        ("src/a.txt", "one\ntwo\nthree\n"),
+        ("src/generated/g.txt", "made\n"),
+        ("secret/s.txt", "s\n"),
+        ("a/src/a.txt", "one\ntwo\nthree\n"),
+        ("src/x b/src/y", "one\ntwo\nthree\n"),
+        ("web/src/node_modules/m.js", "1\n"),
+        ("src/node_modules/m.js", "1\n"),
+    ]));
+    let new = |path: &str, mode: &str| {
+        format!(
+            "diff --git a/{path} b/{path}\nnew file mode {mode}\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
+        )
+    };
+    let line = |path: &str| {
+        format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-1\n+2\n")
+    };
+    let section = "--- a/secret/s.txt\n+++ b/secret/s.txt\n@@ -1 +1 @@\n-s\n+t\n";
+    let deletion: String = (0..401).map(|_| "-x\n").collect();
+    let tricks: Vec<(&str, String, &str, &str)> = vec![
+        ("a second section without its own header", change() + section, "patch-section-without-header", "line 9"),
+        ("a rename out of the scope", "diff --git a/secret/s.txt b/src/new.txt\nsimilarity index 100%\nrename from secret/s.txt\nrename to src/new.txt\n".into(), "patch-rename-source-outside", "secret/s.txt"),
+        ("a copy from a denied place", "diff --git a/src/generated/g.txt b/src/new.txt\nsimilarity index 100%\ncopy from src/generated/g.txt\ncopy to src/new.txt\n".into(), "patch-rename-source-outside", "src/generated/g.txt"),
+        ("names that can be divided in two ways", "diff --git a/src/x b/src/y b/secret/s.txt\nold mode 100644\nnew mode 100755\n".into(), "patch-headers-disagree", "line 1"),
+        ("`a/` stripped twice", change().replace("a/src", "a/a/src").replace("b/src", "b/a/src"), "patch-path-outside-scope", "a/src/a.txt"),
+        ("a denied prefix in a subdirectory", line("src/node_modules/m.js"), "patch-path-denied", "src/node_modules/m.js"),
+        ("a link", new("src/new.txt", "120000"), "patch-symlink", "src/new.txt"),
+        ("an executable", new("src/new.txt", "100755"), "patch-mode-change", "src/new.txt"),
+        ("a submodule", new("src/new.txt", "160000"), "patch-gitlink", "src/new.txt"),
+        ("another mode", "diff --git a/src/a.txt b/src/a.txt\nold mode 100644\nnew mode 100755\n".into(), "patch-mode-change", "src/a.txt"),
+        ("a mode that is said by the way", change().replace("--- a", "index 1111111..2222222 120000\n--- a"), "patch-symlink", "src/a.txt"),
+        ("deletions without end", format!("diff --git a/src/gone.txt b/src/gone.txt\ndeleted file mode 100644\n--- a/src/gone.txt\n+++ /dev/null\n@@ -1,401 +0,0 @@\n{deletion}"), "answer-context-mismatch", "src/gone.txt"),
+        ("git's attributes", new("src/.gitattributes", "100644"), "patch-git-attributes", "src/.gitattributes"),
+        ("git's submodules", new(".gitmodules", "100644"), "patch-git-attributes", ".gitmodules"),
+        ("a hook", new(".git/hooks/pre-commit", "100755"), "patch-bad-path", "line 1"),
+        ("out of the repository", new("../x", "100644"), "patch-bad-path", "line 1"),
+        ("another encoding of the name", "diff --git \"a/src/\\377\" \"b/src/\\377\"\nnew file mode 100644\n".into(), "patch-bad-path", "line 1"),
+        ("prose around it", format!("Here it is:\n{}", change()), "patch-not-git-diff", "line 1"),
+        ("a place that git looks for", change().replace("@@ -1,3 +1,3 @@", "@@ -2,3 +2,3 @@"), "answer-context-mismatch", "src/a.txt"),
+        ("a denied ending", new("src/q.SQL", "100644"), "patch-suffix-denied", "src/q.SQL"),
+    ];
+    let before = Snapshot::of([bench.repo.path()]);
+    for (what, patch, code, subject) in tricks {
+        let checked = bench.call("check", &patch).exits(1).json();
+        let applied = bench.call("apply", &patch).exits(1).json();
+        assert_eq!(checked["verdict"], "fail", "{what}");
+        assert_eq!(checked["findings"], applied["findings"], "{what}");
+        assert_eq!(applied["files"], json!([]), "{what}");
+        assert!(
+            found(&checked).contains(&(code.to_owned(), subject.to_owned())),
+            "{what}: {:?}",
+            found(&checked)
+        );
+    }
+    before.is_still(&Snapshot::of([bench.repo.path()]));
+}
+
+#[test]
+fn removals_have_a_limit_too() {
+    let long: String = (0..401).map(|line| format!("{line}\n")).collect();
+    let bench = Bench::of(RepoBuilder::new().file("src/gone.txt", &long));
+    let removed: String = long.lines().map(|line| format!("-{line}\n")).collect();
+    let patch = format!(
+        "diff --git a/src/gone.txt b/src/gone.txt\ndeleted file mode 100644\n--- a/src/gone.txt\n+++ /dev/null\n@@ -1,401 +0,0 @@\n{removed}"
+    );
+    let report = bench.call("apply", patch).exits(1).json();
+    assert_eq!(found(&report), [("patch-too-many-removed".to_owned(), "401".to_owned())]);
+    assert!(bench.repo.path().join("src/gone.txt").exists());
+}
+
+#[test]
+fn a_change_of_the_users_keeps_every_file_as_it_is() {
+    let bench = Bench::new();
+    bench.repo.write("src/gone.txt", "mine\n");
+    let patch = change()
+        + "diff --git a/src/gone.txt b/src/gone.txt\ndeleted file mode 100644\n--- a/src/gone.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n";
+    assert_eq!(bench.call("check", &patch).ok().json()["verdict"], "pass", "what is judged is the commit");
+    let report = bench.call("apply", &patch).exits(1).json();
+    assert_eq!(found(&report), [("patch-file-dirty".to_owned(), "src/gone.txt".to_owned())]);
+    assert_eq!(bench.read("src/a.txt"), b"one\ntwo\nthree\n");
+    assert_eq!(bench.read("src/gone.txt"), b"mine\n");
+
+    // A link to a file of the same content is the user's change as well, and is not followed.
+    let bench = Bench::new();
+    let outside = bench.desk.path("outside.txt");
+    std::fs::write(&outside, "one\ntwo\nthree\n").unwrap();
+    std::fs::remove_file(bench.repo.path().join("src/a.txt")).unwrap();
+    symlink(&outside, bench.repo.path().join("src/a.txt")).unwrap();
+    let report = bench.call("apply", change()).exits(1).json();
+    assert_eq!(found(&report), [("patch-file-dirty".to_owned(), "src/a.txt".to_owned())]);
+    assert_eq!(std::fs::read(outside).unwrap(), b"one\ntwo\nthree\n");
+}
+
+#[test]
+fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked() {
+    let bench = Bench::new();
+    let (git, trace) = (bench.repo.path().join(".git"), bench.desk.path("trace"));
+    let trap = bench.desk.path("trap");
+    std::fs::write(&trap, format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", trace.display())).unwrap();
+    std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let trap = trap.to_str().unwrap();
+    let included = bench.desk.path("included.config");
+    std::fs::write(
+        &included,
+        format!("[filter \"evil\"]\n\tclean = {trap}\n\tsmudge = {trap}\n\tprocess = {trap}\n[diff \"evil\"]\n\ttextconv = {trap}\n\tcommand = {trap}\n"),
+    )
+    .unwrap();
+    std::fs::write(git.join("info/attributes"), "* diff=evil\nother filter=evil\n").unwrap();
+    std::fs::write(git.join("info/exclude"), "*.txt\n").unwrap();
+    std::fs::create_dir_all(git.join("hooks")).unwrap();
+    for hook in ["post-index-change", "post-checkout", "pre-applypatch", "reference-transaction"] {
+        std::fs::copy(trap, git.join("hooks").join(hook)).unwrap();
+    }
+    for (key, value) in [
+        ("core.fsmonitor", trap),
+        ("core.sshCommand", trap),
+        ("core.alternateRefsCommand", trap),
+        ("core.attributesFile", trap),
+        ("include.path", included.to_str().unwrap()),
+        ("core.ignoreStat", "true"),
+        ("apply.whitespace", "fix"),
+    ] {
+        bench.repo.git(["config", key, value]);
+    }
+    let patch = change().replace("+zwei", "+zwei \t");
+    assert_eq!(bench.call("apply", &patch).ok().json()["verdict"], "pass");
+    assert_eq!(bench.read("src/a.txt"), b"one\nzwei \t\nthree\n", "no setting mends what was judged");
+    assert!(!trace.exists(), "{}", std::fs::read_to_string(&trace).unwrap_or_default());
+
+    // Hidden from `git status`, and found all the same.
+    for flag in ["--skip-worktree", "--assume-unchanged"] {
+        let bench = Bench::new();
+        bench.repo.git(["update-index", flag, "src/a.txt"]);
+        bench.repo.write("src/a.txt", "one\nmine\nthree\n");
+        let report = bench.call("apply", change()).exits(1).json();
+        assert_eq!(found(&report), [("patch-file-dirty".to_owned(), "src/a.txt".to_owned())], "{flag}");
+        assert_eq!(bench.read("src/a.txt"), b"one\nmine\nthree\n");
+    }
+}
+
+#[test]
+fn a_work_tree_that_the_configuration_moves_is_refused() {
+    let bench = Bench::new();
+    let elsewhere = bench.desk.path("elsewhere");
+    std::fs::create_dir_all(elsewhere.join("src")).unwrap();
+    std::fs::write(elsewhere.join("src/a.txt"), "one\ntwo\nthree\n").unwrap();
+    bench.repo.git(["config", "core.worktree", elsewhere.to_str().unwrap()]);
+    bench.call("apply", change()).exits(2);
+    assert_eq!(std::fs::read(elsewhere.join("src/a.txt")).unwrap(), b"one\ntwo\nthree\n");
+}
+
+#[test]
+fn a_runs_plan_holds_only_as_it_was_signed() {
+    let repo = small().build();
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let started = desk.start(repo.path()).ok().json();
+    assert_eq!(started["state"], "verified");
+    let run = desk.data().join("runs").join(id_of(&started));
+    let (plan, patch) = (run.join("artifacts/PLAN.md"), run.join("artifacts/diff.patch"));
+    let call = |verb: &str, plan: &Path| {
+        let call = desk.call(["patch", verb, "--json", "--patch"]).arg(&patch).arg("--plan").arg(plan);
+        call.arg("--repo").arg(repo.path()).run()
+    };
+    let signed = std::fs::read_to_string(&plan).unwrap();
+
+    std::fs::write(&plan, signed.replace("Scope-Allow: ", "Scope-Allow: ., ")).unwrap();
+    for verb in ["check", "apply"] {
+        let report = call(verb, &plan).exits(1).json();
+        assert_eq!(found(&report)[0].0, "patch-plan-unsigned", "{verb}");
+    }
+    std::fs::write(&plan, &signed).unwrap();
+    let review = run.join("reviews/review_cost.md");
+    let approved = std::fs::read(&review).unwrap();
+    std::fs::write(&review, "Verdict: APPROVE\n").unwrap();
+    call("apply", &plan).exits(1);
+    std::fs::write(&review, approved).unwrap();
+    let draft = run.join("artifacts/PLAN_draft.md");
+    assert_eq!(found(&call("apply", &draft).exits(1).json())[0].0, "patch-plan-unsigned");
+    assert_eq!(repo.status(), "");
+
+    assert_eq!(call("apply", &plan).ok().json()["files"][0]["path"], "src/area.py");
+    assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
+}
+
+#[test]
+fn a_plan_that_can_be_read_in_two_ways_is_none() {
+    let repo = small().build();
+    let desk = Desk::new();
+    std::fs::write(desk.path("PLAN.md"), b"Status: SIGNED\nScope-Allow: src/\xff\n").unwrap();
+    std::fs::write(desk.path("change.patch"), GOOD_DIFF).unwrap();
+    let call = desk.call([
+        "patch",
+        "apply",
+        "--json",
+        "--patch",
+        "../change.patch",
+        "--plan",
+        "../PLAN.md",
+        "--repo",
+    ]);
+    let report = call.arg(repo.path()).run().exits(1).json();
+    assert_eq!(found(&report)[0].0, "patch-plan-unreadable");
+}
+
+#[test]
+fn without_a_plan_or_a_policy_or_a_repository_it_is_a_wrong_call() {
+    let bench = Bench::new();
+    std::fs::write(bench.desk.path("change.patch"), change()).unwrap();
+    bench.desk.call(["patch", "apply", "--json", "--patch", "../change.patch"]).run().exits(2);
+    bench.call_from("apply", change(), &bench.desk.home()).exits(2);
+}

@@ -1,0 +1,156 @@
+//! `crucible plan check`: a plan, its documents, its evidence, its gates and its signature.
+
+use std::path::Path;
+
+use crucible_testkit::TestRepo;
+use serde_json::Value;
+
+use crate::support::{Desk, Ran, answering, good_answer, id_of, small, snapshot};
+
+const PLAN: &str = "# Plan\n\nStatus: SIGNED\nGoal: mend it\nScope-Allow: src/\nScope-Deny:\n\
+                    Gates: lite, plan_check, patch_check, behavior_catalog_check\nStop: done\nBudgets: 3\n\
+                    Behaviors: B001\nResults: R001\n";
+const REASONS: &str = "# Reasons\n\n- R001, B001: because\n";
+const RESULTS: &str = "# Expected results\n\n## R001: mended\nAcceptance: it works\nEvidence: src/area.py\nRelated-Gates: lite\n";
+const ALL: &str = "lite,plan_check,patch_check,behavior_catalog_check";
+
+/// A plan with its documents, and a repository with the behaviour that it names.
+fn laid(desk: &Desk, plan: &str) -> TestRepo {
+    for (name, text) in [("PLAN.md", plan), ("REASONS.md", REASONS), ("EXPECTED_RESULTS.md", RESULTS)] {
+        std::fs::write(desk.path(name), text).unwrap();
+    }
+    small().file("docs/behaviors/INDEX.md", "- B001\n").build()
+}
+
+fn check<const N: usize>(desk: &Desk, repo: &Path, more: [&str; N]) -> Ran {
+    let call = desk.call(["plan", "check", "--json", "--plan"]).arg(desk.path("PLAN.md")).arg("--repo").arg(repo);
+    call.args(more).run()
+}
+
+/// The findings as `code subject`.
+fn said(ran: &Ran) -> Vec<String> {
+    let document = ran.json();
+    assert_eq!(document["schema_version"], "crucible-plan-check-v1");
+    let findings = document["findings"].as_array().unwrap();
+    let verdict = if findings.iter().any(|finding| finding["level"] == "error") { "fail" } else { "pass" };
+    assert_eq!(document["verdict"], verdict);
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
+    findings.iter().map(|finding| text(finding, "code") + " " + &text(finding, "subject")).collect()
+}
+
+#[test]
+fn a_whole_plan_holds_and_nothing_is_touched() {
+    let desk = Desk::new();
+    let repo = laid(&desk, PLAN);
+    let before = snapshot(&repo, &desk);
+    assert_eq!(said(&check(&desk, repo.path(), ["--check-evidence", "--executed-gates", ALL]).ok()), [""; 0]);
+    let ran = desk.call(["plan", "check", "--plan"]).arg(desk.path("PLAN.md")).arg("--repo").arg(repo.path()).run();
+    assert_eq!(ran.ok().stdout, "the plan holds\n");
+    before.is_still(&snapshot(&repo, &desk));
+}
+
+#[test]
+fn ids_evidence_and_gates_that_are_not_there_are_named() {
+    let desk = Desk::new();
+    let repo = laid(&desk, &PLAN.replace("Results: R001", "Results: R001, R009"));
+    std::fs::write(desk.path("EXPECTED_RESULTS.md"), RESULTS.replace("src/area.py", "src/gone.py, src, up/x")).unwrap();
+    std::os::unix::fs::symlink("..", repo.path().join("up")).unwrap();
+    std::fs::write(repo.path().parent().unwrap().join("x"), "").unwrap();
+    std::fs::write(repo.path().join("docs/behaviors/INDEX.md"), "- B002\n").unwrap();
+    let ran = check(&desk, repo.path(), ["--check-evidence", "--executed-gates", "lite,plan_check,patch_check"]).exits(1);
+    assert_eq!(
+        said(&ran),
+        [
+            "plan-id-unresolved B001",
+            "plan-id-unresolved R009",
+            "plan-reason-unresolved B001",
+            "plan-evidence-missing src/gone.py",
+            "plan-evidence-no-file src",
+            "plan-evidence-outside up/x",
+            "plan-gate-not-executed behavior_catalog_check",
+        ]
+    );
+    std::fs::remove_file(desk.path("EXPECTED_RESULTS.md")).unwrap();
+    std::fs::remove_file(desk.path("REASONS.md")).unwrap();
+    let ran = check(&desk, repo.path(), []).exits(1);
+    assert!(said(&ran).contains(&"plan-document-missing REASONS.md".to_owned()));
+    assert!(said(&ran).contains(&"plan-document-missing EXPECTED_RESULTS.md".to_owned()));
+}
+
+#[test]
+fn a_plan_that_could_be_read_in_two_ways_is_refused() {
+    let desk = Desk::new();
+    for (plan, expected) in [
+        (PLAN.replace("Scope-Allow: src/", "Scope-Allow: ."), "plan-scope-everything ."),
+        (PLAN.replace("Scope-Allow: src/", "Scope-Allow: ../src"), "plan-scope-invalid ../src"),
+        (PLAN.replace("Scope-Allow", "scope-allow"), "plan-key-misspelt line 5"),
+        (PLAN.replace("Status: SIGNED", "Status: SIGNED\nStatus: SIGNED"), "plan-key-repeated Status"),
+        (PLAN.replace("Status: SIGNED", "Status: SIGNED (by me)"), "plan-status-invalid SIGNED (by me)"),
+        (PLAN.replace("Status: SIGNED", "Status: DRAFT"), "plan-unsigned Status"),
+        (PLAN.replace("Stop: done", "Stop:"), "plan-value-empty Stop"),
+        (PLAN.replace("Gates: lite,", "Gates: lite,,"), "plan-list-gap Gates"),
+        (PLAN.replace("Gates: lite,", "Gates: lite (quick),"), "plan-gate-invalid lite (quick)"),
+        (PLAN.replace("Behaviors: B001", "Behaviors: B001 (totals)"), "plan-id-invalid B001 (totals)"),
+        (PLAN.replace("Stop: done", "Stop: \u{202e}done"), "plan-text-invalid line 8"),
+        (format!("{PLAN}~~~\n"), "plan-text-invalid line 12"),
+    ] {
+        let repo = laid(&desk, &plan);
+        assert!(said(&check(&desk, repo.path(), []).exits(1)).iter().any(|said| said == expected), "{expected}");
+    }
+    let repo = laid(&desk, PLAN);
+    std::fs::write(desk.path("PLAN.md"), b"Status: \xff\n").unwrap();
+    assert_eq!(said(&check(&desk, repo.path(), []).exits(1)), ["plan-text-invalid the text"]);
+    std::fs::write(desk.path("PLAN.md"), format!("\u{feff}{}", PLAN.replace('\n', "\r\n"))).unwrap();
+    assert_eq!(said(&check(&desk, repo.path(), []).ok()), [""; 0]);
+}
+
+#[test]
+fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
+    let repo = small().build();
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let started = desk.start(repo.path()).ok().json();
+    let directory = started["directory"].as_str().unwrap().to_owned();
+    let check = || desk.run(["plan", "check", "--json", "--check-evidence", "--run", &directory]);
+    assert_eq!(said(&check().ok()), [""; 0]);
+    assert_eq!(said(&desk.run(["plan", "check", "--json", "--run", &id_of(&started)]).ok()), [""; 0]);
+    let report = std::fs::read_to_string(format!("{directory}/artifacts/verify_report.json")).unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let executed = report["executed_gates"].as_array().unwrap();
+    assert!(executed.contains(&Value::from("behavior_catalog_check")), "{report}");
+
+    let path = format!("{directory}/artifacts/PLAN.md");
+    let plan = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, plan.replace("Stop: ", "Stop:  ")).unwrap();
+    let ran = check().exits(1);
+    assert_eq!(said(&ran), ["plan-unsigned artifacts/PLAN.md", "plan-not-verified artifacts/verify_report.json"]);
+    assert!(ran.json()["findings"][0]["hint"].as_str().unwrap().contains("edited after it was signed"));
+    std::fs::write(&path, &plan).unwrap();
+
+    let review = format!("{directory}/reviews/review_cost.md");
+    let approved = std::fs::read_to_string(&review).unwrap();
+    std::fs::write(&review, format!("{approved}\n")).unwrap();
+    assert_eq!(said(&check().exits(1)), ["plan-unsigned artifacts/PLAN.md"]);
+    std::fs::write(&review, approved).unwrap();
+    std::fs::remove_file(format!("{directory}/artifacts/verify_report.json")).unwrap();
+    assert_eq!(
+        said(&check().exits(1)),
+        ["plan-evidence-missing artifacts/verify_report.json", "plan-not-verified artifacts/verify_report.json"]
+    );
+    std::fs::remove_file(format!("{directory}/artifacts/signature.json")).unwrap();
+    assert!(said(&check().exits(1)).contains(&"plan-unsigned artifacts/PLAN.md".to_owned()));
+}
+
+#[test]
+fn what_cannot_be_read_or_is_claimed_for_a_run_is_an_error() {
+    let desk = Desk::new();
+    let gone = desk.path("gone.md");
+    desk.call(["plan", "check", "--json", "--plan"]).arg(&gone).run().exits(1).error();
+    desk.run(["plan", "check", "--json"]).exits(2);
+    desk.run(["plan", "check", "--json", "--run", ".", "--executed-gates", "lite"]).exits(2);
+    desk.run(["plan", "check", "--json", "--run", ".", "--plan", "x"]).exits(2);
+    desk.run(["plan", "check", "--json", "--run", "nobody"]).exits(2);
+    std::fs::write(&gone, PLAN).unwrap();
+    let ran = desk.call(["plan", "check", "--json", "--repo", "/", "--plan"]).arg(&gone).run();
+    ran.exits(2).error();
+}

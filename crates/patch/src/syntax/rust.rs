@@ -1,0 +1,83 @@
+//! The entries of Rust.
+
+use tree_sitter::Node;
+
+use super::entry::{Class, Definition, Seen};
+use super::import::squeezed;
+
+pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+    let (word, space) = match node.kind() {
+        "function_item" | "function_signature_item" => ("fn", "values"),
+        "const_item" => ("const", "values"),
+        "static_item" => ("static", "values"),
+        "struct_item" => ("struct", "types"),
+        "enum_item" => ("enum", "types"),
+        "union_item" => ("union", "types"),
+        "type_item" | "associated_type" => ("type", "types"),
+        "trait_item" => ("trait", "types"),
+        "mod_item" => ("mod", "types"),
+        "macro_definition" => ("macro", "macros"),
+        "impl_item" => return implementation(node, text),
+        "foreign_mod_item" => {
+            let body = node.child_by_field_name("body");
+            let end = body.map_or(node.end_byte(), |body| body.start_byte());
+            let name = squeezed(text.get(node.start_byte()..end).unwrap_or_default());
+            return Seen::Definition { definition: Definition::new("block", "externs", name), body, lead: vec![] };
+        }
+        "use_declaration" | "extern_crate_declaration" => return Seen::Import,
+        "attribute_item" => return Seen::Lead(Class::Attribute),
+        "line_comment" | "block_comment" => {
+            return match (node.child_by_field_name("inner"), node.child_by_field_name("outer")) {
+                (Some(_), _) => Seen::Nothing,
+                (None, Some(_)) => Seen::Lead(Class::Doc),
+                (None, None) => Seen::Lead(Class::Note),
+            };
+        }
+        "empty_statement" => return Seen::Nothing,
+        _ if !node.is_named() => return Seen::Nothing,
+        _ => return Seen::Other,
+    };
+    let name = node.child_by_field_name("name").and_then(|name| text.get(name.byte_range()));
+    match name {
+        // `const _` has no name, so it can only be there or not.
+        None | Some("_") => Seen::Other,
+        Some(name) => {
+            let body = node.child_by_field_name("body").filter(|body| body.kind() == "declaration_list");
+            Seen::Definition { definition: Definition::new(word, space, name), body, lead: Vec::new() }
+        }
+    }
+}
+
+/// An `impl` is found by its trait and its type, as they are written. Bounds and `where` are not part of its name.
+fn implementation<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
+    let of = |field: &str| node.child_by_field_name(field).and_then(|part| text.get(part.byte_range()));
+    let Some(on) = of("type") else {
+        return Seen::Other;
+    };
+    let (name, short) = match of("trait") {
+        Some(what) => (
+            format!("{} for {}", squeezed(what), squeezed(on)),
+            format!("{} for {}", bare_type(what), bare_type(on)),
+        ),
+        None => (squeezed(on), bare_type(on)),
+    };
+    let definition = Definition { short: Some(short), ..Definition::new("impl", "impls", name) };
+    Seen::Definition { definition, body: node.child_by_field_name("body"), lead: Vec::new() }
+}
+
+/// `fmt::Display<T>` as `Display`.
+fn bare_type(text: &str) -> String {
+    let text = squeezed(text);
+    let head = text.split('<').next().unwrap_or_default();
+    head.rsplit("::").next().unwrap_or_default().to_owned()
+}
+
+/// Whether a function takes `self`.
+pub(crate) fn takes_self(node: Node<'_>) -> bool {
+    node.child_by_field_name("parameters").is_some_and(|parameters| {
+        parameters.named_child(0).is_some_and(|first| {
+            first.kind() == "self_parameter"
+                || first.child_by_field_name("pattern").is_some_and(|name| name.kind() == "self")
+        })
+    })
+}

@@ -1,0 +1,7 @@
+impl A {
+    fn f(&self) {}
+}
+
+impl B {
+    fn f(&self) {}
+}

@@ -1,0 +1,9 @@
+impl A {
+    fn f(&self) {}
+}
+
+impl<T> B<T> {
+    fn f(&self) {
+        go()
+    }
+}

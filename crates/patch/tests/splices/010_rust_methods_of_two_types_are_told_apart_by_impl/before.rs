@@ -1,0 +1,7 @@
+impl A {
+    fn f(&self) {}
+}
+
+impl<T> B<T> {
+    fn f(&self) {}
+}

@@ -1,0 +1,37 @@
+import type { A } from "./a";
+
+export interface Props {
+  a: string;
+}
+
+export type Kind = "a" | "b";
+
+export function f(a: string): void;
+export function f(a: number): void;
+export function f(a: unknown): void {
+  console.log(a);
+}
+
+@Injectable()
+export class Service<T> {
+  @Input() name: string = "x";
+
+  constructor(private readonly a: A) {}
+
+  @Log()
+  async run(): Promise<void> {
+    return;
+  }
+}
+
+export default function main(): number {
+  return 1;
+}
+
+namespace N {
+  export const x = 1;
+}
+
+export enum Color {
+  Red,
+}

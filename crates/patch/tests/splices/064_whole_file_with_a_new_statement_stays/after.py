@@ -1,0 +1,5 @@
+def a():
+    return 3
+
+
+print(a())

@@ -1,0 +1,7 @@
+def b():
+    return 3
+
+
+X = 1
+def a():
+    return 1

@@ -1,0 +1,224 @@
+//! What a ranking of files asks of git: the names that are tracked, the last commits with what they changed, and the
+//! repository's own name.
+//!
+//! Everything comes from plumbing: no diff program, no text conversion, no signature is looked at, and no content is read.
+//! The files of a commit are told by its trees alone.
+
+use std::path::PathBuf;
+
+use crucible_model::{ByteLimit, RepoPath};
+use crucible_patch::FileMode;
+
+use super::{Call, Git};
+use crate::error::RepoError;
+use crate::oid::Oid;
+
+/// How much git may print for the messages, and how much for the files, in bytes. A history that takes more is refused.
+const MAX_OUTPUT: ByteLimit = ByteLimit(64 << 20);
+
+/// The longest name of a repository.
+const MAX_NAME: usize = 100;
+
+/// A commit, and the files that it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitFiles {
+    /// The commit.
+    pub commit: Oid,
+    /// Its message; bytes that are no UTF-8 are replaced.
+    pub message: String,
+    /// The files that it added, changed or took away, sorted; those whose name is no [`RepoPath`] are not among them.
+    pub paths: Vec<RepoPath>,
+}
+
+impl Git {
+    /// What the last `count` commits up to `from` changed, the youngest first. Merges are passed over, and so are commits
+    /// without a parent: all is new in them.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does, which it also does where a partial clone lacks a tree, and when there is more than can be taken.
+    pub async fn history(&self, from: &Oid, count: u32) -> Result<Vec<CommitFiles>, RepoError> {
+        let most = format!("--max-count={count}");
+        let words = ["rev-list", "--header", "--no-merges", &most, "--end-of-options", from.as_str(), "--"];
+        let output = self.run_ok(Call::new(words).at_most(MAX_OUTPUT)).await?;
+        let mut commits = Vec::new();
+        for record in output.records() {
+            commits.extend(read_commit(record).ok_or_else(|| output.unreadable())?);
+        }
+        if commits.is_empty() {
+            return Ok(commits);
+        }
+        let names: Vec<u8> =
+            commits.iter().flat_map(|commit| [commit.commit.as_str().as_bytes(), b"\n"].concat()).collect();
+        let words =
+            ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv"];
+        let output = self.run_ok(Call::new(words).reading(names).at_most(MAX_OUTPUT)).await?;
+        let mut at = None;
+        let mut records = output.records();
+        while let Some(record) = records.next() {
+            if record.starts_with(b":") {
+                // `:mode mode oid oid status`, and the path on its own.
+                let path = records.next().ok_or_else(|| output.unreadable())?;
+                let commit: &mut CommitFiles =
+                    at.and_then(|at| commits.get_mut(at)).ok_or_else(|| output.unreadable())?;
+                commit.paths.extend(RepoPath::from_bytes(path));
+            } else {
+                let oid = Oid::from_ascii(record.trim_ascii()).ok_or_else(|| output.unreadable())?;
+                // They come in the order in which they were named; those that changed nothing do not come.
+                let from = at.map_or(0, |at| at + 1);
+                let found =
+                    commits.get(from..).and_then(|rest| rest.iter().position(|one| one.commit == oid));
+                at = Some(from + found.ok_or_else(|| output.unreadable())?);
+            }
+        }
+        Ok(commits)
+    }
+
+    /// The names and kinds of all files that git tracks, sorted; their contents are not looked up.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn tracked_names(&self) -> Result<Vec<(PathBuf, FileMode)>, RepoError> {
+        self.tracked_paths().await
+    }
+
+    /// The name of the repository, which is the same wherever it is checked out: the last part of where `origin` is, or
+    /// the name of the top directory where there is no such remote or it has no plain name.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn name(&self) -> Result<String, RepoError> {
+        let output = self.run(Call::new(["config", "--get", "-z", "remote.origin.url"])).await?;
+        let directory = || self.top().file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = output.records().next().and_then(last_part).or_else(directory);
+        Ok(name.unwrap_or_default())
+    }
+}
+
+/// `oid LF header LF LF message`, each line of the message set in by four; nothing in it where the commit has no parent.
+fn read_commit(record: &[u8]) -> Option<Option<CommitFiles>> {
+    let text = String::from_utf8_lossy(record);
+    let (oid, rest) = text.trim_start_matches('\n').split_once('\n')?;
+    let commit = Oid::from_ascii(oid.as_bytes())?;
+    let (header, message) = rest.split_once("\n\n").unwrap_or((rest, ""));
+    if !header.lines().any(|line| line.starts_with("parent ")) {
+        return Some(None);
+    }
+    let lines: Vec<&str> = message.lines().map(|line| line.strip_prefix("    ").unwrap_or(line)).collect();
+    Some(Some(CommitFiles { commit, message: lines.join("\n").trim_end().to_owned(), paths: Vec::new() }))
+}
+
+/// `repo` of `https://host/owner/repo.git`, `host:owner/repo` and `/srv/git/repo/`.
+fn last_part(url: &[u8]) -> Option<String> {
+    let url = std::str::from_utf8(url).ok()?.trim_end_matches('/');
+    let url = url.strip_suffix("/.git").unwrap_or(url);
+    let name = url.rsplit(['/', ':']).next()?;
+    let name = name.strip_suffix(".git").unwrap_or(name);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let is_name = !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain);
+    (is_name && name.chars().any(|c| c.is_ascii_alphanumeric())).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "git is found where the test's own PATH says")]
+mod tests {
+    use std::sync::Arc;
+
+    use crucible_host::env::Environment;
+    use crucible_sandbox::Sandbox;
+    use crucible_testkit::{RepoBuilder, TestRepo};
+
+    use super::*;
+
+    async fn open(repo: &TestRepo) -> Git {
+        let path = std::env::var_os("PATH").unwrap();
+        let env = Environment::from_pairs([("PATH", path)], "/");
+        let sandbox = Arc::new(Sandbox::new(None, &env));
+        Git::open(sandbox, &env, repo.path()).await.unwrap()
+    }
+
+    fn told(history: &[CommitFiles]) -> Vec<(&str, Vec<&str>)> {
+        fn one(commit: &CommitFiles) -> (&str, Vec<&str>) {
+            (&commit.message, commit.paths.iter().map(RepoPath::as_str).collect())
+        }
+        history.iter().map(one).collect()
+    }
+
+    #[tokio::test]
+    async fn commits_come_with_their_messages_and_files_but_not_the_first_and_no_merge() {
+        let repo = RepoBuilder::new().files([("a", "1"), ("b", "1"), ("dir/c", "1")]).build();
+        repo.write("a", "2");
+        repo.write("dir/c", "2");
+        repo.commit("Mend the parser\n\nparent of all: \u{e9}\n\n:100644 is no entry");
+        repo.git(["checkout", "--quiet", "-b", "side", "HEAD~1"]);
+        repo.write("side", "1");
+        repo.commit("On the side");
+        repo.git(["checkout", "--quiet", "main"]);
+        repo.git(["merge", "--quiet", "--no-edit", "side"]);
+        repo.git(["commit", "--quiet", "--allow-empty", "--allow-empty-message", "--message", ""]);
+        repo.git(["mv", "b", &"0".repeat(40)]);
+        repo.commit("Move b");
+        let git = open(&repo).await;
+        let history = git.history(&git.opened_at().commit, 500).await.unwrap();
+        let zeros = "0".repeat(40);
+        let mut told = told(&history);
+        // The two in the middle are of one second: their order is git's.
+        told.sort_by_key(|(message, _)| *message);
+        assert_eq!(
+            told,
+            [
+                ("", vec![]),
+                ("Mend the parser\n\nparent of all: \u{e9}\n\n:100644 is no entry", vec!["a", "dir/c"]),
+                ("Move b", vec![zeros.as_str(), "b"]),
+                ("On the side", vec!["side"]),
+            ]
+        );
+        assert_eq!(git.history(&git.opened_at().commit, 1).await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn one_commit_has_no_history_and_nothing_of_a_hostile_configuration_runs() {
+        let repo = RepoBuilder::new().files([("a", "1"), (".gitattributes", "* diff=evil\n")]).build();
+        let git = open(&repo).await;
+        assert_eq!(git.history(&git.opened_at().commit, 500).await.unwrap(), []);
+        repo.write("a", "2");
+        repo.commit("Second");
+        let mark = repo.path().join("ran");
+        let evil = format!("touch {}; false", mark.display());
+        for key in
+            ["diff.external", "diff.evil.command", "diff.evil.textconv", "core.fsmonitor", "core.pager"]
+        {
+            repo.git(["config", key, &evil]);
+        }
+        repo.git(["config", "diff.noprefix", "true"]);
+        repo.git(["config", "diff.renames", "copies"]);
+        repo.git(["config", "log.showSignature", "true"]);
+        let git = open(&repo).await;
+        let history = git.history(&git.opened_at().commit, 500).await.unwrap();
+        assert_eq!(told(&history), [("Second", vec!["a"])]);
+        assert_eq!(git.tracked_names().await.unwrap().len(), 2);
+        assert!(!mark.exists());
+    }
+
+    #[tokio::test]
+    async fn the_name_is_that_of_origin_and_else_that_of_the_directory() {
+        let repo = RepoBuilder::new().file("a", "1").build();
+        let directory =
+            repo.path().canonicalize().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+        assert_eq!(open(&repo).await.name().await.unwrap(), directory);
+        for (url, name) in [
+            ("https://user:password@host.invalid/owner/thing.git", "thing"),
+            ("git@host.invalid:owner/thing", "thing"),
+            ("host.invalid:thing.git/", "thing"),
+            ("/srv/git/thing/.git", "thing"),
+            ("../..", directory.as_str()),
+            ("https://host.invalid/a b", directory.as_str()),
+            ("https://host.invalid/\u{1b}[2J", directory.as_str()),
+        ] {
+            repo.git(["config", "remote.origin.url", url]);
+            assert_eq!(open(&repo).await.name().await.unwrap(), name, "{url}");
+        }
+    }
+}

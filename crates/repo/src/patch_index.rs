@@ -1,0 +1,179 @@
+//! What a patch changes, found without the whole tree.
+//!
+//! An index of a large tree costs more than anything else of a check. So the patch is applied to an index that holds only what can
+//! matter to it: the entries that it names, files that stand where one of its directories is to be, and the settings of git on the
+//! way. Where the patch names a directory of the tree, all of it can matter, and the index holds everything.
+//!
+//! What always holds: what git would refuse on the whole tree it refuses here. A path that the patch changes and that the
+//! reader of its text did not see has no entry, so git cannot change it; and it is found where git makes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crucible_model::{ByteLimit, RepoPath};
+use crucible_patch::FileMode;
+
+use crate::error::RepoError;
+use crate::git::objects::split_at;
+use crate::git::{Call, Flush, Git, as_path};
+use crate::oid::Oid;
+use crate::tree::{Aside, ChangeStatus, ProducedChanges, TreeChange, read_mode};
+
+/// More paths than this are not asked for one by one.
+const MOST_PATHS: usize = 500;
+
+type Entries = BTreeMap<PathBuf, (FileMode, Oid)>;
+
+/// What a patch is applied to: the part of a commit that can matter to it.
+#[derive(Debug)]
+pub struct PatchIndex {
+    base: Oid,
+    aside: Aside,
+    before: Entries,
+}
+
+impl Git {
+    /// Makes ready what a patch that names `paths` is applied to, in the commit `base`; and the contents of those that are files
+    /// there. The repository is only read.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::TooLarge`] when the contents together are over `limit`; fails when git does.
+    pub async fn patch_index(
+        &self,
+        base: &Oid,
+        paths: &[RepoPath],
+        limit: ByteLimit,
+    ) -> Result<(BTreeMap<RepoPath, Vec<u8>>, PatchIndex), RepoError> {
+        let aside = Aside::new(self)?;
+        // Neither needs the other.
+        let (files, before) =
+            tokio::try_join!(self.files_at(base, paths, limit), self.fill_from(base, paths, &aside))?;
+        Ok((files, PatchIndex { base: base.clone(), aside, before }))
+    }
+
+    /// Fills the index, and tells with what.
+    async fn fill_from(&self, base: &Oid, paths: &[RepoPath], aside: &Aside) -> Result<Entries, RepoError> {
+        if let Some(entries) = self.entries_for(base, paths).await? {
+            self.fill(&entries, aside).await?;
+            return Ok(entries);
+        }
+        self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(&aside.env)).await?;
+        self.entries(aside).await
+    }
+
+    /// Applies `patch` there, and tells what it changed.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::PatchRefused`] when git does not take the patch as a whole.
+    pub async fn changes_after_patch(
+        &self,
+        index: PatchIndex,
+        patch: &[u8],
+    ) -> Result<ProducedChanges, RepoError> {
+        let PatchIndex { base, aside, before } = index;
+        self.apply_cached(patch, &aside.env, Flush::No).await?;
+        let after = self.entries(&aside).await?;
+        self.with_contents(&base, changes(&before, &after), &aside).await
+    }
+
+    /// The entries of the commit that can matter to a patch of these paths; nothing where that may be any.
+    async fn entries_for(&self, base: &Oid, paths: &[RepoPath]) -> Result<Option<Entries>, RepoError> {
+        let named: BTreeSet<&Path> = paths.iter().map(|path| Path::new(path.as_str())).collect();
+        let above: BTreeSet<&Path> = named.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+        let settings: Vec<PathBuf> = above.iter().map(|directory| directory.join(".gitattributes")).collect();
+        let asked: BTreeSet<&Path> =
+            named.iter().chain(&above).copied().chain(settings.iter().map(PathBuf::as_path)).collect();
+        if asked.len() > MOST_PATHS {
+            return Ok(None);
+        }
+        let words = ["ls-tree", "-z", "-t", "--full-tree", base.as_str(), "--"].map(OsString::from);
+        let asked = asked.into_iter().filter(|path| !path.as_os_str().is_empty());
+        let call = Call::new(words.into_iter().chain(asked.map(|path| path.as_os_str().to_owned())));
+        let output = self.run_ok(call).await?;
+        let mut entries = Entries::new();
+        for record in output.records() {
+            let entry = listed(record).ok_or_else(|| output.unreadable())?;
+            match entry {
+                (path, None) if named.contains(path.as_path()) => return Ok(None),
+                (_, None) => {}
+                (path, Some(entry)) => drop(entries.insert(path, entry)),
+            }
+        }
+        Ok(Some(entries))
+    }
+
+    /// Puts the entries into the index.
+    async fn fill(&self, entries: &Entries, aside: &Aside) -> Result<(), RepoError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let mut lines = Vec::new();
+        for (path, (mode, oid)) in entries {
+            lines.extend_from_slice(format!("{} {oid}\t", mode.as_str()).as_bytes());
+            lines.extend_from_slice(path.as_os_str().as_bytes());
+            lines.push(0);
+        }
+        let call = Call::new(["update-index", "-z", "--index-info"]).reading(lines).with_envs(&aside.env);
+        self.run_ok(call).await.map(drop)
+    }
+
+    /// What the index holds.
+    async fn entries(&self, aside: &Aside) -> Result<Entries, RepoError> {
+        let output = self.run_ok(Call::new(["ls-files", "--stage", "-z"]).with_envs(&aside.env)).await?;
+        let entry = |record| staged(record).ok_or_else(|| output.unreadable());
+        output.records().map(entry).collect()
+    }
+}
+
+/// `mode SP kind SP oid TAB path`; a directory has no entry of an index.
+fn listed(record: &[u8]) -> Option<(PathBuf, Option<(FileMode, Oid)>)> {
+    let (head, path) = split_at(record, b'\t')?;
+    let fields: Vec<&[u8]> = head.split(|byte| *byte == b' ').collect();
+    let [mode, kind, oid] = fields[..] else { return None };
+    let entry = if kind == b"tree" { None } else { Some((read_mode(mode)??, Oid::from_ascii(oid)?)) };
+    Some((as_path(path), entry))
+}
+
+/// `mode SP oid SP stage TAB path`
+fn staged(record: &[u8]) -> Option<(PathBuf, (FileMode, Oid))> {
+    let (head, path) = split_at(record, b'\t')?;
+    let fields: Vec<&[u8]> = head.split(|byte| *byte == b' ').collect();
+    let [mode, oid, b"0"] = fields[..] else { return None };
+    Some((as_path(path), (read_mode(mode)??, Oid::from_ascii(oid)?)))
+}
+
+/// What differs between two indexes.
+fn changes(before: &Entries, after: &Entries) -> Vec<TreeChange> {
+    let paths: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
+    let mut changes = Vec::new();
+    for path in paths {
+        let (old, new) = (before.get(path), after.get(path));
+        let status = match (old, new) {
+            (old, new) if old == new => continue,
+            (None, _) => ChangeStatus::Added,
+            (_, None) => ChangeStatus::Deleted,
+            (Some((old, _)), Some((new, _))) if kind(*old) != kind(*new) => ChangeStatus::TypeChanged,
+            _ => ChangeStatus::Modified,
+        };
+        changes.push(TreeChange {
+            path: path.clone(),
+            status,
+            old_mode: old.map(|(mode, _)| *mode),
+            new_mode: new.map(|(mode, _)| *mode),
+            old_oid: old.map(|(_, oid)| oid.clone()),
+            new_oid: new.map(|(_, oid)| oid.clone()),
+        });
+    }
+    // As git sorts: byte by byte, and not name by name.
+    changes.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
+    changes
+}
+
+/// A file is a file whether or not it can be executed.
+fn kind(mode: FileMode) -> FileMode {
+    if mode == FileMode::Executable { FileMode::Regular } else { mode }
+}

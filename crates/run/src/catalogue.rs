@@ -1,0 +1,279 @@
+//! Reads a repository's catalogue of behaviours and the markers in its code, for [`check_behaviors`] to judge.
+//!
+//! What is looked at is what git tracks, and nothing else: in the work tree, or on the copy that carries a change. No link
+//! is followed, in no part of a path; pipes and devices are not opened. Each file is read once and up to a limit, and what
+//! was not searched for that reason is told. Documents, generated files and files that hold secrets by their name are no code.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs::{read_prefix, read_regular_up_to};
+use crucible_model::{ByteLimit, Code, Finding, PathRole, PathRoles, RepoPath, Verdict};
+use crucible_patch::FileMode;
+use crucible_repo::Git;
+
+use crate::analysis::BehaviorCatalogue;
+use crate::contract::{
+    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, behavior_markers, check_behaviors, is_page_name,
+};
+use crate::error::RunError;
+use crate::gatekeeper::Change;
+
+/// How much of one file is searched for markers.
+const MAX_SEARCHED: ByteLimit = ByteLimit(8 * 1024 * 1024);
+/// How much of all files together is.
+const MAX_SEARCHED_ALL: u64 = 2 * 1024 * 1024 * 1024;
+/// The largest index and the largest page.
+const MAX_DOCUMENT: ByteLimit = ByteLimit(4 * 1024 * 1024);
+
+const TAKEN_AWAY: Code = Code::new("behaviors-taken-away");
+
+/// Judges the catalogue of a repository's work tree: `crucible behaviors check`.
+///
+/// # Errors
+///
+/// Fails when git cannot tell what it tracks.
+pub async fn check_repository_behaviors(git: &Git) -> Result<Verdict, RunError> {
+    let tracked = git.tracked_files().await?.into_iter().map(|file| (file.path, file.mode));
+    Ok(check_behaviors(&read_behaviors(git.top(), tracked)))
+}
+
+/// The behaviours that the index of the work tree at `root` lists; none where there is no index, or none that can be read.
+#[must_use]
+pub fn listed_behaviors(root: &Path) -> Vec<String> {
+    let mut places = Places::new(root);
+    let index = places.document(Path::new(BEHAVIOR_INDEX));
+    BehaviorFiles { index, ..BehaviorFiles::default() }.ids()
+}
+
+/// The catalogue on a copy of the repository that carries a change. A repository that has no place for one is not searched.
+pub(crate) async fn read_changed(git: &Git, copy: &Path, change: &Change) -> Result<BehaviorFiles, RunError> {
+    if copy.join(BEHAVIOR_PAGES).symlink_metadata().is_err() {
+        return Ok(BehaviorFiles::default());
+    }
+    let mut files: HashMap<PathBuf, FileMode> =
+        git.tracked_files().await?.into_iter().map(|file| (file.path, file.mode)).collect();
+    for changed in &change.tree.changes {
+        match changed.new_mode {
+            Some(mode) => files.insert(changed.path.clone(), mode),
+            None => files.remove(&changed.path),
+        };
+    }
+    Ok(read_behaviors(copy, files.into_iter()))
+}
+
+/// Judges the catalogue that a change leaves, in a repository that began with this one.
+pub(crate) fn judge_changed(before: BehaviorCatalogue, after: &BehaviorFiles) -> Verdict {
+    let mut verdict = check_behaviors(after);
+    if before != BehaviorCatalogue::Absent && after.index.is_none() {
+        let hint = "The repository had a catalogue of behaviours before the change; leave its index where it is.";
+        verdict.push(Finding::error(TAKEN_AWAY, BEHAVIOR_INDEX, hint));
+    }
+    verdict
+}
+
+/// Reads the catalogue and the markers of these files below `root`.
+fn read_behaviors(root: &Path, tracked: impl Iterator<Item = (PathBuf, FileMode)>) -> BehaviorFiles {
+    let mut tracked: Vec<(PathBuf, FileMode)> = tracked.collect();
+    tracked.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut found = BehaviorFiles::default();
+    let mut places = Places::new(root);
+    let mut left = MAX_SEARCHED_ALL;
+    for (path, mode) in &tracked {
+        let shown = path.to_string_lossy();
+        if shown == BEHAVIOR_INDEX {
+            found.index = places.document(path);
+        } else if let Some(name) = shown.strip_prefix(BEHAVIOR_PAGES).and_then(|rest| rest.strip_prefix('/'))
+            && !name.contains('/')
+            && is_page_name(name)
+        {
+            found.pages.extend(places.document(path).map(|text| (name.to_owned(), text)));
+        } else if matches!(mode, FileMode::Regular | FileMode::Executable) && is_code(path) {
+            let Some(place) = places.plain_file(path) else { continue };
+            if left == 0 {
+                found.unsearched.insert(shown.into_owned(), "too much was searched before it".to_owned());
+                continue;
+            }
+            let limit = ByteLimit(MAX_SEARCHED.0.min(left));
+            let Ok(prefix) = read_prefix(&place, limit) else {
+                found.unsearched.insert(shown.into_owned(), "it cannot be read".to_owned());
+                continue;
+            };
+            let read = prefix.bytes.len() as u64;
+            left = left.saturating_sub(read);
+            let is_text = !prefix.bytes.iter().take(8000).any(|byte| *byte == 0);
+            if prefix.total > read && is_text {
+                found.unsearched.insert(shown.to_string(), format!("only its first {read} bytes were searched"));
+            }
+            let markers = behavior_markers(&prefix.bytes);
+            if !markers.is_empty() {
+                found.markers.insert(shown.into_owned(), markers);
+            }
+        }
+    }
+    found
+}
+
+/// Whether markers are looked for in the file at `path`.
+fn is_code(path: &Path) -> bool {
+    // A name that no pack can hold may be code all the same.
+    let Ok(known) = RepoPath::from_bytes(path.as_os_str().as_bytes()) else { return true };
+    let roles = PathRoles::of(&known);
+    !roles.has(PathRole::Document)
+        && !roles.has(PathRole::Generated)
+        && !crucible_secrets::is_secret_file(known.as_str())
+}
+
+/// Files below a directory that are reached without any link.
+struct Places<'r> {
+    root: &'r Path,
+    /// Whether a directory is one, and every directory on the way to it.
+    plain: HashMap<PathBuf, bool>,
+}
+
+impl<'r> Places<'r> {
+    fn new(root: &'r Path) -> Self {
+        Self { root, plain: HashMap::new() }
+    }
+
+    /// Where the regular file at `path` lies; nothing where there is something else, or a link on the way.
+    fn plain_file(&mut self, path: &Path) -> Option<PathBuf> {
+        let place = self.root.join(path);
+        let is_there = self.is_plain_directory(path.parent()?)
+            && fs::symlink_metadata(&place).is_ok_and(|meta| meta.file_type().is_file());
+        is_there.then_some(place)
+    }
+
+    /// The document at `path`; nothing where there is nothing.
+    fn document(&mut self, path: &Path) -> Option<CatalogueText> {
+        let unreadable = |reason: &str| Some(CatalogueText::Unreadable(reason.to_owned()));
+        fs::symlink_metadata(self.root.join(path)).ok()?;
+        let Some(place) = self.plain_file(path) else {
+            return unreadable("it is a link, behind a link, or no file");
+        };
+        match read_regular_up_to(&place, MAX_DOCUMENT).map(String::from_utf8) {
+            Ok(Ok(text)) => Some(CatalogueText::Read(text)),
+            Ok(Err(_)) => unreadable("it is not UTF-8"),
+            Err(error) => unreadable(&error.to_string()),
+        }
+    }
+
+    fn is_plain_directory(&mut self, directory: &Path) -> bool {
+        let Some(parent) = directory.parent() else { return true };
+        if let Some(known) = self.plain.get(directory) {
+            return *known;
+        }
+        let is_plain = self.is_plain_directory(parent)
+            && fs::symlink_metadata(self.root.join(directory)).is_ok_and(|meta| meta.file_type().is_dir());
+        self.plain.insert(directory.to_owned(), is_plain);
+        is_plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const INDEX: &str = "- [B001](B001-totals.md)\n";
+    const PAGE: &str = "# B001\n## Reason\n## Behavior\n## Result\n";
+
+    fn room(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let room = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let place = room.path().join(path);
+            crucible_host::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            crucible_host::fs::write_atomic(&place, text.as_bytes()).unwrap();
+        }
+        room
+    }
+
+    fn read(room: &tempfile::TempDir, paths: &[&str]) -> BehaviorFiles {
+        read_behaviors(room.path(), paths.iter().map(|path| (PathBuf::from(path), FileMode::Regular)))
+    }
+
+    fn codes(files: &BehaviorFiles) -> Vec<String> {
+        check_behaviors(files).findings().iter().map(|finding| finding.code.to_string()).collect()
+    }
+
+    const WHOLE: [(&str, &str); 3] = [
+        (BEHAVIOR_INDEX, INDEX),
+        ("docs/behaviors/B001-totals.md", PAGE),
+        ("src/a.py", "# BEHAVIOR_ID: B001\n"),
+    ];
+    const PATHS: [&str; 3] = [BEHAVIOR_INDEX, "docs/behaviors/B001-totals.md", "src/a.py"];
+
+    #[test]
+    fn only_what_is_tracked_is_looked_at() {
+        let room = room(&WHOLE);
+        assert_eq!(codes(&read(&room, &PATHS)), [""; 0]);
+        assert_eq!(listed_behaviors(room.path()), ["B001"]);
+        assert_eq!(codes(&read(&room, &PATHS[..2])), ["behaviors-entry-unmarked"]);
+        assert_eq!(codes(&read(&room, &PATHS[1..])), ["behaviors-index-missing"]);
+        assert_eq!(codes(&read(&room, &[])), ["behaviors-no-catalogue"]);
+        assert_eq!(listed_behaviors(&room.path().join("src")), [""; 0]);
+    }
+
+    #[test]
+    fn documents_generated_files_and_secrets_are_no_code() {
+        let marker = "# BEHAVIOR_ID: B009\n";
+        let paths = ["docs/guide.md", "a.lock", "Cargo.lock", ".env", "dist/a.min.js", "src/b.py"];
+        let room = room(&paths.map(|path| (path, marker)));
+        let files = read(&room, &paths);
+        assert!(files.markers.contains_key("src/b.py") && !files.markers.contains_key("docs/guide.md"));
+        assert!(!files.markers.contains_key(".env") && !files.markers.contains_key("dist/a.min.js"));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test makes links")]
+    fn no_link_is_followed_in_any_part_of_a_path() {
+        let outside = room(&[("INDEX.md", INDEX), ("B001-totals.md", PAGE), ("a.py", "# BEHAVIOR_ID: B001\n")]);
+        let whole = room(&WHOLE);
+        let relink = |path: &str, to: &Path| {
+            let place = whole.path().join(path);
+            if place.is_dir() {
+                crucible_host::fs::remove_dir_all(&place).unwrap();
+            } else {
+                crucible_host::fs::remove_file(&place).unwrap();
+            }
+            symlink(to, &place).unwrap();
+        };
+        relink("src/a.py", &outside.path().join("a.py"));
+        assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-entry-unmarked"]);
+        relink("src", outside.path());
+        assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-entry-unmarked"]);
+        relink("docs/behaviors/B001-totals.md", &outside.path().join("B001-totals.md"));
+        assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-unreadable", "behaviors-entry-unmarked"]);
+        relink("docs/behaviors", outside.path());
+        assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-unreadable"; 2]);
+        assert_eq!(listed_behaviors(whole.path()), [""; 0]);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test makes a file of a hole")]
+    fn a_huge_file_is_searched_at_its_beginning_and_that_is_told() {
+        let room = room(&WHOLE);
+        let text = format!("{}\n# BEHAVIOR_ID: B001\n", "x".repeat(9000));
+        crucible_host::fs::write_atomic(&room.path().join("src/a.py"), text.as_bytes()).unwrap();
+        let file = fs::OpenOptions::new().write(true).open(room.path().join("src/a.py")).unwrap();
+        file.set_len(300 * 1024 * 1024).unwrap();
+        // What is behind the text is NUL: no source, so no marker is in it.
+        assert_eq!(codes(&read(&room, &PATHS)), ["behaviors-search-cut", "behaviors-entry-unmarked"]);
+        crucible_host::fs::write_atomic(&room.path().join(BEHAVIOR_INDEX), b"\xff").unwrap();
+        assert!(codes(&read(&room, &PATHS)).contains(&"behaviors-unreadable".to_owned()));
+    }
+
+    #[test]
+    fn a_change_may_not_take_the_catalogue_away() {
+        let nothing = BehaviorFiles::default();
+        assert!(judge_changed(BehaviorCatalogue::Absent, &nothing).passes());
+        let verdict = judge_changed(BehaviorCatalogue::Unchecked, &nothing);
+        assert_eq!(verdict.errors().next().unwrap().code, TAKEN_AWAY);
+        let room = room(&WHOLE);
+        assert!(judge_changed(BehaviorCatalogue::Unchecked, &read(&room, &PATHS)).passes());
+        assert!(judge_changed(BehaviorCatalogue::Absent, &read(&room, &PATHS)).passes());
+    }
+}

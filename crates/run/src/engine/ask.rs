@@ -1,0 +1,348 @@
+//! How a role is asked, whoever serves it: the question, the record of it, and the answer.
+//!
+//! A model, a configured command and a person are asked in the same way: each is a client, and what it says is recorded before
+//! it is used. Only a person is waited for: a prompt is laid into `outbox/`, and the run goes on once the answer lies where the
+//! prompt says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crucible_llm::{CallError, LlmInvocation, LlmReceipt, Message, ModelClient};
+use crucible_model::{Code, Digest, Finding, Untrusted};
+use serde_json::Value;
+
+use super::Engine;
+use crate::attempt;
+use crate::clients::Clients;
+use crate::contract::{API_AGENT, MANUAL_OUTBOX, RunRole, Service};
+use crate::dispatch::Action;
+use crate::dispatch::evidence::{self, Evidence};
+use crate::dispatch::outbox::{self, MAX_GIVEN, Prompt, TARGET};
+use crate::error::RunError;
+use crate::event_kind::{EventKind, answered_key, asked_key, prompted_key, taken_key};
+use crate::journal::Entry;
+use crate::layout;
+use crate::receipt::LLM;
+use crate::recording::{LINE, SEED};
+use crate::status::missing;
+
+const ANSWER_CUT: Code = Code::new("run-answer-cut");
+const OUTBOX_FULL: Code = Code::new("run-outbox-full");
+
+/// The field of an event that holds the digest of what a person wrote.
+const GIVEN: &str = "given";
+
+/// What is asked of a role.
+pub(super) struct Duty<'d> {
+    /// Of whom.
+    pub(super) role: RunRole,
+    /// What it is.
+    pub(super) action: Action,
+    /// Where the artifact stands that is owed; where a person writes it.
+    pub(super) target: &'d str,
+    /// The beginning of the keys of its events, such as `attempt-1`.
+    pub(super) step: String,
+    /// Which try this is, from 1.
+    pub(super) number: u64,
+    /// Where the answer is kept.
+    pub(super) answer_path: String,
+    /// What a chat model is asked.
+    pub(super) chat: Vec<Message>,
+    /// What anybody else is told.
+    pub(super) evidence: Evidence<'d>,
+}
+
+/// What came of a question.
+pub(super) enum Asked {
+    /// An answer, or what stands for one.
+    Answered(Answer),
+    /// Nothing yet: a person has to write it, or nobody may be asked any more.
+    Waiting,
+}
+
+/// An answer.
+pub(super) struct Answer {
+    /// The words; empty where nothing came that could be taken.
+    pub(super) text: Untrusted,
+    /// Why it is refused before it is read, where it is.
+    pub(super) unread: Option<Finding>,
+}
+
+impl Engine<'_> {
+    /// The client that serves a role; nothing where code does.
+    pub(super) fn served_by(&self, role: RunRole) -> Option<String> {
+        self.dispatch.service(role).client().map(str::to_owned)
+    }
+
+    /// Asks a role that `name` serves: from the recording where it was already answered, anew otherwise.
+    pub(super) async fn ask(
+        &mut self,
+        clients: &dyn Clients,
+        name: &str,
+        duty: &Duty<'_>,
+    ) -> Result<Asked, RunError> {
+        let client = clients.client(name)?;
+        let messages = match name {
+            MANUAL_OUTBOX | API_AGENT => self.lay_evidence(duty)?,
+            _ => duty.chat.clone(),
+        };
+        if name == MANUAL_OUTBOX && !self.is_given(duty)? {
+            self.lay_prompt(duty, &messages)?;
+            return Ok(Asked::Waiting);
+        }
+        let model = self.model_of(duty.role, name).to_owned();
+        let invocation = LlmInvocation {
+            spec_id: self.record.run_id.to_string(),
+            phase_id: duty.role.name().to_owned(),
+            model: model.clone(),
+            timeout: self.time_for(name),
+            messages,
+            metadata: self.metadata(name, duty),
+        };
+        let key = client.key(&invocation)?;
+        self.record_question(client, name, &model, duty, &key)?;
+        let tries = self.record.settings.max_iterations;
+        let what = match duty.action {
+            Action::Patch | Action::Fix => {
+                format!("attempt {} of {tries}: {model} is writing", duty.number)
+            }
+            Action::FileRequest | Action::PlanDraft | Action::FindWeb | Action::Review => {
+                format!("{}: {model} is writing", duty.action.name())
+            }
+        };
+        self.journal.witness().working(duty.role.name(), &what);
+        let allowed = invocation.timeout;
+        let called = client.call(invocation).await;
+        let llm = match &called {
+            Ok(result) => Some(client.receipt(result, &[model.as_str()], allowed)),
+            Err(CallError::Llm(error)) => {
+                let receipt = LlmReceipt::of_failure(name, &model, error, allowed);
+                if error.answer_fault().is_none() {
+                    self.record_failure(duty, &receipt)?;
+                }
+                Some(receipt)
+            }
+            Err(CallError::Secret(_) | CallError::Record(_)) => None,
+        };
+        let (text, unread) = match called {
+            Ok(result) => {
+                let cut = result
+                    .whole_answer()
+                    .err()
+                    .map(|cut| Finding::error(ANSWER_CUT, duty.subject(), cut.to_string()));
+                (result.answer(), cut)
+            }
+            Err(CallError::Llm(error)) => match error.answer_fault() {
+                Some(fault) => {
+                    self.journal.witness().note(&format!("  {error}"));
+                    (Untrusted::new(""), Some(attempt::unusable(fault)))
+                }
+                None => return Err(CallError::Llm(error).into()),
+            },
+            Err(error) => return Err(error.into()),
+        };
+        self.dir.write(&duty.answer_path, text.as_str().as_bytes())?;
+        let mut body = serde_json::json!({ "role": duty.role.name() });
+        if let Value::Object(fields) = &mut body {
+            fields.extend(client.recorded_line(&key).map(|line| (LINE.to_owned(), line.to_string().into())));
+            fields.extend(llm.map(|llm| (LLM.to_owned(), serde_json::json!(llm))));
+            if name == MANUAL_OUTBOX {
+                let given = self.keep_given(duty, &text)?;
+                fields.insert(GIVEN.to_owned(), given.to_string().into());
+            }
+        }
+        let (role, event, key) = ("model", EventKind::ModelAnswered, answered_key(&duty.step));
+        self.journal.record_file_with(Entry { role, event, key, path: &duty.answer_path, body })?;
+        Ok(Asked::Answered(Answer { text, unread }))
+    }
+
+    /// Records that the answer of a duty which is no attempt has become an artifact, or was refused: it is used up.
+    pub(super) fn take_answer(&mut self, duty: &Duty<'_>) -> Result<(), RunError> {
+        let (event, key) = (EventKind::AnswerTaken, taken_key(&duty.step));
+        let body = serde_json::json!({});
+        let entry = Entry { role: duty.role.name(), event, key, path: &duty.answer_path, body };
+        self.journal.record(entry).map(drop)
+    }
+
+    /// Writes the evidence files, and makes the question of them.
+    fn lay_evidence(&mut self, duty: &Duty<'_>) -> Result<Vec<Message>, RunError> {
+        let files = evidence::files(&self.record, &duty.evidence);
+        for (name, text) in &files {
+            self.dir.write(&format!("outbox/{name}"), text.as_bytes())?;
+        }
+        Ok(evidence::question(&self.record, duty.role, duty.action, duty.target, &files))
+    }
+
+    /// Whether a person wrote what is owed: something lies there that was not used yet.
+    fn is_given(&self, duty: &Duty<'_>) -> Result<bool, RunError> {
+        if self.journal.has(&answered_key(&duty.step)) {
+            return Ok(true);
+        }
+        let path = self.dir.path(duty.target);
+        let bytes = match crucible_host::fs::read_regular_up_to(&path, MAX_GIVEN) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_not_found() => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let digest = Digest::of(&bytes);
+        let used = |event: &crucible_ledger::EventRecord| {
+            let given = event.body.get(GIVEN).and_then(Value::as_str);
+            given == Some(digest.to_string().as_str())
+        };
+        let ours = || Ok::<_, RunError>(self.patches()?.contains(&digest));
+        Ok(!bytes.trim_ascii().is_empty() && !self.journal.events().iter().any(used) && !ours()?)
+    }
+
+    /// The digests of the patches that ended attempts came to: such a file is ours, nobody wrote it anew.
+    fn patches(&self) -> Result<Vec<Digest>, RunError> {
+        let ended = attempt::recorded(&self.dir, self.journal.events())?;
+        Ok(ended.into_iter().filter_map(|outcome| outcome.patch).collect())
+    }
+
+    /// What a person wrote stays where it is; where it held a secret, what is left of it takes its place. Returns the
+    /// digest of what lies there now.
+    fn keep_given(&self, duty: &Duty<'_>, text: &Untrusted) -> Result<Digest, RunError> {
+        let there = self.dir.read_if_there(duty.target)?.unwrap_or_default();
+        if there == text.as_str().as_bytes() || there.is_empty() {
+            return Ok(Digest::of(text.as_str().as_bytes()));
+        }
+        Ok(self.dir.write(duty.target, text.as_str().as_bytes())?)
+    }
+
+    /// Lays a prompt for a person, once for each question.
+    fn lay_prompt(&mut self, duty: &Duty<'_>, question: &[Message]) -> Result<(), RunError> {
+        let key = prompted_key(&duty.step);
+        if self.journal.has(&key) {
+            return Ok(());
+        }
+        let laid = EventKind::OutboxPrompted.name();
+        let number = self.journal.events().iter().filter(|event| event.event == laid).count() as u64 + 1;
+        let most = self.dispatch.budgets.max_outbox_prompts;
+        if number > most {
+            let hint =
+                "Start again with a larger [dispatch] max_outbox_prompts, or let a model serve the role.";
+            return self.fail(&Finding::error(OUTBOX_FULL, format!("prompt {number} of {most}"), hint));
+        }
+        let path = outbox::prompt_path(number, duty.role, duty.action);
+        let missing = missing(&self.dir);
+        let text = outbox::render(&Prompt {
+            dir: &self.dir,
+            record: &self.record,
+            role: duty.role,
+            action: duty.action,
+            target: duty.target,
+            missing: &missing,
+            max_outbox_prompts: most,
+            question,
+        });
+        let digest = self.dir.write(&path, text.as_bytes())?;
+        let body =
+            serde_json::json!({ "action": duty.action.name(), "prompt": digest, "target": duty.target });
+        let (role, event) = (duty.role.name(), EventKind::OutboxPrompted);
+        self.journal.record(Entry { role, event, key, path: &path, body }).map(drop)
+    }
+
+    /// Records that somebody is asked, before it happens. A question whose answer was not recorded was cut off; putting it
+    /// once more is another call, and is recorded as one, so that no budget is overdrawn by going on again and again.
+    fn record_question(
+        &mut self,
+        client: &ModelClient,
+        name: &str,
+        model: &str,
+        duty: &Duty<'_>,
+        request: &Digest,
+    ) -> Result<(), RunError> {
+        let first = asked_key(&duty.step);
+        let mut key = first.clone();
+        if self.journal.has(&first) && !client.holds_answer(request) {
+            let mut times = 2;
+            while self.journal.has(&key) {
+                key = format!("{first}-{times}");
+                times += 1;
+            }
+        }
+        let mut body = serde_json::json!({ "provider": name, "model": model });
+        duty.tell(&mut body);
+        let (role, event, path) = (duty.role.name(), EventKind::ModelAsked, layout::CASSETTE);
+        self.journal.record(Entry { role, event, key, path, body }).map(drop)
+    }
+
+    /// Records that a call has no answer: what it may have cost, and why.
+    fn record_failure(&mut self, duty: &Duty<'_>, llm: &LlmReceipt) -> Result<(), RunError> {
+        let before = self.journal.events().iter();
+        let times = before.filter(|event| event.event == EventKind::ModelFailed.name()).count() + 1;
+        let key = format!("model-failed-{times}");
+        let mut body = serde_json::json!({ LLM: llm });
+        duty.tell(&mut body);
+        let (role, event, path) = (duty.role.name(), EventKind::ModelFailed, layout::CASSETTE);
+        self.journal.record(Entry { role, event, key, path, body }).map(drop)
+    }
+
+    /// The model that a role asks through this client.
+    fn model_of(&self, role: RunRole, name: &str) -> &str {
+        let settings = &self.record.settings;
+        match settings.role_models.get(role.name()) {
+            Some(model) => model,
+            None if name == MANUAL_OUTBOX => "person",
+            None if name == API_AGENT => "command",
+            None => &settings.model,
+        }
+    }
+
+    fn time_for(&self, name: &str) -> Duration {
+        let settings = &self.record.settings;
+        match (name, settings.agents.timeout_s) {
+            (API_AGENT, seconds @ 1..) => Duration::from_secs(seconds),
+            _ => Duration::from_secs(settings.model_timeout_s),
+        }
+    }
+
+    /// The hints of a call. Pure, so a replay asks the same.
+    fn metadata(&self, name: &str, duty: &Duty<'_>) -> BTreeMap<String, Value> {
+        let settings = &self.record.settings;
+        if Service::of(name) == Service::of(&settings.provider) {
+            return parameters(&settings.parameters, duty.number);
+        }
+        let mut metadata = BTreeMap::from([(SEED.to_owned(), duty.number.into())]);
+        if [MANUAL_OUTBOX, API_AGENT].contains(&name) {
+            metadata.insert(TARGET.to_owned(), duty.target.into());
+        }
+        metadata
+    }
+}
+
+impl Duty<'_> {
+    /// What a finding about it is about.
+    pub(super) fn subject(&self) -> String {
+        match self.action {
+            Action::Patch | Action::Fix => format!("attempt {}", self.number),
+            Action::FileRequest | Action::PlanDraft | Action::FindWeb | Action::Review => {
+                format!("{} {}", self.action.name(), self.number)
+            }
+        }
+    }
+
+    /// Adds to an event what it is about.
+    fn tell(&self, body: &mut Value) {
+        let Value::Object(fields) = body else { return };
+        match self.action {
+            Action::Patch | Action::Fix => fields.insert("attempt".to_owned(), self.number.into()),
+            Action::FileRequest | Action::PlanDraft | Action::FindWeb | Action::Review => {
+                fields.insert("action".to_owned(), self.action.name().into())
+            }
+        };
+    }
+}
+
+/// The parameters of try `number`: each has its own seed, and every later one is a little warmer, because a
+/// model that was refused should not say the same again. Pure, so a replay asks the same.
+fn parameters(base: &BTreeMap<String, Value>, number: u64) -> BTreeMap<String, Value> {
+    let mut parameters = base.clone();
+    parameters.insert(SEED.to_owned(), number.into());
+    if let Some(temperature) = base.get("temperature").and_then(Value::as_f64) {
+        let warmer = (temperature * 100.0).round() as u64 + 25 * number.saturating_sub(1);
+        let warmest = ((temperature * 100.0).round() as u64).max(100);
+        parameters.insert("temperature".to_owned(), (warmer.min(warmest) as f64 / 100.0).into());
+    }
+    parameters
+}

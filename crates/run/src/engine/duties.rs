@@ -1,0 +1,194 @@
+//! What chair, reviewers and researcher owe when code does not do it: asked for, read by code, and asked for once more with
+//! what was wrong where it is no such thing.
+
+use crucible_llm::Message;
+use crucible_model::{Code, Digest, Finding, Untrusted, Verdict};
+use crucible_pack::{ContextPack, FileRequest};
+
+use super::Engine;
+use super::ask::{Asked, Duty};
+use super::prepare::Found;
+use crate::analysis::Analysis;
+use crate::clients::Clients;
+use crate::contract::{Plan, Review, ReviewVerdict, RunRole};
+use crate::dispatch::Action;
+use crate::dispatch::evidence::Evidence;
+use crate::error::RunError;
+use crate::event_kind::{EventKind, taken_key};
+use crate::layout;
+use crate::role::asked;
+use crate::role::patchmaker::Brief;
+
+const ANSWER_UNUSABLE: Code = Code::new("run-answer-unusable");
+
+/// How often one thing is asked for.
+const TRIES: u64 = 3;
+
+/// What is asked for, whoever answers.
+struct Wanted<'w> {
+    role: RunRole,
+    action: Action,
+    target: &'w str,
+    evidence: Evidence<'w>,
+}
+
+impl Engine<'_> {
+    /// Has the files named by whoever `name` is; tells whether they are.
+    pub(super) async fn ask_for_files(
+        &mut self,
+        clients: &dyn Clients,
+        name: &str,
+        analysis: &Analysis,
+        found: &Found,
+    ) -> Result<bool, RunError> {
+        let (tracked, _) = crate::role::chair::candidates(self.git.tracked_files().await?);
+        let (ranked, not_asked) = crate::role::chair::file_request(&self.record, analysis, &tracked);
+        let record = self.record.clone();
+        let wanted = Wanted {
+            role: RunRole::Chair,
+            action: Action::FileRequest,
+            target: layout::FILE_REQUEST,
+            evidence: Evidence {
+                baseline: &analysis.baseline,
+                externals: &found.externals,
+                ..Evidence::default()
+            },
+        };
+        let chat = |brief: Option<&Brief>| asked::files_question(&record, analysis, &ranked, &tracked, brief);
+        let read = |answer: &Untrusted| asked::read_files(answer, &record, &ranked);
+        let request: Option<FileRequest> = self.ask_until(clients, name, &wanted, chat, read).await?;
+        let Some(request) = request else { return Ok(false) };
+        self.dir.write_json(layout::LEFT_OUT, &not_asked.without(&request))?;
+        let role = RunRole::Chair.name();
+        self.journal.record_file(role, EventKind::FilesLeftOut, "left-out", layout::LEFT_OUT)?;
+        self.dir.write_json(layout::FILE_REQUEST, &request)?;
+        Ok(true)
+    }
+
+    /// Has the plan drafted by whoever `name` is. Code keeps what is not the chair's to choose: gates, budgets, results and
+    /// what only the operator may name.
+    pub(super) async fn ask_for_plan(
+        &mut self,
+        clients: &dyn Clients,
+        name: &str,
+        analysis: &Analysis,
+        found: &Found,
+        by_code: &Plan,
+        pack: &ContextPack,
+    ) -> Result<Option<Plan>, RunError> {
+        let record = self.record.clone();
+        let wanted = Wanted {
+            role: RunRole::Chair,
+            action: Action::PlanDraft,
+            target: layout::PLAN_DRAFT,
+            evidence: Evidence {
+                pack: Some(pack),
+                baseline: &analysis.baseline,
+                externals: &found.externals,
+                ..Evidence::default()
+            },
+        };
+        let chat = |brief: Option<&Brief>| asked::plan_question(&record, analysis, pack, brief);
+        let read = |answer: &Untrusted| asked::read_plan(answer, by_code, pack, &analysis.gate_files);
+        self.ask_until(clients, name, &wanted, chat, read).await
+    }
+
+    /// The second opinions that the dispatch adds to the local reviewers'; tells whether all approve. They can block, and never
+    /// lift what a local reviewer blocks: they are not asked then.
+    pub(super) async fn second_reviews(
+        &mut self,
+        clients: &dyn Clients,
+        found: &Found,
+        plan: &Plan,
+        pack: &ContextPack,
+        subject: Digest,
+    ) -> Result<bool, RunError> {
+        for (role, path, event) in [
+            (RunRole::ContractGuardian, layout::SECOND_REVIEW_CONTRACT, EventKind::ContractReviewedAgain),
+            (RunRole::CostController, layout::SECOND_REVIEW_COST, EventKind::CostReviewedAgain),
+        ] {
+            let Some(name) = self.served_by(role) else { continue };
+            if !self.is_made(event.name(), path) {
+                let wanted = Wanted {
+                    role,
+                    action: Action::Review,
+                    target: path,
+                    evidence: Evidence {
+                        pack: Some(pack),
+                        plan: Some(plan),
+                        externals: &found.externals,
+                        ..Evidence::default()
+                    },
+                };
+                let record = self.record.clone();
+                let chat = |brief: Option<&Brief>| asked::review_question(&record, role, plan, pack, brief);
+                let read = |answer: &Untrusted| asked::read_review(answer, role, subject);
+                let review: Option<Review> = self.ask_until(clients, &name, &wanted, chat, read).await?;
+                let Some(review) = review else { return Ok(false) };
+                self.dir.write(path, review.render().as_bytes())?;
+            }
+            self.journal.record_file(role.name(), event, event.name(), path)?;
+            let said = Review::parse_verdict(&self.dir.read_text(path)?);
+            if said != Ok((ReviewVerdict::Approve, subject)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Asks until an answer can be read, a few times; nothing where a person has to answer first, and where the run has
+    /// failed over it.
+    async fn ask_until<T>(
+        &mut self,
+        clients: &dyn Clients,
+        name: &str,
+        wanted: &Wanted<'_>,
+        chat: impl Fn(Option<&Brief>) -> Vec<Message>,
+        read: impl Fn(&Untrusted) -> Result<T, Verdict>,
+    ) -> Result<Option<T>, RunError> {
+        let mut brief: Option<Brief> = None;
+        for number in 1..=TRIES {
+            let step = format!("{}-{}-{number}", wanted.role.name(), wanted.action.name());
+            let duty = Duty {
+                role: wanted.role,
+                action: wanted.action,
+                target: wanted.target,
+                answer_path: format!("answers/{step}.txt"),
+                step,
+                number,
+                chat: chat(brief.as_ref()),
+                evidence: Evidence { brief: brief.as_ref(), ..wanted.evidence },
+            };
+            // An answer that was used before is read again, not asked for again.
+            let (text, unread) = if self.journal.has(&taken_key(&duty.step)) {
+                (Untrusted::new(self.dir.read_text(&duty.answer_path)?), None)
+            } else {
+                match self.ask(clients, name, &duty).await? {
+                    Asked::Waiting => return Ok(None),
+                    Asked::Answered(answer) => (answer.text, answer.unread),
+                }
+            };
+            let judged = match unread {
+                Some(finding) => Err(Verdict::new(vec![finding])),
+                None => read(&text),
+            };
+            self.take_answer(&duty)?;
+            let verdict = match judged {
+                Ok(value) => return Ok(Some(value)),
+                Err(verdict) => verdict,
+            };
+            for finding in verdict.errors() {
+                self.journal.witness().note(&format!("  refused: {finding}"));
+            }
+            brief = Some(Brief {
+                reasons: verdict.errors().map(Finding::to_string).collect(),
+                output: String::new(),
+                patch: String::new(),
+            });
+        }
+        let subject = format!("{} {}", wanted.role.name(), wanted.action.name());
+        let hint = "No answer was of the form that is asked for: look at answers/, and let somebody else serve the role.";
+        self.fail(&Finding::error(ANSWER_UNUSABLE, subject, hint))?;
+        Ok(None)
+    }
+}

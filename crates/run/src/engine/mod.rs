@@ -1,0 +1,159 @@
+//! Takes a run as far as it goes.
+//!
+//! Each step looks whether its artifact is there, makes it when not, and then makes sure that it is recorded:
+//! so a step that was cut off between the two is only recorded, and a step that was done is not done again. The
+//! steps up to the signed plan are local and deterministic; after that attempts follow one another until one is
+//! verified or none is left.
+
+mod ask;
+mod attempts;
+mod duties;
+mod plan;
+mod prepare;
+
+use crucible_host::fs::temp_dir_in;
+use crucible_ledger::Ledger;
+use crucible_model::Finding;
+use crucible_repo::Git;
+
+use crate::budget::allowed;
+use crate::clients::Clients;
+use crate::contract::{DispatchConfig, RunRecord};
+use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::journal::{Entry, Journal, Witness};
+use crate::layout::{self, RunDir};
+use crate::receipt;
+use crate::recording::Opening;
+use crate::start::{record_beginning, register};
+use crate::state::RunState;
+use crate::status::{answers_used, progress};
+use crate::trial::{self, Trial, Tried};
+use crate::world::World;
+
+/// Advances a run until it is verified, blocked or failed, and tells where it stands. A run that already is
+/// changes nothing. Whoever answers is opened by `open` once the run's lock is held and its events are complete, so nobody else
+/// writes the recording that it reads.
+///
+/// # Errors
+///
+/// An error leaves the run as far as it came; advancing again continues from there.
+pub async fn advance<C: Clients>(
+    world: &World<'_>,
+    dir: &RunDir,
+    open: impl FnOnce(&Opening<'_>) -> Result<C, RunError>,
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+) -> Result<RunState, RunError> {
+    let _lock = dir.take("advancing the run")?;
+    let record = dir.record()?;
+    let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
+    world.outside_of(git.top())?;
+    let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    let dispatch = dir.read_document(layout::DISPATCH)?;
+    let mut engine = Engine { world, dir: dir.clone(), record, git, journal, dispatch };
+    let calls = allowed(&engine.record, engine.journal.events());
+    let opened = answers_used(dir).and_then(|answered| {
+        let RunRecord { run_id, settings, .. } = &engine.record;
+        open(&Opening { settings, run: run_id, answered, calls })
+    });
+    let done = match opened {
+        Ok(clients) => engine.run(&clients).await,
+        Err(error) => Err(error),
+    };
+    // What stopped the run is the error to tell, not that the disk is too full to tell it.
+    let noted = engine.note_down();
+    done?;
+    noted
+}
+
+struct Engine<'a> {
+    world: &'a World<'a>,
+    dir: RunDir,
+    record: RunRecord,
+    git: Git,
+    journal: Journal<'a>,
+    dispatch: DispatchConfig,
+}
+
+impl Engine<'_> {
+    async fn run(&mut self, clients: &dyn Clients) -> Result<(), RunError> {
+        self.journal.check_files()?;
+        record_beginning(&mut self.journal, &self.record)?;
+        self.journal.record_file(
+            "crucible",
+            EventKind::GuardrailsWritten,
+            "guardrails",
+            layout::GUARDRAILS,
+        )?;
+        self.journal.record_file("crucible", EventKind::DispatchWritten, "dispatch", layout::DISPATCH)?;
+        if progress(&self.dir, self.journal.events())?.state() == RunState::Landed {
+            return Ok(());
+        }
+        // A run that has ended goes through its steps once more, too: the last ones may not have been recorded.
+        let analysis = self.analyse().await?;
+        let Some(found) = self.find(clients, &analysis).await? else {
+            return Ok(());
+        };
+        let Some((request, pack)) = self.gather(clients, &analysis, &found).await? else {
+            return Ok(());
+        };
+        let Some(plan) = self.draft(clients, &analysis, &found, &request, &pack).await? else {
+            return Ok(());
+        };
+        if !self.review(clients, &found, &plan, &pack).await? {
+            return Ok(());
+        }
+        let plan = self.sign(&plan)?;
+        self.attempts(clients, &analysis, &found, &plan, &pack).await
+    }
+
+    /// Brings what is derived from files and events up to date, and tells the state.
+    fn note_down(&mut self) -> Result<RunState, RunError> {
+        let reached = progress(&self.dir, self.journal.events())?.state();
+        self.journal.write_trace()?;
+        receipt::write(&self.dir, &self.record, self.journal.events())?;
+        register(&self.record, reached, self.journal.ledger(), self.world)?;
+        Ok(reached)
+    }
+
+    /// Whether a step's file is there and recorded. A file that nobody recorded was cut off, or put there by somebody else:
+    /// it is made again, never believed.
+    fn is_made(&self, key: &str, path: &str) -> bool {
+        self.journal.has(key) && self.dir.has(path)
+    }
+
+    /// Makes the failure bundle and records it, once for each key.
+    fn bundle(&mut self, key: &str) -> Result<(), RunError> {
+        let recorded = self.journal.has(key);
+        if recorded && self.dir.has(layout::BUNDLE) {
+            return Ok(());
+        }
+        self.journal.write_trace()?;
+        let bytes = crucible_verify::failure_bundle(self.dir.root())?;
+        let digest = self.dir.write(layout::BUNDLE, &bytes)?;
+        let body = serde_json::json!({ "digest": digest });
+        let entry = Entry {
+            role: "verifier",
+            event: EventKind::BundleCreated,
+            key: key.to_owned(),
+            path: layout::BUNDLE,
+            body,
+        };
+        self.journal.record(entry).map(drop)
+    }
+
+    fn fail(&mut self, failure: &Finding) -> Result<(), RunError> {
+        if !self.is_made("failed", layout::FAILURE) {
+            self.dir.write_json(layout::FAILURE, failure)?;
+        }
+        self.journal.record_file("crucible", EventKind::RunFailed, "failed", layout::FAILURE)?;
+        self.bundle("failed-bundle")
+    }
+
+    /// Runs the gates on a copy of the base, with a change where there is one.
+    async fn trial(&mut self, change: Option<&Tried<'_>>) -> Result<Trial, RunError> {
+        let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
+        trial::run(self.world, &self.git, &self.record, room.path(), change, self.journal.witness()).await
+    }
+}

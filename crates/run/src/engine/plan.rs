@@ -1,0 +1,123 @@
+//! The plan: drafted, reviewed, signed.
+
+use std::collections::BTreeMap;
+
+use crucible_model::Digest;
+use crucible_pack::{ContextPack, FileRequest};
+
+use super::Engine;
+use super::prepare::Found;
+use crate::analysis::Analysis;
+use crate::clients::Clients;
+use crate::contract::{
+    Guardrails, Plan, PlanStatus, Review, ReviewVerdict, RunRole, Signature, SignatureVersion, known_results,
+};
+use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::layout;
+use crate::role::{chair, reviewers};
+
+impl Engine<'_> {
+    /// Drafts the plan; nothing where a person has to draft it first.
+    pub(super) async fn draft(
+        &mut self,
+        clients: &dyn Clients,
+        analysis: &Analysis,
+        found: &Found,
+        request: &FileRequest,
+        pack: &ContextPack,
+    ) -> Result<Option<Plan>, RunError> {
+        if !self.is_made("plan-draft", layout::PLAN_DRAFT) {
+            let by_code = chair::draft(&self.record, &analysis.gate_files, pack, request);
+            let plan = match self.served_by(RunRole::Chair) {
+                None => by_code,
+                Some(name) => match self.ask_for_plan(clients, &name, analysis, found, &by_code, pack).await?
+                {
+                    Some(plan) => plan,
+                    None => return Ok(None),
+                },
+            };
+            if Plan::parse(&plan.render()).as_ref() != Ok(&plan) {
+                return Err(self
+                    .dir
+                    .malformed(layout::PLAN_DRAFT, "a path in it cannot be written as a plan's line"));
+            }
+            self.dir.write(layout::REASONS, chair::reasons(&self.record.goal).as_bytes())?;
+            self.dir.write(layout::EXPECTED_RESULTS, chair::expected_results().as_bytes())?;
+            self.dir.write(layout::PLAN_DRAFT, plan.render().as_bytes())?;
+        }
+        let role = RunRole::Chair.name();
+        self.journal.record_file(role, EventKind::ReasonsWritten, "reasons", layout::REASONS)?;
+        self.journal.record_file(
+            role,
+            EventKind::ResultsExpected,
+            "expected-results",
+            layout::EXPECTED_RESULTS,
+        )?;
+        self.journal.record_file(role, EventKind::PlanDrafted, "plan-draft", layout::PLAN_DRAFT)?;
+        let text = self.dir.read_text(layout::PLAN_DRAFT)?;
+        let plan = Plan::parse(&text).map_err(|verdict| {
+            let first =
+                verdict.findings().first().map(|finding| format!("{}: {}", finding.code, finding.subject));
+            self.dir.malformed(layout::PLAN_DRAFT, &first.unwrap_or_default())
+        })?;
+        Ok(Some(plan))
+    }
+
+    /// Both local reviewers speak, then those whom the dispatch adds; tells whether all approve.
+    pub(super) async fn review(
+        &mut self,
+        clients: &dyn Clients,
+        found: &Found,
+        plan: &Plan,
+        pack: &ContextPack,
+    ) -> Result<bool, RunError> {
+        let subject = Digest::of(&self.dir.read(layout::PLAN_DRAFT)?);
+        let guardrails = Guardrails::parse(&self.dir.read_text(layout::GUARDRAILS)?)
+            .map_err(|error| self.dir.malformed(layout::GUARDRAILS, &error.to_string()))?;
+        let results = known_results(&self.dir.read_text(layout::EXPECTED_RESULTS)?);
+        let contract = reviewers::contract_guardian(plan, pack, &results, self.record.settings.gates.len());
+        let cost = reviewers::cost_controller(&self.record, &guardrails, plan, pack);
+        let mut approved = true;
+        for (role, path, verdict, event) in [
+            (RunRole::ContractGuardian, layout::REVIEW_CONTRACT, contract, EventKind::ContractReviewed),
+            (RunRole::CostController, layout::REVIEW_COST, cost, EventKind::CostReviewed),
+        ] {
+            let review = Review::from_verdict(role.name(), subject, &verdict);
+            if !self.is_made(event.name(), path) {
+                self.dir.write(path, review.render().as_bytes())?;
+            }
+            self.journal.record_file(role.name(), event, event.name(), path)?;
+            approved &= review.verdict == ReviewVerdict::Approve;
+        }
+        if !approved {
+            return Ok(false);
+        }
+        self.second_reviews(clients, found, plan, pack, subject).await
+    }
+
+    pub(super) fn sign(&mut self, draft: &Plan) -> Result<Plan, RunError> {
+        let plan = Plan { status: PlanStatus::Signed, ..draft.clone() };
+        let text = plan.render();
+        if !self.is_made("plan", layout::PLAN) {
+            self.dir.write(layout::PLAN, text.as_bytes())?;
+        }
+        if self.dir.read(layout::PLAN)? != text.as_bytes() {
+            return Err(RunError::Edited { path: self.dir.path(layout::PLAN) });
+        }
+        if !self.is_made("signature", layout::SIGNATURE) {
+            let mut reviews = BTreeMap::new();
+            for path in layout::REVIEWS {
+                if let Some(review) = self.dir.read_if_there(path)? {
+                    reviews.insert(path.to_owned(), Digest::of(&review));
+                }
+            }
+            let schema_version = SignatureVersion::V1;
+            let signature = Signature { schema_version, plan: Digest::of(text.as_bytes()), reviews };
+            self.dir.write_json(layout::SIGNATURE, &signature)?;
+        }
+        self.journal.record_file("crucible", EventKind::PlanWritten, "plan", layout::PLAN)?;
+        self.journal.record_file("crucible", EventKind::PlanSigned, "signature", layout::SIGNATURE)?;
+        Ok(plan)
+    }
+}

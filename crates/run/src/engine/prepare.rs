@@ -1,0 +1,165 @@
+//! Before any plan: the repository is looked at, files are asked for, and the librarian packs them.
+
+use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
+
+use crucible_host::fs::read_prefix;
+use crucible_model::{ByteLimit, RepoPath, counted};
+use crucible_pack::{ContextPack, FileRequest, Mandatory};
+use crucible_patch::FileMode;
+
+use super::Engine;
+use crate::analysis::{Analysis, AnalysisVersion, BehaviorCatalogue};
+use crate::clients::Clients;
+use crate::contract::{ContextSettings, ContractDocuments, RunRole};
+use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::gate_files::gate_files;
+use crate::layout;
+use crate::role::chair::{self, NotAsked};
+use crate::role::librarian::WorkTree;
+use crate::trial::{BEHAVIOR_INDEX, require_base};
+
+/// How much of a file is read to see what else a gate runs.
+const GATE_FILE_READ: ByteLimit = ByteLimit(256 * 1024);
+
+/// What is known from elsewhere.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The text of `outbox/EXTERNALS.md`.
+    pub(super) externals: String,
+}
+
+impl Engine<'_> {
+    pub(super) async fn analyse(&mut self) -> Result<Analysis, RunError> {
+        if !self.is_made("analysis", layout::ANALYSIS) {
+            let tracked = self.git.tracked_files().await?;
+            let gates = counted(self.record.settings.gates.len() as u64, "gate");
+            let what = format!("running {gates} before any change");
+            self.journal.witness().working("verifier", &what);
+            let trial = self.trial(None).await?;
+            if let Some((gate, message)) = trial.unusable() {
+                return Err(RunError::GateUnusable { gate, message });
+            }
+            let files: HashMap<&[u8], FileMode> =
+                tracked.iter().map(|file| (file.path.as_os_str().as_bytes(), file.mode)).collect();
+            let is_tracked =
+                |path: &str| files.get(path.as_bytes()).is_some_and(|mode| *mode != FileMode::Gitlink);
+            // A link is a file of the gate as well, and so is a file that cannot be read; neither leads further.
+            let beginning = |path: &RepoPath| match files.get(path.as_str().as_bytes())? {
+                FileMode::Gitlink => None,
+                FileMode::Symlink => Some(Vec::new()),
+                _ => {
+                    let place = self.record.repo.join(path.as_str());
+                    Some(read_prefix(&place, GATE_FILE_READ).map(|read| read.bytes).unwrap_or_default())
+                }
+            };
+            let analysis = Analysis {
+                schema_version: AnalysisVersion::V1,
+                base_commit: self.record.base_commit.clone(),
+                tracked_files: tracked.len() as u64,
+                tracked_bytes: tracked.iter().map(|file| file.size).sum(),
+                left_out: trial.left_out,
+                gate_files: gate_files(&self.record.settings.gates, beginning),
+                behaviors: if is_tracked(BEHAVIOR_INDEX) {
+                    BehaviorCatalogue::Unchecked
+                } else {
+                    BehaviorCatalogue::Absent
+                },
+                gates: self.record.settings.gates.clone(),
+                baseline: trial.results,
+            };
+            self.dir.write_json(layout::ANALYSIS, &analysis)?;
+            if !analysis.left_out.is_empty() {
+                let count = analysis.left_out.len();
+                self.journal.witness().note(&format!(
+                    "  left out of the gates' copies: {count} tracked files; see {}",
+                    layout::ANALYSIS
+                ));
+            }
+        }
+        self.journal.record_file("crucible", EventKind::RepositoryAnalysed, "analysis", layout::ANALYSIS)?;
+        self.dir.read_document(layout::ANALYSIS)
+    }
+
+    /// Looks up what is known already; nothing where a person has to bring it first.
+    pub(super) async fn find(
+        &mut self,
+        _clients: &dyn Clients,
+        _analysis: &Analysis,
+    ) -> Result<Option<Found>, RunError> {
+        Ok(Some(Found::default()))
+    }
+
+    /// Asks for files and packs them; nothing where a person has to name them first.
+    pub(super) async fn gather(
+        &mut self,
+        clients: &dyn Clients,
+        analysis: &Analysis,
+        found: &Found,
+    ) -> Result<Option<(FileRequest, ContextPack)>, RunError> {
+        if let Some(name) = self.served_by(RunRole::Chair)
+            && !self.is_made("file-request", layout::FILE_REQUEST)
+        {
+            if !self.ask_for_files(clients, &name, analysis, found).await? {
+                return Ok(None);
+            }
+        } else if !self.is_made("file-request", layout::FILE_REQUEST) {
+            let (tracked, unfit) = chair::candidates(self.git.tracked_files().await?);
+            self.journal.witness().working("chair", "ranking the files of the repository");
+            let (request, mut not_asked) = chair::file_request(&self.record, analysis, &tracked);
+            not_asked.files.extend(unfit);
+            self.dir.write_json(layout::LEFT_OUT, &not_asked)?;
+            let role = RunRole::Chair.name();
+            self.journal.record_file(role, EventKind::FilesLeftOut, "left-out", layout::LEFT_OUT)?;
+            self.dir.write_json(layout::FILE_REQUEST, &request)?;
+        }
+        self.journal.record_file(
+            RunRole::Chair.name(),
+            EventKind::FilesRequested,
+            "file-request",
+            layout::FILE_REQUEST,
+        )?;
+        let request = FileRequest::parse(&self.dir.read(layout::FILE_REQUEST)?)
+            .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
+        if !self.is_made("context-pack", layout::CONTEXT_PACK) {
+            self.journal.witness().working(RunRole::Librarian.name(), "packing what the model may see");
+            let mandatory = self.mandatory()?;
+            let tree = WorkTree::new(self.record.repo.clone());
+            let pack = crucible_pack::build(&request, &mandatory, &self.record.repo_slug, &tree)?;
+            require_base(&self.git, &self.record).await?;
+            self.dir.write(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
+            let not_asked: Option<NotAsked> = self
+                .dir
+                .has(layout::LEFT_OUT)
+                .then(|| self.dir.read_document(layout::LEFT_OUT))
+                .transpose()?;
+            if let Some(told) = not_asked.and_then(|not_asked| chair::told_of(&pack, &not_asked)) {
+                self.journal.witness().note(&told);
+            }
+        }
+        self.journal.record_file(
+            RunRole::Librarian.name(),
+            EventKind::ContextPacked,
+            "context-pack",
+            layout::CONTEXT_PACK,
+        )?;
+        let pack = ContextPack::parse(&self.dir.read(layout::CONTEXT_PACK)?)
+            .map_err(|error| self.dir.malformed(layout::CONTEXT_PACK, &error.to_string()))?;
+        Ok(Some((request, pack)))
+    }
+
+    /// The contract's documents are required where the settings say so or the repository lives by the contract, and shown
+    /// where present elsewhere (D7).
+    pub(super) fn mandatory(&self) -> Result<Mandatory, RunError> {
+        let ContextSettings { contract, mandatory } = &self.record.settings.context;
+        let extra: Vec<&str> = mandatory.iter().map(RepoPath::as_str).collect();
+        let lives_by_it = self.record.repo.join("ai_context").is_dir();
+        let documents = if *contract == ContractDocuments::Required || lives_by_it {
+            Mandatory::contract(&extra)
+        } else {
+            Mandatory::where_present(&extra)
+        };
+        documents.map_err(|error| self.dir.malformed(layout::RUN, &error.to_string()))
+    }
+}

@@ -1,0 +1,55 @@
+//! What a repository is made of, as far as the choice of a workflow asks: languages and build systems. Pure.
+
+use std::collections::BTreeSet;
+
+use crucible_repo::{BuildSystem, ProjectFiles, count_languages, detect_build_system, find_projects};
+
+/// What the names of a repository's files tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepoFacts {
+    /// Its languages, the most frequent first.
+    pub languages: Vec<String>,
+    /// What builds it or parts of it, in the order of their table; never [`BuildSystem::Unknown`].
+    pub build_systems: Vec<BuildSystem>,
+}
+
+impl RepoFacts {
+    /// Looks at the paths of the tracked files, in any order. No file is read: what only a manifest's content could tell
+    /// is not known.
+    #[must_use]
+    pub fn of<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
+        let mut listing: Vec<String> = paths.into_iter().map(str::to_owned).collect();
+        listing.sort_unstable();
+        let files = ProjectFiles::new(&listing, []);
+        let mut systems = BTreeSet::from([detect_build_system(&files).system]);
+        systems.extend(find_projects(&files).projects.into_iter().map(|(_, system)| system));
+        systems.remove(&BuildSystem::Unknown);
+        Self {
+            languages: count_languages(&listing).into_iter().map(|(name, _)| name.to_owned()).collect(),
+            build_systems: systems.into_iter().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_languages_and_every_build_system_in_any_order() {
+        let paths = [
+            "web/package.json",
+            "web/yarn.lock",
+            "web/a.ts",
+            "core/Cargo.toml",
+            "core/src/lib.rs",
+            "core/b.rs",
+        ];
+        let facts = RepoFacts::of(paths);
+        assert_eq!(facts.languages[0], "Rust", "the most frequent first");
+        assert!(facts.languages.iter().any(|language| language == "TypeScript"));
+        assert_eq!(facts.build_systems, [BuildSystem::Cargo, BuildSystem::NodeYarn]);
+        assert_eq!(RepoFacts::of(paths.into_iter().rev()), facts);
+        assert_eq!(RepoFacts::of([]), RepoFacts::default());
+    }
+}

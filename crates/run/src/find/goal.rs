@@ -1,0 +1,153 @@
+//! The words of a goal, reduced to what they have in common with their other forms, and what kind of goal they state. Pure.
+//!
+//! The rules are those of English and deliberately few: endings are cut and doubled letters at the end become one, so
+//! `failing`, `fails` and `failed` are one word. A goal in another language is compared word by word.
+
+use std::collections::BTreeMap;
+
+use super::workflow::GoalKind;
+
+/// How much of a goal is looked at, in bytes, and how many words of it.
+const MOST_BYTES: usize = 16 * 1024;
+const MOST_WORDS: usize = 512;
+
+/// Words that say nothing about what a goal is for.
+const SILENT: [&str; 26] = [
+    "a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "into", "is", "it", "its", "of",
+    "on", "or", "please", "so", "that", "the", "this", "to", "we", "with",
+];
+
+/// Verbs, by the kind of goal that they state. The first one in a goal decides.
+const VERBS: [(GoalKind, &[&str]); 8] = [
+    (GoalKind::Fix, &["fix", "repair", "mend", "correct", "resolve", "solve", "prevent"]),
+    (GoalKind::Rename, &["rename"]),
+    (GoalKind::Add, &["add", "implement", "support", "introduce", "create", "allow", "accept", "write"]),
+    (GoalKind::Update, &["update", "upgrade", "bump", "pin"]),
+    (GoalKind::Document, &["document", "describe", "explain", "clarify"]),
+    (GoalKind::Remove, &["remove", "delete", "drop"]),
+    (GoalKind::Refactor, &["refactor", "simplify", "extract", "split", "move", "inline", "deduplicate"]),
+    (GoalKind::Test, &["cover"]),
+];
+
+/// A goal, ready to be compared.
+#[derive(Debug)]
+pub(super) struct GoalWords {
+    /// The first form in which each word stands in the goal, by its stem.
+    words: BTreeMap<String, String>,
+    kind: Option<GoalKind>,
+}
+
+impl GoalWords {
+    /// Takes a goal apart.
+    pub(super) fn of(goal: &str) -> Self {
+        let goal = goal.get(..goal.floor_char_boundary(MOST_BYTES)).unwrap_or(goal);
+        let mut words = BTreeMap::new();
+        let mut kind = None;
+        let split = goal.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        for word in split.take(MOST_WORDS) {
+            let stem = stem(word);
+            if SILENT.contains(&word.to_lowercase().as_str()) {
+                continue;
+            }
+            let stated =
+                if words.is_empty() && stem == "test" { Some(GoalKind::Test) } else { stated_by(&stem) };
+            kind = kind.or(stated);
+            words.entry(stem).or_insert_with(|| word.to_lowercase());
+        }
+        Self { words, kind }
+    }
+
+    /// What is wanted, where a verb says it.
+    pub(super) fn kind(&self) -> Option<GoalKind> {
+        self.kind
+    }
+
+    /// The form in which the goal says this word, where it does.
+    pub(super) fn says(&self, word: &str) -> Option<&str> {
+        self.words.get(&stem(word)).map(String::as_str)
+    }
+
+    /// How much two goals have in common: the words of both in percent of the words of either.
+    pub(super) fn alike(&self, other: &Self) -> u32 {
+        let both = self.words.keys().filter(|word| other.words.contains_key(*word)).count();
+        let either = self.words.len() + other.words.len() - both;
+        u32::try_from((both * 100).checked_div(either).unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+fn stated_by(stem_of_word: &str) -> Option<GoalKind> {
+    let states = |(kind, verbs): &(GoalKind, &[&str])| {
+        verbs.iter().any(|verb| stem(verb) == stem_of_word).then_some(*kind)
+    };
+    VERBS.iter().find_map(states)
+}
+
+/// What a word has in common with its other forms. At least three characters are left.
+fn stem(word: &str) -> String {
+    let word = word.to_lowercase();
+    let endings = [("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("e", "")];
+    let cut = endings.into_iter().find_map(|(ending, instead)| {
+        let begin = word.strip_suffix(ending)?;
+        (begin.chars().count() >= 3).then(|| format!("{begin}{instead}"))
+    });
+    let mut stem = cut.unwrap_or(word);
+    let mut last = stem.chars().rev();
+    if let (Some(last), Some(before), Some(_), Some(_)) = (last.next(), last.next(), last.next(), last.next())
+        && last == before
+    {
+        stem.pop();
+    }
+    stem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_of_a_word_are_one_word() {
+        for forms in [
+            ["fail", "fails", "failed", "failing"],
+            ["pass", "passes", "passed", "passing"],
+            ["stop", "stops", "stopped", "stopping"],
+            ["rename", "renames", "renamed", "Renaming"],
+            ["dependency", "dependencies", "Dependency", "DEPENDENCIES"],
+            ["install", "installs", "installed", "installing"],
+        ] {
+            let stems: Vec<String> = forms.iter().map(|form| stem(form)).collect();
+            assert!(stems.iter().all(|stem| *stem == stems[0]), "{stems:?}");
+        }
+        assert_ne!(stem("test"), stem("text"));
+        for odd in ["", "s", "ing", "ééé", "ees", "日本語"] {
+            assert!(!stem(odd).is_empty() || odd.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_first_verb_says_what_is_wanted() {
+        let kind = |goal: &str| GoalWords::of(goal).kind();
+        assert_eq!(kind("Please fix the test that was renamed"), Some(GoalKind::Fix));
+        assert_eq!(kind("test the parser"), Some(GoalKind::Test));
+        assert_eq!(kind("the tests should cover errors"), Some(GoalKind::Test));
+        assert_eq!(kind("make area multiply"), None);
+        assert_eq!(kind(""), None);
+    }
+
+    #[test]
+    fn goals_are_alike_by_their_words_and_not_by_small_ones() {
+        let alike = |a: &str, b: &str| GoalWords::of(a).alike(&GoalWords::of(b));
+        assert_eq!(alike("fix the parser", "Fix parsers"), 100);
+        assert_eq!(alike("fix the parser", "draw the table"), 0);
+        assert_eq!(alike("fix parser", "fix lexer"), 33);
+        assert_eq!(alike("", ""), 0);
+        assert_eq!(alike("the of", "the of"), 0);
+    }
+
+    #[test]
+    fn a_goal_of_any_size_is_read_up_to_a_limit() {
+        let long = "fix ".repeat(100_000) + "rename";
+        assert!(GoalWords::of(&long).says("rename").is_none());
+        let wide = "é".repeat(MOST_BYTES);
+        assert_eq!(GoalWords::of(&wide).words.len(), 1);
+    }
+}

@@ -1,0 +1,28 @@
+//! What exists already that helps with a goal: a local resolver over known ways to work, and pages that somebody else fetched.
+//!
+//! A [`Workflow`] is a small TOML file: when it fits and what it advises. [`Workflows`] are the embedded ones and the
+//! project's own. [`resolve`] chooses among them by the goal, by what the repository is made of and by earlier runs
+//! ([`PastRuns`]); [`check_web`] judges what a researcher brought from the web. [`externals`] tells both.
+//!
+//! What always holds: nothing here fetches anything. Choosing and judging are pure: the same values, the same bytes. Advice
+//! widens nothing: scope, gates and limits are what the plan, the operator and the guardrails say.
+
+mod externals;
+mod facts;
+mod goal;
+mod past;
+mod registry;
+mod resolve;
+mod web;
+mod workflow;
+
+pub use externals::externals;
+pub use facts::RepoFacts;
+pub use past::{PastRun, PastRuns};
+pub use registry::{WORKFLOWS_DIR, WorkflowOrigin, Workflows, WorkflowsError};
+pub use resolve::{FindCandidate, FindResult, FindResultVersion, resolve};
+pub use web::{
+    Domain, DomainError, FIND_WEB_SCHEMA, FindWeb, LocatorKind, MAX_FIND_WEB, WebConstraints, WebLocator,
+    WebResult, check_web,
+};
+pub use workflow::{GoalKind, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits};

@@ -1,0 +1,232 @@
+//! The judge of `find_web.json`: is it allowed, within the limits, and fit to be shown? Pure.
+
+use std::collections::BTreeSet;
+
+use crucible_model::{Code, Finding, Timestamp, Untrusted, Verdict, is_hidden, says_nothing, short_line};
+use crucible_secrets::Scanner;
+
+use super::domain::{Domain, page_of};
+use super::read::{LocatorKind, Written, WrittenResult, read};
+use super::{FindWeb, WebConstraints, WebLocator, WebResult};
+use crate::contract::{FindMode, Guardrails, WebLimits};
+
+const NOT_ENABLED: Code = Code::new("find-web-not-enabled");
+const INVALID: Code = Code::new("find-web-invalid");
+const CONSTRAINTS: Code = Code::new("find-web-constraints");
+const DOMAIN_INVALID: Code = Code::new("find-domain-invalid");
+const URL: Code = Code::new("find-web-url");
+const DOMAIN: Code = Code::new("find-web-domain");
+const PAGES: Code = Code::new("find-web-pages");
+const LOCATOR: Code = Code::new("find-web-locator");
+const INSTANT: Code = Code::new("find-web-instant");
+const TEXT: Code = Code::new("find-web-text");
+const SECRET: Code = Code::new("find-web-secret");
+
+/// How much of a value is shown in a finding.
+const SHOWN: usize = 80;
+
+/// Reads `artifacts/find_web.json` and judges it by the guardrails at the instant `now`.
+///
+/// # Errors
+///
+/// The verdict, where it refuses the document; every problem is named, but for those of its form, of which the first is.
+pub fn check_web(bytes: &[u8], guardrails: &Guardrails, now: Timestamp) -> Result<FindWeb, Verdict> {
+    let FindMode::ResolverPlusWeb(limits) = &guardrails.find_mode else {
+        let hint = "The guardrails say resolver_only: remove the file, or start a run with find.find_mode = \"resolver_plus_web\".";
+        return Err(Verdict::new(vec![Finding::error(NOT_ENABLED, "artifacts/find_web.json", hint)]));
+    };
+    let written = read(bytes).map_err(|problem| {
+        let hint = "Write it as docs/contracts/find_web.md says.";
+        Verdict::new(vec![Finding::error(INVALID, problem, hint)])
+    })?;
+    let mut judge = Judge { verdict: Verdict::default(), now };
+    let allowed = judge.domains(&limits.allow_domains, "allow_domains of the guardrails");
+    let own = judge.domains(&written.allow_domains, "constraints.allow_domains");
+    judge.constraints(&written, &own, limits, &allowed);
+    judge.pages(&written, limits);
+    let constraints =
+        WebConstraints { allow_domains: own, max_queries: written.max_queries, max_pages: written.max_pages };
+    let numbered = written.results.into_iter().enumerate();
+    let results: Vec<WebResult> = numbered
+        .filter_map(|(index, result)| judge.result(index + 1, result, &allowed, &constraints.allow_domains))
+        .collect();
+    if judge.verdict.passes() { Ok(FindWeb { constraints, results }) } else { Err(judge.verdict) }
+}
+
+struct Judge {
+    verdict: Verdict,
+    now: Timestamp,
+}
+
+impl Judge {
+    fn refuse(&mut self, code: Code, subject: String, hint: impl Into<String>) {
+        self.verdict.push(Finding::error(code, subject, hint));
+    }
+
+    /// The entries that are names of hosts; the others are told.
+    fn domains(&mut self, entries: &[String], list: &str) -> Vec<Domain> {
+        let mut domains = Vec::new();
+        for entry in entries {
+            match entry.parse::<Domain>() {
+                Ok(domain) => domains.push(domain),
+                Err(error) => {
+                    let subject = format!("{list}: {}", short_line(entry, SHOWN));
+                    self.refuse(DOMAIN_INVALID, subject, format!("Name hosts alone: {error}."));
+                }
+            }
+        }
+        domains
+    }
+
+    /// The researcher may hold itself to less than the guardrails allow, and not to more.
+    fn constraints(&mut self, written: &Written, own: &[Domain], limits: &WebLimits, allowed: &[Domain]) {
+        for domain in own {
+            if !allowed.iter().any(|wider| wider.covers(domain)) {
+                let hint = "Leave it out: the guardrails do not allow it.";
+                self.refuse(CONSTRAINTS, format!("constraints.allow_domains: {domain}"), hint);
+            }
+        }
+        for (key, stated, limit) in [
+            ("max_queries", written.max_queries, limits.max_queries),
+            ("max_pages", written.max_pages, limits.max_pages),
+        ] {
+            if stated > limit {
+                let subject = format!("constraints.{key}: {stated}");
+                self.refuse(CONSTRAINTS, subject, format!("The guardrails allow {limit} at the most."));
+            }
+        }
+    }
+
+    fn pages(&mut self, written: &Written, limits: &WebLimits) {
+        let pages: BTreeSet<String> = written.results.iter().map(|result| page_of(&result.url)).collect();
+        let most = written.max_pages.min(limits.max_pages);
+        if pages.len() as u64 > most {
+            let hint = format!("At most {most} are allowed: keep the results that matter.");
+            self.refuse(PAGES, format!("{} different pages", pages.len()), hint);
+        }
+    }
+
+    /// A result that is fit to be shown; nothing where it is not, which is told.
+    fn result(
+        &mut self,
+        number: usize,
+        result: WrittenResult,
+        allowed: &[Domain],
+        own: &[Domain],
+    ) -> Option<WebResult> {
+        let place = |what: &str| format!("result {number}, {what}");
+        self.address(&place("url"), &result.url, allowed, own);
+        if let Some(problem) = misfit(result.kind, &result.value) {
+            let subject = format!("{}: {}", place("locator"), short_line(&result.value, SHOWN));
+            self.refuse(LOCATOR, subject, format!("A locator of type {} {problem}.", result.kind.name()));
+        }
+        let fetched_at = self.instant(&place("fetched_at"), &result.fetched_at);
+        let texts = [
+            (place("url"), &result.url),
+            (place("locator"), &result.value),
+            (place("excerpt"), &result.excerpt),
+            (place("why_relevant"), &result.why_relevant),
+        ];
+        let flags = result.risk_flags.iter().map(|flag| (place("risk_flags"), flag));
+        for (subject, text) in texts.into_iter().chain(flags) {
+            self.text(subject, text);
+        }
+        Some(WebResult {
+            url: Untrusted::new(result.url),
+            locator: WebLocator { kind: result.kind, value: Untrusted::new(result.value) },
+            fetched_at: fetched_at?,
+            excerpt: Untrusted::new(result.excerpt),
+            why_relevant: Untrusted::new(result.why_relevant),
+            risk_flags: result.risk_flags.into_iter().map(Untrusted::new).collect(),
+        })
+    }
+
+    fn address(&mut self, place: &str, url: &str, allowed: &[Domain], own: &[Domain]) {
+        let host = match Domain::of_url(url) {
+            Ok(host) => host,
+            Err(error) => {
+                let subject = format!("{place}: {}", short_line(url, SHOWN));
+                return self.refuse(URL, subject, format!("Give a plain https address: {error}."));
+            }
+        };
+        for (list, name) in [(allowed, "the guardrails allow"), (own, "its own constraints allow")] {
+            if !list.iter().any(|domain| domain.covers(&host)) {
+                let hint = format!("Leave the result out: this is no host that {name}.");
+                return self.refuse(DOMAIN, format!("{place}: {host}"), hint);
+            }
+        }
+    }
+
+    fn instant(&mut self, place: &str, text: &str) -> Option<Timestamp> {
+        let subject = || format!("{place}: {}", short_line(text, SHOWN));
+        let Some(instant) = text.parse::<Timestamp>().ok().filter(|_| is_rfc_3339(text)) else {
+            self.refuse(INSTANT, subject(), "Write it in UTC, such as 2026-01-31T09:30:00Z.");
+            return None;
+        };
+        if instant > self.now {
+            let hint = format!(
+                "It is {} now: set the clock right, or tell when the page was really fetched.",
+                self.now
+            );
+            self.refuse(INSTANT, subject(), hint);
+        }
+        Some(instant)
+    }
+
+    /// What is quoted says something that a reader can see, and holds no secret.
+    fn text(&mut self, place: String, text: &str) {
+        let hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
+        if says_nothing(text) {
+            self.refuse(TEXT, place, "Say something here, or leave the result out.");
+        } else if let Some(c) = text.chars().find(|c| hidden(*c)) {
+            let subject = format!("{place}: {}", c.escape_unicode());
+            self.refuse(TEXT, subject, "Take out the characters that nobody sees.");
+        } else if let Some(found) = Scanner::builtin().scan(text.as_bytes()).first() {
+            let subject = format!("{place}: {}", found.rule);
+            self.refuse(SECRET, subject, "Take out what looks like a secret: the text is kept and shown.");
+        }
+    }
+}
+
+/// What is wrong with the value of a locator.
+fn misfit(kind: LocatorKind, value: &str) -> Option<&'static str> {
+    let number = |text: &str| {
+        let is_plain =
+            text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+        text.parse::<u64>().ok().filter(|_| is_plain)
+    };
+    let line = |text: &str| number(text).filter(|line| *line > 0);
+    let fits = match kind {
+        LocatorKind::Heading => !value.contains(is_hidden),
+        LocatorKind::Anchor => !value.contains(|c: char| is_hidden(c) || c.is_whitespace()),
+        LocatorKind::LineRange => match value.split_once('-') {
+            None => line(value).is_some(),
+            Some((first, last)) => line(first).zip(line(last)).is_some_and(|(first, last)| first <= last),
+        },
+        LocatorKind::Offset => number(value).is_some(),
+    };
+    let form = match kind {
+        LocatorKind::Heading => "takes the heading's text, on one line",
+        LocatorKind::Anchor => "takes a name without spaces",
+        LocatorKind::LineRange => {
+            "takes a line from 1 on, or the first and the last joined by `-`, such as 12-30"
+        }
+        LocatorKind::Offset => "takes a whole number",
+    };
+    (!fits).then_some(form)
+}
+
+/// Whether the date and the time are written out as RFC 3339 asks, in UTC; what they name is the parser's to judge.
+fn is_rfc_3339(text: &str) -> bool {
+    let shape = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
+    let whole = text.split('.').next().unwrap_or_default().trim_end_matches('Z');
+    let fraction = text.split_once('.').map(|(_, rest)| rest.trim_end_matches('Z'));
+    whole.bytes().map(shape).eq(*b"0000-00-00T00:00:00")
+        && text.matches('Z').count() == 1
+        && fraction.is_none_or(|digits| {
+            (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+        })
+}
+
+#[cfg(test)]
+mod tests;

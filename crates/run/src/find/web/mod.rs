@@ -1,0 +1,60 @@
+//! `artifacts/find_web.json` (seed 003 E): pages that a researcher fetched, read strictly and judged against the guardrails.
+//!
+//! Crucible fetches nothing. What is quoted is somebody else's text ([`crucible_model::Untrusted`]); what is accepted was
+//! allowed by the operator, is bounded, and holds no secret.
+
+mod check;
+mod domain;
+mod read;
+
+pub use check::check_web;
+pub use domain::{Domain, DomainError};
+pub use read::{FIND_WEB_SCHEMA, LocatorKind, MAX_FIND_WEB};
+
+use crucible_model::{Timestamp, Untrusted};
+
+/// What a researcher found, as it was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FindWeb {
+    /// The limits that the researcher kept.
+    pub constraints: WebConstraints,
+    /// What was found, in the researcher's order.
+    pub results: Vec<WebResult>,
+}
+
+/// Limits of a research: those of the guardrails, or tighter ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebConstraints {
+    /// Hosts that pages come from, each with those below it.
+    pub allow_domains: Vec<Domain>,
+    /// Searches at the most. How many there were is the researcher's word: the document lists none.
+    pub max_queries: u64,
+    /// Different pages at the most.
+    pub max_pages: u64,
+}
+
+/// One place on one page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebResult {
+    /// The page, as it was written; an `https` address of an allowed host.
+    pub url: Untrusted,
+    /// Where on the page.
+    pub locator: WebLocator,
+    /// When it was fetched.
+    pub fetched_at: Timestamp,
+    /// What stands there.
+    pub excerpt: Untrusted,
+    /// Why it matters, in the researcher's words.
+    pub why_relevant: Untrusted,
+    /// What speaks against relying on it, in the researcher's words.
+    pub risk_flags: Vec<Untrusted>,
+}
+
+/// A place on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebLocator {
+    /// How it is named.
+    pub kind: LocatorKind,
+    /// Its name or numbers.
+    pub value: Untrusted,
+}

@@ -1,0 +1,118 @@
+//! The form of `find_web.json`: one JSON object, its keys unique and exactly those of the seed, everything bounded. Pure.
+
+use crucible_model::strict_json::{self, Fields, Misfit};
+use serde_json::Value;
+
+/// The schema id of the document.
+pub const FIND_WEB_SCHEMA: &str = "ctcp-find-web-v1";
+/// The largest document, in bytes.
+pub const MAX_FIND_WEB: usize = 1 << 20;
+
+/// Entries and characters at the most.
+const MOST_DOMAINS: usize = 100;
+const MOST_RESULTS: usize = 200;
+const MOST_FLAGS: usize = 16;
+const MOST_URL: usize = 4096;
+const MOST_NAME: usize = 300;
+const MOST_WHY: usize = 1000;
+const MOST_EXCERPT: usize = 4000;
+
+/// How a place on a page is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocatorKind {
+    /// The text of a heading.
+    Heading,
+    /// The name behind the `#` of an address.
+    Anchor,
+    /// A line, or the first and the last line joined by `-`, counted from 1.
+    LineRange,
+    /// A number of characters from the beginning.
+    Offset,
+}
+
+impl LocatorKind {
+    /// All of them, by their names in the document.
+    const NAMED: [(&str, Self); 4] = [
+        ("heading", Self::Heading),
+        ("anchor", Self::Anchor),
+        ("line_range", Self::LineRange),
+        ("offset", Self::Offset),
+    ];
+
+    /// Its name in the document.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Heading => "heading",
+            Self::Anchor => "anchor",
+            Self::LineRange => "line_range",
+            Self::Offset => "offset",
+        }
+    }
+}
+
+/// The document as it was written: of the right form, and judged in nothing else.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) allow_domains: Vec<String>,
+    pub(super) max_queries: u64,
+    pub(super) max_pages: u64,
+    pub(super) results: Vec<WrittenResult>,
+}
+
+/// One result as it was written.
+#[derive(Debug)]
+pub(super) struct WrittenResult {
+    pub(super) url: String,
+    pub(super) kind: LocatorKind,
+    pub(super) value: String,
+    pub(super) fetched_at: String,
+    pub(super) excerpt: String,
+    pub(super) why_relevant: String,
+    pub(super) risk_flags: Vec<String>,
+}
+
+/// Reads the document, or tells what is wrong with its form.
+pub(super) fn read(bytes: &[u8]) -> Result<Written, String> {
+    if bytes.len() > MAX_FIND_WEB {
+        return Err(format!("it has {} bytes, at most {MAX_FIND_WEB} are read", bytes.len()));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    strict_json::read(text, MAX_FIND_WEB, document).map_err(|fault| fault.to_string())
+}
+
+fn document(mut fields: Fields) -> Result<Written, Misfit> {
+    fields.one_of("schema_version", &[(FIND_WEB_SCHEMA, ())])?;
+    let mut constraints = fields.object("constraints")?;
+    let written = Written {
+        allow_domains: constraints.texts("allow_domains", MOST_DOMAINS, MOST_NAME)?,
+        max_queries: count(&mut constraints, "max_queries")?,
+        max_pages: count(&mut constraints, "max_pages")?,
+        results: fields.list("results", MOST_RESULTS, result)?,
+    };
+    constraints.done()?;
+    fields.done()?;
+    Ok(written)
+}
+
+fn result(value: Value, place: String) -> Result<WrittenResult, Misfit> {
+    let mut fields = Fields::of(value, place)?;
+    let mut locator = fields.object("locator")?;
+    let written = WrittenResult {
+        url: fields.words("url", MOST_URL)?,
+        kind: locator.one_of("type", &LocatorKind::NAMED)?,
+        value: locator.words("value", MOST_NAME)?,
+        fetched_at: fields.text("fetched_at", MOST_NAME)?,
+        excerpt: fields.words("excerpt", MOST_EXCERPT)?,
+        why_relevant: fields.words("why_relevant", MOST_WHY)?,
+        risk_flags: fields.texts("risk_flags", MOST_FLAGS, MOST_NAME)?,
+    };
+    locator.done()?;
+    fields.done()?;
+    Ok(written)
+}
+
+fn count(fields: &mut Fields, key: &'static str) -> Result<u64, Misfit> {
+    let number = fields.whole(key)?;
+    u64::try_from(number).map_err(|_| Misfit::new(&format!("`{key}`"), "is no number of things"))
+}

@@ -1,0 +1,119 @@
+//! `crucible patch apply`: the patch gate, and then the judged bytes in the user's work tree.
+//!
+//! What stands in the way of a patch that was let through is a finding as well: a file that the user changed, or one that
+//! cannot be written. Only what keeps the judge from judging is an error.
+
+use std::path::Path;
+
+use crucible_model::{Code, Digest, Finding, Verdict};
+use crucible_patch::Policy;
+use crucible_repo::{
+    AppliedFile, AppliedTree, ApplyError, DirtyEntry, DirtyKind, EditRecovery, Git, RepoError, TreeEditError,
+};
+
+use super::check::check;
+use crate::error::RunError;
+
+const DIRTY: Code = Code::new("patch-file-dirty");
+const BLOCKED: Code = Code::new("patch-file-blocked");
+const RECOVERED: Code = Code::new("patch-apply-recovered");
+const UNFINISHED: Code = Code::new("patch-apply-unfinished");
+
+/// What became of a patch that was to be applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedPatch {
+    /// Why it was applied or not.
+    pub verdict: Verdict,
+    /// The files that are as the patch makes them; none where it was not applied.
+    pub files: Vec<AppliedFile>,
+}
+
+/// Judges a patch as [`check_patch`](super::check_patch) does, and applies it to the work tree where it passes: all of its files or none.
+/// `journal` is a file outside of the work tree, where the change is noted while it is under way; what a killed process left of
+/// the same patch is finished or taken back first. One process at a time may use it.
+///
+/// # Errors
+///
+/// Fails when the repository or its work tree cannot be read or written.
+pub async fn apply_patch(
+    git: &Git,
+    policy: &Policy,
+    patch: &[u8],
+    journal: &Path,
+) -> Result<AppliedPatch, RunError> {
+    let checked = check(git, policy, patch).await?;
+    let mut verdict = checked.verdict;
+    let Some(changes) = checked.changes else {
+        return Ok(AppliedPatch { verdict, files: Vec::new() });
+    };
+    match git.apply_to_work_tree(&changes, journal, Digest::of(patch)).await {
+        Ok(AppliedTree { files, recovered }) => {
+            let hint = match recovered.outcome {
+                EditRecovery::Nothing => None,
+                EditRecovery::Finished => {
+                    Some("a killed process had begun to apply this patch; it is finished now")
+                }
+                EditRecovery::TakenBack => Some(
+                    "what a killed process had begun of this patch was taken back, and the patch applied anew",
+                ),
+            };
+            if let Some(hint) = hint {
+                verdict.push(Finding::warning(RECOVERED, "the patch", hint));
+            }
+            for file in &files {
+                for note in &file.notes {
+                    verdict.push(Finding::warning(BLOCKED, file.path.as_str(), note.to_string()));
+                }
+            }
+            Ok(AppliedPatch { verdict, files })
+        }
+        Err(error) => {
+            findings(error)?.into_iter().for_each(|finding| verdict.push(finding));
+            Ok(AppliedPatch { verdict, files: Vec::new() })
+        }
+    }
+}
+
+/// What stood in the way; an error where that says nothing about the patch.
+fn findings(error: ApplyError) -> Result<Vec<Finding>, RunError> {
+    Ok(match error {
+        ApplyError::Dirty { files } => files.iter().map(dirty).collect(),
+        ApplyError::Edit(TreeEditError::Blocked { path, why }) => {
+            let hint = format!("{why}; nothing was changed. Clear that up, then apply the patch again");
+            vec![Finding::error(BLOCKED, path.as_str(), hint)]
+        }
+        ApplyError::Edit(TreeEditError::Repo(error)) | ApplyError::Repo(error) => match error {
+            RepoError::Rewritten { paths } => {
+                let hint = "git's attributes filter or encode it, so its bytes in the work tree are not those that are judged; \
+                            change it by hand";
+                let finding = |path: &std::path::PathBuf| {
+                    Finding::error(Code::new("patch-attribute"), path.to_string_lossy(), hint)
+                };
+                paths.iter().map(finding).collect()
+            }
+            other => return Err(other.into()),
+        },
+        ApplyError::Edit(error @ (TreeEditError::Journal { .. } | TreeEditError::NotTakenBack { .. })) => {
+            let hint =
+                format!("{error}; where an earlier patch was not finished, apply that one again first");
+            vec![Finding::error(UNFINISHED, "the work tree", hint)]
+        }
+    })
+}
+
+fn dirty(entry: &DirtyEntry) -> Finding {
+    let hint = match entry.kind {
+        DirtyKind::Changed => {
+            "it is not as the last commit has it; commit or stash your change, then apply the patch again"
+        }
+        DirtyKind::Unmerged => "a merge of it is open; end the merge, then apply the patch again",
+        DirtyKind::Hidden => {
+            "git's index is told not to look at it (`skip-worktree` or `assume-unchanged`), so a change of it would be hidden; \
+             take that flag away with `git update-index --no-skip-worktree --no-assume-unchanged`"
+        }
+        DirtyKind::Untracked => {
+            "a file that git does not track stands where the patch makes one; move it away, then apply the patch again"
+        }
+    };
+    Finding::error(DIRTY, entry.path.to_string_lossy(), hint)
+}

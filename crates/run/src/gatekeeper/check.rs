@@ -1,0 +1,63 @@
+//! `crucible patch check`: the patch gate on its own.
+//!
+//! It judges as a run does: as text, and on what git makes of it. Only the tree as a whole is not made, which nobody needs
+//! here and which costs most in a large repository.
+
+use crucible_model::{Outcome, Verdict};
+use crucible_patch::{Policy, Proposal, apply, parse};
+use crucible_repo::{Git, MAX_TOUCHED, ProducedChanges, RepoError, changes_agree};
+
+use super::{not_applicable, only_files};
+use crate::error::RunError;
+
+/// What the gate made of a patch.
+pub(super) struct Checked {
+    /// What was found.
+    pub(super) verdict: Verdict,
+    /// What it changes; there only when the verdict passes.
+    pub(super) changes: Option<ProducedChanges>,
+}
+
+impl Checked {
+    fn refused(verdict: Verdict) -> Self {
+        Self { verdict, changes: None }
+    }
+}
+
+/// Judges any patch against a policy, on the commit that was checked out when `git` was opened.
+///
+/// # Errors
+///
+/// Fails when the repository cannot be read; what is wrong with the patch is in the verdict.
+pub async fn check_patch(git: &Git, policy: &Policy, patch: &[u8]) -> Result<Verdict, RunError> {
+    Ok(check(git, policy, patch).await?.verdict)
+}
+
+pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Checked, RunError> {
+    let base = &git.opened_at().commit;
+    let patch = match parse(bytes) {
+        Ok(patch) => patch,
+        Err(error) => return Ok(Checked::refused(Verdict::new(vec![error.finding()]))),
+    };
+    let paths: Vec<_> = patch.paths().into_iter().cloned().collect();
+    let (before, index) = git.patch_index(base, &paths, MAX_TOUCHED).await?;
+    let after = match apply(&Proposal::Diff(bytes.to_vec()), &before) {
+        Ok(after) => after,
+        Err(error) => return Ok(Checked::refused(Verdict::new(vec![error.finding()]))),
+    };
+    let mut verdict = crucible_patch::judge(&patch, policy, &before, &after);
+    if verdict.outcome() == Outcome::Fail {
+        return Ok(Checked::refused(verdict));
+    }
+    let produced = match git.changes_after_patch(index, bytes).await {
+        Ok(produced) => produced,
+        Err(RepoError::PatchRefused { detail }) => {
+            return Ok(Checked::refused(Verdict::new(vec![not_applicable(&detail)])));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    verdict.merge(changes_agree(bytes, &patch, &before, &produced));
+    verdict.merge(only_files(&produced.changes));
+    let changes = verdict.passes().then_some(produced);
+    Ok(Checked { verdict, changes })
+}

@@ -1,0 +1,74 @@
+//! The plan that a patch is judged by outside of a run: read strictly, and believed only as far as it is signed.
+//!
+//! A plan says of itself that it is signed. Where it lies in a run directory, the signature beside it has to cover its very bytes and
+//! the reviews that led to it: a plan that was edited afterwards lets nothing through.
+
+use std::path::Path;
+
+use crucible_host::fs::read_up_to;
+use crucible_model::{ByteLimit, Code, Digest, Finding, Verdict};
+
+use crate::contract::{Plan, PlanStatus};
+use crate::error::RunError;
+use crate::layout::{self, RunDir};
+use crate::status::signature_holds;
+
+/// Plans are short; what is longer is none.
+const MAX_PLAN: ByteLimit = ByteLimit(1 << 20);
+
+const UNSIGNED: Code = Code::new("patch-plan-unsigned");
+const UNREADABLE: Code = Code::new("patch-plan-unreadable");
+
+/// What a plan file amounts to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SignedPlan {
+    /// It is signed, and may be gone by.
+    Signed(Box<Plan>),
+    /// It is none to go by; the verdict says why.
+    Refused(Verdict),
+}
+
+/// Reads the plan at `path`.
+///
+/// # Errors
+///
+/// Fails when the file cannot be read, or the signature beside it.
+pub fn signed_plan(path: &Path) -> Result<SignedPlan, RunError> {
+    let bytes = read_up_to(path, MAX_PLAN)?;
+    let refuse = |code, hint: &str| {
+        Ok(SignedPlan::Refused(Verdict::new(vec![Finding::error(code, path.to_string_lossy(), hint)])))
+    };
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return refuse(
+            UNREADABLE,
+            "the plan is not UTF-8, so what it says could be read in two ways; write it anew",
+        );
+    };
+    let plan = match Plan::parse(text) {
+        Ok(plan) => plan,
+        Err(verdict) => return Ok(SignedPlan::Refused(verdict)),
+    };
+    if plan.status != PlanStatus::Signed {
+        return refuse(
+            UNSIGNED,
+            "its status is not SIGNED; only a plan that was approved lets a patch through",
+        );
+    }
+    match run_of(path) {
+        Some(run) if !run.has(layout::SIGNATURE) || !signature_holds(&run, Digest::of(&bytes))? => refuse(
+            UNSIGNED,
+            "it lies in a run directory, and the signature there does not cover it and its reviews as they are: it was edited \
+             after it was signed. Start a new run",
+        ),
+        _ => Ok(SignedPlan::Signed(Box::new(plan))),
+    }
+}
+
+/// The run whose artifacts the file lies among.
+fn run_of(path: &Path) -> Option<RunDir> {
+    let path = path.canonicalize().ok()?;
+    let artifacts = path.parent()?;
+    let run = RunDir::at(artifacts.parent()?.to_owned());
+    let is_signed_there = artifacts.file_name()? == "artifacts" && run.has(layout::SIGNATURE);
+    (run.has(layout::RUN) || is_signed_there).then_some(run)
+}

@@ -1,0 +1,182 @@
+//! What only a run's directory and the file system tell about a plan: whether it is signed as it is, which gates the
+//! verifier executed, and what stands at the paths of the evidence.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crucible_model::{Code, Digest, Finding, RepoPath, Verdict};
+use crucible_verify::VerifyReport;
+
+use crate::contract::{EvidenceFound, Signature};
+use crate::error::RunError;
+use crate::layout::{self, RunDir};
+use crate::status::signature_holds;
+
+const UNSIGNED: Code = Code::new("plan-unsigned");
+const NOT_VERIFIED: Code = Code::new("plan-not-verified");
+
+/// The texts of a plan and of what belongs to it, as a run's directory has them.
+#[derive(Debug, Clone)]
+pub struct RunPlan {
+    /// `artifacts/PLAN.md`, byte for byte.
+    pub plan: Vec<u8>,
+    /// `artifacts/REASONS.md`; absent where it is not there.
+    pub reasons: Option<String>,
+    /// `artifacts/EXPECTED_RESULTS.md`; absent where it is not there.
+    pub results: Option<String>,
+    /// The repository that the run is about; absent where the directory does not tell.
+    pub repo: Option<PathBuf>,
+}
+
+impl RunPlan {
+    /// Reads them.
+    ///
+    /// # Errors
+    ///
+    /// Fails when there is no plan, or a document cannot be read as text.
+    pub fn read(dir: &RunDir) -> Result<Self, RunError> {
+        let text = |path| dir.read_if_there(path)?.map(|_| dir.read_text(path)).transpose();
+        Ok(Self {
+            plan: dir.read(layout::PLAN)?,
+            reasons: text(layout::REASONS)?,
+            results: text(layout::EXPECTED_RESULTS)?,
+            repo: if dir.has(layout::RUN) { Some(dir.record()?.repo) } else { None },
+        })
+    }
+}
+
+/// Judges whether the signature of a run covers these bytes of its plan and the reviews that let it pass, as they are now.
+///
+/// # Errors
+///
+/// Fails when a review cannot be read.
+pub fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunError> {
+    let hint = if !dir.has(layout::SIGNATURE) {
+        "There is no signature: nobody approved this plan. `crucible run advance` signs the plan of a run."
+    } else {
+        match dir.read_document::<Signature>(layout::SIGNATURE) {
+            Err(_) => "The signature cannot be read, so nothing shows that this plan was approved; start a new run.",
+            Ok(signature) if signature.plan != Digest::of(plan) => {
+                "The plan was edited after it was signed; put it back as it was (`crucible ledger show`), or start a new run."
+            }
+            Ok(_) if !signature_holds(dir, Digest::of(plan))? => {
+                "A review that let this plan pass was edited or taken away after it was signed; put it back, or start a new run."
+            }
+            Ok(_) => return Ok(Verdict::default()),
+        }
+    };
+    Ok(Verdict::new(vec![Finding::error(UNSIGNED, layout::PLAN, hint)]))
+}
+
+/// The gates that the verifier of a run executed for this plan, and what keeps that from being known.
+///
+/// # Errors
+///
+/// Fails when the report cannot be read.
+pub fn executed_gates(dir: &RunDir, plan: &[u8]) -> Result<(Vec<String>, Verdict), RunError> {
+    let refuse = |hint: &str| {
+        let finding = Finding::error(NOT_VERIFIED, layout::VERIFY_REPORT, hint);
+        (Vec::new(), Verdict::new(vec![finding]))
+    };
+    if !dir.has(layout::VERIFY_REPORT) {
+        return Ok(refuse("No gate of this run was executed yet; `crucible run advance` goes on with it."));
+    }
+    let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
+    if report.plan_digest != Some(Digest::of(plan)) {
+        return Ok(refuse("The report is about another plan; verify this one."));
+    }
+    let gates = report.executed_gates.iter().map(|gate| gate.as_str().to_owned()).collect();
+    Ok((gates, Verdict::default()))
+}
+
+/// What stands at each of these paths, in the first of the places that has it. Links are followed as long as they stay in
+/// their place.
+#[must_use]
+pub fn find_evidence(paths: &[RepoPath], places: &[&Path]) -> BTreeMap<RepoPath, EvidenceFound> {
+    let look = |path: &RepoPath| {
+        let looks = places.iter().map(|place| look_at(place, path));
+        looks.fold(EvidenceFound::Nothing, |before, now| match before {
+            EvidenceFound::Nothing => now,
+            EvidenceFound::File | EvidenceFound::NoFile | EvidenceFound::Outside => before,
+        })
+    };
+    paths.iter().map(|path| (path.clone(), look(path))).collect()
+}
+
+fn look_at(place: &Path, path: &RepoPath) -> EvidenceFound {
+    let file = place.join(path);
+    let (Ok(root), real) = (fs::canonicalize(place), fs::canonicalize(&file)) else {
+        return EvidenceFound::Nothing;
+    };
+    let Ok(real) = real else {
+        // A link that leads nowhere is there all the same.
+        let is_link = file.ancestors().take_while(|part| part.starts_with(place)).any(Path::is_symlink);
+        return if is_link { EvidenceFound::Outside } else { EvidenceFound::Nothing };
+    };
+    let inside = real.strip_prefix(&root).ok().and_then(Path::to_str).map(str::parse::<RepoPath>);
+    match inside {
+        Some(Ok(_)) if fs::metadata(&real).is_ok_and(|meta| meta.is_file()) => EvidenceFound::File,
+        Some(Ok(_)) => EvidenceFound::NoFile,
+        Some(Err(_)) | None => EvidenceFound::Outside,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test makes files and links")]
+    fn evidence_lies_inside_and_is_a_file() {
+        let room = tempfile::tempdir().unwrap();
+        let (run, repo) = (room.path().join("run"), room.path().join("repo"));
+        for directory in ["run/artifacts", "repo/src", "repo/.git", "run/both"] {
+            fs::create_dir_all(room.path().join(directory)).unwrap();
+        }
+        for file in ["outside", "run/artifacts/report.json", "repo/src/a.py", "repo/.git/config", "repo/both"] {
+            fs::write(room.path().join(file), "x").unwrap();
+        }
+        for (target, link) in [
+            ("../outside", "repo/out"),
+            ("..", "repo/up"),
+            ("src/a.py", "repo/in"),
+            ("nowhere", "repo/broken"),
+            (".git/config", "repo/git"),
+        ] {
+            symlink(target, room.path().join(link)).unwrap();
+        }
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            repo.join("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        let expected = [
+            ("artifacts/report.json", EvidenceFound::File),
+            ("src/a.py", EvidenceFound::File),
+            ("in", EvidenceFound::File),
+            ("both", EvidenceFound::NoFile),
+            ("src", EvidenceFound::NoFile),
+            ("pipe", EvidenceFound::NoFile),
+            ("src/b.py", EvidenceFound::Nothing),
+            ("src/a.py/b", EvidenceFound::Nothing),
+            ("out", EvidenceFound::Outside),
+            ("up/outside", EvidenceFound::Outside),
+            ("broken", EvidenceFound::Outside),
+            ("broken/x", EvidenceFound::Outside),
+            ("git", EvidenceFound::Outside),
+        ];
+        let paths: Vec<RepoPath> = expected.iter().map(|(path, _)| path.parse().unwrap()).collect();
+        let found = find_evidence(&paths, &[&run, &repo]);
+        for (path, what) in expected {
+            assert_eq!(found[&path.parse::<RepoPath>().unwrap()], what, "{path}");
+        }
+        assert_eq!(find_evidence(&paths[1..2], &[&run])[&paths[1]], EvidenceFound::Nothing);
+        assert_eq!(find_evidence(&paths[1..2], &[&room.path().join("gone")])[&paths[1]], EvidenceFound::Nothing);
+    }
+}

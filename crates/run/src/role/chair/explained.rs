@@ -1,0 +1,239 @@
+//! A request for a goal alone, without a run, and why it asks for what it asks: `crucible context build --goal`.
+//!
+//! Every file that git tracks has its row: where it stands in the ranking, what its score is made of, and why it was chosen or
+//! left out. The same tree, history, goal and budget give the same bytes.
+
+use std::collections::HashMap;
+
+use crucible_model::RepoPath;
+use crucible_pack::{
+    Budget, FileClass, FileRequest, Goal, History, PastChange, RequestVersion, ScoreParts, rank_with_history,
+};
+use crucible_repo::{Git, Oid, RepoError};
+use crucible_secrets::Scanner;
+use serde::{Deserialize, Serialize};
+
+use super::survey::{Listed, Look, Seen, survey};
+use super::{RANK_READ_ALL, UNREAD, asked, fit, room_beside};
+use crate::contract::ContextSettings;
+use crate::document::versions;
+use crate::error::RunError;
+use crate::role::librarian::mandatory_room;
+
+/// How many of the last commits a ranking looks at.
+const COMMITS: u32 = 500;
+
+/// Why a file that git tracks is left out: it is not there.
+const GONE: &str = "is not in the work tree";
+
+/// How the files of a repository were ranked for a goal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextRanking {
+    /// Which version of the document this is.
+    pub schema_version: ContextRankingVersion,
+    /// The goal.
+    pub goal: String,
+    /// The words and names of the goal that were looked for.
+    pub looked_for: Vec<String>,
+    /// Words, names and paths of the goal that were not, because it has too many.
+    pub names_not_looked_for: u64,
+    /// What may be asked for at the most.
+    pub budget: Budget,
+    /// Mandatory documents, and their bytes, for which room is kept.
+    pub mandatory_files: u64,
+    /// See `mandatory_files`.
+    pub mandatory_bytes: u64,
+    /// What of git's history counted.
+    pub history: HistoryUse,
+    /// Every file that git tracks: the chosen ones, the best first; the others, the best first; those that cannot be asked
+    /// for.
+    pub files: Vec<RankedFile>,
+}
+
+/// What of git's history counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryUse {
+    /// How many commits were looked at; the last ones, without merges and first commits.
+    pub commits: u64,
+    /// Why none was, where that is so against the rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// One file of a ranking.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RankedFile {
+    /// Where it lies; quoted and escaped where the name is none that a pack can hold.
+    pub path: String,
+    /// Whether it is asked for.
+    pub outcome: RankedOutcome,
+    /// What it is, what it shares with the goal, and why it is left out where it is.
+    pub reason: String,
+    /// `source`, `test`, `manifest`, `document` or `generated`; absent where the file cannot be asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// What it scored; comparable within this ranking only.
+    pub score: u64,
+    /// What the score is made of; absent where the file cannot be asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<ScoreParts>,
+    /// Its size in bytes.
+    pub size: u64,
+    /// How many bytes of it were searched; the rest of a large file was not.
+    pub searched: u64,
+}
+
+/// Whether a file is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RankedOutcome {
+    /// It is in the request.
+    Chosen,
+    /// It is not.
+    LeftOut,
+    /// It is in the request so that the pack says why it is not shown.
+    Withheld,
+}
+
+versions! {
+    /// The schema id of a ranking for a goal.
+    pub ContextRanking, ContextRankingVersion = "crucible-context-ranking-v1"
+}
+
+/// Ranks all files that git tracks, as they stand in the work tree, and asks for the best that fit `budget` beside the
+/// mandatory documents.
+///
+/// # Errors
+///
+/// [`RunError::EmptyGoal`] and [`RunError::SecretInGoal`]; fails when git cannot list its files. A history that cannot be read
+/// is no error: the ranking says so.
+pub async fn request_for_goal(
+    git: &Git,
+    words: &str,
+    budget: Budget,
+    settings: &ContextSettings,
+) -> Result<(FileRequest, ContextRanking), RunError> {
+    if words.trim().is_empty() {
+        return Err(RunError::EmptyGoal);
+    }
+    if let Some(found) = Scanner::builtin().scan(words.as_bytes()).first() {
+        return Err(RunError::SecretInGoal { rule: found.rule.to_string() });
+    }
+    let (mut listed, mut unfit) = (Vec::new(), Vec::new());
+    for (name, mode) in git.tracked_names().await? {
+        match fit(&name, mode) {
+            Ok(path) => listed.push(Listed { path, size: None }),
+            Err(not_asked) => unfit.push((not_asked.path, not_asked.reason)),
+        }
+    }
+    let (history, history_use) = history_of(git, &git.opened_at().commit).await;
+    let goal = Goal::new(words);
+    let room = mandatory_room(git.top(), settings);
+    let limits = room_beside(&budget, room.paths.len(), room.bytes);
+    let (mandatory_files, mandatory_bytes) = (room.paths.len() as u64, room.bytes);
+    let free = room.paths.into_iter().collect();
+    let looks = survey(git.top(), &goal, &listed, RANK_READ_ALL, &free);
+    let mut seen: HashMap<RepoPath, (u64, Seen)> = HashMap::with_capacity(looks.len());
+    let mut candidates = Vec::with_capacity(looks.len());
+    for Look { candidate, size, seen: how } in looks {
+        if how == Seen::Gone {
+            unfit.push((candidate.path().to_string(), GONE.to_owned()));
+        } else {
+            seen.insert(candidate.path().clone(), (size, how));
+            candidates.push(candidate);
+        }
+    }
+    let ranking = rank_with_history(&goal, candidates, &limits, &history);
+    let needs = asked(&ranking);
+    let withheld: Vec<&str> =
+        needs.iter().skip(ranking.chosen.len()).map(|need| need.path.as_str()).collect();
+    let sizes = |path: &RepoPath| match seen.get(path) {
+        Some((size, Seen::Text(searched))) => (*size, *searched),
+        Some((size, _)) => (*size, 0),
+        None => (0, 0),
+    };
+    let row = |path: String, (size, searched): (u64, u64), class: FileClass, score, parts| RankedFile {
+        path,
+        outcome: RankedOutcome::Chosen,
+        reason: String::new(),
+        class: Some(class.as_str().to_owned()),
+        score,
+        parts: Some(parts),
+        size,
+        searched,
+    };
+    let mut files = Vec::with_capacity(seen.len() + unfit.len());
+    for choice in &ranking.chosen {
+        let place = choice.need.path.parse::<RepoPath>().map(|path| sizes(&path)).unwrap_or_default();
+        let row = row(choice.need.path.clone(), place, choice.class, choice.score, choice.parts);
+        files.push(RankedFile { reason: choice.reason.clone(), ..row });
+    }
+    for file in &ranking.left_out {
+        let is_unread = matches!(seen.get(&file.path), Some((_, Seen::Unread)));
+        let why = if is_unread { UNREAD } else { file.reason };
+        let is_withheld = withheld.contains(&file.path.as_str());
+        let outcome = if is_withheld { RankedOutcome::Withheld } else { RankedOutcome::LeftOut };
+        let reason = match file.shares.as_slice() {
+            [] => why.to_owned(),
+            shares => format!("{why}; {}", shares.join(", ")),
+        };
+        let row = row(file.path.to_string(), sizes(&file.path), file.class, file.score, file.parts);
+        files.push(RankedFile { outcome, reason, ..row });
+    }
+    unfit.sort();
+    files.extend(unfit.into_iter().map(|(path, reason)| RankedFile {
+        path,
+        outcome: RankedOutcome::LeftOut,
+        reason,
+        class: None,
+        score: 0,
+        parts: None,
+        size: 0,
+        searched: 0,
+    }));
+    let explained = ContextRanking {
+        schema_version: ContextRankingVersion::V1,
+        goal: words.to_owned(),
+        looked_for: goal.looked_for().into_iter().map(str::to_owned).collect(),
+        names_not_looked_for: ranking.goal_cut.names,
+        budget,
+        mandatory_files,
+        mandatory_bytes,
+        history: history_use,
+        files,
+    };
+    let request = FileRequest {
+        schema_version: RequestVersion::V1,
+        goal: words.to_owned(),
+        needs,
+        budget,
+        reason: "ranked by the goal".to_owned(),
+    };
+    Ok((request, explained))
+}
+
+/// What the commits before this one say about files.
+pub(crate) async fn history_of(git: &Git, from: &Oid) -> (History, HistoryUse) {
+    match git.history(from, COMMITS).await {
+        Ok(commits) => {
+            let used = HistoryUse { commits: commits.len() as u64, problem: None };
+            let commits = commits
+                .into_iter()
+                .map(|commit| PastChange { message: commit.message, paths: commit.paths })
+                .collect();
+            (History { commits }, used)
+        }
+        Err(error) => {
+            // Git's own words may hold paths of this machine.
+            let problem = match error {
+                RepoError::TooLarge { .. } => "there is more of it than is read",
+                RepoError::TimedOut { .. } => "reading it takes too long",
+                _ => "git cannot read it whole, as in a partial clone",
+            };
+            (History::default(), HistoryUse { commits: 0, problem: Some(problem.to_owned()) })
+        }
+    }
+}

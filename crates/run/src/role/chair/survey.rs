@@ -1,0 +1,218 @@
+//! Reading the candidates of a ranking: many small files, side by side.
+//!
+//! Each file is read up to a limit, and all of them together up to another; what comes after that is ranked by its path
+//! alone. Generated files, files in denied places and files that are secret by their name are never opened. What comes out
+//! depends on the files and their order, never on how many threads there are.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::thread;
+
+use crucible_model::{ByteLimit, Denial, RepoPath, denied_place};
+use crucible_pack::{Candidate, FileClass, Goal};
+use crucible_repo::{FoundAt, TreeReader};
+use crucible_secrets::is_secret_file;
+
+/// Why a file is not asked for in earnest: the pack omits it, and says so.
+pub(crate) const SECRET: &str = "is secret by its name";
+
+/// How much of a candidate is read to rank it.
+const READ: ByteLimit = ByteLimit(256 * 1024);
+
+/// How many files are read before it is looked whether there may be more.
+const BATCH: usize = 1024;
+
+/// Fewer files are not worth a thread.
+const WORTH_A_THREAD: usize = 64;
+
+/// The most threads that read; more only wait for the disk.
+const MOST_THREADS: usize = 8;
+
+/// A file to look at, with its size in bytes where it is known already.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    pub(crate) path: RepoPath,
+    pub(crate) size: Option<u64>,
+}
+
+/// One file that was looked at.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) candidate: Candidate,
+    /// The size of the file in bytes.
+    pub(crate) size: u64,
+    pub(crate) seen: Seen,
+}
+
+/// How much of a file was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// So many bytes from its beginning.
+    Text(u64),
+    /// Its path: there is no need for more.
+    PathOnly,
+    /// Its path: what was read before it is all that is read.
+    Unread,
+    /// Git tracks it, and it is not there.
+    Gone,
+}
+
+/// Looks at `files` below `top`, in their order; at the text of as many as come to no more than `most` bytes, the last one
+/// whole. Those in `free` are in the pack anyway.
+pub(crate) fn survey(
+    top: &Path,
+    goal: &Goal,
+    files: &[Listed],
+    most: ByteLimit,
+    free: &HashSet<RepoPath>,
+) -> Vec<Look> {
+    let eye = Eye { reader: TreeReader::open(top).ok(), goal, free };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let mut looks = Vec::with_capacity(files.len());
+    let mut read = 0;
+    for batch in files.chunks(BATCH) {
+        if read >= most.0 {
+            looks.extend(batch.iter().map(|file| eye.pass_over(file)));
+            continue;
+        }
+        for (look, file) in eye.look_at_all(batch, threads).into_iter().zip(batch) {
+            match look.seen {
+                Seen::Text(_) if read >= most.0 => looks.push(eye.pass_over(file)),
+                Seen::Text(bytes) => {
+                    read = read.saturating_add(bytes);
+                    looks.push(look);
+                }
+                Seen::PathOnly | Seen::Unread | Seen::Gone => looks.push(look),
+            }
+        }
+    }
+    looks
+}
+
+/// What every thread looks with.
+struct Eye<'a> {
+    reader: Option<TreeReader>,
+    goal: &'a Goal,
+    free: &'a HashSet<RepoPath>,
+}
+
+impl Eye<'_> {
+    fn look_at_all(&self, batch: &[Listed], threads: usize) -> Vec<Look> {
+        let part = batch.len().div_ceil(threads).max(WORTH_A_THREAD);
+        let mut parts = batch.chunks(part);
+        let first = parts.next().unwrap_or_default();
+        thread::scope(|scope| {
+            let others: Vec<_> = parts.map(|part| scope.spawn(|| self.look_at_each(part))).collect();
+            let mut looks = self.look_at_each(first);
+            for other in others {
+                match other.join() {
+                    Ok(more) => looks.extend(more),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            looks
+        })
+    }
+
+    fn look_at_each(&self, files: &[Listed]) -> Vec<Look> {
+        let mut text = Vec::new();
+        files.iter().map(|file| self.look_at(file, &mut text)).collect()
+    }
+
+    fn look_at(&self, file: &Listed, text: &mut Vec<u8>) -> Look {
+        if !is_wanted(&file.path) {
+            return self.by_path(file, Seen::PathOnly);
+        }
+        let read = self.reader.as_ref().map(|reader| reader.read_prefix(&file.path, READ, text));
+        match read {
+            Some(Ok(size)) => Look {
+                candidate: self.named(self.goal.look_at(file.path.clone(), size, Some(text))),
+                size,
+                seen: Seen::Text(text.len() as u64),
+            },
+            Some(Err(_)) | None => self.by_path(file, Seen::PathOnly),
+        }
+    }
+
+    /// A file that is not read because of what came before it.
+    fn pass_over(&self, file: &Listed) -> Look {
+        self.by_path(file, if is_wanted(&file.path) { Seen::Unread } else { Seen::PathOnly })
+    }
+
+    fn by_path(&self, file: &Listed, mut seen: Seen) -> Look {
+        let size = file.size.unwrap_or_else(|| match self.reader.as_ref().map(|it| it.look(&file.path)) {
+            Some(FoundAt::File { size } | FoundAt::Linked { size, .. }) => size,
+            Some(FoundAt::Missing) => {
+                seen = Seen::Gone;
+                0
+            }
+            Some(FoundAt::NotAFile | FoundAt::Outside | FoundAt::Refused { .. }) | None => 0,
+        });
+        Look { candidate: self.named(self.goal.look_at(file.path.clone(), size, None)), size, seen }
+    }
+
+    fn named(&self, candidate: Candidate) -> Candidate {
+        let path = candidate.path();
+        if is_secret_file(path.as_str()) {
+            candidate.withheld(SECRET)
+        } else if self.free.contains(path) {
+            candidate.already_in()
+        } else {
+            candidate
+        }
+    }
+}
+
+/// Whether the text of a file at this path says anything, and may be looked at.
+fn is_wanted(path: &RepoPath) -> bool {
+    FileClass::of(path) != FileClass::Generated
+        && denied_place(path, Denial::Shown).is_none()
+        && !is_secret_file(path.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_host::fs::{create_dir_all, write_atomic};
+
+    use super::*;
+
+    fn tree(files: &[(String, String)]) -> (tempfile::TempDir, Vec<Listed>) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let at = dir.path().join(path);
+            create_dir_all(at.parent().unwrap()).unwrap();
+            write_atomic(&at, text.as_bytes()).unwrap();
+        }
+        let listed = files.iter().map(|(path, _)| Listed { path: path.parse().unwrap(), size: None });
+        let listed = listed.collect();
+        (dir, listed)
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        let files: Vec<(String, String)> =
+            (0..300).map(|n| (format!("d{}/f{n}.rs", n % 7), format!("fn parser{n}() {{}}\n"))).collect();
+        let (dir, listed) = tree(&files);
+        let goal = Goal::new("mend parser7 and parser");
+        let free = HashSet::new();
+        let eye = Eye { reader: TreeReader::open(dir.path()).ok(), goal: &goal, free: &free };
+        let told = |threads| format!("{:?}", eye.look_at_all(&listed, threads));
+        let alone = told(1);
+        assert_eq!(alone.matches("Text(").count(), 300);
+        for threads in [2, 3, 8, 300] {
+            assert_eq!(told(threads), alone, "{threads}");
+        }
+    }
+
+    #[test]
+    fn what_may_not_be_shown_is_never_opened_and_a_gone_file_is_told() {
+        let files =
+            ["a.rs", "conf/.env", "build/b.rs", "Cargo.lock"].map(|path| (path.to_owned(), "x".to_owned()));
+        let (dir, mut listed) = tree(&files);
+        listed.push(Listed { path: "gone.rs".parse().unwrap(), size: None });
+        let looks = survey(dir.path(), &Goal::new("x"), &listed, ByteLimit(1000), &HashSet::new());
+        let seen: Vec<Seen> = looks.iter().map(|look| look.seen).collect();
+        assert_eq!(seen, [Seen::Text(1), Seen::PathOnly, Seen::PathOnly, Seen::PathOnly, Seen::Gone]);
+        assert_eq!(looks.iter().map(|look| look.size).collect::<Vec<_>>(), [1, 1, 1, 1, 0]);
+    }
+}

@@ -1,0 +1,284 @@
+#![expect(clippy::disallowed_methods, reason = "the tests make work trees of their own")]
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crucible_model::{ByteLimit, FileLimit};
+use crucible_pack::{Budget, LineRange, Mode, Need, OmittedReason, RequestVersion, SourceError, build};
+
+use super::*;
+
+/// A work tree in a directory of its own, with something outside of it.
+struct Room {
+    dir: tempfile::TempDir,
+}
+
+impl Room {
+    fn new(files: &[(&str, &[u8])], links: &[(&str, &str)]) -> Self {
+        let room = Self { dir: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(room.top()).unwrap();
+        fs::write(room.dir.path().join("outside"), "outside").unwrap();
+        for (path, bytes) in files {
+            fs::create_dir_all(room.at(path).parent().unwrap()).unwrap();
+            fs::write(room.at(path), bytes).unwrap();
+        }
+        for (link, target) in links {
+            fs::create_dir_all(room.at(link).parent().unwrap()).unwrap();
+            symlink(target, room.at(link)).unwrap();
+        }
+        room
+    }
+
+    fn top(&self) -> PathBuf {
+        self.dir.path().join("repo")
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.top().join(path)
+    }
+
+    fn pack(&self, request: &FileRequest) -> ContextPack {
+        pack_context(&self.top(), "repo", &ContextSettings::default(), request).unwrap()
+    }
+}
+
+fn request(paths: &[&str], max_files: u64, max_total_bytes: u64) -> FileRequest {
+    let need = |path: &&str| Need { path: (*path).to_owned(), mode: Mode::Full, line_ranges: Vec::new() };
+    FileRequest {
+        schema_version: RequestVersion::V1,
+        goal: "g".to_owned(),
+        needs: paths.iter().map(need).collect(),
+        budget: Budget { max_files: FileLimit(max_files), max_total_bytes: ByteLimit(max_total_bytes) },
+        reason: "r".to_owned(),
+    }
+}
+
+fn rows(pack: &ContextPack) -> Vec<(&str, &str)> {
+    let files = pack.files.iter().map(|file| (file.path.as_str(), "in"));
+    files.chain(pack.omitted.iter().map(|row| (row.path.as_str(), row.reason.as_str()))).collect()
+}
+
+#[test]
+fn what_stands_at_a_path_is_told_with_and_without_links_on_the_way() {
+    let room = Room::new(
+        &[("src/a.rs", b"four"), ("src/deep/x", b"")],
+        &[("to-dir", "src"), ("to-file", "src/a.rs"), ("to-nothing", "missing"), ("out", "../outside")],
+    );
+    let tree = WorkTree::new(room.top());
+    let linked = |to: &str| Entry::Linked { through: Vec::new(), to: to.parse().unwrap(), size: 4 };
+    for (path, expected) in [
+        ("src/a.rs", Entry::File { size: 4 }),
+        ("src", Entry::NotAFile),
+        ("src/b.rs", Entry::Missing),
+        ("src/a.rs/x", Entry::Missing),
+        ("to-file", linked("src/a.rs")),
+        ("to-dir/a.rs", linked("src/a.rs")),
+        ("to-dir/deep", Entry::NotAFile),
+        ("to-nothing", Entry::LeavesRepository),
+        ("out", Entry::LeavesRepository),
+    ] {
+        assert_eq!(tree.entry(&path.parse().unwrap()), expected, "{path}");
+    }
+}
+
+#[test]
+fn links_are_judged_where_they_lead_at_any_depth() {
+    let files: [(&str, &[u8]); 6] = [
+        ("src/a.rs", b"in the repository"),
+        (".git/config", b"[core]"),
+        ("sub/build/made", b"made"),
+        ("node_modules/x/index.js", b"foreign"),
+        ("a/b/keep", b""),
+        ("conf/.env", b"PASSWORD=1"),
+    ];
+    let links = [
+        ("fine", "src/a.rs"),
+        ("a/b/fine-dir", "../../src"),
+        ("out", "../outside"),
+        ("a/b/out-dir", "../../.."),
+        ("git-dir", ".git"),
+        ("a/git-file", "../.git/config"),
+        ("a/b/built", "../../sub/build"),
+        ("a/b/built-file", "../../sub/build/made"),
+        ("chain-1", "chain-2"),
+        ("chain-2", "a/b/built/made"),
+        ("modules", "node_modules"),
+        ("env", "conf/.env"),
+        ("self", "self"),
+        ("device", "/dev/zero"),
+    ];
+    let room = Room::new(&files, &links);
+    let wanted = [
+        "fine",
+        "a/b/fine-dir/a.rs",
+        "out",
+        "a/b/out-dir/outside",
+        "git-dir/config",
+        "a/git-file",
+        "a/b/built/made",
+        "a/b/built-file",
+        "chain-1",
+        "modules/x/index.js",
+        "env",
+        "self",
+        "device",
+        "sub/build/made",
+        "a/b/fine-dir",
+    ];
+    let pack = room.pack(&request(&wanted, 99, 9999));
+    let mut expected = vec![("fine", "in"), ("a/b/fine-dir/a.rs", "in")];
+    expected.extend(wanted[2..14].iter().map(|path| (*path, "denied")));
+    expected.push(("a/b/fine-dir", "invalid_request"));
+    assert_eq!(rows(&pack), expected);
+    assert!(pack.files.iter().all(|file| file.content == "in the repository"));
+    assert!(
+        pack.summary.contains("\"chain-1\" is a link to \"chain-2\"")
+            || pack.summary.contains("which lies below build/")
+    );
+}
+
+#[test]
+fn pipes_sockets_and_directories_are_no_files_and_nobody_waits_for_them() {
+    let room = Room::new(&[("dir/a", b"")], &[]);
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, room.at("pipe"), fifo, mode, 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(room.at("socket")).unwrap();
+    symlink("pipe", room.at("to-pipe")).unwrap();
+    let wanted = ["pipe", "socket", "to-pipe", "dir", "none", "dir/a/b"];
+    let pack = room.pack(&request(&wanted, 9, 99));
+    let not_a_file = "invalid_request";
+    assert_eq!(
+        rows(&pack),
+        [
+            ("pipe", not_a_file),
+            ("socket", not_a_file),
+            ("to-pipe", not_a_file),
+            ("dir", not_a_file),
+            ("none", "not_found"),
+            ("dir/a/b", "not_found"),
+        ]
+    );
+}
+
+/// A work tree that counts what it is asked for and does something between a look and a read.
+struct Watched<'a> {
+    tree: WorkTree,
+    asked: Cell<u64>,
+    between: RefCell<&'a mut dyn FnMut(&RepoPath)>,
+}
+
+impl Source for Watched<'_> {
+    fn entry(&self, path: &RepoPath) -> Entry {
+        self.tree.entry(path)
+    }
+
+    fn read(&self, path: &RepoPath, max: u64) -> Result<Vec<u8>, SourceError> {
+        self.asked.set(self.asked.get() + max);
+        (self.between.borrow_mut())(path);
+        self.tree.read(path, max)
+    }
+
+    fn is_secret(&self, path: &RepoPath, content: &[u8]) -> Option<String> {
+        self.tree.is_secret(path, content)
+    }
+}
+
+fn watched(top: &Path, request: &FileRequest, between: &mut dyn FnMut(&RepoPath)) -> (ContextPack, u64) {
+    let source = Watched { tree: WorkTree::new(top), asked: Cell::new(0), between: RefCell::new(between) };
+    let pack = build(request, &Mandatory::default(), "repo", &source).unwrap();
+    (pack, source.asked.get())
+}
+
+#[test]
+fn a_huge_file_costs_kilobytes_whole_or_in_lines() {
+    let room = Room::new(&[], &[]);
+    for name in ["huge", "lines"] {
+        fs::File::create(room.at(name)).unwrap().set_len(300 << 20).unwrap();
+    }
+    let mut wanted = request(&["huge"], 9, 1000);
+    let (pack, asked) = watched(&room.top(), &wanted, &mut |_| {});
+    assert!(pack.files[0].truncated && pack.files[0].content.len() == 1000);
+    assert!(asked <= 4 * 1024, "{asked}");
+    let line_ranges = vec![LineRange { start: 1, end: 2 }];
+    wanted.needs = vec![Need { path: "lines".to_owned(), mode: Mode::Snippets, line_ranges }];
+    let (pack, asked) = watched(&room.top(), &wanted, &mut |_| {});
+    assert_eq!(pack.omitted[0].reason, OmittedReason::BudgetExceeded);
+    assert!(asked <= 72 * 1024, "{asked}");
+}
+
+#[test]
+fn a_file_that_changes_between_the_look_and_the_read_is_what_was_read_and_never_what_is_elsewhere() {
+    let room = Room::new(
+        &[("link", b"a"), ("pipe", b"a"), ("grown", b"a"), ("shrunk", b"abcdef"), ("gone", b"a")],
+        &[],
+    );
+    let mut change = |path: &RepoPath| {
+        let at = room.at(path.as_str());
+        fs::remove_file(&at).unwrap();
+        match path.as_str() {
+            "link" => symlink("../outside", &at).unwrap(),
+            "pipe" => {
+                let mode = rustix::fs::Mode::from_raw_mode(0o600);
+                rustix::fs::mknodat(rustix::fs::CWD, &at, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+            }
+            "grown" => fs::write(&at, "x".repeat(1_000_000)).unwrap(),
+            "shrunk" => fs::write(&at, "abc").unwrap(),
+            _ => {}
+        }
+    };
+    let wanted = request(&["link", "pipe", "shrunk", "gone", "grown"], 9, 100);
+    let (pack, asked) = watched(&room.top(), &wanted, &mut change);
+    assert_eq!(
+        rows(&pack),
+        [("shrunk", "in"), ("grown", "in"), ("link", "denied"), ("pipe", "denied"), ("gone", "denied")]
+    );
+    assert_eq!((pack.files[0].content.as_str(), pack.files[0].truncated), ("abc", false));
+    assert_eq!((pack.files[1].content.len(), pack.files[1].truncated), (97, true));
+    assert!(asked < 16 * 1024 && !pack.summary.contains("outside"), "{}", pack.summary);
+    let room_path = room.dir.path().to_str().unwrap();
+    assert!(!String::from_utf8(pack.to_bytes().unwrap()).unwrap().contains(room_path), "{}", pack.summary);
+}
+
+#[test]
+fn another_checkout_gives_the_same_bytes() {
+    let files: [(&str, &[u8]); 4] =
+        [("src/a.rs", b"fn a() {}\r\n"), ("AGENTS.md", b"be kind"), ("latin", b"caf\xe9"), (".env", b"A=1")];
+    let wanted = request(&["src/a.rs", ".env", "latin", "none", "link", "../x", "AGENTS.md"], 9, 99);
+    let links = [("link", "../outside")];
+    let [one, other] = [Room::new(&files, &links), Room::new(&files, &links)];
+    let bytes = one.pack(&wanted).to_bytes().unwrap();
+    assert_eq!(bytes, other.pack(&wanted).to_bytes().unwrap());
+    assert_eq!(bytes, one.pack(&wanted).to_bytes().unwrap());
+}
+
+#[test]
+fn the_words_of_a_request_are_searched_for_secrets_too() {
+    let room = Room::new(&[("a", b"x")], &[]);
+    let token = crucible_testkit::made_up_token();
+    for place in 0..3 {
+        let mut wanted = request(&["a"], 9, 99);
+        match place {
+            0 => wanted.goal = format!("use {token}"),
+            1 => wanted.reason = format!("has {token}"),
+            _ => wanted.needs[0].path = format!("a/{token}"),
+        }
+        let refused = pack_context(&room.top(), "repo", &ContextSettings::default(), &wanted);
+        assert!(matches!(refused, Err(RunError::SecretInGoal { .. })), "{place}: {refused:?}");
+    }
+}
+
+#[test]
+fn room_is_kept_for_the_mandatory_documents() {
+    let room =
+        Room::new(&[("AGENTS.md", b"12345"), ("extra.md", b"123")], &[("PATCH_README.md", "AGENTS.md")]);
+    let settings = ContextSettings {
+        mandatory: vec!["extra.md".parse().unwrap(), "none.md".parse().unwrap()],
+        ..ContextSettings::default()
+    };
+    let kept = mandatory_room(&room.top(), &settings);
+    let paths: Vec<&str> = kept.paths.iter().map(RepoPath::as_str).collect();
+    assert_eq!((paths, kept.bytes), (vec!["extra.md", "AGENTS.md", "PATCH_README.md"], 13));
+}

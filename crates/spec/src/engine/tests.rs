@@ -1,0 +1,440 @@
+//! What tries leave and warn of, with a real store and a real ledger: only the model's answer is put in place of asking for it.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crucible_host::clock::SystemClock;
+use crucible_ledger::Ledger;
+use crucible_llm::{
+    Attempt, CallOutcome, Capabilities, CassetteHeader, LlmReceipt, LlmResult, RecordedCall, RecordedRequest,
+    Recording, StructuredOutput,
+};
+use crucible_model::{Digest, EditFormat, ExitStatus, Untrusted, to_canonical_json};
+
+use super::*;
+use crate::fixup::{FIXUP_DIFF, fixup_policy};
+use crate::gate::sample::noon;
+use crate::packet::PacketLimits;
+use crate::phase_id::PhaseId;
+use crate::project::SpecProject;
+use crate::receipt::{FixedFile, FixupReceipt, FixupStage, ReceiptId};
+use crate::source::{FileSelectors, Idea};
+use crate::state::SpecState;
+use crate::store::{LockClaim, PhaseOutput, SpecLock, SpecStore};
+use crate::surface::{applied_fixups, spec_status};
+
+const CLOCK: SystemClock = SystemClock;
+
+struct Desk {
+    home: tempfile::TempDir,
+    store: SpecStore,
+    ledger: Ledger,
+}
+
+fn desk() -> Desk {
+    let home = tempfile::tempdir().unwrap();
+    for directory in ["project/src", "data"] {
+        std::fs::create_dir_all(home.path().join(directory)).unwrap();
+    }
+    let project = SpecProject::at(home.path().join("project"));
+    let store = SpecStore::new(&project, "export-data".parse().unwrap())
+        .with_records(home.path().join("fixups"))
+        .with_calls(home.path().join("calls"));
+    let ledger = Ledger::open(&home.path().join("data/ledger.db")).unwrap();
+    Desk { home, store, ledger }
+}
+
+fn idea() -> Idea {
+    Idea {
+        text: Untrusted::new("users can export their data\n"),
+        unread: Vec::new(),
+        passed_over: Vec::new(),
+        notes: Vec::new(),
+        places: Vec::new(),
+    }
+}
+
+fn order(phase: PhaseId) -> PhaseOrder {
+    PhaseOrder {
+        phase,
+        trial: Trial::Real,
+        limits: PacketLimits::default(),
+        attempts: 1,
+        phase_time: Duration::from_secs(60),
+        call_time: Duration::from_secs(60),
+        model: String::new(),
+        edit_format: EditFormat::WholeFile,
+        policy: fixup_policy(10, 1_000, Vec::new()),
+        warnings: Vec::new(),
+    }
+}
+
+fn kinds(run: &PhaseRun<'_>) -> Vec<String> {
+    run.warnings().iter().map(|warning| warning.kind.clone()).collect()
+}
+
+impl Desk {
+    fn lock(&self) -> SpecLock {
+        self.store.lock("test", LockClaim::IfFree).unwrap()
+    }
+
+    fn begin<'a>(&self, lock: &'a SpecLock, phase: PhaseId) -> PhaseRun<'a> {
+        PhaseRun::begin(lock, &CLOCK, order(phase), &self.ledger).unwrap()
+    }
+
+    fn gather(&self, run: &mut PhaseRun<'_>) {
+        let selectors = FileSelectors {
+            root: self.store.project().root().to_owned(),
+            named: Vec::new(),
+            include: Vec::new(),
+            exclude: Vec::new(),
+        };
+        let idea = (run.phase() == PhaseId::Requirements).then(idea);
+        if let Some(idea) = &idea {
+            run.lock.write_context("idea.md", idea.text.as_str().as_bytes()).unwrap();
+        }
+        run.gather(idea.as_ref(), selectors).unwrap();
+    }
+
+    /// Runs a phase that is answered with this text.
+    fn run(&mut self, phase: PhaseId, text: &str) -> Vec<String> {
+        let lock = self.lock();
+        let mut run = self.begin(&lock, phase);
+        self.gather(&mut run);
+        let path = format!("artifacts/{}", phase.artifact());
+        run.outputs = vec![PhaseOutput { path, bytes: text.as_bytes().to_vec() }];
+        run.succeed(&mut self.ledger).unwrap();
+        kinds(&run)
+    }
+
+    /// The spec is done up to this phase.
+    fn done(&mut self, last: PhaseId) {
+        for phase in last.up_to() {
+            self.run(phase, &format!("# {phase}\n"));
+        }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.store.dir().join(path)
+    }
+
+    fn state(&self) -> SpecState {
+        self.store.state(Some(&self.ledger)).unwrap()
+    }
+
+    /// The directory of Crucible's own with the calls of this spec.
+    fn calls(&self) -> PathBuf {
+        let calls = self.store.calls().unwrap().unwrap();
+        std::fs::create_dir_all(&calls).unwrap();
+        calls
+    }
+
+    fn kept(&self, folder: &str, part: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(folder)).into_iter().flatten();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.contains(part)).collect()
+    }
+}
+
+fn header(provider: &str, model: &str) -> CassetteHeader {
+    let capabilities =
+        Capabilities { edit_format: EditFormat::WholeFile, structured_output: StructuredOutput::JsonMode };
+    CassetteHeader::new(provider, model, capabilities)
+}
+
+/// A request that no try made, and a recording in which this provider answers it.
+fn recorded(header: &CassetteHeader, by: &str) -> (Digest, Vec<u8>) {
+    let request = RecordedRequest { model: "m".to_owned(), messages: Vec::new(), metadata: BTreeMap::new() };
+    let key = request.key().unwrap();
+    let result = LlmResult {
+        raw_response: "# Requirements: x\n".to_owned(),
+        provider: by.to_owned(),
+        model_used: "m".to_owned(),
+        tokens_input: None,
+        tokens_output: None,
+        timed_out: Some(false),
+        extensions: BTreeMap::new(),
+    };
+    let call = RecordedCall {
+        key,
+        spec_id: "export-data".to_owned(),
+        phase_id: "requirements".to_owned(),
+        request,
+        attempts: vec![Attempt::Answered],
+        outcome: CallOutcome::Answered(result),
+        redactions: 0,
+    };
+    let lines = [to_canonical_json(header).unwrap(), to_canonical_json(&call).unwrap()];
+    (key, lines.iter().flat_map(|line| [&line[..], b"\n"].concat()).collect())
+}
+
+/// Whether a try of the requirements that asks this provider takes the answer from what an earlier one left.
+fn takes(desk: &Desk, asked: &CassetteHeader, key: &Digest) -> (bool, Vec<String>) {
+    let lock = desk.lock();
+    let mut run = desk.begin(&lock, PhaseId::Requirements);
+    let Recording::To(writer) = run.recording(asked).unwrap() else { panic!("not recorded") };
+    (writer.holds_answer(key), kinds(&run))
+}
+
+const LEFT: &str = "requirements-20260131-120000-0001.0123456789abcdef.calls.jsonl";
+
+#[test]
+fn answers_that_a_project_brings_along_are_never_taken() {
+    let asked = header("gateway", "m");
+    let (key, bytes) = recorded(&asked, "gateway");
+    let desk = desk();
+    std::fs::create_dir_all(desk.path("context")).unwrap();
+    for name in ["requirements.calls.jsonl", LEFT, "requirements-20260131-120000-0001.calls.jsonl"] {
+        std::fs::write(desk.path("context").join(name), &bytes).unwrap();
+    }
+    assert_eq!(takes(&desk, &asked, &key), (false, Vec::new()));
+    // The very same bytes in Crucible's own directory are an answer that was paid for.
+    std::fs::write(desk.calls().join(LEFT), &bytes).unwrap();
+    assert_eq!(takes(&desk, &asked, &key), (true, Vec::new()));
+    // The spec of this name in another project has none of it.
+    let other = SpecProject::at(desk.home.path().join("data"));
+    let other = SpecStore::new(&other, desk.store.spec().clone()).with_calls(desk.home.path().join("calls"));
+    assert_ne!(other.calls().unwrap(), desk.store.calls().unwrap());
+}
+
+#[test]
+fn an_answer_is_taken_only_by_whoever_asks_the_provider_that_gave_it() {
+    let (key, bytes) = recorded(&header("gateway", "m"), "gateway");
+    let desk = desk();
+    let left = desk.calls().join(LEFT);
+    std::fs::write(&left, &bytes).unwrap();
+    for other in [header("anthropic", "m"), header("gateway", "m2")] {
+        assert_eq!(takes(&desk, &other, &key), (false, Vec::new()));
+        assert_eq!(std::fs::read(&left).unwrap(), bytes, "it stays for whoever asks that one again");
+    }
+    assert!(takes(&desk, &header("gateway", "m"), &key).0);
+    // A line that another provider spoke, under a header that says otherwise or under none.
+    for whole in [true, false] {
+        let (key, bytes) = recorded(&header("gateway", "m"), "anthropic");
+        let line = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        let desk = self::desk();
+        std::fs::write(desk.calls().join(LEFT), if whole { &bytes[..] } else { &bytes[line..] }).unwrap();
+        assert_eq!(takes(&desk, &header("gateway", "m"), &key), (false, Vec::new()));
+    }
+}
+
+#[test]
+fn recorded_calls_that_cannot_be_read_are_put_aside_and_told() {
+    let asked = header("gateway", "m");
+    let (key, bytes) = recorded(&asked, "gateway");
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("calls"), &bytes).unwrap();
+    for is_link in [false, true] {
+        let desk = desk();
+        let left = desk.calls().join(LEFT);
+        match is_link {
+            true => symlink(elsewhere.path().join("calls"), &left).unwrap(),
+            false => std::fs::write(&left, b"{\"no\":\"recording\"}\n").unwrap(),
+        }
+        assert_eq!(takes(&desk, &asked, &key), (false, vec!["calls_unreadable".to_owned()]));
+        assert!(desk.calls().join(format!("{LEFT}.unreadable")).symlink_metadata().is_ok());
+        assert_eq!(takes(&desk, &asked, &key), (false, Vec::new()), "once");
+    }
+}
+
+#[test]
+fn what_a_try_cannot_put_away_is_told_and_the_next_one_does_it() {
+    let mut desk = desk();
+    let lock = desk.lock();
+    let mut run = desk.begin(&lock, PhaseId::Requirements);
+    desk.gather(&mut run);
+    let asked = header("gateway", "m");
+    run.recording(&asked).unwrap();
+    let (_, bytes) = recorded(&asked, "gateway");
+    std::fs::write(run.calls(), &bytes).unwrap();
+    run.entry.llm = Some(LlmReceipt { provider: Some("gateway".to_owned()), ..LlmReceipt::default() });
+    run.tally.answered(LlmReceipt { provider: Some("gateway".to_owned()), ..LlmReceipt::default() }, 1);
+    run.outputs =
+        vec![PhaseOutput { path: "artifacts/00-requirements.md".to_owned(), bytes: b"x\n".to_vec() }];
+    let put = desk.path(&format!("context/{}.calls.jsonl", run.id()));
+    std::fs::create_dir(&put).unwrap();
+    run.succeed(&mut desk.ledger).unwrap();
+    let [told] = run.unfinished() else { panic!("{:?}", run.unfinished()) };
+    assert!(told.starts_with("its recorded calls are not put away: "), "{told}");
+    drop(lock);
+    std::fs::remove_dir(&put).unwrap();
+    let lock = desk.lock();
+    let run = desk.begin(&lock, PhaseId::Requirements);
+    assert_eq!(run.unfinished(), [""; 0]);
+    assert_eq!(std::fs::read(&put).unwrap(), bytes);
+    assert_eq!(std::fs::read_dir(desk.calls()).unwrap().count(), 0);
+}
+
+#[test]
+fn calls_of_a_try_that_failed_before_its_answer_are_kept_for_the_next_and_empty_ones_are_not() {
+    let mut desk = desk();
+    let asked = header("gateway", "m");
+    let (key, bytes) = recorded(&asked, "gateway");
+    for is_asked in [false, true] {
+        let lock = desk.lock();
+        let mut run = desk.begin(&lock, PhaseId::Requirements);
+        run.recording(&asked).unwrap();
+        if is_asked {
+            std::fs::write(run.calls(), &bytes).unwrap();
+        }
+        run.fail("interrupted", "x", ExitStatus::Interrupted, &mut desk.ledger).unwrap();
+        drop(lock);
+        assert_eq!(std::fs::read_dir(desk.calls()).unwrap().count(), usize::from(is_asked));
+    }
+    assert!(takes(&desk, &asked, &key).0);
+    assert_eq!(desk.kept("context", "calls"), [""; 0]);
+}
+
+#[test]
+fn requirements_whose_document_is_gone_begin_anew_with_a_warning() {
+    let mut desk = desk();
+    let lock = desk.lock();
+    let mut run = desk.begin(&lock, PhaseId::Requirements);
+    desk.gather(&mut run);
+    run.entry.highest_requirement = Some(2);
+    run.outputs =
+        vec![PhaseOutput { path: "artifacts/00-requirements.md".to_owned(), bytes: b"x\n".to_vec() }];
+    run.succeed(&mut desk.ledger).unwrap();
+    assert_eq!(kinds(&run), [""; 0]);
+    drop(lock);
+    std::fs::remove_file(desk.path("artifacts/00-requirements.md")).unwrap();
+    let lock = desk.lock();
+    let mut run = desk.begin(&lock, PhaseId::Requirements);
+    desk.gather(&mut run);
+    assert_eq!(kinds(&run), ["previous_gone"]);
+    assert!(run.warnings()[0].message.contains("behind R-002"), "{}", run.warnings()[0].message);
+}
+
+#[test]
+fn what_a_phase_wrote_and_cannot_be_gone_on_from_is_told() {
+    let mut desk = desk();
+    desk.done(PhaseId::Design);
+    assert_eq!(desk.run(PhaseId::Design, "# design\n"), [""; 0]);
+    std::fs::write(desk.path("artifacts/10-design.md"), b"\xff").unwrap();
+    // It is shown where it can be, and no reason to stop.
+    assert_eq!(desk.run(PhaseId::Design, "# design\n"), ["previous_unused", "artifact_edited"]);
+    std::fs::write(desk.path("artifacts/10-design.md"), "x\n".repeat(2_000)).unwrap();
+    assert_eq!(desk.run(PhaseId::Design, "# design\n"), ["previous_unused", "artifact_edited"]);
+}
+
+#[test]
+fn a_phase_that_is_made_from_what_is_stale_says_so() {
+    let mut desk = desk();
+    desk.done(PhaseId::Design);
+    desk.run(PhaseId::Requirements, "# others\n");
+    let lock = desk.lock();
+    let run = desk.begin(&lock, PhaseId::Tasks);
+    assert_eq!(kinds(&run), ["stale_input"]);
+    assert!(run.warnings()[0].message.contains("design"), "{}", run.warnings()[0].message);
+}
+
+#[test]
+fn a_file_that_a_review_names_and_that_is_not_there_is_told() {
+    let mut desk = desk();
+    std::fs::write(desk.store.project().root().join("src/there.rs"), "x\n").unwrap();
+    desk.done(PhaseId::Tasks);
+    let review =
+        "# Review: x\n\n## Findings\n\n- F-001 [major] src/there.rs: a\n- F-002 [minor] src/gone.rs: b\n";
+    desk.run(PhaseId::Review, review);
+    let lock = desk.lock();
+    let mut run = desk.begin(&lock, PhaseId::Fixup);
+    desk.gather(&mut run);
+    assert_eq!(kinds(&run), ["review_target_missing"]);
+    let told = &run.warnings()[0].message;
+    assert!(told.contains("src/gone.rs") && !told.contains("src/there.rs"), "{told}");
+}
+
+#[test]
+fn whatever_no_receipt_says_was_written_is_kept_before_it_is_promoted_over() {
+    let mut desk = desk();
+    let file = desk.path("artifacts/00-requirements.md");
+    let kept = |desk: &Desk, count: usize, text: &str| {
+        let names = desk.kept("context", "edited");
+        assert_eq!(names.len(), count, "{names:?}");
+        let texts: Vec<_> = names
+            .iter()
+            .map(|name| std::fs::read_to_string(desk.path("context").join(name)).unwrap())
+            .collect();
+        assert!(count == 0 || texts.iter().any(|kept| kept == text), "{texts:?}");
+    };
+    // No receipt at all.
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "by hand\n").unwrap();
+    assert_eq!(desk.run(PhaseId::Requirements, "one\n"), ["artifact_edited"]);
+    kept(&desk, 1, "by hand\n");
+    // What the newest or an older receipt says is nobody's work.
+    assert_eq!(desk.run(PhaseId::Requirements, "two\n"), [""; 0]);
+    assert_eq!(desk.run(PhaseId::Requirements, "three\n"), [""; 0]);
+    std::fs::write(&file, "one\n").unwrap();
+    assert_eq!(desk.run(PhaseId::Requirements, "four\n"), [""; 0]);
+    kept(&desk, 1, "by hand\n");
+    // The newest receipt is one that nobody believes.
+    let newest = desk.kept("receipts", "-0004").pop().unwrap();
+    let newest = desk.path("receipts").join(newest);
+    let text = std::fs::read_to_string(&newest).unwrap();
+    std::fs::write(&newest, text.replace("\"attempts\":0", "\"attempts\":7")).unwrap();
+    std::fs::write(&file, "by hand again\n").unwrap();
+    assert!(!desk.state().problems.is_empty());
+    assert_eq!(desk.run(PhaseId::Requirements, "five\n"), ["artifact_edited"]);
+    kept(&desk, 2, "by hand again\n");
+}
+
+#[test]
+fn once_a_fixup_is_applied_each_failure_until_a_success_says_so() {
+    let mut desk = desk();
+    desk.done(PhaseId::Review);
+    let diff = b"diff --git a/src/a b/src/a\n".to_vec();
+    let (proposed, pending) = {
+        let lock = desk.lock();
+        let mut run = desk.begin(&lock, PhaseId::Fixup);
+        desk.gather(&mut run);
+        let output = PhaseOutput { path: FIXUP_DIFF.to_owned(), bytes: diff };
+        let files = vec![FixedFile { path: "src/a".to_owned(), before: None, after: None }];
+        let patch = Some(receipt::record(&output));
+        let pending = FixupReceipt { stage: FixupStage::Pending, patch, files };
+        run.entry.fixups = Some(pending.clone());
+        let report = PhaseOutput { path: "artifacts/40-fixup.md".to_owned(), bytes: b"x\n".to_vec() };
+        run.outputs = vec![report, output];
+        (run.succeed(&mut desk.ledger).unwrap(), pending)
+    };
+    assert_eq!(spec_status(&desk.state(), noon()).pending_fixups, 1);
+    assert!(applied_fixups(&desk.state()).is_none());
+    let applied = FixupReceipt { stage: FixupStage::Applied, ..pending };
+    for place in 0..3 {
+        let lock = desk.lock();
+        match place {
+            // The application: the files are changed, and a hook behind it fails. Then again, and a hook before it fails.
+            0 | 1 => {
+                let WaitingFixup::Ready(mut run) = waiting_fixup(&lock, &CLOCK, &desk.ledger).unwrap() else {
+                    panic!("none waits");
+                };
+                if place == 0 {
+                    run.entry.fixups = Some(applied.clone());
+                }
+                run.fail("hook", "x", ExitStatus::Refused, &mut desk.ledger).unwrap();
+            }
+            // A model is asked for another one, and does not answer.
+            _ => {
+                let mut run = desk.begin(&lock, PhaseId::Fixup);
+                desk.gather(&mut run);
+                run.fail("provider", "x", ExitStatus::Provider, &mut desk.ledger).unwrap();
+            }
+        }
+        drop(lock);
+        let state = desk.state();
+        assert_eq!(applied_fixups(&state), Some(&applied), "{place}");
+        let status = spec_status(&state, noon());
+        assert_eq!(status.pending_fixups, 0);
+        assert_eq!(
+            status.next.unwrap().command,
+            "crucible resume export-data --phase fixup --apply-fixups",
+            "{place}"
+        );
+    }
+    let known = desk.state();
+    let known = known.phase(PhaseId::Fixup).unwrap();
+    assert_eq!(known.last_success.as_ref().unwrap().receipt_id, proposed.receipt_id);
+    assert!(known.newest_real.as_ref().unwrap().receipt_id.parse::<ReceiptId>().is_ok());
+}
