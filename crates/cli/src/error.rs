@@ -240,6 +240,7 @@ impl From<RunError> for CommandError {
             | RunError::UnderWay { .. }
             | RunError::NoGates
             | RunError::NoClient { .. }
+            | RunError::Workflows(_)
             | RunError::GateUnusable { .. }
             | RunError::NoSuchRun { .. } => ExitStatus::Usage,
             RunError::SecretInGoal { .. } => ExitStatus::SecretDetected,

@@ -136,7 +136,8 @@ pub fn create_dir_all(path: &Path) -> Result<(), FsError> {
 /// [`FsError::TooLarge`] when the file is longer.
 pub fn read_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
     let file = File::open(path).map_err(|source| FsError::io("read", path, source))?;
-    read_open(file, path, limit)
+    let length = file.metadata().map_or(0, |meta| meta.len());
+    read_open(file, path, length, limit)
 }
 
 /// The same for a file whose name somebody else chose: only a regular file is read. A pipe or a device could make the reader
@@ -148,10 +149,11 @@ pub fn read_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
 pub fn read_regular_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
     let fail = |source| FsError::io("read", path, source);
     let file = open_at_once(path).map_err(fail)?;
-    if !file.metadata().map_err(fail)?.is_file() {
+    let meta = file.metadata().map_err(fail)?;
+    if !meta.is_file() {
         return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
     }
-    read_open(file, path, limit)
+    read_open(file, path, meta.len(), limit)
 }
 
 /// Opens for reading without waiting for somebody to write.
@@ -164,9 +166,9 @@ fn open_at_once(path: &Path) -> io::Result<File> {
 /// The largest buffer that a file's own word is believed for.
 const MOST_AT_ONCE: u64 = 1 << 20;
 
-fn read_open(file: File, path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
-    // What the metadata say is a hint that saves reads, and no more: a file can be longer, or say nothing of its length.
-    let hint = file.metadata().map_or(0, |meta| meta.len()).min(limit.0).min(MOST_AT_ONCE);
+/// What the metadata say of the length is a hint that saves reads, and no more: a file can be longer, or say nothing of its length.
+fn read_open(file: File, path: &Path, length: u64, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
+    let hint = length.min(limit.0).min(MOST_AT_ONCE);
     let mut bytes = Vec::with_capacity(usize::try_from(hint).unwrap_or_default().saturating_add(1));
     file.take(limit.0.saturating_add(1))
         .read_to_end(&mut bytes)

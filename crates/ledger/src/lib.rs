@@ -39,6 +39,6 @@ pub use crawl::{
 pub use error::LedgerError;
 pub use event::{ArtifactRef, EventRecord, MAX_BODY_BYTES, NewEvent};
 pub use runs::RunRow;
-pub use spec_receipts::{NewSpecReceipt, SpecReceiptRow, spec_run_id};
+pub use spec_receipts::{NewSpecReceipt, ReceiptWriter, SpecReceiptRow, spec_run_id};
 pub use store::Ledger;
 pub use verify::Anchor;

@@ -4,6 +4,9 @@
 //! an artifact, appends an event to the run of its spec ([`spec_run_id`]) and writes a row, by which readers find it. A reader
 //! compares what lies in the directory with the rows; [`Ledger::verify`] compares the rows with their events.
 //!
+//! One that was found in the directory, because another machine or somebody by hand wrote it, is recorded as learned: the ledger then knows it from
+//! there on, and never says that it was written here.
+//!
 //! A project is known by the digest of its path: the ledger of another machine, or of another place, knows nothing of it.
 
 use std::collections::BTreeMap;
@@ -65,7 +68,23 @@ pub struct SpecReceiptRow {
     pub phase: String,
     /// The digest that it stated of itself.
     pub digest: Digest,
+    /// Who wrote it, as far as this machine knows.
+    pub writer: ReceiptWriter,
 }
+
+/// Who wrote a receipt, as far as this machine knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiptWriter {
+    /// This machine, which recorded it when it was promoted.
+    ThisMachine,
+    /// Nobody knows: it lay in the spec's directory when the ledger first met it.
+    Unknown,
+}
+
+/// Whether the event of a row says that the receipt was learned; an event that cannot be read says so, too.
+const LEARNED: &str =
+    "coalesce((SELECT iif(json_valid(body), coalesce(json_extract(body, '$.learned'), 0), 1) FROM events
+                       WHERE events.seq = spec_receipts.event_seq), 1) <> 0";
 
 /// The body of an event.
 #[derive(Serialize)]
@@ -80,6 +99,8 @@ struct Body<'a> {
     outputs: Vec<Output<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<ClockSource>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -121,6 +142,23 @@ impl Ledger {
     ///
     /// Fails when the receipt is too large, and for all that can be wrong with the database.
     pub fn record_spec_receipt(&mut self, new: &NewSpecReceipt) -> Result<SpecReceiptRow, LedgerError> {
+        self.add_spec_receipt(new, ReceiptWriter::ThisMachine)
+    }
+
+    /// The same for a receipt that this machine did not write and found in the spec's directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::record_spec_receipt`].
+    pub fn learn_spec_receipt(&mut self, new: &NewSpecReceipt) -> Result<SpecReceiptRow, LedgerError> {
+        self.add_spec_receipt(new, ReceiptWriter::Unknown)
+    }
+
+    fn add_spec_receipt(
+        &mut self,
+        new: &NewSpecReceipt,
+        writer: ReceiptWriter,
+    ) -> Result<SpecReceiptRow, LedgerError> {
         let fail = self.fail();
         let body = serde_json::to_value(Body {
             project: new.project,
@@ -132,29 +170,31 @@ impl Ledger {
             digest: new.digest,
             outputs: new.outputs.iter().map(|(path, sha256)| Output { path, sha256: *sha256 }).collect(),
             clock: (new.clock == ClockSource::Pinned).then_some(ClockSource::Pinned),
+            learned: (writer == ReceiptWriter::Unknown).then_some(true),
         })
         .map_err(|_| LedgerError::Unreadable { what: format!("the receipt {}", new.receipt_id) })?;
         let run = spec_run_id(&new.project, &new.spec)?;
-        let row = |event| SpecReceiptRow {
+        let row = |event, writer| SpecReceiptRow {
             event,
             sequence: new.sequence,
             receipt_id: new.receipt_id.clone(),
             phase: new.phase.clone(),
             digest: new.digest,
+            writer,
         };
         let transaction = self.connection.transaction().map_err(&fail)?;
-        let known: Option<i64> = transaction
-            .prepare_cached(
-                "SELECT event_seq FROM spec_receipts
+        let known: Option<(i64, bool)> = transaction
+            .prepare_cached(&format!(
+                "SELECT event_seq, {LEARNED} FROM spec_receipts
                  WHERE project = ?1 AND spec = ?2 AND receipt_id = ?3 AND digest = ?4",
-            )
+            ))
             .and_then(|mut select| {
                 let key = params![new.project.to_string(), new.spec, new.receipt_id, new.digest.to_string()];
-                select.query_row(key, |row| row.get(0)).optional()
+                select.query_row(key, |row| Ok((row.get(0)?, row.get(1)?))).optional()
             })
             .map_err(&fail)?;
-        if let Some(event) = known {
-            return Ok(row(event.unsigned_abs()));
+        if let Some((event, is_learned)) = known {
+            return Ok(row(event.unsigned_abs(), written_by(is_learned)));
         }
         let content = put_within(&transaction, KIND, &new.content, &fail)?;
         let event = NewEvent::new(run, new.at, ROLE, EVENT, body)
@@ -181,7 +221,7 @@ impl Ledger {
             })
             .map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
-        Ok(row(event))
+        Ok(row(event, writer))
     }
 
     /// Of each phase of a spec, the receipt that was recorded last.
@@ -195,21 +235,23 @@ impl Ledger {
         spec: &str,
     ) -> Result<Vec<SpecReceiptRow>, LedgerError> {
         // Phases are few and their index ends with the event: each is one step, however many receipts there are.
-        let sql = "WITH RECURSIVE phases (phase) AS (
+        let sql = format!(
+            "WITH RECURSIVE phases (phase) AS (
                        SELECT min(phase) FROM spec_receipts WHERE project = ?1 AND spec = ?2
                        UNION ALL
                        SELECT (SELECT min(phase) FROM spec_receipts
                                WHERE project = ?1 AND spec = ?2 AND phase > phases.phase)
                        FROM phases WHERE phases.phase IS NOT NULL
                    )
-                   SELECT event_seq, sequence, receipt_id, phase, digest FROM spec_receipts
+                   SELECT event_seq, sequence, receipt_id, phase, digest, {LEARNED} FROM spec_receipts
                    WHERE event_seq IN (
                        SELECT (SELECT max(event_seq) FROM spec_receipts
                                WHERE project = ?1 AND spec = ?2 AND phase = phases.phase)
                        FROM phases WHERE phases.phase IS NOT NULL
-                   ) ORDER BY event_seq";
+                   ) ORDER BY event_seq"
+        );
         self.connection
-            .prepare_cached(sql)
+            .prepare_cached(&sql)
             .and_then(|mut select| select.query_map(params![project.to_string(), spec], read)?.collect())
             .map_err(self.fail())
     }
@@ -224,7 +266,8 @@ impl Ledger {
         project: &Digest,
     ) -> Result<BTreeMap<String, Vec<SpecReceiptRow>>, LedgerError> {
         // From one phase to the next and, behind a spec's last one, to the next spec: one step each, however many receipts there are.
-        let sql = "WITH RECURSIVE heads (spec, phase) AS (
+        let sql = format!(
+            "WITH RECURSIVE heads (spec, phase) AS (
                        SELECT min(spec), '' FROM spec_receipts WHERE project = ?1
                        UNION ALL
                        SELECT iif((SELECT min(phase) FROM spec_receipts
@@ -235,16 +278,17 @@ impl Ledger {
                                         WHERE project = ?1 AND spec = heads.spec AND phase > heads.phase), '')
                        FROM heads WHERE heads.spec IS NOT NULL
                    )
-                   SELECT event_seq, sequence, receipt_id, phase, digest, spec FROM spec_receipts
+                   SELECT event_seq, sequence, receipt_id, phase, digest, {LEARNED}, spec FROM spec_receipts
                    WHERE event_seq IN (
                        SELECT (SELECT max(event_seq) FROM spec_receipts
                                WHERE project = ?1 AND spec = heads.spec AND phase = heads.phase)
                        FROM heads WHERE heads.phase > ''
-                   ) ORDER BY event_seq";
-        let of_spec = |row: &Row<'_>| Ok((row.get::<_, String>(5)?, read(row)?));
+                   ) ORDER BY event_seq"
+        );
+        let of_spec = |row: &Row<'_>| Ok((row.get::<_, String>(6)?, read(row)?));
         let rows: Result<Vec<_>, _> = self
             .connection
-            .prepare_cached(sql)
+            .prepare_cached(&sql)
             .and_then(|mut select| select.query_map(params![project.to_string()], of_spec)?.collect());
         let mut specs: BTreeMap<String, Vec<SpecReceiptRow>> = BTreeMap::new();
         for (spec, row) in rows.map_err(self.fail())? {
@@ -264,10 +308,12 @@ impl Ledger {
         spec: &str,
         receipt_id: &str,
     ) -> Result<Vec<SpecReceiptRow>, LedgerError> {
-        let sql = "SELECT event_seq, sequence, receipt_id, phase, digest FROM spec_receipts
-                   WHERE project = ?1 AND spec = ?2 AND receipt_id = ?3 ORDER BY event_seq";
+        let sql = format!(
+            "SELECT event_seq, sequence, receipt_id, phase, digest, {LEARNED} FROM spec_receipts
+             WHERE project = ?1 AND spec = ?2 AND receipt_id = ?3 ORDER BY event_seq"
+        );
         self.connection
-            .prepare_cached(sql)
+            .prepare_cached(&sql)
             .and_then(|mut select| {
                 select.query_map(params![project.to_string(), spec, receipt_id], read)?.collect()
             })
@@ -326,5 +372,10 @@ fn read(row: &Row<'_>) -> Result<SpecReceiptRow, rusqlite::Error> {
         receipt_id: row.get(2)?,
         phase: row.get(3)?,
         digest: digest.parse().map_err(|error| unreadable(4, error))?,
+        writer: written_by(row.get(5)?),
     })
+}
+
+fn written_by(is_learned: bool) -> ReceiptWriter {
+    if is_learned { ReceiptWriter::Unknown } else { ReceiptWriter::ThisMachine }
 }

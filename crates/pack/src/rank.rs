@@ -412,7 +412,7 @@ mod tests {
         let together = ranked_with("parser", &files, vec![past("tidy", &["src/parser.rs", "src/table.rs"])]);
         assert_eq!(paths(&together)[0], "src/parser.rs");
         let table = together.chosen.iter().find(|choice| choice.need.path == "src/table.rs").unwrap();
-        assert!(table.reason.contains("changed together with `src/parser.rs` 1 times"), "{}", table.reason);
+        assert!(table.reason.contains("changed together with `src/parser.rs` once"), "{}", table.reason);
         assert_eq!(table.score, table.parts.history);
         let spoken_of = ranked_with("parser", &files, vec![past("mend the parser's wire", &["src/wire.rs"])]);
         assert!(paths(&spoken_of).contains(&"src/wire.rs"), "{spoken_of:?}");

@@ -36,10 +36,8 @@ pub(crate) fn normalise(ranges: &[LineRange]) -> Option<Vec<LineRange>> {
 pub(crate) fn pick(bytes: &[u8], input: Input, ranges: &[LineRange], max: u64) -> Picked {
     let ends = memchr::memchr_iter(b'\n', bytes).count() as u64;
     let unfinished = u64::from(bytes.last().is_some_and(|last| *last != b'\n'));
-    let known = match input {
-        Input::Whole => ends + unfinished,
-        Input::Prefix => ends,
-    };
+    // Of a line that goes on behind a prefix it may be known already that it is over the budget.
+    let known = ends + unfinished;
     let clamped = match input {
         Input::Whole if known == 0 => Vec::new(),
         Input::Whole => join(ranges.iter().map(|range| clamp(*range, known)).collect()),
@@ -50,7 +48,7 @@ pub(crate) fn pick(bytes: &[u8], input: Input, ranges: &[LineRange], max: u64) -
     let Some(lines) = collect(bytes, &clamped, max) else {
         return Picked::OverBudget;
     };
-    let complete = input == Input::Whole || ranges.last().is_none_or(|range| range.end <= known);
+    let complete = input == Input::Whole || ranges.last().is_none_or(|range| range.end <= ends);
     if complete { Picked::Lines { bytes: lines, ranges: clamped } } else { Picked::NeedsMore }
 }
 
@@ -153,6 +151,8 @@ mod tests {
         assert_eq!(pick(b"a\nb", Input::Prefix, &two, 9), Picked::NeedsMore);
         assert!(matches!(pick(b"a\nb\n", Input::Prefix, &two, 9), Picked::Lines { .. }));
         assert_eq!(pick(b"a\nbbbb\nc", Input::Prefix, &[range(1, 1000)], 3), Picked::OverBudget);
+        assert_eq!(pick(b"a\nbbbb", Input::Prefix, &two, 3), Picked::OverBudget);
+        assert_eq!(pick(b"a\nbbbb", Input::Prefix, &[range(3, 3)], 3), Picked::NeedsMore);
     }
 
     proptest! {

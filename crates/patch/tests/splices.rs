@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crucible_model::{EditFormat, RepoPath, Untrusted};
-use crucible_patch::{apply, read_answer, with_lost};
+use crucible_patch::{Edit, EditKind, Proposal, apply, read_answer, takes_definitions, with_lost};
 
 fn text(path: &Path) -> String {
     let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -57,9 +57,31 @@ fn every_answer_is_put_into_its_file_as_expected() {
         let said = folder.join("says.txt");
         let wanted_says = if said.exists() { text(&said) } else { String::new() };
         if after != wanted || says != wanted_says {
-            /*DEV*/ if let Some(after) = &after { std::fs::write(&expected, after).unwrap(); } if !says.is_empty() { std::fs::write(&said, &says).unwrap(); }
             wrong.push(format!("{}\n{}{says}", folder.display(), after.unwrap_or_default()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The sources of this crate, whole, as definitions of themselves.
+#[test]
+fn real_files_take_their_own_definitions_and_stay_as_they_are() {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let (name, content) = ("src/a.rs".parse::<RepoPath>().unwrap(), text(&path));
+            assert!(takes_definitions(&name, content.as_bytes()), "{}", path.display());
+            let files = BTreeMap::from([(name.clone(), content.clone().into_bytes())]);
+            let proposal =
+                Proposal::Edits(vec![Edit { path: name.clone(), kind: EditKind::Definitions { content } }]);
+            assert_eq!(apply(&proposal, &files).unwrap(), files, "{}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 20);
 }

@@ -16,7 +16,8 @@ use crucible_repo::Git;
 
 use crate::analysis::BehaviorCatalogue;
 use crate::contract::{
-    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, behavior_markers, check_behaviors, is_page_name,
+    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, behavior_markers, check_behaviors,
+    is_page_name,
 };
 use crate::error::RunError;
 use crate::gatekeeper::Change;
@@ -48,14 +49,19 @@ pub fn listed_behaviors(root: &Path) -> Vec<String> {
     BehaviorFiles { index, ..BehaviorFiles::default() }.ids()
 }
 
-/// The catalogue on a copy of the repository that carries a change. A repository that has no place for one is not searched.
-pub(crate) async fn read_changed(git: &Git, copy: &Path, change: &Change) -> Result<BehaviorFiles, RunError> {
+/// The catalogue on a copy of the repository, which carries a change where there is one. A repository that has no place for
+/// a catalogue is not searched.
+pub(crate) async fn read_copy(
+    git: &Git,
+    copy: &Path,
+    change: Option<&Change>,
+) -> Result<BehaviorFiles, RunError> {
     if copy.join(BEHAVIOR_PAGES).symlink_metadata().is_err() {
         return Ok(BehaviorFiles::default());
     }
     let mut files: HashMap<PathBuf, FileMode> =
         git.tracked_files().await?.into_iter().map(|file| (file.path, file.mode)).collect();
-    for changed in &change.tree.changes {
+    for changed in change.iter().flat_map(|change| &change.tree.changes) {
         match changed.new_mode {
             Some(mode) => files.insert(changed.path.clone(), mode),
             None => files.remove(&changed.path),
@@ -68,7 +74,8 @@ pub(crate) async fn read_changed(git: &Git, copy: &Path, change: &Change) -> Res
 pub(crate) fn judge_changed(before: BehaviorCatalogue, after: &BehaviorFiles) -> Verdict {
     let mut verdict = check_behaviors(after);
     if before != BehaviorCatalogue::Absent && after.index.is_none() {
-        let hint = "The repository had a catalogue of behaviours before the change; leave its index where it is.";
+        let hint =
+            "The repository had a catalogue of behaviours before the change; leave its index where it is.";
         verdict.push(Finding::error(TAKEN_AWAY, BEHAVIOR_INDEX, hint));
     }
     verdict
@@ -105,7 +112,9 @@ fn read_behaviors(root: &Path, tracked: impl Iterator<Item = (PathBuf, FileMode)
             left = left.saturating_sub(read);
             let is_text = !prefix.bytes.iter().take(8000).any(|byte| *byte == 0);
             if prefix.total > read && is_text {
-                found.unsearched.insert(shown.to_string(), format!("only its first {read} bytes were searched"));
+                found
+                    .unsearched
+                    .insert(shown.to_string(), format!("only its first {read} bytes were searched"));
             }
             let markers = behavior_markers(&prefix.bytes);
             if !markers.is_empty() {
@@ -230,7 +239,8 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test makes links")]
     fn no_link_is_followed_in_any_part_of_a_path() {
-        let outside = room(&[("INDEX.md", INDEX), ("B001-totals.md", PAGE), ("a.py", "# BEHAVIOR_ID: B001\n")]);
+        let outside =
+            room(&[("INDEX.md", INDEX), ("B001-totals.md", PAGE), ("a.py", "# BEHAVIOR_ID: B001\n")]);
         let whole = room(&WHOLE);
         let relink = |path: &str, to: &Path| {
             let place = whole.path().join(path);

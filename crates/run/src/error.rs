@@ -34,6 +34,9 @@ pub enum RunError {
     /// The failure bundle could not be made.
     #[error(transparent)]
     Bundle(#[from] crucible_verify::BundleError),
+    /// The repository's own workflows cannot be used.
+    #[error(transparent)]
+    Workflows(#[from] crate::find::WorkflowsError),
     /// A service is asked that was not made ready.
     #[error("no client was made ready for {name:?}, which serves a role of this run")]
     NoClient {

@@ -56,7 +56,9 @@ pub fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunError> {
         "There is no signature: nobody approved this plan. `crucible run advance` signs the plan of a run."
     } else {
         match dir.read_document::<Signature>(layout::SIGNATURE) {
-            Err(_) => "The signature cannot be read, so nothing shows that this plan was approved; start a new run.",
+            Err(_) => {
+                "The signature cannot be read, so nothing shows that this plan was approved; start a new run."
+            }
             Ok(signature) if signature.plan != Digest::of(plan) => {
                 "The plan was edited after it was signed; put it back as it was (`crucible ledger show`), or start a new run."
             }
@@ -136,7 +138,8 @@ mod tests {
         for directory in ["run/artifacts", "repo/src", "repo/.git", "run/both"] {
             fs::create_dir_all(room.path().join(directory)).unwrap();
         }
-        for file in ["outside", "run/artifacts/report.json", "repo/src/a.py", "repo/.git/config", "repo/both"] {
+        for file in ["outside", "run/artifacts/report.json", "repo/src/a.py", "repo/.git/config", "repo/both"]
+        {
             fs::write(room.path().join(file), "x").unwrap();
         }
         for (target, link) in [
@@ -177,6 +180,9 @@ mod tests {
             assert_eq!(found[&path.parse::<RepoPath>().unwrap()], what, "{path}");
         }
         assert_eq!(find_evidence(&paths[1..2], &[&run])[&paths[1]], EvidenceFound::Nothing);
-        assert_eq!(find_evidence(&paths[1..2], &[&room.path().join("gone")])[&paths[1]], EvidenceFound::Nothing);
+        assert_eq!(
+            find_evidence(&paths[1..2], &[&room.path().join("gone")])[&paths[1]],
+            EvidenceFound::Nothing
+        );
     }
 }

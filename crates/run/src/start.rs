@@ -13,6 +13,7 @@ use crucible_verify::GateSpec;
 use crate::contract::{FindMode, Guardrails, RunRecord, RunSettings, RunVersion};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
+use crate::find::PastRuns;
 use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
 use crate::recording::AnswersFrom;
@@ -75,6 +76,8 @@ pub async fn create(
         crucible_host::random::token()?
     );
     let run_id = RunId::new(created_at, Digest::of(begun_with.as_bytes()));
+    let repo = git.top().to_string_lossy();
+    let past = PastRuns::like(&options.goal, ledger, &repo, layout::FIND_RESULT)?;
     let slug = git.top().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let record = RunRecord {
         schema_version: RunVersion::V1,
@@ -87,6 +90,7 @@ pub async fn create(
         created_at,
         clock: world.clock.source(),
         warnings: options.warnings,
+        past,
         settings: RunSettings { gates, ..options.settings },
     };
     let dir = RunDir::of(&world.runs_root, &run_id);

@@ -20,7 +20,7 @@ use crucible_verify::{
 
 use crate::analysis::{BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
-use crate::catalogue::{judge_changed, read_changed};
+use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, check_behaviors};
 use crate::error::RunError;
 use crate::gatekeeper::Change;
@@ -50,7 +50,7 @@ pub(crate) struct Trial {
     pub(crate) stderr: Vec<u8>,
     /// What was not copied, with the reason.
     pub(crate) left_out: Vec<String>,
-    /// The catalogue of behaviours as the change leaves it, read before any gate ran; absent where nothing was changed.
+    /// The catalogue of behaviours as the change leaves it, read before any gate ran; absent where there is no copy.
     behaviors: Option<BehaviorFiles>,
     tree: Option<String>,
 }
@@ -83,9 +83,9 @@ pub(crate) async fn run(
         require_base(git, record).await?;
         if let Some(tried) = change {
             write_change(&copy, tried.change)?;
-            if behaviors.is_none() {
-                behaviors = Some(read_changed(git, &copy, tried.change).await?);
-            }
+        }
+        if behaviors.is_none() {
+            behaviors = Some(read_copy(git, &copy, change.map(|tried| tried.change)).await?);
         }
         let env = environment(world);
         let mut masked = hidden(world, record, &env);
@@ -123,6 +123,13 @@ pub(crate) async fn run(
     // Who tries again is to know of it as of a command that failed.
     let catalogue = behaviors.as_ref().map(check_behaviors).unwrap_or_default();
     catalogue.errors().for_each(|finding| verdict.push(finding.clone()));
+    if let (None, Some(first)) = (change, catalogue.errors().next()) {
+        witness.note(&format!(
+            "  warning: the catalogue of behaviours does not hold before any change ({} {}), so no change can be verified until \
+             it does: see `crucible behaviors check`",
+            first.code, first.subject
+        ));
+    }
     let printed = logs(&outcomes);
     Ok(Trial {
         results,
@@ -317,7 +324,8 @@ mod tests {
         verdict.findings().iter().map(|finding| finding.code.as_str()).collect()
     }
 
-    const RESULTS: &str = "## R001\nAcceptance: x\nEvidence: artifacts/verify_report.json\nRelated-Gates: lite\n";
+    const RESULTS: &str =
+        "## R001\nAcceptance: x\nEvidence: artifacts/verify_report.json\nRelated-Gates: lite\n";
 
     #[test]
     fn a_plan_is_judged_with_its_documents_and_its_signature() {
@@ -403,7 +411,10 @@ mod tests {
         let none = || Some(BehaviorFiles::default());
         assert_eq!(reported(BehaviorCatalogue::Absent, none()), (VerifyResult::Pass, all.to_vec(), vec![]));
         let (result, executed, kinds) = reported(BehaviorCatalogue::Unchecked, none());
-        assert_eq!((result, executed, kinds), (VerifyResult::Fail, all.to_vec(), vec!["behaviors-taken-away".into()]));
+        assert_eq!(
+            (result, executed, kinds),
+            (VerifyResult::Fail, all.to_vec(), vec!["behaviors-taken-away".into()])
+        );
         let (result, executed, kinds) = reported(BehaviorCatalogue::Absent, None);
         assert_eq!(result, VerifyResult::Fail);
         assert!(!executed.contains(&all[3]) && kinds == ["verify-gate-not-executed"]);

@@ -30,13 +30,14 @@ mod workspace;
 
 pub use document::{RequirementId, requirement_ids, review_targets};
 pub use engine::{
-    FixupChoice, FixupRun, PhaseOrder, PhaseRun, Trial, WaitingFixup, check_transition, failure_class,
+    FixupRun, PhaseOrder, PhaseRun, Trial, WaitingFixup, check_transition, failure_class,
     phases_to_run, valid_phases, waiting_fixup,
 };
 pub use error::{SpecAbsence, SpecError};
 pub use fixup::{
-    AppliedFixup, FIXUP_DIFF, FixupChange, FixupChangeKind, PendingFixup, ProposedFixup, apply_fixup,
-    describe_fixup, fixup_changes, fixup_policy, pending_fixup, propose_fixup, recover_fixup,
+    AppliedFixup, FIXUP_DIFF, FixupChange, FixupChangeKind, FixupChoice, FixupUnderWay, PendingFixup,
+    ProposedFixup, apply_fixup, describe_fixup, fixup_changes, fixup_links, fixup_policy, fixup_under_way,
+    not_nameable, pending_fixup, place_fixup, propose_fixup, recover_fixup,
 };
 pub use gate::{
     AgeError, GATE_SCHEMA, GateFinding, GatePhase, GatePolicy, GatePolicyReport, GateReport, OnPendingFixups,

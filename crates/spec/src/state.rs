@@ -18,9 +18,11 @@ pub struct SpecState {
     pub problems: Vec<ReceiptProblem>,
     /// How many files of receipts there are.
     pub receipts: u64,
-    /// Files of receipts that count and are newer than all that the ledger of this machine knows of the spec, while it knows older ones:
+    /// Files of receipts that count and that, as the ledger of this machine has it, were not written here, while it knows others of the spec:
     /// they came from another machine, or somebody made them up.
     pub not_from_here: Vec<String>,
+    /// Files of the project that a fixup was applied to and that are again as they were before it.
+    pub fixups_undone: Vec<String>,
     /// Whether an idea is kept, from which the first phase can run.
     pub has_idea: bool,
 }
@@ -101,7 +103,12 @@ pub enum ReceiptProblemKind {
     },
     /// It lies in `staging/`, whole: a process was killed while it promoted it, and whoever locks the spec finishes that.
     PromotionUnfinished,
-    /// The ledger of this machine knows it with another digest.
+    /// It lies in `staging/`, whole, and nothing says that this machine put it there: it came with the project, as somebody else's work or made up.
+    PromotionForeign {
+        /// The documents that it would put in place.
+        replaces: Vec<String>,
+    },
+    /// The ledger of this machine knows it with another digest, or knows another one in its place.
     LedgerDiffers,
     /// The ledger of this machine knows a newer receipt of the spec than any that is there.
     LedgerKnowsNewer,

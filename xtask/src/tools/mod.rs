@@ -26,6 +26,8 @@ pub(crate) use clients::clients;
 pub(crate) use llama::llama;
 #[cfg(feature = "bench")]
 pub(crate) use repomix::{Repomix, repomix};
+#[cfg(feature = "bench")]
+pub(crate) use system::ripgrep;
 pub(crate) use system::{bubblewrap, dash, gh, git, tmux};
 pub(crate) use weights::weights;
 

@@ -39,6 +39,15 @@ pub(crate) fn tmux(root: &Root) -> Result<(), TaskError> {
     install(root, "tmux", "tmux (a terminal that tests can look at)")
 }
 
+/// The search tool that a bench of ours stands beside.
+#[cfg(feature = "bench")]
+pub(crate) fn ripgrep(root: &Root) -> Result<(), TaskError> {
+    if Call::new(root, "rg").args(["--version"]).succeeds() {
+        return Ok(());
+    }
+    install(root, "ripgrep", "ripgrep (what searching a tree costs)")
+}
+
 /// The authority on diffs and trees.
 pub(crate) fn git(root: &Root) -> Result<(), TaskError> {
     if Call::new(root, "git").args(["--version"]).succeeds() {

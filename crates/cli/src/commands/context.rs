@@ -13,7 +13,8 @@ use crucible_model::{ByteLimit, Digest, ExitStatus, FileLimit, RepoPath, counted
 use crucible_pack::{Budget, ContextPack, FileRequest, MAX_DOCUMENT_BYTES, Omitted};
 use crucible_repo::Git;
 use crucible_run::{
-    ContextRanking, ContextSettings, ContractDocuments, RankedOutcome, pack_context, request_for_goal,
+    ContextRanking, ContextSettings, ContractDocuments, RankedOutcome, RunError, pack_context,
+    request_for_goal,
 };
 use serde::Serialize;
 
@@ -123,7 +124,7 @@ impl Build {
                 }
             };
             let slug = git.name().await?;
-            let pack = pack_context(git.top(), &slug, &settings, &request)?;
+            let pack = pack_context(git.top(), &slug, &settings, &request).map_err(refused)?;
             Ok((request, ranking, pack))
         })?;
         let bytes = pack.to_bytes().map_err(no_form)?;
@@ -191,6 +192,18 @@ pub(crate) fn context_settings(config: &Config) -> Result<ContextSettings, Comma
 /// A limit of a pack; nothing at all is one too.
 fn limits() -> RangedU64ValueParser<u64> {
     RangedU64ValueParser::new().range(0..=u64::from(u32::MAX))
+}
+
+/// A goal was looked at before: here it is the words of a request.
+fn refused(error: RunError) -> CommandError {
+    match error {
+        RunError::SecretInGoal { rule } => {
+            let message = format!("the file request holds what looks like a secret ({rule})");
+            CommandError::new(ExitStatus::SecretDetected, message)
+                .hint("Its goal, its reason and its paths are repeated in the pack; word them without.")
+        }
+        other => other.into(),
+    }
 }
 
 fn read_request(app: &App, path: &Path) -> Result<FileRequest, CommandError> {

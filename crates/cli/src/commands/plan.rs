@@ -7,8 +7,8 @@ use crucible_host::fs::{FsError, read_regular_up_to};
 use crucible_model::{ByteLimit, Code, ExitStatus, Finding, Verdict};
 use crucible_repo::Git;
 use crucible_run::{
-    Plan, PlanDocuments, PlanStatus, RunDir, RunPlan, check_executed, check_signature, executed_gates, find_evidence,
-    listed_behaviors,
+    Plan, PlanDocuments, PlanStatus, RunDir, RunPlan, check_executed, check_signature, executed_gates,
+    find_evidence, listed_behaviors,
 };
 
 use crate::app::App;
@@ -88,7 +88,9 @@ impl Check {
         let named = self.repo.as_deref().map(|repo| app.absolute(repo)).or_else(|| texts.repo.clone());
         // Only what is asked for is looked at: a plan without behaviours can be judged where there is no repository.
         let is_needed = self.check_evidence || !plan.behaviors.is_empty() || self.repo.is_some();
-        let top = is_needed.then(|| top(app, &named.unwrap_or_else(|| app.absolute(Path::new("."))))).transpose()?;
+        let top = is_needed
+            .then(|| top(app, &named.unwrap_or_else(|| app.absolute(Path::new(".")))))
+            .transpose()?;
         let behaviors = top.as_deref().map(listed_behaviors).unwrap_or_default();
         let documents = PlanDocuments {
             plan: &plan,

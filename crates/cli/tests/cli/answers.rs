@@ -316,12 +316,52 @@ fn an_answer_cut_at_its_limit_is_refused() {
 }
 
 #[test]
-fn an_answer_that_drops_a_function_is_refused() {
+fn an_answer_that_drops_a_function_lands_with_the_function_kept() {
     let half = "def area(width, height):\n    return width * height\n";
+    let (repo, server) = (small().build(), answering(whole_file("src/area.py", half)));
+    let desk = Desk::with(&server);
+    let status = desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "whole-file").run().ok().json();
+    assert_eq!(codes(&status, 1), ["answer-spliced"]);
+    assert_eq!(status["attempts"][0]["findings"][0]["level"], "warning");
+    desk.run(["run", "land", &id_of(&status)]).ok();
+    assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
+}
+
+#[test]
+fn an_answer_that_drops_what_it_shares_nothing_with_is_refused() {
+    let other = "def other(width, height):\n    return width * height\n";
     assert_eq!(
-        refused(&small().build(), "whole-file", &whole_file("src/area.py", half), &[]),
+        refused(&small().build(), "whole-file", &whole_file("src/area.py", other), &[]),
         ["patch-definition-dropped"]
     );
+}
+
+#[test]
+fn a_definition_alone_is_put_into_its_file_and_lands() {
+    let half = "def area(width, height):\n    return width * height\n";
+    let (repo, server) = (small().build(), answering(whole_file("src/area.py", half)));
+    let desk = Desk::with(&server);
+    let status = desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions").run().ok().json();
+    assert_eq!(codes(&status, 1), [""; 0]);
+    let asked = server.requests();
+    assert!(asked[0].to_string().contains("with only the definitions that change"));
+    desk.run(["run", "land", &id_of(&status)]).ok();
+    assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
+    let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+    assert_eq!(replayed["different"], serde_json::json!([]));
+}
+
+#[test]
+fn definitions_that_cannot_be_put_in_are_refused() {
+    for (code, answer) in [
+        ("answer-broken-syntax", "def area(width, height:\n    return width\n"),
+        ("answer-not-a-definition", "def area(width, height):\n    return width\n\nprint(area(1, 2))\n"),
+        ("answer-no-definition", "# nothing changes\n"),
+        ("answer-no-container", "def grow(self):\n    return 1\n"),
+        ("run-answer-unchanged", WRONG),
+    ] {
+        assert_eq!(refused(&small().build(), "definitions", &whole_file("src/area.py", answer), &[]), [code]);
+    }
 }
 
 #[test]

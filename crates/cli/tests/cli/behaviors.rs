@@ -41,7 +41,10 @@ fn a_catalogue_is_judged_both_ways_by_what_git_tracks() {
     repo.git(["add", "src/new.py"]);
     assert_eq!(codes(&check(&desk, &repo).exits(1)), ["behaviors-marker-unlisted"]);
     repo.write("src/area.py", WRONG);
-    assert_eq!(codes(&check(&desk, &repo).exits(1)), ["behaviors-entry-unmarked", "behaviors-marker-unlisted"]);
+    assert_eq!(
+        codes(&check(&desk, &repo).exits(1)),
+        ["behaviors-entry-unmarked", "behaviors-marker-unlisted"]
+    );
     repo.git(["rm", "-qf", "src/new.py", "docs/behaviors/B001-area.md"]);
     assert_eq!(codes(&check(&desk, &repo).exits(1)), ["behaviors-entry-unmarked", "behaviors-page-missing"]);
     repo.git(["rm", "-qf", "docs/behaviors/INDEX.md"]);
@@ -91,14 +94,26 @@ fn report_of(repo: &TestRepo, answer: String) -> (Value, Value) {
 fn in_a_run_the_catalogue_is_judged_on_the_patched_copy() {
     let marked = whole_file("src/area.py", &format!("{MARKED}{}", right()));
     let (status, report) = report_of(&whole().build(), marked);
-    assert_eq!((status["state"].as_str(), report["result"].as_str()), (Some("verified"), Some("PASS")), "{report}");
+    assert_eq!(
+        (status["state"].as_str(), report["result"].as_str()),
+        (Some("verified"), Some("PASS")),
+        "{report}"
+    );
     assert!(report["executed_gates"].as_array().unwrap().contains(&Value::from("behavior_catalog_check")));
 
     // The same change without the marker: every command passes, and the entry has lost its code.
     let (status, report) = report_of(&whole().build(), good_answer());
-    assert_eq!((status["state"].as_str(), report["result"].as_str()), (Some("failed"), Some("FAIL")), "{report}");
-    let kinds: Vec<&str> =
-        report["failures"].as_array().unwrap().iter().map(|failure| failure["kind"].as_str().unwrap()).collect();
+    assert_eq!(
+        (status["state"].as_str(), report["result"].as_str()),
+        (Some("failed"), Some("FAIL")),
+        "{report}"
+    );
+    let kinds: Vec<&str> = report["failures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|failure| failure["kind"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["behaviors-entry-unmarked"]);
 }
 
@@ -108,4 +123,23 @@ fn a_run_in_a_repository_without_a_catalogue_says_so() {
     assert_eq!(report["result"], "PASS");
     assert!(report["executed_gates"].as_array().unwrap().contains(&Value::from("behavior_catalog_check")));
     assert_eq!(report["warnings"][0]["code"], "behaviors-no-catalogue");
+}
+
+#[test]
+fn a_catalogue_that_is_broken_before_any_change_is_said_at_once() {
+    let repo = small().file("docs/behaviors/INDEX.md", "- B001\n").build();
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let ran = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().exits(1);
+    assert!(
+        ran.stderr.contains("does not hold before any change (behaviors-entry-unmarked B001)"),
+        "{}",
+        ran.stderr
+    );
+    let status = ran.json();
+    let findings = status["attempts"][0]["findings"].to_string();
+    assert!(
+        findings.contains("behaviors-entry-unmarked") && findings.contains("behaviors-page-missing"),
+        "{findings}"
+    );
 }

@@ -197,9 +197,7 @@ fn a_goal_asks_for_what_shares_something_with_it_and_explains_every_file() {
     assert!(
         row("src/table.rs")["reason"].as_str().unwrap().contains("changed together with `src/parser.rs`")
     );
-    assert!(
-        row("src/other_07.rs")["reason"].as_str().unwrap().contains("earlier commits that speak of the goal")
-    );
+    assert!(row("src/other_07.rs")["reason"].as_str().unwrap().contains("spoken of in 1 commit message"));
     assert_eq!(row("conf/parser.env")["outcome"], "withheld");
     assert_eq!(row("conf/parser.env")["searched"], 0);
     assert_eq!(row("link.rs")["reason"], "is a symbolic link");
@@ -249,6 +247,19 @@ fn a_file_with_a_secret_is_omitted_with_that_reason_and_never_shown() {
         assert!(!std::fs::read_to_string(desk.path(name)).unwrap().contains(&token), "{name}");
     }
     assert!(!named.stdout.contains(&token) && !named.stderr.contains(&token));
+}
+
+#[test]
+fn a_file_whose_name_holds_a_secret_is_told_without_it() {
+    let token = made_up_token();
+    let repo = RepoBuilder::new().file(format!("parser_{token}.py"), "").file("a.py", "parser()\n").build();
+    let desk = Desk::new();
+    let [pack, _, ranking] = for_goal(&desk, repo.path(), "mend the parser");
+    assert_eq!(names(&pack["files"]), ["a.py"]);
+    assert_eq!(ranking["files"][1]["reason"], "has a name that holds a secret");
+    for name in ["pack.json", "made_request.json", "ranking.json"] {
+        assert!(!std::fs::read_to_string(desk.path(name)).unwrap().contains(&token), "{name}");
+    }
 }
 
 #[test]

@@ -1,18 +1,72 @@
-//! `[find]`: what a run may learn from, as a user sets it.
+//! What a run finds before it asks anybody: the workflow that fits its goal, and what a user may set about it.
 
-use crate::support::Desk;
+use serde_json::{Value, json};
+
+use crate::support::{Desk, answering, good_answer, id_of, small};
+
+/// A project's own workflow, which fits the goal of most tests.
+const OWN: &str = "\
+id = \"shapes\"
+version = \"3\"
+title = \"Mend a shape\"
+[fits]
+words = [\"area\", \"width\", \"height\"]
+";
+
+/// The find result of the run with this status.
+fn found(desk: &Desk, status: &Value) -> Value {
+    let run = desk.data().join("runs").join(id_of(status));
+    serde_json::from_slice(&std::fs::read(run.join("artifacts/find_result.json")).unwrap()).unwrap()
+}
 
 #[test]
 fn the_settings_of_finding_are_listed_with_their_variables_and_open_nothing_by_default() {
     let config = Desk::new().run(["config", "show", "--json"]).ok().json();
     let settings = config["settings"].as_array().unwrap();
     for (key, value, variable) in [
-        ("find.find_mode", serde_json::json!("resolver_only"), "CRUCIBLE_FIND_FIND_MODE"),
-        ("find.allow_domains", serde_json::json!([]), "CRUCIBLE_FIND_ALLOW_DOMAINS"),
-        ("find.max_queries", serde_json::json!(5), "CRUCIBLE_FIND_MAX_QUERIES"),
-        ("find.max_pages", serde_json::json!(10), "CRUCIBLE_FIND_MAX_PAGES"),
+        ("find.find_mode", json!("resolver_only"), "CRUCIBLE_FIND_FIND_MODE"),
+        ("find.allow_domains", json!([]), "CRUCIBLE_FIND_ALLOW_DOMAINS"),
+        ("find.max_queries", json!(5), "CRUCIBLE_FIND_MAX_QUERIES"),
+        ("find.max_pages", json!(10), "CRUCIBLE_FIND_MAX_PAGES"),
     ] {
         let row = settings.iter().find(|row| row["key"] == key).unwrap();
-        assert_eq!((&row["value"], &row["variable"]), (&value, &serde_json::json!(variable)), "{key}");
+        assert_eq!((&row["value"], &row["variable"]), (&value, &json!(variable)), "{key}");
+    }
+}
+
+#[test]
+fn a_run_writes_which_workflow_fits_and_its_replay_finds_the_same() {
+    let repo = small().file(".crucible/workflows/shapes.toml", OWN).build();
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let first = desk.start(repo.path()).ok().json();
+    let result = found(&desk, &first);
+    let form = include_str!("../../../../docs/schemas/ctcp-find-result-v1.schema.json");
+    assert!(jsonschema::is_valid(&serde_json::from_str(form).unwrap(), &result), "{result:#}");
+    assert_eq!(result["selected_workflow_id"], "shapes");
+    assert_eq!(result["candidates"][0]["score"], 36);
+
+    // The second run learns from the first, and its replay, which has another ledger, still finds the same.
+    let server = answering(good_answer());
+    let again = desk.start_call(repo.path()).env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url()).run();
+    let again = again.ok().json();
+    let result = found(&desk, &again);
+    assert_eq!(result["candidates"][0]["score"], 36 + 20);
+    let why = result["candidates"][0]["why"].as_str().unwrap();
+    assert!(why.contains("1 verified run here"), "{why}");
+    for status in [first, again] {
+        let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();
+        assert!(replayed["same"].to_string().contains("artifacts/find_result.json"), "{replayed:#}");
+    }
+}
+
+#[test]
+fn a_workflow_that_is_refused_stops_the_run_and_names_its_file() {
+    for (text, told) in [(OWN.replace("title", "titel"), "titel"), ("#".repeat(20_000), "16384 bytes")] {
+        let repo = small().file(".crucible/workflows/bad.toml", &text).build();
+        let ran = Desk::new().start(repo.path());
+        assert_ne!(ran.code, Some(0));
+        let message = ran.message();
+        assert!(message.contains(".crucible/workflows/bad.toml") && message.contains(told), "{message}");
     }
 }

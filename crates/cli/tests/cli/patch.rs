@@ -1,6 +1,8 @@
 //! The patch gate: the same rules on its own as in a run, and the bytes that are judged, tried and landed.
 
-use crate::support::{Desk, answering, codes, good_answer, id_of, right, small, with_gate};
+use crucible_testkit::{FakeOpenAi, Reply};
+
+use crate::support::{Desk, GOOD_DIFF, WRONG, answering, codes, good_answer, id_of, right, small, with_gate};
 
 const DELETION: &str = "diff --git a/tests/area_test.sh b/tests/area_test.sh\ndeleted file mode 100644\n";
 
@@ -63,4 +65,34 @@ fn a_file_that_a_filter_rewrites_is_refused() {
     let desk = Desk::with(&server);
     let status = desk.start_call(repo.path()).args(["--max-iterations", "1"]).run().exits(1).json();
     assert_eq!(codes(&status, 1), ["patch-attribute"]);
+}
+
+#[test]
+fn a_refused_patch_is_kept_as_it_came_and_reviewed_and_the_fixer_is_told() {
+    let bad = GOOD_DIFF.replace("src/area.py", "src/other.py");
+    let server = FakeOpenAi::start([Reply::Answer(bad.clone())]);
+    let repo = small().file("src/other.py", WRONG).build();
+    let desk = Desk::with(&server);
+    let call = desk.start_call(repo.path()).args(["--file", "src/area.py", "--max-iterations", "1"]);
+    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().exits(1).json();
+    assert_eq!(codes(&status, 1), ["patch-path-outside-scope"]);
+    let run = desk.data().join("runs").join(id_of(&status));
+    assert_eq!(std::fs::read_to_string(run.join("artifacts/diff.patch")).unwrap(), bad);
+    let review = std::fs::read_to_string(run.join("reviews/review_patch.md")).unwrap();
+    assert!(review.starts_with("Verdict: BLOCK\n"), "{review}");
+    let subject = format!("Subject: {}", crucible_model::Digest::of(bad.as_bytes()));
+    assert!(review.contains(&subject) && review.contains("patch-path-outside-scope"), "{review}");
+    assert!(!run.join("artifacts/verify_report.json").exists(), "nothing was tried");
+
+    // With another try the fixer is asked, told why, and shown what was refused.
+    let server = FakeOpenAi::start([Reply::Answer(bad.clone()), Reply::Answer(GOOD_DIFF.to_owned())]);
+    let desk = Desk::with(&server);
+    let call = desk.start_call(repo.path()).args(["--file", "src/area.py", "--max-iterations", "2"]);
+    let status = call.env("CRUCIBLE_RUN_EDIT_FORMAT", "unified-diff").run().ok().json();
+    assert_eq!(status["state"], "verified");
+    let asked = server.completions()[1].body.to_string();
+    assert!(asked.contains("patch-path-outside-scope") && asked.contains("unified diff"), "{asked}");
+    let run = desk.data().join("runs").join(id_of(&status));
+    assert_eq!(std::fs::read_to_string(run.join("attempts/001/diff.patch")).unwrap(), bad);
+    assert_eq!(std::fs::read_to_string(run.join("artifacts/diff.patch")).unwrap(), GOOD_DIFF);
 }

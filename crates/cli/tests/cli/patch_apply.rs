@@ -56,6 +56,13 @@ fn change() -> String {
     "diff --git a/src/a.txt b/src/a.txt\n--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n".to_owned()
 }
 
+/// Whether a document is as its schema says.
+fn is_as(schema: &str, document: &Value) {
+    let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+    let problem = schema.iter_errors(document).next().map(|error| error.to_string());
+    assert_eq!(problem, None, "{document:#}");
+}
+
 fn found(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let findings = report["findings"].as_array().unwrap();
@@ -79,6 +86,11 @@ fn what_passes_is_in_the_files_and_nothing_is_staged() {
             { "path": "src/gone.txt", "change": "removed", "sha256": null },
             { "path": "src/new.txt", "change": "added", "sha256": digest(b"new\n") },
         ] })
+    );
+    is_as(include_str!("../../../../docs/contracts/crucible-patch-apply-v1.schema.json"), &report);
+    is_as(
+        include_str!("../../../../docs/contracts/patch_policy.schema.json"),
+        &serde_json::from_str(POLICY).unwrap(),
     );
     assert_eq!(bench.read("src/a.txt"), b"one\nzwei\nthree\n");
     assert_eq!(bench.repo.git(["diff", "--cached", "--name-only"]), "");
@@ -118,7 +130,7 @@ fn odd_but_honest_patches_are_applied_byte_for_byte() {
             .file(quoted, "1\n"),
     );
     // git writes the patch itself, quotes what it quotes, and must find its own files again.
-    let after = odd.replace("++ b/x", "++ c/x\n+++ b/z\ndiff --git a/z b/z\u{c}");
+    let after = odd.replace("++ b/x", "++ c/x\n+++ b/z\n\u{c}\ndiff --git a/z b/z\u{2028}");
     std::fs::write(bench.repo.path().join("src/odd.txt"), &after).unwrap();
     std::fs::write(bench.repo.path().join("src/latin.txt"), b"th\xe9 \xff\n").unwrap();
     std::fs::write(bench.repo.path().join(spaced), "2\n").unwrap();
@@ -158,7 +170,6 @@ fn every_known_trick_is_refused_and_touches_nothing() {
         format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-1\n+2\n")
     };
     let section = "--- a/secret/s.txt\n+++ b/secret/s.txt\n@@ -1 +1 @@\n-s\n+t\n";
-    let deletion: String = (0..401).map(|_| "-x\n").collect();
     let tricks: Vec<(&str, String, &str, &str)> = vec![
         ("a second section without its own header", change() + section, "patch-section-without-header", "line 9"),
         ("a rename out of the scope", "diff --git a/secret/s.txt b/src/new.txt\nsimilarity index 100%\nrename from secret/s.txt\nrename to src/new.txt\n".into(), "patch-rename-source-outside", "secret/s.txt"),
@@ -171,14 +182,13 @@ fn every_known_trick_is_refused_and_touches_nothing() {
         ("a submodule", new("src/new.txt", "160000"), "patch-gitlink", "src/new.txt"),
         ("another mode", "diff --git a/src/a.txt b/src/a.txt\nold mode 100644\nnew mode 100755\n".into(), "patch-mode-change", "src/a.txt"),
         ("a mode that is said by the way", change().replace("--- a", "index 1111111..2222222 120000\n--- a"), "patch-symlink", "src/a.txt"),
-        ("deletions without end", format!("diff --git a/src/gone.txt b/src/gone.txt\ndeleted file mode 100644\n--- a/src/gone.txt\n+++ /dev/null\n@@ -1,401 +0,0 @@\n{deletion}"), "answer-context-mismatch", "src/gone.txt"),
         ("git's attributes", new("src/.gitattributes", "100644"), "patch-git-attributes", "src/.gitattributes"),
         ("git's submodules", new(".gitmodules", "100644"), "patch-git-attributes", ".gitmodules"),
         ("a hook", new(".git/hooks/pre-commit", "100755"), "patch-bad-path", "line 1"),
         ("out of the repository", new("../x", "100644"), "patch-bad-path", "line 1"),
         ("another encoding of the name", "diff --git \"a/src/\\377\" \"b/src/\\377\"\nnew file mode 100644\n".into(), "patch-bad-path", "line 1"),
         ("prose around it", format!("Here it is:\n{}", change()), "patch-not-git-diff", "line 1"),
-        ("a place that git looks for", change().replace("@@ -1,3 +1,3 @@", "@@ -2,3 +2,3 @@"), "answer-context-mismatch", "src/a.txt"),
+        ("a place that git looks for", change().replace("@@ -1,3 +1,3 @@", "@@ -2,3 +2,3 @@"), "answer-does-not-apply", "src/a.txt"),
         ("a denied ending", new("src/q.SQL", "100644"), "patch-suffix-denied", "src/q.SQL"),
     ];
     let before = Snapshot::of([bench.repo.path()]);
@@ -249,6 +259,10 @@ fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked()
     .unwrap();
     std::fs::write(git.join("info/attributes"), "* diff=evil\nother filter=evil\n").unwrap();
     std::fs::write(git.join("info/exclude"), "*.txt\n").unwrap();
+    let objects = bench.desk.path("objects");
+    std::fs::create_dir(&objects).unwrap();
+    std::fs::create_dir_all(git.join("objects/info")).unwrap();
+    std::fs::write(git.join("objects/info/alternates"), format!("{}\n", objects.display())).unwrap();
     std::fs::create_dir_all(git.join("hooks")).unwrap();
     for hook in ["post-index-change", "post-checkout", "pre-applypatch", "reference-transaction"] {
         std::fs::copy(trap, git.join("hooks").join(hook)).unwrap();
@@ -267,6 +281,7 @@ fn nothing_that_the_repository_names_is_run_and_nothing_it_hides_is_overlooked()
     let patch = change().replace("+zwei", "+zwei \t");
     assert_eq!(bench.call("apply", &patch).ok().json()["verdict"], "pass");
     assert_eq!(bench.read("src/a.txt"), b"one\nzwei \t\nthree\n", "no setting mends what was judged");
+    assert_eq!(std::fs::read_dir(&objects).unwrap().count(), 0);
     assert!(!trace.exists(), "{}", std::fs::read_to_string(&trace).unwrap_or_default());
 
     // Hidden from `git status`, and found all the same.
@@ -306,7 +321,7 @@ fn a_runs_plan_holds_only_as_it_was_signed() {
     };
     let signed = std::fs::read_to_string(&plan).unwrap();
 
-    std::fs::write(&plan, signed.replace("Scope-Allow: ", "Scope-Allow: ., ")).unwrap();
+    std::fs::write(&plan, signed.replace("Scope-Allow: ", "Scope-Allow: docs, ")).unwrap();
     for verb in ["check", "apply"] {
         let report = call(verb, &plan).exits(1).json();
         assert_eq!(found(&report)[0].0, "patch-plan-unsigned", "{verb}");
@@ -350,5 +365,6 @@ fn without_a_plan_or_a_policy_or_a_repository_it_is_a_wrong_call() {
     let bench = Bench::new();
     std::fs::write(bench.desk.path("change.patch"), change()).unwrap();
     bench.desk.call(["patch", "apply", "--json", "--patch", "../change.patch"]).run().exits(2);
-    bench.call_from("apply", change(), &bench.desk.home()).exits(2);
+    let nowhere = tempfile::tempdir().unwrap();
+    bench.call_from("apply", change(), nowhere.path()).exits(2);
 }

@@ -23,7 +23,8 @@ fn laid(desk: &Desk, plan: &str) -> TestRepo {
 }
 
 fn check<const N: usize>(desk: &Desk, repo: &Path, more: [&str; N]) -> Ran {
-    let call = desk.call(["plan", "check", "--json", "--plan"]).arg(desk.path("PLAN.md")).arg("--repo").arg(repo);
+    let call =
+        desk.call(["plan", "check", "--json", "--plan"]).arg(desk.path("PLAN.md")).arg("--repo").arg(repo);
     call.args(more).run()
 }
 
@@ -44,7 +45,8 @@ fn a_whole_plan_holds_and_nothing_is_touched() {
     let repo = laid(&desk, PLAN);
     let before = snapshot(&repo, &desk);
     assert_eq!(said(&check(&desk, repo.path(), ["--check-evidence", "--executed-gates", ALL]).ok()), [""; 0]);
-    let ran = desk.call(["plan", "check", "--plan"]).arg(desk.path("PLAN.md")).arg("--repo").arg(repo.path()).run();
+    let ran =
+        desk.call(["plan", "check", "--plan"]).arg(desk.path("PLAN.md")).arg("--repo").arg(repo.path()).run();
     assert_eq!(ran.ok().stdout, "the plan holds\n");
     before.is_still(&snapshot(&repo, &desk));
 }
@@ -53,11 +55,17 @@ fn a_whole_plan_holds_and_nothing_is_touched() {
 fn ids_evidence_and_gates_that_are_not_there_are_named() {
     let desk = Desk::new();
     let repo = laid(&desk, &PLAN.replace("Results: R001", "Results: R001, R009"));
-    std::fs::write(desk.path("EXPECTED_RESULTS.md"), RESULTS.replace("src/area.py", "src/gone.py, src, up/x")).unwrap();
+    std::fs::write(
+        desk.path("EXPECTED_RESULTS.md"),
+        RESULTS.replace("src/area.py", "src/gone.py, src, up/x"),
+    )
+    .unwrap();
     std::os::unix::fs::symlink("..", repo.path().join("up")).unwrap();
     std::fs::write(repo.path().parent().unwrap().join("x"), "").unwrap();
     std::fs::write(repo.path().join("docs/behaviors/INDEX.md"), "- B002\n").unwrap();
-    let ran = check(&desk, repo.path(), ["--check-evidence", "--executed-gates", "lite,plan_check,patch_check"]).exits(1);
+    let ran =
+        check(&desk, repo.path(), ["--check-evidence", "--executed-gates", "lite,plan_check,patch_check"])
+            .exits(1);
     assert_eq!(
         said(&ran),
         [
@@ -95,7 +103,10 @@ fn a_plan_that_could_be_read_in_two_ways_is_refused() {
         (format!("{PLAN}~~~\n"), "plan-text-invalid line 12"),
     ] {
         let repo = laid(&desk, &plan);
-        assert!(said(&check(&desk, repo.path(), []).exits(1)).iter().any(|said| said == expected), "{expected}");
+        assert!(
+            said(&check(&desk, repo.path(), []).exits(1)).iter().any(|said| said == expected),
+            "{expected}"
+        );
     }
     let repo = laid(&desk, PLAN);
     std::fs::write(desk.path("PLAN.md"), b"Status: \xff\n").unwrap();
@@ -123,7 +134,10 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
     let plan = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, plan.replace("Stop: ", "Stop:  ")).unwrap();
     let ran = check().exits(1);
-    assert_eq!(said(&ran), ["plan-unsigned artifacts/PLAN.md", "plan-not-verified artifacts/verify_report.json"]);
+    assert_eq!(
+        said(&ran),
+        ["plan-unsigned artifacts/PLAN.md", "plan-not-verified artifacts/verify_report.json"]
+    );
     assert!(ran.json()["findings"][0]["hint"].as_str().unwrap().contains("edited after it was signed"));
     std::fs::write(&path, &plan).unwrap();
 
@@ -135,7 +149,10 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
     std::fs::remove_file(format!("{directory}/artifacts/verify_report.json")).unwrap();
     assert_eq!(
         said(&check().exits(1)),
-        ["plan-evidence-missing artifacts/verify_report.json", "plan-not-verified artifacts/verify_report.json"]
+        [
+            "plan-evidence-missing artifacts/verify_report.json",
+            "plan-not-verified artifacts/verify_report.json"
+        ]
     );
     std::fs::remove_file(format!("{directory}/artifacts/signature.json")).unwrap();
     assert!(said(&check().exits(1)).contains(&"plan-unsigned artifacts/PLAN.md".to_owned()));
@@ -153,4 +170,25 @@ fn what_cannot_be_read_or_is_claimed_for_a_run_is_an_error() {
     std::fs::write(&gone, PLAN).unwrap();
     let ran = desk.call(["plan", "check", "--json", "--repo", "/", "--plan"]).arg(&gone).run();
     ran.exits(2).error();
+}
+
+#[test]
+fn a_pipe_in_place_of_a_document_is_not_waited_at() {
+    let desk = Desk::new();
+    let run = desk.path("run");
+    std::fs::create_dir_all(run.join("artifacts")).unwrap();
+    let pipe = |name: &str| {
+        let made =
+            std::process::Command::new("mkfifo").arg(run.join("artifacts").join(name)).status().unwrap();
+        assert!(made.success());
+    };
+    pipe("PLAN.md");
+    let check = || desk.call(["plan", "check", "--json", "--run"]).arg(&run).run();
+    check().exits(1).error();
+    std::fs::remove_file(run.join("artifacts/PLAN.md")).unwrap();
+    std::fs::write(run.join("artifacts/PLAN.md"), PLAN).unwrap();
+    pipe("REASONS.md");
+    check().exits(1).error();
+    let plan = run.join("artifacts/PLAN.md");
+    desk.call(["plan", "check", "--json", "--plan"]).arg(&plan).run().exits(1).error();
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crucible_model::RepoPath;
+use crucible_model::{RepoPath, counted};
 
 use super::class::FileClass;
 use super::goal::Goal;
@@ -105,13 +105,14 @@ impl Past {
     fn told(&self, scored: &[Scored]) -> Vec<String> {
         let mut told = Vec::new();
         if self.named > 0 {
-            told.push(format!("in {} earlier commits that speak of the goal", self.named));
+            told.push(format!("spoken of in {}", counted(self.named, "commit message")));
         }
         let mut with: Vec<(&u64, &str)> =
             self.with.iter().map(|(place, times)| (times, scored[*place].candidate.path.as_str())).collect();
         with.sort_unstable_by(|a, b| b.0.cmp(a.0).then(a.1.cmp(b.1)));
         if let Some((times, path)) = with.first() {
-            told.push(format!("changed together with `{path}` {times} times"));
+            let times = if **times == 1 { "once".to_owned() } else { format!("{times} times") };
+            told.push(format!("changed together with `{path}` {times}"));
         }
         told
     }

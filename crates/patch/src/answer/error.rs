@@ -157,7 +157,9 @@ pub enum AnswerError {
         place: &'static str,
     },
     /// A text that is not parsed to its end.
-    #[error("{path}: the text is too large to be put in by definitions (limit {limit} bytes); answer with less")]
+    #[error(
+        "{path}: the text is too large to be put in by definitions (limit {limit} bytes); answer with less"
+    )]
     TooMuchSyntax {
         /// The file.
         path: RepoPath,
@@ -196,7 +198,9 @@ pub enum AnswerError {
         name: String,
     },
     /// A statement that the file does not have.
-    #[error("{path}, line {line} of the block: {text:?} is no definition; answer with definitions and imports only")]
+    #[error(
+        "{path}, line {line} of the block: {text:?} is no definition; answer with definitions and imports only"
+    )]
     NotADefinition {
         /// The file.
         path: RepoPath,
@@ -264,9 +268,7 @@ impl AnswerError {
             Self::SameName { .. } => Code::new("answer-same-name"),
             Self::NoContainer { .. } => Code::new("answer-no-container"),
             Self::NotADefinition { .. } => Code::new("answer-not-a-definition"),
-            Self::PartOfDeclaration { .. } | Self::Tangled { .. } => {
-                Code::new("answer-part-of-declaration")
-            }
+            Self::PartOfDeclaration { .. } | Self::Tangled { .. } => Code::new("answer-part-of-declaration"),
             Self::Patch(error) => error.code(),
             Self::DoesNotApply { .. } => Code::new("answer-does-not-apply"),
         }

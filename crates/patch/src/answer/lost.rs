@@ -48,8 +48,12 @@ pub fn with_lost(proposal: &Proposal, before: &Files, mut after: Files, may_drop
     };
     let mut restored = Vec::new();
     for change in &changes {
-        let lost: Vec<&Definition> =
-            change.counts.iter().filter(|(its, count)| **count < 0 && is_lost(its)).map(|(its, _)| its).collect();
+        let lost: Vec<&Definition> = change
+            .counts
+            .iter()
+            .filter(|(its, count)| **count < 0 && is_lost(its))
+            .map(|(its, _)| its)
+            .collect();
         if lost.is_empty() {
             continue;
         }
@@ -79,7 +83,9 @@ impl<'a> FileChange<'a> {
         let language = Language::of(path)?;
         let mut counts = BTreeMap::new();
         for (files, sign) in [(before, -1), (after, 1)] {
-            for (definition, count) in files.get(path).map(|text| definitions(language, text)).unwrap_or_default() {
+            for (definition, count) in
+                files.get(path).map(|text| definitions(language, text)).unwrap_or_default()
+            {
                 *counts.entry(definition).or_default() += sign * i64::try_from(count).unwrap_or(i64::MAX);
             }
         }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crucible_model::Code;
 use proptest::prelude::*;
 
 use super::*;
+use crate::patch::Files;
 
 fn path(text: &str) -> RepoPath {
     text.parse().unwrap()
@@ -21,6 +23,7 @@ fn read(format: EditFormat, answer: &str, expected: &[&str]) -> Vec<String> {
             .into_iter()
             .map(|edit| match edit.kind {
                 EditKind::WholeFile { content } => format!("{}={content}", edit.path),
+                EditKind::Definitions { content } => format!("{}~{content}", edit.path),
                 EditKind::Replace { search, replace } => format!("{}={search}|{replace}", edit.path),
             })
             .collect(),
@@ -303,6 +306,121 @@ fn a_diff_applies_where_it_says_or_not_at_all() {
 }
 
 #[test]
+fn definitions_are_read_like_whole_files() {
+    let read = |answer: &str| read(EditFormat::Definitions, answer, &["a.rs"]);
+    assert_eq!(read("FILE: a.rs\n```rust\nfn a() {}\n```"), ["a.rs~fn a() {}\n"]);
+    // Definitions of one file may stand in several blocks; the same block twice is one.
+    let two = "FILE: a.rs\n```\nx\n```\nFILE: a.rs\n```\ny\n```\nFILE: a.rs\n```\nx\n```";
+    assert_eq!(read(two), ["a.rs~x\n", "a.rs~y\n"]);
+    assert_eq!(read("```rust\nx\n```\nand\n```rust\ny\n```"), ["answer-no-path"]);
+    assert_eq!(read("FILE: a.rs\n```\nfn a() {"), ["answer-unclosed-fence"]);
+    assert_eq!(read("FILE: ../a.rs\n```\nx\n```"), ["answer-bad-path"]);
+    let blocks = "FILE: a.rs\n```\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n```";
+    assert_eq!(read(blocks), ["answer-wrong-format"]);
+}
+
+#[test]
+fn definitions_of_several_blocks_build_on_each_other() {
+    let two = "FILE: a.rs\n```\nfn a() {\n    1\n}\n```\nFILE: a.rs\n```\nfn c() {\n    a()\n}\n```";
+    let before = "fn a() {}\n\nfn b() {}\n";
+    let after = "fn a() {\n    1\n}\n\nfn b() {}\n\nfn c() {\n    a()\n}\n";
+    assert_eq!(applied(EditFormat::Definitions, two, before), after);
+}
+
+#[test]
+fn a_file_without_a_syntax_tree_is_given_whole() {
+    let answer = "FILE: a.rb\n```\ndef a; end\n```";
+    let proposal = read_answer(EditFormat::Definitions, &Untrusted::new(answer), &[]).unwrap();
+    let before = files(&[("a.rb", "def a; 1; end\ndef b; end\n")]);
+    assert_eq!(apply(&proposal, &before).unwrap()[&path("a.rb")], b"def a; end\n");
+    assert_eq!(apply(&proposal, &Files::new()).unwrap()[&path("a.rb")], b"def a; end\n");
+    for (name, content, takes) in [
+        ("a.rs", "fn a() {}\n", true),
+        ("a.rs", "\u{feff}fn a() {}\r\n", true),
+        ("a.rs", "fn a( {}\n", false),
+        ("a.rb", "def a; end\n", false),
+        ("a.tsx", "const a = <b />;\n", true),
+        ("a.ts", "const a = <b />;\n", false),
+    ] {
+        assert_eq!(takes_definitions(&path(name), content.as_bytes()), takes, "{name}: {content}");
+    }
+    assert!(!takes_definitions(&path("a.rs"), b"// \xe9\n"));
+    let latin = BTreeMap::from([(path("a.rs"), b"// \xe9\n".to_vec())]);
+    let answer = "FILE: a.rs\n```\nfn a() {}\n```";
+    let proposal = read_answer(EditFormat::Definitions, &Untrusted::new(answer), &[]).unwrap();
+    assert_eq!(apply(&proposal, &latin), Err(AnswerError::NotText { path: path("a.rs") }));
+}
+
+/// The files and the names in the findings, after [`with_lost`].
+fn kept(before: &[(&str, &str)], answer: &[(&str, &str)], may_drop: &[&str]) -> (Vec<String>, Vec<String>) {
+    let answer: String =
+        answer.iter().map(|(name, text)| format!("FILE: {name}\n```\n{text}```\n")).collect();
+    let proposal = read_answer(EditFormat::WholeFile, &Untrusted::new(answer), &[]).unwrap();
+    let before = files(before);
+    let after = apply(&proposal, &before).unwrap();
+    let may_drop: Vec<String> = may_drop.iter().map(ToString::to_string).collect();
+    let made = with_lost(&proposal, &before, after, &may_drop);
+    let files = made.files.into_values().map(|bytes| String::from_utf8(bytes).unwrap()).collect();
+    (files, made.findings.into_iter().map(|finding| finding.subject).collect())
+}
+
+#[test]
+fn a_definition_that_moves_to_another_file_of_the_answer_is_not_lost() {
+    let before = [("a.py", "def a():\n    1\n\n\ndef b():\n    2\n"), ("b.py", "X = 1\n")];
+    let moved = [("a.py", "def b():\n    2\n"), ("b.py", "X = 1\n\n\ndef a():\n    1\n")];
+    let as_given: Vec<String> = moved.iter().map(|(_, text)| text.to_string()).collect();
+    assert_eq!(kept(&before, &moved, &[]), (as_given, vec![]));
+    // Where another one is lost too, only that one comes back.
+    let before =
+        [("a.py", "def a():\n    1\n\n\ndef b():\n    2\n\n\ndef c():\n    3\n"), ("b.py", "X = 1\n")];
+    let (files, findings) = kept(&before, &moved, &[]);
+    assert_eq!(files[0], "def b():\n    2\n\n\ndef c():\n    3\n");
+    assert_eq!(findings, ["a.py"]);
+}
+
+#[test]
+fn what_may_go_is_not_put_back() {
+    let before = [("a.py", "def a():\n    1\n\n\ndef b():\n    2\n")];
+    let answer = [("a.py", "def b():\n    3\n")];
+    assert_eq!(kept(&before, &answer, &["a"]), (vec!["def b():\n    3\n".to_owned()], vec![]));
+    assert_eq!(kept(&before, &answer, &[]).0, ["def a():\n    1\n\n\ndef b():\n    3\n"]);
+}
+
+#[test]
+fn hostile_definitions_are_put_in_or_refused_in_bounded_time() {
+    let functions = |count: usize, body: &str| -> String {
+        (0..count).map(|number| format!("fn f{number}() {{ {body} }}\n")).collect()
+    };
+    let splice = |before: &str, content: String| {
+        let kind = EditKind::Definitions { content };
+        let proposal = Proposal::Edits(vec![Edit { path: path("a.rs"), kind }]);
+        apply(&proposal, &files(&[("a.rs", before)]))
+            .map(|files| files.into_values().next().unwrap_or_default())
+    };
+    let many = functions(5_000, "1");
+    assert_eq!(splice(&many, functions(5_000, "2")).unwrap(), functions(5_000, "2").into_bytes());
+    let error = splice("fn a() {}\n", many.clone()).unwrap_err();
+    assert_eq!(error, AnswerError::TooManyEdits { limit: 500 });
+    let line = many.replace('\n', " ");
+    assert_eq!(splice(&line, functions(5_000, "2").replace('\n', " ")).unwrap().len(), line.len());
+    let imports: String = (0..5_000).map(|number| format!("use a{number}::b;\n")).collect();
+    assert_eq!(splice("fn a() {}\n", imports.clone()).unwrap_err(), AnswerError::TooManyEdits { limit: 500 });
+    assert_eq!(splice(&imports, imports.clone()).unwrap(), imports.into_bytes());
+    let impls: String = (0..5_000).map(|number| format!("impl A<B{number}> {{}}\n")).collect();
+    let error = splice(&impls, "impl A {\n    fn f() {}\n}\n".to_owned()).unwrap_err();
+    assert_eq!(error.code(), Code::new("answer-same-name"));
+    let repeated = "impl A {}\n".repeat(5_000);
+    let added = splice(&repeated, "impl A {\n    fn f() {}\n}\n".to_owned()).unwrap();
+    assert_eq!(added.len() - repeated.len(), "\n    fn f() {}\n".len());
+    let deep = "mod a {".repeat(10_000) + &"}".repeat(10_000);
+    assert_eq!(splice(&deep, deep.clone()).unwrap(), deep.clone().into_bytes());
+    for piece in ["(", "fn a(", "\"", "mod a {", "impl<", "#[", "/*", "use a::{", "r#\""] {
+        let text = piece.repeat(100_000 / piece.len());
+        assert!(splice("fn a() {}\n", text).is_err(), "{piece}");
+    }
+}
+
+#[test]
 fn hostile_answers_are_read_in_linear_time() {
     let same = format!("a.rs\n<<<<<<< SEARCH\n{}b\n=======\n>>>>>>> REPLACE\n", "a\n".repeat(400_000));
     assert_eq!(applied(EditFormat::SearchReplace, &same, &"a\n".repeat(500_000)), "answer-not-one-match");
@@ -316,7 +434,7 @@ fn hostile_answers_are_read_in_linear_time() {
 proptest! {
     #[test]
     fn any_text_gives_edits_or_an_error(text in "([ -~\n]|```|FILE: a\n|<<<<<<< SEARCH\n|=======\n|>>>>>>> REPLACE\n|diff --git a/a b/a\n){0,40}") {
-        for format in [EditFormat::WholeFile, EditFormat::SearchReplace, EditFormat::UnifiedDiff] {
+        for format in EditFormat::ALL {
             let answer = Untrusted::new(text.clone());
             if let Ok(proposal) = read_answer(format, &answer, &paths(&["a"])) {
                 let _ = apply(&proposal, &files(&[("a", "x\ny\n")]));
@@ -337,5 +455,75 @@ proptest! {
         prop_assume!(!before.is_empty() && (end || content.trim_end_matches('\n').len() + 1 == content.len()));
         let answer = format!("FILE: a.rs\n`````\n{content}`````");
         prop_assert_eq!(applied(EditFormat::WholeFile, &answer, &before), before);
+    }
+
+    #[test]
+    fn only_the_definition_that_is_given_changes(
+        names in proptest::collection::btree_set("[a-z]{3,6}_[a-z]", 1..8),
+        chosen in any::<prop::sample::Index>(),
+        language in 0usize..4,
+        crlf in any::<bool>(),
+        end in any::<bool>(),
+        blanks in 0usize..3,
+    ) {
+        let (file, form): (&str, fn(&str, u32) -> String) = [
+            ("a.rs", (|name, value| format!("/// Of {name}.\n#[inline]\npub fn {name}() -> u32 {{\n    {value}\n}}\n")) as fn(&str, u32) -> String),
+            ("a.py", |name, value| format!("# Of {name}.\n@cache\ndef {name}():\n    return {value}\n")),
+            ("a.ts", |name, value| format!("/** Of {name}. */\nexport const {name} = (): number => {{\n  return {value};\n}};\n")),
+            ("a.go", |name, value| format!("// Of {name}.\nfunc {name}() int {{\n\treturn {value}\n}}\n")),
+        ][language];
+        let chosen = names.iter().nth(chosen.index(names.len())).unwrap();
+        let made = |changed: u32| {
+            let blanks = "\n".repeat(blanks);
+            let mut text: String = names
+                .iter()
+                .map(|name| format!("{}{blanks}", form(name, if name == chosen { changed } else { 1 })))
+                .collect();
+            if !end {
+                text.truncate(text.trim_end().len());
+            }
+            if crlf { text.replace('\n', "\r\n") } else { text }
+        };
+        let answered = form(chosen, 2);
+        let bare = answered.lines().filter(|line| !line.starts_with(['/', '#', '@'])).map(|line| format!("{line}\n"));
+        for content in [answered.clone(), bare.collect()] {
+            let proposal = Proposal::Edits(vec![Edit { path: path(file), kind: EditKind::Definitions { content } }]);
+            let after = apply(&proposal, &files(&[(file, &made(1))])).unwrap();
+            prop_assert_eq!(String::from_utf8(after[&path(file)].clone()).unwrap(), made(2));
+        }
+    }
+
+    #[test]
+    fn a_files_own_definitions_change_nothing(
+        pieces in proptest::collection::vec(0usize..9, 0..10),
+        crlf in any::<bool>(),
+        mark in any::<bool>(),
+    ) {
+        const PIECES: [&str; 9] = [
+            "use a::{b, c as d};\n", "/// Doc.\n#[x]\nfn NAME() {\n\t\"a\nb\";\n}\n", "\n\n", "// note\n",
+            "impl NAME {\n    const A: u8 = 1; // one\n\n    /// M.\n    fn m(&self) {}\n}\n", "const NAME: u8 = 1;\n",
+            "mod NAME {\n  use super::*;\n  struct S;\n}\n", "mac! { x }\n", "  struct NAME;  \n",
+        ];
+        let named = |(at, piece): (usize, &usize)| PIECES[*piece].replace("NAME", &format!("n{at}"));
+        let text: String = pieces.iter().enumerate().map(named).collect();
+        let ended = if crlf { text.replace('\n', "\r\n") } else { text.clone() };
+        let before = if mark { format!("\u{feff}{ended}") } else { ended };
+        let proposal = Proposal::Edits(vec![Edit { path: path("a.rs"), kind: EditKind::Definitions { content: text } }]);
+        match apply(&proposal, &files(&[("a.rs", &before)])) {
+            Ok(after) => prop_assert_eq!(String::from_utf8(after[&path("a.rs")].clone()).unwrap(), before),
+            Err(error) => prop_assert_eq!(error.code(), Code::new("answer-no-definition")),
+        }
+    }
+
+    #[test]
+    fn any_two_texts_give_a_file_that_parses_or_an_error(
+        before in "(fn a\\(\\) \\{\\}|impl A|\\{|\\}|struct B;|use c::d;|// e|#\\[f\\]|\n| ){0,12}",
+        content in "(fn a\\(\\) \\{\\}|impl A|\\{|\\}|struct B;|use c::d;|// e|#\\[f\\]|\n| ){0,12}",
+    ) {
+        let proposal = Proposal::Edits(vec![Edit { path: path("a.rs"), kind: EditKind::Definitions { content } }]);
+        let takes = takes_definitions(&path("a.rs"), before.as_bytes()) && !before.trim().is_empty();
+        if let (true, Ok(after)) = (takes, apply(&proposal, &files(&[("a.rs", &before)]))) {
+            prop_assert!(takes_definitions(&path("a.rs"), &after[&path("a.rs")]));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Whole files, or some of their definitions, in fenced blocks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::RepoPath;
 
@@ -40,19 +40,19 @@ pub(super) fn read(
     if named.is_empty() {
         named.push(the_only_one(&unnamed, expected)?);
     }
-    let mut contents: BTreeMap<RepoPath, &str> = BTreeMap::new();
+    let mut contents: BTreeMap<RepoPath, BTreeSet<&str>> = BTreeMap::new();
     let mut edits = Vec::new();
     for (path, block) in named {
         refuse_other_formats(block)?;
-        match contents.get(&path) {
-            Some(first) if *first == block.content => continue,
-            // Definitions of one file may stand in several blocks.
-            Some(_) if matches!(kind(String::new()), EditKind::WholeFile { .. }) => {
-                return Err(AnswerError::TwoAnswers { path });
-            }
-            Some(_) | None => {}
+        let given = contents.entry(path.clone()).or_default();
+        if given.contains(block.content) {
+            continue;
         }
-        contents.insert(path.clone(), block.content);
+        // Definitions of one file may stand in several blocks.
+        if !given.is_empty() && matches!(kind(String::new()), EditKind::WholeFile { .. }) {
+            return Err(AnswerError::TwoAnswers { path });
+        }
+        given.insert(block.content);
         edits.push(Edit { path, kind: kind(block.content.to_owned()) });
     }
     Ok(edits)

@@ -73,7 +73,10 @@ fn rust(node: Node<'_>, text: &str) -> Option<Vec<Leaf>> {
                     Some(rename) => format!("{}{rename}", prefix.trim_end_matches("::")),
                     None => format!("{prefix}{written}"),
                 };
-                found.push(Leaf { key: format!("{}{path}", squeezed(head)), statement: format!("{head}{path};") });
+                found.push(Leaf {
+                    key: format!("{}{path}", squeezed(head)),
+                    statement: format!("{head}{path};"),
+                });
             }
         }
     }
@@ -106,9 +109,7 @@ fn script(node: Node<'_>, text: &str) -> Option<Vec<Leaf>> {
     let module = source.trim_matches(['"', '\'']);
     let end = if text.get(node.byte_range())?.ends_with(';') { ";" } else { "" };
     let kind = if node.children(&mut node.walk()).any(|child| child.kind() == "type") { "type " } else { "" };
-    let Some(clause) = node.named_children(&mut node.walk()).find(|child| child.kind() == "import_clause") else {
-        return None;
-    };
+    let clause = node.named_children(&mut node.walk()).find(|child| child.kind() == "import_clause")?;
     let mut found = Vec::new();
     for part in clause.named_children(&mut clause.walk()) {
         let items: Vec<Node<'_>> = match part.kind() {

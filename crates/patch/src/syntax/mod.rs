@@ -27,6 +27,12 @@ pub(crate) const MAX_SYNTAX_BYTES: usize = 1 << 20;
 /// Up to this size a text with an error is parsed to its end, to say where the error stands.
 const MAX_PLACED_BYTES: usize = 64 << 10;
 
+/// How much of a text the parser is given at once, in bytes.
+const CHUNK: usize = 1 << 10;
+
+/// How often a text may be read; ordinary source is read less than three times.
+const MAX_READ_TIMES: usize = 30;
+
 /// A language with a grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grammar {
@@ -132,9 +138,19 @@ fn parse(parser: &mut Parser, text: &str, on_error: OnError) -> Result<Tree, Unp
         if budget == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let bytes = text.as_bytes();
-    let mut read = |at: usize, _| bytes.get(at..).unwrap_or_default();
+    // One step may read ahead to the end of the text, so what is read is counted too. At its limit the text ends.
+    let mut unread = MAX_READ_TIMES * bytes.len() + CHUNK;
+    let mut read = |at: usize, _| {
+        let chunk = bytes.get(at..).unwrap_or_default();
+        let chunk = chunk.get(..CHUNK).unwrap_or(chunk);
+        unread = unread.saturating_sub(chunk.len());
+        if unread == 0 { &[][..] } else { chunk }
+    };
     let options = ParseOptions::new().progress_callback(&mut watch);
     let tree = parser.parse_with_options(&mut read, None, Some(options));
+    if unread == 0 && !bytes.is_empty() {
+        return Err(Unparsed::TooMuch);
+    }
     tree.ok_or(why)
 }
 

@@ -99,7 +99,8 @@ fn blocks<'t>(node: Node<'t>) -> Vec<Node<'t>> {
 
 /// The function of a definition that may be decorated.
 pub(crate) fn function<'t>(node: Node<'t>) -> Option<Node<'t>> {
-    let inner = if node.kind() == "decorated_definition" { node.child_by_field_name("definition")? } else { node };
+    let inner =
+        if node.kind() == "decorated_definition" { node.child_by_field_name("definition")? } else { node };
     (inner.kind() == "function_definition").then_some(inner)
 }
 

@@ -22,7 +22,11 @@ pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> Seen<'t> {
             let body = node.child_by_field_name("body");
             let end = body.map_or(node.end_byte(), |body| body.start_byte());
             let name = squeezed(text.get(node.start_byte()..end).unwrap_or_default());
-            return Seen::Definition { definition: Definition::new("block", "externs", name), body, lead: vec![] };
+            return Seen::Definition {
+                definition: Definition::new("block", "externs", name),
+                body,
+                lead: vec![],
+            };
         }
         "use_declaration" | "extern_crate_declaration" => return Seen::Import,
         "attribute_item" => return Seen::Lead(Class::Attribute),

@@ -50,8 +50,7 @@ fn declared<'t>(node: Node<'t>, text: &str) -> Option<Seen<'t>> {
 
 /// A member is found by its name and by whether it is static, reads or writes: `get v` stands beside `set v`.
 fn member<'t>(node: Node<'t>, text: &str) -> Option<Seen<'t>> {
-    let name_node =
-        node.child_by_field_name("name").or_else(|| node.child_by_field_name("property"))?;
+    let name_node = node.child_by_field_name("name").or_else(|| node.child_by_field_name("property"))?;
     let mut name = String::new();
     for child in node.children(&mut node.walk()).take_while(|child| child.id() != name_node.id()) {
         if matches!(child.kind(), "static" | "get" | "set") {

@@ -2,14 +2,8 @@
 
 use super::*;
 
-const ALL: [Grammar; 6] = [
-    Grammar::Rust,
-    Grammar::Python,
-    Grammar::JavaScript,
-    Grammar::TypeScript,
-    Grammar::Tsx,
-    Grammar::Go,
-];
+const ALL: [Grammar; 6] =
+    [Grammar::Rust, Grammar::Python, Grammar::JavaScript, Grammar::TypeScript, Grammar::Tsx, Grammar::Go];
 
 /// Each entry as `container/container/word name`, with its kind where it is no definition.
 fn entries(grammar: Grammar, text: &str, branches: Branches) -> Vec<String> {
@@ -207,8 +201,24 @@ fn hostile_text_is_read_in_bounded_time() {
             }
         }
     }
-    for piece in ["(", "{", "[", "<", "\"", "`${", "f(", "fn a(", "class A { ", "if (a) {", "<a>", "def f():\n ", "'", "\u{0}"] {
-        let text = piece.repeat(500_000 / piece.len());
+    for piece in [
+        "(",
+        "{",
+        "[",
+        "<",
+        "\"",
+        "`${",
+        "f(",
+        "fn a(",
+        "class A { ",
+        "if (a) {",
+        "<a>",
+        "def f():\n ",
+        "'",
+        "\u{0}",
+        "r#\"",
+    ] {
+        let text = piece.repeat(20_000 / piece.len());
         for grammar in ALL {
             if let Ok(parsed) = Parsed::of(grammar, &text) {
                 let _ = Outline::of(&parsed, Branches::Closed);

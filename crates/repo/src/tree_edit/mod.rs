@@ -16,6 +16,7 @@ mod look;
 mod recover;
 mod stage;
 mod swap;
+mod walled;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -35,6 +36,7 @@ pub use recover::{
     EditRecovery, RecoveredEdit, RemadeContent, recover_tree_edit, recover_tree_edit_remaking,
     tree_edit_under_way,
 };
+pub use walled::GuardedPlaces;
 
 /// The largest file that is replaced, in bytes: 16 MiB.
 pub const MAX_EDITED_BYTES: u64 = 16 << 20;

@@ -181,8 +181,8 @@ async fn an_index_of_few_paths_gives_what_the_whole_tree_gives() {
     symlink("src", repo.top.join("link")).unwrap();
     std::fs::set_permissions(repo.top.join("file"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .unwrap();
-    repo.git(["update-index", "--add", "--cacheinfo", &format!("160000,{},sub", "1".repeat(40))]);
     repo.git(["add", "-A"]);
+    repo.git(["update-index", "--add", "--cacheinfo", &format!("160000,{},sub", "1".repeat(40))]);
     repo.git(["commit", "-qm", "links and modules"]);
     let create = |path: &str| {
         format!(

@@ -130,7 +130,9 @@ pub fn check_behaviors(files: &BehaviorFiles) -> Verdict {
         verdict.push(Finding::error(PAGE_UNLISTED, page_path(names.first().copied().unwrap_or(id)), hint));
     }
     for (id, place) in marked.iter().filter(|(id, _)| !checked.listed.contains(**id)) {
-        let hint = format!("{place} marks this behaviour and the index has no entry for it; add the entry and its page.");
+        let hint = format!(
+            "{place} marks this behaviour and the index has no entry for it; add the entry and its page."
+        );
         verdict.push(Finding::error(MARKER_UNLISTED, *id, hint));
     }
     verdict
@@ -154,13 +156,15 @@ impl Checked<'_> {
         let id = match &entry.id {
             Ok(id) => id,
             Err(word) => {
-                let hint = format!("Line {} of the index: an id is B and three digits, such as B012.", entry.line);
+                let hint =
+                    format!("Line {} of the index: an id is B and three digits, such as B012.", entry.line);
                 verdict.push(Finding::error(ENTRY_INVALID, word, hint));
                 return;
             }
         };
         if !self.listed.insert(id.clone()) {
-            let hint = format!("Line {} of the index lists this behaviour once more; keep one entry.", entry.line);
+            let hint =
+                format!("Line {} of the index lists this behaviour once more; keep one entry.", entry.line);
             verdict.push(Finding::error(ENTRY_REPEATED, id, hint));
             return;
         }
@@ -171,7 +175,9 @@ impl Checked<'_> {
         let name = match entry.link.map(|link| (link, plain_name(link))) {
             None => None,
             Some((link, None)) => {
-                let hint = format!("The entry of {id} links out of {BEHAVIOR_PAGES}/; link its page beside the index.");
+                let hint = format!(
+                    "The entry of {id} links out of {BEHAVIOR_PAGES}/; link its page beside the index."
+                );
                 verdict.push(Finding::error(LINK_OUTSIDE, link, hint));
                 return;
             }
@@ -244,7 +250,8 @@ fn marked<'f>(files: &'f BehaviorFiles, verdict: &mut Verdict) -> BTreeMap<&'f s
     let mut marked: BTreeMap<&str, String> = BTreeMap::new();
     for (path, markers) in &files.markers {
         if let Some(marker) = markers.iter().find(|marker| marker.id.is_none()) {
-            let hint = "Behind `BEHAVIOR_ID:` stands exactly one id, such as B012, and nothing else on the line.";
+            let hint =
+                "Behind `BEHAVIOR_ID:` stands exactly one id, such as B012, and nothing else on the line.";
             verdict.push(Finding::error(MARKER_INVALID, format!("{path}:{}", marker.line), hint));
         }
         for marker in markers {
@@ -318,7 +325,9 @@ fn page_path(name: &str) -> String {
 }
 
 fn no_page(id: &str, name: &str) -> Finding {
-    let hint = format!("Write the page of {id} under this name and add it to git, or take the entry out of the index.");
+    let hint = format!(
+        "Write the page of {id} under this name and add it to git, or take the entry out of the index."
+    );
     Finding::error(PAGE_MISSING, page_path(name), hint)
 }
 
@@ -410,7 +419,10 @@ mod tests {
         let other = PAGE.replace("B001", "B002");
         files.pages.insert("B001-totals.md".to_owned(), CatalogueText::Read(other));
         assert_eq!(said(&files), ["behaviors-page-other-id docs/behaviors/B001-totals.md"]);
-        assert_eq!(said(&with_index("- [B001](B002-totals.md)\n")), ["behaviors-page-other-id B002-totals.md"]);
+        assert_eq!(
+            said(&with_index("- [B001](B002-totals.md)\n")),
+            ["behaviors-page-other-id B002-totals.md"]
+        );
         for name in ["B1-a.md", "B001.md", "B001-A.md", "b001-a.md", "B001-a--b.md", "B001-a.MD"] {
             let mut files = whole();
             assert!(is_page_name(name), "{name}");

@@ -59,7 +59,8 @@ pub fn read_results(text: &str) -> (Vec<ExpectedResult>, Verdict) {
     let sections = sections(text);
     // What stands before the first entry is words, which are looked at for what nobody sees.
     let before = sections.first().map_or(text.len(), |section| section.from);
-    let _nothing_is_set_here = read_lines("the text", text.get(..before).unwrap_or_default(), 1, &mut verdict);
+    let _nothing_is_set_here =
+        read_lines("the text", text.get(..before).unwrap_or_default(), 1, &mut verdict);
     for (index, section) in sections.iter().enumerate() {
         let to = sections.get(index + 1).map_or(text.len(), |next| next.from);
         let body = text.get(section.from..to).unwrap_or_default();
@@ -185,7 +186,11 @@ fn read_lines(id: &str, body: &str, line: u64, verdict: &mut Verdict) -> BTreeMa
     }
     for (key, value) in lines.values.iter().filter(|(key, _)| *key != "Acceptance") {
         if KEYS.known.contains(&key.as_str()) && key_lines::has_gap(value) {
-            verdict.push(Finding::error(TEXT, id, format!("Take the comma out of `{key}` that names nothing.")));
+            verdict.push(Finding::error(
+                TEXT,
+                id,
+                format!("Take the comma out of `{key}` that names nothing."),
+            ));
         }
     }
     lines.values
@@ -229,14 +234,21 @@ mod tests {
             (GOOD.replace("## R001", "### R001"), "plan-result-invalid"),
             (GOOD.replace("## R001", "## r001"), "plan-result-invalid"),
             (GOOD.replace("Evidence:", "evidence:"), "plan-result-text"),
-            (GOOD.replace("Related-Gates: lite", "Related-Gates: lite\nRelated-Gates: x"), "plan-result-text"),
+            (
+                GOOD.replace("Related-Gates: lite", "Related-Gates: lite\nRelated-Gates: x"),
+                "plan-result-text",
+            ),
             (GOOD.replace("Gates: lite", "Gates: lite,"), "plan-result-text"),
             (GOOD.replace("src/a.py", "src/a\u{202e}.py"), "plan-result-text"),
             (format!("{GOOD}~~~\n"), "plan-result-text"),
             (format!("{GOOD}\0"), "plan-result-text"),
             ("x".repeat(key_lines::MAX_TEXT + 1), "plan-result-text"),
         ] {
-            assert!(codes(&read_results(&text).1).contains(&expected), "{text:.200?}: {:?}", read_results(&text).1);
+            assert!(
+                codes(&read_results(&text).1).contains(&expected),
+                "{text:.200?}: {:?}",
+                read_results(&text).1
+            );
         }
         let fenced = GOOD.replace("## R001", "```\n## R009\n```\n## R001");
         assert_eq!(known_results(&fenced), ["R001"]);
@@ -254,7 +266,12 @@ mod tests {
     #[test]
     fn evidence_is_judged_by_what_was_found() {
         let (results, _) = read_results(GOOD);
-        let found = |found| BTreeMap::from([("artifacts/verify_report.json".parse().unwrap(), EvidenceFound::File), ("src/a.py".parse().unwrap(), found)]);
+        let found = |found| {
+            BTreeMap::from([
+                ("artifacts/verify_report.json".parse().unwrap(), EvidenceFound::File),
+                ("src/a.py".parse().unwrap(), found),
+            ])
+        };
         assert_eq!(codes(&check_evidence(&results, &found(EvidenceFound::File))), [""; 0]);
         for (what, code) in [
             (EvidenceFound::Nothing, "plan-evidence-missing"),

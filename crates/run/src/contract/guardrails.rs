@@ -207,7 +207,10 @@ mod tests {
             (good.replace("max_files: 9", "```\nmax_files: 9\n```"), "`max_files` is missing"),
             (good.replace("max_files: 9", "~~~\nmax_files: 9"), "line 2: Close the code block"),
             (good.replace("max_files: 9", "max_files: 9\u{0}"), "line 2: Take out the character U+0000"),
-            (good.replace("max_files: 9", &format!("max_files: {}", "9".repeat(70_000))), "line 2: Write lines"),
+            (
+                good.replace("max_files: 9", &format!("max_files: {}", "9".repeat(70_000))),
+                "line 2: Write lines",
+            ),
             ("x".repeat(2 << 20), "the text: Write at most"),
         ] {
             let error = Guardrails::parse(&bad).unwrap_err().to_string();

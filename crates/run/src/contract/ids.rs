@@ -51,7 +51,8 @@ mod tests {
         for good in ["B000", "B012", "B999", "B1000", "B100000"] {
             assert!(is_id(IdKind::Behavior, good) && is_meant_as_id(IdKind::Behavior, good), "{good}");
         }
-        for bad in ["", "B", "B1", "B12", "B0012", "b012", "R012", "B1234567", "B01a", "B０１２", "B012 "] {
+        for bad in ["", "B", "B1", "B12", "B0012", "b012", "R012", "B1234567", "B01a", "B０１２", "B012 "]
+        {
             assert!(!is_id(IdKind::Behavior, bad), "{bad}");
         }
         assert!(is_meant_as_id(IdKind::Behavior, "b7") && !is_meant_as_id(IdKind::Behavior, "B2B"));

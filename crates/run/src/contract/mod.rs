@@ -9,7 +9,7 @@ mod dispatch;
 mod expected_results;
 mod guardrails;
 mod ids;
-mod key_lines;
+pub(crate) mod key_lines;
 mod plan;
 mod plan_documents;
 mod reasons;

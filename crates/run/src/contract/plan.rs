@@ -33,7 +33,16 @@ const BAD_TEXT: Code = Code::new("plan-text-invalid");
 /// The keys of a plan.
 const KEYS: Keys = Keys {
     known: &[
-        "Status", "Goal", "Scope-Allow", "Scope-Deny", "Names", "Gates", "Stop", "Budgets", "Behaviors", "Results",
+        "Status",
+        "Goal",
+        "Scope-Allow",
+        "Scope-Deny",
+        "Names",
+        "Gates",
+        "Stop",
+        "Budgets",
+        "Behaviors",
+        "Results",
         "May-Drop",
     ],
     free: &["Goal"],
@@ -153,7 +162,8 @@ impl Plan {
             verdict.push(wide_scope());
         }
         if scope_deny.iter().any(PathPrefix::is_everything) {
-            let hint = "Nothing could change under a plan that denies everything; name the places that may not.";
+            let hint =
+                "Nothing could change under a plan that denies everything; name the places that may not.";
             verdict.push(Finding::error(WIDE_SCOPE, "Scope-Deny", hint));
         }
         let names = paths(lines.values.get("Names").map(String::as_str).unwrap_or_default(), &mut verdict);
@@ -218,12 +228,17 @@ pub fn check_plan(plan: &Plan, known_behaviors: &[String], known_results: &[Stri
                 let hint = "An id is B (a behaviour) or R (a result) and three digits; write nothing else into the list.";
                 verdict.push(Finding::error(BAD_ID, id, hint));
             } else if !known.contains(id.as_str()) {
-                verdict.push(Finding::error(UNRESOLVED_ID, id, "Define this id, or take it out of the plan."));
+                verdict.push(Finding::error(
+                    UNRESOLVED_ID,
+                    id,
+                    "Define this id, or take it out of the plan.",
+                ));
             }
         }
     }
     if plan.results.is_empty() {
-        let hint = "The plan promises no result, so nothing tells what an accepted change achieves; name one.";
+        let hint =
+            "The plan promises no result, so nothing tells what an accepted change achieves; name one.";
         verdict.push(Finding::warning(NO_RESULTS, "Results", hint));
     }
     verdict
@@ -242,14 +257,22 @@ fn form(lines: &KeyLines) -> Verdict {
     for fault in &lines.faults {
         let code = match fault {
             Fault::Misspelt { .. } => MISSPELT_KEY,
-            Fault::LongText | Fault::LongLine { .. } | Fault::Hidden { .. } | Fault::OpenFence { .. } => BAD_TEXT,
+            Fault::LongText | Fault::LongLine { .. } | Fault::Hidden { .. } | Fault::OpenFence { .. } => {
+                BAD_TEXT
+            }
         };
         verdict.push(Finding::error(code, fault.place(), fault.to_string()));
     }
     for key in FILLED.iter().filter(|key| lines.values.get(**key).is_some_and(String::is_empty)) {
-        verdict.push(Finding::error(EMPTY_VALUE, *key, "Write the value behind the colon, on the same line."));
+        verdict.push(Finding::error(
+            EMPTY_VALUE,
+            *key,
+            "Write the value behind the colon, on the same line.",
+        ));
     }
-    for key in LISTS.iter().filter(|key| lines.values.get(**key).is_some_and(|value| key_lines::has_gap(value))) {
+    for key in
+        LISTS.iter().filter(|key| lines.values.get(**key).is_some_and(|value| key_lines::has_gap(value)))
+    {
         let hint = "Between two commas, and behind the last one, nothing is named; take the comma out.";
         verdict.push(Finding::error(GAP, *key, hint));
     }
@@ -325,6 +348,38 @@ mod tests {
         assert_eq!(codes.iter().filter(|code| **code == "plan-gate-missing").count(), 3);
         assert!(codes.contains(&"plan-scope-everything"));
         assert_eq!(codes.iter().filter(|code| **code == "plan-id-unresolved").count(), 2);
+    }
+
+    #[test]
+    fn what_a_plan_could_hide_is_told_and_a_goal_may_say_anything() {
+        let good = plan().render();
+        for (bad, code) in [
+            (good.replace("Scope-Deny:", "Scope-Deny: ."), "plan-scope-everything"),
+            (good.replace("Scope-Allow: src", "Scope-Allow: ./"), "plan-scope-everything"),
+            (good.replace("Scope-Allow: src", "Scope-Allow: ./src"), "plan-scope-invalid"),
+            (good.replace("Scope-Allow: src", "Scope-Allow: src//a"), "plan-scope-invalid"),
+            (good.replace("Names: ", "Names: .git/config, "), "plan-scope-invalid"),
+            (good.replace("Status: SIGNED", "Status:"), "plan-value-empty"),
+            (good.replace("Status: SIGNED", "Status: signed"), "plan-status-invalid"),
+            (good.replace("Stop: ", "stop: "), "plan-key-misspelt"),
+            (good.replace("Results: ", "Results: ,"), "plan-list-gap"),
+            (good.replace("\nNames", "\0\nNames"), "plan-text-invalid"),
+            (format!("{good}Results: R001\n"), "plan-key-repeated"),
+            (format!("{good}Remark: once\nRemark: twice\n"), ""),
+        ] {
+            let codes: Vec<String> = Plan::parse(&bad).err().map_or_else(Vec::new, |verdict| {
+                verdict.findings().iter().map(|finding| finding.code.to_string()).collect()
+            });
+            assert_eq!(codes.first().map_or("", String::as_str), code, "{bad:?}: {codes:?}");
+        }
+        let told = Plan { goal: format!("\u{1b}[2J\u{202e}{}", "x".repeat(100_000)), ..plan() };
+        assert_eq!(Plan::parse(&told.render()), Ok(told));
+        let odd = Plan { gates: vec!["Lite".into()], results: vec!["R1".into()], ..plan() };
+        let verdict = check_plan(&odd, &[], &[]);
+        let codes: Vec<&str> = verdict.findings().iter().map(|finding| finding.code.as_str()).collect();
+        assert!(codes.contains(&"plan-gate-invalid") && codes.contains(&"plan-id-invalid"), "{codes:?}");
+        let none = check_plan(&Plan { results: vec![], ..plan() }, &[], &[]);
+        assert!(none.passes() && none.findings()[0].code == NO_RESULTS);
     }
 
     #[test]

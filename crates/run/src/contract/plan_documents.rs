@@ -77,7 +77,11 @@ pub fn check_executed(plan: &Plan, executed: &[String]) -> Verdict {
 }
 
 fn missing(name: &str) -> Finding {
-    Finding::error(MISSING_DOCUMENT, name, "Put this document beside the plan; docs/contracts/ has its grammar.")
+    Finding::error(
+        MISSING_DOCUMENT,
+        name,
+        "Put this document beside the plan; docs/contracts/ has its grammar.",
+    )
 }
 
 #[cfg(test)]
@@ -110,7 +114,11 @@ mod tests {
         assert_eq!(judged(PLAN, None, Some(RESULTS), &["B001"]), ["plan-document-missing REASONS.md"]);
         assert_eq!(
             judged(PLAN, Some(REASONS), None, &["B001"]),
-            ["plan-id-unresolved R001", "plan-document-missing EXPECTED_RESULTS.md", "plan-reason-unresolved R001"]
+            [
+                "plan-id-unresolved R001",
+                "plan-document-missing EXPECTED_RESULTS.md",
+                "plan-reason-unresolved R001"
+            ]
         );
         let other = RESULTS.replace("lite", "lite, web");
         assert_eq!(judged(PLAN, Some(REASONS), Some(&other), &["B001"]), ["plan-result-gate R001"]);
@@ -121,7 +129,10 @@ mod tests {
         let plan = Plan::parse(PLAN).unwrap();
         let all: Vec<String> = plan.gates.clone();
         assert_eq!(codes(&check_executed(&plan, &all)), [""; 0]);
-        assert_eq!(codes(&check_executed(&plan, &all[..3])), ["plan-gate-not-executed behavior_catalog_check"]);
+        assert_eq!(
+            codes(&check_executed(&plan, &all[..3])),
+            ["plan-gate-not-executed behavior_catalog_check"]
+        );
         assert_eq!(check_executed(&plan, &["Lite".to_owned()]).findings().len(), 4);
     }
 

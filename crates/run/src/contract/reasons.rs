@@ -36,7 +36,8 @@ pub fn check_reasons(text: &str, known_behaviors: &[String], known_results: &[St
     for (line, reason) in reasons {
         let named = named(&reason);
         if named.is_empty() {
-            let hint = format!("Name a B### or R### that this is the reason for: {:?}.", short_line(&reason, SHOWN));
+            let hint =
+                format!("Name a B### or R### that this is the reason for: {:?}.", short_line(&reason, SHOWN));
             verdict.push(Finding::error(WITHOUT_ID, format!("REASONS.md, line {line}"), hint));
         }
         for id in named.into_iter().filter(|id| !known.contains(id)) {
@@ -106,7 +107,10 @@ mod tests {
         for empty in ["", "# R001\n", "```\n- R001: a\n```\n", "\u{200b}\n \n"] {
             assert_eq!(said(empty), ["plan-reasons-empty REASONS.md"], "{empty:?}");
         }
-        assert_eq!(said("- R001: a\n\n  more of it\n# Next\n  and more\n"), ["plan-reason-without-id REASONS.md, line 5"]);
+        assert_eq!(
+            said("- R001: a\n\n  more of it\n# Next\n  and more\n"),
+            ["plan-reason-without-id REASONS.md, line 5"]
+        );
         assert_eq!(said(&"x".repeat(MAX_TEXT + 1)), ["plan-reasons-too-long REASONS.md"]);
     }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::{DispatchConfig, RunRole, WebLimits};
 use crate::document::versions;
+use crate::find::PastRuns;
 
 /// How large a patch may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,6 +168,9 @@ pub struct RunRecord {
     /// What its receipts warn of: that a fallback provider is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<ReceiptWarning>,
+    /// Earlier runs of this repository that ended well and had goals like this one's, as they were known then.
+    #[serde(default, skip_serializing_if = "PastRuns::is_empty")]
+    pub past: PastRuns,
     /// How it works.
     pub settings: RunSettings,
 }

@@ -69,18 +69,22 @@ pub(crate) fn prompt_path(number: u64, role: RunRole, action: Action) -> String 
     format!("outbox/{number:03}_{}_{}.md", role.name(), action.name())
 }
 
-/// The text of a prompt file.
+/// The text of a prompt file (seed 003 L): what a person has to know of the run, and below a line the prompt itself, which can
+/// be pasted as it is.
 pub(crate) fn render(prompt: &Prompt<'_>) -> String {
     let settings = &prompt.record.settings;
+    let missing = if prompt.missing.is_empty() { "none".to_owned() } else { prompt.missing.join(", ") };
     let mut text = format!(
         "# Prompt: {role}, {action}\n\nRun-Dir: {dir}\nRole: {role}\nAction: {action}\nTarget-Path: {target}\n\
          write to: {target}\nMissing-Artifacts: {missing}\n\
-         Budgets: max_outbox_prompts={prompts} max_files={files} max_total_bytes={bytes} max_iterations={iterations}\n\n",
+         Budgets: max_outbox_prompts={prompts} max_files={files} max_total_bytes={bytes} max_iterations={iterations}\n\n\
+         How to answer: give everything below the line to whoever answers. Write what comes back, and only that, to\n\
+         {dir}/{target}\nThen continue with `crucible run advance {id}`. Change no file of the repository.\n\n---\n\n",
         role = prompt.role.name(),
         action = prompt.action.name(),
         dir = prompt.dir.root().display(),
+        id = prompt.record.run_id,
         target = prompt.target,
-        missing = prompt.missing.join(", "),
         prompts = prompt.max_outbox_prompts,
         files = settings.max_files,
         bytes = settings.max_total_bytes,
@@ -91,4 +95,47 @@ pub(crate) fn render(prompt: &Prompt<'_>) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::dispatch::evidence::{Asking, Evidence, question};
+    use crate::gatekeeper::tests::record;
+
+    #[test]
+    fn a_prompt_has_every_required_part() {
+        let record = record(Path::new("/r"), &[]);
+        let dir = RunDir::at(PathBuf::from("/runs/r"));
+        let (role, action, target) = (RunRole::Patchmaker, Action::Patch, "artifacts/diff.patch");
+        let question = question(&Asking { record: &record, role, action, target }, &Evidence::default());
+        let missing = ["artifacts/diff.patch", "artifacts/verify_report.json"];
+        let text = render(&Prompt {
+            dir: &dir,
+            record: &record,
+            role,
+            action,
+            target,
+            missing: &missing,
+            max_outbox_prompts: 7,
+            question: &question,
+        });
+        for part in [
+            "Run-Dir: /runs/r\n",
+            "Role: patchmaker\n",
+            "Action: patch\n",
+            "Target-Path: artifacts/diff.patch\n",
+            "write to: artifacts/diff.patch\n",
+            "Missing-Artifacts: artifacts/diff.patch, artifacts/verify_report.json\n",
+            "max_outbox_prompts=7 max_files=1 max_total_bytes=1 max_iterations=1",
+            "crucible run advance r",
+            "begins with `diff --git`",
+            "Change no file of the repository",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert_eq!(prompt_path(3, role, action), "outbox/003_patchmaker_patch.md");
+    }
 }

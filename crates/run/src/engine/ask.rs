@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crucible_llm::{CallError, LlmInvocation, LlmReceipt, Message, ModelClient};
+use crucible_llm::{CallError, LlmInvocation, LlmReceipt, Message, ModelClient, Origin};
 use crucible_model::{Code, Digest, Finding, Untrusted};
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::attempt;
 use crate::clients::Clients;
 use crate::contract::{API_AGENT, MANUAL_OUTBOX, RunRole, Service};
 use crate::dispatch::Action;
-use crate::dispatch::evidence::{self, Evidence};
+use crate::dispatch::evidence::{self, Asking, Evidence};
 use crate::dispatch::outbox::{self, MAX_GIVEN, Prompt, TARGET};
 use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, asked_key, prompted_key, taken_key};
@@ -86,11 +86,14 @@ impl Engine<'_> {
             MANUAL_OUTBOX | API_AGENT => self.lay_evidence(duty)?,
             _ => duty.chat.clone(),
         };
-        if name == MANUAL_OUTBOX && !self.is_given(duty)? {
+        // A recording has what a person wrote then, or nobody answered.
+        let is_recorded = client.origin() == Origin::Recording;
+        if name == MANUAL_OUTBOX && !is_recorded && !self.is_given(duty)? {
             self.lay_prompt(duty, &messages)?;
             return Ok(Asked::Waiting);
         }
         let model = self.model_of(duty.role, name).to_owned();
+        let question = messages.clone();
         let invocation = LlmInvocation {
             spec_id: self.record.run_id.to_string(),
             phase_id: duty.role.name().to_owned(),
@@ -137,6 +140,10 @@ impl Engine<'_> {
                     self.journal.witness().note(&format!("  {error}"));
                     (Untrusted::new(""), Some(attempt::unusable(fault)))
                 }
+                None if name == MANUAL_OUTBOX && is_recorded => {
+                    self.lay_prompt(duty, &question)?;
+                    return Ok(Asked::Waiting);
+                }
                 None => return Err(CallError::Llm(error).into()),
             },
             Err(error) => return Err(error.into()),
@@ -166,11 +173,12 @@ impl Engine<'_> {
 
     /// Writes the evidence files, and makes the question of them.
     fn lay_evidence(&mut self, duty: &Duty<'_>) -> Result<Vec<Message>, RunError> {
-        let files = evidence::files(&self.record, &duty.evidence);
-        for (name, text) in &files {
-            self.dir.write(&format!("outbox/{name}"), text.as_bytes())?;
+        let asking =
+            Asking { record: &self.record, role: duty.role, action: duty.action, target: duty.target };
+        for (name, text) in evidence::files(&asking, &duty.evidence) {
+            self.dir.write(&format!("outbox/{name}"), text.as_str().as_bytes())?;
         }
-        Ok(evidence::question(&self.record, duty.role, duty.action, duty.target, &files))
+        Ok(evidence::question(&asking, &duty.evidence))
     }
 
     /// Whether a person wrote what is owed: something lies there that was not used yet.
@@ -203,7 +211,7 @@ impl Engine<'_> {
     /// digest of what lies there now.
     fn keep_given(&self, duty: &Duty<'_>, text: &Untrusted) -> Result<Digest, RunError> {
         let there = self.dir.read_if_there(duty.target)?.unwrap_or_default();
-        if there == text.as_str().as_bytes() || there.is_empty() {
+        if there == text.as_str().as_bytes() {
             return Ok(Digest::of(text.as_str().as_bytes()));
         }
         Ok(self.dir.write(duty.target, text.as_str().as_bytes())?)

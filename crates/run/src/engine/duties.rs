@@ -10,11 +10,12 @@ use super::ask::{Asked, Duty};
 use super::prepare::Found;
 use crate::analysis::Analysis;
 use crate::clients::Clients;
-use crate::contract::{Plan, Review, ReviewVerdict, RunRole};
+use crate::contract::{Guardrails, Plan, Review, ReviewVerdict, RunRole};
 use crate::dispatch::Action;
 use crate::dispatch::evidence::Evidence;
 use crate::error::RunError;
 use crate::event_kind::{EventKind, taken_key};
+use crate::find::{FindWeb, check_web};
 use crate::layout;
 use crate::role::asked;
 use crate::role::patchmaker::Brief;
@@ -33,6 +34,37 @@ struct Wanted<'w> {
 }
 
 impl Engine<'_> {
+    /// Has pages from the web brought by whoever `name` is; nothing where a person has to bring them first. Nobody here fetches
+    /// any: what is brought is judged by the guardrails.
+    pub(super) async fn ask_for_pages(
+        &mut self,
+        clients: &dyn Clients,
+        name: &str,
+        guardrails: &Guardrails,
+    ) -> Result<Option<FindWeb>, RunError> {
+        let now = self.world.clock.now();
+        let refused = |verdict: &Verdict| verdict.errors().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        if !self.is_made("find-web", layout::FIND_WEB) {
+            let wanted = Wanted {
+                role: RunRole::Researcher,
+                action: Action::FindWeb,
+                target: layout::FIND_WEB,
+                evidence: Evidence::default(),
+            };
+            let read = |answer: &Untrusted| {
+                check_web(answer.as_str().as_bytes(), guardrails, now).map(|_| answer.as_str().to_owned())
+            };
+            let pages = self.ask_until(clients, name, &wanted, |_| Vec::new(), read).await?;
+            let Some(pages) = pages else { return Ok(None) };
+            self.dir.write(layout::FIND_WEB, pages.as_bytes())?;
+        }
+        let (role, event) = (RunRole::Researcher.name(), EventKind::PagesTaken);
+        self.journal.record_file(role, event, "find-web", layout::FIND_WEB)?;
+        check_web(&self.dir.read(layout::FIND_WEB)?, guardrails, now)
+            .map(Some)
+            .map_err(|verdict| self.dir.malformed(layout::FIND_WEB, &refused(&verdict)))
+    }
+
     /// Has the files named by whoever `name` is; tells whether they are.
     pub(super) async fn ask_for_files(
         &mut self,
@@ -55,7 +87,7 @@ impl Engine<'_> {
             },
         };
         let chat = |brief: Option<&Brief>| asked::files_question(&record, analysis, &ranked, &tracked, brief);
-        let read = |answer: &Untrusted| asked::read_files(answer, &record, &ranked);
+        let read = |answer: &Untrusted| asked::read_files(answer, &record, &tracked);
         let request: Option<FileRequest> = self.ask_until(clients, name, &wanted, chat, read).await?;
         let Some(request) = request else { return Ok(false) };
         self.dir.write_json(layout::LEFT_OUT, &not_asked.without(&request))?;

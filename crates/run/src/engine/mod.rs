@@ -92,7 +92,7 @@ impl Engine<'_> {
         }
         // A run that has ended goes through its steps once more, too: the last ones may not have been recorded.
         let analysis = self.analyse().await?;
-        let Some(found) = self.find(clients, &analysis).await? else {
+        let Some(found) = self.find(clients).await? else {
             return Ok(());
         };
         let Some((request, pack)) = self.gather(clients, &analysis, &found).await? else {

@@ -10,7 +10,7 @@ use super::prepare::Found;
 use crate::analysis::Analysis;
 use crate::clients::Clients;
 use crate::contract::{
-    Guardrails, Plan, PlanStatus, Review, ReviewVerdict, RunRole, Signature, SignatureVersion, known_results,
+    Plan, PlanStatus, Review, ReviewVerdict, RunRole, Signature, SignatureVersion, known_results,
 };
 use crate::error::RunError;
 use crate::event_kind::EventKind;
@@ -73,8 +73,7 @@ impl Engine<'_> {
         pack: &ContextPack,
     ) -> Result<bool, RunError> {
         let subject = Digest::of(&self.dir.read(layout::PLAN_DRAFT)?);
-        let guardrails = Guardrails::parse(&self.dir.read_text(layout::GUARDRAILS)?)
-            .map_err(|error| self.dir.malformed(layout::GUARDRAILS, &error.to_string()))?;
+        let guardrails = self.guardrails()?;
         let results = known_results(&self.dir.read_text(layout::EXPECTED_RESULTS)?);
         let contract = reviewers::contract_guardian(plan, pack, &results, self.record.settings.gates.len());
         let cost = reviewers::cost_controller(&self.record, &guardrails, plan, pack);

@@ -11,9 +11,10 @@ use crucible_patch::FileMode;
 use super::Engine;
 use crate::analysis::{Analysis, AnalysisVersion, BehaviorCatalogue};
 use crate::clients::Clients;
-use crate::contract::{ContextSettings, ContractDocuments, RunRole};
+use crate::contract::{ContextSettings, ContractDocuments, FindMode, Guardrails, RunRole};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
+use crate::find::{FindResult, RepoFacts, Workflows, externals, resolve};
 use crate::gate_files::gate_files;
 use crate::layout;
 use crate::role::chair::{self, NotAsked};
@@ -83,12 +84,38 @@ impl Engine<'_> {
     }
 
     /// Looks up what is known already; nothing where a person has to bring it first.
-    pub(super) async fn find(
-        &mut self,
-        _clients: &dyn Clients,
-        _analysis: &Analysis,
-    ) -> Result<Option<Found>, RunError> {
-        Ok(Some(Found::default()))
+    pub(super) async fn find(&mut self, clients: &dyn Clients) -> Result<Option<Found>, RunError> {
+        let tracked = self.git.tracked_files().await?;
+        let workflows = Workflows::read(&self.record.repo, &tracked)?;
+        if !self.is_made("find-result", layout::FIND_RESULT) {
+            for note in workflows.notes() {
+                self.journal.witness().note(&format!("  {note}"));
+            }
+            let facts = RepoFacts::of(tracked.iter().filter_map(|file| file.path.to_str()));
+            let result = resolve(&self.record.goal, &facts, &workflows, &self.record.past);
+            self.dir.write_json(layout::FIND_RESULT, &result)?;
+        }
+        let (event, key) = (EventKind::WorkflowFound, "find-result");
+        self.journal.record_file("crucible", event, key, layout::FIND_RESULT)?;
+        let result: FindResult = self.dir.read_document(layout::FIND_RESULT)?;
+        let guardrails = self.guardrails()?;
+        let web = match (&guardrails.find_mode, self.served_by(RunRole::Researcher)) {
+            (FindMode::ResolverPlusWeb(_), Some(name)) => {
+                match self.ask_for_pages(clients, &name, &guardrails).await? {
+                    Some(web) => Some(web),
+                    None => return Ok(None),
+                }
+            }
+            (FindMode::ResolverPlusWeb(_), None) | (FindMode::ResolverOnly, _) => None,
+        };
+        let externals = externals(&result, &workflows, web.as_ref()).as_str().to_owned();
+        Ok(Some(Found { externals }))
+    }
+
+    /// The limits that the run began with.
+    pub(super) fn guardrails(&self) -> Result<Guardrails, RunError> {
+        Guardrails::parse(&self.dir.read_text(layout::GUARDRAILS)?)
+            .map_err(|error| self.dir.malformed(layout::GUARDRAILS, &error.to_string()))
     }
 
     /// Asks for files and packs them; nothing where a person has to name them first.

@@ -15,7 +15,6 @@ use crucible_patch::FileMode;
 use crucible_repo::TrackedFile;
 
 use super::workflow::{MOST_BYTES, Workflow, WorkflowFault};
-use crate::error::RunError;
 
 const REPLACED: Code = Code::new("find-workflow-replaced");
 const UNTRACKED: Code = Code::new("find-workflow-untracked");
@@ -226,25 +225,6 @@ impl Workflows {
     }
 }
 
-/// A run goes no further on workflows that are refused.
-impl From<WorkflowsError> for RunError {
-    fn from(error: WorkflowsError) -> Self {
-        let told = error.to_string();
-        match error {
-            WorkflowsError::Fs(error) => Self::Fs(error),
-            WorkflowsError::Fault { path, .. }
-            | WorkflowsError::Twice { path, .. }
-            | WorkflowsError::FitsNothing { path }
-            | WorkflowsError::NotPlain { path, .. }
-            | WorkflowsError::TooMany { path, .. } => {
-                let named = format!("{}: ", path.display());
-                let problem = told.strip_prefix(&named).unwrap_or(&told).to_owned();
-                Self::Malformed { path, problem }
-            }
-        }
-    }
-}
-
 /// The names of the workflows' files below `top`, sorted; none where the project has no such directory.
 fn names_in(top: &Path) -> Result<Vec<String>, WorkflowsError> {
     let mut place = top.to_owned();
@@ -388,7 +368,7 @@ mod tests {
         std::fs::remove_file(dir.path().join(WORKFLOWS_DIR)).unwrap();
         std::fs::create_dir(dir.path().join(WORKFLOWS_DIR)).unwrap();
         std::fs::write(dir.path().join(WORKFLOWS_DIR).join("a\u{202e}b.toml"), OWN).unwrap();
-        let error = RunError::from(Workflows::read(dir.path(), &[]).unwrap_err()).to_string();
+        let error = Workflows::read(dir.path(), &[]).unwrap_err().to_string();
         assert!(error.contains("no plain one"), "{error}");
     }
 }

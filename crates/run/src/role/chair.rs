@@ -315,7 +315,7 @@ fn is_hidden(path: &RepoPath) -> bool {
     path.as_str().split('/').any(|name| name.starts_with('.'))
 }
 
-fn is_protected(path: &RepoPath) -> bool {
+pub(crate) fn is_protected(path: &RepoPath) -> bool {
     use crucible_patch::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
     is_test_path(path) || is_manifest(path) || is_ci(path) || is_lockfile(path) || is_git_setting(path)
 }

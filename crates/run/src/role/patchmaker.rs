@@ -152,7 +152,11 @@ mod tests {
             goal: String::new(),
             repo_slug: "r".into(),
             summary: String::new(),
-            files: vec![file("src/a.rs", "fn a() {}\n"), file("src/b.rb", "def b; end\n"), file("src/c.rs", "fn (\n")],
+            files: vec![
+                file("src/a.rs", "fn a() {}\n"),
+                file("src/b.rb", "def b; end\n"),
+                file("src/c.rs", "fn (\n"),
+            ],
             omitted: Vec::new(),
         };
         let text = "Status: SIGNED\nScope-Allow: src\nScope-Deny:\nNames:\nGates: lite\nStop: x\nBudgets: x\nBehaviors:\nResults:\n";

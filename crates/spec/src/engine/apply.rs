@@ -10,13 +10,11 @@
 
 use crucible_ledger::Ledger;
 use crucible_model::{Clock, Digest, ExitStatus};
-use crucible_patch::Policy;
-use crucible_repo::LinkPolicy;
 
 use super::failure::failure;
 use super::receipt::{Written, add_hooks, bounded, fixup_warning, receipt};
 use crate::error::SpecError;
-use crate::fixup::{AppliedFixup, FIXUP_DIFF, PendingFixup, apply_fixup, pending_fixup};
+use crate::fixup::{AppliedFixup, FIXUP_DIFF, FixupChoice, PendingFixup, apply_fixup, pending_fixup};
 use crate::hook::HookConsequence;
 use crate::phase_id::PhaseId;
 use crate::project::SpecProject;
@@ -24,15 +22,6 @@ use crate::receipt::{FileRecord, FixupReceipt, FixupStage, HookReceipt, PhaseEnt
 use crate::state::{FileState, TrackedRecord};
 use crate::store::{PhaseOutput, Promotion, SpecLock};
 use crate::surface::{Standing, applied_fixups, standing};
-
-/// What a fixup may touch when it is applied.
-#[derive(Debug, Clone)]
-pub struct FixupChoice {
-    /// The policy of this command.
-    pub policy: Policy,
-    /// Whether links inside the project are followed.
-    pub links: LinkPolicy,
-}
 
 /// Whether a fixup waits to be applied.
 pub enum WaitingFixup<'a> {
@@ -128,7 +117,7 @@ impl FixupRun<'_> {
     ///
     /// As [`apply_fixup`]; no file is changed then.
     pub fn apply(&mut self, project: &SpecProject, choice: &FixupChoice) -> Result<AppliedFixup, SpecError> {
-        let applied = apply_fixup(project, self.lock, &self.pending, &choice.policy, choice.links)?;
+        let applied = apply_fixup(project, self.lock, &self.pending, choice)?;
         self.entry.warnings.extend(applied.verdict.findings().iter().map(fixup_warning));
         self.entry.fixups = Some(FixupReceipt {
             stage: FixupStage::Applied,

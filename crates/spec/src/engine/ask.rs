@@ -16,7 +16,7 @@ use super::receipt::{add_findings, fixup_warning, record};
 use super::run::PhaseRun;
 use crate::document::{Fault, Requirements, review_targets};
 use crate::error::SpecError;
-use crate::fixup::{FIXUP_DIFF, ProposedFixup, describe_fixup, fixup_changes, propose_fixup};
+use crate::fixup::{FIXUP_DIFF, ProposedFixup, describe_fixup, fixup_changes, place_fixup, propose_fixup};
 use crate::packet::{EntryKind, Packet, PacketEntry, build_packet};
 use crate::phase::{CorrectionBrief, PhaseDocument, PhaseInput};
 use crate::phase_id::PhaseId;
@@ -201,10 +201,12 @@ impl PhaseRun<'_> {
         let mut diff = None;
         if let Some(answer) = proposal {
             let files = shown_files(packet);
-            let format = self.order.edit_format;
+            let (format, choice) = (self.order.edit_format, &self.order.fixups);
             let proposed =
-                propose_fixup(&answer, format, &files, &self.order.policy).map_err(Refusal::Fixup)?;
-            within_the_review(&proposed, packet, &self.order.policy).map_err(Refusal::Fixup)?;
+                propose_fixup(&answer, format, &files, &choice.policy).map_err(Refusal::Fixup)?;
+            within_the_review(&proposed, packet, &choice.policy).map_err(Refusal::Fixup)?;
+            let proposed = place_fixup(self.lock.store().project(), proposed, &files, choice)
+                .map_err(Refusal::Fixup)?;
             text.push_str("\n## Changes\n\n");
             text.push_str(&describe_fixup(&fixup_changes(&proposed.diff).map_err(Refusal::Fixup)?));
             self.entry.warnings.extend(proposed.verdict.findings().iter().map(fixup_warning));

@@ -22,7 +22,7 @@ mod tests;
 
 pub(crate) use way::made_from;
 
-pub use apply::{FixupChoice, FixupRun, WaitingFixup, waiting_fixup};
+pub use apply::{FixupRun, WaitingFixup, waiting_fixup};
 pub use failure::failure_class;
 pub use run::{PhaseOrder, PhaseRun, Trial};
 pub use way::{check_transition, phases_to_run, valid_phases};

@@ -16,7 +16,6 @@ use crucible_host::fs;
 use crucible_ledger::Ledger;
 use crucible_llm::{CallError, CallWatch, CassetteHeader, CassetteWriter, ReceiptWarning, Recording, Reuse};
 use crucible_model::{Clock, Digest, EditFormat, ExitStatus};
-use crucible_patch::Policy;
 
 use super::calls::{
     DRAFT, LeftCalls, calls_under_way, clear_drafts, has_spent, is_unused, left_calls, put_away, take_over,
@@ -28,7 +27,7 @@ use super::tally::{Begun, Tally};
 use super::way::{check_transition, definition, stale_ground};
 use crate::document::RequirementId;
 use crate::error::SpecError;
-use crate::fixup::recover_fixup;
+use crate::fixup::{FixupChoice, recover_fixup};
 use crate::hook::HookConsequence;
 use crate::packet::{EntryKind, Packet, PacketLimits, PacketManifest};
 use crate::phase::PhaseDefinition;
@@ -69,7 +68,7 @@ pub struct PhaseOrder {
     /// How a fixup is written.
     pub edit_format: EditFormat,
     /// What a fixup may touch.
-    pub policy: Policy,
+    pub fixups: FixupChoice,
     /// What deserves a look before anything began: that a fallback answers.
     pub warnings: Vec<ReceiptWarning>,
 }

@@ -14,7 +14,7 @@ use crucible_llm::{
 use crucible_model::{Digest, EditFormat, ExitStatus, Untrusted, to_canonical_json};
 
 use super::*;
-use crate::fixup::{FIXUP_DIFF, fixup_policy};
+use crate::fixup::{FIXUP_DIFF, FixupChoice, fixup_policy};
 use crate::gate::sample::noon;
 use crate::packet::PacketLimits;
 use crate::phase_id::PhaseId;
@@ -66,7 +66,7 @@ fn order(phase: PhaseId) -> PhaseOrder {
         call_time: Duration::from_secs(60),
         model: String::new(),
         edit_format: EditFormat::WholeFile,
-        policy: fixup_policy(10, 1_000, Vec::new()),
+        fixups: FixupChoice::unguarded(fixup_policy(10, 1_000, Vec::new())),
         warnings: Vec::new(),
     }
 }

@@ -5,14 +5,15 @@ use std::io;
 
 use crucible_host::fs::FsError;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
-use crucible_patch::{Policy, Proposal, apply, judge, make_diff, parse};
+use crucible_patch::{Proposal, apply, judge, parse};
 use crucible_repo::{
-    EditNote, EditObstacle, EditedFile, LinkPolicy, MAX_EDITED_BYTES, NewFile, RepoError, TreeEdit,
-    TreeEditError, edit_tree, read_tree_file,
+    EditNote, EditObstacle, EditRecovery, EditedFile, LinkPolicy, MAX_EDITED_BYTES, NewFile, RecoveredEdit,
+    RepoError, TreeEdit, TreeEditError, edit_tree, read_tree_file,
 };
 
-use super::record::{FixupRecord, recovered};
-use super::{AppliedFixup, PendingFixup};
+use super::places::judge_places;
+use super::record::{FixupRecord, recovered, went_on};
+use super::{AppliedFixup, FixupChoice, PendingFixup};
 use crate::error::SpecError;
 use crate::project::SpecProject;
 use crate::receipt::FixedFile;
@@ -32,24 +33,32 @@ pub fn apply_fixup(
     project: &SpecProject,
     lock: &SpecLock,
     fixup: &PendingFixup,
-    policy: &Policy,
-    links: LinkPolicy,
+    choice: &FixupChoice,
 ) -> Result<AppliedFixup, SpecError> {
     let store = lock.store();
-    lock.in_turn(|still_held| apply_in_turn(project, store, fixup, policy, links, still_held))
+    lock.in_turn(|still_held| apply_in_turn(project, store, fixup, choice, still_held))
 }
 
 fn apply_in_turn(
     project: &SpecProject,
     store: &SpecStore,
     fixup: &PendingFixup,
-    policy: &Policy,
-    links: LinkPolicy,
+    choice: &FixupChoice,
     still_held: &dyn Fn() -> Result<(), SpecError>,
 ) -> Result<AppliedFixup, SpecError> {
+    let (policy, links) = (&choice.policy, choice.links);
     let advice = Advice { spec: store.spec().as_str(), links };
-    let record = FixupRecord::of(project, store, Digest::of(&fixup.diff), &fixup.files)?;
+    let record = FixupRecord::of(project, store, Some(&fixup.diff), &fixup.files)?;
     let left = record.recover(project).map_err(file_system)?;
+    // Every file was changed, whatever somebody made of one since.
+    let is_whole = |left: &RecoveredEdit| {
+        left.outcome == EditRecovery::Finished && left.files.len() == fixup.files.len()
+    };
+    if is_whole(&left) || is_whole(&choice.recovered) {
+        // What this command recovered at its beginning was told then.
+        let told = recovered(&left).into_iter().chain(went_on(&choice.recovered));
+        return Ok(AppliedFixup { files: fixup.files.clone(), verdict: Verdict::new(told.collect()) });
+    }
 
     let patch = parse(&fixup.diff).map_err(|error| refused(error.finding()))?;
     let mut present = Present::default();
@@ -74,9 +83,14 @@ fn apply_in_turn(
         return Ok(AppliedFixup { files: fixup.files.clone(), verdict });
     }
     if let Some(file) = is_at(|file| file.before) {
-        return Err(
-            advice.blocked(&format!("{} is not what the fixup was made for: it changed since", file.path))
-        );
+        let holds = |file: &&FixedFile| present.digest(&file.path) == file.after && file.before != file.after;
+        let held: Vec<&str> = fixup.files.iter().filter(holds).map(|file| file.path.as_str()).collect();
+        let held = match held.as_slice() {
+            [] => String::new(),
+            held => format!(", and the fixup is in {} already", held.join(", ")),
+        };
+        return Err(advice
+            .blocked(&format!("{} is not what the fixup was made for: it changed since{held}", file.path)));
     }
 
     let after = apply(&Proposal::Diff(fixup.diff.clone()), &present.files)
@@ -90,7 +104,8 @@ fn apply_in_turn(
     if let Some(file) = fixup.files.iter().find(is_another) {
         return Err(advice.blocked(&format!("{} would not become what the receipt says", file.path)));
     }
-    judge_places(&present, &after, policy)?;
+    judge_places(&present.places, &present.files, &after, choice)
+        .map_err(|verdict| SpecError::FixupRefused { verdict })?;
 
     let mut edits = Vec::new();
     for (path, place) in &present.places {
@@ -130,22 +145,6 @@ impl Present {
 fn digest(files: &Files, path: &str) -> Option<Digest> {
     let path: RepoPath = path.parse().ok()?;
     files.get(&path).map(|bytes| Digest::of(bytes))
-}
-
-/// A link may lead from a harmless name to a file that no fixup may change: what counts is the file.
-fn judge_places(present: &Present, after: &Files, policy: &Policy) -> Result<(), SpecError> {
-    if present.places.iter().all(|(path, place)| path == place) {
-        return Ok(());
-    }
-    let there = |files: &Files| -> Files {
-        let moved = |(path, place): (&RepoPath, &RepoPath)| Some((place.clone(), files.get(path)?.clone()));
-        present.places.iter().filter_map(moved).collect()
-    };
-    let (before, after) = (there(&present.files), there(after));
-    let diff = make_diff(&before, &after).map_err(|error| refused(error.finding()))?;
-    let patch = parse(&diff).map_err(|error| refused(error.finding()))?;
-    let verdict = judge(&patch, policy, &before, &after);
-    if verdict.passes() { Ok(()) } else { Err(SpecError::FixupRefused { verdict }) }
 }
 
 fn notes(file: &EditedFile) -> impl Iterator<Item = Finding> {
@@ -207,7 +206,7 @@ pub(super) fn file_system(error: TreeEditError) -> SpecError {
         }
         TreeEditError::NotTakenBack { ref journal, .. } => {
             let (path, source) = (journal.clone(), io::Error::other(error.to_string()));
-            SpecError::Fs(FsError::Io { action: "take back what", path, source })
+            SpecError::Fs(FsError::Io { action: "settle", path, source })
         }
         error @ (TreeEditError::Blocked { .. } | TreeEditError::Journal { .. } | TreeEditError::Repo(_)) => {
             SpecError::FixupBlocked { why: error.to_string() }

@@ -1,18 +1,23 @@
 //! Fixups: changes to the project's files that a review asks for, proposed by a model and applied by Crucible.
 //!
-//! [`propose_fixup`] is a pure function from an answer to a canonical diff that the patch gate lets pass. It stays in the spec's directory until
-//! somebody asks for it: [`pending_fixup`] finds it again by its receipt, and [`apply_fixup`] looks at the files of that moment, judges the
+//! [`propose_fixup`] is a pure function from an answer to a canonical diff that the patch gate lets pass, and [`place_fixup`] judges the places
+//! where its files really lie. It stays in the spec's directory until somebody asks for it: [`pending_fixup`] finds it again by its receipt, and [`apply_fixup`] looks at the files of that moment, judges the
 //! diff once more, and replaces all of them or none.
 //!
-//! What always holds: only [`apply_fixup`] changes files of the project, and only those that the diff names; what it changes
+//! An application that was broken off is told by [`fixup_under_way`] and settled by [`recover_fixup`].
+//!
+//! What always holds: only [`apply_fixup`] and [`recover_fixup`] change files of the project, and only those that the diff names; what it changes
 //! them to is what the receipt's digests say; nothing that a model writes widens the policy.
 
 mod apply;
+mod blocks;
 mod pending;
+mod places;
 mod policy;
 mod propose;
 mod record;
 mod show;
+mod under_way;
 
 use crucible_model::Verdict;
 
@@ -20,10 +25,12 @@ use crate::receipt::FixedFile;
 
 pub use apply::apply_fixup;
 pub use pending::pending_fixup;
-pub use policy::fixup_policy;
+pub use places::place_fixup;
+pub use policy::{FixupChoice, fixup_policy, not_nameable};
 pub use propose::propose_fixup;
 pub use record::recover_fixup;
-pub use show::{FixupChange, FixupChangeKind, describe_fixup, fixup_changes};
+pub use show::{FixupChange, FixupChangeKind, describe_fixup, fixup_changes, fixup_links};
+pub use under_way::{FixupUnderWay, fixup_under_way};
 
 /// The canonical diff, in the spec's directory.
 pub const FIXUP_DIFF: &str = "artifacts/40-fixup.diff";

@@ -7,6 +7,7 @@ use crucible_patch::{Change, Policy, Proposal, apply, judge, make_diff, parse, r
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 
 use super::ProposedFixup;
+use super::blocks::dropped_block;
 use crate::receipt::FixedFile;
 
 type Files = BTreeMap<RepoPath, Vec<u8>>;
@@ -28,6 +29,9 @@ pub fn propose_fixup(
     }
     let shown: Vec<RepoPath> = files.keys().cloned().collect();
     let proposal = read_answer(format, answer, &shown).map_err(|error| refused(error.finding()))?;
+    if let Some(finding) = dropped_block(format, answer.as_str(), &proposal) {
+        return Err(refused(finding));
+    }
     let after = apply(&proposal, files).map_err(|error| refused(error.finding()))?;
     let touched = touched(&proposal, files, &after, policy)?;
     let before: Files = touched

@@ -8,13 +8,16 @@ use std::io;
 use std::path::PathBuf;
 
 use crucible_host::fs;
-use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath};
+use crucible_model::{Code, Digest, Finding, RepoPath};
+use crucible_patch::{Proposal, apply};
 use crucible_repo::{
-    EditClaim, EditJournal, EditRecovery, LinkPolicy, MAX_EDITED_BYTES, RecoveredEdit, TreeEditError,
-    read_tree_file, recover_tree_edit,
+    ClaimedEdit, EditClaim, EditJournal, EditRecovery, RecoveredEdit, TreeEditError,
+    recover_tree_edit_remaking,
 };
 
+use super::FIXUP_DIFF;
 use super::apply::file_system;
+use super::places::real_place;
 use crate::error::SpecError;
 use crate::phase_id::PhaseId;
 use crate::project::{SpecProject, is_own};
@@ -24,7 +27,9 @@ use crate::store::{SpecLock, SpecStore};
 /// The place of a record, and what is known of the fixup that it may be of.
 pub(super) struct FixupRecord<'a> {
     path: PathBuf,
-    diff: Digest,
+    purpose: Digest,
+    /// The diff itself, where it is at hand.
+    diff: Option<&'a [u8]>,
     files: &'a [FixedFile],
 }
 
@@ -52,7 +57,9 @@ pub fn recover_fixup(project: &SpecProject, lock: &SpecLock) -> Result<Recovered
         // No record is of nothing.
         None => (Digest::of(b""), &[][..]),
     };
-    let record = FixupRecord { path, diff, files };
+    // With the diff, what somebody took for rubbish beside the files can be made again.
+    let bytes = store.read(FIXUP_DIFF)?.filter(|bytes| Digest::of(bytes) == diff);
+    let record = FixupRecord { path, purpose: diff, diff: bytes.as_deref(), files };
     lock.in_turn(|_| record.recover(project).map_err(file_system))
 }
 
@@ -61,7 +68,7 @@ impl<'a> FixupRecord<'a> {
     pub(super) fn of(
         project: &SpecProject,
         store: &SpecStore,
-        diff: Digest,
+        diff: Option<&'a [u8]>,
         files: &'a [FixedFile],
     ) -> Result<Self, SpecError> {
         let Some(path) = place(project, store)? else {
@@ -71,42 +78,63 @@ impl<'a> FixupRecord<'a> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
-        Ok(Self { path, diff, files })
+        let purpose = Digest::of(diff.unwrap_or_default());
+        Ok(Self { path, purpose, diff, files })
     }
 
     /// Finishes or takes back what the record tells of, if there is one.
     pub(super) fn recover(&self, project: &SpecProject) -> Result<RecoveredEdit, TreeEditError> {
-        self.with(project, |journal| recover_tree_edit(project.root(), journal))
+        let remade = |claim: &ClaimedEdit, old: Option<&[u8]>| self.remade(project, claim, old);
+        self.with(project, |journal| recover_tree_edit_remaking(project.root(), journal, &remade))
+    }
+
+    /// What the diff makes of a file.
+    fn remade(&self, project: &SpecProject, claim: &ClaimedEdit, old: Option<&[u8]>) -> Option<Vec<u8>> {
+        let file = self.files.iter().find(|file| is_of(project, file, claim))?;
+        let path: RepoPath = file.path.parse().ok()?;
+        let before = old.map(|old| (path.clone(), old.to_vec())).into_iter().collect();
+        // A part of the canonical diff for each file, each with its first line.
+        let head = b"diff --git ";
+        let diff = self.diff?;
+        let starts = diff.split_inclusive(|byte| *byte == b'\n').scan(0, |at, line| {
+            let start = *at;
+            *at += line.len();
+            Some((start, line.starts_with(head)))
+        });
+        let starts: Vec<usize> = starts.filter_map(|(start, is_head)| is_head.then_some(start)).collect();
+        let ends = starts.iter().skip(1).copied().chain([diff.len()]);
+        let mut parts = starts.iter().zip(ends).filter_map(|(start, end)| diff.get(*start..end));
+        let is_its = |part: &&[u8]| {
+            crucible_patch::parse(part).is_ok_and(|patch| patch.files.iter().any(|file| file.path == path))
+        };
+        let part = parts.find(is_its)?;
+        apply(&Proposal::Diff(part.to_vec()), &before).ok()?.remove(&path)
     }
 
     /// Does something with the record, which is believed only where it agrees.
     pub(super) fn with<T>(&self, project: &SpecProject, work: impl FnOnce(&EditJournal<'_>) -> T) -> T {
         let agrees = |claim: &EditClaim| self.agrees(project, claim);
-        work(&EditJournal { path: &self.path, purpose: self.diff, agrees: &agrees })
+        work(&EditJournal { path: &self.path, purpose: self.purpose, agrees: &agrees })
     }
 
     fn agrees(&self, project: &SpecProject, claim: &EditClaim) -> bool {
-        let is_at = |file: &FixedFile, wanted: &RepoPath| {
-            file.path == wanted.as_str() || real(project, file).as_ref() == Some(wanted)
-        };
-        claim.edits.iter().all(|edit| {
-            !is_own(&edit.path)
-                && self.files.iter().any(|file| {
-                    (file.before, file.after) == (edit.before, edit.after) && is_at(file, &edit.path)
-                })
-        })
+        let is_its = |edit: &ClaimedEdit| self.files.iter().any(|file| is_of(project, file, edit));
+        claim.edits.iter().all(|edit| !is_own(&edit.path) && is_its(edit))
     }
 }
 
-/// Where a file of the fixup lies that is named through a link inside of the project.
-fn real(project: &SpecProject, file: &FixedFile) -> Option<RepoPath> {
-    let path = file.path.parse().ok()?;
-    let limit = ByteLimit(MAX_EDITED_BYTES);
-    read_tree_file(project.root(), &path, LinkPolicy::InsideProject, limit).ok().map(|file| file.real)
+/// Whether a record speaks of this file of the fixup, which may be named through a link inside of the project.
+fn is_of(project: &SpecProject, file: &FixedFile, edit: &ClaimedEdit) -> bool {
+    let leads_there = || {
+        let place = file.path.parse().ok().and_then(|path| real_place(project, &path).ok());
+        place.as_ref() == Some(&edit.path)
+    };
+    (file.before, file.after) == (edit.before, edit.after)
+        && (file.path == edit.path.as_str() || leads_there())
 }
 
 /// Where the record goes: one file for each spec of each project. Nowhere, where nobody said.
-fn place(project: &SpecProject, store: &SpecStore) -> Result<Option<PathBuf>, SpecError> {
+pub(super) fn place(project: &SpecProject, store: &SpecStore) -> Result<Option<PathBuf>, SpecError> {
     let Some(records) = store.records() else {
         return Ok(None);
     };
@@ -126,5 +154,15 @@ pub(super) fn recovered(recovered: &RecoveredEdit) -> Vec<Finding> {
         }
     };
     let finding = |path: &RepoPath| Finding::warning(Code::new("fixup-recovered"), path.as_str(), hint);
-    recovered.files.iter().map(finding).collect()
+    let is_so = |path: &&RepoPath| !recovered.went_on.contains(path);
+    recovered.files.iter().filter(is_so).map(finding).chain(went_on(recovered)).collect()
+}
+
+/// What is told of those of the files that somebody went on with.
+pub(super) fn went_on(recovered: &RecoveredEdit) -> impl Iterator<Item = Finding> {
+    let hint = "somebody changed it after a process was killed that applied the fixup; it stays as it is, so look whether that is well";
+    recovered
+        .went_on
+        .iter()
+        .map(move |path| Finding::warning(Code::new("fixup-recovered"), path.as_str(), hint))
 }

@@ -1,7 +1,12 @@
 //! What a fixup changes, for people.
 
-use crucible_model::{Verdict, counted, short_line};
+use std::collections::BTreeMap;
+
+use crucible_model::{RepoPath, Verdict, counted, short_line};
 use crucible_patch::{Change, parse};
+
+use super::places::real_place;
+use crate::project::SpecProject;
 
 /// The longest path that is shown, in characters.
 const LONGEST_PATH: usize = 200;
@@ -60,6 +65,17 @@ pub fn fixup_changes(diff: &[u8]) -> Result<Vec<FixupChange>, Verdict> {
         removed: file.removed(),
     };
     Ok(patch.files.iter().map(change).collect())
+}
+
+/// Which of these paths lead through a link inside of the project, and to which file.
+#[must_use]
+pub fn fixup_links(project: &SpecProject, changes: &[FixupChange]) -> BTreeMap<String, RepoPath> {
+    let led = |change: &FixupChange| {
+        let path: RepoPath = change.path.parse().ok()?;
+        let place = real_place(project, &path).ok().filter(|place| *place != path)?;
+        Some((change.path.clone(), place))
+    };
+    changes.iter().filter_map(led).collect()
 }
 
 /// The changes as a list in Markdown, one line for each file.

@@ -22,6 +22,9 @@ use crate::receipt::{FileRecord, FixupReceipt, FixupStage, PhaseStatus, SpecRece
 use crate::state::SpecState;
 use crate::store::{LockClaim, SpecStore};
 
+mod broken_off;
+mod places;
+
 const LIB: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a - b\n}\n";
 const FIXED: &str = "pub fn add(a: u32, b: u32) -> u32 {\n    a + b\n}\n";
 
@@ -96,8 +99,12 @@ impl Desk {
         policy: &Policy,
         links: LinkPolicy,
     ) -> Result<AppliedFixup, SpecError> {
+        self.apply_as(fixup, &FixupChoice { links, ..FixupChoice::unguarded(policy.clone()) })
+    }
+
+    fn apply_as(&self, fixup: &PendingFixup, choice: &FixupChoice) -> Result<AppliedFixup, SpecError> {
         let lock = self.store().lock("test", LockClaim::IfFree)?;
-        apply_fixup(&self.project(), &lock, fixup, policy, links)
+        apply_fixup(&self.project(), &lock, fixup, choice)
     }
 
     /// Every path outside of the spec's own directory, with its content.
@@ -406,7 +413,7 @@ fn a_record_of_other_files_or_of_another_fixup_is_refused_and_names_them() {
         let lock = desk.store().lock("test", LockClaim::IfFree).unwrap();
         for error in [
             recover_fixup(&desk.project(), &lock).map(drop).unwrap_err(),
-            apply_fixup(&desk.project(), &lock, &fixup, &policy(), LinkPolicy::Refuse).map(drop).unwrap_err(),
+            apply_fixup(&desk.project(), &lock, &fixup, &FixupChoice::unguarded(policy())).map(drop).unwrap_err(),
         ] {
             let said = error.to_string();
             assert!(matches!(error, SpecError::FixupBlocked { .. }), "{said}");
@@ -423,7 +430,7 @@ fn a_process_whose_lock_was_taken_by_force_changes_no_file() {
     let fixup = desk.pending(&[("a.rs", "b\n")], &policy());
     let old = desk.store().lock("old", LockClaim::IfFree).unwrap();
     let new = desk.store().lock("new", LockClaim::Force).unwrap();
-    let apply = |lock| apply_fixup(&desk.project(), lock, &fixup, &policy(), LinkPolicy::Refuse);
+    let apply = |lock| apply_fixup(&desk.project(), lock, &fixup, &FixupChoice::unguarded(policy()));
     assert!(matches!(apply(&old), Err(SpecError::LockLost)));
     assert_eq!((desk.get("a.rs").as_str(), desk.record().exists()), ("a\n", false));
     apply(&new).unwrap();

@@ -12,6 +12,9 @@ use crate::phase_id::PhaseId;
 use crate::receipt::ReceiptId;
 use crate::state::{ReceiptProblem, ReceiptProblemKind};
 
+/// What the names of files begin with that we write and have not finished; whoever locks the spec next removes them.
+const UNFINISHED: &str = ".tmp-";
+
 /// More of a kind than this are not told one by one: foreign names, gaps, places that are taken twice.
 pub(super) const MAX_TOLD: usize = 20;
 
@@ -36,6 +39,9 @@ impl Listing {
         let mut found = Self::default();
         for entry in std::fs::read_dir(&receipts).map_err(fail)? {
             let name = entry.map_err(fail)?.file_name();
+            if name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+                continue;
+            }
             let id = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse().ok());
             match id {
                 Some(id) => found.ids.push(id),
@@ -91,6 +97,11 @@ impl Listing {
     /// The last receipt before this place.
     pub(super) fn before(&self, place: u64) -> Option<&ReceiptId> {
         self.ids[..self.ids.partition_point(|id| id.sequence() < place)].last()
+    }
+
+    /// The next receipt behind this place.
+    pub(super) fn after(&self, place: u64) -> Option<&ReceiptId> {
+        self.ids.get(self.ids.partition_point(|id| id.sequence() <= place))
     }
 
     /// The receipts in this place.

@@ -52,6 +52,8 @@ pub struct SpecStore {
     project: SpecProject,
     records: Option<PathBuf>,
     calls: Option<PathBuf>,
+    /// How many of the directories that lead to the spec are looked at, its own among them.
+    looked_at: usize,
 }
 
 /// The right to change a spec, held until it is dropped.
@@ -105,11 +107,20 @@ impl SpecStore {
     #[must_use]
     pub fn new(project: &SpecProject, spec: SpecId) -> Self {
         let dir = project.spec(&spec);
-        Self { spec, dir, project: project.clone(), records: None, calls: None }
+        Self { spec, dir, project: project.clone(), records: None, calls: None, looked_at: DEPTH }
     }
 
-    /// The same, with the directory where what is under way with the project's files is recorded: one of Crucible's own, outside of
-    /// every project, because whoever hands a project over must not be able to put a record there. It need not exist.
+    /// Many specs of a project, for reading, of which each looks only at what is its own where no link leads to them all.
+    pub(crate) fn of_survey(project: &SpecProject) -> impl Fn(SpecId) -> Self {
+        let specs = project.specs();
+        let is_plain = |place: &Path| matches!(standing(place), Ok(Standing::Directory));
+        let looked_at = if specs.ancestors().take(DEPTH - 1).all(is_plain) { 1 } else { DEPTH };
+        move |spec| Self { looked_at, ..Self::new(project, spec) }
+    }
+
+    /// The same, with the directory where what is under way with the project's files and with the spec's own is recorded: one of Crucible's own,
+    /// outside of every project, because whoever hands a project over must not be able to put a record there. It need not exist. Without one no
+    /// promotion that was broken off is taken for this machine's.
     #[must_use]
     pub fn with_records(self, records: impl Into<PathBuf>) -> Self {
         Self { records: Some(records.into()), ..self }
@@ -126,6 +137,12 @@ impl SpecStore {
     pub(crate) fn calls(&self) -> Result<Option<PathBuf>, SpecError> {
         let Some(calls) = &self.calls else { return Ok(None) };
         Ok(Some(calls.join(format!("{}-{}", self.project.key()?, self.spec))))
+    }
+
+    /// Where it is recorded what this machine is about to promote, if somebody said where records lie.
+    fn mark(&self) -> Result<Option<PathBuf>, SpecError> {
+        let Some(records) = &self.records else { return Ok(None) };
+        Ok(Some(records.join(format!("{}-{}.staged", self.project.key()?, self.spec))))
     }
 
     /// Where changes of the project's files are recorded, if somebody said.
@@ -166,7 +183,7 @@ impl SpecStore {
     /// The directories that lead from the project to the spec, its own last. A project is somebody's clone: a link in place of any of
     /// them could lead anywhere.
     fn way(&self) -> impl Iterator<Item = &Path> {
-        let mut way: Vec<&Path> = self.dir.ancestors().take(DEPTH).collect();
+        let mut way: Vec<&Path> = self.dir.ancestors().take(self.looked_at).collect();
         way.reverse();
         way.into_iter()
     }
@@ -218,10 +235,11 @@ impl SpecStore {
         }
     }
 
-    /// Claims the spec, made where it does not exist, and finishes or takes back what a killed process left half-done.
+    /// Claims the spec, made where it does not exist, and finishes or takes back what a killed process of this machine left half-done.
     ///
     /// # Errors
     ///
+    /// Fails where a whole `staging/` lies there that this machine did not begin: nobody here knows who made it, so nothing of it is promoted;
     /// [`SpecError::Locked`] when a living process holds it; [`SpecError::SpelledOtherwise`] where it does not exist and another spec, on the
     /// disk or in the project's list, has its name in other capitals.
     pub fn lock(&self, owner: &str, claim: LockClaim) -> Result<SpecLock, SpecError> {

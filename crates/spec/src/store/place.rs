@@ -92,6 +92,11 @@ pub(super) fn read_file(path: &Path, limit: ByteLimit) -> Result<Option<Vec<u8>>
     {
         return Ok(None);
     }
+    read_file_there(path, limit)
+}
+
+/// The same of a file whose directory was looked at before.
+pub(super) fn read_file_there(path: &Path, limit: ByteLimit) -> Result<Option<Vec<u8>>, SpecError> {
     match standing(path)? {
         Standing::Nothing => Ok(None),
         Standing::File(_) => Ok(Some(fs::read_regular_up_to(path, limit)?)),
@@ -108,35 +113,52 @@ pub(super) fn clear(path: &Path) -> Result<(), FsError> {
     }
 }
 
-/// Compares files with what receipts say of them; each file is read once.
+/// Compares files with what receipts say of them; each file and each directory is looked at once, and each file read once.
 pub(super) struct Comparison<'a> {
     dir: &'a Path,
-    seen: BTreeMap<String, Option<Digest>>,
+    standings: BTreeMap<PathBuf, Option<Standing>>,
+    digests: BTreeMap<PathBuf, Option<Digest>>,
 }
 
 impl<'a> Comparison<'a> {
     pub(super) fn new(dir: &'a Path) -> Self {
-        Self { dir, seen: BTreeMap::new() }
+        Self { dir, standings: BTreeMap::new(), digests: BTreeMap::new() }
     }
 
     /// What stands where the record says. A file that cannot be read, or that no receipt may name, differs.
     pub(super) fn state(&mut self, record: &FileRecord) -> FileState {
         let Some(path) = locate(self.dir, &record.path) else { return FileState::Differs };
-        let length = match path.parent().map(standing) {
-            Some(Ok(Standing::Directory)) => standing(&path),
-            Some(Ok(Standing::Nothing)) => return FileState::Missing,
+        match path.parent().and_then(|folder| self.standing(folder)) {
+            Some(Standing::Directory) => {}
+            Some(Standing::Nothing) => return FileState::Missing,
             _ => return FileState::Differs,
-        };
-        match length {
-            Ok(Standing::Nothing) => FileState::Missing,
-            Ok(Standing::File(length)) if length == record.bytes => {
-                let digest = self.seen.entry(record.path.clone()).or_insert_with(|| {
-                    fs::read_regular_up_to(&path, MAX_FILE).ok().map(|bytes| Digest::of(&bytes))
-                });
+        }
+        match self.standing(&path) {
+            Some(Standing::Nothing) => FileState::Missing,
+            Some(Standing::File(length)) if length == record.bytes => {
+                let read = |path: &PathBuf| fs::read_regular_up_to(path, MAX_FILE).ok();
+                let digest = self.digests.entry(path);
+                let digest = digest.or_insert_with_key(|path| read(path).map(|bytes| Digest::of(&bytes)));
                 if *digest == Some(record.sha256) { FileState::Same } else { FileState::Differs }
             }
             _ => FileState::Differs,
         }
+    }
+
+    /// Whether a regular file stands there.
+    pub(super) fn is_file(&mut self, path: &str) -> bool {
+        let path = self.dir.join(path);
+        matches!(self.standing(&path), Some(Standing::File(_)))
+    }
+
+    /// What stands there, where that can be told.
+    fn standing(&mut self, path: &Path) -> Option<Standing> {
+        if let Some(known) = self.standings.get(path) {
+            return *known;
+        }
+        let found = standing(path).ok();
+        self.standings.insert(path.to_owned(), found);
+        found
     }
 }
 

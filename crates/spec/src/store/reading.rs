@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use crucible_model::{ByteLimit, Digest};
 
 use super::listing::{Listing, MAX_TOLD};
-use super::place::{ARTIFACTS, CONTEXT, Comparison, RECEIPTS, read_file};
+use super::place::{ARTIFACTS, CONTEXT, Comparison, RECEIPTS, read_file_there};
 use super::witness::Witness;
 use super::{SpecStore, promotion};
 use crate::error::SpecError;
@@ -75,7 +75,7 @@ impl<'a> Shelf<'a> {
     pub(super) fn load(&self, id: &ReceiptId) -> Result<ReadReceipt, ReceiptProblemKind> {
         let path: PathBuf = self.store.dir().join(RECEIPTS).join(id.file_name());
         let unreadable = ReceiptProblemKind::Unreadable;
-        let bytes = match read_file(&path, ByteLimit(MAX_RECEIPT_BYTES)) {
+        let bytes = match read_file_there(&path, ByteLimit(MAX_RECEIPT_BYTES)) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Err(unreadable("it is not there any more".to_owned())),
             Err(error) => return Err(unreadable(error.to_string())),
@@ -310,7 +310,7 @@ pub(super) fn state(store: &SpecStore, witness: Option<&Witness<'_>>) -> Result<
         receipts: shelf.listing.count(),
         problems: shelf.problems,
         not_from_here: shelf.not_from_here,
-        has_idea: store.dir().join(IDEA).symlink_metadata().is_ok_and(|meta| meta.is_file()),
+        has_idea: files.is_file(IDEA),
     })
 }
 

@@ -37,6 +37,9 @@ pub struct SpecStatus {
     pub phase_statuses: Vec<PhaseStanding>,
     /// Files that a fixup proposes to change and that are not changed yet.
     pub pending_fixups: u64,
+    /// What is told of an application of fixups that was begun and is not over, if one was: its files, the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixup_under_way: Vec<String>,
     /// Whether a phase failed, an artifact is not what its receipt says, or a receipt cannot be believed.
     pub has_errors: bool,
     /// What is wrong with receipts, the first few.
@@ -217,6 +220,7 @@ pub fn spec_status(state: &SpecState, now: Timestamp) -> SpecStatus {
         schema_version: STATUS_SCHEMA.to_owned(),
         spec_id: state.spec.clone(),
         pending_fixups,
+        fixup_under_way: Vec::new(),
         has_errors: !state.problems.is_empty() || phase_statuses.iter().any(|phase| phase.status.is_error()),
         problems_left_out: (state.problems.len() - problems.len()) as u64,
         problems,

@@ -154,7 +154,8 @@ impl WorkspaceFile {
         let workspace = self.load()?;
         let project = self.project();
         let witness = ledger.map(|ledger| Witness::of_project(ledger, &project)).transpose()?;
-        let status = |entry: &WorkspaceEntry| status_of(&project, &entry.id, now, witness.as_ref());
+        let store = SpecStore::of_survey(&project);
+        let status = |entry: &WorkspaceEntry| status_of(&store(entry.id.clone()), now, witness.as_ref());
         let statuses = workspace.specs.iter().map(status).collect();
         let unlisted = unlisted(&project, &workspace);
         Ok(WorkspaceSurvey { workspace, statuses, unlisted })
@@ -189,12 +190,11 @@ impl WorkspaceSurvey {
 }
 
 fn status_of(
-    project: &SpecProject,
-    id: &SpecId,
+    store: &SpecStore,
     now: Timestamp,
     witness: Option<&Witness<'_>>,
 ) -> Result<Option<SpecStatus>, String> {
-    match SpecStore::new(project, id.clone()).state_seen_by(witness) {
+    match store.state_seen_by(witness) {
         Ok(state) => Ok(Some(spec_status(&state, now))),
         Err(SpecError::Unknown { why: SpecAbsence::Nothing, .. }) => Ok(None),
         Err(error) => Err(short_line(&single_spaced(&error.to_string()), LONGEST)),

@@ -1,9 +1,12 @@
 //! What the ledger remembers of receipts, when the directory says something else.
 
 use crucible_model::Digest;
-use crucible_spec::{PhaseId, PhaseStatus, ReceiptProblemKind, SpecReceipt};
+use crucible_spec::{
+    LockClaim, PhaseId, PhaseStatus, ReceiptProblemKind, SpecProject, SpecReceipt, SpecStore, WorkspaceFile,
+    spec_status,
+};
 
-use crate::common::{Desk, desk};
+use crate::common::{Desk, desk, now, run_under};
 
 fn kinds(desk: &Desk) -> Vec<(String, ReceiptProblemKind)> {
     let problems = desk.state().problems;
@@ -88,14 +91,14 @@ fn the_same_spec_elsewhere_is_another_one() {
     let other = crate::common::desk_at(&desk.home.join("elsewhere"));
     desk.success(PhaseId::Design);
     let lock = other.lock();
-    crate::common::run_under(&lock, PhaseId::Design, PhaseStatus::Success, "x", &mut desk.ledger()).unwrap();
+    run_under(&lock, PhaseId::Design, PhaseStatus::Success, "x", &mut desk.ledger()).unwrap();
     drop(lock);
     assert_eq!(kinds(&desk), []);
     assert_eq!(other.store.state(Some(&desk.ledger())).unwrap().problems, []);
     // The same place by another way is the same one.
     std::os::unix::fs::symlink(desk.home.join("project"), desk.home.join("way")).unwrap();
-    let project = crucible_spec::SpecProject::at(desk.home.join("way"));
-    let by_link = crucible_spec::SpecStore::new(&project, "export-data".parse().unwrap());
+    let project = SpecProject::at(desk.home.join("way"));
+    let by_link = SpecStore::new(&project, "export-data".parse().unwrap());
     std::fs::remove_dir_all(desk.path("receipts")).unwrap();
     let problems = by_link.state(Some(&desk.ledger())).unwrap().problems;
     assert_eq!(problems.len(), 1);
@@ -162,7 +165,7 @@ fn make_up(
     change: impl FnOnce(&mut SpecReceipt),
 ) -> String {
     let mut made = copied.clone();
-    made.receipt_id = crucible_spec::ReceiptId::new(phase, crate::common::now(), sequence).to_string();
+    made.receipt_id = crucible_spec::ReceiptId::new(phase, now(), sequence).to_string();
     made.sequence = sequence;
     change(&mut made);
     made.digest = None;
@@ -201,4 +204,59 @@ fn what_is_newer_than_all_that_the_ledger_knows_is_told_and_damages_nothing() {
     desk.success(PhaseId::Tasks);
     desk.success(PhaseId::Design);
     assert_eq!(desk.state().not_from_here, [""; 0]);
+}
+
+/// A workspace asks the ledger once for all of its specs, and looks at the way to them once.
+#[test]
+fn a_survey_judges_each_spec_as_its_own_status_does() {
+    let desk = desk();
+    let project = desk.home.join("project");
+    let specs = ["fine", "edited", "gone", "older", "new", "half"];
+    let store = |spec: &str| SpecStore::new(&SpecProject::at(&project), spec.parse().unwrap());
+    for spec in specs {
+        let lock = store(spec).lock("test", LockClaim::IfFree).unwrap();
+        for (phase, text) in [(PhaseId::Requirements, "a"), (PhaseId::Design, "b"), (PhaseId::Design, "c")] {
+            run_under(&lock, phase, PhaseStatus::Success, text, &mut desk.ledger()).unwrap();
+        }
+    }
+    let receipt = |spec: &str, part: &str| {
+        let names = std::fs::read_dir(store(spec).dir().join("receipts")).unwrap();
+        let mut paths = names.map(|entry| entry.unwrap().path());
+        paths.find(|path| path.to_str().unwrap().contains(part)).unwrap()
+    };
+    let edited = receipt("edited", "-0003");
+    let mut told: SpecReceipt = serde_json::from_slice(&std::fs::read(&edited).unwrap()).unwrap();
+    told.phases[0].attempts = 9;
+    told.digest = None;
+    told.digest = Some(Digest::of_canonical(&told).unwrap());
+    std::fs::write(&edited, serde_json::to_string(&told).unwrap()).unwrap();
+    std::fs::remove_file(receipt("gone", "-0003")).unwrap();
+    std::fs::remove_file(receipt("older", "-0002")).unwrap();
+    std::fs::remove_dir_all(store("new").dir().join("receipts")).unwrap();
+    std::fs::remove_file(store("half").dir().join("artifacts/10-design.md")).unwrap();
+    let list: String = specs.iter().map(|spec| format!("  - id: \"{spec}\"\n    tags: []\n")).collect();
+    let list = format!("version: \"1\"\nname: \"all\"\nspecs:\n{list}  - id: \"none\"\n    tags: []\n");
+    std::fs::write(project.join("workspace.yaml"), list).unwrap();
+    let workspace = WorkspaceFile::discover(&project).unwrap();
+    for ledger in [None, Some(desk.ledger())] {
+        let survey = workspace.survey(now(), ledger.as_ref()).unwrap();
+        let alone = |spec: &str| spec_status(&store(spec).state(ledger.as_ref()).unwrap(), now());
+        for (spec, status) in specs.iter().zip(&survey.statuses) {
+            assert_eq!(status.as_ref().unwrap().as_ref(), Some(&alone(spec)), "{spec}");
+        }
+        assert_eq!(survey.statuses.last(), Some(&Ok(None)));
+        let is_wrong = |status: &Result<Option<SpecStatus>, String>| {
+            status.iter().flatten().any(|status| !status.problems.is_empty())
+        };
+        let names = specs.iter().zip(&survey.statuses).filter(|(_, status)| is_wrong(status));
+        let wrong: Vec<&str> = names.map(|(spec, _)| *spec).collect();
+        let by_ledger = &["edited", "gone", "older", "new"][..];
+        assert_eq!(wrong, if ledger.is_some() { by_ledger } else { &["older"][..] });
+    }
+    // A link in place of the directory that leads to them all leads to none.
+    let specs = project.join(".crucible/specs");
+    std::fs::rename(&specs, desk.home.join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(desk.home.join("elsewhere"), &specs).unwrap();
+    let survey = workspace.survey(now(), None).unwrap();
+    assert!(survey.statuses.iter().all(Result::is_err), "{:?}", survey.statuses);
 }

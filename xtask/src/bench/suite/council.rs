@@ -147,7 +147,8 @@ pub(super) fn peak_of(mut command: Command) -> Result<(String, u64), TaskError> 
     peak.map_err(TaskError::io("read", "what a process measured"))
 }
 
-fn peak_in(status: &str) -> io::Result<u64> {
+/// The most that a process had resident, in bytes, as its status tells.
+pub(super) fn peak_in(status: &str) -> io::Result<u64> {
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
     let kilobytes = kilobytes.ok_or(io::ErrorKind::Unsupported)?;
     kilobytes.parse().map(|kilobytes: u64| kilobytes * 1024).map_err(io::Error::other)

@@ -92,7 +92,7 @@ fn inspections(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
 }
 
 /// A repository that holds a tree so often that it has enough files, and how many those are.
-fn many_times(tree: &SourceTree) -> Result<(Repository, usize), TaskError> {
+pub(super) fn many_times(tree: &SourceTree) -> Result<(Repository, usize), TaskError> {
     let repository = tree.repository()?;
     let contents = tree.contents()?;
     let mut files = tree.files.len();
@@ -144,7 +144,8 @@ fn list_and_read(repository: &Repository, sampled: &[PathBuf]) -> Result<Duratio
     outcome.map(|_| time)
 }
 
-fn pack(repomix: &tools::Repomix, top: &Path) -> Result<Duration, TaskError> {
+/// How long repomix takes to pack a tree.
+pub(super) fn pack(repomix: &tools::Repomix, top: &Path) -> Result<Duration, TaskError> {
     let folder = scratch()?;
     let mut command = Command::new(&repomix.node);
     command

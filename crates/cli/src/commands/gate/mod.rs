@@ -24,6 +24,7 @@ use crucible_spec::{
 use crate::app::App;
 use crate::commands::repository_of;
 use crate::commands::run::shared_sandbox;
+use crate::commands::spec::fixups::under_way;
 use crate::commands::spec::hooks::{HookOutcome, Hooks};
 use crate::commands::spec::place;
 use crate::error::CommandError;
@@ -136,6 +137,7 @@ impl Gate {
         let state = store.state(ledger.as_ref())?;
         let (now, clock) = (app.clock.now(), app.clock.source());
         let mut findings = gate_findings(&state, &policy, now, clock);
+        findings.extend(under_way(app, store)?.map(|under_way| under_way.finding()));
 
         let mut receipts = before.receipts;
         // After one that must not fail and did, no other runs.

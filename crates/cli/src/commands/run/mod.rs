@@ -4,6 +4,7 @@ mod advance;
 mod bundle;
 pub(crate) mod clients;
 pub(crate) mod dispatch;
+mod find;
 mod land;
 mod list;
 mod replay;

@@ -12,7 +12,7 @@ use crucible_ledger::Ledger;
 use crucible_llm::{Backend, Origin, ReceiptWarning, Selected};
 use crucible_model::{EditFormat, ExitStatus, RepoPath};
 use crucible_run::{
-    AnswersFrom, ContextSettings, ContractDocuments, Opening, RunDir, RunOptions, RunSettings, advance,
+    AnswersFrom, ContextSettings, ContractDocuments, FindMode, Opening, RunDir, RunOptions, RunSettings, advance,
     create, is_definition_name, parameters_of_recording, required_gates,
 };
 use crucible_sandbox::Sandbox;
@@ -21,6 +21,7 @@ use crucible_verify::GateSpec;
 use crate::app::{App, strength, strengths};
 use crate::commands::run::clients::{RunClient, Services};
 use crate::commands::run::dispatch;
+use crate::commands::run::find::find_settings;
 use crate::commands::patch::patch_limits;
 use crate::commands::run::{ENDS, conclude, shared_sandbox, world};
 use crate::commands::{model, repository_of};
@@ -274,7 +275,10 @@ fn run_options(
         context: context(config)?,
         dispatch: dispatch::dispatch(app, config, provider, options.dispatch.as_deref())?,
         agents: dispatch::agents(app, config)?,
-        web: None,
+        web: match find_settings(config)? {
+            FindMode::ResolverOnly => None,
+            FindMode::ResolverPlusWeb(web) => Some(web),
+        },
     };
     let found_gate_timeout = Duration::from_secs(config.template_number("gates.*.timeout_s"));
     Ok(RunOptions {
@@ -322,7 +326,7 @@ fn edit_format(config: &Config) -> Result<Option<EditFormat>, CommandError> {
     };
     serde_json::from_value(name.into()).map(Some).map_err(|_| {
         CommandError::usage(format!("run.edit_format is {name:?}"))
-            .hint("It takes whole-file, search-replace or unified-diff.")
+            .hint("It takes whole-file, search-replace, definitions or unified-diff.")
     })
 }
 

@@ -1,11 +1,18 @@
 //! Fixups on the command line: the flags that say what they may touch, and how they are shown.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use clap::Args;
 use crucible_host::config::Config;
 use crucible_model::{RepoPath, counted};
 use crucible_patch::Policy;
-use crucible_repo::{EditRecovery, LinkPolicy, RecoveredEdit};
-use crucible_spec::{AppliedFixup, FixupChangeKind, SpecError, fixup_changes, fixup_policy};
+use crucible_repo::{EditRecovery, GuardedPlaces, LinkPolicy, RecoveredEdit};
+use crucible_sandbox::Sandbox;
+use crucible_spec::{
+    AppliedFixup, FixupChangeKind, FixupChoice, FixupUnderWay, SpecError, SpecProject, SpecStore,
+    fixup_changes, fixup_links, fixup_policy, fixup_under_way, not_nameable,
+};
 
 use crate::app::App;
 use crate::commands::patch::patch_limits;
@@ -50,6 +57,28 @@ impl FixupFlags {
         if self.allow_links { LinkPolicy::InsideProject } else { LinkPolicy::Refuse }
     }
 
+    /// Refuses a path that could be named for nothing.
+    pub(crate) fn check(&self, root: &Path) -> Result<(), CommandError> {
+        match self.allow_paths.iter().find_map(|path| not_nameable(root, path)) {
+            Some(why) => Err(CommandError::usage(format!("--allow-path: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// What fixups may touch, and where, as the project is now.
+    pub(crate) fn choice(
+        &self,
+        app: &App,
+        config: &Config,
+        sandbox: &Arc<Sandbox>,
+        project: &SpecProject,
+    ) -> Result<FixupChoice, CommandError> {
+        let find = async { Ok(GuardedPlaces::find(Arc::clone(sandbox), &app.env, project.root()).await) };
+        let guarded = app.block_on(find)?;
+        let choice = FixupChoice::unguarded(self.policy(config));
+        Ok(FixupChoice { links: self.links(), guarded, ..choice })
+    }
+
     /// What may be touched: the configured amounts, and the paths that were named here and nowhere else.
     pub(crate) fn policy(&self, config: &Config) -> Policy {
         let limits = patch_limits(config);
@@ -57,9 +86,17 @@ impl FixupFlags {
     }
 }
 
-/// Shows a diff that waits: each file with what comes and goes, and the diff. How it is applied is what comes next.
-pub(crate) fn show_pending(app: &App, diff: &[u8]) -> Result<(), CommandError> {
+/// An application of fixups to this spec's project that was begun and is not over. Nothing is changed; where Crucible has no directory of its own,
+/// there is none.
+pub(crate) fn under_way(app: &App, store: SpecStore) -> Result<Option<FixupUnderWay>, CommandError> {
+    let Ok(home) = app.env.crucible_home() else { return Ok(None) };
+    Ok(fixup_under_way(&store.with_records(home.join(FIXUPS)))?)
+}
+
+/// Shows a diff that waits: each file with what comes and goes and where it really lies, and the diff. How it is applied is what comes next.
+pub(crate) fn show_pending(app: &App, project: &SpecProject, diff: &[u8]) -> Result<(), CommandError> {
     let changes = fixup_changes(diff).map_err(|verdict| SpecError::FixupRefused { verdict })?;
+    let links = fixup_links(project, &changes);
     let files = counted(changes.len() as u64, "file");
     app.output.line(&format!("proposed fixups: {files}"));
     for change in &changes {
@@ -68,7 +105,10 @@ pub(crate) fn show_pending(app: &App, diff: &[u8]) -> Result<(), CommandError> {
             FixupChangeKind::New | FixupChangeKind::Removed => format!(" ({})", change.kind.as_str()),
         };
         let path = one_line(&change.path);
-        app.output.line(&format!("  {path} +{} -{}{kind}", change.added, change.removed));
+        let led = links
+            .get(&change.path)
+            .map_or_else(String::new, |place| format!(", through a link to {}", one_line(place.as_str())));
+        app.output.line(&format!("  {path} +{} -{}{kind}{led}", change.added, change.removed));
     }
     app.output.diff(diff);
     Ok(())
@@ -93,8 +133,11 @@ pub(crate) fn show_applied(app: &App, applied: &AppliedFixup) {
 
 /// Says what became of a fixup that a killed process left half applied, file by file.
 pub(crate) fn show_recovered(app: &App, recovered: &RecoveredEdit) {
-    let files: Vec<String> = recovered.files.iter().map(|path| one_line(path.as_str())).collect();
-    if files.is_empty() {
+    let (others, files): (Vec<_>, Vec<_>) =
+        recovered.files.iter().partition(|path| recovered.went_on.contains(path));
+    let names =
+        |paths: &[&RepoPath]| paths.iter().map(|path| one_line(path.as_str())).collect::<Vec<_>>().join(", ");
+    if recovered.files.is_empty() {
         return;
     }
     let what = match recovered.outcome {
@@ -102,8 +145,14 @@ pub(crate) fn show_recovered(app: &App, recovered: &RecoveredEdit) {
         EditRecovery::Finished => "finished: these files are as the fixup makes them",
         EditRecovery::TakenBack => "taken back: the fixup is in none of these files",
     };
+    let files = if files.is_empty() { "none".to_owned() } else { names(&files) };
     app.output.remark(&format!(
-        "warning: a process was killed while it applied a fixup, which is now {what}: {}",
-        files.join(", ")
+        "warning: a process was killed while it applied a fixup, which is now {what}: {files}"
     ));
+    if !others.is_empty() {
+        app.output.remark(&format!(
+            "warning: somebody changed these files after that; they stay as they are, so look whether that is well: {}",
+            names(&others)
+        ));
+    }
 }

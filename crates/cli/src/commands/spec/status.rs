@@ -10,6 +10,7 @@ use crucible_spec::{
     PhaseStanding, SpecId, SpecStatus as Status, SpecStore, Standing, StepReason, age_words, spec_status,
 };
 
+use super::fixups::under_way;
 use super::place;
 use crate::app::App;
 use crate::commands::models::dollars;
@@ -37,6 +38,7 @@ impl SpecStatus {
         let store = SpecStore::new(&project, self.spec.clone());
         let ledger = app.ledger_to_ask()?;
         let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
+        let status = status.with_under_way(under_way(app, store)?.as_ref());
         if app.output.is_json() {
             app.output.json(&status)?;
         } else {
@@ -78,6 +80,14 @@ fn print(output: &Output, status: &Status) {
         output.line(&format!(
             "and {} more; `crucible gate` names them",
             counted(status.problems_left_out, "problem")
+        ));
+    }
+    if !status.fixup_under_way.is_empty() {
+        let files = one_line(&status.fixup_under_way.join(", "));
+        output.line(&format!("an application of fixups is not over: {files}"));
+        output.line(&format!(
+            "`crucible resume {} --phase fixup --apply-fixups` settles it, where no process is at work on it",
+            status.spec_id
         ));
     }
     if status.pending_fixups > 0 {

@@ -20,6 +20,7 @@ use crucible_llm::{
     PriceTable, ReceiptWarning, Selected,
 };
 use crucible_model::{ByteLimit, EditFormat, ExitStatus, Untrusted};
+use crucible_repo::RecoveredEdit;
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 use crucible_spec::{
@@ -88,6 +89,8 @@ pub(crate) struct Work<'a> {
     desk: &'a Desk,
     lock: SpecLock,
     ledger: Ledger,
+    /// What was settled of an application that was broken off.
+    recovered: RecoveredEdit,
     pub(crate) idea: Option<GivenIdea>,
     files: FileSelectors,
     pub(crate) asked: Option<Asked>,
@@ -196,6 +199,7 @@ impl Desk {
         number(&config, "spec.max_packet_bytes")?;
         number(&config, "spec.max_packet_lines")?;
         let hooks = Hooks::read(app, &config, &project)?;
+        flags.fixups.check(project.root())?;
         let record = flags.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
         let home = app.home()?;
         let store = SpecStore::new(&project, spec.clone()).with_records(home.join(FIXUPS)).with_calls(home.join("calls"));
@@ -251,9 +255,10 @@ impl<'a> Work<'a> {
         let lock = desk.store.lock(&format!("crucible spec {}", desk.store.spec()), claim)?;
         keep_out_of_git(desk.project.root())?;
         // Whatever looks at the project's files from here on sees all of a fixup or nothing of it.
-        show_recovered(app, &recover_fixup(&desk.project, &lock)?);
+        let recovered = recover_fixup(&desk.project, &lock)?;
+        show_recovered(app, &recovered);
         let (idea, ran) = (None, Vec::new());
-        Ok(Self { app, flags, desk, lock, ledger, idea, files, asked: None, ran })
+        Ok(Self { app, flags, desk, lock, ledger, recovered, idea, files, asked: None, ran })
     }
 
     /// What is known of the spec now, as the ledger sees it, too.
@@ -351,10 +356,7 @@ impl<'a> Work<'a> {
         if let Err(stopped) = self.hooked_apply(&mut run, HookMoment::PrePhase, &subject) {
             return Err(unapplied(&run, &mut self.ledger, stopped));
         }
-        let choice = FixupChoice {
-            policy: self.flags.fixups.policy(&self.desk.config),
-            links: self.flags.fixups.links(),
-        };
+        let choice = self.fixups()?;
         let applied = run.apply(&self.desk.project, &choice)?;
         if !self.app.output.is_json() {
             show_applied(self.app, &applied);
@@ -377,6 +379,13 @@ impl<'a> Work<'a> {
         Ok(Applying::Applied)
     }
 
+    /// What fixups may touch now.
+    fn fixups(&self) -> Result<FixupChoice, CommandError> {
+        let Desk { config, project, sandbox, .. } = self.desk;
+        let choice = self.flags.fixups.choice(self.app, config, sandbox, project)?;
+        Ok(FixupChoice { recovered: self.recovered.clone(), ..choice })
+    }
+
     /// Runs the hooks around an application.
     fn hooked_apply(
         &self,
@@ -396,7 +405,10 @@ impl<'a> Work<'a> {
             return Err(nobody());
         };
         let format = asked.backend.capabilities().edit_format;
-        let order = self.order(phase, format, asked.model.clone(), asked.warnings.clone());
+        let mut order = self.order(phase, format, asked.model.clone(), asked.warnings.clone());
+        if phase == PhaseId::Fixup {
+            order.fixups = self.fixups()?;
+        }
         let mut run = PhaseRun::begin(&self.lock, self.app.clock.as_ref(), order, &self.ledger)?;
         let worked = self.worked(&mut run, asked);
         if let Some(progress) = &asked.progress {
@@ -532,7 +544,7 @@ impl<'a> Work<'a> {
             call_time: bounds.call_time,
             model,
             edit_format,
-            policy: self.flags.fixups.policy(&self.desk.config),
+            fixups: FixupChoice::unguarded(self.flags.fixups.policy(&self.desk.config)),
             warnings,
         }
     }
@@ -556,7 +568,7 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         match store.read(crucible_spec::FIXUP_DIFF)? {
-            Some(diff) => show_pending(self.app, &diff),
+            Some(diff) => show_pending(self.app, &self.desk.project, &diff),
             None => Ok(()),
         }
     }

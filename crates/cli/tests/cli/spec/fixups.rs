@@ -13,7 +13,7 @@ use crate::crawl::terminal::Terminal;
 use crate::support::{Call, Desk, Ran, WRONG, right, whole_file};
 
 /// A server whose review names these files, and whose fixup gives them these contents.
-fn proposing(files: &[(&str, &str)]) -> FakeApi {
+pub(super) fn proposing(files: &[(&str, &str)]) -> FakeApi {
     let finding = |(number, (path, _)): (usize, &(&str, &str))| {
         format!("- F-{:03} [major] {path}: it is wrong\n", number + 1)
     };
@@ -200,7 +200,7 @@ fn no_flag_lifts_what_is_never_touched() {
     let project = project(&desk);
     std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
     let shown = ["--through", "fixup", "--context", "src/area.py"];
-    let named = ["--allow-path", "src/area.py", "--allow-path", ".crucible/config.toml"];
+    let named = ["--allow-path", "src/area.py"];
     let call = desk.call(["spec", SPEC]).args(shown).args(named);
     let ran = with_idea(call, &project, IDEA).exits(1);
     assert!(ran.stderr.contains("patch-path-denied"), "{}", ran.stderr);
@@ -209,7 +209,7 @@ fn no_flag_lifts_what_is_never_touched() {
         (read(&project, ".crucible/config.toml"), read(&project, "src/area.py")),
         (String::new(), WRONG.to_owned())
     );
-    for path in ["../outside.py", "/etc/passwd", ".git/config"] {
+    for path in ["../outside.py", "/etc/passwd", ".git/config", ".crucible/config.toml"] {
         let ran = resume(&desk, &project, ["--phase", "fixup", "--allow-path", path]).exits(2);
         assert!(ran.stderr.contains("--allow-path"), "{}", ran.stderr);
     }

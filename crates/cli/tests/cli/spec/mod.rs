@@ -5,6 +5,8 @@ mod branches;
 mod edges;
 mod examples;
 mod fixups;
+mod fixups_broken_off;
+mod fixups_places;
 mod gate;
 mod guide;
 mod hooks;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::{AnswerError, Form, Speaks, Splicer};
-use crate::syntax::{Entry, Grammar, Outline, is_method, takes_self};
+use crate::syntax::{Entry, Grammar, Outline, is_method, line_of, takes_self};
 
 /// The definitions of a file by name.
 pub(super) struct Index<'a> {
@@ -115,6 +115,18 @@ impl Splicer<'_, '_> {
             }
             Grammar::Go => false,
         }
+    }
+
+    /// Why a definition cannot be added to containers that the answer calls by one short name: they are different ones.
+    pub(super) fn anywhere(&self, containers: &[Option<usize>]) -> Option<AnswerError> {
+        let entry = |container: &Option<usize>| container.map(|at| &self.file.entries[at]);
+        let first = containers.first().and_then(entry)?;
+        let name = first.definition()?.names.join(", ");
+        let other = containers.iter().filter_map(entry).find(|other| {
+            other.definition().is_some_and(|definition| Some(definition) != first.definition())
+        })?;
+        let lines = [first, other].map(|entry| line_of(self.file.text, entry.core.start));
+        Some(self.same_name(&name, lines, "the file"))
     }
 
     /// Why a definition that is not there cannot be added.

@@ -34,7 +34,9 @@ pub(super) fn add(splicer: &mut Splicer<'_, '_>) -> Result<(), AnswerError> {
             for import in file.entries.iter().filter(|import| import.kind == Kind::Import) {
                 let imports = there.entry(import.parent).or_default();
                 imports.entries.push(import);
-                imports.known.extend(leaves(file.grammar, import.node, file.text).into_iter().map(|leaf| leaf.key));
+                imports
+                    .known
+                    .extend(leaves(file.grammar, import.node, file.text).into_iter().map(|leaf| leaf.key));
             }
         }
         let imports = there.entry(container).or_default();
@@ -98,7 +100,7 @@ fn on_top(splicer: &Splicer<'_, '_>, container: Option<usize>, lines: &[String])
     let is_import = next.is_some_and(|entry| entry.kind == Kind::Import);
     let mut added: String = lines.iter().map(|line| format!("{line}\n{indent}")).collect();
     if next.is_some() && !is_import {
-        added.insert_str(added.len() - indent.len(), "\n");
+        added.insert(added.len() - indent.len(), '\n');
     }
     if next.is_none() && file.line_start(at) != at {
         added.insert(0, '\n');

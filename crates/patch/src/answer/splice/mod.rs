@@ -164,7 +164,13 @@ struct Splicer<'a, 't> {
 }
 
 impl<'a, 't> Splicer<'a, 't> {
-    fn new(path: &'a RepoPath, file: &'a Outline<'t>, answer: &'a Outline<'t>, form: Form, speaks: Speaks<'a>) -> Self {
+    fn new(
+        path: &'a RepoPath,
+        file: &'a Outline<'t>,
+        answer: &'a Outline<'t>,
+        form: Form,
+        speaks: Speaks<'a>,
+    ) -> Self {
         let crlf = file.text.matches("\r\n").count();
         let all = file.text.matches('\n').count();
         Self {
@@ -216,7 +222,8 @@ impl<'a, 't> Splicer<'a, 't> {
                         let key = (entry.parent, definition.space, name.as_str());
                         if let Some(first) = known.insert(key, at) {
                             let first = &self.answer.entries[first];
-                            let lines = [first, entry].map(|entry| line_of(self.answer.text, entry.core.start));
+                            let lines =
+                                [first, entry].map(|entry| line_of(self.answer.text, entry.core.start));
                             return Err(self.same_name(name, lines, "the answer"));
                         }
                     }
@@ -253,7 +260,7 @@ impl<'a, 't> Splicer<'a, 't> {
             return Ok(Fate::Open(there));
         }
         match there[..] {
-            [] => match self.nowhere(entry) {
+            [] => match self.nowhere(entry).or_else(|| self.anywhere(containers)) {
                 Some(error) => Err(error),
                 None => Ok(Fate::New(containers.first().copied().flatten())),
             },
@@ -267,9 +274,10 @@ impl<'a, 't> Splicer<'a, 't> {
                 Ok(Fate::Replaces(one))
             }
             [first, second, ..] => {
-                let name = entry.definition().map(|definition| definition.names.join(", ")).unwrap_or_default();
-                let lines = [first, second]
-                    .map(|there| line_of(self.file.text, self.file.entries[there].core.start));
+                let name =
+                    entry.definition().map(|definition| definition.names.join(", ")).unwrap_or_default();
+                let lines =
+                    [first, second].map(|there| line_of(self.file.text, self.file.entries[there].core.start));
                 Err(self.same_name(&name, lines, "the file"))
             }
         }

@@ -24,7 +24,7 @@ impl Splicer<'_, '_> {
             return Err(AnswerError::PartOfDeclaration { path: self.path.clone(), names });
         }
         let indent = file.indent(old.core.start);
-        let from = answer.indent(new.start());
+        let from = answer.indent(new.core.start);
         let mut core = match (&old.spec, &new.spec) {
             (Some(was), Some(is)) if was.place == SpecPlace::Grouped => {
                 if was.keyword != is.keyword {
@@ -65,7 +65,7 @@ impl Splicer<'_, '_> {
     fn rewrite(&mut self, old: &Entry<'_>, new: &Entry<'_>, span: Range<usize>, core: &str) {
         let (file, answer) = (self.file, self.answer);
         let indent = file.indent(span.start);
-        let from = answer.indent(new.start());
+        let from = answer.indent(new.core.start);
         let has = |lead: &[Piece], class: Class| lead.iter().any(|piece| piece.class == class);
         let is_own = old.spec.as_ref().is_none_or(|spec| spec.place == SpecPlace::Alone);
         let (span, text) = if new.lead.is_empty() || !is_own {
@@ -76,11 +76,8 @@ impl Splicer<'_, '_> {
         } else {
             let mut text = String::new();
             for class in [Class::Doc, Class::Note, Class::Attribute] {
-                let (outline, lead, from) = if has(&new.lead, class) {
-                    (answer, &new.lead, from)
-                } else {
-                    (file, &old.lead, indent)
-                };
+                let (outline, lead, from) =
+                    if has(&new.lead, class) { (answer, &new.lead, from) } else { (file, &old.lead, indent) };
                 for piece in lead.iter().filter(|piece| piece.class == class) {
                     text.push_str(&moved(outline, new.node, piece.span.clone(), from, indent));
                     text.push('\n');
@@ -188,12 +185,17 @@ impl Splicer<'_, '_> {
         let end = if is_grouped(entry) { entry.core.end } else { entry.outer.end };
         let text = self.file.text;
         let start = if is_grouped(entry) { entry.core.start } else { entry.outer.start };
-        Place { at: end + rest_of_line(text, end), side: Side::After, indent: self.file.indent(start).to_owned() }
+        Place {
+            at: end + rest_of_line(text, end),
+            side: Side::After,
+            indent: self.file.indent(start).to_owned(),
+        }
     }
 
     fn before(&self, at: usize) -> Place {
         let entry = &self.file.entries[at];
-        let start = if entry.outer == entry.core { entry.start() } else { entry.outer.start.min(entry.start()) };
+        let start =
+            if entry.outer == entry.core { entry.start() } else { entry.outer.start.min(entry.start()) };
         Place { at: start, side: Side::Before, indent: self.file.indent(start).to_owned() }
     }
 
@@ -210,12 +212,13 @@ impl Splicer<'_, '_> {
     /// The text of a new definition, indented for its place.
     fn new_text(&self, entry: &Entry<'_>, beside: Option<usize>, place: &Place) -> String {
         let answer = self.answer;
-        let from = answer.indent(entry.start());
+        let from = answer.indent(entry.core.start);
         let Some(spec) = &entry.spec else {
             return moved(answer, entry.node, entry.start()..entry.core.end, from, &place.indent);
         };
         let text = moved(answer, entry.node, spec.span.clone(), from, &place.indent);
-        let in_group = beside.is_some_and(|at| is_grouped(&self.file.entries[at]) && place.side == Side::After);
+        let in_group =
+            beside.is_some_and(|at| is_grouped(&self.file.entries[at]) && place.side == Side::After);
         match spec.place {
             _ if in_group => text,
             SpecPlace::Grouped => format!("{} {text}", spec.keyword),

@@ -129,6 +129,7 @@ pub async fn request_for_goal(
             Err(not_asked) => unfit.push((not_asked.path, not_asked.reason)),
         }
     }
+    withhold_secret_names(&mut listed, &mut unfit);
     let (history, history_use) = history_of(git, &git.opened_at().commit).await;
     let goal = Goal::new(words);
     let room = mandatory_room(git.top(), settings);
@@ -213,6 +214,23 @@ pub async fn request_for_goal(
         reason: "ranked by the goal".to_owned(),
     };
     Ok((request, explained))
+}
+
+/// Takes out the files whose very names hold secrets: a request and a pack would repeat them.
+fn withhold_secret_names(listed: &mut Vec<Listed>, unfit: &mut Vec<(String, String)>) {
+    let scanner = Scanner::builtin();
+    let names: Vec<&str> = listed.iter().map(|file| file.path.as_str()).collect();
+    if scanner.scan(names.join("\n").as_bytes()).is_empty() {
+        return;
+    }
+    listed.retain(|file| {
+        let redacted = scanner.redact(file.path.as_str()).text;
+        let is_clean = redacted == file.path.as_str();
+        if !is_clean {
+            unfit.push((redacted.into_owned(), "has a name that holds a secret".to_owned()));
+        }
+        is_clean
+    });
 }
 
 /// What the commits before this one say about files.

@@ -1,0 +1,135 @@
+//! Which files fixups reach: not those that decide what git runs, none behind a link to what may not be changed, and none by a pattern.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use crucible_testkit::Reply;
+
+use super::fixups::proposing;
+use super::support::{asked, project, resume, server, spec};
+use crate::support::{Desk, Ran, WRONG, right, whole_file};
+
+fn git(project: &Path, args: &[&str]) {
+    let mut git = Command::new("git");
+    git.arg("-C")
+        .arg(project)
+        .args(args)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
+    assert!(git.status().unwrap().success(), "{args:?}");
+}
+
+fn read(project: &Path, path: &str) -> String {
+    std::fs::read_to_string(project.join(path)).unwrap()
+}
+
+fn propose(desk: &Desk, project: &Path, path: &str) -> Ran {
+    spec(desk, project, ["--through", "fixup", "--context", path])
+}
+
+#[test]
+fn a_file_that_decides_what_git_runs_is_changed_only_where_the_user_names_it() {
+    let evil = "[core]\n\tfsmonitor = touch ran\n";
+    for path in ["gitconf", "bare/repo/config", ".githooks/pre-commit"] {
+        let server = proposing(&[(path, evil)]);
+        let desk = Desk::with(&server);
+        let project = project(&desk);
+        git(&project, &["init", "-q"]);
+        git(&project, &["config", "include.path", "../gitconf"]);
+        git(&project, &["config", "core.hooksPath", ".githooks"]);
+        git(&project, &["init", "-q", "--bare", "bare/repo"]);
+        std::fs::create_dir(project.join(".githooks")).unwrap();
+        let own = "[user]\n\tname = me\n";
+        std::fs::write(project.join(path), own).unwrap();
+        let ran = propose(&desk, &project, path).exits(1);
+        assert!(ran.stderr.contains("fixup-guarded-place") && ran.stderr.contains(path), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--allow-path"), "{}", ran.stderr);
+        assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 2, "it is told once");
+        // Named, it is proposed; and it is applied where it is named again.
+        let named = ["--phase", "fixup", "--context", path, "--allow-path", path];
+        resume(&desk, &project, named).ok();
+        let ran = resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).exits(1);
+        assert!(ran.stderr.contains("fixup-guarded-place"), "{}", ran.stderr);
+        assert_eq!(read(&project, path), own);
+        let named = ["--phase", "fixup", "--apply-fixups", "--allow-path", path];
+        resume(&desk, &project, named).ok();
+        assert_eq!(read(&project, path), evil);
+        assert!(!project.join("ran").exists());
+    }
+}
+
+#[test]
+fn what_a_link_leads_to_is_judged_and_told_before_a_fixup_is_offered() {
+    let review = "# Review: Export of data\n\n## Findings\n\n- F-001 [major] src/lt.py: wrong\n- F-002 [major] src/area.py: wrong\n";
+    let mut asked_before = 0;
+    let server = server(move |phase, request| match phase {
+        "review" => Some(Reply::Answer(review.to_owned())),
+        "fixup" => {
+            asked_before += 1;
+            let question = request.body["messages"].to_string();
+            let was_told = question.contains("src/lt.py leads there through a link");
+            assert_eq!(was_told, asked_before > 1, "{question}");
+            let more = if was_told { String::new() } else { whole_file("src/lt.py", "assert True\n") };
+            Some(Reply::Answer(whole_file("src/area.py", &right()) + &more))
+        }
+        _ => None,
+    });
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    std::fs::create_dir(project.join("tests")).unwrap();
+    std::fs::write(project.join("tests/test_a.py"), "assert False\n").unwrap();
+    symlink("../tests/test_a.py", project.join("src/lt.py")).unwrap();
+    std::fs::rename(project.join("src/area.py"), project.join("src/real.py")).unwrap();
+    symlink("real.py", project.join("src/area.py")).unwrap();
+    let ran = spec(
+        &desk,
+        &project,
+        ["--through", "fixup", "--allow-links", "--context", "src/area.py", "--context", "src/lt.py"],
+    )
+    .ok();
+    let shown = "proposed fixups: 1 file\n  src/area.py +1 -1, through a link to src/real.py\n";
+    assert!(ran.stdout.contains(shown), "{}", ran.stdout);
+    assert!(ran.stderr.contains("what would change is src/real.py"), "{}", ran.stderr);
+    assert_eq!(asked(&server).iter().filter(|phase| **phase == "fixup").count(), 2);
+    assert_eq!(
+        (read(&project, "src/real.py").as_str(), read(&project, "tests/test_a.py").as_str()),
+        (WRONG, "assert False\n")
+    );
+    resume(&desk, &project, ["--phase", "fixup", "--apply-fixups", "--allow-links"]).ok();
+    assert_eq!(
+        (read(&project, "src/real.py"), read(&project, "tests/test_a.py")),
+        (right(), "assert False\n".to_owned())
+    );
+}
+
+#[test]
+fn a_second_code_block_that_names_no_file_is_not_dropped_in_silence() {
+    let answer = format!("{}```python\ndef more():\n    pass\n```\n", whole_file("src/area.py", &right()));
+    let server = server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(answer.clone())));
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran = propose(&desk, &project, "src/area.py").exits(1);
+    assert!(ran.stderr.contains("fixup-block-unclear"), "{}", ran.stderr);
+    assert_eq!(read(&project, "src/area.py"), WRONG);
+}
+
+#[test]
+fn a_path_that_would_be_named_for_nothing_is_an_error_of_the_command_line() {
+    let server = proposing(&[("src/area.py", &right())]);
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    propose(&desk, &project, "src/area.py").ok();
+    let before = asked(&server).len();
+    for (path, why) in [
+        (".crucible/config.toml", "Crucible's own directory"),
+        ("src/*", "taken word for word"),
+        ("src", "is a directory"),
+    ] {
+        for flag in ["--apply-fixups", "--dry-run"] {
+            let ran = resume(&desk, &project, ["--phase", "fixup", flag, "--allow-path", path]).exits(2);
+            assert!(ran.stderr.contains("--allow-path") && ran.stderr.contains(why), "{}", ran.stderr);
+        }
+    }
+    assert_eq!((asked(&server).len(), read(&project, "src/area.py").as_str()), (before, WRONG));
+}

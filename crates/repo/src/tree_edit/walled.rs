@@ -1,0 +1,135 @@
+//! Files that decide what git runs, kept from whoever changes a tree on a model's word.
+//!
+//! Which files these are is told by [`Git::guarded_places`]: hooks are walled off from the very same ones. Where that
+//! cannot be told, every file may be one. Only a file that the user names word for word is exempt.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use crucible_host::env::Environment;
+use crucible_model::RepoPath;
+use crucible_sandbox::Sandbox;
+
+use crate::git::Git;
+
+/// The places of a directory that decide what git runs there, as far as that can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardedPlaces {
+    known: Result<Vec<PathBuf>, String>,
+}
+
+impl GuardedPlaces {
+    /// Looks for them below `root`, now. That it cannot be told is no error here: then every file is refused that is not named.
+    pub async fn find(sandbox: Arc<Sandbox>, env: &Environment, root: &Path) -> Self {
+        let Ok(root) = root.canonicalize() else {
+            return Self::unknown(format!("{} cannot be opened", root.display()));
+        };
+        match Git::guarded_places(sandbox, env, &root).await {
+            Ok(places) => Self::below(&root, places),
+            Err(error) => Self::unknown(error.to_string()),
+        }
+    }
+
+    /// No place at all.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { known: Ok(Vec::new()) }
+    }
+
+    /// These places, of which only those below `root` count.
+    #[must_use]
+    pub fn below(root: &Path, places: Vec<PathBuf>) -> Self {
+        let below = |place: &PathBuf| place.strip_prefix(root).ok().and_then(resolved);
+        Self { known: Ok(places.iter().filter_map(below).collect()) }
+    }
+
+    /// Nobody can tell, and why.
+    #[must_use]
+    pub const fn unknown(why: String) -> Self {
+        Self { known: Err(why) }
+    }
+
+    /// Why the file at `path`, where it lies without links, is not changed: a sentence's middle. Nothing where it may be, which it may where
+    /// `named` holds it.
+    #[must_use]
+    pub fn refusal(&self, path: &RepoPath, named: &[RepoPath]) -> Option<String> {
+        if named.contains(path) {
+            return None;
+        }
+        match &self.known {
+            Ok(places) => {
+                let place = places.iter().find(|place| holds(place, path))?;
+                Some(if place.as_os_str() == path.as_str() {
+                    "it decides what git runs in this project".to_owned()
+                } else {
+                    format!("it lies in {}, which decides what git runs in this project", place.display())
+                })
+            }
+            Err(why) => Some(format!("which files decide what git runs here cannot be told ({why})")),
+        }
+    }
+}
+
+/// Whether the path is the place or lies in it. A file system may take capitals for small letters.
+fn holds(place: &Path, path: &RepoPath) -> bool {
+    let mut path = Path::new(path.as_str()).components();
+    let is_same = |(place, path): (&OsStr, &OsStr)| place.eq_ignore_ascii_case(path);
+    place
+        .components()
+        .all(|part| path.next().is_some_and(|next| is_same((part.as_os_str(), next.as_os_str()))))
+}
+
+/// The path without `..` and `.`; nothing where it leads out.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let mut resolved = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => resolved.push(name),
+            Component::ParentDir if !resolved.pop() => return None,
+            Component::ParentDir | Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(resolved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> RepoPath {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_guarded_place_holds_itself_and_all_below_it_however_it_is_spelled() {
+        let places = ["gitconf", "bare/repo", "hooks/", ".git/hooks/../../tools/check", "../elsewhere"];
+        let places = GuardedPlaces::below(
+            Path::new("/p"),
+            places.iter().map(|place| Path::new("/p").join(place)).collect(),
+        );
+        for held in ["gitconf", "GitConf", "bare/repo/config", "bare/repo", "hooks/pre-commit", "tools/check"]
+        {
+            let why = places.refusal(&path(held), &[]).unwrap();
+            assert!(why.contains("decides what git runs"), "{held}: {why}");
+            assert_eq!(places.refusal(&path(held), &[path(held)]), None, "{held}");
+        }
+        let other = [path("gitconf")];
+        assert!(places.refusal(&path("bare/repo/config"), &other).unwrap().contains("bare/repo"));
+        for free in
+            ["gitconf.md", "bare/a.py", "bare/repository", "src/hooks/a.py", "elsewhere", "tools/other"]
+        {
+            assert_eq!(places.refusal(&path(free), &[]), None, "{free}");
+        }
+    }
+
+    #[test]
+    fn where_nobody_can_tell_only_what_is_named_may_change() {
+        let places = GuardedPlaces::unknown("git is missing".to_owned());
+        let why = places.refusal(&path("a.py"), &[path("b.py")]).unwrap();
+        assert!(why.contains("git is missing"), "{why}");
+        assert_eq!(places.refusal(&path("b.py"), &[path("b.py")]), None);
+        assert_eq!(GuardedPlaces::none().refusal(&path("a.py"), &[]), None);
+    }
+}
