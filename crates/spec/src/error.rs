@@ -133,6 +133,12 @@ pub enum SpecError {
         /// Why, and what to do.
         why: String,
     },
+    /// An application of fixups was broken off, and what it left can be neither finished nor taken back, or cannot be told.
+    #[error("an application of fixups was broken off: {why}")]
+    FixupBrokenOff {
+        /// What stands in the way, and what to do.
+        why: String,
+    },
     /// A hook failed that is set to `fail`.
     #[error("the hook {name} failed: {why}")]
     Hook {

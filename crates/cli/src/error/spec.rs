@@ -66,9 +66,10 @@ impl From<SpecError> for CommandError {
                     false => command,
                 }
             }
-            SpecError::FixupBlocked { .. } | SpecError::Hook { .. } | SpecError::Canonical(_) => {
-                Self::new(ExitStatus::Refused, message)
-            }
+            SpecError::FixupBlocked { .. }
+            | SpecError::FixupBrokenOff { .. }
+            | SpecError::Hook { .. }
+            | SpecError::Canonical(_) => Self::new(ExitStatus::Refused, message),
             SpecError::HookTimedOut { .. } => Self::new(ExitStatus::TimedOut, message),
             SpecError::Fs(error) => error.into(),
             SpecError::Ledger(error) => error.into(),

@@ -157,12 +157,12 @@ fn every_ending_has_its_code_and_leaves_no_file_behind() {
     call(&["--goal", &"x".repeat(20_000)]).exits(7);
     call(&[]).exits(2);
     call(&["--request", "none.json"]).exits(2);
-    let mut bad = request(&[full("a")], 9, 99);
     for (field, value) in [
         ("schema_version", json!("ctcp-file-request-v9")),
         ("needs", json!([{"path": "a"}])),
         ("more", json!(1)),
     ] {
+        let mut bad = request(&[full("a")], 9, 99);
         bad[field] = value;
         let refused = build(&desk, repo.path(), &bad).exits(3);
         assert!(refused.stderr.contains(field), "{}", refused.stderr);

@@ -70,3 +70,47 @@ fn a_workflow_that_is_refused_stops_the_run_and_names_its_file() {
         assert!(message.contains(".crucible/workflows/bad.toml") && message.contains(told), "{message}");
     }
 }
+
+/// Pages as a researcher brings them, from this host.
+fn pages(host: &str) -> String {
+    let document = json!({
+        "schema_version": "ctcp-find-web-v1",
+        "constraints": { "allow_domains": ["docs.example"], "max_queries": 1, "max_pages": 1 },
+        "results": [{
+            "url": format!("https://{host}/area"),
+            "locator": { "type": "heading", "value": "Area" },
+            "fetched_at": "2026-01-01T00:00:00Z",
+            "excerpt": "The area is the product of both sides.",
+            "why_relevant": "It says what area means.",
+            "risk_flags": [],
+        }],
+    });
+    document.to_string()
+}
+
+#[test]
+fn a_run_with_the_web_waits_for_a_researcher_and_takes_only_pages_of_allowed_hosts() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    desk.user_config("[find]\nfind_mode = \"resolver_plus_web\"\nallow_domains = [\"docs.example\"]\n");
+    let waiting = desk.start(repo.path()).exits(1).json();
+    let id = id_of(&waiting);
+    let run = desk.data().join("runs").join(&id);
+    let guardrails = std::fs::read_to_string(run.join("artifacts/guardrails.md")).unwrap();
+    assert!(guardrails.contains("allow_domains: docs.example"), "{guardrails}");
+    let target = run.join("artifacts/find_web.json");
+    assert!(server.requests().is_empty(), "nobody is asked before");
+
+    std::fs::write(&target, pages("evil.example")).unwrap();
+    desk.run(["run", "advance", &id, "--json"]).exits(1);
+    let told: String = std::fs::read_dir(run.join("outbox"))
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    assert!(told.contains("find-web-domain"), "{told}");
+
+    std::fs::write(&target, pages("api.docs.example")).unwrap();
+    let done = desk.run(["run", "advance", &id, "--json"]).ok().json();
+    assert_eq!(done["state"], "verified");
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), pages("api.docs.example"));
+}

@@ -25,6 +25,7 @@ mod hostile_text;
 mod landing;
 mod messages;
 mod models;
+mod outbox;
 mod patch;
 mod patch_apply;
 mod plan;

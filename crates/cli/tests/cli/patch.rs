@@ -79,7 +79,7 @@ fn a_refused_patch_is_kept_as_it_came_and_reviewed_and_the_fixer_is_told() {
     let run = desk.data().join("runs").join(id_of(&status));
     assert_eq!(std::fs::read_to_string(run.join("artifacts/diff.patch")).unwrap(), bad);
     let review = std::fs::read_to_string(run.join("reviews/review_patch.md")).unwrap();
-    assert!(review.starts_with("Verdict: BLOCK\n"), "{review}");
+    assert!(review.contains("\nVerdict: BLOCK\n"), "{review}");
     let subject = format!("Subject: {}", crucible_model::Digest::of(bad.as_bytes()));
     assert!(review.contains(&subject) && review.contains("patch-path-outside-scope"), "{review}");
     assert!(!run.join("artifacts/verify_report.json").exists(), "nothing was tried");

@@ -368,3 +368,22 @@ fn without_a_plan_or_a_policy_or_a_repository_it_is_a_wrong_call() {
     let nowhere = tempfile::tempdir().unwrap();
     bench.call_from("apply", change(), nowhere.path()).exits(2);
 }
+
+#[test]
+fn the_record_of_a_change_never_lies_in_the_work_tree() {
+    let bench = Bench::new();
+    std::fs::write(bench.desk.path("change.patch"), change()).unwrap();
+    let call = bench.desk.call([
+        "patch",
+        "apply",
+        "--json",
+        "--patch",
+        "../change.patch",
+        "--policy",
+        "../policy.json",
+        "--repo",
+    ]);
+    let call = call.arg(bench.repo.path()).env("CRUCIBLE_HOME", bench.repo.path().join("own"));
+    assert!(call.run().exits(2).message().contains("lies inside the repository"));
+    assert_eq!(bench.read("src/a.txt"), b"one\ntwo\nthree\n");
+}

@@ -26,7 +26,7 @@ impl GuardedPlaces {
             return Self::unknown(format!("{} cannot be opened", root.display()));
         };
         match Git::guarded_places(sandbox, env, &root).await {
-            Ok(places) => Self::below(&root, places),
+            Ok(places) => Self::below(&root, with_real(places)),
             Err(error) => Self::unknown(error.to_string()),
         }
     }
@@ -60,7 +60,7 @@ impl GuardedPlaces {
         match &self.known {
             Ok(places) => {
                 let place = places.iter().find(|place| holds(place, path))?;
-                Some(if place.as_os_str() == path.as_str() {
+                Some(if place.as_os_str().is_empty() || place.as_os_str() == path.as_str() {
                     "it decides what git runs in this project".to_owned()
                 } else {
                     format!("it lies in {}, which decides what git runs in this project", place.display())
@@ -69,6 +69,16 @@ impl GuardedPlaces {
             Err(why) => Some(format!("which files decide what git runs here cannot be told ({why})")),
         }
     }
+}
+
+/// The same places, each also where links lead on its way: a directory of hooks may be reached through one.
+fn with_real(places: Vec<PathBuf>) -> Vec<PathBuf> {
+    let real = |place: &PathBuf| {
+        let above = || Some(place.parent()?.canonicalize().ok()?.join(place.file_name()?));
+        place.canonicalize().ok().or_else(above)
+    };
+    let real: Vec<PathBuf> = places.iter().filter_map(real).collect();
+    places.into_iter().chain(real).collect()
 }
 
 /// Whether the path is the place or lies in it. A file system may take capitals for small letters.
@@ -95,6 +105,7 @@ fn resolved(path: &Path) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests plant links")]
 mod tests {
     use super::*;
 
@@ -122,6 +133,22 @@ mod tests {
         {
             assert_eq!(places.refusal(&path(free), &[]), None, "{free}");
         }
+    }
+
+    #[test]
+    fn a_place_behind_a_link_is_guarded_where_it_really_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("other/deep")).unwrap();
+        std::os::unix::fs::symlink("other", root.join("tools")).unwrap();
+        let named = vec![root.join("tools/"), root.join("tools/deep/gitconf")];
+        let places = GuardedPlaces::below(&root, with_real(named));
+        for held in ["tools/pre-commit", "other/pre-commit", "other/deep/gitconf"] {
+            assert!(places.refusal(&path(held), &[]).is_some(), "{held}");
+        }
+        let one = GuardedPlaces::below(&root, with_real(vec![root.join("tools/deep/gitconf")]));
+        assert!(one.refusal(&path("other/deep/gitconf"), &[]).is_some());
+        assert_eq!(one.refusal(&path("other/deep/other"), &[]), None);
     }
 
     #[test]

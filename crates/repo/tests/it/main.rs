@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod agree;
+#[cfg(test)]
 mod apply;
 #[cfg(test)]
 mod attributes;

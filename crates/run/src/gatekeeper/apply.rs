@@ -34,13 +34,18 @@ pub struct AppliedPatch {
 ///
 /// # Errors
 ///
-/// Fails when the repository or its work tree cannot be read or written.
+/// [`RunError::RunInsideRepository`] where the journal lies in the work tree; fails when the repository or its work tree cannot be read
+/// or written.
 pub async fn apply_patch(
     git: &Git,
     policy: &Policy,
     patch: &[u8],
     journal: &Path,
 ) -> Result<AppliedPatch, RunError> {
+    // A record that the tree itself may hold is worth nothing.
+    if let Some(place) = journal.parent().filter(|place| is_below(place, git.top())) {
+        return Err(RunError::RunInsideRepository { path: place.to_owned() });
+    }
     let checked = check(git, policy, patch).await?;
     let mut verdict = checked.verdict;
     let Some(changes) = checked.changes else {
@@ -72,6 +77,10 @@ pub async fn apply_patch(
             Ok(AppliedPatch { verdict, files: Vec::new() })
         }
     }
+}
+
+fn is_below(place: &Path, top: &Path) -> bool {
+    place.canonicalize().is_ok_and(|place| place.starts_with(top))
 }
 
 /// What stood in the way; an error where that says nothing about the patch.

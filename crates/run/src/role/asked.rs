@@ -10,7 +10,6 @@ use crucible_llm::Message;
 use crucible_model::{Code, Digest, Finding, PathPrefix, PromptBuilder, RepoPath, Untrusted, Verdict};
 use crucible_pack::{ContextPack, FileRequest, Mode, Need};
 
-
 use crate::analysis::Analysis;
 use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, RunRole, key_lines};
 use crate::dispatch::evidence::{FILE_REQUEST_FORM, PLAN_FORM, REVIEW_FORM};
@@ -120,8 +119,7 @@ pub(crate) fn plan_question(
     );
     prompt = failing(prompt, analysis);
     prompt = refused(prompt, brief);
-    let prompt =
-        prompt.ours("\nGoal: ").operator(&record.goal).ours("\n\nAnswer:\n").ours(PLAN_FORM);
+    let prompt = prompt.ours("\nGoal: ").operator(&record.goal).ours("\n\nAnswer:\n").ours(PLAN_FORM);
     vec![Message::user(prompt.build())]
 }
 
@@ -144,7 +142,11 @@ pub(crate) fn read_plan(
     for key in ["Names", "May-Drop", "Gates", "Budgets", "Results"] {
         let said = lines.values.get(key);
         if said.is_some_and(|said| ours.values.get(key) != Some(said)) {
-            verdict.push(Finding::error(NOT_YOURS, key, "This line is not the chair's to write: leave it out."));
+            verdict.push(Finding::error(
+                NOT_YOURS,
+                key,
+                "This line is not the chair's to write: leave it out.",
+            ));
         }
     }
     let value = |key: &str| lines.values.get(key).map(String::as_str).unwrap_or_default();
@@ -210,7 +212,9 @@ pub(crate) fn review_question(
     brief: Option<&Brief>,
 ) -> Vec<Message> {
     let duty = match role {
-        RunRole::CostController => "whether it costs more than the goal is worth: too many files, too wide a scope, too many attempts",
+        RunRole::CostController => {
+            "whether it costs more than the goal is worth: too many files, too wide a scope, too many attempts"
+        }
         _ => "whether it can reach the goal within its scope and without touching what it must not",
     };
     let prompt = shown(
@@ -246,7 +250,8 @@ pub(crate) fn read_review(answer: &Untrusted, role: RunRole, subject: Digest) ->
         Some("BLOCK") => ReviewVerdict::Block,
         _ => return Err(unclear()),
     };
-    let (mut blocking, mut required) = (below(text, "Blocking Reasons:"), below(text, "Required Fix/Artifacts:"));
+    let (mut blocking, mut required) =
+        (below(text, "Blocking Reasons:"), below(text, "Required Fix/Artifacts:"));
     match verdict {
         // An approval with reasons against it is none.
         ReviewVerdict::Approve if !blocking.is_empty() => return Err(unclear()),
@@ -311,4 +316,152 @@ fn refused(prompt: PromptBuilder, brief: Option<&Brief>) -> PromptBuilder {
     prompt
         .ours("\nAn answer was refused; answer again without this fault:\n")
         .untrusted("why it was refused", &Untrusted::new(brief.reasons.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crucible_pack::{PackVersion, PackedFile};
+    use serde_json::json;
+
+    use super::*;
+    use crate::contract::required_gates;
+    use crate::gatekeeper::tests::record;
+
+    fn tracked(paths: &[&str]) -> Vec<(RepoPath, u64)> {
+        paths.iter().map(|path| (path.parse().unwrap(), 10)).collect()
+    }
+
+    fn record_of(named: &[&str]) -> RunRecord {
+        let mut record = record(Path::new("/r"), &[]);
+        record.settings.max_files = 5;
+        record.settings.max_total_bytes = 1000;
+        record.settings.named = named.iter().map(|path| path.parse().unwrap()).collect();
+        record
+    }
+
+    fn request(paths: &[&str], files: u64, bytes: u64) -> Untrusted {
+        let needs: Vec<_> = paths.iter().map(|path| json!({ "path": path, "mode": "full" })).collect();
+        let budget = json!({ "max_files": files, "max_total_bytes": bytes });
+        let version = "ctcp-file-request-v1";
+        let text = json!({ "schema_version": version, "goal": "x", "needs": needs, "budget": budget, "reason": "r" });
+        Untrusted::new(text.to_string())
+    }
+
+    fn codes(verdict: &Verdict) -> Vec<&str> {
+        verdict.findings().iter().map(|finding| finding.code.as_str()).collect()
+    }
+
+    #[test]
+    fn a_request_stays_within_the_repository_and_the_budget_and_keeps_what_the_operator_named() {
+        let tracked = tracked(&["a.py", "b.py", "c.py"]);
+        let record = record_of(&["b.py"]);
+        let read = |answer: &Untrusted| read_files(answer, &record, &tracked);
+        let taken = read(&request(&["a.py", "b.py"], 5, 1000)).unwrap();
+        assert_eq!(taken.needs.iter().map(|need| need.path.as_str()).collect::<Vec<_>>(), ["b.py", "a.py"]);
+        assert_eq!(taken.goal, "g");
+        for (answer, code) in [
+            (request(&["z.py"], 5, 1000), "run-request-unknown-file"),
+            (request(&["../a.py"], 5, 1000), "run-request-unknown-file"),
+            (request(&["a.py"], 6, 1000), "run-request-over-budget"),
+            (request(&["a.py"], 5, 1001), "run-request-over-budget"),
+            (request(&["a.py"], 0, 1000), "run-request-over-budget"),
+            (request(&[], 5, 1000), "run-request-unclear"),
+            (Untrusted::new("I want a.py"), "run-request-unclear"),
+        ] {
+            assert_eq!(codes(&read(&answer).unwrap_err()), [code], "{}", answer.as_str());
+        }
+    }
+
+    fn by_code(names: &[&str]) -> Plan {
+        let text = format!(
+            "Status: DRAFT\nScope-Allow: src/a.py\nScope-Deny:\nNames: {}\nGates: {}\nStop: x\nBudgets: b=1\nBehaviors:\nResults: R001\n",
+            names.join(", "),
+            required_gates().collect::<Vec<_>>().join(", ")
+        );
+        Plan::parse(&text).unwrap()
+    }
+
+    fn pack() -> ContextPack {
+        let file = |path: &str, truncated| PackedFile {
+            path: path.into(),
+            why: "requested".into(),
+            content: "x\n".into(),
+            truncated,
+        };
+        ContextPack {
+            schema_version: PackVersion::V1,
+            goal: String::new(),
+            repo_slug: "r".into(),
+            summary: String::new(),
+            files: vec![
+                file("src/a.py", false),
+                file("src/cut.py", true),
+                file("tests/test_a.py", false),
+                file("ci/gate.py", false),
+            ],
+            omitted: vec![],
+        }
+    }
+
+    #[test]
+    fn a_chair_chooses_the_scope_and_nothing_that_is_not_its_own() {
+        let gate_files: Vec<RepoPath> = vec!["ci/gate.py".parse().unwrap()];
+        let own = by_code(&[]);
+        let read = |text: &str| read_plan(&Untrusted::new(text), &own, &pack(), &gate_files);
+        let plan =
+            read("Scope-Allow: src/a.py\nScope-Deny: src/gen/\nStop: soon\nBehaviors: B001\n").unwrap();
+        assert_eq!((plan.stop.as_str(), plan.behaviors.as_slice()), ("soon", ["B001".to_owned()].as_slice()));
+        assert_eq!((&plan.gates, &plan.budgets, &plan.names), (&own.gates, &own.budgets, &own.names));
+        for (text, code) in [
+            ("", "run-plan-unclear"),
+            ("Scope-Allow: .\n", "run-plan-unseen"),
+            ("Scope-Allow: src/none.py\n", "run-plan-unseen"),
+            ("Scope-Allow: src/cut.py\n", "run-plan-unseen"),
+            ("Scope-Allow: ../x\n", "run-plan-unclear"),
+            ("Scope-Allow: tests/test_a.py\n", "run-plan-oversteps"),
+            ("Scope-Allow: ci/gate.py\n", "run-plan-oversteps"),
+            ("Scope-Allow: src/a.py\nNames: tests/test_a.py\n", "run-plan-oversteps"),
+            ("Scope-Allow: src/a.py\nMay-Drop: main\n", "run-plan-oversteps"),
+            ("Scope-Allow: src/a.py\nGates: lite\n", "run-plan-oversteps"),
+            ("Scope-Allow: src/a.py\nBudgets: b=9\n", "run-plan-oversteps"),
+            ("Scope-Allow: src/a.py\nScope-Allow: tests\n", "run-plan-unclear"),
+        ] {
+            let verdict = read(text).unwrap_err();
+            assert!(codes(&verdict).contains(&code), "{text:?}: {:?}", codes(&verdict));
+        }
+        // What the operator named may be opened.
+        let named = by_code(&["tests/test_a.py"]);
+        let plan = read_plan(&Untrusted::new("Scope-Allow: tests/test_a.py\n"), &named, &pack(), &gate_files);
+        assert_eq!(plan.unwrap().scope_allow[0].to_string(), "tests/test_a.py");
+    }
+
+    #[test]
+    fn only_a_clear_verdict_is_one() {
+        let subject = Digest::of(b"plan");
+        let read = |text: &str| read_review(&Untrusted::new(text), RunRole::CostController, subject);
+        assert_eq!(read("```\nVerdict: APPROVE\n```").unwrap().verdict, ReviewVerdict::Approve);
+        let block =
+            read("Verdict: BLOCK\nBlocking Reasons:\n- too wide\n\nRequired Fix/Artifacts:\n- one file\n")
+                .unwrap();
+        assert_eq!(
+            (block.blocking, block.required),
+            (vec!["too wide".to_owned()], vec!["one file".to_owned()])
+        );
+        for text in [
+            "",
+            "APPROVE",
+            "Verdict: approve",
+            "Verdict: APPROVE\nVerdict: BLOCK\n",
+            "Verdict: BLOCK\n",
+            "Verdict: BLOCK\nBlocking Reasons: none\n",
+            "Verdict: APPROVE\nBlocking Reasons:\n- but no\n",
+        ] {
+            assert_eq!(codes(&read(text).unwrap_err()), ["run-review-unclear"], "{text:?}");
+        }
+        let many = format!("Verdict: BLOCK\nBlocking Reasons:\n{}", "- x\n".repeat(50));
+        let review = read(&many).unwrap();
+        assert_eq!((review.blocking.len(), review.remarks.len()), (MOST_REASONS, 1));
+    }
 }

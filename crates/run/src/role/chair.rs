@@ -7,7 +7,7 @@
 //! Room is kept for the mandatory documents and for what the operator named before anything else is chosen. The same ranking
 //! for a goal alone, explained file by file, is in `explained`.
 
-mod explained;
+pub(crate) mod explained;
 mod survey;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -405,6 +405,61 @@ mod tests {
         let bytes = crucible_model::to_canonical_json(&request).unwrap();
         assert!(FileRequest::parse(&bytes).is_ok_and(|read| read == request));
         assert!(request.needs.len() as u64 <= MAX_NEEDS && !not_asked.files.is_empty());
+    }
+
+    #[test]
+    fn room_is_kept_for_mandatory_documents_and_for_what_the_operator_named() {
+        let room = tempfile::tempdir().unwrap();
+        let mut record = record(room.path(), &[]);
+        let tracked = lay(room.path(), &["AGENTS.md", "named.rs", "src/a.rs", "src/b.rs"], "0123456789");
+        record.goal = "mend a and b".to_owned();
+        record.settings.named = vec!["named.rs".parse().unwrap()];
+        let asked = |record: &RunRecord| {
+            let (request, not_asked) = file_request(record, &analysis(), &tracked);
+            let needs: Vec<String> = request.needs.into_iter().map(|need| need.path).collect();
+            (needs, not_asked.files.into_iter().map(|file| file.path).collect::<Vec<_>>())
+        };
+        record.settings.max_files = 9;
+        for (bytes, count) in [(40, 4), (39, 3), (30, 3), (29, 2), (5, 2)] {
+            record.settings.max_total_bytes = bytes;
+            let (needs, not_asked) = asked(&record);
+            assert_eq!((needs.len(), not_asked.len()), (count, 4 - count), "{bytes}: {needs:?}");
+            assert!(needs[0] == "named.rs" && needs.contains(&"AGENTS.md".to_owned()), "{needs:?}");
+        }
+        (record.settings.max_files, record.settings.max_total_bytes) = (3, 100);
+        assert_eq!(asked(&record).0.len(), 3);
+    }
+
+    #[test]
+    fn what_is_secret_by_its_name_is_asked_for_last_and_never_opened() {
+        let room = tempfile::tempdir().unwrap();
+        let mut record = record(room.path(), &[]);
+        let tracked = lay(room.path(), &[".env", "src/a.rs"], "parser");
+        record.goal = "mend the parser".to_owned();
+        (record.settings.max_files, record.settings.max_total_bytes) = (9, 900);
+        let (request, not_asked) = file_request(&record, &analysis(), &tracked);
+        let needs: Vec<&str> = request.needs.iter().map(|need| need.path.as_str()).collect();
+        assert_eq!((needs, not_asked.files), (vec!["src/a.rs", ".env"], Vec::new()));
+    }
+
+    #[test]
+    fn earlier_commits_bring_what_shares_no_word() {
+        let room = tempfile::tempdir().unwrap();
+        let mut record = record(room.path(), &[]);
+        let names: Vec<String> = (0..9).map(|number| format!("src/f{number}.rs")).collect();
+        let mut paths: Vec<&str> = names.iter().map(String::as_str).collect();
+        paths.push("src/parser.rs");
+        let tracked = lay(room.path(), &paths, "0123456789");
+        record.goal = "mend the parser".to_owned();
+        (record.settings.max_files, record.settings.max_total_bytes) = (3, 900);
+        let asked = |history: &History| {
+            let (request, _) = file_request_after(&record, &analysis(), &tracked, history);
+            request.needs.into_iter().map(|need| need.path).collect::<Vec<_>>()
+        };
+        assert_eq!(asked(&History::default()), ["src/parser.rs"]);
+        let paths = ["src/parser.rs", "src/f7.rs"].map(|path| path.parse().unwrap()).to_vec();
+        let commits = vec![crucible_pack::PastChange { message: String::new(), paths }];
+        assert_eq!(asked(&History { commits }), ["src/parser.rs", "src/f7.rs"]);
     }
 
     #[test]

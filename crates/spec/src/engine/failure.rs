@@ -32,7 +32,7 @@ pub fn failure_class(error: &SpecError) -> &'static str {
         SpecError::Call(CallError::Record(_)) | SpecError::Fs(_) => "disk",
         SpecError::Answer { .. } => "answer",
         SpecError::FixupRefused { .. } => "fixup_refused",
-        SpecError::FixupBlocked { .. } => "fixup_blocked",
+        SpecError::FixupBlocked { .. } | SpecError::FixupBrokenOff { .. } => "fixup_blocked",
         SpecError::Hook { .. } => "hook",
         SpecError::HookTimedOut { .. } => "hook_timeout",
         SpecError::Locked { .. } | SpecError::LockLost => "lock",

@@ -1,7 +1,6 @@
 //! Applying a fixup to the project's files, all of them or none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 
 use crucible_host::fs::FsError;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
@@ -204,11 +203,10 @@ pub(super) fn file_system(error: TreeEditError) -> SpecError {
         TreeEditError::Repo(RepoError::Io { action, path, source }) => {
             SpecError::Fs(FsError::Io { action, path, source })
         }
-        TreeEditError::NotTakenBack { ref journal, .. } => {
-            let (path, source) = (journal.clone(), io::Error::other(error.to_string()));
-            SpecError::Fs(FsError::Io { action: "settle", path, source })
+        error @ (TreeEditError::NotTakenBack { .. } | TreeEditError::Journal { .. }) => {
+            SpecError::FixupBrokenOff { why: error.to_string() }
         }
-        error @ (TreeEditError::Blocked { .. } | TreeEditError::Journal { .. } | TreeEditError::Repo(_)) => {
+        error @ (TreeEditError::Blocked { .. } | TreeEditError::Repo(_)) => {
             SpecError::FixupBlocked { why: error.to_string() }
         }
     }

@@ -38,8 +38,8 @@ pub(super) struct FixupRecord<'a> {
 ///
 /// # Errors
 ///
-/// [`SpecError::LockLost`] when somebody took the lock by force; [`SpecError::FixupBlocked`] when the record is of another fixup than
-/// the spec's newest; fails when the record cannot be read or the file system refuses.
+/// [`SpecError::LockLost`] when somebody took the lock by force; [`SpecError::FixupBrokenOff`] when the record is none, or of another
+/// fixup than the spec's newest, and where neither way leads to an end; fails when the file system refuses.
 pub fn recover_fixup(project: &SpecProject, lock: &SpecLock) -> Result<RecoveredEdit, SpecError> {
     let store = lock.store();
     let Some(path) = place(project, store)? else {

@@ -11,12 +11,15 @@ use super::{GateFinding, GatePolicy, OnPendingFixups};
 use crate::phase::{PhaseDefinition, phases};
 use crate::phase_id::PhaseId;
 use crate::project::IDEA;
-use crate::receipt::{FileRecord, PhaseEntry, PhaseStatus, SpecReceipt};
+use crate::receipt::{FileRecord, FixupStage, PhaseEntry, PhaseStatus, ReceiptId, SpecReceipt};
 use crate::state::{FileState, PhaseState, SpecState};
 use crate::surface::{
     ANSWER_REUSED, LLM_REPLAYED, Standing, age, contradicts, pending_fixups, rerun, standing,
     tells_of_success,
 };
+
+/// Milliseconds that a clock may have gone back between the beginning of a phase and its receipt.
+const CLOCK_STEP: i64 = 120_000;
 
 /// A judgement under way.
 pub(super) struct Judge<'a> {
@@ -108,7 +111,11 @@ impl<'a> Judge<'a> {
         let file = file_of(receipt);
         let failure = receipt.phase(phase.as_str()).and_then(|entry| entry.error.as_ref());
         let claims = claims_success(receipt, phase);
-        let (code, subject, hint) = if claims {
+        let dry = receipt.claims_dry_run(receipt.phase(phase.as_str()));
+        let (code, subject, hint) = if dry && !claims {
+            let hint = format!("It says that it is a dry run and tells of a real one; {}.", self.run(phase));
+            (Code::new("gate-evidence-contradictory"), file.clone(), hint)
+        } else if claims {
             let other = entries(receipt, phase).find_map(contradicts).unwrap_or("another end of the command");
             let hint = format!("It claims a success and tells of {other}; {}.", self.run(phase));
             (Code::new("gate-evidence-contradictory"), file.clone(), hint)
@@ -142,8 +149,17 @@ impl<'a> Judge<'a> {
             (!names(|entry| &entry.outputs, &artifact(phase)), "outputs"),
             (!made_from.all(|before| names(|entry| &entry.inputs, &before)), "inputs"),
         ];
-        let lacks: Vec<&str> =
-            lacks.into_iter().filter_map(|(lacks, field)| lacks.then_some(field)).collect();
+        let entry = receipt.phase(phase.as_str());
+        let asks = entry.is_none_or(asks_somebody);
+        let asked = entry.and_then(|entry| entry.llm.as_ref());
+        let lacks = lacks.into_iter().chain([
+            (receipt.emitted_at.is_none(), "emitted_at"),
+            (entry.is_none_or(|entry| entry.started_at.is_none()), "started_at"),
+            (entry.is_none_or(|entry| entry.finished_at.is_none()), "finished_at"),
+            (asks && asked.is_none_or(|llm| llm.provider.is_none()), "llm"),
+            (asks && entry.is_none_or(|entry| entry.packet.is_none()), "packet"),
+        ]);
+        let lacks: Vec<&str> = lacks.filter_map(|(lacks, field)| lacks.then_some(field)).collect();
         if !lacks.is_empty() {
             let hint = format!(
                 "It does not say: {}; so it proves no success. {}.",
@@ -151,6 +167,10 @@ impl<'a> Judge<'a> {
                 capital(&self.run(phase))
             );
             self.add(file, Finding::error(Code::new("gate-evidence-missing"), file, hint));
+        }
+        if let Some(odd) = instants(receipt, phase).err() {
+            let hint = format!("It cannot be that {odd}; {}.", self.run(phase));
+            self.add(file, Finding::error(Code::new("gate-evidence-contradictory"), file, hint));
         }
         let strategy = receipt.pipeline.map(|pipeline| pipeline.execution_strategy);
         if strategy.is_some_and(|strategy| strategy != ExecutionStrategy::Controlled) {
@@ -207,10 +227,20 @@ impl<'a> Judge<'a> {
         // Without a success the phase is missing or failed, and that is said already.
         let Some(receipt) = self.state.phase(phase).and_then(newest_success) else { return };
         let file = file_of(receipt);
-        let Some(at) = receipt.emitted_at else {
+        if receipt.emitted_at.is_none() {
             let hint = format!("It does not say when it was written; {}.", self.run(phase));
             self.add(&file, Finding::error(Code::new("gate-phase-age-unknown"), phase.as_str(), hint));
             return;
+        }
+        let at = match instants(receipt, phase) {
+            Ok(Some(oldest)) => oldest,
+            Ok(None) => return,
+            Err(_) => {
+                // Where it counts, what contradicts itself is told already; the receipt of a success before a failure tells no age either.
+                let hint = format!("Its instants contradict each other; {}.", self.run(phase));
+                self.add(&file, Finding::error(Code::new("gate-phase-age-unknown"), phase.as_str(), hint));
+                return;
+            }
         };
         if let Some(age) = age(at, self.now).filter(|age| *age > limit) {
             let (age, most) = (age_words(age), limit_words(limit));
@@ -220,6 +250,7 @@ impl<'a> Judge<'a> {
     }
 
     fn fixups(&mut self) {
+        self.fixups_undone();
         let pending = pending_fixups(self.state);
         if pending == 0 {
             return;
@@ -244,11 +275,32 @@ impl<'a> Judge<'a> {
         self.add(&artifact(PhaseId::Fixup), finding);
     }
 
+    /// Whether what was applied is in the tree still. Files that were changed otherwise since then are nobody's business.
+    fn fixups_undone(&mut self) {
+        let undone = &self.state.fixups_undone;
+        let Some(first) = undone.first() else { return };
+        let code = Code::new("gate-fixup-not-in-tree");
+        let subject = match undone.len() {
+            1 => brief(first),
+            files => format!("{} and {} more", brief(first), files - 1),
+        };
+        let hint = format!(
+            "A fixup was applied to it, and it is again as it was before: the change was taken back, or never came along. Put it back from \
+             version control, or {}.",
+            self.run(PhaseId::Fixup)
+        );
+        let finding = match self.policy.pending_fixups {
+            OnPendingFixups::Allow => Finding::warning(code, subject, hint),
+            OnPendingFixups::Refuse => Finding::error(code, subject, hint),
+        };
+        self.add(&artifact(PhaseId::Fixup), finding);
+    }
+
     /// Where receipts and answers come from, as far as that deserves a look.
     fn origins(&mut self) {
         for file in &self.state.not_from_here {
             let file = format!("receipts/{}", brief(file));
-            let hint = "It is newer than all that the ledger of this machine knows of the spec: it comes from another machine, or somebody made it up. Look at who committed it.";
+            let hint = "The ledger of this machine, which knows the spec, did not see it written: it comes from another machine, or somebody made it up. Look at who committed it.";
             let finding = Finding::warning(Code::new("gate-receipt-not-from-here"), &file, hint);
             self.found.push(GateFinding { finding, file });
         }
@@ -286,6 +338,46 @@ impl<'a> Judge<'a> {
 pub(super) fn newest_success(known: &PhaseState) -> Option<&SpecReceipt> {
     let real = known.newest_real.as_ref().filter(|receipt| tells_of_success(receipt, known.phase));
     real.or(known.last_success.as_ref())
+}
+
+/// Whether a success of this kind comes of a question. Only fixups have others: one that applies what was proposed, and one for which the review
+/// asks for no change.
+fn asks_somebody(entry: &PhaseEntry) -> bool {
+    let stage = entry.fixups.as_ref().map(|fixups| fixups.stage);
+    let asks_nobody = matches!(stage, Some(FixupStage::Applied | FixupStage::None));
+    entry.phase_id != PhaseId::Fixup.as_str() || !asks_nobody
+}
+
+/// The oldest instant that a receipt tells of its phase, from which an age is counted.
+///
+/// # Errors
+///
+/// What cannot be, where the instants do not fit: the phase begins in the second that the id names, then ends, and then the receipt is written. A
+/// clock that was set right meanwhile may have gone back a little.
+fn instants(receipt: &SpecReceipt, phase: PhaseId) -> Result<Option<Timestamp>, &'static str> {
+    let id: Option<ReceiptId> = receipt.receipt_id.parse().ok();
+    let named = id.and_then(|id| id.began()).ok_or("its name tells of an instant that there is not")?;
+    let second = |at: Timestamp| at.unix_millis().div_euclid(1_000);
+    let is_before = |one: Timestamp, other: Timestamp| one.unix_millis() + CLOCK_STEP < other.unix_millis();
+    let mut oldest = named;
+    for entry in entries(receipt, phase) {
+        if entry.started_at.is_some_and(|started| second(started) != second(named)) {
+            return Err("the phase began in another second than the one that its name tells");
+        }
+        if entry.finished_at.is_some_and(|finished| is_before(finished, named)) {
+            return Err("the phase ended before it began");
+        }
+        let written = receipt.emitted_at;
+        if entry.finished_at.zip(written).is_some_and(|(finished, written)| is_before(written, finished)) {
+            return Err("it was written before the phase ended");
+        }
+        oldest = entry.started_at.unwrap_or(oldest);
+    }
+    if receipt.emitted_at.is_some_and(|written| is_before(written, named)) {
+        return Err("it was written before the phase began");
+    }
+    let ends = receipt.phases.iter().filter_map(|entry| entry.finished_at);
+    Ok(ends.chain(receipt.emitted_at).chain([oldest]).min())
 }
 
 fn entries(receipt: &SpecReceipt, phase: PhaseId) -> impl Iterator<Item = &PhaseEntry> {

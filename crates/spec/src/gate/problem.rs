@@ -17,6 +17,7 @@ pub fn problem_code(kind: &ReceiptProblemKind) -> Code {
         ReceiptProblemKind::PlaceTaken { .. } => Code::new("gate-receipt-doubled"),
         ReceiptProblemKind::Gap { .. } => Code::new("gate-receipt-gone"),
         ReceiptProblemKind::PromotionUnfinished => Code::new("gate-promotion-unfinished"),
+        ReceiptProblemKind::PromotionForeign { .. } => Code::new("gate-promotion-foreign"),
         ReceiptProblemKind::LedgerDiffers => Code::new("gate-receipt-not-the-ledgers"),
         ReceiptProblemKind::LedgerKnowsNewer => Code::new("gate-receipt-outdated"),
     }
@@ -60,8 +61,21 @@ pub(super) fn advice(spec: &SpecId, problem: &ReceiptProblem) -> String {
         ReceiptProblemKind::PromotionUnfinished => {
             "A promotion is unfinished: its process was ended in the midst of it. Any command that takes the spec's lock (`crucible resume`, `crucible spec`) finishes it."
         }
+        ReceiptProblemKind::PromotionForeign { replaces } => {
+            let named =
+                replaces.iter().take(3).map(|path| short_line(path, 60)).collect::<Vec<_>>().join(", ");
+            let replaces = match replaces.len() {
+                0 => "no document".to_owned(),
+                1..=3 => named,
+                more => format!("{named} and {} more", more - 3),
+            };
+            return format!(
+                "It lies in staging/ and would replace {replaces}; the ledger of this machine knows nothing of it. Look at it. Where nobody \
+                 began it here, delete staging/; where somebody did, `crucible resume {spec}` finishes it."
+            );
+        }
         ReceiptProblemKind::LedgerDiffers => {
-            "The ledger of this machine remembers another receipt of this name. Put that one back from version control."
+            "The ledger of this machine remembers another receipt of this name, or another one in this place. Put that one back from version control, or run the phase again."
         }
         ReceiptProblemKind::LedgerKnowsNewer => {
             "The ledger of this machine knows of a newer receipt than any here: a file was removed, or an older state was checked out. Put it back from version control, or run its phase again."

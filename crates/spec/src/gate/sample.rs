@@ -51,7 +51,10 @@ pub(crate) fn success(phase: PhaseId, sequence: u64, at: Timestamp) -> SpecRecei
         "phases": [{
             "phase_id": phase,
             "status": PhaseStatus::Success,
+            "started_at": at,
+            "finished_at": at,
             "attempts": 1,
+            "packet": { "sha256": Digest::of(b"packet"), "bytes": 5, "lines": 1, "entries": 1 },
             "inputs": inputs(phase),
             "outputs": [artifact(phase)],
             "llm": {
@@ -80,6 +83,7 @@ pub(crate) fn dry_run(phase: PhaseId, sequence: u64, at: Timestamp) -> SpecRecei
     let mut receipt = success(phase, sequence, at);
     receipt.dry_run = true;
     receipt.phases[0].status = PhaseStatus::DryRun;
+    (receipt.phases[0].attempts, receipt.phases[0].llm) = (0, None);
     receipt.phases[0].outputs.clear();
     receipt
 }
@@ -133,6 +137,7 @@ pub(crate) fn done_up_to(last: Option<PhaseId>, at: Timestamp) -> SpecState {
         problems: Vec::new(),
         receipts: count as u64,
         not_from_here: Vec::new(),
+        fixups_undone: Vec::new(),
         has_idea: true,
     }
 }

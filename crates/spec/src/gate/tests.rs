@@ -131,14 +131,15 @@ fn an_age_is_counted_from_the_last_success_and_its_limit_still_passes() {
     assert_eq!(codes(&judged(&old, &limit)), ["gate-phase-failed", "gate-phase-too-old"]);
     // Only the phase that is asked for has an age: those before it may be older.
     let earlier = changed(at(0), PhaseId::Requirements, |known| {
-        receipt_changed(known, |receipt| receipt.emitted_at = Some(later(noon(), -30 * day)));
+        let old = success(PhaseId::Requirements, 1, later(noon(), -30 * day));
+        receipt_changed(known, |receipt| *receipt = old.clone());
     });
     assert!(judged(&earlier, &limit).passes());
     let unknown = changed(at(0), PhaseId::Tasks, |known| {
         receipt_changed(known, |receipt| receipt.emitted_at = None);
     });
-    assert_eq!(codes(&judged(&unknown, &limit)), ["gate-phase-age-unknown"]);
-    assert!(judged(&unknown, &GatePolicy::default()).passes());
+    assert_eq!(codes(&judged(&unknown, &limit)), ["gate-evidence-missing", "gate-phase-age-unknown"]);
+    assert_eq!(codes(&judged(&unknown, &GatePolicy::default())), ["gate-evidence-missing"]);
     let pinned = judge_gate(&at(0), &limit, noon(), ClockSource::Pinned);
     assert_eq!(codes(&pinned), ["gate-clock-pinned"], "a pinned clock tells no age");
     // Without an age it still cannot tell what comes from the future, and says so.
@@ -163,6 +164,7 @@ fn a_damaged_receipt_refuses_whatever_its_phase_and_hides_nothing_else() {
         ReceiptProblemKind::PlaceTaken { other: "final-20260131-130000-0006.json".to_owned() },
         ReceiptProblemKind::Gap { older: vec![PhaseId::Design, PhaseId::Tasks] },
         ReceiptProblemKind::PromotionUnfinished,
+        ReceiptProblemKind::PromotionForeign { replaces: vec!["artifacts/50-final.md".to_owned()] },
         ReceiptProblemKind::LedgerDiffers,
         ReceiptProblemKind::LedgerKnowsNewer,
     ];
@@ -176,7 +178,7 @@ fn a_damaged_receipt_refuses_whatever_its_phase_and_hides_nothing_else() {
         assert_eq!(named.subject, format!("receipts/{file}"));
         seen.insert(code);
     }
-    assert_eq!(seen.len(), 10, "each has a code of its own");
+    assert_eq!(seen.len(), 11, "each has a code of its own");
 }
 
 #[test]
@@ -223,17 +225,113 @@ fn a_success_that_tells_of_a_failure_is_none() {
         assert_eq!(entry(change), ["gate-evidence-contradictory"]);
     }
     let warned = |kind: &str| ReceiptWarning { kind: kind.to_owned(), message: String::new() };
-    let fine: [&dyn Fn(&mut PhaseEntry); 2] =
-        [&|entry| entry.hooks = vec![serde_json::from_value(hook("passed")).unwrap()], &|entry| {
-            (entry.attempts, entry.llm) = (0, None)
-        }];
-    for change in fine {
-        assert_eq!(entry(change), [""; 0]);
-    }
+    assert_eq!(entry(&|entry| entry.hooks = vec![serde_json::from_value(hook("passed")).unwrap()]), [""; 0]);
     let reused =
         |entry: &mut PhaseEntry| (entry.attempts, entry.warnings) = (0, vec![warned("answer_reused")]);
     assert_eq!(entry(&reused), ["(gate-answers-reused)"]);
     assert_eq!(entry(&|entry| entry.warnings = vec![warned("llm_replayed")]), ["(gate-answers-recorded)"]);
+}
+
+#[test]
+fn a_success_that_nobody_was_asked_for_is_none_but_of_fixups_that_ask_nobody() {
+    let judge = |phase: PhaseId, change: &dyn Fn(&mut PhaseEntry)| {
+        let state = changed(done_up_to(Some(PhaseId::Final), noon()), phase, |known| {
+            receipt_changed(known, |receipt| change(&mut receipt.phases[0]));
+        });
+        codes(&judged(&state, &policy(PhaseId::Final)))
+    };
+    let stage = |entry: &mut PhaseEntry, stage| {
+        entry.fixups = Some(FixupReceipt { stage, patch: None, files: Vec::new() });
+    };
+    let changes: [&dyn Fn(&mut PhaseEntry); 3] =
+        [&|entry| (entry.attempts, entry.llm) = (0, None), &|entry| entry.packet = None, &|entry| {
+            entry.llm.as_mut().unwrap().provider = None
+        }];
+    for phase in PhaseId::ALL {
+        for change in changes {
+            assert_eq!(judge(phase, change), ["gate-evidence-missing"], "{phase}");
+            for of_nobody in [FixupStage::Applied, FixupStage::None] {
+                let codes = judge(phase, &|entry| {
+                    change(entry);
+                    stage(entry, of_nobody);
+                });
+                assert_eq!(codes.is_empty(), phase == PhaseId::Fixup, "{phase} {of_nobody:?}: {codes:?}");
+            }
+        }
+    }
+    let proposed = judge(PhaseId::Fixup, &|entry| {
+        entry.llm = None;
+        stage(entry, FixupStage::Pending);
+    });
+    assert_eq!(proposed, ["(gate-fixups-pending)", "gate-evidence-missing"]);
+}
+
+#[test]
+fn instants_of_a_receipt_that_cannot_be_together_refuse() {
+    let day = i64::try_from(DAY.as_millis()).unwrap();
+    let minute = 60_000;
+    let judge = |change: &dyn Fn(&mut SpecReceipt)| {
+        let state = changed(done_up_to(Some(PhaseId::Tasks), noon()), PhaseId::Tasks, |known| {
+            receipt_changed(known, change);
+        });
+        codes(&judge_gate(&state, &GatePolicy::default(), later(noon(), 2 * day), ClockSource::System))
+    };
+    let named = |receipt: &mut SpecReceipt, stamp: &str| {
+        receipt.receipt_id = format!("tasks-{stamp}-0003");
+    };
+    let contradictory: [&dyn Fn(&mut SpecReceipt); 7] = [
+        &|receipt| receipt.emitted_at = Some(later(noon(), -30 * day)),
+        &|receipt| receipt.phases[0].finished_at = Some("2001-01-01T00:00:00Z".parse().unwrap()),
+        &|receipt| receipt.phases[0].finished_at = Some("2999-01-01T00:00:00Z".parse().unwrap()),
+        &|receipt| receipt.phases[0].started_at = Some(later(noon(), -1_000)),
+        &|receipt| receipt.phases[0].started_at = Some(later(noon(), 1_000)),
+        &|receipt| named(receipt, "20200101-000000"),
+        &|receipt| named(receipt, "20261399-990000"),
+    ];
+    for (place, change) in contradictory.into_iter().enumerate() {
+        assert_eq!(judge(change), ["gate-evidence-contradictory"], "{place}");
+    }
+    let missing: [&dyn Fn(&mut SpecReceipt); 3] =
+        [&|receipt| receipt.emitted_at = None, &|receipt| receipt.phases[0].started_at = None, &|receipt| {
+            receipt.phases[0].finished_at = None
+        }];
+    for change in missing {
+        assert_eq!(judge(change), ["gate-evidence-missing"]);
+    }
+    // A phase takes its time, and a clock may have been set right a little meanwhile.
+    let fine: [&dyn Fn(&mut SpecReceipt); 2] = [
+        &|receipt| {
+            receipt.phases[0].finished_at = Some(later(noon(), day));
+            receipt.emitted_at = Some(later(noon(), day));
+        },
+        &|receipt| {
+            receipt.phases[0].finished_at = Some(later(noon(), -minute));
+            receipt.emitted_at = Some(later(noon(), -minute));
+        },
+    ];
+    for change in fine {
+        assert_eq!(judge(change), [""; 0]);
+    }
+    // The age is counted from the oldest of them: what was written late makes an old success no younger.
+    let state = changed(done_up_to(Some(PhaseId::Tasks), noon()), PhaseId::Tasks, |known| {
+        receipt_changed(known, |receipt| receipt.emitted_at = Some(later(noon(), 2 * day)));
+    });
+    let limit = GatePolicy { max_phase_age: Some(DAY), ..GatePolicy::default() };
+    let verdict = judge_gate(&state, &limit, later(noon(), 2 * day), ClockSource::System);
+    assert_eq!(codes(&verdict), ["gate-phase-too-old"]);
+}
+
+#[test]
+fn an_applied_fixup_that_is_not_in_the_tree_is_told_and_refuses_where_pending_ones_do() {
+    let state = SpecState {
+        fixups_undone: vec!["src/a.rs".to_owned(), "src/b.rs".to_owned()],
+        ..done_up_to(Some(PhaseId::Tasks), noon())
+    };
+    let verdict = judged(&state, &GatePolicy::default());
+    assert_eq!(codes(&verdict), ["(gate-fixup-not-in-tree)"]);
+    assert_eq!(verdict.findings()[0].subject, "src/a.rs and 1 more");
+    let strict = GatePolicy { pending_fixups: OnPendingFixups::Refuse, ..GatePolicy::default() };
+    assert_eq!(codes(&judged(&state, &strict)), ["gate-fixup-not-in-tree"]);
 }
 
 #[test]
@@ -417,7 +515,7 @@ impl Fate {
 
     /// Whether there is a success whose age counts, and which says when it was.
     fn has_age(self) -> bool {
-        !matches!(self, Self::NeverRan | Self::OnlyDry | Self::OnlyFailed | Self::FromFuture)
+        !matches!(self, Self::NeverRan | Self::OnlyDry | Self::OnlyFailed)
     }
 }
 

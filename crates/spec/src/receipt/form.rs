@@ -11,7 +11,7 @@ use crucible_model::{CanonicalError, Digest, Finding, UniqueJson, short_line, to
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::{PhaseStatus, RECEIPT_SCHEMA, ReceiptId, SpecReceipt};
+use super::{PhaseEntry, PhaseStatus, RECEIPT_SCHEMA, ReceiptId, SpecReceipt};
 use crate::id::SpecId;
 
 /// The largest receipt, in bytes.
@@ -112,10 +112,26 @@ impl SpecReceipt {
         Ok((self, digest, bytes))
     }
 
-    /// Whether somebody was asked, or would have been had the phase not failed before that.
+    /// Whether somebody was asked, or would have been had the phase not failed before that. What says that it is a dry run and tells of a real one
+    /// is real, so that it hides no failure; it is no success either.
     pub(crate) fn is_real(&self, id: &ReceiptId) -> bool {
-        let dry = |status| status == PhaseStatus::DryRun;
-        !self.dry_run && !self.phase(id.phase().as_str()).is_some_and(|phase| dry(phase.status))
+        let entry = self.phase(id.phase().as_str());
+        !self.claims_dry_run(entry) || self.belies_dry_run(entry)
+    }
+
+    /// Whether any part of it says that it is a dry run.
+    pub(crate) fn claims_dry_run(&self, entry: Option<&PhaseEntry>) -> bool {
+        self.dry_run || entry.is_some_and(|entry| entry.status == PhaseStatus::DryRun)
+    }
+
+    /// Whether a part of it says what no dry run can: that somebody was asked, that something was written, or another end of the phase.
+    fn belies_dry_run(&self, entry: Option<&PhaseEntry>) -> bool {
+        let Some(entry) = entry else { return false };
+        // Receipts of before the schema have no word of their own for it beside the status.
+        let is_named = self.schema_version == RECEIPT_SCHEMA;
+        let agrees = entry.status == PhaseStatus::DryRun && (self.dry_run || !is_named);
+        let failed = self.exit_code.is_some_and(|code| code != 0) && entry.error.is_none();
+        !agrees || failed || entry.attempts > 0 || entry.llm.is_some() || !entry.outputs.is_empty()
     }
 
     /// Whether it tells of a success that is no dry run.

@@ -42,6 +42,17 @@ impl ReceiptId {
         self.sequence
     }
 
+    /// The second in which the phase began, as the id names it; nothing where it names no instant that there is.
+    #[must_use]
+    pub fn began(&self) -> Option<Timestamp> {
+        let mut parts = self.text.split('-').skip(1);
+        let (day, time) = (parts.next()?, parts.next()?);
+        let part = |text: &'_ str, from: usize, to: usize| text.get(from..to).map(str::to_owned);
+        let (year, month, date) = (part(day, 0, 4)?, part(day, 4, 6)?, part(day, 6, 8)?);
+        let (hour, minute, second) = (part(time, 0, 2)?, part(time, 2, 4)?, part(time, 4, 6)?);
+        format!("{year}-{month}-{date}T{hour}:{minute}:{second}Z").parse().ok()
+    }
+
     /// The name of its file.
     #[must_use]
     pub fn file_name(&self) -> String {
@@ -94,6 +105,9 @@ mod tests {
         assert_eq!((id.phase(), id.sequence(), id.file_name()), (PhaseId::Design, 2, format!("{id}.json")));
         let large = ReceiptId::new(PhaseId::Final, "2024-12-01T10:00:00Z".parse().unwrap(), 123_456);
         assert_eq!(large.as_str().parse(), Ok(large));
+        assert_eq!(id.began(), "2024-12-01T10:00:00Z".parse().ok());
+        let never: ReceiptId = "design-20241301-100000-0002".parse().unwrap();
+        assert_eq!(never.began(), None);
         for bad in [
             "",
             "design",

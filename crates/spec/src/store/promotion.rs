@@ -4,13 +4,16 @@
 //! ledger is told next, then the outputs are moved into `artifacts/` and the receipt, last, into `receipts/`. Up to the ledger's answer a
 //! failure takes all of it back; from there on whoever locks the spec next moves what is left to be moved.
 //!
-//! What always holds: what stands in the way of a file is replaced and never written through; a link in the place of a
+//! A project may come from anybody, and so may a `staging/` in it. So which receipt is about to be promoted is marked before that, in a directory of
+//! Crucible's own: only a `staging/` with that very receipt is finished by anybody. The mark stays until the ledger knows the receipt.
+//!
+//! What always holds: a `staging/` that is whole and not marked is neither promoted nor removed; what stands in the way of a file is replaced and never written through; a link in the place of a
 //! directory is refused; a staging that is not what its receipt says is removed.
 
 use std::path::{Path, PathBuf};
 
 use crucible_host::fs;
-use crucible_ledger::Ledger;
+use crucible_ledger::{Ledger, ReceiptWriter};
 use crucible_model::{ByteLimit, Digest};
 
 use super::listing::Listing;
@@ -22,6 +25,7 @@ use super::reading::Shelf;
 use super::witness;
 use super::{PhaseOutput, Promotion, PromotionEnd, SpecStore};
 use crate::error::SpecError;
+use crate::phase_id::PhaseId;
 use crate::receipt::{
     FileRecord, MAX_RECEIPT_BYTES, RECEIPT_SCHEMA, ReadReceipt, ReceiptId, ReceiptLink, SpecReceipt,
 };
@@ -54,6 +58,10 @@ pub(super) fn promote(
     let before = shelf.listing.last().cloned();
     let previous = before.and_then(|before| shelf.receipt(&before));
     let counting = shelf.counting(id.phase());
+    // All that counts, so that the ledger learns of it.
+    PhaseId::ALL.into_iter().filter(|phase| *phase != id.phase()).for_each(|phase| {
+        shelf.counting(phase);
+    });
     let link =
         |read: &ReadReceipt| ReceiptLink { receipt_id: read.receipt.receipt_id.clone(), digest: read.digest };
     let mut receipt = SpecReceipt {
@@ -77,20 +85,25 @@ pub(super) fn promote(
         ));
     }
 
-    let known: Vec<(ReceiptId, ReadReceipt)> =
-        shelf.trusted().map(|(id, read)| (id.clone(), read.clone())).collect();
     let new = ReadReceipt { receipt, digest };
-    let told = stage(dir, outputs, &bytes).and_then(|()| still_held()).and_then(|()| {
-        complete_ledger(dir, ledger, project, &known)?;
-        witness::record(ledger, project, &id, &new, bytes)
-    });
+    complete_ledger(store, ledger, project, &shelf)?;
+    mark(store, digest)?;
+    let told = stage(dir, outputs, &bytes)
+        .and_then(|()| still_held())
+        .and_then(|()| witness::record(ledger, project, &id, &new, bytes, ReceiptWriter::ThisMachine));
     if let Err(error) = told {
         take_back(dir);
+        if standing(&dir.join(STAGING)).is_ok_and(|stands| stands == Standing::Nothing) {
+            unmark(store);
+        }
         return Err(error);
     }
     // The ledger knows the receipt: it counts, and the next lock moves what is not moved now.
     let end = match move_into_place(dir, &id, &records) {
-        Ok(()) => PromotionEnd::Whole,
+        Ok(()) => {
+            unmark(store);
+            PromotionEnd::Whole
+        }
         Err(error) => PromotionEnd::CleanUpPending { why: error.to_string() },
     };
     Ok(Promotion { receipt: new.receipt, end })
@@ -104,7 +117,10 @@ pub(super) fn recover(store: &SpecStore) -> Result<(), SpecError> {
     match standing(&staging)? {
         Standing::Nothing => {}
         Standing::Directory => match staged(store)? {
-            Some((id, records)) => move_into_place(dir, &id, &records)?,
+            Some(staged) if marked(store) == Some(staged.digest) => {
+                move_into_place(dir, &staged.id, &staged.records)?;
+            }
+            Some(staged) => return Err(not_ours(&staging, &staged)),
             None => clear(&staging)?,
         },
         Standing::File(_) | Standing::Other => clear(&staging)?,
@@ -189,28 +205,86 @@ fn take_back(dir: &Path) {
     let _stays = clear(&unfinished);
 }
 
-/// Tells the ledger of receipts before this one that it does not know: a process was killed before it could, or they came from
-/// elsewhere. One that it knows with another digest is left as it is: that is for a gate to tell.
+/// Writes down that the receipt with this digest is about to be promoted here.
+fn mark(store: &SpecStore, digest: Digest) -> Result<(), SpecError> {
+    let Some(mark) = store.mark()? else { return Ok(()) };
+    if let Some(records) = mark.parent() {
+        fs::create_dir_all(records)?;
+    }
+    Ok(fs::write_atomic(&mark, format!("{digest}\n").as_bytes())?)
+}
+
+/// The digest of the receipt that this machine was about to promote last, where that is not over.
+pub(super) fn marked(store: &SpecStore) -> Option<Digest> {
+    let bytes = fs::read_regular_up_to(&store.mark().ok()??, ByteLimit(256)).ok()?;
+    std::str::from_utf8(&bytes).ok()?.trim_end().parse().ok()
+}
+
+/// Removes the mark. One that stays is of a receipt that the ledger knows, and lets nothing else pass.
+fn unmark(store: &SpecStore) {
+    if let Ok(Some(mark)) = store.mark() {
+        let _stays = fs::remove_file(&mark);
+    }
+}
+
+/// The refusal of a `staging/` of which nothing says that it was begun here.
+fn not_ours(staging: &Path, staged: &Staged) -> SpecError {
+    let documents: Vec<&str> = staged.records.iter().take(3).map(|record| record.path.as_str()).collect();
+    let replaces = if documents.is_empty() { "no document".to_owned() } else { documents.join(", ") };
+    let why = format!(
+        "this machine did not begin what lies in it: the receipt {}, which would replace {replaces}. It came with the project, or was made up. \
+         Look at it, then delete the directory; nothing of it counts",
+        staged.id
+    );
+    refused("promote", staging, &why)
+}
+
+/// Tells the ledger of receipts before this one that count and that it does not know: a process was killed before it could, or, which is told with
+/// them, they came from elsewhere. One that it knows with another digest is left as it is, and so is one in a place that it is past: that is for a
+/// gate to tell.
 fn complete_ledger(
-    dir: &Path,
+    store: &SpecStore,
     ledger: &mut Ledger,
     project: Digest,
-    known: &[(ReceiptId, ReadReceipt)],
+    shelf: &Shelf<'_>,
 ) -> Result<(), SpecError> {
-    for (id, read) in known {
-        if !ledger.spec_receipts_of_id(&project, &read.receipt.spec_id, id.as_str())?.is_empty() {
-            continue;
+    let spec = store.spec().as_str();
+    let newest = ledger.newest_spec_receipts(&project, spec)?;
+    let mut unknown = Vec::new();
+    for (id, read) in shelf.trusted() {
+        if ledger.spec_receipts_of_id(&project, spec, id.as_str())?.is_empty() {
+            unknown.push((id, read));
         }
-        let path = dir.join(RECEIPTS).join(id.file_name());
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let last = witness::last_place(shelf, ledger, (&project, spec), &newest)?;
+    let ours = marked(store);
+    for (id, read) in unknown.into_iter().filter(|(id, _)| id.sequence() > last) {
+        let path = store.dir().join(RECEIPTS).join(id.file_name());
+        let writer = match ours {
+            Some(digest) if digest == read.digest => ReceiptWriter::ThisMachine,
+            _ => ReceiptWriter::Unknown,
+        };
         if let Some(content) = read_file(&path, ByteLimit(MAX_RECEIPT_BYTES))? {
-            witness::record(ledger, project, id, read, content)?;
+            witness::record(ledger, project, id, read, content, writer)?;
         }
     }
     Ok(())
 }
 
+/// What lies in `staging/`.
+pub(super) struct Staged {
+    pub(super) id: ReceiptId,
+    /// The digest of its receipt.
+    pub(super) digest: Digest,
+    /// Its documents.
+    pub(super) records: Vec<FileRecord>,
+}
+
 /// What lies in `staging/`, where it is all that its receipt says and the receipt has a place behind those that are there.
-pub(super) fn staged(store: &SpecStore) -> Result<Option<(ReceiptId, Vec<FileRecord>)>, SpecError> {
+pub(super) fn staged(store: &SpecStore) -> Result<Option<Staged>, SpecError> {
     let dir = store.dir();
     let staging = dir.join(STAGING);
     let Ok(Some(bytes)) = read_file(&staging.join(RECEIPT), ByteLimit(MAX_RECEIPT_BYTES)) else {
@@ -226,7 +300,7 @@ pub(super) fn staged(store: &SpecStore) -> Result<Option<(ReceiptId, Vec<FileRec
         artifact_name(&record.path).is_some()
             && (holds(&staging.join(&record.path), record) || holds(&dir.join(&record.path), record))
     });
-    Ok(whole.then_some((id, records)))
+    Ok(whole.then_some(Staged { id, digest: read.digest, records }))
 }
 
 fn holds(path: &Path, record: &FileRecord) -> bool {
@@ -278,7 +352,8 @@ mod tests {
     ) -> (tempfile::TempDir, SpecStore, Ledger, Result<Promotion, SpecError>) {
         let home = tempfile::tempdir().unwrap();
         let project = SpecProject::at(home.path().join("project"));
-        let store = SpecStore::new(&project, "export-data".parse().unwrap());
+        let store = SpecStore::new(&project, "export-data".parse().unwrap())
+            .with_records(home.path().join("data/records"));
         fs::create_dir_all(store.dir()).unwrap();
         fs::create_dir_all(&home.path().join("data")).unwrap();
         let mut ledger = Ledger::open(&home.path().join("data/ledger.db")).unwrap();
@@ -309,7 +384,7 @@ mod tests {
         assert_eq!(kinds(), []);
         let state = store.state(Some(&ledger)).unwrap();
         let newest =
-            state.phase(crate::phase_id::PhaseId::Design).and_then(|phase| phase.newest_real.clone());
+            state.phase(PhaseId::Design).and_then(|phase| phase.newest_real.clone());
         assert_eq!(newest, Some(promoted.receipt));
         assert_eq!(std::fs::read_to_string(artifact(store.dir())).unwrap(), "second");
         assert!(!store.dir().join(STAGING).exists());

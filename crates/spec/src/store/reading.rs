@@ -7,26 +7,30 @@
 //! failure, an older success must not count in its place. What is missing or doubled among the names is told while it could hide or
 //! double what counts, and no longer.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crucible_model::{ByteLimit, Digest};
+use crucible_model::{ByteLimit, Digest, RepoPath};
 
 use super::listing::{Listing, MAX_TOLD};
-use super::place::{ARTIFACTS, CONTEXT, Comparison, RECEIPTS, read_file_there};
+use super::place::{ARTIFACTS, CONTEXT, Comparison, MAX_FILE, RECEIPTS, read_file, read_file_there};
 use super::witness::Witness;
 use super::{SpecStore, promotion};
 use crate::error::SpecError;
 use crate::phase_id::PhaseId;
 use crate::project::IDEA;
 use crate::receipt::{
-    FileRecord, MAX_RECEIPT_BYTES, RECEIPT_SCHEMA, ReadReceipt, ReceiptFault, ReceiptId, ReceiptLink,
-    SpecReceipt,
+    FileRecord, FixedFile, FixupStage, MAX_RECEIPT_BYTES, RECEIPT_SCHEMA, ReadReceipt, ReceiptFault,
+    ReceiptId, ReceiptLink, SpecReceipt,
 };
 use crate::state::{PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord};
 
 /// How many receipts back one is looked for that tells of a question.
 const FARTHEST_ASKED: usize = 3;
+
+/// How many files of an applied fixup are looked at.
+const MOST_FIXED: usize = 200;
 
 /// Receipts that are read when they are asked for, and what is wrong with them.
 pub(super) struct Shelf<'a> {
@@ -37,8 +41,12 @@ pub(super) struct Shelf<'a> {
     /// The places of the newest real receipts of the phases that were asked for.
     newest_real: BTreeMap<PhaseId, u64>,
     pub(super) problems: Vec<ReceiptProblem>,
-    /// What the ledger has yet to learn of, see [`SpecState::not_from_here`].
+    /// What was not written here, see [`SpecState::not_from_here`].
     pub(super) not_from_here: Vec<String>,
+    /// The receipts that count of the phases that were asked for.
+    counts: BTreeSet<String>,
+    /// Up to this place there is no receipt that names its schema.
+    unnamed_up_to: Cell<u64>,
 }
 
 /// What counts of a phase.
@@ -53,7 +61,9 @@ impl<'a> Shelf<'a> {
     pub(super) fn open(store: &'a SpecStore) -> Result<Self, SpecError> {
         let listing = Listing::read(store.dir())?;
         let (read, newest_real) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { store, listing, read, newest_real, problems: Vec::new(), not_from_here: Vec::new() })
+        let (problems, not_from_here) = (Vec::new(), Vec::new());
+        let (counts, unnamed_up_to) = (BTreeSet::new(), Cell::new(0));
+        Ok(Self { store, listing, read, newest_real, problems, not_from_here, counts, unnamed_up_to })
     }
 
     /// The receipt of this name, if it is there and can be trusted.
@@ -71,8 +81,31 @@ impl<'a> Shelf<'a> {
         self.read.entry(id.as_str().to_owned()).or_insert(read).as_ref().map(|(_, read)| read.clone())
     }
 
-    /// Reads a receipt and tells nobody what is wrong with it.
+    /// Reads a receipt and tells nobody what is wrong with it. One that does not name its schema is of before there was one, so it cannot follow
+    /// one that does, nor name one before it: its schema and its digest were taken from it.
     pub(super) fn load(&self, id: &ReceiptId) -> Result<ReadReceipt, ReceiptProblemKind> {
+        let read = self.load_alone(id)?;
+        let is_stripped = !is_named(&read) && (read.receipt.previous.is_some() || self.follows_a_named(id));
+        if is_stripped { Err(ReceiptProblemKind::DigestDiffers) } else { Ok(read) }
+    }
+
+    /// Whether a receipt before this one names its schema. Each of a row of receipts that do not is read once.
+    fn follows_a_named(&self, id: &ReceiptId) -> bool {
+        let older = |below: u64| self.listing.before(below).map(ReceiptId::sequence);
+        let mut place = id.sequence();
+        while let Some(before) = older(place).filter(|before| *before > self.unnamed_up_to.get()) {
+            let mut there = self.listing.at(before);
+            if there.any(|other| self.load_alone(other).is_ok_and(|read| is_named(&read))) {
+                return true;
+            }
+            place = before;
+        }
+        let known = self.unnamed_up_to.get().max(older(id.sequence()).unwrap_or(0));
+        self.unnamed_up_to.set(known);
+        false
+    }
+
+    fn load_alone(&self, id: &ReceiptId) -> Result<ReadReceipt, ReceiptProblemKind> {
         let path: PathBuf = self.store.dir().join(RECEIPTS).join(id.file_name());
         let unreadable = ReceiptProblemKind::Unreadable;
         let bytes = match read_file_there(&path, ByteLimit(MAX_RECEIPT_BYTES)) {
@@ -91,19 +124,27 @@ impl<'a> Shelf<'a> {
     pub(super) fn counting(&mut self, phase: PhaseId) -> Counting {
         let Some(id) = self.listing.of_phase(phase).next().cloned() else { return Counting::default() };
         let Some(newest) = self.receipt(&id) else { return Counting::default() };
+        self.counts.insert(id.as_str().to_owned());
         let real = self.walk(id, newest.clone(), SpecReceipt::is_real, |receipt| receipt.last_real.as_ref());
         let Some((real_id, newest_real)) = real else {
             return Counting { newest: Some(newest), ..Counting::default() };
         };
         self.newest_real.insert(phase, real_id.sequence());
+        self.counts.insert(real_id.as_str().to_owned());
         let success = self.walk(real_id, newest_real.clone(), SpecReceipt::is_real_success, |receipt| {
             receipt.last_success.as_ref()
         });
+        self.counts.extend(success.iter().map(|(id, _)| id.as_str().to_owned()));
         Counting {
             newest: Some(newest),
             newest_real: Some(newest_real),
             last_success: success.map(|(_, read)| read),
         }
+    }
+
+    /// Whether a receipt is one of those that count of the phases that were asked for.
+    pub(super) fn counts(&self, id: &ReceiptId) -> bool {
+        self.counts.contains(id.as_str())
     }
 
     /// The newest receipt from this one down that is accepted. Receipts that carry links are followed by them; where such a one
@@ -164,8 +205,22 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    /// Compares what was read with what says which receipt was before it; no further receipt is read for that.
+    /// Compares what was read with what says which receipt was before it. Of those that count also the next receipt is asked, which may be of no
+    /// account otherwise.
     fn check_previous(&mut self) {
+        let counting = self.trusted().filter(|(id, _)| self.counts(id));
+        let disowned = counting.filter(|(id, read)| {
+            let next = self.listing.after(id.sequence()).and_then(|next| self.load(next).ok());
+            let before = next.and_then(|next| next.receipt.previous);
+            before.is_some_and(|link| link.receipt_id != id.as_str() || link.digest != read.digest)
+        });
+        let disowned: Vec<ReceiptId> = disowned.map(|(id, _)| id.clone()).collect();
+        for id in disowned {
+            // Which of two in one place the next one goes on from says nothing of the other.
+            if self.listing.at(id.sequence()).count() == 1 {
+                self.problem(&id, ReceiptProblemKind::ChainBroken);
+            }
+        }
         // Whoever promotes names the receipt before, unless that cannot be believed or was pruned.
         let unlinked = self.trusted().filter(|(id, read)| {
             let receipt = &read.receipt;
@@ -306,6 +361,7 @@ pub(super) fn state(store: &SpecStore, witness: Option<&Witness<'_>>) -> Result<
     check(&mut shelf, store, witness)?;
     Ok(SpecState {
         spec: store.spec().clone(),
+        fixups_undone: undone(store, &phases),
         phases,
         receipts: shelf.listing.count(),
         problems: shelf.problems,
@@ -344,16 +400,50 @@ pub(super) fn history(
 /// Compares what was read with the links, the ledger and the names. All phases must have been asked for before.
 fn check(shelf: &mut Shelf<'_>, store: &SpecStore, witness: Option<&Witness<'_>>) -> Result<(), SpecError> {
     shelf.check_previous();
-    let unfinished = promotion::staged(store)?.map(|(id, _)| id);
-    if let Some(id) = &unfinished {
-        let kind = ReceiptProblemKind::PromotionUnfinished;
-        shelf.problems.push(ReceiptProblem { file: id.file_name(), phase: None, kind });
+    let staged = promotion::staged(store)?;
+    let mut unfinished = None;
+    if let Some(staged) = &staged {
+        let is_known = match witness {
+            Some(witness) => witness.knows(store, &staged.id, staged.digest)?,
+            None => false,
+        };
+        let kind = if is_known || promotion::marked(store) == Some(staged.digest) {
+            unfinished = Some(&staged.id);
+            ReceiptProblemKind::PromotionUnfinished
+        } else {
+            let replaces = staged.records.iter().map(|record| record.path.clone()).collect();
+            ReceiptProblemKind::PromotionForeign { replaces }
+        };
+        shelf.problems.push(ReceiptProblem { file: staged.id.file_name(), phase: None, kind });
     }
     if let Some(witness) = witness {
-        witness.compare(shelf, store, unfinished.as_ref())?;
+        witness.compare(shelf, store, unfinished)?;
     }
     shelf.check_names();
     Ok(())
+}
+
+/// Whether it says by which schema it is to be read, and so has a digest.
+fn is_named(read: &ReadReceipt) -> bool {
+    read.receipt.schema_version == RECEIPT_SCHEMA
+}
+
+/// The files of the project that a fixup was applied to, as the newest real receipt of the phase says, and that are again as they were before it.
+fn undone(store: &SpecStore, phases: &[PhaseState]) -> Vec<String> {
+    let newest = phases.iter().find(|known| known.phase == PhaseId::Fixup);
+    let newest = newest.and_then(|known| known.newest_real.as_ref()?.phase(PhaseId::Fixup.as_str()));
+    let fixups = newest.and_then(|entry| entry.fixups.as_ref());
+    let applied = fixups.filter(|fixups| fixups.stage == FixupStage::Applied);
+    let files = applied.map(|fixups| fixups.files.as_slice()).unwrap_or_default().iter().take(MOST_FIXED);
+    let root = store.project().root();
+    let is_undone = |file: &&FixedFile| {
+        file.before != file.after
+            && file.path.parse::<RepoPath>().is_ok_and(|path| {
+                let bytes = read_file(&root.join(path.as_str()), MAX_FILE);
+                bytes.is_ok_and(|bytes| bytes.as_deref().map(Digest::of) == file.before)
+            })
+    };
+    files.filter(is_undone).map(|file| file.path.clone()).collect()
 }
 
 /// Whether an input lies in the spec's directory; those of the project change all the time, and make no phase stale.

@@ -1,16 +1,17 @@
 //! The ledger as a witness: what it knows of a spec's receipts, against what lies in the directory.
 //!
-//! A ledger that knows nothing of a receipt says nothing: it may have come from another machine. The other way round, a receipt that
-//! the ledger recorded last for its phase has to be there, unless the oldest receipts were pruned with it, or the whole spec was removed
+//! A receipt that counts and that the ledger does not know may have come from another machine, where it stands behind all that the ledger knows, or
+//! was learned from the directory: that is told. At a place that the ledger is past it took the place of another one. A ledger that knows nothing
+//! of the spec says nothing. The other way round, a receipt that the ledger recorded last for its phase has to be there, unless the oldest receipts were pruned with it, or the whole spec was removed
 //! and begun anew after it.
 
 use std::collections::BTreeMap;
 
-use crucible_ledger::{Ledger, NewSpecReceipt, SpecReceiptRow};
+use crucible_ledger::{Ledger, NewSpecReceipt, ReceiptWriter, SpecReceiptRow};
 use crucible_model::{ClockSource, Digest};
 
-use super::SpecStore;
 use super::reading::Shelf;
+use super::{SpecStore, promotion};
 use crate::error::SpecError;
 use crate::project::SpecProject;
 use crate::receipt::{PhaseStatus, ReadReceipt, ReceiptId};
@@ -42,6 +43,13 @@ impl<'a> Witness<'a> {
         }
     }
 
+    /// Whether the ledger knows this very receipt.
+    pub(super) fn knows(&self, store: &SpecStore, id: &ReceiptId, digest: Digest) -> Result<bool, SpecError> {
+        let (project, spec) = (store.project().key()?, store.spec().as_str());
+        let known = self.ledger.spec_receipts_of_id(&project, spec, id.as_str())?;
+        Ok(known.iter().any(|row| row.digest == digest))
+    }
+
     /// Tells where the ledger knows better. The receipt of an unfinished promotion is not gone: it is on its way.
     pub(super) fn compare(
         &self,
@@ -54,7 +62,7 @@ impl<'a> Witness<'a> {
         if newest.is_empty() {
             return Ok(());
         }
-        compare(shelf, self.ledger, (&project, spec), newest, unfinished)
+        compare(shelf, self.ledger, (&project, spec), newest, unfinished, promotion::marked(store))
     }
 }
 
@@ -64,24 +72,34 @@ fn compare(
     (project, spec): (&Digest, &str),
     newest: Vec<SpecReceiptRow>,
     unfinished: Option<&ReceiptId>,
+    ours: Option<Digest>,
 ) -> Result<(), SpecError> {
-    // Most of what was read is what was recorded last: nobody has to be asked for it again.
-    let is_newest = |id: &ReceiptId, digest: Digest| {
-        newest.iter().any(|row| row.receipt_id == id.as_str() && row.digest == digest)
-    };
-    let read: Vec<(ReceiptId, Digest)> = shelf
-        .trusted()
-        .filter(|(id, read)| !is_newest(id, read.digest))
-        .map(|(id, read)| (id.clone(), read.digest))
-        .collect();
-    let last = newest.iter().map(|row| row.sequence).max().unwrap_or(0);
+    let read: Vec<(ReceiptId, Digest)> =
+        shelf.trusted().map(|(id, read)| (id.clone(), read.digest)).collect();
+    let mut unknown = Vec::new();
     for (id, digest) in read {
-        let known = ledger.spec_receipts_of_id(project, spec, id.as_str())?;
-        if known.is_empty() && id.sequence() > last {
-            shelf.not_from_here.push(id.file_name());
+        // Most of what was read is what was recorded last: nobody has to be asked for it again.
+        let is_this = |row: &&SpecReceiptRow| row.receipt_id == id.as_str() && row.digest == digest;
+        if let Some(row) = newest.iter().find(is_this) {
+            told_of(shelf, &id, row);
+            continue;
         }
-        if !known.is_empty() && known.iter().all(|row| row.digest != digest) {
-            shelf.problem(&id, ReceiptProblemKind::LedgerDiffers);
+        let known = ledger.spec_receipts_of_id(project, spec, id.as_str())?;
+        match known.iter().find(is_this) {
+            Some(row) => told_of(shelf, &id, row),
+            None if known.is_empty() => unknown.push((id, digest)),
+            None => shelf.problem(&id, ReceiptProblemKind::LedgerDiffers),
+        }
+    }
+    unknown.retain(|(id, digest)| shelf.counts(id) && ours != Some(*digest));
+    if !unknown.is_empty() {
+        let last = last_place(shelf, ledger, (project, spec), &newest)?;
+        for (id, _) in unknown {
+            if id.sequence() > last {
+                shelf.not_from_here.push(id.file_name());
+            } else {
+                shelf.problem(&id, ReceiptProblemKind::LedgerDiffers);
+            }
         }
     }
     let gone = newest.into_iter().filter_map(|row| {
@@ -112,6 +130,25 @@ fn compare(
     Ok(())
 }
 
+/// A receipt that the ledger knows and nobody here wrote.
+fn told_of(shelf: &mut Shelf<'_>, id: &ReceiptId, row: &SpecReceiptRow) {
+    if row.writer == ReceiptWriter::Unknown && shelf.counts(id) {
+        shelf.not_from_here.push(id.file_name());
+    }
+}
+
+/// The last place of which the ledger knows a receipt, in this life of the spec: what stands there or before it, it was told of when that was promoted.
+pub(super) fn last_place(
+    shelf: &Shelf<'_>,
+    ledger: &Ledger,
+    (project, spec): (&Digest, &str),
+    newest: &[SpecReceiptRow],
+) -> Result<u64, SpecError> {
+    let began = first_event(shelf, ledger, project, spec)?;
+    let of_this_life = newest.iter().filter(|row| began.is_none_or(|began| row.event >= began));
+    Ok(of_this_life.map(|row| row.sequence).max().unwrap_or(0))
+}
+
 /// The event of the oldest receipt that is there. What the ledger recorded before that belongs to an earlier life of the spec: it was removed as
 /// a whole, and all that counts now was made afterwards.
 fn first_event(
@@ -126,13 +163,14 @@ fn first_event(
     Ok(known.iter().find(|row| row.digest == read.digest).map(|row| row.event))
 }
 
-/// Records a receipt with its bytes. One without an instant, as only other programs write them, is left out.
+/// Records a receipt with its bytes, and who wrote it. One without an instant, as only other programs write them, is left out.
 pub(super) fn record(
     ledger: &mut Ledger,
     project: Digest,
     id: &ReceiptId,
     read: &ReadReceipt,
     content: Vec<u8>,
+    writer: ReceiptWriter,
 ) -> Result<(), SpecError> {
     let receipt = &read.receipt;
     let (Some(at), Some(phase)) = (receipt.emitted_at, receipt.phase(id.phase().as_str())) else {
@@ -143,7 +181,7 @@ pub(super) fn record(
         PhaseStatus::Failed => "failed",
         PhaseStatus::DryRun => "dry_run",
     };
-    ledger.record_spec_receipt(&NewSpecReceipt {
+    let new = NewSpecReceipt {
         project,
         spec: receipt.spec_id.clone(),
         sequence: id.sequence(),
@@ -155,6 +193,10 @@ pub(super) fn record(
         at,
         clock: receipt.clock.unwrap_or(ClockSource::System),
         content,
-    })?;
+    };
+    match writer {
+        ReceiptWriter::ThisMachine => ledger.record_spec_receipt(&new)?,
+        ReceiptWriter::Unknown => ledger.learn_spec_receipt(&new)?,
+    };
     Ok(())
 }

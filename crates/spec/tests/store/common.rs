@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crucible_ledger::Ledger;
 use crucible_llm::PipelineReceipt;
-use crucible_model::{ClockSource, Timestamp};
+use crucible_model::{ClockSource, Digest, Timestamp};
 use crucible_spec::{
     LockClaim, PhaseEntry, PhaseId, PhaseOutput, PhaseStatus, PromotionEnd, ReceiptId, SpecError, SpecLock,
     SpecProject, SpecReceipt, SpecState, SpecStore,
@@ -25,7 +25,8 @@ pub(crate) fn desk() -> Desk {
 
 pub(crate) fn desk_at(home: &Path) -> Desk {
     let project = SpecProject::at(home.join("project"));
-    let store = SpecStore::new(&project, "export-data".parse().unwrap());
+    let store =
+        SpecStore::new(&project, "export-data".parse().unwrap()).with_records(home.join("data/records"));
     Desk { _dir: None, home: home.to_owned(), store }
 }
 
@@ -52,6 +53,15 @@ impl Desk {
 
     pub(crate) fn text(&self, path: &str) -> String {
         std::fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    /// Marks the receipt with this digest as about to be promoted by this machine.
+    pub(crate) fn mark(&self, digest: Digest) {
+        let project = self.home.join("project").canonicalize().unwrap();
+        let key = Digest::of(project.as_os_str().as_encoded_bytes());
+        let records = self.home.join("data/records");
+        std::fs::create_dir_all(&records).unwrap();
+        std::fs::write(records.join(format!("{key}-export-data.staged")), format!("{digest}\n")).unwrap();
     }
 
     /// The names in a folder of the spec.
@@ -114,7 +124,7 @@ pub(crate) fn draft(phase: PhaseId, status: PhaseStatus, sequence: u64) -> SpecR
         phases: vec![PhaseEntry {
             status,
             finished_at: Some(now()),
-            attempts: 1,
+            attempts: u64::from(status != PhaseStatus::DryRun),
             ..PhaseEntry::begun(phase, now())
         }],
         pipeline: Some(PipelineReceipt::default()),

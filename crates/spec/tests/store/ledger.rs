@@ -2,8 +2,8 @@
 
 use crucible_model::Digest;
 use crucible_spec::{
-    LockClaim, PhaseId, PhaseStatus, ReceiptProblemKind, SpecProject, SpecReceipt, SpecStore, WorkspaceFile,
-    spec_status,
+    LockClaim, PhaseId, PhaseStatus, ReceiptProblemKind, SpecProject, SpecReceipt, SpecStatus, SpecStore,
+    WorkspaceFile, spec_status,
 };
 
 use crate::common::{Desk, desk, now, run_under};

@@ -75,13 +75,38 @@ fn a_dry_run_counts_for_nothing_and_hides_nothing() {
     let state = desk.state();
     let phase = state.phase(PhaseId::Design).unwrap();
     assert_eq!((phase.newest.as_ref(), phase.newest_real.as_ref()), (Some(&dry), Some(&success)));
-    // A success that is marked as a dry run is a dry run.
-    let mut marked = draft(PhaseId::Design, PhaseStatus::Success, 5);
-    marked.dry_run = true;
+    // One that says that it is a dry run and tells of a real one is none, and no success either.
+    let failed: fn(&mut SpecReceipt) = |made| {
+        made.phases[0].status = PhaseStatus::Failed;
+        (made.exit_code, made.phases[0].attempts) = (Some(3), 2);
+    };
+    let lies: [fn(&mut SpecReceipt); 5] = [
+        failed,
+        |made| made.phases[0].status = PhaseStatus::Success,
+        |made| made.phases[0].attempts = 1,
+        |made| made.exit_code = Some(3),
+        |made| made.dry_run = false,
+    ];
+    for (place, lie) in (5..).zip(lies) {
+        let mut marked = draft(PhaseId::Design, PhaseStatus::DryRun, place);
+        lie(&mut marked);
+        let lock = desk.lock();
+        let marked = lock.promote(marked, Vec::new(), &mut desk.ledger()).unwrap().receipt;
+        drop(lock);
+        let state = desk.state();
+        let phase = state.phase(PhaseId::Design).unwrap();
+        assert_eq!(phase.newest_real.as_ref(), Some(&marked), "{place}");
+        assert_eq!(phase.last_success.as_ref(), Some(&success), "{place}");
+    }
+    // A dry run that fails says why.
+    let mut failed = draft(PhaseId::Design, PhaseStatus::DryRun, 10);
+    failed.exit_code = Some(8);
+    failed.phases[0].error =
+        Some(crucible_spec::PhaseFailure { class: "secret".to_owned(), message: "one".to_owned() });
     let lock = desk.lock();
-    lock.promote(marked, vec![document(PhaseId::Design, "dry")], &mut desk.ledger()).unwrap();
+    lock.promote(failed, Vec::new(), &mut desk.ledger()).unwrap();
     drop(lock);
-    assert_eq!(desk.state().phase(PhaseId::Design).unwrap().newest_real.as_ref(), Some(&success));
+    assert_eq!(desk.state().phase(PhaseId::Design).unwrap().newest_real.as_ref().unwrap().sequence, 9);
 }
 
 #[test]
@@ -166,12 +191,12 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
     let gap = || ReceiptProblemKind::Gap { older: vec![PhaseId::Design] };
     std::fs::remove_file(desk.path(&tasks(7))).unwrap();
     assert_eq!(kinds(&desk.store.state(None).unwrap()), [("0007", gap())], "it may have been of the design");
-    std::fs::write(desk.path("receipts/.tmp-aB3dE6"), "nobody writes such a thing here").unwrap();
+    std::fs::write(desk.path("receipts/.tmp-aB3dE6"), "unfinished, and ours: passed over").unwrap();
     for foreign in ["notes.txt", "Design-20260131-093000-0002.json", "design-20260131-093000-0002.json.bak"] {
         std::fs::write(desk.path("receipts").join(foreign), "x").unwrap();
     }
     let problems = desk.state().problems;
-    assert_eq!(problems.iter().filter(|p| p.kind == ReceiptProblemKind::ForeignName).count(), 4);
+    assert_eq!(problems.iter().filter(|p| p.kind == ReceiptProblemKind::ForeignName).count(), 3);
     let twice = "tasks-20260131-100000-0008.json";
     std::fs::write(desk.path("receipts").join(twice), "x").unwrap();
     let other = ReceiptId::new(PhaseId::Tasks, now(), 8).file_name();
@@ -179,7 +204,7 @@ fn names_tell_what_is_foreign_missing_or_there_twice() {
     for number in 0..50 {
         std::fs::write(desk.path("receipts").join(format!("foreign-{number}")), "x").unwrap();
     }
-    assert!(desk.state().problems.iter().any(|problem| problem.file == "34 more"));
+    assert!(desk.state().problems.iter().any(|problem| problem.file == "33 more"));
     // The largest place there is makes one gap, and no room for a next one.
     let last = ReceiptId::new(PhaseId::Review, now(), 999_999_999_999_999_999).file_name();
     std::fs::write(desk.path("receipts").join(last), "x").unwrap();

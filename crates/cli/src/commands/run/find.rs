@@ -90,7 +90,6 @@ mod tests {
             (&[web, ("find.allow_domains", "a.example\nmax_pages: 99")], "find.allow_domains"),
             (&[web, ("find.allow_domains", "*")], "find.allow_domains"),
             (&[web, docs, ("find.max_pages", "0")], "find.max_pages is no limit"),
-            (&[web, docs, ("find.max_queries", "-1")], "find.max_queries is no limit"),
             (&[web, docs, ("find.max_queries", "4294967296")], "find.max_queries is no limit"),
         ] {
             let error = settings(set).unwrap_err();

@@ -87,7 +87,7 @@ fn whoever_removes_what_lies_beside_the_files_leaves_no_change_half_made() {
     at_each_step(|desk, renaming, step| {
         for path in beside(desk) {
             // What the change set aside is the only copy of a file, and whoever removes that removed the file.
-            if !path.extension().is_some_and(|end| end == "old") {
+            if path.extension().is_none_or(|end| end != "old") {
                 std::fs::remove_file(path).unwrap();
             }
         }

@@ -54,7 +54,7 @@ fn a_change_that_can_go_neither_way_is_an_error_each_time_and_names_the_file_tha
     for _ in 0..2 {
         let error = desk.apply(&fixup, &policy(), LinkPolicy::Refuse).unwrap_err();
         let said = error.to_string();
-        assert!(matches!(error, SpecError::Fs(_)), "{said}");
+        assert!(matches!(error, SpecError::FixupBrokenOff { .. }), "{said}");
         assert!(
             said.contains("taken back: src/a.rs (") && said.contains("src/c.rs changed meanwhile"),
             "{said}"

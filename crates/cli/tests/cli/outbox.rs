@@ -1,0 +1,249 @@
+//! Roles that the run's provider does not serve: a person who answers prompts, a chair that is a model, second opinions.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crucible_testkit::{FakeOpenAi, Reply};
+use serde_json::{Value, json};
+
+use crate::support::{Desk, GOOD_DIFF, codes, good_answer, id_of, small};
+
+/// A server that gives these answers one after the other.
+fn saying(answers: impl IntoIterator<Item = String>) -> FakeOpenAi {
+    FakeOpenAi::start(answers.into_iter().map(Reply::Answer).collect::<Vec<_>>())
+}
+
+fn request(paths: &[&str], max_files: u64) -> String {
+    let needs: Vec<Value> = paths.iter().map(|path| json!({ "path": path, "mode": "full" })).collect();
+    let budget = json!({ "max_files": max_files, "max_total_bytes": 20_000 });
+    json!({ "schema_version": "ctcp-file-request-v1", "goal": "x", "needs": needs, "budget": budget, "reason": "r" })
+        .to_string()
+}
+
+const PLAN: &str = "Scope-Allow: src/area.py\nScope-Deny:\nStop: when the tests pass\nBehaviors:\n";
+
+/// The only run's directory.
+fn run_of(desk: &Desk) -> PathBuf {
+    desk.runs().pop().unwrap()
+}
+
+fn prompts(desk: &Desk) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(run_of(desk).join("outbox"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(|first: char| first.is_ascii_digit()))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_person_takes_a_run_from_goal_to_commit() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();
+    let id = id_of(&started);
+    assert_eq!(started["state"], "blocked");
+    let owed = json!({
+        "role": "patchmaker", "action": "patch", "target": "artifacts/diff.patch",
+        "prompt": "outbox/001_patchmaker_patch.md",
+    });
+    assert_eq!(started["owed"], owed);
+    let next = started["next"].as_str().unwrap();
+    assert!(next.contains("artifacts/diff.patch") && next.contains("crucible run advance"), "{next}");
+    let run = run_of(&desk);
+    let prompt = fs::read_to_string(run.join("outbox/001_patchmaker_patch.md")).unwrap();
+    assert!(prompt.contains(&format!("Run-Dir: {}\n", run.display())), "{prompt}");
+    for part in
+        ["return width + height", "expected 6", "Scope-Allow: src/area.py", "begins with `diff --git`"]
+    {
+        assert!(prompt.contains(part), "{part} in {prompt}");
+    }
+    for name in ["CONTEXT.md", "CONSTRAINTS.md", "FIX_BRIEF.md", "EXTERNALS.md"] {
+        assert!(run.join("outbox").join(name).is_file(), "{name}");
+    }
+
+    // Without an answer nothing happens, and nothing is used up.
+    let again = desk.run(["run", "advance", "--json"]).exits(1).json();
+    assert_eq!((&again["state"], &again["owed"]), (&started["state"], &started["owed"]));
+    assert_eq!(again["budgets"]["outbox_prompts"], 1);
+
+    // Prose is refused, with a review, and the fixer is asked with the reason.
+    fs::write(run.join("artifacts/diff.patch"), "I would multiply.\n").unwrap();
+    let refused = desk.run(["run", "advance", "--json"]).exits(1).json();
+    assert_eq!(codes(&refused, 1), ["answer-no-edit"]);
+    assert_eq!(refused["owed"]["prompt"], "outbox/002_fixer_fix.md");
+    assert!(fs::read_to_string(run.join("reviews/review_patch.md")).unwrap().contains("Verdict: BLOCK"));
+    assert!(fs::read_to_string(run.join("outbox/FIX_BRIEF.md")).unwrap().contains("answer-no-edit"));
+    // The same words are no new answer.
+    assert_eq!(desk.run(["run", "advance", "--json"]).exits(1).json()["owed"], refused["owed"]);
+
+    fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
+    let verified = desk.run(["run", "advance", "--json"]).ok().json();
+    assert_eq!(verified["state"], "verified");
+    assert_eq!(verified["owed"], Value::Null);
+    assert_eq!(prompts(&desk), ["001_patchmaker_patch.md", "002_fixer_fix.md"]);
+    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    assert_eq!(replayed["different"], json!([]));
+    desk.run(["run", "land", &id, "--json"]).ok();
+    assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
+}
+
+#[test]
+fn a_run_that_waits_replays_as_one_that_waits() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();
+    let replayed = desk.run(["run", "replay", &id_of(&started), "--json"]).ok().json();
+    assert_eq!((&replayed["state"], &replayed["different"]), (&json!("blocked"), &json!([])));
+}
+
+#[test]
+fn a_secret_in_a_persons_answer_is_refused_and_leaves_the_disk() {
+    let (repo, desk) = (small().build(), Desk::new());
+    desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1);
+    let run = run_of(&desk);
+    let secret = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
+    fs::write(
+        run.join("artifacts/diff.patch"),
+        GOOD_DIFF.replace("width * height\n", &format!("'{secret}'\n")),
+    )
+    .unwrap();
+    let refused = desk.run(["run", "advance", "--json"]).exits(1).json();
+    assert_eq!(codes(&refused, 1), ["run-secret-in-answer"]);
+    let mut left = Vec::new();
+    let mut rooms = vec![run];
+    while let Some(room) = rooms.pop() {
+        for entry in fs::read_dir(room).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                rooms.push(path);
+            } else if String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(&secret) {
+                left.push(path);
+            }
+        }
+    }
+    assert_eq!(left, Vec::<PathBuf>::new());
+}
+
+#[test]
+fn no_more_prompts_are_laid_than_are_allowed() {
+    let (repo, desk) = (small().build(), Desk::new());
+    desk.user_config("[dispatch]\nmax_outbox_prompts = 1\n");
+    desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1);
+    fs::write(run_of(&desk).join("artifacts/diff.patch"), "no diff\n").unwrap();
+    let failed = desk.run(["run", "advance", "--json"]).exits(1).json();
+    assert_eq!((&failed["state"], &failed["failure"]["code"]), (&json!("failed"), &json!("run-outbox-full")));
+    assert_eq!(prompts(&desk), ["001_patchmaker_patch.md"]);
+    assert!(run_of(&desk).join("failure_bundle.zip").is_file());
+}
+
+#[test]
+fn a_model_in_the_chair_is_corrected_and_then_believed_within_its_bounds() {
+    let answers = [
+        "I need src/area.py.".to_owned(),
+        request(&["src/area.py", "src/none.py"], 3),
+        format!("```json\n{}\n```", request(&["src/area.py"], 3)),
+        format!("{PLAN}Names: check.sh\n"),
+        PLAN.to_owned(),
+        good_answer(),
+    ];
+    let (repo, server) = (small().build(), saying(answers));
+    let desk = Desk::with(&server);
+    desk.user_config("[dispatch]\nchair = \"gateway\"\n");
+    let started = desk.start(repo.path()).ok().json();
+    assert_eq!(started["state"], "verified");
+    assert_eq!(server.requests().len(), 6);
+    let read = |path: &str| fs::read_to_string(run_of(&desk).join(path)).unwrap();
+    let wanted: Value = serde_json::from_str(&read("artifacts/file_request.json")).unwrap();
+    assert_eq!(wanted["needs"], json!([{ "path": "src/area.py", "mode": "full" }]));
+    assert_eq!(wanted["goal"], started["run"]["goal"]);
+    let plan = read("artifacts/PLAN.md");
+    assert!(plan.contains("\nStop: when the tests pass\n") && plan.contains("\nNames:\n"), "{plan}");
+    assert!(read("TRACE.md").contains("ANSWER_TAKEN"));
+    let replayed = desk.run(["run", "replay", &id_of(&started), "--json"]).ok().json();
+    assert_eq!((&replayed["state"], &replayed["different"]), (&json!("verified"), &json!([])));
+}
+
+#[test]
+fn a_chair_that_never_answers_in_form_ends_the_run_with_its_bundle() {
+    let (repo, server) =
+        (small().build(), saying(["no".to_owned(), "nor this".to_owned(), "never".to_owned()]));
+    let desk = Desk::with(&server);
+    desk.user_config("[dispatch]\nchair = \"gateway\"\n");
+    let failed = desk.start(repo.path()).exits(1).json();
+    assert_eq!(
+        (&failed["state"], &failed["failure"]["code"]),
+        (&json!("failed"), &json!("run-answer-unusable"))
+    );
+    assert_eq!(server.requests().len(), 3);
+    assert!(run_of(&desk).join("failure_bundle.zip").is_file());
+}
+
+#[test]
+fn a_second_opinion_can_block_and_must_be_clear() {
+    let block =
+        "Verdict: BLOCK\nBlocking Reasons:\n- the scope is too wide\nRequired Fix/Artifacts:\n- less\n";
+    for (answers, state, asked) in [
+        (vec!["Verdict: APPROVE".to_owned(), good_answer()], "verified", 2),
+        (
+            vec![
+                "Looks good!".to_owned(),
+                "Verdict: APPROVE\nBlocking Reasons: none".to_owned(),
+                good_answer(),
+            ],
+            "verified",
+            3,
+        ),
+        (vec![block.to_owned()], "blocked", 1),
+        (vec!["Verdict: APPROVE\nBlocking Reasons:\n- but no\n".to_owned(); 3], "failed", 3),
+    ] {
+        let (repo, server) = (small().build(), saying(answers));
+        let desk = Desk::with(&server);
+        desk.user_config("[dispatch]\ncontract_guardian = \"gateway\"\n");
+        let ended = desk.start(repo.path()).json();
+        assert_eq!(ended["state"], state, "{ended:#}");
+        assert_eq!(server.requests().len(), asked);
+        let local = fs::read_to_string(run_of(&desk).join("reviews/review_contract.md")).unwrap();
+        assert!(local.contains("Verdict: APPROVE"), "{local}");
+        if state == "blocked" {
+            let second = fs::read_to_string(run_of(&desk).join("reviews/review_contract_second.md")).unwrap();
+            assert!(second.contains("Verdict: BLOCK") && second.contains("too wide"), "{second}");
+            assert!(ended["next"].as_str().unwrap().contains("reviews/"), "{ended:#}");
+        }
+    }
+}
+
+#[test]
+fn what_a_local_reviewer_blocks_no_model_is_asked_about() {
+    let (repo, server) = (small().build(), saying(["Verdict: APPROVE".to_owned()]));
+    let desk = Desk::with(&server);
+    desk.user_config("[dispatch]\ncontract_guardian = \"gateway\"\ncost_controller = \"gateway\"\n[llm.gateway]\nmax_tokens = 5\n");
+    let blocked = desk.start(repo.path()).exits(1).json();
+    assert_eq!(blocked["state"], "blocked");
+    assert_eq!(server.requests().len(), 0);
+    let cost = fs::read_to_string(run_of(&desk).join("reviews/review_cost.md")).unwrap();
+    assert!(cost.contains("Verdict: BLOCK") && cost.contains("plan-answer-too-large"), "{cost}");
+}
+
+#[test]
+fn a_dispatch_that_cannot_hold_is_refused_before_anything_begins() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let file = desk.path("dispatch.json");
+    for (roles, part) in [
+        (json!({ "librarian": "manual_outbox" }), "dispatch-service-unfit"),
+        (json!({ "patchmaker": "local_exec" }), "dispatch-service-unfit"),
+        (json!({ "researcher": "gateway" }), "dispatch-service-unfit"),
+        (json!({ "chair": "nobody" }), "dispatch-service-unknown"),
+        (json!({ "fixer": "council" }), "dispatch-service-unknown"),
+    ] {
+        let text = json!({
+            "schema_version": "ctcp-dispatch-config-v1", "mode": "manual_outbox", "role_providers": roles,
+            "budgets": { "max_outbox_prompts": 3 },
+        });
+        fs::write(&file, text.to_string()).unwrap();
+        let message = desk.start_call(repo.path()).arg("--dispatch").arg(&file).run().exits(2).message();
+        assert!(message.contains(part), "{message}");
+    }
+    fs::write(&file, "{}").unwrap();
+    desk.start_call(repo.path()).arg("--dispatch").arg(&file).run().exits(3);
+    assert_eq!(desk.runs(), Vec::<PathBuf>::new());
+}
