@@ -174,7 +174,7 @@ fn every_ending_has_its_code_and_leaves_no_file_behind() {
     let contract = RepoBuilder::new().files([("ai_context/x", ""), ("a", "x")]).build();
     let missing = build(&desk, contract.path(), &request(&[], 9, 99)).exits(2);
     assert!(missing.stderr.contains("AGENTS.md is missing"), "{}", missing.stderr);
-    build(&desk, &desk.home(), &request(&[], 9, 99)).exits(2);
+    build(&desk, RepoBuilder::new().build().path(), &request(&[], 9, 99)).exits(2);
 }
 
 #[test]

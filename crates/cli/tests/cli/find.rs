@@ -92,7 +92,10 @@ fn pages(host: &str) -> String {
 fn a_run_with_the_web_waits_for_a_researcher_and_takes_only_pages_of_allowed_hosts() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let desk = Desk::with(&server);
-    desk.user_config("[find]\nfind_mode = \"resolver_plus_web\"\nallow_domains = [\"docs.example\"]\n");
+    desk.user_config(
+        "[find]\nfind_mode = \"resolver_plus_web\"\nallow_domains = [\"docs.example\"]\n\
+         [dispatch]\nresearcher = \"manual_outbox\"\n",
+    );
     let waiting = desk.start(repo.path()).exits(1).json();
     let id = id_of(&waiting);
     let run = desk.data().join("runs").join(&id);
@@ -113,4 +116,6 @@ fn a_run_with_the_web_waits_for_a_researcher_and_takes_only_pages_of_allowed_hos
     let done = desk.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(done["state"], "verified");
     assert_eq!(std::fs::read_to_string(&target).unwrap(), pages("api.docs.example"));
+    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    assert!(replayed["same"].to_string().contains("artifacts/find_web.json"), "{replayed:#}");
 }

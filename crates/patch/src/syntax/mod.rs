@@ -21,8 +21,8 @@ pub(crate) use import::{leaves, squeezed};
 pub(crate) use python::{docstring, first_statement, is_method};
 pub(crate) use rust::takes_self;
 
-/// The largest text that is parsed, in bytes: 1 MiB. A larger file is handled as one without a grammar.
-pub(crate) const MAX_SYNTAX_BYTES: usize = 1 << 20;
+/// The largest text that is parsed, in bytes: 512 KiB. A larger file is handled as one without a grammar.
+pub(crate) const MAX_SYNTAX_BYTES: usize = 512 << 10;
 
 /// Up to this size a text with an error is parsed to its end, to say where the error stands.
 const MAX_PLACED_BYTES: usize = 64 << 10;

@@ -182,10 +182,10 @@ fn too_large_a_text_is_not_parsed() {
 fn hostile_text_is_read_in_bounded_time() {
     let nested = |open: &str, close: &str, count: usize| open.repeat(count) + &close.repeat(count);
     for (grammar, text) in [
-        (Grammar::Rust, nested("mod a{", "}", 100_000)),
+        (Grammar::Rust, nested("mod a{", "}", 70_000)),
         (Grammar::Rust, format!("fn f(){{{}}}", nested("(", ")", 20_000))),
         (Grammar::Rust, format!("use {}a{};", "a::{".repeat(20_000), "}".repeat(20_000))),
-        (Grammar::JavaScript, nested("{", "}", 20_000)),
+        (Grammar::JavaScript, nested("{", "}", 100_000)),
         (Grammar::TypeScript, nested("namespace a{", "}", 20_000)),
         (Grammar::Go, format!("package a\nvar x = {}1{}", "(".repeat(20_000), ")".repeat(20_000))),
         (Grammar::Python, nested("(", ")", 20_000)),
@@ -223,18 +223,6 @@ fn hostile_text_is_read_in_bounded_time() {
             if let Ok(parsed) = Parsed::of(grammar, &text) {
                 let _ = Outline::of(&parsed, Branches::Closed);
             }
-        }
-    }
-}
-
-#[test]
-fn zz_worst() {
-    for piece in ["\"", "def f():\n ", "fn a(", "f(", "'", "r#\"", "<", "a "] {
-        let text = piece.repeat(MAX_SYNTAX_BYTES / piece.len());
-        for grammar in ALL {
-            let t = std::time::Instant::now();
-            let x = Parsed::of(grammar, &text).err();
-            if t.elapsed().as_millis() > 700 { eprintln!("WORST {grammar:?} {piece:?} {:?} {x:?}", t.elapsed()); }
         }
     }
 }

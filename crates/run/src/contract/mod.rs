@@ -24,7 +24,6 @@ pub use dispatch::{
     API_AGENT, COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX, RoleProvider,
     RunRole, Service,
 };
-pub(crate) use expected_results::known_results;
 pub use expected_results::{EvidenceFound, ExpectedResult, check_evidence, read_results};
 pub use guardrails::{FindMode, Guardrails, GuardrailsError, WebLimits};
 pub use plan::{Plan, PlanStatus, check_plan, required_gates};

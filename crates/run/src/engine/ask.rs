@@ -214,7 +214,7 @@ impl Engine<'_> {
         if there == text.as_str().as_bytes() {
             return Ok(Digest::of(text.as_str().as_bytes()));
         }
-        Ok(self.dir.write(duty.target, text.as_str().as_bytes())?)
+        self.dir.write(duty.target, text.as_str().as_bytes())
     }
 
     /// Lays a prompt for a person, once for each question.

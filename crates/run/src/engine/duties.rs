@@ -43,7 +43,8 @@ impl Engine<'_> {
         guardrails: &Guardrails,
     ) -> Result<Option<FindWeb>, RunError> {
         let now = self.world.clock.now();
-        let refused = |verdict: &Verdict| verdict.errors().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let refused =
+            |verdict: &Verdict| verdict.errors().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         if !self.is_made("find-web", layout::FIND_WEB) {
             let wanted = Wanted {
                 role: RunRole::Researcher,

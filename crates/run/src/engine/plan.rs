@@ -8,9 +8,10 @@ use crucible_pack::{ContextPack, FileRequest};
 use super::Engine;
 use super::prepare::Found;
 use crate::analysis::Analysis;
+use crate::catalogue::listed_behaviors;
 use crate::clients::Clients;
 use crate::contract::{
-    Plan, PlanStatus, Review, ReviewVerdict, RunRole, Signature, SignatureVersion, known_results,
+    Plan, PlanDocuments, PlanStatus, Review, ReviewVerdict, RunRole, Signature, SignatureVersion,
 };
 use crate::error::RunError;
 use crate::event_kind::EventKind;
@@ -74,8 +75,12 @@ impl Engine<'_> {
     ) -> Result<bool, RunError> {
         let subject = Digest::of(&self.dir.read(layout::PLAN_DRAFT)?);
         let guardrails = self.guardrails()?;
-        let results = known_results(&self.dir.read_text(layout::EXPECTED_RESULTS)?);
-        let contract = reviewers::contract_guardian(plan, pack, &results, self.record.settings.gates.len());
+        let results = self.dir.read_text(layout::EXPECTED_RESULTS)?;
+        let reasons = self.dir.read_text(layout::REASONS)?;
+        let behaviors = listed_behaviors(&self.record.repo);
+        let documents =
+            PlanDocuments { plan, reasons: Some(&reasons), results: Some(&results), behaviors: &behaviors };
+        let contract = reviewers::contract_guardian(&documents, pack, self.record.settings.gates.len());
         let cost = reviewers::cost_controller(&self.record, &guardrails, plan, pack);
         let mut approved = true;
         for (role, path, verdict, event) in [

@@ -3,7 +3,7 @@
 use crucible_model::{Code, Finding, RepoPath, Verdict, counted};
 use crucible_pack::ContextPack;
 
-use crate::contract::{Guardrails, Plan, RunRecord, check_plan};
+use crate::contract::{Guardrails, Plan, PlanDocuments, RunRecord};
 
 const NOTHING_TO_EDIT: Code = Code::new("plan-nothing-to-edit");
 const NAMED_UNSEEN: Code = Code::new("plan-named-unseen");
@@ -14,14 +14,10 @@ const NO_GATES: Code = Code::new("plan-no-gates");
 /// A token is at least about this many bytes of source; used to tell early what cannot fit.
 const BYTES_PER_TOKEN: u64 = 3;
 
-/// Judges a plan against the contract: its form, its gates, and whether what it may change was shown.
-pub(crate) fn contract_guardian(
-    plan: &Plan,
-    pack: &ContextPack,
-    known_results: &[String],
-    gates: usize,
-) -> Verdict {
-    let mut verdict = check_plan(plan, &[], known_results);
+/// Judges a plan and its documents against the contract: their form, the gates, and whether what may change was shown.
+pub(crate) fn contract_guardian(documents: &PlanDocuments<'_>, pack: &ContextPack, gates: usize) -> Verdict {
+    let plan = documents.plan;
+    let mut verdict = documents.check();
     if gates == 0 {
         verdict.push(Finding::error(
             NO_GATES,
@@ -89,6 +85,7 @@ mod tests {
     use crucible_pack::{PackVersion, PackedFile};
 
     use super::*;
+    use crate::role::chair;
 
     fn pack(path: &str, truncated: bool) -> ContextPack {
         let file =
@@ -112,10 +109,21 @@ mod tests {
 
     #[test]
     fn a_plan_without_scope_gates_or_a_whole_view_is_blocked() {
-        let known = ["R001".to_owned()];
-        assert!(contract_guardian(&plan("src/a.rs"), &pack("src/a.rs", false), &known, 1).passes());
-        assert!(!contract_guardian(&plan("src/a.rs"), &pack("src/a.rs", false), &known, 0).passes());
-        assert!(!contract_guardian(&plan("src/a.rs"), &pack("src/a.rs", true), &known, 1).passes());
-        assert!(!contract_guardian(&plan(""), &pack("src/a.rs", false), &known, 1).passes());
+        let results = chair::expected_results();
+        let reasons = chair::reasons("mend it");
+        let passes = |scope: &str, truncated: bool, gates: usize, results: &str| {
+            let documents = PlanDocuments {
+                plan: &plan(scope),
+                reasons: Some(&reasons),
+                results: Some(results),
+                behaviors: &[],
+            };
+            contract_guardian(&documents, &pack("src/a.rs", truncated), gates).passes()
+        };
+        assert!(passes("src/a.rs", false, 1, results));
+        assert!(!passes("src/a.rs", false, 0, results));
+        assert!(!passes("src/a.rs", true, 1, results));
+        assert!(!passes("", false, 1, results));
+        assert!(!passes("src/a.rs", false, 1, "# Expected results\n"));
     }
 }

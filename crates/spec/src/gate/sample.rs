@@ -83,7 +83,6 @@ pub(crate) fn dry_run(phase: PhaseId, sequence: u64, at: Timestamp) -> SpecRecei
     let mut receipt = success(phase, sequence, at);
     receipt.dry_run = true;
     receipt.phases[0].status = PhaseStatus::DryRun;
-    (receipt.phases[0].attempts, receipt.phases[0].llm) = (0, None);
     receipt.phases[0].outputs.clear();
     receipt
 }

@@ -210,8 +210,9 @@ impl<'a> Shelf<'a> {
     fn check_previous(&mut self) {
         let counting = self.trusted().filter(|(id, _)| self.counts(id));
         let disowned = counting.filter(|(id, read)| {
-            let next = self.listing.after(id.sequence()).and_then(|next| self.load(next).ok());
-            let before = next.and_then(|next| next.receipt.previous);
+            // Behind a gap, which is told, nothing says which one it was.
+            let next = self.listing.after(id.sequence()).filter(|next| next.sequence() == id.sequence() + 1);
+            let before = next.and_then(|next| self.load(next).ok()).and_then(|next| next.receipt.previous);
             before.is_some_and(|link| link.receipt_id != id.as_str() || link.digest != read.digest)
         });
         let disowned: Vec<ReceiptId> = disowned.map(|(id, _)| id.clone()).collect();

@@ -163,7 +163,8 @@ fn first_event(
     Ok(known.iter().find(|row| row.digest == read.digest).map(|row| row.event))
 }
 
-/// Records a receipt with its bytes, and who wrote it. One without an instant, as only other programs write them, is left out.
+/// Records a receipt with its bytes, and who wrote it. One without an instant, as only other programs write them, is recorded with that of
+/// its name.
 pub(super) fn record(
     ledger: &mut Ledger,
     project: Digest,
@@ -173,7 +174,8 @@ pub(super) fn record(
     writer: ReceiptWriter,
 ) -> Result<(), SpecError> {
     let receipt = &read.receipt;
-    let (Some(at), Some(phase)) = (receipt.emitted_at, receipt.phase(id.phase().as_str())) else {
+    let at = receipt.emitted_at.or_else(|| id.began());
+    let (Some(at), Some(phase)) = (at, receipt.phase(id.phase().as_str())) else {
         return Ok(());
     };
     let status = match phase.status {

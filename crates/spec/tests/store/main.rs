@@ -8,6 +8,7 @@
 
 mod common;
 mod crash;
+mod forged;
 mod hostile;
 mod ledger;
 mod locking;

@@ -253,10 +253,11 @@ fn a_receipt_that_another_one_took_the_place_of_is_told_while_either_could_count
     std::fs::rename(desk.path(&file(&failed)), desk.home.join("old")).unwrap();
     let mut review = draft(PhaseId::Review, PhaseStatus::Success, 2);
     review.previous = failed.previous.clone();
-    write_sealed(&desk, review);
+    let forged = format!("{}.json", write_sealed(&desk, review).receipt_id);
     let gone = format!("{}.json", failed.receipt_id);
     let told = desk.store.state(None).unwrap();
-    assert_eq!(kinds(&told), [(gone.as_str(), ReceiptProblemKind::ChainBroken)]);
+    let broken = |file| (file, ReceiptProblemKind::ChainBroken);
+    assert_eq!(kinds(&told), [broken(forged.as_str()), broken(gone.as_str())]);
 }
 
 #[test]
