@@ -332,7 +332,7 @@ fn an_answer_that_drops_what_it_shares_nothing_with_is_refused() {
     let other = "def other(width, height):\n    return width * height\n";
     assert_eq!(
         refused(&small().build(), "whole-file", &whole_file("src/area.py", other), &[]),
-        ["patch-definition-dropped"]
+        ["patch-definition-dropped", "patch-definition-dropped"]
     );
 }
 

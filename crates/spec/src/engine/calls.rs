@@ -56,7 +56,9 @@ pub(super) fn left_calls(
     let mut left = Vec::new();
     for (name, id) in names_in(&kept, |name| left_by(name, phase))? {
         let path = kept.join(name);
-        if spent.is_some_and(|spent| id.as_str() == spent.receipt_id) {
+        // Two tries of one second have one id. What is put away already is that of the one which wrote the receipt.
+        let is_put = || place_of(lock, &id).symlink_metadata().is_ok();
+        if spent.is_some_and(|spent| id.as_str() == spent.receipt_id) && !is_put() {
             put_away(lock, &path, &id)?;
         } else {
             left.push(LeftCalls { path, id });
@@ -68,13 +70,16 @@ pub(super) fn left_calls(
 
 /// Puts calls whose answers are used up into the spec's directory, beside what else there is of their try, and tells where.
 pub(super) fn put_away(lock: &SpecLock, from: &Path, id: &ReceiptId) -> Result<PathBuf, SpecError> {
-    let name = format!("{id}{ENDING}");
-    let to = lock.store().dir().join("context").join(&name);
     if let Some(bytes) = read(from)? {
-        lock.write_context_of_any_size(&name, &bytes)?;
+        lock.write_context_of_any_size(&format!("{id}{ENDING}"), &bytes)?;
         fs::remove_file(from)?;
     }
-    Ok(to)
+    Ok(place_of(lock, id))
+}
+
+/// Where the calls of a try lie whose answers are used up.
+fn place_of(lock: &SpecLock, id: &ReceiptId) -> PathBuf {
+    lock.store().dir().join("context").join(format!("{id}{ENDING}"))
 }
 
 /// Whether no call was written down there.

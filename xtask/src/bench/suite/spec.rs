@@ -11,8 +11,8 @@ use crucible_ledger::Ledger;
 use crucible_llm::{LlmReceipt, PipelineReceipt};
 use crucible_model::{ClockSource, Digest, Timestamp};
 use crucible_spec::{
-    FileRecord, LockClaim, PhaseEntry, PhaseId, PhaseOutput, PhaseStatus, ReceiptId, SpecProject,
-    SpecReceipt, SpecStore,
+    FileRecord, LockClaim, PacketReceipt, PhaseEntry, PhaseId, PhaseOutput, PhaseStatus, ReceiptId,
+    SpecProject, SpecReceipt, SpecStore,
 };
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -142,6 +142,13 @@ fn promote(
                 ..LlmReceipt::default()
             }),
             attempts: 1,
+            packet: Some(PacketReceipt {
+                sha256: Digest::of(&text),
+                bytes: text.len() as u64,
+                lines: 200,
+                entries: 1,
+                left_out: 0,
+            }),
             inputs,
             ..PhaseEntry::begun(phase, ts)
         };

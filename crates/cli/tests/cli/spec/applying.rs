@@ -289,6 +289,11 @@ fn a_forged_proposal_is_neither_applied_nor_built_on() {
     assert_eq!(area(&project), right());
 }
 
+/// The receipt in `staging/`.
+fn newest_staged(dir: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(dir.join("staging/receipt.json")).unwrap()).unwrap()
+}
+
 #[test]
 fn what_a_killed_process_promoted_is_finished_before_it_is_told_which_phase_comes_next() {
     let server = answering();
@@ -300,6 +305,7 @@ fn what_a_killed_process_promoted_is_finished_before_it_is_told_which_phase_come
     std::fs::create_dir_all(dir.join("staging/artifacts")).unwrap();
     std::fs::rename(dir.join("artifacts/10-design.md"), dir.join("staging/artifacts/10-design.md")).unwrap();
     std::fs::rename(dir.join(format!("receipts/{id}.json")), dir.join("staging/receipt.json")).unwrap();
+    super::forged::mark(&desk, &project, &newest_staged(&dir));
     resume(&desk, &project, []).ok();
     assert_eq!(asked(&server), ["requirements", "design", "tasks"]);
 }

@@ -31,7 +31,7 @@ fn propose(desk: &Desk, project: &Path, path: &str) -> Ran {
 #[test]
 fn a_file_that_decides_what_git_runs_is_changed_only_where_the_user_names_it() {
     let evil = "[core]\n\tfsmonitor = touch ran\n";
-    for path in ["gitconf", "bare/repo/config", "tools/githooks/pre-commit"] {
+    for path in ["gitconf", "bare/repo/config", "tools/githooks/lib.sh"] {
         let server = proposing(&[(path, evil)]);
         let desk = Desk::with(&server);
         let project = project(&desk);

@@ -363,7 +363,9 @@ fn the_ledger_of_this_machine_knows_what_the_directory_lacks() {
         let id = ReceiptId::new(phase, at, lock.next_sequence().unwrap());
         let receipt = json!({ "receipt_id": id.as_str(), "spec_id": SPEC, "emitted_at": at, "clock": "system", "exit_code": 0,
             "pipeline": { "execution_strategy": "controlled" },
-            "phases": [{ "phase_id": phase, "status": "success", "inputs": inputs }] });
+            "phases": [{ "phase_id": phase, "status": "success", "inputs": inputs, "started_at": at, "finished_at": at,
+                "attempts": 1, "llm": { "provider": "gateway", "model_used": "model-1" },
+                "packet": { "sha256": Digest::of(b"packet"), "bytes": 6, "lines": 1, "entries": 1 } }] });
         let output =
             PhaseOutput { path: format!("artifacts/{}", phase.artifact()), bytes: b"text\n".to_vec() };
         let receipt = lock

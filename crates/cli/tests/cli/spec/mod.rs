@@ -5,6 +5,7 @@ mod branches;
 mod edges;
 mod examples;
 mod fixups;
+mod forged;
 mod fixups_broken_off;
 mod fixups_places;
 mod gate;

@@ -93,6 +93,7 @@ impl WrittenSpec {
             "attempts": 1,
             "llm": { "provider": "gateway", "model_used": "model-1", "tokens_input": 1200, "tokens_output": 340,
                 "cost": { "micro_dollars": 1500, "basis": "estimated" } },
+            "packet": { "sha256": Digest::of(b"packet"), "bytes": 6, "lines": 1, "entries": 1 },
             "inputs": inputs,
             "outputs": [self.record(&path)],
         });
@@ -143,6 +144,8 @@ impl WrittenSpec {
         for (key, value) in own.as_object().unwrap().iter().filter(|(_, value)| !value.is_null()) {
             receipt[key] = value.clone();
         }
+        receipt["phases"][0]["started_at"] = json!(at);
+        receipt["phases"][0]["finished_at"] = json!(at);
         change(&mut receipt);
         let link = json!({ "receipt_id": id.as_str(), "digest": seal(&mut receipt) });
         let path = self.path(&format!("receipts/{}", id.file_name()));

@@ -1,3 +1,5 @@
+//! The librarian on work trees of every kind.
+
 #![expect(clippy::disallowed_methods, reason = "the tests make work trees of their own")]
 
 use std::cell::{Cell, RefCell};
