@@ -34,7 +34,7 @@ const VARIABLES: [(&str, &str); 3] = [
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go, who may be paid or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 13] = [
+const NOT_FOR_PROJECTS: [&str; 15] = [
     "paths.runs_root",
     "sandbox.strength",
     "crawl.clone_base",
@@ -50,11 +50,14 @@ const NOT_FOR_PROJECTS: [&str; 13] = [
     // A list allows models that the question's asker did not name and pays for.
     "council.fallback_models",
     "council.hinted_models",
+    // Pages are words of strangers: whose may be read is the user's to say.
+    "find.find_mode",
+    "find.allow_domains",
 ];
 
 /// Limits that a project's file may tighten and not loosen: what they cap is the user's money and machine. Zero stands
 /// for "no limit" where a key allows it.
-const ONLY_LOWER: [&str; 20] = [
+const ONLY_LOWER: [&str; 23] = [
     "llm.budget.calls",
     "llm.budget.tokens",
     "llm.budget.dollars",
@@ -75,6 +78,9 @@ const ONLY_LOWER: [&str; 20] = [
     "spec.phase_timeout_s",
     "spec.max_packet_bytes",
     "spec.max_packet_lines",
+    "find.max_queries",
+    "find.max_pages",
+    "dispatch.max_outbox_prompts",
 ];
 
 /// Flags whose names do not follow from their keys (the last word of the key).

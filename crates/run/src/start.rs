@@ -78,7 +78,7 @@ pub async fn create(
     let run_id = RunId::new(created_at, Digest::of(begun_with.as_bytes()));
     let repo = git.top().to_string_lossy();
     let past = PastRuns::like(&options.goal, ledger, &repo, layout::FIND_RESULT)?;
-    let slug = git.top().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let slug = git.name().await?;
     let record = RunRecord {
         schema_version: RunVersion::V1,
         run_id: run_id.clone(),

@@ -341,7 +341,8 @@ fn a_definition_alone_is_put_into_its_file_and_lands() {
     let half = "def area(width, height):\n    return width * height\n";
     let (repo, server) = (small().build(), answering(whole_file("src/area.py", half)));
     let desk = Desk::with(&server);
-    let status = desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions").run().ok().json();
+    let status =
+        desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions").run().ok().json();
     assert_eq!(codes(&status, 1), [""; 0]);
     let asked = server.requests();
     assert!(asked[0].body["messages"].to_string().contains("with only the definitions that change"));

@@ -95,11 +95,21 @@ pub struct RunSettings {
     pub web: Option<WebLimits>,
 }
 
+/// Prompts that a researcher may be laid where nothing is configured: the first, and one for each answer that is refused.
+const RESEARCH_PROMPTS: u64 = 3;
+
 impl RunSettings {
     /// Who serves which role.
     #[must_use]
     pub fn dispatch(&self) -> DispatchConfig {
-        self.dispatch.clone().unwrap_or_else(|| DispatchConfig::for_model(&self.provider))
+        self.dispatch.clone().unwrap_or_else(|| {
+            let mut dispatch = DispatchConfig::for_model(&self.provider);
+            // A researcher is a person unless somebody says otherwise, and a person needs a prompt.
+            if self.web.is_some() {
+                dispatch.budgets.max_outbox_prompts = RESEARCH_PROMPTS;
+            }
+            dispatch
+        })
     }
 }
 

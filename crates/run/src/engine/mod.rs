@@ -87,8 +87,11 @@ impl Engine<'_> {
             layout::GUARDRAILS,
         )?;
         self.journal.record_file("crucible", EventKind::DispatchWritten, "dispatch", layout::DISPATCH)?;
-        if progress(&self.dir, self.journal.events())?.state() == RunState::Landed {
-            return Ok(());
+        match progress(&self.dir, self.journal.events())?.state() {
+            RunState::Landed => return Ok(()),
+            // What was recorded last may lack its bundle; nothing else is left.
+            RunState::Failed => return self.bundle("failed-bundle"),
+            _ => {}
         }
         // A run that has ended goes through its steps once more, too: the last ones may not have been recorded.
         let analysis = self.analyse().await?;

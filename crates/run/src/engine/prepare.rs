@@ -5,20 +5,20 @@ use std::os::unix::ffi::OsStrExt;
 
 use crucible_host::fs::read_prefix;
 use crucible_model::{ByteLimit, RepoPath, counted};
-use crucible_pack::{ContextPack, FileRequest, Mandatory};
+use crucible_pack::{ContextPack, FileRequest};
 use crucible_patch::FileMode;
 
 use super::Engine;
 use crate::analysis::{Analysis, AnalysisVersion, BehaviorCatalogue};
 use crate::clients::Clients;
-use crate::contract::{ContextSettings, ContractDocuments, FindMode, Guardrails, RunRole};
+use crate::contract::{FindMode, Guardrails, RunRecord, RunRole};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::find::{FindResult, RepoFacts, Workflows, externals, resolve};
+use crate::find::{FindResult, RepoFacts, Workflows, check_web, externals, resolve};
 use crate::gate_files::gate_files;
 use crate::layout;
 use crate::role::chair::{self, NotAsked};
-use crate::role::librarian::WorkTree;
+use crate::role::librarian::pack_context;
 use crate::trial::{BEHAVIOR_INDEX, require_base};
 
 /// How much of a file is read to see what else a gate runs.
@@ -106,7 +106,17 @@ impl Engine<'_> {
                     None => return Ok(None),
                 }
             }
-            (FindMode::ResolverPlusWeb(_), None) | (FindMode::ResolverOnly, _) => None,
+            (FindMode::ResolverPlusWeb(_), None) => None,
+            (FindMode::ResolverOnly, _) => {
+                if let Some(there) = self.dir.read_if_there(layout::FIND_WEB)?
+                    && let Err(verdict) = check_web(&there, &guardrails, self.world.clock.now())
+                {
+                    for finding in verdict.findings() {
+                        self.journal.witness().note(&format!("  not read: {finding}"));
+                    }
+                }
+                None
+            }
         };
         let externals = externals(&result, &workflows, web.as_ref()).as_str().to_owned();
         Ok(Some(Found { externals }))
@@ -151,9 +161,8 @@ impl Engine<'_> {
             .map_err(|error| self.dir.malformed(layout::FILE_REQUEST, &error.to_string()))?;
         if !self.is_made("context-pack", layout::CONTEXT_PACK) {
             self.journal.witness().working(RunRole::Librarian.name(), "packing what the model may see");
-            let mandatory = self.mandatory()?;
-            let tree = WorkTree::new(self.record.repo.clone());
-            let pack = crucible_pack::build(&request, &mandatory, &self.record.repo_slug, &tree)?;
+            let RunRecord { repo, repo_slug, settings, .. } = &self.record;
+            let pack = pack_context(repo, repo_slug, &settings.context, &request)?;
             require_base(&self.git, &self.record).await?;
             self.dir.write(layout::CONTEXT_PACK, &pack.to_bytes()?)?;
             let not_asked: Option<NotAsked> = self
@@ -174,19 +183,5 @@ impl Engine<'_> {
         let pack = ContextPack::parse(&self.dir.read(layout::CONTEXT_PACK)?)
             .map_err(|error| self.dir.malformed(layout::CONTEXT_PACK, &error.to_string()))?;
         Ok(Some((request, pack)))
-    }
-
-    /// The contract's documents are required where the settings say so or the repository lives by the contract, and shown
-    /// where present elsewhere (D7).
-    pub(super) fn mandatory(&self) -> Result<Mandatory, RunError> {
-        let ContextSettings { contract, mandatory } = &self.record.settings.context;
-        let extra: Vec<&str> = mandatory.iter().map(RepoPath::as_str).collect();
-        let lives_by_it = self.record.repo.join("ai_context").is_dir();
-        let documents = if *contract == ContractDocuments::Required || lives_by_it {
-            Mandatory::contract(&extra)
-        } else {
-            Mandatory::where_present(&extra)
-        };
-        documents.map_err(|error| self.dir.malformed(layout::RUN, &error.to_string()))
     }
 }

@@ -12,7 +12,7 @@ use crucible_ledger::Ledger;
 use crucible_llm::{Backend, Origin, ReceiptWarning, Selected};
 use crucible_model::{EditFormat, ExitStatus, RepoPath};
 use crucible_run::{
-    AnswersFrom, ContextSettings, ContractDocuments, FindMode, Opening, RunDir, RunOptions, RunSettings, advance,
+    AnswersFrom, FindMode, Opening, RunDir, RunOptions, RunSettings, advance,
     create, is_definition_name, parameters_of_recording, required_gates,
 };
 use crucible_sandbox::Sandbox;
@@ -22,6 +22,7 @@ use crate::app::{App, strength, strengths};
 use crate::commands::run::clients::{RunClient, Services};
 use crate::commands::run::dispatch;
 use crate::commands::run::find::find_settings;
+use crate::commands::context::context_settings;
 use crate::commands::patch::patch_limits;
 use crate::commands::run::{ENDS, conclude, shared_sandbox, world};
 use crate::commands::{model, repository_of};
@@ -272,7 +273,7 @@ fn run_options(
         max_iterations: limit(config, "run.max_iterations")?,
         named,
         may_drop: options.may_drop.clone(),
-        context: context(config)?,
+        context: context_settings(config)?,
         dispatch: dispatch::dispatch(app, config, provider, options.dispatch.as_deref())?,
         agents: dispatch::agents(app, config)?,
         web: match find_settings(config)? {
@@ -328,25 +329,6 @@ fn edit_format(config: &Config) -> Result<Option<EditFormat>, CommandError> {
         CommandError::usage(format!("run.edit_format is {name:?}"))
             .hint("It takes whole-file, search-replace, definitions or unified-diff.")
     })
-}
-
-fn context(config: &Config) -> Result<ContextSettings, CommandError> {
-    let contract = match config.text("context.contract") {
-        None => ContractDocuments::WherePresent,
-        Some("ctcp") => ContractDocuments::Required,
-        Some(other) => {
-            return Err(CommandError::usage(format!("context.contract is {other:?}"))
-                .hint("It takes \"ctcp\", or nothing."));
-        }
-    };
-    let mut mandatory = Vec::new();
-    for path in config.list("context.mandatory") {
-        mandatory.push(path.parse::<RepoPath>().map_err(|error| {
-            CommandError::usage(format!("context.mandatory: {path:?}: {error}"))
-                .hint("Name documents relative to the repository's top directory.")
-        })?);
-    }
-    Ok(ContextSettings { contract, mandatory })
 }
 
 /// The gates that the configuration names.

@@ -31,15 +31,15 @@ fn propose(desk: &Desk, project: &Path, path: &str) -> Ran {
 #[test]
 fn a_file_that_decides_what_git_runs_is_changed_only_where_the_user_names_it() {
     let evil = "[core]\n\tfsmonitor = touch ran\n";
-    for path in ["gitconf", "bare/repo/config", "tools/githooks/lib.sh"] {
+    for path in ["gitconf", "bare/repo/config", "tools/gitrun/lib.sh"] {
         let server = proposing(&[(path, evil)]);
         let desk = Desk::with(&server);
         let project = project(&desk);
         git(&project, &["init", "-q"]);
         git(&project, &["config", "include.path", "../gitconf"]);
-        git(&project, &["config", "core.hooksPath", "tools/githooks"]);
+        git(&project, &["config", "core.hooksPath", "tools/gitrun"]);
         git(&project, &["init", "-q", "--bare", "bare/repo"]);
-        std::fs::create_dir_all(project.join("tools/githooks")).unwrap();
+        std::fs::create_dir_all(project.join("tools/gitrun")).unwrap();
         let own = "[user]\n\tname = me\n";
         std::fs::write(project.join(path), own).unwrap();
         let ran = propose(&desk, &project, path).exits(1);

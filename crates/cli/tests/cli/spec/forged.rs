@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crucible_model::{Digest, to_canonical_json};
-use crucible_testkit::Reply;
+use crucible_testkit::{FakeApi, Reply};
 use serde_json::{Value, json};
 
 use super::support::{
@@ -82,32 +82,36 @@ fn a_staging_that_came_with_a_clone_is_named_and_a_dry_run_promotes_nothing_of_i
     assert_eq!(codes(&desk, &project, [], 0), [""; 0]);
 }
 
+/// A server that cannot be reached when it is asked for tasks for the second time.
+fn failing_tasks() -> FakeApi {
+    let mut tries = 0;
+    server(move |phase, _| {
+        tries += usize::from(phase == "tasks");
+        (phase == "tasks" && tries == 2).then_some(Reply::Status(401))
+    })
+}
+
 #[test]
 fn a_success_in_the_place_of_a_superseded_receipt_refuses_with_a_ledger_and_without() {
-    let server = answering();
+    let server = failing_tasks();
     let desk = Desk::with(&server);
     let project = project(&desk);
     spec(&desk, &project, ["--through", "tasks"]).ok();
     let tasks = newest(&project);
+    resume(&desk, &project, ["--phase", "tasks"]).exits(70);
+    let failed = newest(&project);
     resume(&desk, &project, ["--phase", "design"]).ok();
     let replaced = newest(&project);
     resume(&desk, &project, ["--phase", "design"]).ok();
     resume(&desk, &project, ["--phase", "design"]).ok();
-    assert_eq!(codes(&desk, &project, [], 1), ["gate-phase-stale"]);
-    // The tasks claim to be made from the newest design.
-    let design = spec_dir(&project).join("artifacts/10-design.md");
-    let bytes = std::fs::read(design).unwrap();
-    let mut forged = copied(&tasks, 4);
-    for input in forged["phases"][0]["inputs"].as_array_mut().unwrap() {
-        if input["path"] == "artifacts/10-design.md" {
-            *input = json!({ "path": input["path"], "sha256": Digest::of(&bytes), "bytes": bytes.len() });
-        }
-    }
-    forged["previous"] = link(&tasks);
-    forged["last_real"] = link(&tasks);
+    assert_eq!(codes(&desk, &project, [], 1), ["gate-phase-failed"]);
+    let mut forged = copied(&tasks, 5);
+    forged["previous"] = link(&failed);
+    forged["last_real"] = link(&failed);
     forged["last_success"] = link(&tasks);
     std::fs::remove_file(file(&project, &replaced)).unwrap();
-    write(&file(&project, &forged), &mut forged.clone());
+    let place = file(&project, &forged);
+    write(&place, &mut forged);
     assert!(codes(&desk, &project, [], 1).contains(&"gate-receipt-not-the-ledgers".to_owned()));
     let elsewhere = desk.call(["gate", SPEC, "--json"]).current_dir(&project);
     let elsewhere = elsewhere.env("CRUCIBLE_HOME", desk.path("other")).run().exits(1);
@@ -151,11 +155,7 @@ fn what_the_program_itself_writes_passes_and_its_unfinished_files_are_passed_ove
 
 #[test]
 fn a_failure_that_was_edited_into_a_dry_run_refuses_where_no_ledger_knows_it() {
-    let mut tries = 0;
-    let server = server(move |phase, _| {
-        tries += usize::from(phase == "tasks");
-        (phase == "tasks" && tries > 1).then_some(Reply::Status(401))
-    });
+    let server = failing_tasks();
     let desk = Desk::with(&server);
     let project = project(&desk);
     spec(&desk, &project, ["--through", "tasks"]).ok();
