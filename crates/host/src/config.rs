@@ -19,22 +19,29 @@ use toml::Value;
 
 use crate::env::Environment;
 use crate::fs::{FsError, read_regular_up_to};
+use crate::words::{WordsError, split_words};
 
 /// Configuration files are small; anything larger is a mistake or an attack.
 const MAX_FILE: ByteLimit = ByteLimit(1024 * 1024);
 
 /// Variables whose names do not follow from their keys (`CRUCIBLE_` and the key in capitals).
-const VARIABLES: [(&str, &str); 3] = [
+const VARIABLES: [(&str, &str); 6] = [
     ("paths.runs_root", "CRUCIBLE_RUNS_ROOT"),
     ("llm.budget.calls", "CRUCIBLE_OPENROUTER_BUDGET"),
     ("sandbox.strength", "CRUCIBLE_SANDBOX"),
+    ("dispatch.plan_command", "SDDAI_PLAN_CMD"),
+    ("dispatch.patch_command", "SDDAI_PATCH_CMD"),
+    ("dispatch.agent_command", "SDDAI_AGENT_CMD"),
 ];
+
+/// Lists that are commands: a variable holds such a one in words, as on a command line, and not between commas.
+const COMMANDS: [&str; 3] = ["dispatch.plan_command", "dispatch.patch_command", "dispatch.agent_command"];
 
 /// Variables that are read elsewhere and set no key.
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go, who may be paid or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 15] = [
+const NOT_FOR_PROJECTS: [&str; 20] = [
     "paths.runs_root",
     "sandbox.strength",
     "crawl.clone_base",
@@ -53,11 +60,17 @@ const NOT_FOR_PROJECTS: [&str; 15] = [
     // Pages are words of strangers: whose may be read is the user's to say.
     "find.find_mode",
     "find.allow_domains",
+    // A cloned repository must not choose what runs, with which keys and with which walls.
+    "dispatch.plan_command",
+    "dispatch.patch_command",
+    "dispatch.agent_command",
+    "dispatch.agent_network",
+    "dispatch.agent_env",
 ];
 
 /// Limits that a project's file may tighten and not loosen: what they cap is the user's money and machine. Zero stands
 /// for "no limit" where a key allows it.
-const ONLY_LOWER: [&str; 23] = [
+const ONLY_LOWER: [&str; 24] = [
     "llm.budget.calls",
     "llm.budget.tokens",
     "llm.budget.dollars",
@@ -81,6 +94,7 @@ const ONLY_LOWER: [&str; 23] = [
     "find.max_queries",
     "find.max_pages",
     "dispatch.max_outbox_prompts",
+    "dispatch.agent_timeout_s",
 ];
 
 /// Flags whose names do not follow from their keys (the last word of the key).
@@ -149,6 +163,14 @@ pub enum ConfigError {
         key: String,
         /// The existing key that looks most like it.
         nearest: Option<String>,
+    },
+    /// A command in a variable cannot be split into words.
+    #[error("{origin}: this is no command: {problem}")]
+    NotWords {
+        /// Where it was set.
+        origin: String,
+        /// What is wrong with it.
+        problem: WordsError,
     },
     /// The value has another type than its default.
     #[error("{origin}: `{key}` takes {expected}")]
@@ -412,6 +434,11 @@ impl Config {
             Value::Integer(_) => Value::Integer(text.parse().map_err(|_| wrong("a whole number"))?),
             Value::Float(_) => Value::Float(text.parse().map_err(|_| wrong("a number"))?),
             Value::Boolean(_) => Value::Boolean(text.parse().map_err(|_| wrong("true or false"))?),
+            Value::Array(_) if COMMANDS.contains(&key) => {
+                let words = split_words(text)
+                    .map_err(|problem| ConfigError::NotWords { origin: origin.to_owned(), problem })?;
+                Value::Array(words.into_iter().map(Value::from).collect())
+            }
             Value::Array(_) => Value::Array(text.split(',').map(|item| Value::from(item.trim())).collect()),
             Value::String(_) | Value::Datetime(_) | Value::Table(_) => Value::from(text),
         })

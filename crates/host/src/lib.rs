@@ -16,6 +16,7 @@ pub mod lock;
 pub mod process;
 pub mod random;
 pub mod walk;
+pub mod words;
 mod work_dir;
 
 pub use work_dir::WorkDir;

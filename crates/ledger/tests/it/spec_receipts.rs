@@ -1,7 +1,7 @@
 //! Receipts of specs: bytes, event and row stand or fall together, once each, and a row that was edited is found.
 
 use crate::common::{instant, place, tamper};
-use crucible_ledger::{Ledger, NewSpecReceipt, spec_run_id};
+use crucible_ledger::{Ledger, NewSpecReceipt, ReceiptWriter, SpecReceiptRow, spec_run_id};
 use crucible_model::{ClockSource, Digest, RunId};
 use rusqlite::Connection;
 
@@ -168,4 +168,25 @@ fn the_newest_receipts_are_found_without_reading_all() {
             .unwrap();
         assert!(plan.starts_with("SEARCH") && plan.contains("spec=?"), "{plan}");
     }
+}
+
+#[test]
+fn what_was_learned_is_never_told_as_written_here() {
+    let place = place();
+    let mut ledger = Ledger::open(&place.path).unwrap();
+    let learned = receipt("design", 1, "learned");
+    let written = receipt("tasks", 2, "written");
+    ledger.learn_spec_receipt(&learned).unwrap();
+    ledger.record_spec_receipt(&written).unwrap();
+    // Told again, it stays what it was.
+    assert_eq!(ledger.record_spec_receipt(&learned).unwrap().writer, ReceiptWriter::Unknown);
+    let of = |row: &SpecReceiptRow| (row.sequence, row.writer);
+    let expected = [(1, ReceiptWriter::Unknown), (2, ReceiptWriter::ThisMachine)];
+    let newest = ledger.newest_spec_receipts(&learned.project, &learned.spec).unwrap();
+    assert_eq!(newest.iter().map(of).collect::<Vec<_>>(), expected);
+    let all = ledger.newest_spec_receipts_of_project(&learned.project).unwrap();
+    assert_eq!(all[&learned.spec].iter().map(of).collect::<Vec<_>>(), expected);
+    let known = ledger.spec_receipts_of_id(&learned.project, &learned.spec, &learned.receipt_id).unwrap();
+    assert_eq!(known.iter().map(of).collect::<Vec<_>>(), expected[..1]);
+    assert!(ledger.verify(&[]).unwrap().passes());
 }

@@ -129,6 +129,23 @@ pub struct AgentCommands {
     /// Seconds a command may take.
     #[serde(default)]
     pub timeout_s: u64,
+    /// What a command can reach.
+    #[serde(default)]
+    pub network: AgentNetwork,
+    /// The names of variables that a command gets of the user's environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+}
+
+/// What a command that serves a role can reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentNetwork {
+    /// Nothing outside of its sandbox.
+    #[default]
+    Off,
+    /// The network of the machine.
+    On,
 }
 
 impl AgentCommands {

@@ -2,10 +2,10 @@
 //! run and the newest success, found by the links that every receipt carries.
 //!
 //! What always holds: each artifact is read at most once; at most three receipts of a phase are read, unless they are of before the
-//! links (then older ones are read until one counts); besides these, the oldest of all where the ledger knows more than there is, and at
-//! most twenty that share their place with another, and of applied fixups up to three for what was asked before. Behind a receipt that cannot be trusted nothing is told of its phase: had it been a
-//! failure, an older success must not count in its place. What is missing or doubled among the names is told while it could hide or
-//! double what counts, and no longer.
+//! links (then older ones are read until one counts); besides these, the next one behind each of them, the oldest of all where the ledger
+//! knows more than there is, at most twenty that share their place with another, and of applied fixups up to three for what was asked
+//! before. Behind a receipt that cannot be trusted nothing is told of its phase: had it been a failure, an older success must not count in its
+//! place. What is missing or doubled among the names is told while it could hide or double what counts, and no longer.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -236,7 +236,8 @@ fn bring_through(desk: &Desk, store: &SpecStore, phases: impl Iterator<Item = Ph
         let path = format!("artifacts/{}", phase.artifact());
         let mut entry = json!({
             "phase_id": phase, "status": "success", "attempts": 1, "inputs": inputs, "outputs": [record(&path, &bytes)],
-            "llm": { "provider": "replay", "model_used": "model-1" },
+            "llm": { "provider": "replay", "model_used": "model-1" }, "started_at": now, "finished_at": now,
+            "packet": { "sha256": Digest::of(&bytes), "bytes": bytes.len(), "lines": 1, "entries": 1 },
         });
         if phase == PhaseId::Fixup {
             entry["fixups"] = json!({ "stage": "pending", "files": [{ "path": "a.rs" }] });

@@ -1,0 +1,137 @@
+//! A command in one text, such as a variable holds: split into words as a shell would, with nothing expanded.
+//!
+//! What always holds: what a shell would do more with than split it is refused, never passed on as it stands. So whoever wrote a
+//! pipe, a variable or a pattern learns that there is no shell, and no program gets a word that was meant otherwise.
+
+/// Why a text is no list of words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WordsError {
+    /// A quotation mark is not closed.
+    #[error("the quotation mark {0} is not closed")]
+    Open(char),
+    /// The text ends behind a backslash.
+    #[error("it ends behind a backslash, which stands before nothing")]
+    NothingBehind,
+    /// A shell would do something with this character, and there is none.
+    #[error("{0:?} means something to a shell, and there is none: put it between quotation marks, or call a script")]
+    Shell(char),
+}
+
+/// What a shell does more with than to take it for a part of a word.
+const SHELL: &str = "|&;<>()$`*?[\n\r\0";
+
+/// Splits a command into its words. Spaces and tabs part words. Between single quotation marks everything is as it stands; between
+/// double ones a backslash stands before `"`, `\`, `$` and a backtick; elsewhere it stands before any character.
+///
+/// # Errors
+///
+/// See [`WordsError`].
+pub fn split_words(text: &str) -> Result<Vec<String>, WordsError> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut rest = text.chars();
+    while let Some(next) = rest.next() {
+        match next {
+            ' ' | '\t' => words.extend(word.take()),
+            '\'' => quoted(&mut rest, word.get_or_insert_default())?,
+            '"' => in_double_quotes(&mut rest, word.get_or_insert_default())?,
+            '\\' => match rest.next() {
+                Some(character) if !character.is_control() => {
+                    word.get_or_insert_default().push(character);
+                }
+                Some(character) => return Err(WordsError::Shell(character)),
+                None => return Err(WordsError::NothingBehind),
+            },
+            '~' | '#' if word.is_none() => return Err(WordsError::Shell(next)),
+            next if SHELL.contains(next) => return Err(WordsError::Shell(next)),
+            next => word.get_or_insert_default().push(next),
+        }
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+fn quoted(rest: &mut std::str::Chars<'_>, word: &mut String) -> Result<(), WordsError> {
+    for next in rest {
+        match next {
+            '\'' => return Ok(()),
+            '\0' => return Err(WordsError::Shell(next)),
+            next => word.push(next),
+        }
+    }
+    Err(WordsError::Open('\''))
+}
+
+fn in_double_quotes(rest: &mut std::str::Chars<'_>, word: &mut String) -> Result<(), WordsError> {
+    while let Some(next) = rest.next() {
+        match next {
+            '"' => return Ok(()),
+            '$' | '`' | '\0' => return Err(WordsError::Shell(next)),
+            '\\' => match rest.next() {
+                Some(escaped @ ('"' | '\\' | '$' | '`')) => word.push(escaped),
+                Some(other) => word.extend(['\\', other]),
+                None => return Err(WordsError::Open('"')),
+            },
+            next => word.push(next),
+        }
+    }
+    Err(WordsError::Open('"'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn words_are_parted_by_space_and_kept_together_by_quotation_marks() {
+        for (text, words) in [
+            ("", vec![]),
+            ("  \t ", vec![]),
+            ("agent --role {role}", vec!["agent", "--role", "{role}"]),
+            (r#"a "b c" 'd "e"' f\ g"#, vec!["a", "b c", r#"d "e""#, "f g"]),
+            (r#"a"b"'c'd"#, vec!["abcd"]),
+            (r#"'' """#, vec!["", ""]),
+            (r#""\$HOME \"x\" \n""#, vec![r#"$HOME "x" \n"#]),
+            ("'$HOME | * ~'", vec!["$HOME | * ~"]),
+            ("a~b c#d", vec!["a~b", "c#d"]),
+        ] {
+            assert_eq!(split_words(text).as_deref(), Ok(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()[..]), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_a_shell_understands_is_refused() {
+        for (text, error) in [
+            ("a | b", WordsError::Shell('|')),
+            ("a; rm b", WordsError::Shell(';')),
+            ("a $HOME", WordsError::Shell('$')),
+            ("a \"$HOME\"", WordsError::Shell('$')),
+            ("a `b`", WordsError::Shell('`')),
+            ("~/agent", WordsError::Shell('~')),
+            ("a *.py", WordsError::Shell('*')),
+            ("a\nb", WordsError::Shell('\n')),
+            ("a 'b", WordsError::Open('\'')),
+            ("a \"b", WordsError::Open('"')),
+            ("a \\", WordsError::NothingBehind),
+        ] {
+            assert_eq!(split_words(text), Err(error), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn words_in_single_quotation_marks_come_back_as_they_were(words in prop::collection::vec("[^'\0]{0,12}", 0..6)) {
+            let text: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+            prop_assert_eq!(split_words(&text.join(" ")), Ok(words));
+        }
+
+        #[test]
+        fn no_text_is_too_strange(text in ".*") {
+            if let Ok(words) = split_words(&text) {
+                prop_assert!(words.iter().map(String::len).sum::<usize>() <= text.len());
+            }
+        }
+    }
+}
