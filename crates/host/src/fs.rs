@@ -72,17 +72,27 @@ pub struct Prefix {
 /// What the names of temporary files of [`write_atomic`] begin with.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 
-/// Writes a file whole: either the new bytes are there after this, or the old file is as it was.
+/// Writes a file whole: either the new bytes are there after this, or the old file is as it was. Others may read it, and only its owner
+/// write to it.
 ///
 /// # Errors
 ///
 /// Fails when the directory is missing, not writable or full.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
+    write_atomic_as(path, bytes, 0o644)
+}
+
+/// The same with these permission bits, which the file has from the moment at which it bears its name.
+///
+/// # Errors
+///
+/// As [`write_atomic`].
+pub fn write_atomic_as(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsError> {
     let parent = parent_of(path);
     let fail = |source| FsError::io("write", path, source);
     let mut temporary = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(parent).map_err(fail)?;
     temporary.write_all(bytes).map_err(fail)?;
-    temporary.as_file().set_permissions(Permissions::from_mode(0o644)).map_err(fail)?;
+    temporary.as_file().set_permissions(Permissions::from_mode(mode)).map_err(fail)?;
     temporary.as_file().sync_all().map_err(fail)?;
     temporary.persist(path).map_err(|error| fail(error.error))?;
     sync_directory(parent)

@@ -110,6 +110,22 @@ impl Lock {
     }
 }
 
+/// Who holds the lock at `path`, by what stands in its file; nothing where there is none or its holder has ended. Nothing is
+/// locked by asking, so nobody is kept from taking it. Who let go of it and still runs is told as the holder.
+///
+/// # Errors
+///
+/// Fails when something is there that cannot be read.
+pub fn holder(path: &Path) -> Result<Option<String>, FsError> {
+    let mut file = match open_to_look(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(FsError::io("read the lock", path, source)),
+    };
+    let holder = Holder::read(&mut file);
+    Ok(holder.is_alive().then_some(holder.words))
+}
+
 /// A short turn at a directory, between processes: one that changes it, or any number that look at it. The directory itself is
 /// locked, so there is no file to leave behind.
 #[derive(Debug)]
@@ -165,6 +181,13 @@ fn open(path: &Path) -> io::Result<File> {
     } else {
         Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
     }
+}
+
+/// Opens what is there for reading. A pipe is not waited at, and a link is not followed.
+#[expect(clippy::disallowed_methods, reason = "host owns the opening of files; this one is read")]
+fn open_to_look(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
+    File::options().read(true).custom_flags(flags).open(path)
 }
 
 /// Whether the open file is what stands at `path` now.
@@ -247,6 +270,19 @@ mod tests {
         assert!(refused.to_string().contains("run advance"), "{refused}");
         drop(held);
         Lock::acquire(&path, "another").unwrap();
+    }
+
+    #[test]
+    fn asking_who_holds_a_lock_takes_it_from_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        assert_eq!(holder(&path).unwrap(), None);
+        let held = Lock::acquire(&path, "advancing").unwrap();
+        assert!(holder(&path).unwrap().unwrap().ends_with(": advancing"));
+        assert!(held.is_still_held());
+        drop(held);
+        std::fs::write(&path, format!("process {}: advancing\n", a_dead_process())).unwrap();
+        assert_eq!(holder(&path).unwrap(), None);
     }
 
     /// A lock that this text stands in, and whose descriptor a child has inherited for so many seconds.

@@ -47,6 +47,16 @@ impl Ledger {
             bytes => Ok(bytes),
         }
     }
+
+    /// The length of an artifact in bytes, if the ledger holds it. Its bytes are not read.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database cannot be read.
+    pub fn artifact_size(&self, digest: &Digest) -> Result<Option<u64>, LedgerError> {
+        let known = describe(&self.connection, digest).map_err(self.fail())?;
+        Ok(known.map(|artifact| artifact.size))
+    }
 }
 
 /// Stores bytes within a transaction that the caller commits.

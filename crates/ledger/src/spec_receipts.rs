@@ -81,10 +81,9 @@ pub enum ReceiptWriter {
     Unknown,
 }
 
-/// Whether the event of a row says that the receipt was learned; an event that cannot be read says so, too.
-const LEARNED: &str =
-    "coalesce((SELECT iif(json_valid(body), coalesce(json_extract(body, '$.learned'), 0), 1) FROM events
-                       WHERE events.seq = spec_receipts.event_seq), 1) <> 0";
+/// Whether the event of a row says that the receipt was learned, and so does one that is not there. Bodies are canonical JSON, in which no text can
+/// hold these bytes: its quotes are escaped. Many rows are looked at, and looking is much cheaper than reading.
+const LEARNED: &str = r#"coalesce((SELECT instr(body, '"learned":true') FROM events WHERE seq = spec_receipts.event_seq), 1) <> 0"#;
 
 /// The body of an event.
 #[derive(Serialize)]

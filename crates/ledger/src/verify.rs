@@ -39,11 +39,25 @@ impl Ledger {
     /// Fails only when the database cannot be read for a reason that is not its content: it is locked, or the
     /// disk fails. Damage and edits are findings.
     pub fn verify(&self, anchors: &[Anchor]) -> Result<Verdict, LedgerError> {
+        let passes: [Pass; 5] =
+            [check_events, check_artifacts, check_spec_receipts, check_schema, check_integrity];
+        self.check(Check::new(anchors), &passes)
+    }
+
+    /// Reads the chain again from the event `first` to its end, and nothing else: what a record that begins there rests on.
+    /// Anchors before `first` say nothing here.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::verify`].
+    pub fn verify_from(&self, first: u64, anchors: &[Anchor]) -> Result<Verdict, LedgerError> {
+        self.check(Check::from(first, anchors), &[check_events])
+    }
+
+    fn check(&self, mut check: Check, passes: &[Pass]) -> Result<Verdict, LedgerError> {
         let fail = self.fail();
         // One read transaction is one snapshot, whoever appends meanwhile.
         let snapshot = self.connection.unchecked_transaction().map_err(&fail)?;
-        let mut check = Check::new(anchors);
-        let passes = [check_events, check_artifacts, check_spec_receipts, check_schema, check_integrity];
         for pass in passes {
             match pass(&snapshot, &mut check) {
                 Ok(()) => {}
@@ -64,6 +78,8 @@ impl Ledger {
         Ok(check.finish())
     }
 }
+
+type Pass = fn(&Connection, &mut Check) -> Result<(), PassError>;
 
 enum PassError {
     Database(rusqlite::Error),
@@ -95,9 +111,9 @@ fn check_events(connection: &Connection, check: &mut Check) -> Result<(), PassEr
             _ => format!("iif(octet_length({name}) <= {MAX_BODY_BYTES}, {name}, NULL)"),
         })
         .collect();
-    let sql = format!("SELECT seq, {} FROM events NOT INDEXED ORDER BY seq", columns.join(", "));
+    let sql = format!("SELECT seq, {} FROM events NOT INDEXED WHERE seq >= ?1 ORDER BY seq", columns.join(", "));
     let mut statement = connection.prepare(&sql)?;
-    let mut rows = statement.query([])?;
+    let mut rows = statement.query([check.first])?;
     while let Some(row) = rows.next()? {
         let seq: i64 = row.get(0)?;
         match RawEvent::read(row) {
@@ -199,6 +215,8 @@ enum Before {
 
 /// The state of a reading.
 struct Check {
+    /// Events with lower numbers are not read.
+    first: i64,
     /// Sorted; those before `next_anchor` are behind the event that is read.
     anchors: Vec<(i64, Digest)>,
     next_anchor: usize,
@@ -220,6 +238,7 @@ impl Check {
         let mut anchors: Vec<_> = anchors.iter().map(place).collect();
         anchors.sort_unstable();
         Self {
+            first: i64::MIN,
             anchors,
             next_anchor: 0,
             findings: Vec::new(),
@@ -230,6 +249,13 @@ impl Check {
             shift: 0,
             last_bad: 0,
         }
+    }
+
+    /// A reading that begins with the event `first`.
+    fn from(first: u64, anchors: &[Anchor]) -> Self {
+        let first = i64::try_from(first).unwrap_or(i64::MAX);
+        let whole = Self::new(anchors);
+        if first <= 1 { whole } else { Self { first, last: first - 1, before: Before::Unknown, ..whole } }
     }
 
     fn event(&mut self, connection: &Connection, raw: &RawEvent) -> Result<(), PassError> {

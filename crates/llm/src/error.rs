@@ -167,6 +167,11 @@ pub enum LlmError {
 /// The setting that ended a call: the smaller of the two, or both where they are the same.
 fn settings_of_time(name: &str, call: &Duration, cap: &Duration) -> String {
     const CALL: &str = "llm.timeout_s";
+    // A command that serves a role is no provider: it has a time of its own.
+    const COMMAND: (&str, &str) = ("api_agent", "dispatch.agent_timeout_s");
+    if name == COMMAND.0 {
+        return COMMAND.1.to_owned();
+    }
     let most = match provider(name).map(|kind| kind.class()) {
         Ok(ProviderClass::Program { .. }) => "llm.max_cli_timeout_s",
         Ok(ProviderClass::Http { .. }) => "llm.max_http_timeout_s",

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crucible_host::fs::append_durable;
 use crucible_ledger::{EventRecord, Ledger, NewEvent};
-use crucible_model::{Clock, ClockSource, Digest, RunId, Timestamp, to_canonical_json};
+use crucible_model::{CanonicalError, Clock, ClockSource, Digest, RunId, Timestamp, to_canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -189,17 +189,23 @@ impl<'a> Journal<'a> {
 
     /// Writes the story of the run for people.
     pub(crate) fn write_trace(&self) -> Result<(), RunError> {
-        let mut text = "# Trace\n\nDerived from the ledger; edits here change nothing.\n\n".to_owned();
-        for event in &self.events {
-            let path = event.path.as_deref().unwrap_or_default();
-            text.push_str(&format!("- {} {} {} {path}\n", event.ts, event.role, event.event));
-        }
+        let text = trace(&self.events);
         self.dir.write(layout::TRACE, text.as_bytes()).map(drop)
     }
 }
 
-/// The recorded files that are no longer what they were when they were last recorded.
-pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>, RunError> {
+/// The text of `TRACE.md` for these events.
+pub(crate) fn trace(events: &[EventRecord]) -> String {
+    let mut text = "# Trace\n\nDerived from the ledger; edits here change nothing.\n\n".to_owned();
+    for event in events {
+        let path = event.path.as_deref().unwrap_or_default();
+        text.push_str(&format!("- {} {} {} {path}\n", event.ts, event.role, event.event));
+    }
+    text
+}
+
+/// The digest of each recorded file as it was last recorded, by its path in the run directory.
+pub(crate) fn recorded_files(events: &[EventRecord]) -> BTreeMap<&str, &str> {
     let mut recorded = BTreeMap::new();
     for event in events {
         let digest = event.body.get("digest").and_then(Value::as_str);
@@ -209,6 +215,12 @@ pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>
         let with_it = event.body.get(FILES).and_then(Value::as_object).into_iter().flatten();
         recorded.extend(with_it.filter_map(|(path, digest)| Some((path.as_str(), digest.as_str()?))));
     }
+    recorded
+}
+
+/// The recorded files that are no longer what they were when they were last recorded.
+pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>, RunError> {
+    let mut recorded = recorded_files(events);
     recorded.remove(layout::BUNDLE);
     let mut edited = Vec::new();
     for (path, digest) in recorded {
@@ -220,7 +232,8 @@ pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>
     Ok(edited)
 }
 
-fn line(event: &EventRecord) -> Result<Vec<u8>, RunError> {
+/// The line of `events.jsonl` that tells of an event.
+pub(crate) fn line(event: &EventRecord) -> Result<Vec<u8>, CanonicalError> {
     let mut line = to_canonical_json(&EventLine {
         ts: event.ts,
         role: event.role.clone(),

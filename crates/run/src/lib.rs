@@ -36,6 +36,7 @@ mod start;
 mod state;
 mod status;
 mod trial;
+mod verify_record;
 mod world;
 
 pub use analysis::{Analysis, AnalysisVersion, BehaviorCatalogue, GateResult};
@@ -45,7 +46,7 @@ pub use call_book::LedgerBook;
 pub use catalogue::{check_repository_behaviors, listed_behaviors};
 pub use clients::Clients;
 pub use contract::{
-    API_AGENT, AgentCommands, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
+    API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
     FindMode, Guardrails, GuardrailsError, PatchLimits, Plan, PlanStatus, Review, ReviewError, ReviewVerdict,
     MANUAL_OUTBOX, RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Service, Signature, SignatureVersion, WebLimits,
     check_plan, required_gates,
@@ -54,7 +55,7 @@ pub use contract::{
     BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, BehaviorMarker, CatalogueText, EvidenceFound, ExpectedResult, PlanDocuments,
     behavior_markers, check_behaviors, check_evidence, check_executed, check_reasons, is_page_name, read_results,
 };
-pub use dispatch::OutboxBackend;
+pub use dispatch::{AgentBackend, OutboxBackend, check_agents};
 pub use engine::advance;
 pub use error::RunError;
 pub use event_kind::EventKind;
@@ -80,4 +81,5 @@ pub use role::librarian::pack_context;
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
 pub use status::{ArtifactStatus, RunStatus, answers_used, status};
+pub use verify_record::{RecordCheck, verify_record};
 pub use world::World;

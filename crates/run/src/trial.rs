@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_patch::FileMode;
-use crucible_repo::{DirtyKind, Git, SnapshotOptions, Untracked, snapshot};
+use crucible_repo::{DirtyKind, Git, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
@@ -70,7 +70,6 @@ pub(crate) async fn run(
     change: Option<&Tried<'_>>,
     witness: &mut dyn Witness,
 ) -> Result<Trial, RunError> {
-    let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(secret_rule) };
     let copy = room.join("copy");
     let mut outcomes = Vec::new();
     let mut omitted = Vec::new();
@@ -79,7 +78,7 @@ pub(crate) async fn run(
     for gate in &record.settings.gates {
         fs::remove_dir_all(&copy)?;
         require_base(git, record).await?;
-        omitted = snapshot(git, &copy, &options).await?.omitted;
+        omitted = copy_base(git, &copy).await?;
         require_base(git, record).await?;
         if let Some(tried) = change {
             write_change(&copy, tried.change)?;
@@ -144,6 +143,12 @@ pub(crate) async fn run(
         tree: change.map(|tried| tried.change.tree.tree.to_string()),
         outcomes,
     })
+}
+
+/// Copies the tracked files of the work tree, without secrets and special files; tells what was left out.
+pub(crate) async fn copy_base(git: &Git, copy: &Path) -> Result<Vec<Omission>, RunError> {
+    let options = SnapshotOptions { untracked: Untracked::Leave, secret: Arc::new(secret_rule) };
+    Ok(snapshot(git, copy, &options).await?.omitted)
 }
 
 /// Refuses to go on when the repository is no longer at the run's base: what would be read or tried now is not what the
@@ -229,8 +234,8 @@ fn gate_id(name: &str, dir: &RunDir) -> Result<GateId, RunError> {
     name.parse().map_err(|_| dir.malformed(layout::PLAN, "a gate's name is none"))
 }
 
-/// What every gate sees of the environment: where tools are, a private home, and nothing of the user.
-fn environment(world: &World<'_>) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+/// What every gate and every command that serves a role sees of the environment: where tools are, a private home, and nothing of the user.
+pub(crate) fn environment(world: &World<'_>) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let mut env = base_env(world.env);
     env.extend(toolchain_env(world.env));
     env.push(("HOME".into(), CONFINED_HOME.into()));

@@ -99,8 +99,8 @@ pub enum SpecError {
         /// What the holder says of itself.
         owner: String,
     },
-    /// Somebody took the lock by force while this process worked; it changed nothing.
-    #[error("another process took this spec's lock with --force; nothing of this run was kept")]
+    /// Somebody took the lock by force while this process worked; from then on it changed nothing.
+    #[error("another process took this spec's lock with --force, and this run kept nothing after that")]
     LockLost,
     /// The model cannot be asked, or its answer cannot be recorded.
     #[error(transparent)]
@@ -122,13 +122,13 @@ pub enum SpecError {
         verdict: Verdict,
     },
     /// The patch gate refuses the fixup.
-    #[error("the fixup is refused; no file was changed")]
+    #[error("the fixup is refused; no file was changed by it")]
     FixupRefused {
         /// Why.
         verdict: Verdict,
     },
     /// The project's files are no longer what the fixup was made for, or cannot be changed.
-    #[error("the fixup cannot be applied: {why}; no file was changed")]
+    #[error("the fixup cannot be applied: {why}; no file was changed by it")]
     FixupBlocked {
         /// Why, and what to do.
         why: String,

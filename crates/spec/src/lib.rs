@@ -16,6 +16,7 @@ mod fixup;
 mod gate;
 mod hook;
 mod id;
+mod nearest;
 mod packet;
 mod phase;
 mod phase_id;
@@ -53,13 +54,15 @@ pub use packet::{
 };
 pub use phase::{CorrectionBrief, LastArtifact, PhaseDefinition, PhaseDocument, PhaseInput, phases};
 pub use phase_id::{PhaseId, PhaseIdError};
-pub use project::{IDEA, SpecProject};
+pub use project::{IDEA, SpecProject, repository_of};
 pub use receipt::{
     FileRecord, FixedFile, FixupReceipt, FixupStage, HookEnd, HookMoment, HookReceipt, OnFail, PacketReceipt,
     PhaseEntry, PhaseFailure, PhaseStatus, RECEIPT_SCHEMA, ReceiptId, ReceiptIdError, ReceiptLink,
     SpecReceipt,
 };
-pub use source::{FileSelectors, Idea, IdeaBuilder, IssueRef, gather_packet, select_files};
+pub use source::{
+    FileSelectors, Idea, IdeaBuilder, IssueRef, check_named_files, gather_packet, select_files,
+};
 pub use state::{FileState, PhaseState, ReceiptProblem, ReceiptProblemKind, SpecState, TrackedRecord};
 pub use store::{LockClaim, PhaseOutput, Promotion, PromotionEnd, SpecLock, SpecStore};
 pub use surface::{ConfigSummary, PhaseOverview, RESUME_SCHEMA, ResumeOverview, SPEC_SCHEMA, SpecOverview};

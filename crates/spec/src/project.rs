@@ -99,7 +99,8 @@ impl SpecProject {
 }
 
 /// The repository that holds `start`: the nearest directory upward with a `.git`.
-pub(crate) fn repository_of(start: &Path) -> Option<&Path> {
+#[must_use]
+pub fn repository_of(start: &Path) -> Option<&Path> {
     start.ancestors().find(|place| place.join(".git").exists())
 }
 

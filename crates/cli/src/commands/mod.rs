@@ -24,10 +24,9 @@ mod spec;
 mod template;
 mod verify;
 
-use std::path::Path;
-
 use clap::{Parser, Subcommand};
 use crucible_model::ExitStatus;
+pub(crate) use crucible_spec::repository_of;
 
 pub(crate) use self::spec::place::SecretInName;
 use crate::app::App;
@@ -133,7 +132,3 @@ impl Command {
     }
 }
 
-/// The nearest directory upward that holds a `.git`.
-pub(crate) fn repository_of(directory: &Path) -> Option<&Path> {
-    directory.ancestors().find(|place| place.join(".git").exists())
-}

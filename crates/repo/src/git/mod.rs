@@ -5,6 +5,7 @@
 //! never believes the repository about where its work tree is.
 
 mod command;
+mod commit;
 mod config;
 mod guarded;
 mod history;
@@ -27,6 +28,7 @@ use crate::oid::Oid;
 
 pub(crate) use command::{Call, Flush, Output, Runner, as_path};
 use config::LineEnds;
+pub use commit::CommitObject;
 pub use history::CommitFiles;
 use locate::Place;
 pub use status::{DirtyEntry, DirtyKind, TrackedFile};

@@ -40,7 +40,12 @@ fn places_within(directory: &Path, most: usize) -> Result<Vec<PathBuf>, RepoErro
             let entry = entry.map_err(|source| RepoError::io("search", &at, source))?;
             seen += 1;
             if seen > most {
-                let why = format!("there are more than {most} entries, and a repository may be among them");
+                let why = format!(
+                    "there are more than {most} entries, and a repository may be among them. Keep what programs make in directories \
+                     named {}, which are not searched, or outside of it; a hook without walls (hooks.NAME.sandbox = \"off\" in your own \
+                     configuration) needs no search",
+                    NOT_SEARCHED.join(" or ")
+                );
                 return Err(RepoError::io("search", directory, io::Error::other(why)));
             }
             let name = entry.file_name();
@@ -157,5 +162,7 @@ mod tests {
         expected.sort();
         assert_eq!(found, expected);
         assert!(places_within(&root, 5).unwrap_err().to_string().contains("more than 5 entries"));
+        let said = places_within(&root, 5).unwrap_err().to_string();
+        assert!(said.contains("named node_modules or target") && said.contains("sandbox = \"off\""), "{said}");
     }
 }

@@ -4,9 +4,11 @@
 //! there is to know. The question holds no absolute path, so a replay puts the same one; the file that a person reads has
 //! one on top.
 
+pub(crate) mod agent;
 pub(crate) mod evidence;
 pub(crate) mod outbox;
 
+pub use agent::{AgentBackend, check_agents};
 pub use outbox::OutboxBackend;
 
 /// What a role owes, by name; in events, prompts and the names of prompt files.

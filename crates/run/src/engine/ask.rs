@@ -16,11 +16,12 @@ use crate::attempt;
 use crate::clients::Clients;
 use crate::contract::{API_AGENT, MANUAL_OUTBOX, RunRole, Service};
 use crate::dispatch::Action;
+use crate::dispatch::agent;
 use crate::dispatch::evidence::{self, Asking, Evidence};
 use crate::dispatch::outbox::{self, MAX_GIVEN, Prompt, TARGET};
 use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, asked_key, prompted_key, taken_key};
-use crate::journal::Entry;
+use crate::journal::{Entry, FILES};
 use crate::layout;
 use crate::receipt::LLM;
 use crate::recording::{LINE, SEED};
@@ -121,7 +122,7 @@ impl Engine<'_> {
             Err(CallError::Llm(error)) => {
                 let receipt = LlmReceipt::of_failure(name, &model, error, allowed);
                 if error.answer_fault().is_none() {
-                    self.record_failure(duty, &receipt)?;
+                    self.record_failure(name, duty, &receipt)?;
                 }
                 Some(receipt)
             }
@@ -133,7 +134,13 @@ impl Engine<'_> {
                     .whole_answer()
                     .err()
                     .map(|cut| Finding::error(ANSWER_CUT, duty.subject(), cut.to_string()));
-                (result.answer(), cut)
+                let answer = result.answer();
+                let no_diff = || match name {
+                    API_AGENT => agent::no_diff(duty.action, duty.subject(), answer.as_str()),
+                    _ => None,
+                };
+                let unread = cut.or_else(no_diff);
+                (answer, unread)
             }
             Err(CallError::Llm(error)) => match error.answer_fault() {
                 Some(fault) => {
@@ -153,6 +160,9 @@ impl Engine<'_> {
         if let Value::Object(fields) = &mut body {
             fields.extend(client.recorded_line(&key).map(|line| (LINE.to_owned(), line.to_string().into())));
             fields.extend(llm.map(|llm| (LLM.to_owned(), serde_json::json!(llm))));
+            if name == API_AGENT {
+                fields.insert(FILES.to_owned(), serde_json::json!(self.new_logs()?));
+            }
             if name == MANUAL_OUTBOX {
                 let given = self.keep_given(duty, &text)?;
                 fields.insert(GIVEN.to_owned(), given.to_string().into());
@@ -276,14 +286,34 @@ impl Engine<'_> {
     }
 
     /// Records that a call has no answer: what it may have cost, and why.
-    fn record_failure(&mut self, duty: &Duty<'_>, llm: &LlmReceipt) -> Result<(), RunError> {
+    fn record_failure(&mut self, name: &str, duty: &Duty<'_>, llm: &LlmReceipt) -> Result<(), RunError> {
         let before = self.journal.events().iter();
         let times = before.filter(|event| event.event == EventKind::ModelFailed.name()).count() + 1;
         let key = format!("model-failed-{times}");
         let mut body = serde_json::json!({ LLM: llm });
         duty.tell(&mut body);
+        if let (API_AGENT, Value::Object(fields)) = (name, &mut body) {
+            let logs = self.new_logs()?;
+            if !logs.is_empty() {
+                let paths: Vec<&str> = logs.keys().map(String::as_str).collect();
+                self.journal.witness().note(&format!("  what the command printed: {}", paths.join(", ")));
+                fields.insert(FILES.to_owned(), serde_json::json!(logs));
+            }
+        }
         let (role, event, path) = (duty.role.name(), EventKind::ModelFailed, layout::CASSETTE);
         self.journal.record(Entry { role, event, key, path, body }).map(drop)
+    }
+
+    /// What commands printed and no event tells of yet, with the digest of each log.
+    fn new_logs(&self) -> Result<BTreeMap<String, Digest>, RunError> {
+        let events = self.journal.events();
+        let told = |path: &str| events.iter().any(|event| event.body.get(FILES).is_some_and(|files| files.get(path).is_some()));
+        let mut logs = BTreeMap::new();
+        for path in agent::agent_logs(&self.dir).into_iter().filter(|path| !told(path)) {
+            let digest = Digest::of(&self.dir.read(&path)?);
+            logs.insert(path, digest);
+        }
+        Ok(logs)
     }
 
     /// The model that a role asks through this client.

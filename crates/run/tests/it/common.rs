@@ -18,7 +18,7 @@ use std::time::Duration;
 use crucible_host::clock::SystemClock;
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
-use crucible_ledger::{Anchor, EventRecord, Ledger};
+use crucible_ledger::{Anchor, EventRecord, Ledger, Usage};
 use crucible_llm::{
     BudgetLimits, CallBudget, Cassette, CassetteError, CassetteHeader, CassetteSource, CassetteWriter,
     ClientOptions, Context, ModelClient, ProviderSettings, Recording, RetryAllowance, RetryPolicy, Reuse,
@@ -26,7 +26,7 @@ use crucible_llm::{
 };
 use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
 use crucible_run::{
-    AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, Opening, PatchLimits, RunDir, RunError,
+    AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, LedgerBook, Opening, PatchLimits, RunDir, RunError,
     RunOptions, RunSettings, RunState, Witness, World, advance, answers_used, create, land, status,
 };
 use crucible_sandbox::{Sandbox, Strength};
@@ -34,6 +34,8 @@ use crucible_secrets::Scanner;
 use crucible_testkit::{FakeOpenAi, Reply, RepoBuilder, SeenRequest};
 use crucible_verify::GateSpec;
 use tempfile::TempDir;
+
+use crate::cast::{All, Cast, person};
 
 /// The file that the goal is about.
 pub(crate) const FILE: &str = "src/price.py";
@@ -53,6 +55,7 @@ pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 /// A directory with a repository, a home for the ledger and the runs, and nothing else.
 pub(crate) struct Place {
     root: PathBuf,
+    cast: Cast,
     _owned: Option<TempDir>,
 }
 
@@ -127,20 +130,34 @@ impl Clock for Watching {
 impl Place {
     /// A new place, in memory where the system offers that: what is tested here is not the speed of a disk.
     pub(crate) fn new() -> Self {
-        Self::new_in(&memory())
+        Self::of(Cast::Model)
+    }
+
+    /// A new place for a run with this cast.
+    pub(crate) fn of(cast: Cast) -> Self {
+        Self { cast, ..Self::new_in(&memory()) }
     }
 
     /// A new place in this directory.
     pub(crate) fn new_in(parent: &Path) -> Self {
         let owned = tempfile::tempdir_in(parent).unwrap();
-        let place = Self { root: owned.path().to_owned(), _owned: Some(owned) };
+        let place = Self { root: owned.path().to_owned(), cast: Cast::Model, _owned: Some(owned) };
         place.furnish();
         place
     }
 
     /// A place that is there already; it stays when this is dropped.
     pub(crate) fn at(root: PathBuf) -> Self {
-        Self { root, _owned: None }
+        Self { root, cast: Cast::Model, _owned: None }
+    }
+
+    /// The same place for a run with this cast.
+    pub(crate) fn with(self, cast: Cast) -> Self {
+        Self { cast, ..self }
+    }
+
+    pub(crate) fn cast(&self) -> Cast {
+        self.cast
     }
 
     /// Lays the repository into an empty directory.
@@ -236,21 +253,45 @@ impl Place {
             let dir = match self.run() {
                 Some(dir) => dir,
                 None => {
-                    let id = create(&world, options(self.repo()), &mut ledger, &mut witness).await?;
+                    let id = create(&world, options(self.repo(), self.cast), &mut ledger, &mut witness).await?;
                     RunDir::of(&world.runs_root, &id)
                 }
             };
             if until == Until::Created {
                 return Ok(RunState::New);
             }
-            let open = |_: &Opening<'_>| client(&dir, base_url, &env, &sandbox);
-            let state = advance(&world, &dir, open, &mut ledger, &mut witness).await?;
+            let state = loop {
+                let open = |opening: &Opening<'_>| {
+                    let budget = self.budget(opening)?;
+                    clients(&dir, base_url, &env, &sandbox, &budget)
+                };
+                let state = advance(&world, &dir, open, &mut ledger, &mut witness).await?;
+                if state != RunState::Blocked || !self.cast.answers(&self.root, &dir, &ledger)? {
+                    break state;
+                }
+            };
             if until == Until::Landed && state == RunState::Verified {
                 land(&world, &dir, &mut ledger, &mut witness).await?;
                 return Ok(RunState::Landed);
             }
             Ok(state)
         })
+    }
+
+    /// What the run may cost: with a model alone no call is refused, for its server may fail at any time.
+    fn budget(&self, opening: &Opening<'_>) -> Result<Arc<CallBudget>, RunError> {
+        if self.cast == Cast::Model {
+            return Ok(CallBudget::new(BudgetLimits::calls(100)));
+        }
+        let ledger = Ledger::open(&self.ledger_path())?;
+        let book = LedgerBook::new(ledger, opening.run.clone(), Box::new(SystemClock));
+        Ok(CallBudget::kept(BudgetLimits::calls(opening.calls), Arc::new(book)))
+    }
+
+    /// What the run's calls came to, as the ledger has it.
+    pub(crate) fn usage(&self) -> Usage {
+        let id = self.events()[0].run.clone();
+        self.ledger().usage(&id).unwrap()
     }
 
     /// Repeats the run from its recording.
@@ -272,7 +313,7 @@ impl Place {
         };
         let backend = construct("replay", &settings, &context(&env, &sandbox))
             .map_err(|error| ReplayError(error.to_string()))?;
-        let client = ModelClient::new(backend, client_options(Recording::Off));
+        let client = ModelClient::new(backend, client_options(Recording::Off, CallBudget::new(BudgetLimits::calls(100))));
         block_on(crucible_run::replay(
             &world,
             &dir,
@@ -378,8 +419,11 @@ impl Place {
             .into_iter()
             .map(|(path, bytes)| (path.to_string_lossy().into_owned(), bytes))
             .filter(|(path, _)| counts(path))
-            // A receipt names its run.
-            .map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap().replace(&id, "RUN")))
+            // A receipt names its run, and a prompt the place where its answer belongs.
+            .map(|(path, bytes)| {
+                let text = String::from_utf8(bytes).unwrap();
+                (path, text.replace(&id, "RUN").replace(&self.root.display().to_string(), "PLACE"))
+            })
             .collect();
         let cassette = Cassette::parse(&std::fs::read(dir.path(CASSETTE)).unwrap()).unwrap();
         Story { steps, artifacts, calls: cassette.calls.iter().map(|call| call.key.to_string()).collect() }
@@ -522,7 +566,7 @@ pub(crate) fn right() -> Reply {
     Reply::Answer(whole(FILE, RIGHT))
 }
 
-fn options(repo: PathBuf) -> RunOptions {
+fn options(repo: PathBuf, cast: Cast) -> RunOptions {
     let settings = RunSettings {
         provider: "gateway".to_owned(),
         model: "fake-model".to_owned(),
@@ -533,7 +577,7 @@ fn options(repo: PathBuf) -> RunOptions {
             ("temperature".to_owned(), 0.3.into()),
         ]),
         model_timeout_s: 20,
-        max_calls: 8,
+        max_calls: cast.calls(),
         gates: vec![GateSpec {
             id: "tests".parse().unwrap(),
             command: vec!["sh".to_owned(), "check.sh".to_owned()],
@@ -548,7 +592,7 @@ fn options(repo: PathBuf) -> RunOptions {
         named: vec![FILE.parse().unwrap()],
         may_drop: Vec::new(),
         context: ContextSettings::default(),
-        dispatch: None,
+        dispatch: cast.dispatch(),
         agents: AgentCommands::default(),
         web: None,
     };
@@ -573,24 +617,25 @@ fn context(env: &Environment, sandbox: &Arc<Sandbox>) -> Context {
     }
 }
 
-fn client_options(recording: Recording) -> ClientOptions {
+fn client_options(recording: Recording, budget: Arc<CallBudget>) -> ClientOptions {
     ClientOptions {
         scanner: Scanner::builtin(),
         recording,
         retry: RetryPolicy::NEVER,
         retries: RetryAllowance::unlimited(),
-        budget: CallBudget::new(BudgetLimits::calls(100)),
+        budget,
         prices: Arc::default(),
     }
 }
 
-/// The client of a run, as the program makes it: what was answered and recorded is not asked again.
-fn client(
+/// The clients of a run, as the program makes them: what was answered and recorded is not asked again.
+fn clients(
     dir: &RunDir,
     base_url: &str,
     env: &Environment,
     sandbox: &Arc<Sandbox>,
-) -> Result<ModelClient, RunError> {
+    budget: &Arc<CallBudget>,
+) -> Result<All, RunError> {
     let settings = ProviderSettings {
         base_url: Some(base_url.to_owned()),
         model: Some("fake-model".to_owned()),
@@ -601,7 +646,14 @@ fn client(
     let header = CassetteHeader::new("gateway", "fake-model", backend.capabilities());
     let reuse = Reuse::After(answers_used(dir)?);
     match CassetteWriter::open(&dir.path(CASSETTE), &header, reuse) {
-        Ok(writer) => Ok(ModelClient::new(backend, client_options(Recording::To(Arc::new(writer))))),
+        Ok(writer) => {
+            let writer = Arc::new(writer);
+            let options = || client_options(Recording::To(Arc::clone(&writer)), Arc::clone(budget));
+            Ok(All {
+                model: ModelClient::new(backend, options()),
+                person: ModelClient::new(person(dir), options()),
+            })
+        }
         Err(CassetteError::File(error)) => Err(error.into()),
         Err(error) => panic!("the recording cannot be used: {error}"),
     }

@@ -4,11 +4,17 @@
 //! test that acts as that process (`worker`).
 
 #[cfg(test)]
+mod cast;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod disk;
 #[cfg(test)]
 mod kill;
+#[cfg(test)]
+mod kill_roles;
+#[cfg(test)]
+mod meanwhile;
 #[cfg(test)]
 mod prompts;
 #[cfg(test)]

@@ -11,11 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crucible_ledger::EventRecord;
 
+use crate::cast::Cast;
 use crate::common::{Along, Place, Script, Until};
 
 const PLACE: &str = "RUN_TEST_PLACE";
 const MODEL: &str = "RUN_TEST_MODEL";
+const CAST: &str = "RUN_TEST_CAST";
 const KILL: &str = "RUN_TEST_KILL";
+
+/// Where a worker that a new event ended left the number of its last instant, in its place.
+pub(crate) const LAST_INSTANT: &str = "last-instant";
 
 /// Where a worker ends itself with SIGKILL; points are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +66,7 @@ struct Killer {
     kill: Kill,
     /// The last event that was there when the worker began.
     last: u64,
+    place: Place,
     workings: AtomicU64,
     instants: AtomicU64,
 }
@@ -84,6 +90,8 @@ impl Along for Killer {
         // A question that is put again is an event of its own; ending there each time would never end.
         let put_again = event.key.as_ref().is_some_and(|key| key.contains("-asked-"));
         if self.kill == Kill::NewEvent && event.seq > self.last && !put_again {
+            let instant = self.instants.load(Ordering::SeqCst).to_string();
+            std::fs::write(self.place.root().join(LAST_INSTANT), instant).unwrap();
             end_here();
         }
         if self.kill == Kill::Event(event.seq) {
@@ -105,6 +113,7 @@ pub(crate) fn start(place: &Place, base_url: &str, kill: Kill) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "worker::a_worker_left_alone_carries_a_run_to_its_landing", "--nocapture"])
         .env(PLACE, place.root())
+        .env(CAST, place.cast().number())
         .env(MODEL, base_url)
         .env(KILL, kill.write())
         .stdin(Stdio::null())
@@ -124,10 +133,13 @@ pub(crate) fn was_killed(status: ExitStatus) -> bool {
 #[test]
 fn a_worker_left_alone_carries_a_run_to_its_landing() {
     if let Some(root) = std::env::var_os(PLACE) {
-        let place = Place::at(root.into());
+        let cast = Cast::of(&std::env::var(CAST).unwrap());
+        let here = || Place::at(root.clone().into()).with(cast);
+        let place = here();
         let killer = Killer {
             kill: Kill::read(&std::env::var(KILL).unwrap()),
             last: place.ledger().head().unwrap().seq,
+            place: here(),
             workings: AtomicU64::new(0),
             instants: AtomicU64::new(0),
         };

@@ -14,6 +14,7 @@ use super::fault::Fault;
 use super::ids::leading;
 use super::lines::{Fence, Fences, Line, LineKind, fence, heading, scan, tidied};
 use super::manner;
+use super::stray::heads_any;
 use crate::phase_id::PhaseId;
 
 /// Bytes of an answer that is looked at. Every document's own limit is far below.
@@ -60,6 +61,12 @@ pub(crate) struct Draft {
 /// A warning of a receipt.
 pub(crate) fn warning(kind: &str, message: impl Into<String>) -> ReceiptWarning {
     ReceiptWarning { kind: kind.to_owned(), message: message.into() }
+}
+
+/// The warning of lines that are part of no entry.
+pub(crate) fn trimmed(lines: u64, entry: &str) -> ReceiptWarning {
+    let lines = crucible_model::counted(lines, "line");
+    warning("spec_answer_trimmed", format!("{lines} beside the {entry}s left out"))
 }
 
 /// Finds the document in an answer.
@@ -204,6 +211,10 @@ fn introduction(text: &str, warnings: &mut Vec<ReceiptWarning>) -> Result<(), Ve
     if manner::declines(text) {
         return Err(Fault::Refusal.alone(first_line(text)));
     }
+    // What is cut must not be an entry.
+    if let Some(line) = text.lines().find(|line| heads_any(line)) {
+        return Err(Fault::LineForm.alone(line));
+    }
     let (bytes, lines) = SHORT_INTRODUCTION;
     if text.ends_with('?') && !manner::is_pleasantry(text) {
         return Err(Fault::Question.alone(first_line(text)));
@@ -297,7 +308,11 @@ fn without_pleasantry<'l, 'a>(lines: &'l [Line<'a>], warnings: &mut Vec<ReceiptW
     let start =
         lines.iter().take(end).rposition(|line| line.kind != LineKind::Text).map_or(0, |before| before + 1);
     match (lines.get(..start), lines.get(start)) {
-        (Some(kept), Some(line)) if start < end && manner::is_pleasantry(line.text) => {
+        (Some(kept), Some(line))
+            if start < end
+                && manner::is_pleasantry(line.text)
+                && !lines.iter().skip(start).any(|line| heads_any(line.text)) =>
+        {
             warnings.push(cut(line.text));
             kept
         }

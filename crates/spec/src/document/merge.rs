@@ -17,6 +17,7 @@ use super::filler::is_filler;
 use super::ids::{Lead, is_hyphen, is_odd, leading, listed, mentions, named, shown};
 use super::lines::{Line, LineKind, list_item, scan, tidied};
 use super::requirements::{Block, Requirements, retired};
+use super::stray::{Standing, headed};
 
 /// The highest id that a model may choose itself, in the first document of a spec.
 const HIGHEST_CHOSEN: u32 = 999;
@@ -71,6 +72,7 @@ pub(crate) fn merge(
     let mut document = match earlier {
         Some(earlier) => {
             if !single_spaced(&earlier.head).contains(&single_spaced(&changes.intro)) {
+                findings.extend(stray(&changes.intro, None).map(|line| Fault::LineForm.of(line)));
                 changes.warnings.push(warning(
                     "spec_answer_trimmed",
                     "text before the first changed requirement was left out",
@@ -79,6 +81,7 @@ pub(crate) fn merge(
             earlier.clone()
         }
         None => {
+            findings.extend(stray(&changes.intro, None).map(|line| Fault::LineForm.of(line)));
             let title = draft.title.as_deref().unwrap_or(fallback_title);
             let gap = if changes.intro.is_empty() { "" } else { "\n\n" };
             let head = format!("# Requirements: {title}{gap}{}", changes.intro);
@@ -276,8 +279,12 @@ fn apply(
         document.blocks.iter().map(|block| (folded(&block.title), block.id)).collect();
     // What stood under which id. Two blocks that were alike belong to either.
     let mut texts: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    let mut said: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for block in &document.blocks {
         texts.entry(normal(&block.text)).or_default().insert(block.id);
+        for part in Said::of(behind_heading(&block.text)).parts() {
+            said.entry(part).or_default().insert(block.id);
+        }
     }
     let mut touched = Touched::default();
     let mut new = Vec::new();
@@ -290,7 +297,7 @@ fn apply(
                         findings.push(Fault::DoubleId.of(&shown(id, 'R')));
                     }
                     touched.changed.insert(id);
-                    document.blocks.push(written(id, &block, warnings));
+                    document.blocks.push(written(id, &block, findings, warnings));
                     continue;
                 }
                 titles.get(&folded(&block.title)).copied()
@@ -320,7 +327,22 @@ fn apply(
         let place = places.get(&id).and_then(|place| document.blocks.get_mut(*place));
         // What there is already is compared with all that was answered, repeats included: it keeps its bytes.
         if let Some(old) = place.filter(|old| normal(&old.text) != proposed) {
-            *old = written(id, &block, warnings);
+            let (was, is) = (Said::of(behind_heading(&old.text)), Said::of(&block.body));
+            if let Some(other) = is.taken_from(&was, &said).filter(|_| !is_own) {
+                findings.push(Fault::DoubleId.of(&format!(
+                    "{} says now what {} says: {}",
+                    shown(id, 'R'),
+                    shown(other, 'R'),
+                    block.title
+                )));
+                continue;
+            }
+            if !is.shares(&was) {
+                let message =
+                    format!("{} says something else now than before, in every sentence", shown(id, 'R'));
+                warnings.push(warning("spec_id_reused", message));
+            }
+            *old = written(id, &block, findings, warnings);
             touched.changed.insert(id);
         }
     }
@@ -338,9 +360,99 @@ fn apply(
         }
         touched.named.insert(next);
         touched.changed.insert(next);
-        document.blocks.push(written(next, &block, warnings));
+        document.blocks.push(written(next, &block, findings, warnings));
     }
     touched
+}
+
+/// What a requirement says, each part as its words alone: by this it is known again under another title.
+#[derive(Debug, Default)]
+struct Said {
+    /// All that is neither a check nor a label.
+    statement: String,
+    checks: BTreeSet<String>,
+}
+
+impl Said {
+    fn of(body: &str) -> Self {
+        let mut said = Self::default();
+        for line in scan(body).0 {
+            if line.kind != LineKind::Text || is_label(line.text) {
+                continue;
+            }
+            match list_item(line.text) {
+                Some(check) => {
+                    said.checks.insert(words(check));
+                }
+                None => {
+                    said.statement.push(' ');
+                    said.statement.push_str(line.text);
+                }
+            }
+        }
+        said.statement = words(&said.statement);
+        said.checks.remove("");
+        said
+    }
+
+    /// The parts that tell it from others: the statement, and all the checks together.
+    fn parts(&self) -> impl Iterator<Item = String> {
+        let statement = (!self.statement.is_empty()).then(|| format!("s {}", self.statement));
+        let checks: Vec<&str> = self.checks.iter().map(String::as_str).collect();
+        let checks = (!checks.is_empty()).then(|| format!("c {}", checks.join("\n")));
+        statement.into_iter().chain(checks)
+    }
+
+    /// The requirement whose statement or checks this now says, where it gave up its own statement.
+    fn taken_from(&self, was: &Self, said: &BTreeMap<String, BTreeSet<u32>>) -> Option<u32> {
+        if self.statement == was.statement {
+            return None;
+        }
+        let own: BTreeSet<String> = was.parts().collect();
+        let others = self.parts().filter(|part| !own.contains(part));
+        others.filter_map(|part| said.get(&part)?.first().copied()).next()
+    }
+
+    /// Whether anything of what was said is said still: the statement, a check, or most of the words.
+    fn shares(&self, was: &Self) -> bool {
+        let words = |said: &Self| -> BTreeSet<String> {
+            let checks = said.checks.iter().flat_map(|check| check.split(' '));
+            said.statement
+                .split(' ')
+                .chain(checks)
+                .filter(|word| word.chars().count() > 3)
+                .map(str::to_owned)
+                .collect()
+        };
+        let (now, before) = (words(self), words(was));
+        self.statement == was.statement
+            || !self.checks.is_disjoint(&was.checks)
+            || now.intersection(&before).count() * 3 >= now.len().min(before.len()).max(1)
+    }
+}
+
+/// A text as its words, in small letters: marks and spaces make no other sentence of it.
+fn words(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+/// A block without its first line.
+fn behind_heading(block: &str) -> &str {
+    block.split_once('\n').map_or("", |(_, body)| body)
+}
+
+/// Lines that look like a requirement of another id than the one of their block and are none.
+fn stray(body: &str, own: Option<u32>) -> impl Iterator<Item = &str> {
+    let mut goes_on = false;
+    scan(body).0.into_iter().filter_map(move |line| {
+        let is_text = line.kind == LineKind::Text;
+        let begins = is_text && !goes_on && list_item(line.text).is_none();
+        goes_on = is_text;
+        let standing = if begins { Standing::Paragraph } else { Standing::Within };
+        let lead = headed(line.text, 'R', standing).filter(|_| is_text)?;
+        (Some(lead) != own.map(Lead::Numbered)).then_some(line.text)
+    })
 }
 
 fn remove(
@@ -375,8 +487,18 @@ fn doubles(document: &Requirements, changed: &BTreeSet<u32>, findings: &mut Vec<
     }
 }
 
-/// A proposed block as it is written. Small models can repeat a check many times; it is written once, and a warning says so.
-fn written(id: u32, block: &Proposed, warnings: &mut Vec<ReceiptWarning>) -> Block {
+/// A proposed block as it is written. A line of it that looks like another requirement is told: it would be lost in this one. Small models can repeat a check many times; it is written once, and a warning says so.
+fn written(
+    id: u32,
+    block: &Proposed,
+    findings: &mut Vec<Finding>,
+    warnings: &mut Vec<ReceiptWarning>,
+) -> Block {
+    let own = match block.lead {
+        Lead::Numbered(lead) => lead,
+        Lead::New => id,
+    };
+    findings.extend(stray(&block.body, Some(own)).map(|line| Fault::LineForm.of(line)));
     let (body, repeats) = without_repeats(&block.body);
     if repeats > 0 {
         let message = format!("{}: {} of a check left out", shown(id, 'R'), counted(repeats, "repetition"));

@@ -14,6 +14,7 @@ mod manner;
 mod merge;
 mod requirements;
 mod review;
+mod stray;
 mod tasks;
 mod trace;
 

@@ -87,6 +87,64 @@ impl Requirements {
         text
     }
 
+    /// The document as it is written over an earlier text of it: what is the same as there keeps its bytes, line ends, gaps and the place
+    /// of the line of removed ids included; what is new ends its lines as that text does.
+    pub(crate) fn render_over(&self, earlier: &str) -> String {
+        let before = Self::of_artifact(earlier);
+        let pieces = Pieces::of(earlier);
+        let kept = |place: usize, text: &str| {
+            let piece = pieces.0.get(place).filter(|piece| piece.text() == text);
+            piece.filter(|_| pieces.0.len() == before.blocks.len() + 1)
+        };
+        let places: std::collections::BTreeMap<u32, usize> =
+            before.blocks.iter().zip(1..).map(|(block, place)| (block.id, place)).collect();
+        let mut parts = vec![(self.head.as_str(), Some(0), kept(0, &self.head))];
+        parts.extend(self.blocks.iter().map(|block| {
+            let from = places.get(&block.id).copied();
+            (block.text.as_str(), from, from.and_then(|place| kept(place, &block.text)))
+        }));
+        let same_blocks =
+            self.blocks.iter().map(|block| block.id).eq(before.blocks.iter().map(|block| block.id));
+        // The line of removed ids stays where it is as long as nothing moves around it.
+        let named = pieces.0.iter().any(|piece| piece.names_removed);
+        let lost =
+            pieces.0.iter().zip(&parts).any(|(piece, (.., kept))| piece.names_removed && kept.is_none());
+        let in_place = named && same_blocks && !lost && self.retired == before.retired;
+        let newline = match earlier.find('\n') {
+            Some(at) if earlier.get(..at).is_some_and(|line| line.ends_with('\r')) => "\r\n",
+            _ => "\n",
+        };
+        let mut text = String::new();
+        for (place, (wanted, from, kept)) in parts.iter().enumerate() {
+            let next = parts.get(place + 1);
+            let bytes = kept.map_or_else(|| wanted.replace('\n', newline), |piece| piece.lines(in_place));
+            // What followed it follows it still: the gap stays as well.
+            let is_followed = match next {
+                Some((_, next, _)) => from.map(|place| place + 1) == *next,
+                None => same_blocks && (in_place || self.retired.is_empty()),
+            };
+            if kept.is_some() && is_followed {
+                text.push_str(&bytes);
+                continue;
+            }
+            let bytes = bytes.trim_end_matches(['\r', '\n']);
+            text.push_str(bytes);
+            if !bytes.is_empty() {
+                text.push_str(newline);
+            }
+            if next.is_some() && !text.is_empty() {
+                text.push_str(newline);
+            }
+        }
+        if !in_place && !self.retired.is_empty() {
+            text.push_str(newline);
+            text.push_str(RETIRED);
+            text.push_str(&listed(self.retired.iter().copied(), 'R'));
+            text.push_str(newline);
+        }
+        text
+    }
+
     /// The requirement with this id.
     #[cfg(test)]
     pub(crate) fn block(&self, id: u32) -> Option<&Block> {
@@ -109,10 +167,7 @@ impl Requirements {
     }
 
     fn take(&mut self, begun: Option<(u32, &str)>, lines: &[&str]) {
-        let filled = |line: &&str| !line.trim().is_empty();
-        let from = lines.iter().position(filled).unwrap_or(lines.len());
-        let to = lines.iter().rposition(filled).map_or(from, |last| last + 1);
-        let text = lines.get(from..to).unwrap_or_default().join("\n");
+        let text = trimmed(lines).join("\n");
         match begun {
             Some((id, title)) => self.blocks.push(Block { id, title: title.to_owned(), text }),
             None => self.head = text,
@@ -135,6 +190,57 @@ impl Requirements {
             }
         }
     }
+}
+
+/// An artifact cut where its requirements begin: what stands before the first, then each of them. Every byte is in one.
+struct Pieces<'a>(Vec<Piece<'a>>);
+
+#[derive(Default)]
+struct Piece<'a> {
+    /// Its lines with their ends, and whether each is the one of removed ids.
+    lines: Vec<(&'a str, bool)>,
+    names_removed: bool,
+}
+
+impl<'a> Pieces<'a> {
+    fn of(artifact: &'a str) -> Self {
+        let mut pieces = vec![Piece::default()];
+        for (line, bytes) in scan(artifact).0.iter().zip(artifact.split_inclusive('\n')) {
+            if numbered(line).is_some() {
+                pieces.push(Piece::default());
+            }
+            let names_removed = retired(line).is_some();
+            if let Some(last) = pieces.last_mut() {
+                last.lines.push((bytes, names_removed));
+                last.names_removed |= names_removed;
+            }
+        }
+        Self(pieces)
+    }
+}
+
+impl Piece<'_> {
+    /// What it is as a [`Block`].
+    fn text(&self) -> String {
+        let lines = self.lines.iter().filter(|(_, names_removed)| !names_removed);
+        let lines = lines.map(|(line, _)| line.trim_end_matches('\n'));
+        let lines: Vec<&str> = lines.map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+        trimmed(&lines).join("\n")
+    }
+
+    /// Its bytes, with or without the line of removed ids.
+    fn lines(&self, with_removed: bool) -> String {
+        let lines = self.lines.iter().filter(|(_, names_removed)| with_removed || !names_removed);
+        lines.map(|(line, _)| *line).collect()
+    }
+}
+
+/// The lines without blank ones at their ends.
+fn trimmed<'l, 'a>(lines: &'l [&'a str]) -> &'l [&'a str] {
+    let filled = |line: &&str| !line.trim().is_empty();
+    let from = lines.iter().position(filled).unwrap_or(lines.len());
+    let to = lines.iter().rposition(filled).map_or(from, |last| last + 1);
+    lines.get(from..to).unwrap_or_default()
 }
 
 /// The id and the title of a heading that begins a requirement.
@@ -169,6 +275,40 @@ mod tests {
         assert_eq!((read.highest(), read.retired.len()), (4, 2));
         assert_eq!(Requirements::of_artifact(&read.render()), read);
         assert_eq!(Requirements::of_artifact(&TEXT.replace('\n', "\r\n")), read);
+    }
+
+    #[test]
+    fn what_is_the_same_keeps_its_bytes_and_what_is_new_ends_its_lines_alike() {
+        let windows = TEXT.replace('\n', "\r\n");
+        let ugly = "# x\r\n\r\n\r\n### R-001: A \r\na\n \n\n\nRetired: R-002 \n### R-003: B\nb\r\n\r\n\r\n";
+        let bare = "### R-001: A\na\n### R-002: B\nb";
+        let open = "# x\n\n### R-001: A\n````\nopen\n````";
+        for text in [TEXT, windows.as_str(), ugly, bare, open] {
+            assert_eq!(Requirements::of_artifact(text).render_over(text), text, "{text:?}");
+        }
+
+        let mut more = Requirements::of_artifact(&windows);
+        more.blocks.push(Block { id: 5, title: "C".to_owned(), text: "### R-005: C\n\nc".to_owned() });
+        let (kept, _) = windows.split_once("Retired").unwrap();
+        let wanted = format!("{kept}### R-005: C\r\n\r\nc\r\n\r\nRetired: R-002, R-003\r\n");
+        assert_eq!(more.render_over(&windows), wanted);
+
+        let mut other = Requirements::of_artifact(&windows);
+        other.blocks[0].text = "### R-001: A\n\nnew".to_owned();
+        let (_, behind) = windows.split_once("## R-4").unwrap();
+        let wanted = format!(
+            "# Requirements: Export\r\n\r\nIntro.\r\n\r\n### R-001: A\r\n\r\nnew\r\n\r\n## R-4{behind}"
+        );
+        assert_eq!(other.render_over(&windows), wanted);
+
+        let mut fewer = Requirements::of_artifact(bare);
+        fewer.blocks.remove(1);
+        fewer.retired.insert(2);
+        assert_eq!(fewer.render_over(bare), "### R-001: A\na\n\nRetired: R-002\n");
+        fewer = Requirements::of_artifact(bare);
+        fewer.blocks.remove(0);
+        fewer.retired.insert(1);
+        assert_eq!(fewer.render_over(bare), "### R-002: B\nb\n\nRetired: R-001\n");
     }
 
     #[test]

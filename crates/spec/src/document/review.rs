@@ -8,16 +8,15 @@ use std::collections::BTreeSet;
 use crucible_llm::ReceiptWarning;
 use crucible_model::{Finding, RepoPath, Untrusted, single_spaced};
 
-use super::answer::{Draft, warning};
+use super::answer::{Draft, trimmed, warning};
 use super::fault::Fault;
 use super::filler::is_filler;
 use super::ids::{leading, shown};
 use super::lines::{LineKind, bare, list_item, scan};
+use super::stray::{SEVERITIES, begins_finding, names_severity, tells_finding};
 use crate::phase_id::PhaseId;
 use crate::project::is_own;
 
-/// What a review calls its findings, the worst first.
-const SEVERITIES: [&str; 3] = ["blocker", "major", "minor"];
 /// What a finding is about that names nothing which is there.
 const WHOLE: &str = "spec";
 
@@ -58,8 +57,10 @@ pub fn review_targets(review: &Untrusted) -> Vec<RepoPath> {
 #[derive(Debug, Default)]
 pub(crate) struct Review {
     pub(crate) remarks: Vec<Remark>,
-    /// Entries of the list that are no findings.
+    /// Entries of the list that are no findings, and lines elsewhere that tell one.
     malformed: Vec<String>,
+    /// How many of these tell a finding.
+    hidden: u64,
     /// Whether it says that there is nothing to find.
     says_none: u64,
     left_out: u64,
@@ -78,10 +79,14 @@ pub(crate) fn review(
     let mut warnings = draft.warnings;
     let read = read_review(&draft.body);
     let mut findings: Vec<Finding> = read.malformed.iter().map(|line| Fault::LineForm.of(line)).collect();
+    // Two findings on one line, or one in the title, would be told of as one, or as none.
+    let doubled = read.remarks.iter().map(|remark| &remark.text).filter(|text| names_severity(text));
+    let titled = draft.title.iter().filter(|title| tells_finding(title));
+    findings.extend(doubled.chain(titled).map(|text| Fault::LineForm.of(text)));
     if read.remarks.is_empty() && read.says_none == 0 && findings.is_empty() {
         findings.push(Fault::NoEntries.of("neither a finding nor `- none`"));
     }
-    if !read.remarks.is_empty() && read.says_none > 0 {
+    if (!read.remarks.is_empty() || read.hidden > 0) && read.says_none > 0 {
         findings.push(Fault::Contradiction.of("`- none` beside findings"));
     }
     let empty = read.remarks.iter().filter(|remark| is_filler(&remark.text));
@@ -90,13 +95,7 @@ pub(crate) fn review(
         return Err(findings);
     }
     if read.left_out > 0 {
-        warnings.push(warning(
-            "spec_answer_trimmed",
-            format!(
-                "{} that belong to no finding were left out",
-                crucible_model::counted(read.left_out, "line")
-            ),
-        ));
+        warnings.push(trimmed(read.left_out, "finding"));
     }
     let mut text =
         format!("# Review: {}\n\n## Findings\n\n", draft.title.as_deref().unwrap_or(fallback_title));
@@ -144,6 +143,10 @@ pub(crate) fn read_review(body: &str) -> Review {
     let mut review = Review::default();
     for line in scan(body).0 {
         let LineKind::Text = line.kind else {
+            if tells_finding(line.text) {
+                review.hide(line.text);
+                continue;
+            }
             if let LineKind::Heading { title, .. } = line.kind
                 && !title.trim_end_matches(':').eq_ignore_ascii_case("findings")
                 && !title.to_ascii_lowercase().starts_with("review")
@@ -160,17 +163,30 @@ pub(crate) fn read_review(body: &str) -> Review {
         } else if let Some(remark) = item.filter(|_| !indented).and_then(remark) {
             review.remarks.push(remark);
         } else if let Some(item) = item.filter(|item| !indented && leading(item, 'F').is_some()) {
-            review.malformed.push(item.to_owned());
+            review.hide(item);
+        } else if indented && begins_finding(line.text) {
+            review.hide(line.text);
         } else if let Some(last) = review.remarks.last_mut().filter(|_| indented) {
             last.text.push(' ');
             last.text.push_str(&single_spaced(item.unwrap_or(line.text)));
         } else if item.is_some() {
+            review.hidden += u64::from(tells_finding(line.text));
             review.malformed.push(line.text.trim().to_owned());
+        } else if tells_finding(line.text) {
+            review.hide(line.text);
         } else {
             review.left_out += 1;
         }
     }
     review
+}
+
+impl Review {
+    /// Takes a line that tells a finding in a form that is not read as one.
+    fn hide(&mut self, line: &str) {
+        self.hidden += 1;
+        self.malformed.push(line.trim().to_owned());
+    }
 }
 
 /// Reads `F-001 [major] src/export.rs: text`.
@@ -318,6 +334,51 @@ mod tests {
             let findings = made(body, &[]).unwrap_err();
             assert_eq!(findings[0].code.as_str(), code, "{body:?}");
         }
+    }
+
+    #[test]
+    fn a_finding_in_another_form_is_never_left_out() {
+        for hidden in [
+            "F-001 [blocker] src/export.py: remote code execution",
+            "### F-001 [blocker] src/export.py: remote code execution",
+            "### Blocker: src/export.py runs code of strangers",
+            "| F-001 | blocker | src/export.py | remote code execution |",
+            "| blocker | src/export.py | remote code execution |",
+            "```\n- F-001 [blocker] src/export.py: remote code execution\n```",
+            "> - F-001 [blocker] src/export.py: remote code execution",
+            "[blocker] src/export.py: remote code execution",
+            "  - F-001 [blocker] src/export.py: remote code execution",
+            "  - [blocker] src/export.py: remote code execution",
+        ] {
+            for (beside, contradicts) in
+                [("- none\n\n", true), ("- F-002 [minor] design: Thin\n", false), ("", false)]
+            {
+                let findings = made(&format!("## Findings\n\n{beside}{hidden}\n"), &[]).unwrap_err();
+                let codes: Vec<_> = findings.iter().map(|finding| finding.code.as_str()).collect();
+                assert_eq!(codes[0], "spec-answer-line-form", "{beside:?} {hidden:?}");
+                assert!(findings[0].subject.contains("src/export.py"), "{findings:?}");
+                assert_eq!(codes.contains(&"spec-answer-contradiction"), contradicts, "{hidden:?}");
+            }
+        }
+        let two = "- F-001 [minor] design: Thin F-002 [blocker] src/export.py: remote code execution";
+        assert_eq!(made(two, &[]).unwrap_err()[0].code.as_str(), "spec-answer-line-form");
+        let titled = Draft {
+            title: Some("F-001 [blocker] src/export.py".to_owned()),
+            body: "- none".to_owned(),
+            warnings: Vec::new(),
+        };
+        assert_eq!(
+            review(titled, "x", &BTreeSet::new()).unwrap_err()[0].code.as_str(),
+            "spec-answer-line-form"
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_in_words_that_fit() {
+        let (_, _, warnings) = made("All is well.\n\n- none\n", &[]).unwrap();
+        assert_eq!(warnings[0].message, "1 line beside the findings left out");
+        let (_, _, warnings) = made("All is well.\nIndeed.\n\n- none\n", &[]).unwrap();
+        assert_eq!(warnings[0].message, "2 lines beside the findings left out");
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crucible_llm::ReceiptWarning;
 use crucible_model::{Finding, RepoPath, single_spaced};
 
-use super::answer::{Draft, warning};
+use super::answer::{Draft, trimmed};
 use super::design::unknown;
 use super::fault::Fault;
 use super::filler::is_filler;
 use super::ids::{Lead, leading, listed, mentions, named, shown};
 use super::lines::{LineKind, list_item, scan};
+use super::stray::{Standing, headed};
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,16 @@ pub(crate) struct Task {
     details: Vec<String>,
 }
 
+/// What stands in a list of tasks.
+#[derive(Debug)]
+pub(crate) struct TaskList {
+    pub(crate) tasks: Vec<Task>,
+    /// Lines that belong to none.
+    left_out: u64,
+    /// Lines that begin as a task does and are none.
+    stray: Vec<String>,
+}
+
 /// Makes the document of an answer. `known` are the ids of the requirements, where they are known.
 ///
 /// # Errors
@@ -38,16 +49,14 @@ pub(crate) fn tasks(
     known: Option<&BTreeSet<u32>>,
 ) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
     let mut warnings = draft.warnings;
-    let (mut tasks, left_out) = read_tasks(&draft.body);
-    let mut findings = Vec::new();
+    let TaskList { mut tasks, left_out, stray } = read_tasks(&draft.body);
+    let mut findings: Vec<Finding> = stray.iter().map(|line| Fault::LineForm.of(line)).collect();
     if tasks.is_empty() {
-        return Err(vec![Fault::NoEntries.of("no task")]);
+        findings.push(Fault::NoEntries.of("no task"));
+        return Err(findings);
     }
     if left_out > 0 {
-        warnings.push(warning(
-            "spec_answer_trimmed",
-            format!("{} that belong to no task were left out", crucible_model::counted(left_out, "line")),
-        ));
+        warnings.push(trimmed(left_out, "task"));
     }
     let mut numbers = BTreeMap::new();
     for (place, task) in tasks.iter().enumerate() {
@@ -90,13 +99,20 @@ pub(crate) fn tasks(
     Ok((text, count, warnings))
 }
 
-/// The tasks of a document or an answer, and how many lines belong to none.
-pub(crate) fn read_tasks(body: &str) -> (Vec<Task>, u64) {
+/// The tasks of a document or an answer.
+pub(crate) fn read_tasks(body: &str) -> TaskList {
     let mut tasks: Vec<Task> = Vec::new();
     let mut left_out = 0;
+    let mut stray = Vec::new();
     for line in scan(body).0 {
         let indented = line.text.starts_with([' ', '\t']);
         let item = list_item(line.text).filter(|_| line.kind == LineKind::Text);
+        let is_read = (item.is_some() && !indented)
+            || matches!(line.kind, LineKind::Heading { title, .. } if leading(title, 'T').is_some());
+        if !is_read && headed(line.text, 'T', Standing::Within).is_some() {
+            stray.push(line.text.trim().to_owned());
+            continue;
+        }
         match (line.kind, tasks.last_mut()) {
             (LineKind::Blank | LineKind::Rule, _) => {}
             (LineKind::Text, Some(task)) if indented || files(line.text).is_some() => task.take(line.text),
@@ -106,7 +122,7 @@ pub(crate) fn read_tasks(body: &str) -> (Vec<Task>, u64) {
             _ => left_out += 1,
         }
     }
-    (tasks, left_out)
+    TaskList { tasks, left_out, stray }
 }
 
 impl Task {
@@ -205,7 +221,7 @@ mod tests {
              - [ ] T-004 (R-002): R-2 announce\n"
         );
         assert_eq!((count, warnings.len()), (4, 1));
-        assert!(warnings[0].message.starts_with("1 line"), "{}", warnings[0].message);
+        assert_eq!(warnings[0].message, "1 line beside the tasks left out");
         assert_eq!(
             made(text.split_once("\n\n").unwrap().1, &[1, 2]).unwrap().0,
             text,
@@ -218,6 +234,29 @@ mod tests {
         let findings = made("- [ ] T-001 (R-001): a", &[1, 2, 3]).unwrap_err();
         let subjects: Vec<_> = findings.iter().map(|finding| finding.subject.as_str()).collect();
         assert_eq!(subjects, ["R-002", "R-003"]);
+    }
+
+    #[test]
+    fn a_task_in_another_form_is_never_left_out() {
+        for hidden in [
+            "T-002 (R-001): Drop the old table before release",
+            "**T-002** (R-001): Drop the old table before release",
+            "[ ] T-002 (R-001): Drop the old table before release",
+            "| T-002 | R-001 | Drop the old table before release |",
+            "> - [ ] T-002 (R-001): Drop the old table before release",
+            "  - [ ] T-002 (R-001): Drop the old table before release",
+            "  T-002: Drop the old table before release",
+            "```\n- [ ] T-002 (R-001): Drop the old table before release\n```",
+        ] {
+            for body in [
+                format!("- [ ] T-001 (R-001): a\n\n{hidden}\n"),
+                format!("{hidden}\n\n- [ ] T-001 (R-001): a\n"),
+            ] {
+                assert_eq!(codes(&body, &[1]), ["spec-answer-line-form"], "{body}");
+            }
+        }
+        let (text, ..) = made("- [ ] T-001 (R-001): a\n  T-001 comes first\n", &[1]).unwrap();
+        assert!(text.ends_with("  T-001 comes first\n"), "{text}");
     }
 
     #[test]

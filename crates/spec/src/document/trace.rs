@@ -16,7 +16,7 @@ const LONGEST_TITLE: usize = 60;
 /// The section: a row for each requirement, and one for findings that concern none in particular.
 pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> String {
     let requirements = Requirements::of_artifact(requirements);
-    let (tasks, _) = read_tasks(&tasks.replace("\r\n", "\n"));
+    let tasks = read_tasks(&tasks.replace("\r\n", "\n")).tasks;
     let remarks = read_review(&review.replace("\r\n", "\n")).remarks;
     let mut served: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     let mut by_task: BTreeMap<u32, &BTreeSet<u32>> = BTreeMap::new();

@@ -145,7 +145,7 @@ fn selectors_of(
     match phase {
         PhaseId::Requirements | PhaseId::Design | PhaseId::Tasks => given,
         PhaseId::Review => {
-            let (tasks, _) = read_tasks(&text(PhaseId::Tasks).replace("\r\n", "\n"));
+            let tasks = read_tasks(&text(PhaseId::Tasks).replace("\r\n", "\n")).tasks;
             let named = tasks.into_iter().flat_map(|task| task.files).filter_map(|path| path.parse().ok());
             let (mut include, _) = there(&given, named);
             include.extend(given.include.iter().cloned());

@@ -473,7 +473,7 @@ fn a_file_that_changed_since_blocks_all_and_says_what_to_do() {
     assert_eq!(
         error,
         "the fixup cannot be applied: b.rs is not what the fixup was made for: it changed since; run `crucible resume x --phase \
-         fixup` for a new one; no file was changed"
+         fixup` for a new one; no file was changed by it"
     );
     assert_eq!(desk.tree(), before);
     std::fs::remove_file(desk.root().join("b.rs")).unwrap();

@@ -30,6 +30,8 @@ const READ_ONLY: [&str; 2] = [".git", CRUCIBLE];
 const SPECS: &str = "specs";
 /// How deep below it their files lie: `specs/ID/receipts/` and what is in there.
 const SPEC_DEPTH: usize = 3;
+/// How many entries of `.crucible` are looked at, as of the rest of the project.
+const MOST_ENTRIES: usize = 300_000;
 /// What it does not change where it is there: which specs there are.
 const REGISTRY: &str = "workspace.yaml";
 
@@ -66,8 +68,11 @@ pub async fn run_hooks(
     let mut due: Vec<&Hook> = hooks.iter().filter(|hook| hook.runs_at(moment, subject.phase)).collect();
     due.sort_by(|one, other| one.name.cmp(&other.name));
     let mut receipts = Vec::with_capacity(due.len());
+    // Once for all of them: behind its walls no hook changes what is believed, and without them nothing is kept from it.
+    let believed = due.iter().any(|hook| hook.walls == HookWalls::Standing).then(|| believed(place));
+    let believed = believed.unwrap_or(Ok(()));
     for hook in due {
-        let receipt = run_hook(hook, subject, place).await;
+        let receipt = run_hook(hook, subject, place, &believed).await;
         let stops = receipt.end != HookEnd::Passed && receipt.on_fail == OnFail::Fail;
         receipts.push(receipt);
         if stops {
@@ -77,7 +82,12 @@ pub async fn run_hooks(
     receipts
 }
 
-async fn run_hook(hook: &Hook, subject: &HookSubject, place: &HookPlace<'_>) -> HookReceipt {
+async fn run_hook(
+    hook: &Hook,
+    subject: &HookSubject,
+    place: &HookPlace<'_>,
+    believed: &Result<(), String>,
+) -> HookReceipt {
     let base = HookReceipt {
         name: hook.name.clone(),
         moment: hook.moment,
@@ -91,7 +101,7 @@ async fn run_hook(hook: &Hook, subject: &HookSubject, place: &HookPlace<'_>) -> 
     let Some((program, args)) = hook.command.split_first() else {
         return HookReceipt { said: "it has no command".to_owned(), ..base };
     };
-    let profile = match profile(hook, place) {
+    let profile = match profile(hook, place, believed) {
         Ok(profile) => profile,
         Err(why) => {
             let why = Scanner::builtin().redact(&why).text.into_owned();
@@ -150,8 +160,26 @@ fn environment(hook: &Hook, subject: &HookSubject, place: &HookPlace<'_>) -> Vec
     env
 }
 
+/// Whether what is believed in `.crucible` is what stands there, and no link to somewhere else; or why it is not.
+fn believed(place: &HookPlace<'_>) -> Result<(), String> {
+    if place.strength == Strength::Off {
+        return Ok(());
+    }
+    let own = place.project.join(CRUCIBLE);
+    let found = Search { left: MOST_ENTRIES }.link_in(&own, 0);
+    match found.map_err(|why| format!("{CRUCIBLE} cannot be searched: {why}"))? {
+        None => Ok(()),
+        Some(link) => {
+            let link = link.strip_prefix(place.project).unwrap_or(&link).display();
+            Err(format!(
+                "{link} is a symbolic link, and what it leads to could be changed in place of receipts and artifacts; put the directory or file itself there"
+            ))
+        }
+    }
+}
+
 /// The walls of a hook, or why they cannot be built.
-fn profile(hook: &Hook, place: &HookPlace<'_>) -> Result<Profile, String> {
+fn profile(hook: &Hook, place: &HookPlace<'_>, believed: &Result<(), String>) -> Result<Profile, String> {
     let strength = match hook.walls {
         HookWalls::Standing => place.strength,
         HookWalls::Off => Strength::Off,
@@ -159,15 +187,7 @@ fn profile(hook: &Hook, place: &HookPlace<'_>) -> Result<Profile, String> {
     let read_only = match (strength, &place.read_only) {
         (Strength::Off, _) => Vec::new(),
         (Strength::Required | Strength::BestEffort, Ok(others)) => {
-            let own = place.project.join(CRUCIBLE);
-            if let Some(link) =
-                link_in(&own, 0).map_err(|why| format!("{CRUCIBLE} cannot be searched: {why}"))?
-            {
-                let link = link.strip_prefix(place.project).unwrap_or(&link).display();
-                return Err(format!(
-                    "{link} is a symbolic link, and what it leads to could be changed in place of receipts and artifacts; put the directory or file itself there"
-                ));
-            }
+            believed.clone()?;
             read_only(place.project, others)
         }
         (Strength::Required | Strength::BestEffort, Err(why)) => {
@@ -183,33 +203,47 @@ fn profile(hook: &Hook, place: &HookPlace<'_>) -> Result<Profile, String> {
     })
 }
 
-/// A link among what is believed in `.crucible`: at its top, at the top of `specs`, and in each spec.
-fn link_in(directory: &Path, depth: usize) -> io::Result<Option<PathBuf>> {
-    let entries = match directory.read_dir() {
-        Ok(entries) => entries,
-        // Where it is no directory, or a link itself, whoever mounts it says so.
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
+/// A search that comes to an end.
+struct Search {
+    /// How many entries may still be looked at.
+    left: usize,
+}
+
+impl Search {
+    /// A link among what is believed in `.crucible`: at its top, at the top of `specs`, and in each spec.
+    fn link_in(&mut self, directory: &Path, depth: usize) -> io::Result<Option<PathBuf>> {
+        let entries = match directory.read_dir() {
+            Ok(entries) => entries,
+            // Where it is no directory, or a link itself, whoever mounts it says so.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            self.left = self.left.checked_sub(1).ok_or_else(|| {
+                io::Error::other(format!(
+                    "there are more than {MOST_ENTRIES} entries, and a link may be among them; move specs that are done out of \
+                     {CRUCIBLE}/{SPECS}, or run the hook without walls (hooks.NAME.sandbox = \"off\" in your own configuration)"
+                ))
+            })?;
+            let kind = entry.file_type()?;
+            if kind.is_symlink() {
+                return Ok(Some(entry.path()));
+            }
+            // Only specs are believed; beside them may lie whole work trees.
+            let is_believed = depth > 0 || entry.file_name() == SPECS;
+            if kind.is_dir()
+                && is_believed
+                && depth < SPEC_DEPTH
+                && let Some(link) = self.link_in(&entry.path(), depth + 1)?
+            {
+                return Ok(Some(link));
+            }
         }
-        Err(error) => return Err(error),
-    };
-    for entry in entries {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_symlink() {
-            return Ok(Some(entry.path()));
-        }
-        // Only specs are believed; beside them may lie whole work trees.
-        let is_believed = depth > 0 || entry.file_name() == SPECS;
-        if kind.is_dir()
-            && is_believed
-            && depth < SPEC_DEPTH
-            && let Some(link) = link_in(&entry.path(), depth + 1)?
-        {
-            return Ok(Some(link));
-        }
+        Ok(None)
     }
-    Ok(None)
 }
 
 fn read_only(project: &Path, others: &[PathBuf]) -> Vec<PathBuf> {

@@ -69,7 +69,10 @@ impl PhaseDefinition for RequirementsPhase {
         let (document, warnings) =
             merge(earlier.as_ref(), draft, input.spec.as_str(), input.highest_requirement)
                 .map_err(Verdict::new)?;
-        let text = document.render();
+        let text = match input.previous().filter(|_| earlier.is_some()) {
+            Some(previous) => document.render_over(previous.as_str()),
+            None => document.render(),
+        };
         match measured(&text, document.blocks.len(), &FORM) {
             // Who changes nothing has not made it too long.
             Some(_) if answer.as_str().lines().any(is_no_changes) && earlier.as_ref() == Some(&document) => {}

@@ -44,7 +44,8 @@ impl ReadReceipt {
     pub(crate) fn of(bytes: &[u8], spec: &SpecId, id: &ReceiptId) -> Result<Self, ReceiptFault> {
         let read = Self::parse(bytes)?;
         let receipt = &read.receipt;
-        let same_place = receipt.sequence == id.sequence() || receipt.sequence == 0;
+        let is_old = receipt.schema_version.is_empty();
+        let same_place = receipt.sequence == id.sequence() || (is_old && receipt.sequence == 0);
         let phase = receipt.phase(id.phase().as_str());
         if receipt.receipt_id != id.as_str()
             || receipt.spec_id != spec.as_str()
@@ -223,6 +224,12 @@ mod tests {
             assert_ne!(edited, LATER);
             assert_eq!(read(&edited, id).unwrap_err(), ReceiptFault::DigestDiffers, "{to}");
         }
+        // Only one of before the schema may not know its place.
+        let mut nowhere: Value = serde_json::from_str(LATER).unwrap();
+        nowhere["sequence"] = 0.into();
+        nowhere.as_object_mut().unwrap().remove("digest");
+        nowhere["digest"] = Digest::of_canonical(&nowhere).unwrap().to_string().into();
+        assert_eq!(read(&nowhere.to_string(), id).unwrap_err(), ReceiptFault::NameDisagrees);
         let without: Value = {
             let mut value: Value = serde_json::from_str(LATER).unwrap();
             value.as_object_mut().unwrap().remove("digest");

@@ -1,20 +1,10 @@
 //! What helps whoever named a spec that is not there: the specs of the project whose names are like it, and the workspace.
 
-use similar::get_close_matches;
-
 use super::SpecStore;
 use crate::error::{SpecAbsence, SpecError};
 use crate::id::SpecId;
+use crate::nearest::{MOST_NAMES, TOLD, nearest};
 use crate::workspace::WorkspaceFile;
-
-/// How many names are looked at.
-const MOST_NAMES: usize = 2_000;
-
-/// How many names are told.
-const TOLD: usize = 5;
-
-/// How alike two names have to be.
-const ALIKE: f32 = 0.6;
 
 impl SpecStore {
     /// The error that there is no such spec, with what stands in its place, and the nearest names of specs that are there; where none is near, with some of them.
@@ -37,13 +27,9 @@ impl SpecStore {
             .filter(|id| *id != self.spec)
             .collect();
         there.sort_unstable();
-        let lower = |id: &SpecId| id.as_str().to_lowercase();
-        let wanted = lower(&self.spec);
-        let all: Vec<String> = there.iter().map(lower).collect();
-        let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        let near = get_close_matches(wanted.as_str(), &all, TOLD, ALIKE);
-        let mut specs: Vec<SpecId> = there.clone();
-        specs.retain(|id| near.contains(&lower(id).as_str()));
+        let all: Vec<&str> = there.iter().map(SpecId::as_str).collect();
+        let near = nearest(self.spec.as_str(), &all);
+        let mut specs: Vec<SpecId> = there.iter().filter(|id| near.contains(&id.as_str())).cloned().collect();
         if specs.is_empty() {
             specs = there;
         }

@@ -383,8 +383,7 @@ mod tests {
         recover(&store).unwrap();
         assert_eq!(kinds(), []);
         let state = store.state(Some(&ledger)).unwrap();
-        let newest =
-            state.phase(PhaseId::Design).and_then(|phase| phase.newest_real.clone());
+        let newest = state.phase(PhaseId::Design).and_then(|phase| phase.newest_real.clone());
         assert_eq!(newest, Some(promoted.receipt));
         assert_eq!(std::fs::read_to_string(artifact(store.dir())).unwrap(), "second");
         assert!(!store.dir().join(STAGING).exists());

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crucible_host::fs::{read_regular_up_to, set_mode, write_atomic};
+use crucible_host::fs::{read_regular_up_to, write_atomic, write_atomic_as};
 use crucible_host::lock::{DirectoryTurn, TurnPurpose};
 use crucible_model::ByteLimit;
 
@@ -167,10 +167,7 @@ impl WorkspaceFile {
                 self.refuse(Flaw("it is set to read-only; allow writing to it (chmod u+w) first".to_owned()))
             );
         }
-        write_atomic(&self.path, new.as_bytes())?;
-        if mode != MODE {
-            set_mode(&self.path, mode)?;
-        }
+        write_atomic_as(&self.path, new.as_bytes(), mode)?;
         Ok(change)
     }
 
@@ -213,6 +210,9 @@ impl WorkspaceFile {
 #[expect(clippy::disallowed_methods, reason = "tests make the files that the workspace meets")]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use crucible_host::fs::set_mode;
 
     use proptest::prelude::*;
 
@@ -285,6 +285,32 @@ mod tests {
         set_mode(file.path(), 0o444).unwrap();
         assert!(said(file.add(&entry("b"), OnListed::Refuse)).contains("read-only"));
         assert_eq!(file.load().unwrap().specs.len(), 2);
+    }
+
+    #[test]
+    fn a_file_for_its_owner_alone_is_shown_to_nobody_while_it_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = WorkspaceFile::of(dir.path());
+        file.create("x").unwrap();
+        set_mode(file.path(), 0o600).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let watching = scope.spawn(|| {
+                let mut seen = Vec::new();
+                while !is_over.load(Ordering::SeqCst) {
+                    let mode = file.path().metadata().unwrap().permissions().mode() & 0o777;
+                    if !seen.contains(&mode) {
+                        seen.push(mode);
+                    }
+                }
+                seen
+            });
+            for number in 0..20 {
+                file.add(&entry(&format!("a{number}")), OnListed::Refuse).unwrap();
+            }
+            is_over.store(true, Ordering::SeqCst);
+            assert_eq!(watching.join().unwrap(), [0o600]);
+        });
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crucible_model::{Outcome, counted};
 use crucible_spec::{GatePhase, GatePolicy, GateReport, Standing, age_words};
 
 use super::{Told, policy_words};
+use crate::commands::spec::status::words;
 use crate::output::Output;
 use crate::table::table;
 
@@ -31,7 +32,7 @@ fn phases(report: &GateReport) -> String {
     for phase in &report.phases {
         if phase.required || phase.status != Standing::NotRun {
             let asked = if phase.required { "" } else { "not asked for" };
-            rows.add_row([phase.phase_id.as_str(), &words(phase.status), &last_success(phase), asked]);
+            rows.add_row([phase.phase_id.as_str(), words(phase.status), &last_success(phase), asked]);
         }
     }
     rows.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
@@ -44,10 +45,6 @@ fn verdict(report: &GateReport, policy: &GatePolicy) -> String {
         Outcome::Fail => ("fail", "lacks a part of"),
     };
     format!("{word}: {} {verb} what was asked for: {}", report.spec_id, policy_words(policy))
-}
-
-fn words(standing: Standing) -> String {
-    standing.as_str().replace('_', " ")
 }
 
 fn last_success(phase: &GatePhase) -> String {

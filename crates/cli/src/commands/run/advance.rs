@@ -50,7 +50,7 @@ impl Advance {
         let context = model::context(app, &config, &sandbox)?;
         let ledger_path = app.ledger_path()?;
         let client = RunClient::new(app, &ledger_path, &dir, &config)?;
-        let services = Services::of(app, &config, &sandbox, &run.settings, &dir)?;
+        let services = Services::of(app, &config, &sandbox, &world, &run.settings, &dir)?;
         let open = |opening: &Opening<'_>| {
             settings.already_played = Some(dir.path(CASSETTE)).filter(|path| path.exists());
             let main = construct(&run.settings.provider, &settings, &context).map_err(CallError::from)?;

@@ -9,13 +9,13 @@ use crucible_host::config::Config;
 use crucible_ledger::Ledger;
 use crucible_llm::{
     Backend, BackendParts, BudgetLimits, CallBudget, CallError, Capabilities, CassetteHeader, CassetteWriter,
-    ClientExtra, ClientOptions, Limit, ModelClient, Origin, PriceTable, Recording, Reuse, Speaker,
+    ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient, Origin, PriceTable, Recording, Reuse, Speaker,
     StructuredOutput,
 };
 use crucible_model::{Clock, EditFormat};
 use crucible_run::{
-    API_AGENT, COUNCIL, Clients, LedgerBook, MANUAL_OUTBOX, Opening, OutboxBackend, RunDir, RunError,
-    RunSettings,
+    API_AGENT, AgentBackend, COUNCIL, Clients, LedgerBook, MANUAL_OUTBOX, Opening, OutboxBackend, RunDir, RunError,
+    RunSettings, World,
 };
 use crucible_sandbox::Sandbox;
 
@@ -106,6 +106,7 @@ impl Services {
         app: &App,
         config: &Config,
         sandbox: &Arc<Sandbox>,
+        world: &World<'_>,
         settings: &RunSettings,
         dir: &RunDir,
     ) -> Result<OtherServices, CommandError> {
@@ -114,7 +115,7 @@ impl Services {
             let backend = match name.as_str() {
                 same if same == settings.provider => continue,
                 MANUAL_OUTBOX => by_hand(dir),
-                API_AGENT => return Err(CommandError::usage("api_agent is not there yet")),
+                API_AGENT => by_command(world, dir)?,
                 COUNCIL => return Err(CommandError::usage("a council is not there yet")),
                 provider => {
                     model::backend(app, config, sandbox, provider, &model::settings(app, config, provider))?
@@ -138,18 +139,28 @@ impl OtherServices {
 
 /// A person, as a backend.
 fn by_hand(dir: &RunDir) -> Backend {
+    no_model(MANUAL_OUTBOX, "person", Box::new(OutboxBackend::new(dir)))
+}
+
+/// The configured commands, as a backend.
+fn by_command(world: &World<'_>, dir: &RunDir) -> Result<Backend, CommandError> {
+    Ok(no_model(API_AGENT, "command", Box::new(AgentBackend::new(world, dir)?)))
+}
+
+/// Somebody who answers with a diff, and whose words nobody here pays for.
+fn no_model(provider: &'static str, name: &str, inner: Box<dyn LlmBackend>) -> Backend {
     Backend::new(BackendParts {
-        provider: MANUAL_OUTBOX,
-        default_model: "person".to_owned(),
+        provider,
+        default_model: name.to_owned(),
         max_output_tokens: 0,
         extra: ClientExtra::NONE,
         capabilities: Capabilities {
             edit_format: EditFormat::UnifiedDiff,
             structured_output: StructuredOutput::None,
         },
-        speaker: Speaker { provider: MANUAL_OUTBOX.to_owned(), model: "person".to_owned() },
+        speaker: Speaker { provider: provider.to_owned(), model: name.to_owned() },
         origin: Origin::Live,
         parameters: BTreeMap::new(),
-        inner: Box::new(OutboxBackend::new(dir)),
+        inner,
     })
 }

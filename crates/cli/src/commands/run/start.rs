@@ -106,7 +106,7 @@ impl Start {
         let ledger_path = app.ledger_path()?;
         let client = RunClient::new(app, &ledger_path, &begun.dir, &begun.config)?;
         let services =
-            Services::of(app, &begun.config, &begun.sandbox, &begun.settings, &begun.dir)?.with(backend);
+            Services::of(app, &begun.config, &begun.sandbox, &world, &begun.settings, &begun.dir)?.with(backend);
         let open = |opening: &Opening<'_>| client.open(services, opening);
         let advanced = app.block_on(async {
             Ok(advance(&world, &begun.dir, open, &mut begun.ledger, &mut begun.progress).await?)
@@ -167,7 +167,7 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
     let run_options = RunOptions {
         answers,
         warnings,
-        ..run_options(app, options, repo, named, &config, &candidate.name, &backend, chosen)?
+        ..run_options(app, options, &sandbox, repo, named, &config, &candidate.name, &backend, chosen)?
     };
     let mut progress = Progress::new(&app.output);
     let world = world(app, &sandbox, &config)?;
@@ -234,6 +234,7 @@ fn named(app: &App, options: &Options, repo: &Path) -> Result<Vec<RepoPath>, Com
 fn run_options(
     app: &App,
     options: &Options,
+    sandbox: &Arc<Sandbox>,
     repo: PathBuf,
     named: Vec<RepoPath>,
     config: &Config,
@@ -249,18 +250,23 @@ fn run_options(
     if let Some(temperature) = model::temperature(config, provider) {
         parameters.insert("temperature".to_owned(), temperature.into());
     }
+    // A model that the command line names is asked by every role of the provider.
+    let own = if chosen.is_some() { BTreeMap::new() } else { backend.phase_models().clone() };
+    let dispatch = dispatch::dispatch(app, config, provider, options.dispatch.as_deref())?;
+    let agents = dispatch::agents(app, config, dispatch.as_ref())?;
+    let models = match &dispatch {
+        Some(dispatch) => dispatch::Models::of(app, config, sandbox, dispatch, provider, own)?,
+        None => dispatch::Models { of_roles: own, edit_format: None },
+    };
+    let best_format = models.edit_format.unwrap_or(backend.capabilities().edit_format);
     let settings = RunSettings {
         provider: provider.to_owned(),
         model: chosen.clone().unwrap_or_else(|| backend.default_model().to_owned()),
-        // A model that the command line names is asked by every role.
-        role_models: match chosen {
-            Some(_) => BTreeMap::new(),
-            None => backend.phase_models().clone(),
-        },
+        role_models: models.of_roles,
         edit_format: match backend.origin() {
             // A recording answers only as it was asked.
             Origin::Recording => backend.capabilities().edit_format,
-            Origin::Live => edit_format(config)?.unwrap_or(backend.capabilities().edit_format),
+            Origin::Live => edit_format(config)?.unwrap_or(best_format),
         },
         parameters,
         model_timeout_s: limit(config, "llm.timeout_s")?,
@@ -274,8 +280,8 @@ fn run_options(
         named,
         may_drop: options.may_drop.clone(),
         context: context_settings(config)?,
-        dispatch: dispatch::dispatch(app, config, provider, options.dispatch.as_deref())?,
-        agents: dispatch::agents(app, config)?,
+        dispatch,
+        agents,
         web: match find_settings(config)? {
             FindMode::ResolverOnly => None,
             FindMode::ResolverPlusWeb(web) => Some(web),

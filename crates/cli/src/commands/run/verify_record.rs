@@ -1,18 +1,59 @@
 //! `crucible run verify-record`: everything that a run recorded, checked once more, offline.
 
+use std::path::PathBuf;
+
 use clap::Args;
-use crucible_model::ExitStatus;
+use crucible_ledger::Ledger;
+use crucible_model::{ExitStatus, RunId, counted};
+use crucible_run::{RecordCheck, RunDir, verify_record};
 
 use crate::app::App;
+use crate::commands::run::{known, shared_sandbox, world};
 use crate::error::CommandError;
 
 /// Check everything that a run recorded, offline: events, digests, signatures, receipts, and the commit that landed
+///
+/// Nothing is changed. A run that has not ended is checked as far as it has come. For example:
+/// `crucible run verify-record RUN --repo .`
 #[derive(Args)]
-pub(crate) struct VerifyRecord {}
+pub(crate) struct VerifyRecord {
+    /// The run's id or its beginning
+    run: String,
+    /// The repository with the commit, where it is not where the run was started
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+}
 
 impl VerifyRecord {
-    pub(crate) fn run(&self, _app: &App) -> Result<ExitStatus, CommandError> {
-        let Self {} = self;
-        Err(CommandError::usage("not there yet"))
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let sandbox = shared_sandbox(app);
+        let config = app.config(app.env.working_directory(), &[])?;
+        let world = world(app, &sandbox, &config)?;
+        let Some(ledger) = Ledger::open_existing(&app.ledger_path()?)? else {
+            return Err(app.no_ledger()?);
+        };
+        let runs = ledger.runs()?;
+        let named = known(&self.run, runs.iter().map(|run| run.id.as_str()))?;
+        // A directory that lost its run.json, or that the ledger knows nothing of, is judged all the same.
+        let dir = match named.parse::<RunId>() {
+            Ok(id) if RunDir::of(&world.runs_root, &id).root().is_dir() => RunDir::of(&world.runs_root, &id),
+            Ok(_) | Err(_) => world.open_run(named)?,
+        };
+        let repo = self.repo.as_ref().map(|repo| app.absolute(repo));
+        let check =
+            app.block_on(async { Ok(verify_record(&world, &dir, &ledger, repo.as_deref()).await?) })?;
+        let report = check.verdict.report("crucible-verify-record-v1");
+        app.output.verdict(&report, &passed(&check))
     }
+}
+
+/// How far a record that passes was checked.
+fn passed(check: &RecordCheck) -> String {
+    let reached = check.reached.map_or("unknown", crucible_run::RunState::name);
+    let commit = check.commit.as_ref().map_or_else(String::new, |commit| format!(", commit {commit}"));
+    format!(
+        "the record holds as far as the run has come ({reached}): {}, {}{commit}",
+        counted(check.events, "event"),
+        counted(check.files, "recorded file")
+    )
 }

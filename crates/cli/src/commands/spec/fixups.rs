@@ -52,6 +52,15 @@ impl FixupFlags {
         if self.apply_fixups { FixupWish::Apply } else { FixupWish::Preview }
     }
 
+    /// The option that lets a fixup touch more, where one is given.
+    pub(crate) fn widening(&self) -> Option<&'static str> {
+        match (self.allow_paths.is_empty(), self.allow_links) {
+            (false, _) => Some("--allow-path"),
+            (true, true) => Some("--allow-links"),
+            (true, false) => None,
+        }
+    }
+
     /// What a link means.
     pub(crate) fn links(&self) -> LinkPolicy {
         if self.allow_links { LinkPolicy::InsideProject } else { LinkPolicy::Refuse }

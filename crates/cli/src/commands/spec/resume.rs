@@ -88,6 +88,7 @@ impl Resume {
             return Err(CommandError::usage(format!("--through {through} comes before {phase}"))
                 .hint("The phases are requirements, design, tasks, review, fixup, final, in this order."));
         }
+        self.phases.check_fixups(phase, through)?;
         let idea = match phase {
             PhaseId::Requirements => {
                 Some(self.phases.sources.idea(app, &desk.store, desk.idea_limit(), Unnamed::Kept)?)

@@ -1,11 +1,10 @@
 //! What a phase did, for people.
 
-use crucible_llm::{Cost, CostBasis};
 use crucible_model::{Timestamp, counted};
 use crucible_spec::{NextStep, PhaseEntry, PhaseId, SpecReceipt, SpecStore};
 
+use super::status::cost;
 use crate::app::App;
-use crate::commands::models::dollars;
 use crate::text::one_line;
 
 /// Shows a phase that succeeded: its artifact and what it took; what deserves a look goes beside the result.
@@ -68,7 +67,7 @@ fn took(entry: &PhaseEntry) -> String {
             if let (Some(input), Some(output)) = (llm.tokens_input, llm.tokens_output) {
                 parts.push(format!("{input} + {output} tokens"));
             }
-            parts.extend(llm.cost.as_ref().map(cost));
+            parts.extend(llm.cost.as_ref().map(|told| cost(Some(told.micro_dollars), Some(told.basis))));
         }
         None => parts.push("no model was asked".to_owned()),
     }
@@ -80,14 +79,6 @@ fn took(entry: &PhaseEntry) -> String {
         parts.push(format!("corrected ({})", counted(refused, "finding")));
     }
     parts.join(", ")
-}
-
-fn cost(cost: &Cost) -> String {
-    let basis = match cost.basis {
-        CostBasis::Reported => "reported",
-        CostBasis::Estimated => "estimated",
-    };
-    format!("{} {basis}", dollars(cost.micro_dollars))
 }
 
 fn seconds(from: Timestamp, to: Timestamp) -> String {

@@ -42,6 +42,7 @@ impl Spec {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let desk = Desk::new(app, &self.spec, &self.phases)?;
         self.phases.check_applying(&self.spec)?;
+        self.phases.check_fixups(PhaseId::Requirements, self.through)?;
         // Of a spec that is not there nothing waits, and no directory is made for a command that makes no sense.
         if self.phases.applies() && self.through < PhaseId::Fixup && !desk.store.exists()? {
             return Err(nothing_waits(&self.spec));

@@ -24,9 +24,9 @@ use crucible_repo::RecoveredEdit;
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 use crucible_spec::{
-    ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject, IDEA, LockClaim,
+    AppliedFixup, ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject, IDEA, LockClaim,
     PacketLimits, PhaseId, PhaseOrder, PhaseRun, PhaseStatus, PromotionEnd, SpecError, SpecId, SpecLock,
-    SpecProject, SpecReceipt, SpecState, SpecStatus, SpecStore, Trial, WaitingFixup, failure_class,
+    SpecProject, SpecReceipt, SpecState, SpecStatus, SpecStore, Trial, WaitingFixup, check_named_files, failure_class,
     pending_fixups, recover_fixup, spec_status, waiting_fixup,
 };
 
@@ -92,7 +92,6 @@ pub(crate) struct Work<'a> {
     /// What was settled of an application that was broken off.
     recovered: RecoveredEdit,
     pub(crate) idea: Option<GivenIdea>,
-    files: FileSelectors,
     pub(crate) asked: Option<Asked>,
     /// What was run, in order.
     ran: Vec<PhaseId>,
@@ -103,6 +102,7 @@ pub(crate) struct Desk {
     pub(crate) config: Config,
     pub(crate) project: SpecProject,
     pub(crate) store: SpecStore,
+    files: FileSelectors,
     hooks: Hooks,
     sandbox: Arc<Sandbox>,
     record: Option<Record>,
@@ -142,6 +142,30 @@ impl PhaseFlags {
     /// Whether fixups are to be applied.
     pub(crate) fn applies(&self) -> bool {
         self.fixups.wish() == FixupWish::Apply
+    }
+
+    /// Refuses what says what a fixup may touch in a command whose phases, from the first to the last, neither propose one nor apply one.
+    pub(crate) fn check_fixups(&self, first: PhaseId, last: PhaseId) -> Result<(), CommandError> {
+        let proposes = !self.dry_run && (first..=last).contains(&PhaseId::Fixup);
+        match self.fixups.widening().filter(|_| !proposes && !self.applies()) {
+            Some(flag) => Err(CommandError::usage(format!(
+                "no fixup is proposed or applied here, so {flag} has nothing to do"
+            ))
+            .hint(format!("Give {flag} to the command that runs the phase fixup, and to the one that applies it."))),
+            None => Ok(()),
+        }
+    }
+
+    /// The recording that is asked for, which a dry run has no calls for.
+    fn record(&self, app: &App) -> Result<Option<Record>, CommandError> {
+        match &self.record {
+            Some(_) if self.dry_run => {
+                Err(CommandError::usage("a dry run asks nobody, so --record has nothing to write in it")
+                    .hint("Leave one of the two out."))
+            }
+            Some(path) => Record::at(app.absolute(path)).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Refuses `--apply-fixups` where it can do nothing: in a dry run.
@@ -200,10 +224,13 @@ impl Desk {
         number(&config, "spec.max_packet_lines")?;
         let hooks = Hooks::read(app, &config, &project)?;
         flags.fixups.check(project.root())?;
-        let record = flags.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
+        let record = flags.record(app)?;
+        // A name that is mistyped costs nothing: no hook has run, and nobody was asked.
+        let files = flags.sources.files(app, &project, &config)?;
+        check_named_files(&files)?;
         let home = app.home()?;
         let store = SpecStore::new(&project, spec.clone()).with_records(home.join(FIXUPS)).with_calls(home.join("calls"));
-        Ok(Self { config, project, store, hooks, sandbox: shared_sandbox(app), record, bounds })
+        Ok(Self { config, project, store, files, hooks, sandbox: shared_sandbox(app), record, bounds })
     }
 
     /// The most bytes of an idea.
@@ -249,7 +276,6 @@ impl Desk {
 impl<'a> Work<'a> {
     /// Takes the spec's lock.
     pub(crate) fn begin(app: &'a App, desk: &'a Desk, flags: &'a PhaseFlags) -> Result<Self, CommandError> {
-        let files = flags.sources.files(app, &desk.project, &desk.config)?;
         let ledger = app.ledger()?;
         let claim = if flags.force { LockClaim::Force } else { LockClaim::IfFree };
         let lock = desk.store.lock(&format!("crucible spec {}", desk.store.spec()), claim)?;
@@ -258,7 +284,7 @@ impl<'a> Work<'a> {
         let recovered = recover_fixup(&desk.project, &lock)?;
         show_recovered(app, &recovered);
         let (idea, ran) = (None, Vec::new());
-        Ok(Self { app, flags, desk, lock, ledger, recovered, idea, files, asked: None, ran })
+        Ok(Self { app, flags, desk, lock, ledger, recovered, idea, asked: None, ran })
     }
 
     /// What is known of the spec now, as the ledger sees it, too.
@@ -322,10 +348,10 @@ impl<'a> Work<'a> {
         let given = self.idea.as_ref().filter(|_| phase == PhaseId::Requirements);
         warn_of_sources(&mut run, given);
         let idea = self.idea.as_ref().map(|given| &given.idea);
-        if let Err(error) = run.gather(idea, self.files.clone()) {
+        if let Err(error) = run.gather(idea, self.desk.files.clone()) {
             let fail =
                 |told: Told<'_>| run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop);
-            return Err(ended(self.app, fail, error));
+            return Err(ended(self.app, fail, error, Hooked::No));
         }
         let receipt = run.tried_dry(&mut self.ledger)?;
         warn_unfinished(self.app, phase, run.unfinished());
@@ -343,30 +369,47 @@ impl<'a> Work<'a> {
             WaitingFixup::Missing => return Ok(Applying::Missing),
         };
         let spec = self.desk.store.spec();
+        let again = format!("`crucible resume {spec} --phase fixup --apply-fixups`");
+        let hooked = self.hooked_by([HookMoment::PrePhase], PhaseId::Fixup);
         let unapplied = |run: &FixupRun<'_>, ledger: &mut Ledger, stopped: Stopped| {
             let fail = |told: Told<'_>| run.fail(told.class, told.message, told.exit, ledger).map(drop);
-            stopped.ended(self.app, fail).hint(format!(
-                "The fixup waits: `crucible resume {spec} --phase fixup --apply-fixups` goes on with it, and nobody is asked for it."
-            ))
+            stopped.ended(self.app, fail, hooked)
         };
         let mut subject = HookSubject {
             receipt_id: Some(run.id().as_str().to_owned()),
             ..HookSubject::before(spec.clone(), PhaseId::Fixup)
         };
         if let Err(stopped) = self.hooked_apply(&mut run, HookMoment::PrePhase, &subject) {
-            return Err(unapplied(&run, &mut self.ledger, stopped));
+            return Err(unapplied(&run, &mut self.ledger, stopped)
+                .hint(format!("The fixup waits: {again} goes on with it, and nobody is asked for it.")));
         }
-        let choice = self.fixups()?;
-        let applied = run.apply(&self.desk.project, &choice)?;
+        let choice = self.fixups().map_err(Stopped::Interrupted);
+        let applied = choice.and_then(|choice| {
+            run.apply(&self.desk.project, &choice).map_err(Stopped::Failed)
+        });
+        let applied = match (applied, hooked) {
+            (Ok(applied), _) => applied,
+            (Err(stopped), Hooked::Yes) => return Err(unapplied(&run, &mut self.ledger, stopped)),
+            // Nothing has happened that a receipt could tell of.
+            (Err(stopped), Hooked::No) => return Err(stopped.into()),
+        };
         if !self.app.output.is_json() {
             show_applied(self.app, &applied);
         }
         subject.status = Some(PhaseStatus::Success);
         subject.artifact = Some(run.artifact());
-        if let Err(stopped) = self.hooked_apply(&mut run, HookMoment::PostPhase, &subject) {
-            return Err(unapplied(&run, &mut self.ledger, stopped));
-        }
-        let promoted = run.succeed(&mut self.ledger)?;
+        let promoted = self
+            .hooked_apply(&mut run, HookMoment::PostPhase, &subject)
+            .and_then(|()| run.succeed(&mut self.ledger).map_err(Stopped::Failed));
+        let promoted = match promoted {
+            Ok(promoted) => promoted,
+            // Whatever went wrong: whoever reads of it must not take the files for untouched.
+            Err(stopped) => {
+                let error = unapplied(&run, &mut self.ledger, stopped);
+                return Err(with_changed_files(error, &applied)
+                    .hint(format!("Run {again} again for the receipt; nobody is asked for it.")));
+            }
+        };
         if let PromotionEnd::CleanUpPending { why } = promoted.end {
             warn_unfinished(self.app, PhaseId::Fixup, &[why]);
         }
@@ -420,14 +463,20 @@ impl<'a> Work<'a> {
             // The future was dropped where it stood.
             Err(error) => Err(Stopped::Interrupted(error)),
         };
+        let hooked = self.hooked_by([HookMoment::PrePhase, HookMoment::PostPhase], phase);
         let ended = promoted.map_err(|stopped| {
             let fail =
                 |told: Told<'_>| run.fail(told.class, told.message, told.exit, &mut self.ledger).map(drop);
-            stopped.ended(self.app, fail)
+            stopped.ended(self.app, fail, hooked)
         });
         warn_unfinished(self.app, phase, run.unfinished());
-        if let Some(record) = &self.desk.record {
-            record.copy(&asked.backend, run.calls())?;
+        // The phase has its receipt, and with it the code of this process: a recording that fails changes neither.
+        let copied = self.desk.record.as_ref().map(|record| record.copy(&asked.backend, run.calls()));
+        if let Some(Err(error)) = copied {
+            self.app.output.remark(&one_line(&format!(
+                "warning: the calls of {phase} are not in the recording of --record: {}",
+                self.app.env.without_home(&error.message)
+            )));
         }
         ended
     }
@@ -463,6 +512,14 @@ impl<'a> Work<'a> {
             self.app.block_on(async { Ok(self.hooked(run, HookMoment::PostPhase, &subject).await) })?;
         // What the phase failed for counts before what its hooks say.
         Ok(done.and(after))
+    }
+
+    /// Whether hooks of one of these moments run around the phase.
+    fn hooked_by<const N: usize>(&self, moments: [HookMoment; N], phase: PhaseId) -> Hooked {
+        match moments.iter().any(|moment| self.desk.hooks.any(*moment, phase)) {
+            true => Hooked::Yes,
+            false => Hooked::No,
+        }
     }
 
     /// Runs the hooks of a moment.
@@ -502,7 +559,7 @@ impl<'a> Work<'a> {
     fn prepared(&self, run: &mut PhaseRun<'_>) -> Result<(), SpecError> {
         let given = self.idea.as_ref().filter(|_| run.phase() == PhaseId::Requirements);
         warn_of_sources(run, given);
-        run.gather(given.map(|given| &given.idea), self.files.clone())?;
+        run.gather(given.map(|given| &given.idea), self.desk.files.clone())?;
         match given {
             Some(GivenIdea { idea, origin: IdeaOrigin::Given }) => keep(&self.lock, &idea.text),
             Some(_) | None => Ok(()),
@@ -612,14 +669,42 @@ struct Told<'a> {
     exit: ExitStatus,
 }
 
+/// Whether hooks ran around a try: what they did has to be in a receipt, however the try ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hooked {
+    Yes,
+    No,
+}
+
 impl Stopped {
     /// Ends the work with the receipt that `fail` writes.
-    fn ended(self, app: &App, fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>) -> CommandError {
+    fn ended(
+        self,
+        app: &App,
+        fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>,
+        hooked: Hooked,
+    ) -> CommandError {
         match self {
-            Self::Failed(error) => ended(app, fail, error),
+            Self::Failed(error) => ended(app, fail, error, hooked),
             Self::Interrupted(error) => interrupted(app, fail, error),
         }
     }
+}
+
+impl From<Stopped> for CommandError {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Failed(error) => error.into(),
+            Stopped::Interrupted(error) => error,
+        }
+    }
+}
+
+/// An error after a fixup was applied, with the files that are changed.
+fn with_changed_files(error: CommandError, applied: &AppliedFixup) -> CommandError {
+    let files: Vec<&str> = applied.files.iter().map(|file| file.path.as_str()).collect();
+    let message = format!("{}; the files are changed: {}", error.message, one_line(&files.join(", ")));
+    CommandError { message, ..error }
 }
 
 /// Tells what could not be done after a phase had its receipt.
@@ -631,12 +716,23 @@ fn warn_unfinished(app: &App, phase: PhaseId, unfinished: &[String]) {
     }
 }
 
-/// Ends a try that failed with its receipt. What was wrong with the command line leaves none, and neither does a lock that is lost.
-fn ended(app: &App, fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>, error: SpecError) -> CommandError {
+/// Ends a try that failed with its receipt. What was wrong with the command line leaves none where no hook ran, and a lock that is lost
+/// never does.
+fn ended(
+    app: &App,
+    fail: impl FnOnce(Told<'_>) -> Result<(), SpecError>,
+    error: SpecError,
+    hooked: Hooked,
+) -> CommandError {
     let class = failure_class(&error);
     let message = app.env.without_home(&error.to_string());
     let command = CommandError::from(error);
-    if !matches!(class, "usage" | "lock") {
+    let is_told = match class {
+        "lock" => false,
+        "usage" => hooked == Hooked::Yes,
+        _ => true,
+    };
+    if is_told {
         told(app, fail, Told { class, message: &message, exit: command.status });
     }
     command

@@ -23,7 +23,9 @@ fn form() -> Form {
 fn merged(before: Option<&str>, answer: &str) -> Result<(String, Vec<ReceiptWarning>), Vec<Finding>> {
     let earlier = before.map(Requirements::of_artifact);
     let draft = open(&Untrusted::new(answer), &form()).map_err(|verdict| verdict.findings().to_vec())?;
-    merge(earlier.as_ref(), draft, "export", 0).map(|(document, warnings)| (document.render(), warnings))
+    let over =
+        |document: &Requirements| before.map_or_else(|| document.render(), |text| document.render_over(text));
+    merge(earlier.as_ref(), draft, "export", 0).map(|(document, warnings)| (over(&document), warnings))
 }
 
 fn codes(before: Option<&str>, answer: &str) -> Vec<String> {
@@ -66,9 +68,93 @@ fn an_id_cannot_move_to_another_requirement() {
             "{told:?}"
         );
     }
+}
+
+#[test]
+fn what_a_requirement_says_cannot_move_under_another_id_with_its_title_changed() {
+    let three = "# Requirements: x\n\n### R-001: Export\n\nA user can export notes.\n\n- The menu has an entry.\n\n\
+                 ### R-002: Limits\n\nAn export has at most **1000** rows.\n\n- A longer one is refused.\n- It says why.\n";
+    for answer in [
+        "### R-001: Some limits\n\nAn export has at most **1000** rows.\n\n- A longer one is refused.\n- It says why.\n\nREMOVED: R-002\n",
+        "### R-001: Export\n\nAn export has at most 1000 rows!\n\n- The menu has an entry.\n",
+        "### R-001: Export\n\nExports are bounded.\n\n* It says why\n* A longer one is refused\n",
+    ] {
+        let told = codes(Some(three), answer);
+        assert!(
+            told.iter().any(|told| told.starts_with("spec-answer-double-id R-001 says now what R-002 says")),
+            "{told:?}"
+        );
+    }
+    // One that takes the checks of another to its own sentence stays what it was.
+    let (_, warnings) = merged(
+        Some(three),
+        "### R-001: Export\n\nA user can export notes.\n\n- A longer one is refused.\n- It says why.\n",
+    )
+    .unwrap();
+    assert_eq!(warnings, []);
+    let reworded =
+        "### R-001: Export\n\nEvery user can export all notes.\n\n- The menu has an entry for it.\n";
+    assert_eq!(merged(Some(three), reworded).unwrap().1, []);
+    let (_, warnings) =
+        merged(Some(three), "### R-001: Export\n\nPasswords are hashed with salt.\n\n- No hash repeats.\n")
+            .unwrap();
+    assert_eq!(warnings.iter().map(|told| told.kind.as_str()).collect::<Vec<_>>(), ["spec_id_reused"]);
+}
+
+#[test]
+fn a_requirement_in_another_form_is_never_swallowed_by_the_one_before_it() {
+    for hidden in [
+        "**R-002: Security**\n\nKeys are kept.\n\n- a",
+        "R-004: D holds.",
+        "R-004 D holds.",
+        "- **R-002: Security** Keys are kept.",
+        "| R-002 | Security | Keys are kept |",
+        "> R-002: Security",
+        "R-NEW: Security",
+        "R-002: Security\n===============",
+    ] {
+        let answer = format!("### R-001: One\n\nOther text.\n\n- a\n\n{hidden}\n");
+        for before in [None, Some(BEFORE)] {
+            let told = codes(before, &answer);
+            assert!(
+                told.iter().any(|told| told.starts_with("spec-answer-line-form")),
+                "{hidden:?}: {told:?}"
+            );
+        }
+        let first = format!("# Requirements: x\n\n{hidden}\n\n### R-001: One\n\nText.\n\n- a\n");
+        assert!(codes(None, &first)[0].starts_with("spec-answer-line-form"), "{hidden:?}");
+    }
+    for fine in [
+        "R-001: the same id again.",
+        "This goes with\nR-002 and more.",
+        "- R-002 holds still.",
+        "```\nR-002: x\n```",
+    ] {
+        let answer = format!("### R-001: One\n\nOther text.\n\n- a\n\n{fine}\n");
+        assert!(merged(Some(BEFORE), &answer).is_ok(), "{fine:?}");
+    }
+    // What a person wrote may be repeated as it is.
+    let by_hand = "# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n\nR-004: D holds.\n";
+    assert_eq!(merged(Some(by_hand), by_hand).unwrap().0, by_hand);
+    // Nor is one lost with what is cut off around the document.
+    for around in [
+        "R-007: Keys are kept.\n\n# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n",
+        "# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n\nLet me know.\nR-002: Keys are kept.\n",
+    ] {
+        assert!(codes(None, around)[0].starts_with("spec-answer-line-form"), "{around:?}");
+    }
+}
+
+#[test]
+fn lines_keep_their_ends_where_nothing_changes() {
+    let windows = BEFORE.replace('\n', "\r\n");
+    for answer in ["NO CHANGES", BEFORE, "### Two\n\nStatement two.\n- check\n- other\n"] {
+        assert_eq!(merged(Some(&windows), answer).unwrap().0, windows, "{answer:?}");
+    }
+    let (text, _) = merged(Some(&windows), "### R-NEW: Six\n\nNew.\n\n- new\n").unwrap();
     assert!(
-        merged(Some(BEFORE), &format!("### R-001: One\n\n{two}\n")).is_ok(),
-        "the same words under a title of its own"
+        text.starts_with(windows.split_once("Retired").unwrap().0)
+            && text.matches('\n').count() == text.matches("\r\n").count()
     );
 }
 

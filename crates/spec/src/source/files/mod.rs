@@ -84,6 +84,80 @@ pub fn select_files(selectors: &FileSelectors, room: PacketLimits) -> Result<Sel
     Ok(picker.selection)
 }
 
+/// Looks whether what has to be shown is there and may be shown, as far as that can be told without reading a file.
+///
+/// # Errors
+///
+/// [`SpecError::Source`] as [`select_files`], but for a file that is no text.
+pub fn check_named_files(selectors: &FileSelectors) -> Result<(), SpecError> {
+    let FileSelectors { root, named, include, exclude } = selectors;
+    if named.is_empty() && include.is_empty() {
+        return Ok(());
+    }
+    let project = Project::open(root)?;
+    let excludes = Excludes::read(exclude)?;
+    let read = |text: &String| Pattern::read(&project, text);
+    let named = named.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    include.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    for pattern in &named {
+        match pattern {
+            Pattern::Plain(path) => check_named(&project, path, &excludes)?,
+            Pattern::Glob(_) => {
+                let one = std::slice::from_ref(pattern);
+                if pattern::matching(&project, one, &excludes, MOST_FILES, &mut Vec::new())?.is_empty() {
+                    return Err(matches_nothing(pattern));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A file that was named by its path: why it cannot be shown, as far as its place tells. A name that says that it holds secrets is for
+/// the packet to tell, which leaves a receipt of it.
+fn check_named(project: &Project, path: &RepoPath, excludes: &Excludes) -> Result<(), SpecError> {
+    if let Some(pattern) = excludes.forbid(path) {
+        return Err(forbidden(path, pattern));
+    }
+    match project.place(path) {
+        Err(Found::Missing) => Err(refused(path, &near::what_is_near(project, path))),
+        Err(Found::Refused(PassedOverReason::SecretName)) => Ok(()),
+        Err(Found::Refused(why)) => Err(not_shown(path, why)),
+        Ok(place) if place.metadata().is_ok_and(|meta| !meta.is_file()) => {
+            Err(not_shown(path, PassedOverReason::NotAFile))
+        }
+        Ok(_) | Err(Found::Text(_) | Found::Larger(_)) => Ok(()),
+    }
+}
+
+/// A name can hold a secret, too, and so can those of files near it.
+fn redacted(text: &str) -> String {
+    Scanner::builtin().redact(text).text.into_owned()
+}
+
+fn refused(path: &RepoPath, why: &str) -> SpecError {
+    SpecError::Source { source_name: redacted(path.as_str()), why: redacted(why) }
+}
+
+fn forbidden(path: &RepoPath, pattern: &str) -> SpecError {
+    let why = format!("spec.exclude forbids it with {pattern:?}; name another file, or change that list");
+    refused(path, &why)
+}
+
+fn not_shown(path: &RepoPath, why: PassedOverReason) -> SpecError {
+    let told = PassedOver { name: path.to_string(), why }.to_string();
+    let why = told.split_once(": ").map_or(told.as_str(), |(_, why)| why);
+    refused(path, &format!("{why}; leave it out, or name another file"))
+}
+
+fn matches_nothing(pattern: &Pattern) -> SpecError {
+    SpecError::Source {
+        source_name: pattern.text(),
+        why: "it matches no file that can be shown; `*` matches no `/`, `**/` matches any directories"
+            .to_owned(),
+    }
+}
+
 /// Takes files one by one while there is room.
 struct Picker<'a> {
     project: &'a Project,
@@ -97,14 +171,8 @@ struct Picker<'a> {
 impl Picker<'_> {
     /// A file that was named by its path: it is shown, or nothing is.
     fn take_named(&mut self, path: &RepoPath, excludes: &Excludes) -> Result<(), SpecError> {
-        // A name can hold a secret, too, and so can those of files near it.
-        let redacted = |text: &str| Scanner::builtin().redact(text).text.into_owned();
-        let refuse =
-            |why: String| SpecError::Source { source_name: redacted(path.as_str()), why: redacted(&why) };
         if let Some(pattern) = excludes.forbid(path) {
-            return Err(refuse(format!(
-                "spec.exclude forbids it with {pattern:?}; name another file, or change that list"
-            )));
+            return Err(forbidden(path, pattern));
         }
         if !self.seen.insert(path.clone()) {
             return Ok(());
@@ -118,18 +186,13 @@ impl Picker<'_> {
                 self.selection.unread.push(unread(EntryKind::Named, path, bytes));
                 Ok(())
             }
-            Found::Missing => Err(refuse(near::what_is_near(self.project, path))),
+            Found::Missing => Err(refused(path, &near::what_is_near(self.project, path))),
             Found::Refused(PassedOverReason::SecretName) => Err(SpecError::SecretInPacket {
                 entry: redacted(path.as_str()),
                 rule: SECRET_FILE.to_owned(),
                 line: 1,
             }),
-            Found::Refused(why) => {
-                let told = PassedOver { name: path.to_string(), why };
-                let told = told.to_string();
-                let why = told.split_once(": ").map_or(told.as_str(), |(_, why)| why);
-                Err(refuse(format!("{why}; leave it out, or name another file")))
-            }
+            Found::Refused(why) => Err(not_shown(path, why)),
         }
     }
 
@@ -162,11 +225,7 @@ impl Picker<'_> {
         if shown {
             return Ok(());
         }
-        Err(SpecError::Source {
-            source_name: pattern.text(),
-            why: "it matches no file that can be shown; `*` matches no `/`, `**/` matches any directories"
-                .to_owned(),
-        })
+        Err(matches_nothing(pattern))
     }
 
     /// A file that a selector found: shown, left out or passed over.

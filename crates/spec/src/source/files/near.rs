@@ -1,18 +1,9 @@
 //! What stands near a path where nothing is.
 
 use crucible_model::{RepoPath, short_line};
-use similar::get_close_matches;
 
 use super::read::Project;
-
-/// How many names are looked at.
-const MOST_NAMES: usize = 2_000;
-
-/// How many names are told.
-const TOLD: usize = 5;
-
-/// How alike two names have to be.
-const ALIKE: f32 = 0.6;
+use crate::nearest::{MOST_NAMES, TOLD, nearest};
 
 /// Says that nothing is at `path`, and what the nearest directory on the way to it holds.
 pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
@@ -38,14 +29,9 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
         .collect();
     names.sort_unstable();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut near = get_close_matches(missing, &all, TOLD, ALIKE);
-    let lower = missing.to_lowercase();
-    near.extend(all.iter().filter(|name| name.to_lowercase() == lower));
-    let (told, how) =
+    let near = nearest(missing, &all);
+    let (told, how): (Vec<&str>, &str) =
         if near.is_empty() { (all.iter().take(TOLD).copied().collect(), "holds") } else { (near, "has") };
-    let mut told: Vec<&str> = told;
-    told.sort_unstable();
-    told.dedup();
     let shown: Vec<String> = told.iter().map(|name| short_line(name, 60)).collect();
     let whose = if directory.is_empty() {
         "the project".to_owned()

@@ -1,0 +1,82 @@
+//! One commit, read byte for byte: its tree, its parents, its message.
+//!
+//! The bytes are hashed again by git, so a commit whose object was written over in the object store is not taken for the
+//! one that its name promises.
+
+use crucible_model::ByteLimit;
+
+use super::{Call, Git};
+use crate::error::RepoError;
+use crate::oid::Oid;
+
+/// No commit of ours is larger, in bytes.
+const MAX_COMMIT: ByteLimit = ByteLimit(1 << 20);
+
+/// What a commit says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitObject {
+    /// The tree it holds.
+    pub tree: Oid,
+    /// The commits before it, in order.
+    pub parents: Vec<Oid>,
+    /// Its message; bytes that are no UTF-8 are replaced.
+    pub message: String,
+}
+
+impl Git {
+    /// Reads a commit; nothing where the repository holds no commit of this name, or one whose bytes are not what the name
+    /// promises.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git cannot be run, and for a commit that is larger than a megabyte.
+    pub async fn commit_object(&self, commit: &Oid) -> Result<Option<CommitObject>, RepoError> {
+        let call = Call::new(["cat-file", "commit", commit.as_str()]).at_most(MAX_COMMIT);
+        let output = self.run(call).await?;
+        if output.code != 0 {
+            return Ok(None);
+        }
+        let call = Call::new(["hash-object", "-t", "commit", "--stdin"]).reading(output.stdout.clone());
+        let hashed = self.run(call).await?;
+        let is_itself =
+            hashed.code == 0 && Oid::from_ascii(hashed.stdout.trim_ascii()).as_ref() == Some(commit);
+        Ok(if is_itself { read(&output.stdout) } else { None })
+    }
+}
+
+/// `tree OID`, `parent OID` for each parent, other headers, an empty line, the message.
+fn read(bytes: &[u8]) -> Option<CommitObject> {
+    let text = String::from_utf8_lossy(bytes);
+    let (header, message) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let mut lines = header.lines();
+    let tree = Oid::from_ascii(lines.next()?.strip_prefix("tree ")?.as_bytes())?;
+    let parents = lines
+        .map_while(|line| line.strip_prefix("parent "))
+        .map(|parent| Oid::from_ascii(parent.as_bytes()))
+        .collect::<Option<Vec<_>>>()?;
+    Some(CommitObject { tree, parents, message: message.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_read_by_its_headers() {
+        let oid = |digit: &str| digit.repeat(40);
+        let text = format!(
+            "tree {}\nparent {}\nparent {}\nauthor A <a> 1 +0000\ncommitter A <a> 1 +0000\n\nTitle\n\nparent {}\n",
+            oid("1"),
+            oid("2"),
+            oid("3"),
+            oid("4")
+        );
+        let commit = read(text.as_bytes()).unwrap();
+        assert_eq!(commit.tree.as_str(), oid("1"));
+        assert_eq!(commit.parents.iter().map(Oid::as_str).collect::<Vec<_>>(), [oid("2"), oid("3")]);
+        assert_eq!(commit.message, format!("Title\n\nparent {}\n", oid("4")));
+        for bad in ["", "tree x\n\nT", "parent 1\n", &text.replace(&oid("3"), "3")] {
+            assert_eq!(read(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

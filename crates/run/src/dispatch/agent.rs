@@ -1,0 +1,432 @@
+//! Commands that serve roles (`api_agent`, seed 003 K): the question goes in, what the command prints is the answer.
+//!
+//! Each call runs in a room of its own: a private copy of the run's base without secrets and without `.git`, behind the walls that
+//! gates have, and the network only where the user said so. What the command writes goes with the room; nothing but its standard
+//! output becomes an answer, and that is judged like any other (D8). Both streams are kept in `logs/agents/`.
+//!
+//! What counts as what: a command that fails, hangs or is no command at all is a failed call, and the run stays where it is. One that
+//! ends well and printed nothing, far too much or no diff where one is owed has answered badly: that answer is refused, and asked
+//! for once more.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use crucible_host::env::Environment;
+use crucible_host::fs;
+use crucible_llm::{AnswerFault, Fault, LlmBackend, LlmError, LlmInvocation, LlmResult};
+use crucible_model::{ByteLimit, Code, Finding, Secret, Verdict};
+use crucible_repo::Git;
+use crucible_sandbox::{
+    Captured, Completed, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction, Sandbox, Spawn, Stdin,
+    Stdout,
+};
+use crucible_secrets::{MARKER_BEGIN, Scanner};
+
+use crate::contract::{API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRecord, RunRole, Service};
+use crate::dispatch::Action;
+use crate::dispatch::outbox::{MAX_GIVEN, TARGET};
+use crate::error::RunError;
+use crate::hidden::hidden;
+use crate::layout::{self, RunDir};
+use crate::trial::{copy_base, environment, require_base};
+use crate::world::World;
+
+const NO_COMMAND: Code = Code::new("dispatch-no-command");
+const RELATIVE: Code = Code::new("dispatch-command-relative");
+const UNKNOWN_WORD: Code = Code::new("dispatch-command-word");
+const NO_DIFF: Code = Code::new("dispatch-no-diff");
+
+/// Where what commands printed is kept, in the run directory.
+pub(crate) const AGENT_LOGS: &str = "logs/agents";
+
+/// How much of standard error is kept.
+const MAX_STDERR: ByteLimit = ByteLimit(4 * 1024 * 1024);
+/// A command that prints more than this on one stream is ended.
+const RUNAWAY: ByteLimit = ByteLimit(32 * 1024 * 1024);
+/// How much of standard error an error shows, in bytes.
+const LAST_WORDS: usize = 2 * 1024;
+/// A shorter value of a variable is no key: taking it out would only garble the text.
+const SHORTEST_KEY: usize = 6;
+
+/// The words of a command's arguments that are replaced.
+const WORDS: [&str; 4] = ["prompt_file", "role", "action", "target"];
+
+/// Judges the commands of a run before it begins: each role that a command serves has one, which leads to no file of the
+/// repository and holds no word that nobody replaces.
+#[must_use]
+pub fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdict {
+    let mut verdict = Verdict::default();
+    for role in RunRole::ALL {
+        if dispatch.service(role) != Service::ApiAgent {
+            continue;
+        }
+        let Some((program, arguments)) = agents.of(role).split_first() else {
+            let hint = format!(
+                "A command is to serve it, and there is none: set [dispatch] {} or agent_command in your own configuration.",
+                if role == RunRole::Chair { "plan_command" } else { "patch_command" }
+            );
+            verdict.push(Finding::error(NO_COMMAND, role.name(), hint));
+            continue;
+        };
+        if program.trim().is_empty() || (program.contains('/') && !Path::new(program).is_absolute()) {
+            let hint = "Name a program on the PATH, or one by its absolute path: a relative one would be the repository's.";
+            verdict.push(Finding::error(RELATIVE, format!("{}: {program:?}", role.name()), hint));
+        }
+        if let Some(word) = arguments.iter().find_map(|argument| unknown_word(argument)) {
+            let hint = format!("Write one of {{{}}}.", WORDS.join("}, {"));
+            verdict.push(Finding::error(UNKNOWN_WORD, format!("{}: {{{word}}}", role.name()), hint));
+        }
+    }
+    verdict
+}
+
+/// Why the answer of a command is refused before it is read: a patch is owed, and it does not begin as one (seed 003 K). Pure, so
+/// that a replay refuses the same.
+pub(crate) fn no_diff(action: Action, subject: String, text: &str) -> Option<Finding> {
+    let owed = matches!(action, Action::Patch | Action::Fix);
+    (owed && !text.starts_with("diff --git ")).then(|| {
+        let hint = "The command's output has to begin with `diff --git`, and with nothing before it; logs/agents/ holds what it \
+                    printed.";
+        Finding::error(NO_DIFF, subject, hint)
+    })
+}
+
+/// Answers with what a configured command prints.
+pub struct AgentBackend {
+    dir: RunDir,
+    record: RunRecord,
+    env: Environment,
+    sandbox: Arc<Sandbox>,
+    /// The command's environment, but for what tells it of the call.
+    given: Vec<(OsString, OsString)>,
+    /// What no output may hold: the values of the variables that the user handed over.
+    keys: Vec<Secret>,
+    masked: Vec<PathBuf>,
+}
+
+impl AgentBackend {
+    /// The backend of the run in this directory.
+    ///
+    /// # Errors
+    ///
+    /// Fails when what the run began with cannot be read.
+    pub fn new(world: &World<'_>, dir: &RunDir) -> Result<Self, RunError> {
+        let record = dir.record()?;
+        let mut given = environment(world);
+        let mut keys = Vec::new();
+        for name in &record.settings.agents.env {
+            let Some(value) = world.env.get_os(name) else { continue };
+            given.push((name.into(), value.to_owned()));
+            keys.extend(value.to_str().filter(|key| key.trim().len() >= SHORTEST_KEY).map(|key| Secret::new(key.trim().to_owned())));
+        }
+        let masked = hidden(world, &record, &given);
+        let (env, sandbox) = (world.env.clone(), Arc::clone(&world.sandbox));
+        Ok(Self { dir: dir.clone(), record, env, sandbox, given, keys, masked })
+    }
+
+    /// Makes the room of a call, and what runs in it.
+    async fn prepare(&self, room: &Path, inv: &LlmInvocation, call: &Call<'_>) -> Result<Spawn, RunError> {
+        let git = Git::open(Arc::clone(&self.sandbox), &self.env, &self.record.repo).await?;
+        let git = git.with_scratch(room.join("git"));
+        fs::create_dir_all(&room.join("git"))?;
+        let copy = room.join("copy");
+        require_base(&git, &self.record).await?;
+        copy_base(&git, &copy).await?;
+        require_base(&git, &self.record).await?;
+        let asked = room.join("question");
+        fs::create_dir_all(&asked)?;
+        let prompt = asked.join("PROMPT.md");
+        let question = question(inv);
+        fs::write_atomic(&prompt, question.as_bytes())?;
+        let agents = &self.record.settings.agents;
+        let (program, arguments) = agents.of(call.role).split_first().ok_or_else(|| {
+            self.dir.malformed(layout::RUN, &format!("no command serves the role {}", call.role.name()))
+        })?;
+        let prompt_text = prompt.to_string_lossy();
+        let value = |word: &str| match word {
+            "prompt_file" => &prompt_text,
+            "role" => call.role.name(),
+            "action" => call.action.name(),
+            _ => call.target,
+        };
+        let mut env = self.given.clone();
+        for (name, value) in [
+            ("CRUCIBLE_ROLE", call.role.name()),
+            ("CRUCIBLE_ACTION", call.action.name()),
+            ("CRUCIBLE_TARGET", call.target),
+            ("CRUCIBLE_RUN_ID", inv.spec_id.as_str()),
+            ("CRUCIBLE_PROMPT", &prompt_text),
+        ] {
+            env.push((name.into(), value.into()));
+        }
+        let mut masked = self.masked.clone();
+        masked.push(copy.join(".git/"));
+        Ok(Spawn {
+            program: PathBuf::from(program),
+            args: arguments.iter().map(|argument| filled(argument, value).into()).collect(),
+            cwd: copy.clone(),
+            env,
+            stdin: Stdin::Bytes(question.into_bytes()),
+            stdout: Stdout::Memory,
+            limits: Limits {
+                stdout: MAX_GIVEN,
+                stderr: MAX_STDERR,
+                runaway: RUNAWAY,
+                ..Limits::new(inv.timeout)
+            },
+            confinement: Confinement::Confined(Profile {
+                strength: self.record.settings.sandbox,
+                writable: vec![copy, asked],
+                masked,
+                read_only: Vec::new(),
+                network: match agents.network {
+                    AgentNetwork::Off => Network::None,
+                    AgentNetwork::On => Network::Host,
+                },
+            }),
+            keep: Keep::Head,
+            // The answer is judged as it came, and redacted where it is recorded.
+            redaction: Redaction::OnlyStderr,
+        })
+    }
+
+    /// Keeps both streams of a call; returns the number under which they lie.
+    fn keep(&self, ended: &Completed) -> Result<u64, RunError> {
+        let number = logged(&self.dir).map_or(1, |last| last + 1);
+        for (name, stream) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
+            let (mut log, _) = Scanner::builtin().redact_bytes(&self.without_keys(&stream.bytes));
+            if stream.extent == Extent::Cut {
+                let told = format!("\n[only the first {} of {} bytes were kept]\n", stream.bytes.len(), stream.total);
+                log.extend_from_slice(told.as_bytes());
+            }
+            self.dir.write(&format!("{AGENT_LOGS}/{number:03}.{name}.log"), &log)?;
+        }
+        Ok(number)
+    }
+
+    fn without_keys(&self, bytes: &[u8]) -> Vec<u8> {
+        let marker = format!("{MARKER_BEGIN}handed-over]");
+        self.keys.iter().fold(bytes.to_vec(), |text, key| replaced(&text, key.expose().as_bytes(), marker.as_bytes()))
+    }
+
+    /// What a command that has ended amounts to.
+    fn answer(&self, inv: &LlmInvocation, number: u64, ended: &Completed) -> Result<LlmResult, LlmError> {
+        let logs = format!("{AGENT_LOGS}/{number:03}.stdout.log and .stderr.log");
+        let fault = |what: String| {
+            let next = format!("read {logs} in the run's directory, mend the command and go on with `crucible run advance`");
+            let mut fault = Fault::new(API_AGENT, &inv.model, what, next);
+            fault.stderr = Some(self.last_words(&ended.stderr)).filter(|words| !words.is_empty());
+            fault
+        };
+        let too_large = ended.stdout.extent == Extent::Cut;
+        let refused = |answer, what: String| {
+            let mut fault = fault(what);
+            fault.answer = Some(answer);
+            Err(LlmError::ProviderOutage(fault))
+        };
+        let failed = |what: String| Err(LlmError::ProviderOutage(fault(what)));
+        match ended.end {
+            End::Exited(0) if too_large => {
+                refused(AnswerFault::TooLarge, format!("it printed {} bytes, at most {} are taken", ended.stdout.total, MAX_GIVEN.0))
+            }
+            End::OutputLimit if too_large && ended.stdout.total > ended.stderr.total => {
+                refused(AnswerFault::TooLarge, format!("it was ended when it had printed {} bytes, at most {} are taken", ended.stdout.total, MAX_GIVEN.0))
+            }
+            End::Exited(0) if ended.stdout.bytes.trim_ascii().is_empty() => {
+                refused(AnswerFault::Empty, "it ended well and printed nothing".to_owned())
+            }
+            End::Exited(0) => match String::from_utf8(self.without_keys(&ended.stdout.bytes)) {
+                Ok(text) => Ok(result(inv, text, ended)),
+                Err(_) => failed("what it printed is not UTF-8".to_owned()),
+            },
+            End::Exited(code) => failed(format!("its command ended with exit code {code}")),
+            End::Signalled(signal) => failed(format!("its command was ended by signal {signal}")),
+            End::TimedOut => Err(LlmError::Timeout {
+                provider: API_AGENT.to_owned(),
+                model: inv.model.clone(),
+                duration: inv.timeout,
+                call: inv.timeout,
+                cap: inv.timeout,
+            }),
+            End::OutputLimit => failed(format!("its command was ended when it had printed more than {} bytes", RUNAWAY.0)),
+            End::DiskLimit => failed("its command was ended when it had written too much".to_owned()),
+        }
+    }
+
+    fn last_words(&self, stderr: &Captured) -> String {
+        let bytes = self.without_keys(&stderr.bytes);
+        let text = self.env.without_home(&String::from_utf8_lossy(&bytes));
+        let text = text.trim();
+        let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_WORDS));
+        text.get(start..).unwrap_or_default().to_owned()
+    }
+}
+
+#[async_trait]
+impl LlmBackend for AgentBackend {
+    async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
+        let wrong = |what: String| {
+            let next = "mend that and go on with `crucible run advance`";
+            LlmError::Misconfiguration(Fault::new(API_AGENT, &inv.model, what, next))
+        };
+        let target = inv.metadata.get(TARGET).and_then(serde_json::Value::as_str).unwrap_or_default();
+        let role = RunRole::ALL.into_iter().find(|role| role.name() == inv.phase_id);
+        let call = role.and_then(|role| Call::of(role, target)).ok_or_else(|| wrong(format!("{} owes nothing at {target:?}", inv.phase_id)))?;
+        let room = fs::temp_dir_in(&self.dir.scratch(), "agent-").map_err(|error| wrong(error.to_string()))?;
+        let spawn = self.prepare(room.path(), &inv, &call).await.map_err(|error| wrong(error.to_string()))?;
+        let ended = self.sandbox.run(spawn).await.map_err(|error| wrong(error.to_string()))?;
+        let number = self.keep(&ended).map_err(|error| wrong(error.to_string()))?;
+        self.answer(&inv, number, &ended)
+    }
+}
+
+/// What a command is called for.
+struct Call<'c> {
+    role: RunRole,
+    action: Action,
+    target: &'c str,
+}
+
+impl<'c> Call<'c> {
+    /// What a role owes there; nothing where it owes nothing.
+    fn of(role: RunRole, target: &'c str) -> Option<Self> {
+        let action = match (role, target) {
+            (RunRole::Chair, layout::FILE_REQUEST) => Action::FileRequest,
+            (RunRole::Chair, layout::PLAN_DRAFT) => Action::PlanDraft,
+            (RunRole::Researcher, layout::FIND_WEB) => Action::FindWeb,
+            (RunRole::ContractGuardian, layout::SECOND_REVIEW_CONTRACT)
+            | (RunRole::CostController, layout::SECOND_REVIEW_COST) => Action::Review,
+            (RunRole::Patchmaker, layout::PATCH) => Action::Patch,
+            (RunRole::Fixer, layout::PATCH) => Action::Fix,
+            _ => return None,
+        };
+        Some(Self { role, action, target })
+    }
+}
+
+/// The paths of the logs that lie in a run directory, in order.
+pub(crate) fn agent_logs(dir: &RunDir) -> Vec<String> {
+    let numbers = 1..=logged(dir).unwrap_or_default();
+    let names = numbers.flat_map(|number| ["stdout", "stderr"].map(|name| format!("{AGENT_LOGS}/{number:03}.{name}.log")));
+    names.filter(|path| dir.has(path)).collect()
+}
+
+/// The number of the last log; nothing where there is none.
+fn logged(dir: &RunDir) -> Option<u64> {
+    let entries = std::fs::read_dir(dir.path(AGENT_LOGS)).ok()?;
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.split_once('.')?.0.parse().ok()).max()
+}
+
+fn result(inv: &LlmInvocation, text: String, ended: &Completed) -> LlmResult {
+    let isolation = serde_json::to_value(ended.receipt.level).unwrap_or_default();
+    LlmResult {
+        raw_response: text,
+        provider: API_AGENT.to_owned(),
+        model_used: inv.model.clone(),
+        tokens_input: None,
+        tokens_output: None,
+        timed_out: Some(false),
+        extensions: BTreeMap::from([("isolation".to_owned(), isolation)]),
+    }
+}
+
+fn question(inv: &LlmInvocation) -> String {
+    let texts: Vec<&str> = inv.messages.iter().map(|message| message.content.as_str()).collect();
+    texts.join("\n")
+}
+
+/// The first word of an argument that looks as if it were to be replaced, and is not.
+fn unknown_word(argument: &str) -> Option<&str> {
+    words(argument).map(|(_, word)| word).find(|word| !WORDS.contains(word))
+}
+
+/// An argument with its words replaced, once each: what is put in is not looked at again.
+fn filled<'v>(argument: &str, value: impl Fn(&str) -> &'v str) -> String {
+    let mut filled = String::new();
+    let mut from = 0;
+    for (at, word) in words(argument).filter(|(_, word)| WORDS.contains(word)) {
+        filled.push_str(argument.get(from..at).unwrap_or_default());
+        filled.push_str(value(word));
+        from = at + word.len() + 2;
+    }
+    filled.push_str(argument.get(from..).unwrap_or_default());
+    filled
+}
+
+/// The words between braces, each with where its brace opens. Braces around anything else, as in JSON, are text.
+fn words(argument: &str) -> impl Iterator<Item = (usize, &str)> {
+    argument.match_indices('{').filter_map(|(at, _)| {
+        let word = argument.get(at + 1..)?.split_once('}')?.0;
+        let is_word = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        is_word.then_some((at, word))
+    })
+}
+
+fn replaced(text: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut from = 0;
+    for at in memchr::memmem::find_iter(text, part) {
+        out.extend_from_slice(text.get(from..at).unwrap_or_default());
+        out.extend_from_slice(by);
+        from = at + part.len();
+    }
+    out.extend_from_slice(text.get(from..).unwrap_or_default());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands(patch: &[&str], agent: &[&str]) -> AgentCommands {
+        let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
+        AgentCommands { patch: words(patch), agent: words(agent), ..AgentCommands::default() }
+    }
+
+    fn codes(agents: &AgentCommands) -> Vec<String> {
+        let mut dispatch = DispatchConfig::for_model("gateway");
+        dispatch.role_providers.insert(RunRole::Fixer, crate::contract::RoleProvider(API_AGENT.to_owned()));
+        check_agents(&dispatch, agents).findings().iter().map(|finding| finding.code.as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_command_is_there_and_is_none_of_the_repository() {
+        assert_eq!(codes(&commands(&["agent"], &[])), [""; 0]);
+        assert_eq!(codes(&commands(&[], &["/opt/agent", "--role={role}", "{\"json\": {}}"])), [""; 0]);
+        assert_eq!(codes(&commands(&[], &[])), ["dispatch-no-command"]);
+        for program in ["./agent", "tools/agent", ""] {
+            assert_eq!(codes(&commands(&[program], &[])), ["dispatch-command-relative"], "{program}");
+        }
+        assert_eq!(codes(&commands(&["agent", "{prompt}"], &[])), ["dispatch-command-word"]);
+    }
+
+    #[test]
+    fn words_are_replaced_once_and_all_else_stays() {
+        let value = |word: &str| if word == "role" { "{target}" } else { "T" };
+        assert_eq!(filled("{role}-{target}{target}", value), "{target}-TT");
+        for text in ["", "{", "{}", "{ROLE}", "{\"role\": 1}", "a{b c}", "}{"] {
+            assert_eq!(filled(text, value), text);
+            assert_eq!(unknown_word(text), None);
+        }
+        assert_eq!(unknown_word("{role} {secrets}"), Some("secrets"));
+    }
+
+    #[test]
+    fn only_a_patch_has_to_begin_as_one() {
+        let code = |action, text| no_diff(action, String::new(), text).map(|finding| finding.code.as_str().to_owned());
+        for bad in ["", "\ndiff --git a/x b/x\n", "```diff\ndiff --git a/x b/x\n```", "Here: diff --git", "diff --gitx"] {
+            assert_eq!(code(Action::Patch, bad).as_deref(), Some("dispatch-no-diff"), "{bad}");
+            assert_eq!(code(Action::Review, bad), None);
+        }
+        assert_eq!(code(Action::Fix, "diff --git a/x b/x\n"), None);
+    }
+
+    #[test]
+    fn what_was_handed_over_is_taken_out_everywhere() {
+        assert_eq!(replaced(b"a key, a key", b"key", b"[x]"), b"a [x], a [x]");
+        assert_eq!(replaced(b"none", b"key", b"[x]"), b"none");
+    }
+}

@@ -1,0 +1,52 @@
+//! Everything that a run recorded, checked once more: offline, and without changing anything.
+//!
+//! First everything is read into one value (`reading`): the events from the ledger, the files of the run, what the ledger
+//! keeps of them, the commit. Then that value is judged (`judging`), which is a pure function. What counts is the ledger; its
+//! own chain is checked from the run's first event to its end, and a landed commit vouches for it.
+//!
+//! What always holds: no link in the run directory is followed, no pipe is waited at, no file is read further than what it
+//! is to be compared with, and a run is judged as far as it has come by its events.
+
+mod judging;
+mod reading;
+
+use std::path::Path;
+
+use crucible_ledger::Ledger;
+use crucible_model::Verdict;
+use crucible_repo::Oid;
+
+use crate::error::RunError;
+use crate::layout::RunDir;
+use crate::state::RunState;
+use crate::world::World;
+
+/// What came of checking the record of a run.
+#[derive(Debug, Clone)]
+pub struct RecordCheck {
+    /// How far the run has come by its events; nothing where there are none.
+    pub reached: Option<RunState>,
+    /// How many events it has.
+    pub events: u64,
+    /// How many recorded files were compared.
+    pub files: u64,
+    /// The commit that landed and was compared.
+    pub commit: Option<Oid>,
+    /// What was found.
+    pub verdict: Verdict,
+}
+
+/// Checks the record of a run. The repository is looked for where the run was started, or at `repo`.
+///
+/// # Errors
+///
+/// Fails when the ledger cannot be read, or git cannot be run. Whatever is wrong with the record is a finding.
+pub async fn verify_record(
+    world: &World<'_>,
+    dir: &RunDir,
+    ledger: &Ledger,
+    repo: Option<&Path>,
+) -> Result<RecordCheck, RunError> {
+    let read = reading::read(world, dir, ledger, repo).await?;
+    Ok(judging::judge(&read))
+}

@@ -1,0 +1,446 @@
+//! Judges a record that was read. Pure.
+
+use std::collections::BTreeMap;
+
+use crucible_model::{Code, Digest, Finding, Verdict, to_canonical_json};
+use crucible_repo::{CommitObject, Oid, RUN_TRAILER};
+use crucible_verify::{VerifyReport, VerifyResult};
+
+use super::RecordCheck;
+use super::reading::{CommitRead, FileRead, Kept, RecordRead, TreeRead};
+use crate::attempt;
+use crate::contract::{Plan, PlanStatus, Review, ReviewVerdict, Signature};
+use crate::document::{self, Document};
+use crate::event_kind::EventKind;
+use crate::journal::{line, recorded_files, trace};
+use crate::land::Landing;
+use crate::layout;
+use crate::receipt::RunReceipt;
+use crate::state::RunState;
+
+const UNKNOWN_RUN: Code = Code::new("record-unknown-run");
+const RUN_UNREADABLE: Code = Code::new("record-run-unreadable");
+const OTHER_RUN: Code = Code::new("record-other-run");
+const EVENTS_CUT: Code = Code::new("record-events-cut");
+const EVENTS_ADDED: Code = Code::new("record-events-added");
+const EVENTS_EDITED: Code = Code::new("record-events-edited");
+const FILE_MISSING: Code = Code::new("record-file-missing");
+const FILE_EDITED: Code = Code::new("record-file-edited");
+const FILE_REFUSED: Code = Code::new("record-file-refused");
+const BUNDLE_REMADE: Code = Code::new("record-bundle-remade");
+const ARTIFACT_MISSING: Code = Code::new("record-artifact-missing");
+const ARTIFACT_EDITED: Code = Code::new("record-artifact-edited");
+const COPY_EDITED: Code = Code::new("record-copy-edited");
+const TRACE_EDITED: Code = Code::new("record-trace-edited");
+const RECEIPT_EDITED: Code = Code::new("record-receipt-edited");
+const DOCUMENT_INVALID: Code = Code::new("record-document-invalid");
+const SIGNATURE_BROKEN: Code = Code::new("record-signature-broken");
+const REVIEW_BLOCKS: Code = Code::new("record-review-blocks");
+const REPORT_DIFFERS: Code = Code::new("record-report-differs");
+const TREE_DIFFERS: Code = Code::new("record-tree-differs");
+const TREE_UNKNOWN: Code = Code::new("record-tree-unknown");
+const COMMIT_MISSING: Code = Code::new("record-commit-missing");
+const COMMIT_DIFFERS: Code = Code::new("record-commit-differs");
+const RECORDING_UNREADABLE: Code = Code::new("record-recording-unreadable");
+
+const FROM_LEDGER: &str = "put it back from the ledger (`crucible ledger show`) or from a copy";
+
+pub(super) fn judge(read: &RecordRead) -> RecordCheck {
+    let reached = reached(read);
+    let recorded = recorded_files(&read.events);
+    let mut judge = Judge { read, verdict: Verdict::default() };
+    if reached.is_none() {
+        let hint = "the ledger knows no event of this run, so nothing that lies in its directory is believed";
+        judge.error(UNKNOWN_RUN, &read.name, hint);
+    } else {
+        judge.verdict.merge(read.chain.clone());
+        judge.run();
+        judge.events();
+        judge.files(&recorded);
+        judge.derived(reached);
+        judge.recording();
+        judge.signature();
+        judge.report();
+        judge.landing();
+    }
+    let commit = match &read.commit {
+        CommitRead::Found(oid, _) => Some(oid.clone()),
+        CommitRead::NotLanded | CommitRead::NoRepository(_) | CommitRead::Missing(_) => None,
+    };
+    RecordCheck {
+        reached,
+        events: read.events.len() as u64,
+        files: recorded.len() as u64,
+        commit,
+        verdict: judge.verdict,
+    }
+}
+
+/// How far a run has come by its events.
+fn reached(read: &RecordRead) -> Option<RunState> {
+    let mut reached = None;
+    for event in &read.events {
+        let to = match EventKind::of(&event.event) {
+            Some(EventKind::RepositoryAnalysed) => RunState::Analysed,
+            Some(EventKind::ContextPacked) => RunState::Context,
+            Some(EventKind::PlanDrafted) => RunState::Planned,
+            Some(EventKind::CostReviewed) => RunState::Reviewed,
+            Some(EventKind::PlanSigned) => RunState::Signed,
+            Some(EventKind::PatchAccepted) => RunState::Patched,
+            Some(EventKind::VerifyPassed) => RunState::Verified,
+            Some(EventKind::Landed) => RunState::Landed,
+            Some(EventKind::RunFailed) => RunState::Failed,
+            Some(_) | None => RunState::New,
+        };
+        reached = reached.max(Some(to));
+    }
+    reached
+}
+
+struct Judge<'r> {
+    read: &'r RecordRead,
+    verdict: Verdict,
+}
+
+impl<'r> Judge<'r> {
+    fn error(&mut self, code: Code, subject: &str, hint: impl Into<String>) {
+        self.verdict.push(Finding::error(code, subject, hint));
+    }
+
+    fn has(&self, kind: EventKind) -> bool {
+        self.read.events.iter().any(|event| event.event == kind.name())
+    }
+
+    fn file(&self, path: &str) -> &'r FileRead {
+        self.read.files.get(path).unwrap_or(&FileRead::Missing)
+    }
+
+    fn digest(&self, path: &str) -> Option<Digest> {
+        self.file(path).digest()
+    }
+
+    fn text(&self, path: &str) -> Option<&'r str> {
+        std::str::from_utf8(self.file(path).bytes()?).ok()
+    }
+
+    /// A document of the run, where its file is there; what is no such document is a finding.
+    fn document<T: Document>(&mut self, path: &str) -> Option<T> {
+        let bytes = self.file(path).bytes()?;
+        match document::read(bytes) {
+            Ok(document) => Some(document),
+            Err(fault) => {
+                self.error(DOCUMENT_INVALID, path, format!("it cannot be read: {fault}"));
+                None
+            }
+        }
+    }
+
+    /// What was started is told by the ledger, and is this run.
+    fn run(&mut self) {
+        match &self.read.record {
+            None => self.error(
+                RUN_UNREADABLE,
+                layout::RUN,
+                "the ledger does not keep what the run was started with; restore the ledger from a copy",
+            ),
+            Some(record) if record.run_id.as_str() != self.read.name => self.error(
+                OTHER_RUN,
+                &self.read.name,
+                format!("what was started is the run {}, and not this one", record.run_id),
+            ),
+            Some(_) => {}
+        }
+    }
+
+    /// `events.jsonl` says what the ledger says, line by line.
+    fn events(&mut self) {
+        let path = layout::EVENTS;
+        let mut expected = Vec::new();
+        for event in &self.read.events {
+            match line(event) {
+                Ok(line) => expected.extend(line),
+                Err(error) => self.error(EVENTS_EDITED, path, error.to_string()),
+            }
+        }
+        let read = self.read;
+        let present = match read.files.get(path).unwrap_or(&FileRead::Missing) {
+            FileRead::Bytes(bytes) => bytes,
+            FileRead::Missing => {
+                let hint = "it is gone; `crucible run advance` writes it anew from the ledger";
+                return self.error(FILE_MISSING, path, hint);
+            }
+            // It is read no further than the ledger's events reach.
+            FileRead::TooLong => {
+                let hint = "it holds more than the ledger's events; take away what was added";
+                return self.error(EVENTS_ADDED, path, hint);
+            }
+            FileRead::Refused(why) => return self.error(FILE_REFUSED, path, why.clone()),
+            FileRead::Hashed(_) => return,
+        };
+        if *present == expected {
+            return;
+        }
+        if expected.starts_with(present) {
+            let lines = present.iter().filter(|byte| **byte == b'\n').count();
+            let hint = format!(
+                "it ends after {lines} of {} events; `crucible run advance` completes it from the ledger",
+                self.read.events.len()
+            );
+            return self.error(EVENTS_CUT, path, hint);
+        }
+        if present.starts_with(&expected) {
+            let hint = "it holds more than the ledger's events; take away what was added";
+            return self.error(EVENTS_ADDED, path, hint);
+        }
+        let lines = |bytes: &[u8]| bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let same =
+            lines(present).iter().zip(&lines(&expected)).take_while(|(one, other)| one == other).count();
+        let hint = "this line is not what the ledger says; remove the file, and `crucible run advance` writes it anew";
+        self.error(EVENTS_EDITED, &format!("{path}:{}", same + 1), hint);
+    }
+
+    /// Every recorded file is what it was when it was last recorded, and the ledger keeps the same.
+    fn files(&mut self, recorded: &BTreeMap<&str, &str>) {
+        for (path, digest) in recorded {
+            let digest: Option<Digest> = digest.parse().ok();
+            match self.file(path) {
+                FileRead::Missing if *path == layout::BUNDLE => {}
+                FileRead::Missing => self.error(FILE_MISSING, path, format!("it is gone; {FROM_LEDGER}")),
+                FileRead::Refused(why) => self.error(FILE_REFUSED, path, format!("{why}; {FROM_LEDGER}")),
+                file if file.digest() == digest => {}
+                // It is derived, and made again where it is missing.
+                _ if *path == layout::BUNDLE => {
+                    let hint =
+                        "it is not the one that was recorded; make a fresh one with `crucible run bundle`";
+                    self.verdict.push(Finding::warning(BUNDLE_REMADE, *path, hint));
+                }
+                _ => {
+                    let hint = format!("it was changed after it was recorded; {FROM_LEDGER}");
+                    self.error(FILE_EDITED, path, hint);
+                }
+            }
+            match digest.and_then(|digest| self.read.kept.get(&digest)) {
+                Some(Kept::Nothing) => self.error(
+                    ARTIFACT_MISSING,
+                    path,
+                    "the ledger no longer keeps what was recorded here; restore the ledger from a copy",
+                ),
+                Some(Kept::Edited) => self.error(
+                    ARTIFACT_EDITED,
+                    path,
+                    "what the ledger keeps of it was edited; restore the ledger from a copy",
+                ),
+                Some(Kept::Whole) | None => {}
+            }
+        }
+    }
+
+    /// The story and the receipt are what the events amount to: of all events where the run has ended, else of its first ones.
+    fn derived(&mut self, reached: Option<RunState>) {
+        let ended = reached
+            .is_some_and(|state| matches!(state, RunState::Verified | RunState::Landed | RunState::Failed));
+        let story = trace(&self.read.events);
+        self.compare_derived(layout::TRACE, TRACE_EDITED, ended, |bytes| {
+            bytes == story.as_bytes() || !ended && story.as_bytes().starts_with(bytes)
+        });
+        let Some(record) = &self.read.record else { return };
+        let whole = RunReceipt::of(record, &self.read.events);
+        let text =
+            |receipt: &RunReceipt| to_canonical_json(receipt).map(|text| [text, b"\n".to_vec()].concat());
+        self.compare_derived(layout::RECEIPT, RECEIPT_EDITED, ended, |bytes| {
+            let mut receipt = whole.clone();
+            if !ended && let Ok(present) = serde_json::from_slice::<RunReceipt>(bytes) {
+                receipt.phases.truncate(present.phases.len());
+            }
+            text(&receipt).is_ok_and(|text| text == bytes)
+        });
+    }
+
+    fn compare_derived(&mut self, path: &str, code: Code, ended: bool, fits: impl FnOnce(&[u8]) -> bool) {
+        let again = "`crucible run advance` derives it from the ledger again";
+        match self.file(path) {
+            FileRead::Missing if !ended => {}
+            FileRead::Missing => self.error(FILE_MISSING, path, format!("it is gone; {again}")),
+            FileRead::Refused(why) => self.error(FILE_REFUSED, path, format!("{why}; {again}")),
+            FileRead::Bytes(bytes) if fits(bytes) => {}
+            FileRead::Bytes(_) | FileRead::Hashed(_) | FileRead::TooLong => {
+                self.error(code, path, format!("it is not what the events amount to; {again}"));
+            }
+        }
+    }
+
+    fn recording(&mut self) {
+        match &self.read.recording {
+            Ok(verdict) => self.verdict.merge(verdict.clone()),
+            Err(why) => self.error(RECORDING_UNREADABLE, layout::CASSETTE, why.clone()),
+        }
+    }
+
+    /// The plan is the reviewed draft, signed; the signature covers it and its reviews; each review approves the draft.
+    fn signature(&mut self) {
+        if !self.has(EventKind::PlanSigned) {
+            return;
+        }
+        let path = layout::SIGNATURE;
+        if let Some(signature) = self.document::<Signature>(path) {
+            if Some(signature.plan) != self.digest(layout::PLAN) {
+                self.error(SIGNATURE_BROKEN, layout::PLAN, "the signature covers another plan than this one");
+            }
+            for review in [layout::REVIEW_CONTRACT, layout::REVIEW_COST] {
+                if !signature.reviews.contains_key(review) {
+                    self.error(SIGNATURE_BROKEN, review, "the signature does not name this review");
+                }
+            }
+            for (review, digest) in &signature.reviews {
+                let is_review = layout::REVIEWS.contains(&review.as_str());
+                if !is_review || self.digest(review) != Some(*digest) {
+                    self.error(SIGNATURE_BROKEN, review, "the signature covers another review than this one");
+                }
+            }
+        }
+        let draft = self.digest(layout::PLAN_DRAFT);
+        for review in layout::REVIEWS {
+            let Some(text) = self.text(review) else { continue };
+            match Review::parse_verdict(text) {
+                Ok((ReviewVerdict::Approve, subject)) if Some(subject) == draft => {}
+                Ok((ReviewVerdict::Approve, _)) => {
+                    self.error(
+                        REVIEW_BLOCKS,
+                        review,
+                        "it approves another draft than the one that was signed",
+                    );
+                }
+                Ok((ReviewVerdict::Block, _)) => {
+                    self.error(REVIEW_BLOCKS, review, "it blocks, and the plan is signed")
+                }
+                Err(error) => self.error(REVIEW_BLOCKS, review, format!("it approves nothing: {error}")),
+            }
+        }
+        if let (Some(draft), Some(plan)) = (self.text(layout::PLAN_DRAFT), self.text(layout::PLAN)) {
+            let signed =
+                Plan::parse(draft).map(|draft| Plan { status: PlanStatus::Signed, ..draft }.render());
+            if signed.ok().as_deref() != Some(plan) {
+                self.error(SIGNATURE_BROKEN, layout::PLAN, "it is not the draft that was reviewed");
+            }
+        }
+    }
+
+    /// The report that let the change pass speaks of this plan, this patch and the tree it makes.
+    fn report(&mut self) {
+        let passed = self.read.events.iter().rfind(|event| event.event == EventKind::VerifyPassed.name());
+        let Some(original) = passed.and_then(|event| event.path.as_deref()) else { return };
+        let patch = original.replace(attempt::REPORT, attempt::PATCH);
+        for (copy, original) in [(layout::VERIFY_REPORT, original), (layout::PATCH, patch.as_str())] {
+            match self.file(copy) {
+                FileRead::Missing => {
+                    self.error(FILE_MISSING, copy, format!("it is gone; {original} is the same"))
+                }
+                FileRead::Refused(why) => self.error(FILE_REFUSED, copy, why.clone()),
+                file if file.digest() == self.digest(original) => {}
+                _ => self.error(COPY_EDITED, copy, format!("it is no longer the copy of {original}")),
+            }
+        }
+        let path = layout::VERIFY_REPORT;
+        let Some(report) = self.file(path).bytes() else { return };
+        let report: VerifyReport = match serde_json::from_slice(report) {
+            Ok(report) => report,
+            Err(error) => return self.error(DOCUMENT_INVALID, path, format!("it cannot be read: {error}")),
+        };
+        if report.result != VerifyResult::Pass {
+            self.error(
+                REPORT_DIFFERS,
+                path,
+                "it does not say PASS, and the ledger says that the change passed",
+            );
+        }
+        for (what, said, is) in [
+            ("plan", report.plan_digest, self.digest(layout::PLAN)),
+            ("patch", report.patch_digest, self.digest(layout::PATCH)),
+        ] {
+            if said.is_none() || said != is {
+                self.error(REPORT_DIFFERS, path, format!("it speaks of another {what} than this run's"));
+            }
+        }
+        match &self.read.tree {
+            TreeRead::Made(tree) if report.tree.as_deref() == Some(tree.as_str()) => {}
+            TreeRead::Made(tree) => {
+                self.error(
+                    TREE_DIFFERS,
+                    path,
+                    format!("the patch makes the tree {tree}, and it speaks of another"),
+                );
+            }
+            TreeRead::Unknown(why) => {
+                let hint = format!(
+                    "which tree the patch makes cannot be told: {why}; name the repository with --repo"
+                );
+                self.verdict.push(Finding::warning(TREE_UNKNOWN, layout::PATCH, hint));
+            }
+            TreeRead::NotVerified => {}
+        }
+        if let CommitRead::Found(oid, commit) = &self.read.commit
+            && report.tree.as_deref() != Some(commit.tree.as_str())
+        {
+            self.error(COMMIT_DIFFERS, oid.as_str(), "its tree is not the one that was verified");
+        }
+    }
+
+    /// The commit is the one that was landed: on the base, with the verified tree, and with trailers that name this run, its
+    /// plan and its report.
+    fn landing(&mut self) {
+        if !self.has(EventKind::Landed) {
+            return;
+        }
+        let Some(landing) = self.document::<Landing>(layout::LANDING) else { return };
+        if Some(landing.patch) != self.digest(layout::PATCH) {
+            self.error(REPORT_DIFFERS, layout::LANDING, "it speaks of another patch than this run's");
+        }
+        match &self.read.commit {
+            CommitRead::NotLanded => {
+                self.error(
+                    COMMIT_MISSING,
+                    landing.commit.as_str(),
+                    "the ledger does not keep which commit landed",
+                );
+            }
+            CommitRead::NoRepository(why) => {
+                let hint = format!("the repository cannot be read ({why}); name it with --repo");
+                self.error(COMMIT_MISSING, landing.commit.as_str(), hint);
+            }
+            CommitRead::Missing(oid) => {
+                let hint = "this repository does not hold it; fetch it, or name the repository with --repo";
+                self.error(COMMIT_MISSING, oid.as_str(), hint);
+            }
+            CommitRead::Found(oid, commit) => self.commit(&landing, oid, commit),
+        }
+    }
+
+    fn commit(&mut self, landing: &Landing, oid: &Oid, commit: &CommitObject) {
+        let base = self.read.record.as_ref().map(|record| &record.base_commit);
+        if commit.parents.first() != base || commit.parents.len() != 1 {
+            self.error(
+                COMMIT_DIFFERS,
+                oid.as_str(),
+                "its parent is not the commit that the run started from",
+            );
+        }
+        if landing.commit != *oid || landing.tree != commit.tree {
+            self.error(COMMIT_DIFFERS, oid.as_str(), "landing.json speaks of another commit or tree");
+        }
+        if landing.message.trim_end() != commit.message.trim_end() {
+            self.error(COMMIT_DIFFERS, oid.as_str(), "its message is not the one that was written down");
+        }
+        let expected = [
+            (RUN_TRAILER, Some(self.read.name.clone())),
+            ("Crucible-Plan", self.digest(layout::PLAN).map(|digest| digest.to_string())),
+            ("Crucible-Verify", self.digest(layout::VERIFY_REPORT).map(|digest| digest.to_string())),
+        ];
+        for (key, value) in expected {
+            let Some(value) = value else { continue };
+            let trailer = format!("{key}: {value}");
+            if !commit.message.lines().any(|line| line == trailer) {
+                self.error(COMMIT_DIFFERS, oid.as_str(), format!("it has no line `{trailer}`"));
+            }
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Reads all that a record consists of into one value.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crucible_host::fs::{FsError, read_regular_up_to};
+use crucible_ledger::{Anchor, EventRecord, Ledger, LedgerError};
+use crucible_llm::MAX_CASSETTE;
+use crucible_model::{ByteLimit, Digest, RepoPath, RunId, Verdict};
+use crucible_repo::{CommitObject, Git, Oid, RepoError};
+
+use crate::attempt;
+use crate::contract::RunRecord;
+use crate::document;
+use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::journal::{line, recorded_files};
+use crate::land::{LEDGER_TRAILER, Landing};
+use crate::layout::{self, RunDir};
+use crate::recording::check_recording;
+use crate::world::World;
+
+/// The recorded files whose bytes the ledger does not keep: what can be made again, and what is a copy of something else.
+const NOT_KEPT: [&str; 2] = [layout::BUNDLE, layout::SOURCE];
+
+/// The files that are judged by what they say, beside those that are recorded.
+const READ: [&str; 5] =
+    [layout::EVENTS, layout::TRACE, layout::RECEIPT, layout::PATCH, layout::VERIFY_REPORT];
+
+/// The largest of the files that are derived from events, in bytes, over what they have to hold.
+const MORE_THAN_DERIVED: u64 = 1;
+
+/// How often the files are read again while another process goes on with the run.
+const TRIES: usize = 3;
+
+/// All that a record consists of.
+pub(super) struct RecordRead {
+    /// The name of the run's directory.
+    pub(super) name: String,
+    /// The run's events in the ledger.
+    pub(super) events: Vec<EventRecord>,
+    /// What the ledger's own chain says from the run's first event on.
+    pub(super) chain: Verdict,
+    /// What was started, as the ledger keeps it.
+    pub(super) record: Option<RunRecord>,
+    /// What lies at a path of the run directory.
+    pub(super) files: BTreeMap<String, FileRead>,
+    /// What the ledger keeps of what was recorded, by the digest that the events name.
+    pub(super) kept: BTreeMap<Digest, Kept>,
+    /// The recording of the model's answers.
+    pub(super) recording: Result<Verdict, String>,
+    /// The commit.
+    pub(super) commit: CommitRead,
+    /// The tree that the patch makes of the base.
+    pub(super) tree: TreeRead,
+}
+
+/// What lies at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum FileRead {
+    /// Nothing.
+    Missing,
+    /// Something that is no file of ours, with the reason.
+    Refused(String),
+    /// A file that is longer than what it is to be compared with.
+    TooLong,
+    /// A file.
+    Bytes(Vec<u8>),
+    /// A file of which only the digest matters.
+    Hashed(Digest),
+}
+
+impl FileRead {
+    pub(super) fn digest(&self) -> Option<Digest> {
+        match self {
+            Self::Bytes(bytes) => Some(Digest::of(bytes)),
+            Self::Hashed(digest) => Some(*digest),
+            Self::Missing | Self::Refused(_) | Self::TooLong => None,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Missing | Self::Refused(_) | Self::TooLong | Self::Hashed(_) => None,
+        }
+    }
+}
+
+/// What the ledger keeps under a digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// The bytes with this digest.
+    Whole,
+    /// Bytes that have another one.
+    Edited,
+    /// Nothing.
+    Nothing,
+}
+
+/// The commit that a run landed as.
+pub(super) enum CommitRead {
+    /// The run has not landed.
+    NotLanded,
+    /// The repository is not there or cannot be used, with the reason.
+    NoRepository(String),
+    /// The repository has no such commit.
+    Missing(Oid),
+    /// It is there.
+    Found(Oid, CommitObject),
+}
+
+/// The tree that the patch makes.
+pub(super) enum TreeRead {
+    /// There is no patch that a verification speaks of.
+    NotVerified,
+    /// It could not be made, with the reason.
+    Unknown(String),
+    /// This one.
+    Made(Oid),
+}
+
+pub(super) async fn read(
+    world: &World<'_>,
+    dir: &RunDir,
+    ledger: &Ledger,
+    repo: Option<&Path>,
+) -> Result<RecordRead, RunError> {
+    let name = dir.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let run: Option<RunId> = name.parse().ok();
+    let events_now = || match &run {
+        Some(run) => ledger.events(Some(run)),
+        None => Ok(Vec::new()),
+    };
+    let mut events = events_now()?;
+    let mut files = read_files(dir, &events, ledger)?;
+    for _ in 1..TRIES {
+        let now = events_now()?;
+        if now.len() == events.len() {
+            break;
+        }
+        events = now;
+        files = read_files(dir, &events, ledger)?;
+    }
+    let kept = kept(ledger, &events)?;
+    let recording = match &run {
+        Some(run) => check_recording(dir, run, ledger).map_err(|error| error.to_string()),
+        None => Ok(Verdict::default()),
+    };
+    let record = record(ledger, &events)?;
+    let has = |kind: EventKind| events.iter().any(|event| event.event == kind.name());
+    let repository = match (&record, has(EventKind::VerifyPassed)) {
+        (Some(record), true) => Some(open(world, repo.unwrap_or(&record.repo)).await?),
+        _ => None,
+    };
+    let landing = if has(EventKind::Landed) { landing(ledger, &events)? } else { None };
+    let commit = match (&repository, landing) {
+        (Some(Ok(git)), Some(landing)) => match git.commit_object(&landing.commit).await? {
+            Some(commit) => CommitRead::Found(landing.commit, commit),
+            None => CommitRead::Missing(landing.commit),
+        },
+        (Some(Err(why)), Some(_)) => CommitRead::NoRepository(why.clone()),
+        _ => CommitRead::NotLanded,
+    };
+    let tree = match (&repository, &record, files.get(layout::PATCH).and_then(FileRead::bytes)) {
+        (Some(Ok(git)), Some(record), Some(patch)) => {
+            match git.tree_after_patch(&record.base_commit, patch).await {
+                Ok(produced) => TreeRead::Made(produced.tree),
+                Err(error) => TreeRead::Unknown(error.to_string()),
+            }
+        }
+        (Some(Err(why)), ..) => TreeRead::Unknown(why.clone()),
+        _ => TreeRead::NotVerified,
+    };
+    let anchors: Vec<Anchor> = match &commit {
+        CommitRead::Found(_, commit) => commit.message.lines().filter_map(anchor).collect(),
+        CommitRead::NotLanded | CommitRead::NoRepository(_) | CommitRead::Missing(_) => Vec::new(),
+    };
+    let chain = match events.first() {
+        Some(first) => ledger.verify_from(first.seq, &anchors)?,
+        None => Verdict::default(),
+    };
+    Ok(RecordRead { name, events, chain, record, files, kept, recording, commit, tree })
+}
+
+/// The repository, with the place for temporary files that every command has; or why it cannot be used.
+async fn open(world: &World<'_>, path: &Path) -> Result<Result<Git, String>, RunError> {
+    match Git::open(Arc::clone(&world.sandbox), world.env, path).await {
+        Ok(git) => Ok(Ok(git)),
+        Err(error @ (RepoError::GitMissing { .. } | RepoError::GitTooOld { .. })) => Err(error.into()),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
+fn read_files(
+    dir: &RunDir,
+    events: &[EventRecord],
+    ledger: &Ledger,
+) -> Result<BTreeMap<String, FileRead>, RunError> {
+    let mut files = BTreeMap::new();
+    for (path, digest) in recorded_files(events) {
+        let size = match digest.parse() {
+            Ok(digest) => ledger.artifact_size(&digest)?,
+            Err(_) => None,
+        };
+        // What is longer than what was recorded differs, whatever else it holds.
+        let read = read_file(dir, path, size.map_or(MAX_CASSETTE, ByteLimit));
+        let hashed = match read {
+            FileRead::Bytes(bytes) if !is_read(path) => FileRead::Hashed(Digest::of(&bytes)),
+            other => other,
+        };
+        files.insert(path.to_owned(), hashed);
+    }
+    let mut lines = 0;
+    for event in events {
+        lines += line(event)?.len() as u64;
+    }
+    for path in READ {
+        let limit = match path {
+            layout::EVENTS => ByteLimit(lines.saturating_add(MORE_THAN_DERIVED)),
+            _ => MAX_CASSETTE,
+        };
+        files.entry(path.to_owned()).or_insert_with(|| read_file(dir, path, limit));
+    }
+    Ok(files)
+}
+
+/// Whether a file is judged by what it says, and not by its digest alone.
+fn is_read(path: &str) -> bool {
+    let of_an_attempt = [attempt::PATCH, attempt::REPORT].iter().any(|name| path.ends_with(name));
+    of_an_attempt || path.starts_with("artifacts/") || path.starts_with("reviews/")
+}
+
+/// Reads a file of the run, following no link on the way.
+fn read_file(dir: &RunDir, path: &str, limit: ByteLimit) -> FileRead {
+    if path.parse::<RepoPath>().is_err() {
+        return FileRead::Refused("its path leaves the run directory".to_owned());
+    }
+    let mut place = dir.root().to_owned();
+    for part in path.split('/') {
+        place.push(part);
+        match place.symlink_metadata() {
+            Ok(meta) if meta.is_symlink() => {
+                return FileRead::Refused("a symbolic link stands there".to_owned());
+            }
+            // A file that says how long it is need not be read for that.
+            Ok(meta) if meta.is_file() && meta.len() > limit.0 => return FileRead::TooLong,
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return FileRead::Missing,
+            Err(error) => return FileRead::Refused(error.to_string()),
+        }
+    }
+    match read_regular_up_to(&place, limit) {
+        Ok(bytes) => FileRead::Bytes(bytes),
+        Err(FsError::TooLarge { .. }) => FileRead::TooLong,
+        Err(error) if error.is_not_found() => FileRead::Missing,
+        Err(FsError::Io { source, .. }) => FileRead::Refused(source.to_string()),
+    }
+}
+
+/// What the ledger keeps of every file whose bytes it was given.
+fn kept(ledger: &Ledger, events: &[EventRecord]) -> Result<BTreeMap<Digest, Kept>, RunError> {
+    let mut kept = BTreeMap::new();
+    for event in events {
+        let path = event.path.as_deref().unwrap_or_default();
+        let digest = event.body.get("digest").and_then(serde_json::Value::as_str);
+        let Some(digest) = digest.and_then(|digest| digest.parse().ok()) else { continue };
+        if NOT_KEPT.contains(&path) || kept.contains_key(&digest) {
+            continue;
+        }
+        let found = match ledger.artifact(&digest) {
+            Ok(Some(_)) => Kept::Whole,
+            Ok(None) => Kept::Nothing,
+            Err(LedgerError::Damaged { .. }) => Kept::Edited,
+            Err(error) => return Err(error.into()),
+        };
+        kept.insert(digest, found);
+    }
+    Ok(kept)
+}
+
+/// What the ledger keeps of a document that an event of this kind tells of.
+fn document_of<T: document::Document>(
+    ledger: &Ledger,
+    events: &[EventRecord],
+    kind: EventKind,
+) -> Result<Option<T>, RunError> {
+    let event = events.iter().rfind(|event| event.event == kind.name());
+    let digest = event.and_then(|event| event.body.get("digest")?.as_str()?.parse().ok());
+    let Some(digest) = digest else { return Ok(None) };
+    match ledger.artifact(&digest) {
+        Ok(bytes) => Ok(bytes.and_then(|bytes| document::read(&bytes).ok())),
+        Err(LedgerError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn record(ledger: &Ledger, events: &[EventRecord]) -> Result<Option<RunRecord>, RunError> {
+    document_of(ledger, events, EventKind::RunCreated)
+}
+
+fn landing(ledger: &Ledger, events: &[EventRecord]) -> Result<Option<Landing>, RunError> {
+    document_of(ledger, events, EventKind::Landed)
+}
+
+/// The head of the ledger that a line of a commit's message names.
+fn anchor(line: &str) -> Option<Anchor> {
+    let (key, value) = line.split_once(": ")?;
+    let (seq, hash) = value.split_once(':')?;
+    (key == LEDGER_TRAILER).then_some(())?;
+    Some(Anchor { seq: seq.parse().ok()?, hash: hash.parse().ok()? })
+}

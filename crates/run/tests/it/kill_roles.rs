@@ -1,0 +1,95 @@
+//! The kill matrix of runs in which others than one model answer: a person through `outbox/`, a model in the chair.
+//!
+//! One run is taken from event to event, and kept after each. From each it is killed twice: after the next event, and right
+//! before it with its artifact written. Each time another process takes it to its end, which is that of an undisturbed run.
+#![expect(clippy::disallowed_methods, reason = "tests look at what a run left")]
+
+use std::sync::Arc;
+
+use crucible_ledger::Usage;
+use crucible_testkit::FakeOpenAi;
+
+use crate::cast::{ANSWERED, Cast};
+use crate::common::{Nothing, Place, Story, Until};
+use crate::worker::{self, Kill, LAST_INSTANT};
+
+/// A run that nothing happens to.
+struct Reference {
+    story: Story,
+    usage: Usage,
+    answered: String,
+}
+
+fn answered(place: &Place) -> String {
+    std::fs::read_to_string(place.root().join(ANSWERED)).unwrap_or_default()
+}
+
+fn undisturbed(cast: Cast) -> Reference {
+    let (place, model) = (Place::of(cast), cast.model());
+    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    let reference = Reference { story: place.story(), usage: place.usage(), answered: answered(&place) };
+    assert_eq!(reference.usage.calls, cast.calls());
+    assert_eq!(reference.story.calls.len() as u64, cast.calls());
+    reference
+}
+
+fn was_killed(place: &Place, model: &FakeOpenAi, kill: Kill) -> bool {
+    worker::was_killed(worker::start(place, &model.base_url(), kill).wait().unwrap())
+}
+
+/// Takes a killed run to its end: nobody is asked again for what was recorded, and nothing is used twice.
+fn comes_to_its_end(place: &Place, model: &FakeOpenAi, reference: &Reference) {
+    assert_eq!(place.ledger().verify(&[]).unwrap().findings(), []);
+    let lines = place.event_lines();
+    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    assert!(place.event_lines().starts_with(&lines), "events.jsonl was rewritten");
+    place.assert_ended_like(&reference.story);
+    assert_eq!(place.usage(), reference.usage);
+    assert_eq!(answered(place), reference.answered);
+}
+
+/// Every event, shared between two tests that run side by side: `part` of 2.
+fn killed_around_each_event(cast: Cast, part: usize) {
+    let reference = undisturbed(cast);
+    let (place, model) = (Place::of(cast), cast.model());
+    let mut before = place.keep();
+    let mut number = 0;
+    while was_killed(&place, &model, Kill::NewEvent) {
+        number += 1;
+        let after = place.keep();
+        if number % 2 == part {
+            println!("after event {number}: {}", place.events().last().unwrap().event);
+            let instant = std::fs::read_to_string(place.root().join(LAST_INSTANT)).unwrap();
+            comes_to_its_end(&place, &model, &reference);
+            place.restore(&before);
+            println!("before event {number}");
+            assert!(was_killed(&place, &model, Kill::Instant(instant.parse().unwrap())));
+            assert!(place.events().len() < number, "event {number} was appended");
+            comes_to_its_end(&place, &model, &reference);
+            place.restore(&after);
+        }
+        before = after;
+    }
+    assert_eq!(number, reference.story.steps.len());
+    place.assert_ended_like(&reference.story);
+}
+
+#[test]
+fn a_run_with_a_person_is_killed_around_each_event_part_1() {
+    killed_around_each_event(Cast::Person, 0);
+}
+
+#[test]
+fn a_run_with_a_person_is_killed_around_each_event_part_2() {
+    killed_around_each_event(Cast::Person, 1);
+}
+
+#[test]
+fn a_run_with_models_in_every_seat_is_killed_around_each_event_part_1() {
+    killed_around_each_event(Cast::Chairs, 0);
+}
+
+#[test]
+fn a_run_with_models_in_every_seat_is_killed_around_each_event_part_2() {
+    killed_around_each_event(Cast::Chairs, 1);
+}
