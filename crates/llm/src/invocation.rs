@@ -199,17 +199,20 @@ impl LlmResult {
     /// The name of the extension that counts the secrets which the client took out of the answer; absent where there were none.
     pub const REDACTIONS: &'static str = "redactions";
 
-    /// The same without numbers that JSON does not carry unchanged: what a provider states so is no count of anything.
+    /// The same without numbers that JSON does not carry unchanged, and without zeros for a text that is not empty: what a provider
+    /// states so is no count of anything, and no budget may take it for one.
     #[must_use]
     pub(crate) fn with_plain_numbers(self) -> Self {
         let plain = |count: &u64| *count <= MOST_EXACT;
+        let is_empty = self.raw_response.is_empty();
         let carried = |value: &Value| match value {
             Value::Number(number) => number.as_u64().is_some_and(|count| plain(&count)),
             Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => true,
         };
         Self {
-            tokens_input: self.tokens_input.filter(plain),
-            tokens_output: self.tokens_output.filter(plain),
+            // Every request has an instruction, so there is none without tokens.
+            tokens_input: self.tokens_input.filter(plain).filter(|count| *count > 0),
+            tokens_output: self.tokens_output.filter(plain).filter(|count| *count > 0 || is_empty),
             extensions: self.extensions.into_iter().filter(|(_, value)| carried(value)).collect(),
             ..self
         }
@@ -296,6 +299,17 @@ mod tests {
         for reason in [Some("stop"), Some("tool_calls"), None] {
             assert!(result(reason).whole_answer().is_ok());
         }
+    }
+
+    #[test]
+    fn zero_tokens_for_a_text_that_is_not_empty_count_as_not_told() {
+        let mut answer = result(None);
+        (answer.tokens_input, answer.tokens_output) = (Some(0), Some(0));
+        let plain = answer.clone().with_plain_numbers();
+        assert_eq!((plain.tokens_input, plain.tokens_output, plain.tokens()), (None, None, None));
+        answer.raw_response.clear();
+        answer.tokens_input = Some(7);
+        assert_eq!(answer.with_plain_numbers().tokens(), Some((7, 0)));
     }
 
     #[test]

@@ -91,6 +91,8 @@ const ENDINGS: &[&str] = &[
     ".agekey",
     ".keytab",
     ".tfstate",
+    ".tfvars",
+    ".tfvars.json",
     ".mobileprovision",
     ".env",
 ];
@@ -176,6 +178,10 @@ mod tests {
             "store.jks",
             ".git-credentials",
             "config/master.key",
+            "terraform.tfvars",
+            "infra/Prod.auto.tfvars",
+            "terraform.tfvars.json",
+            "terraform.tfvars.bak",
             ".streamlit/secrets.toml",
         ] {
             assert!(is_secret_file(path), "{path}");
@@ -205,6 +211,8 @@ mod tests {
             "credentials",
             "tests/serviceaccount.rs",
             "hosts.yml",
+            "terraform.tfvars.example",
+            "tfvars.rs",
         ] {
             assert!(!is_secret_file(path), "{path}");
         }

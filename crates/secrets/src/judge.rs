@@ -32,14 +32,35 @@ pub(crate) fn is_mixed(bytes: &[u8]) -> bool {
 /// Whether the text stands where a secret will go: `EXAMPLE`, `your-key`, `xxxxx`, `${VAR}`, `<token>`, `password`.
 pub(crate) fn is_placeholder(bytes: &[u8]) -> bool {
     let text: Vec<u8> = bytes.to_ascii_lowercase();
-    let is_template = match text.as_slice() {
-        [b'$' | b'<' | b'%' | b'[', .., _] | [b'{', .., b'}'] => true,
-        all => all.windows(2).any(|pair| matches!(pair, b"${" | b"{{" | b"}}" | b"$(")),
-    };
-    is_template
+    is_template(&text)
         || has_long_repeat(&text)
         || WHOLE.iter().any(|word| word.as_bytes() == text)
         || PARTS.iter().any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
+}
+
+/// The same of a text that people choose themselves, in which such a word may stand by chance: only where it consists of nothing else,
+/// numbers behind a word aside, it is taken for a placeholder.
+pub(crate) fn is_whole_placeholder(bytes: &[u8]) -> bool {
+    let text: Vec<u8> = bytes.to_ascii_lowercase();
+    let is_word = |text: &[u8]| {
+        let words = WHOLE.iter().chain(PARTS).chain(BESIDE).map(|word| word.trim_end_matches(['-', '_']).as_bytes());
+        words.into_iter().any(|word| word == text)
+    };
+    let is_filler = |piece: &[u8]| {
+        let digits = piece.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let is_repeat = piece.len() >= 3 && piece.iter().all(|byte| Some(byte) == piece.first());
+        is_repeat || is_word(piece) || is_word(&piece[..piece.len() - digits])
+    };
+    is_template(&text)
+        || is_word(&text)
+        || text.split(|byte| matches!(byte, b'-' | b'_' | b'.')).all(|piece| piece.is_empty() || is_filler(piece))
+}
+
+fn is_template(text: &[u8]) -> bool {
+    match text {
+        [b'$' | b'<' | b'%' | b'[', .., _] | [b'{', .., b'}'] => true,
+        all => all.windows(2).any(|pair| matches!(pair, b"${" | b"{{" | b"}}" | b"$(")),
+    }
 }
 
 /// Where the token begins that ends at `end`, or nothing when it is longer than `longest` bytes.
@@ -100,6 +121,9 @@ const PARTS: &[&str] = &[
     "abcdef123",
     "123456789",
 ];
+
+/// Words that stand beside others in a placeholder.
+const BESIDE: &[&str] = &["your", "my", "the", "here", "some", "insert", "me", "change", "not", "real", "with"];
 
 const WHOLE: &[&str] = &[
     "password",
@@ -167,6 +191,17 @@ mod tests {
         }
         for text in ["q9Zt4Lm2Ws", "s3cr3tPa55", "a{b"] {
             assert!(!is_placeholder(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_word_inside_of_a_password_makes_no_placeholder_of_it() {
+        for text in ["your-password", "EXAMPLE", "changeme123", "change-me", "xxxx", "password", "${P}", "abcdef123", "my_secret"] {
+            assert!(is_whole_placeholder(text.as_bytes()), "{text}");
+        }
+        for text in ["abcDEF123passwd", "s3cr3tPa55", "sample9Kq", "Replace-7fQz", "x11111y", "fooexample", "1", "0000"] {
+            let expected = matches!(text, "0000");
+            assert_eq!(is_whole_placeholder(text.as_bytes()), expected, "{text}");
         }
     }
 

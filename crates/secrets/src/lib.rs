@@ -5,13 +5,14 @@
 //!
 //! How it works: one automaton finds the keywords of all rules. Where a keyword stands, the rule's regex is tried, anchored
 //! there and on at most [`REACH`] bytes, so the work is linear in the input whatever it holds, and the answer depends on
-//! nothing farther away. That is why a stream redacts to the same bytes however it is cut into pieces. A regex is compiled
+//! nothing farther away (but for the lines of a private key above its END line, of which at most 16 KiB count). That is why a stream redacts to the same bytes however it is cut into pieces. A regex is compiled
 //! when its keyword is met for the first time.
 //!
 //! What always holds: no I/O, no clock, no environment. No value in this crate shows a secret in its `Debug` or in a finding.
 
 mod file_name;
 mod judge;
+mod key_lines;
 mod report;
 mod rule;
 mod scanner;

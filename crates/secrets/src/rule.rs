@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use thiserror::Error;
 
-use crate::judge;
 use crate::walk::{LOOKBACK, REACH};
+use crate::{judge, key_lines};
 
 /// The name of a secret rule: lowercase words joined by `-`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -106,6 +106,17 @@ enum Placeholders {
     #[default]
     Report,
     Skip,
+    SkipWhole,
+}
+
+/// What has to stand above a match, and belongs to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Above {
+    #[default]
+    Any,
+    /// The lines of a private key.
+    KeyLines,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -140,6 +151,8 @@ pub(crate) struct Rule {
     placeholders: Placeholders,
     #[serde(default)]
     shape: Shape,
+    #[serde(default)]
+    above: Above,
     /// Samples are for the tests and for the reader of the file.
     #[serde(default, rename = "positive")]
     _positive: IgnoredAny,
@@ -198,7 +211,14 @@ impl Rule {
             0 => whole.range(),
             group => regex.captures(window)?.get(group)?.range(),
         };
-        self.believes(&window[secret.clone()]).then(|| start + secret.start..start + secret.end)
+        if !self.believes(&window[secret.clone()]) {
+            return None;
+        }
+        let secret = start + secret.start..start + secret.end;
+        match self.above {
+            Above::Any => Some(secret),
+            Above::KeyLines => key_lines::key_above(bytes, hit.start).map(|above| above..secret.end),
+        }
     }
 
     /// Where the block that this rule opened ends in `bytes`, if its end is there.
@@ -212,7 +232,11 @@ impl Rule {
         !secret.is_empty()
             && self.entropy.is_none_or(|least| judge::entropy(secret) >= least)
             && (self.shape == Shape::Any || judge::is_mixed(secret))
-            && (self.placeholders == Placeholders::Report || !judge::is_placeholder(secret))
+            && match self.placeholders {
+                Placeholders::Report => true,
+                Placeholders::Skip => !judge::is_placeholder(secret),
+                Placeholders::SkipWhole => !judge::is_whole_placeholder(secret),
+            }
     }
 
     fn compiled(&self) -> Option<&Regex> {
@@ -229,6 +253,9 @@ impl Rule {
         if self.keywords.is_empty() || self.keywords.iter().any(|keyword| !(2..=64).contains(&keyword.len()))
         {
             return Some("give at least one keyword, each of 2 to 64 bytes");
+        }
+        if self.above == Above::KeyLines && self.lookback > 0 {
+            return Some("`above` and `lookback` do not go together");
         }
         if self.lookback > LOOKBACK {
             return Some("`lookback` is at most 80");
@@ -353,6 +380,7 @@ mod tests {
             "id = \"a\"\nkeywords = []\nregex = \"abc\"",
             "id = \"a\"\nkeywords = [\"x\"]\nregex = \"x\"",
             "id = \"a\"\nkeywords = [\"abc\"]\nregex = \"abc\"\nlookback = 81",
+            "id = \"a\"\nkeywords = [\"abc\"]\nregex = \"abc\"\nlookback = 1\nabove = \"key-lines\"",
             "id = \"a\"\nkeywords = [\"abc\"]\nregex = \"abc\"\ntail = \"block\"",
             "id = \"a\"\nkeywords = [\"abc\"]\nregex = \"abc\"\nblock_end = \"x\"",
         ];

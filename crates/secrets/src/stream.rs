@@ -1,7 +1,7 @@
 //! Redaction of bytes that come piece by piece, such as the output of a running process.
 //!
-//! How it works: the newest bytes are held back until the walk has settled them; everything before goes out at once. The
-//! result does not depend on where the pieces are cut: it equals [`Scanner::redact_bytes`] of the whole.
+//! How it works: the newest bytes are held back until the walk has settled them; everything before goes out at once. What may be lines of a private key
+//! waits until it is known whether its END line follows. The result does not depend on where the pieces are cut: it equals [`Scanner::redact_bytes`] of the whole.
 //!
 //! What always holds: between two calls at most [`HELD_BACK`] bytes are kept, however long a secret is. Of a secret that is
 //! longer than that only its place is remembered: a token goes on until a byte that cannot belong to one, a private key
@@ -11,11 +11,12 @@
 use std::fmt;
 use std::mem;
 
+use crate::key_lines::{KEY_MARGIN, KEY_REACH};
 use crate::scanner::Scanner;
 use crate::walk::{BEHIND, Input, REACH, Walk};
 
 /// The most bytes that a [`StreamRedactor`] keeps between two calls.
-pub const HELD_BACK: usize = 2 * REACH + 2 * BEHIND;
+pub const HELD_BACK: usize = 2 * REACH + 2 * BEHIND + KEY_REACH + 4 * KEY_MARGIN;
 
 /// Takes bytes in pieces of any size and gives them back without their secrets.
 pub struct StreamRedactor<'s> {

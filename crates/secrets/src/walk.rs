@@ -5,13 +5,15 @@
 //! where they overlap; the united span carries the rule that stands first.
 //!
 //! Two things reach farther than `REACH`, and both are walked once: the run of token bytes after a match, whose end is
-//! remembered, and an open block, in which keywords are not looked at.
+//! remembered, and an open block, in which keywords are not looked at. Backward only the lines of a private key above its END line reach
+//! farther than the lookback: while what was read last may be some, it is not safe.
 //!
 //! What always holds: spans are sorted, disjoint and not empty; positions count from the first byte of the buffer given.
 
 use std::ops::Range;
 
 use crate::judge;
+use crate::key_lines::key_may_begin;
 use crate::rule::Tail;
 use crate::scanner::Scanner;
 
@@ -65,16 +67,27 @@ pub(crate) struct Walk<'s> {
     run: Range<usize>,
     /// Whether the run touched the end of an unfinished buffer.
     run_may_grow: bool,
+    /// Lines of a key whose end is still to come may begin here.
+    key_from: usize,
 }
 
 impl<'s> Walk<'s> {
     pub(crate) fn new(scanner: &'s Scanner) -> Self {
-        Self { scanner, spans: Vec::new(), settled: 0, open: None, run: 0..0, run_may_grow: false }
+        Self {
+            scanner,
+            spans: Vec::new(),
+            settled: 0,
+            open: None,
+            run: 0..0,
+            run_may_grow: false,
+            key_from: usize::MAX,
+        }
     }
 
     /// Settles as much of `buffer` as can be. Call it again with a longer buffer, rebased in between if wanted.
     pub(crate) fn advance(&mut self, buffer: &[u8], input: Input) {
         self.grow_run(buffer, input);
+        self.key_from = usize::MAX;
         if !self.close_block(buffer, input) {
             return;
         }
@@ -96,21 +109,26 @@ impl<'s> Walk<'s> {
             }
             self.settled = self.settled.max(stop);
         }
+        if input == Input::Unfinished {
+            self.key_from = key_may_begin(buffer, self.settled);
+        }
     }
 
     /// Nothing that is still to be found begins before this.
     pub(crate) fn safe(&self) -> usize {
-        self.settled.saturating_sub(LOOKBACK)
+        self.settled.saturating_sub(LOOKBACK).min(self.key_from)
     }
 
     /// The first byte of the buffer that is still needed.
     pub(crate) fn needed_from(&self) -> usize {
-        self.settled.min(self.open.map_or(usize::MAX, |open| open.search_from)).saturating_sub(BEHIND)
+        let needed = self.settled.min(self.open.map_or(usize::MAX, |open| open.search_from));
+        needed.saturating_sub(BEHIND).min(self.key_from)
     }
 
     /// Forgets the first `dropped` bytes of the buffer.
     pub(crate) fn rebase(&mut self, dropped: usize) {
         self.settled -= dropped;
+        self.key_from = self.key_from.saturating_sub(dropped);
         if let Some(open) = &mut self.open {
             open.search_from -= dropped;
             open.start = open.start.saturating_sub(dropped);

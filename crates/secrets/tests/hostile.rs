@@ -41,6 +41,11 @@ fn one_line_of_secrets_without_a_gap() {
 fn one_line_of_openings_that_never_close() {
     must_be_linear(&format!("-----BEGIN {} KEY-----", "PRIVATE"));
     must_be_linear(&format!("-----BEGIN {} KEY-----\nMIIEpAIBAAKCAQEA7qkC0n4WmJXk", "PRIVATE"));
+    must_be_linear(&format!(
+        "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x\n-----END {} KEY-----\n",
+        "PRIVATE"
+    ));
+    must_be_linear("-----END \n");
     must_be_linear("\"auth\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
 }
 
@@ -105,6 +110,7 @@ fn the_sources_of_this_crate_hold_no_secret() {
     let sources = [
         include_str!("../src/file_name.rs"),
         include_str!("../src/judge.rs"),
+        include_str!("../src/key_lines.rs"),
         include_str!("../src/report.rs"),
         include_str!("../src/rule.rs"),
         include_str!("../src/scanner.rs"),

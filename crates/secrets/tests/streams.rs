@@ -36,6 +36,8 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
         proptest::collection::vec(any::<u8>(), 0..40),
         (0_usize..1500).prop_map(|length| vec![b' '; length]),
         (0_usize..1500).prop_map(|length| vec![b'A'; length]),
+        (0_usize..60).prop_map(|lines| b"q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x\n".repeat(lines)),
+        Just(["-----END ", "PRIVATE", " KEY-----"].concat().into_bytes()),
         proptest::sample::select(vec![
             "token=\"",
             "://",
@@ -196,4 +198,23 @@ fn a_keyword_inside_a_block_starts_nothing_that_outlives_the_block() {
     let (whole, count) = Scanner::builtin().redact_bytes(text.as_bytes());
     assert_eq!(count, 1);
     assert!(whole.starts_with(b"[secret:private-key-block]\ndata:"));
+}
+
+#[test]
+fn the_end_of_a_private_key_takes_the_lines_above_it_along_wherever_it_is_cut() {
+    let line = "q7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1xq7Zt4Lm2WsR8vK1x\n";
+    let end = format!("-----END {} KEY-----", "PRIVATE");
+    let text = format!("{}\n{}ab==\n{end}{}", "plain ".repeat(700), line.repeat(50), "\nplain".repeat(500));
+    let expected = format!("{}\n[secret:private-key-end]{}", "plain ".repeat(700), "\nplain".repeat(500));
+    assert_eq!(Scanner::builtin().redact(&text).text, expected);
+    for cut in (0..text.len()).step_by(37) {
+        assert_eq!(in_pieces(text.as_bytes(), &[cut]), expected.as_bytes(), "{cut}");
+    }
+    for size in [1, 7, 300, 5_000] {
+        let cuts: Vec<usize> = (size..text.len()).step_by(size).collect();
+        assert_eq!(in_pieces(text.as_bytes(), &cuts), expected.as_bytes(), "{size}");
+    }
+    // Without that line they are what they are: digests, say.
+    let digests = line.repeat(2_000);
+    assert_eq!(in_pieces(digests.as_bytes(), &[5, 70_000]), digests.as_bytes());
 }

@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program and look at the files it leaves")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail as tests do")]
 
+mod agents;
 mod answers;
 mod behaviors;
 mod budget;
@@ -38,3 +39,4 @@ mod secrets;
 mod spec;
 mod support;
 mod usage;
+mod verify_record;

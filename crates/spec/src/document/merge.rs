@@ -409,7 +409,10 @@ impl Said {
             return None;
         }
         let own: BTreeSet<String> = was.parts().collect();
-        let others = self.parts().filter(|part| !own.contains(part));
+        // Some of its own checks are no other's.
+        let keeps_checks = !self.checks.is_disjoint(&was.checks);
+        let others =
+            self.parts().filter(|part| !own.contains(part) && !(keeps_checks && part.starts_with("c ")));
         others.filter_map(|part| said.get(&part)?.first().copied()).next()
     }
 

@@ -15,6 +15,7 @@ mod model_server;
 mod pack;
 mod patch;
 mod report;
+mod run_overhead;
 mod scan;
 mod snapshot;
 mod spec;
@@ -73,6 +74,7 @@ const BENCHES: &[&dyn Bench] = &[
     &snapshot::Snapshot,
     &patch::PatchCheck,
     &ledger::Appends,
+    &run_overhead::WholeRun,
     &scan::Scan,
     &layers::Layers,
     &council::Council,

@@ -1,0 +1,324 @@
+//! Commands that serve roles (`api_agent`): what they are told, what counts as an answer, and what they cannot reach.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crucible_testkit::{FakeOpenAi, Reply, TestRepo};
+use serde_json::{Value, json};
+
+use crate::support::{Desk, GOOD_DIFF, codes, good_answer, id_of, small, snapshot};
+
+/// A program at the desk that runs these lines; `good` prints the patch that mends the repository.
+fn script(desk: &Desk, lines: &str) -> PathBuf {
+    let path = desk.path("agent");
+    let text = format!("#!/bin/sh\ngood() {{ cat <<'PATCH'\n{GOOD_DIFF}PATCH\n}}\n{lines}\n");
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// A desk whose patches come from a program of these lines; `settings` are more lines of `[dispatch]`.
+fn served(lines: &str, settings: &str) -> Desk {
+    let desk = Desk::new();
+    let path = script(&desk, lines);
+    desk.user_config(&format!("[dispatch]\nmode = \"api_agent\"\nagent_command = [{path:?}]\n{settings}\n"));
+    desk
+}
+
+fn run_of(desk: &Desk) -> PathBuf {
+    desk.runs().pop().unwrap()
+}
+
+fn log(desk: &Desk, name: &str) -> String {
+    fs::read_to_string(run_of(desk).join("logs/agents").join(name)).unwrap()
+}
+
+/// Every file below a directory that holds these words.
+fn holding(root: &Path, words: &str) -> Vec<PathBuf> {
+    let (mut found, mut rooms) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(room) = rooms.pop() {
+        for entry in fs::read_dir(room).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                rooms.push(path);
+            } else if String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(words) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_command_takes_a_run_from_goal_to_commit() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let path = script(
+        &desk,
+        r#"set -e
+        cmp - "$CRUCIBLE_PROMPT" && cmp "$CRUCIBLE_PROMPT" "$4"
+        [ "$CRUCIBLE_ROLE $CRUCIBLE_ACTION $CRUCIBLE_TARGET" = "$1 $2 $3" ]
+        [ "$1 $2 $3 $5" = "patchmaker patch artifacts/diff.patch {}" ]
+        [ -n "$CRUCIBLE_RUN_ID" ] && [ ! -e .git/HEAD ]
+        grep -q 'expected 6' "$CRUCIBLE_PROMPT" && grep -q 'width + height' src/area.py
+        echo thinking >&2
+        good"#,
+    );
+    let words = "\"{role}\", \"{action}\", \"{target}\", \"{prompt_file}\", \"{}\"";
+    desk.user_config(&format!("[dispatch]\npatch_command = [{path:?}, {words}]\n"));
+    let started = desk.start_call(repo.path()).args(["--mode", "api_agent"]).run().ok().json();
+    assert_eq!(started["state"], "verified", "{started:#}");
+    assert_eq!(log(&desk, "001.stderr.log"), "thinking\n");
+    assert_eq!(log(&desk, "001.stdout.log"), GOOD_DIFF);
+    for name in ["CONTEXT.md", "CONSTRAINTS.md", "FIX_BRIEF.md", "EXTERNALS.md"] {
+        assert!(run_of(&desk).join("outbox").join(name).is_file(), "{name}");
+    }
+    let id = id_of(&started);
+    let replayed = desk.run(["run", "replay", &id, "--json"]).ok().json();
+    assert_eq!((&replayed["state"], &replayed["different"]), (&json!("verified"), &json!([])));
+    // The logs are recorded: one that is edited shows, and nothing lands on it.
+    let log = run_of(&desk).join("logs/agents/001.stderr.log");
+    fs::write(&log, "nothing\n").unwrap();
+    assert_eq!(desk.status()["edited"], json!(["logs/agents/001.stderr.log"]));
+    desk.run(["run", "land", &id, "--json"]).exits(1);
+    fs::write(&log, "thinking\n").unwrap();
+    desk.run(["run", "land", &id, "--json"]).ok();
+    assert_eq!(repo.git(["diff", "--name-status", "HEAD^", "HEAD"]), "M\tsrc/area.py");
+}
+
+#[test]
+fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
+    for (lines, code) in [
+        ("echo I would multiply.", "dispatch-no-diff"),
+        ("echo '```diff'; good; echo '```'", "dispatch-no-diff"),
+        ("echo; good", "dispatch-no-diff"),
+        ("true", "answer-empty"),
+        ("head -c 50000000 /dev/zero | tr '\\0' x", "answer-too-large"),
+        ("good; echo That was it.", "patch-"),
+    ] {
+        let repo = small().build();
+        let lines = format!("if [ $CRUCIBLE_ROLE = fixer ]; then grep -q '{code}' \"$CRUCIBLE_PROMPT\" && good; else {lines}; fi");
+        let desk = served(&lines, "");
+        let ended = desk.start(repo.path()).ok().json();
+        assert_eq!(ended["state"], "verified");
+        let found = codes(&ended, 1);
+        assert!(found.len() == 1 && found[0].starts_with(code), "{lines}: {found:?}");
+        assert!(run_of(&desk).join("logs/agents/002.stdout.log").is_file());
+        let replayed = desk.run(["run", "replay", &id_of(&ended), "--json"]).ok().json();
+        assert_eq!(replayed["different"], json!([]), "{lines}");
+    }
+}
+
+#[test]
+fn a_command_that_fails_leaves_the_run_as_it_is() {
+    for (lines, part, code) in [
+        ("echo oh >&2; exit 3", "exit code 3", 70),
+        ("kill -9 $$", "ended", 70),
+        ("good; sleep 1000", "dispatch.agent_timeout_s", 10),
+        ("head -c 50000000 /dev/zero >&2", "33554432 bytes", 70),
+        ("printf 'diff --git \\377\\n'", "not UTF-8", 70),
+    ] {
+        let repo = small().build();
+        let desk = served(lines, "agent_timeout_s = 3");
+        let ran = desk.start(repo.path()).exits(code);
+        let message = ran.message();
+        assert!(message.contains(part), "{message}");
+        assert!(ran.stderr.contains("logs/agents/001.std"), "{}", ran.stderr);
+        let status = desk.status();
+        assert_eq!((&status["state"], &status["attempts"]), (&json!("signed"), &json!([])));
+        assert_eq!(status["edited"], Value::Null);
+        // What is mended goes on, within the same run.
+        script(&desk, "good");
+        let ended = desk.run(["run", "advance", "--json"]).ok().json();
+        assert_eq!((&ended["state"], ended["budgets"]["calls"].as_u64()), (&json!("verified"), Some(2)));
+    }
+}
+
+#[test]
+fn what_a_command_prints_reaches_no_terminal_and_no_record_as_it_is() {
+    let token = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
+    let repo = small().build();
+    let desk = served(
+        &format!("printf '\\033]0;owned\\007 %s %s\\n' {token} \"$HANDED_OVER\" >&2; echo {token} \"$HANDED_OVER\"; exit 4"),
+        "agent_env = [\"HANDED_OVER\"]",
+    );
+    let key = "open sesame 12345";
+    let ran = desk.start_call(repo.path()).env("HANDED_OVER", key).run().exits(70);
+    assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains(key), "{}", ran.stderr);
+    assert!(log(&desk, "001.stdout.log").contains("[secret:handed-over]"));
+    // The secret that stands in the script is the script's own.
+    assert_eq!(holding(&desk.data(), &token), Vec::<PathBuf>::new());
+    assert_eq!(holding(&desk.data(), key), Vec::<PathBuf>::new());
+
+    // The same in an answer: it is refused, and kept without it.
+    script(&desk, "good | sed \"s/width \\* height$/'$HANDED_OVER'/\"");
+    let refused = desk
+        .call(["run", "advance", "--json"])
+        .env("HANDED_OVER", key)
+        .run()
+        .exits(1)
+        .json();
+    assert_eq!(codes(&refused, 1), ["run-secret-in-answer"]);
+    assert_eq!(holding(&desk.data(), key), Vec::<PathBuf>::new());
+}
+
+/// Tries everything that a command must not be able to do, and tells on its standard error how that went.
+fn intruder(desk: &Desk, repo: &TestRepo, port: u16) -> String {
+    let (home, data) = (desk.home(), desk.data());
+    format!(
+        r#"try() {{ name=$1; shift; if "$@" 2>/dev/null; then echo "$name: done" >&2; else echo "$name: denied" >&2; fi; }}
+        try key cat {home}/.ssh/id_ed25519
+        try original cat {repo}/src/area.py
+        try change sh -c 'echo x > {repo}/src/area.py'
+        try history ls {repo}/.git
+        try runs ls {data}/runs
+        try home-of-user sh -c 'echo x > {home}/left'
+        try network bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'
+        try private sh -c 'echo x > $HOME/left'
+        try copy sh -c 'echo broken > src/area.py; echo x > left'
+        sleep 1000 &
+        setsid sleep 1000 &
+        good"#,
+        home = home.display(),
+        repo = repo.path().display(),
+        data = data.display(),
+    )
+}
+
+#[test]
+fn a_command_reaches_its_copy_and_nothing_else() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (repo, desk) = (small().build(), Desk::new());
+    fs::create_dir(desk.home().join(".ssh")).unwrap();
+    fs::write(desk.home().join(".ssh/id_ed25519"), "a key\n").unwrap();
+    let path = script(&desk, &intruder(&desk, &repo, port));
+    let config = |network: &str| {
+        desk.user_config(&format!(
+            "[dispatch]\nmode = \"api_agent\"\nagent_command = [{path:?}]\nagent_network = \"{network}\"\n"
+        ));
+    };
+    config("off");
+    let before = snapshot(&repo, &desk);
+    let ended = desk.start(repo.path()).ok().json();
+    assert_eq!(ended["state"], "verified");
+    before.is_still(&snapshot(&repo, &desk));
+    let told = log(&desk, "001.stderr.log");
+    for name in ["key", "original", "change", "history", "runs", "home-of-user", "network"] {
+        assert!(told.contains(&format!("{name}: denied")), "{told}");
+    }
+    for name in ["private", "copy"] {
+        assert!(told.contains(&format!("{name}: done")), "{told}");
+    }
+    assert_eq!(fs::read_dir(run_of(&desk).join("tmp")).map_or(0, Iterator::count), 0);
+
+    // The network is the user's to open, and nothing else opens with it.
+    config("on");
+    let desk_runs = desk.runs();
+    desk.start(repo.path()).ok();
+    let second = desk.runs().into_iter().find(|run| !desk_runs.contains(run)).unwrap();
+    let told = fs::read_to_string(second.join("logs/agents/001.stderr.log")).unwrap();
+    assert!(told.contains("network: done") && told.contains("key: denied") && told.contains("runs: denied"), "{told}");
+}
+
+#[test]
+fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
+    let request = json!({
+        "schema_version": "ctcp-file-request-v1", "goal": "x", "reason": "r",
+        "needs": [{ "path": "src/area.py", "mode": "full" }], "budget": { "max_files": 3, "max_total_bytes": 20_000 },
+    });
+    let server = FakeOpenAi::start([Reply::Answer(good_answer())]);
+    let (repo, desk) = (small().build(), Desk::with(&server));
+    let path = script(
+        &desk,
+        &format!(
+            "case $CRUCIBLE_ROLE-$CRUCIBLE_ACTION in\n\
+             chair-file_request) echo '{request}' ;;\n\
+             chair-plan_draft) printf 'Scope-Allow: src/area.py\\nScope-Deny:\\nStop: when it is right\\nBehaviors:\\n' ;;\n\
+             contract_guardian-review) echo 'Verdict: APPROVE' ;;\n\
+             *) exit 9 ;;\nesac"
+        ),
+    );
+    desk.user_config("[dispatch]\nchair = \"api_agent\"\ncontract_guardian = \"api_agent\"\n");
+    let words = format!("'{}' --role {{role}}", path.display());
+    let ended = desk.start_call(repo.path()).env("SDDAI_PLAN_CMD", &words).env("SDDAI_AGENT_CMD", &words).run().ok().json();
+    assert_eq!(ended["state"], "verified", "{ended:#}");
+    assert_eq!(ended["run"]["settings"]["agents"]["plan"][1], "--role");
+    assert!(fs::read_to_string(run_of(&desk).join("artifacts/PLAN.md")).unwrap().contains("Stop: when it is right"));
+    assert_eq!(server.requests().len(), 1);
+    assert!(run_of(&desk).join("logs/agents/003.stdout.log").is_file());
+    let replayed = desk.run(["run", "replay", &id_of(&ended), "--json"]).ok().json();
+    assert_eq!(replayed["different"], json!([]));
+}
+
+#[test]
+fn a_command_that_cannot_serve_is_refused_before_anything_begins() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let start = || desk.start_call(repo.path()).args(["--mode", "api_agent"]);
+    let refused = |command: &str, status: i32, part: &str| {
+        let message = start().env("SDDAI_PATCH_CMD", command).run().exits(status).message();
+        assert!(message.contains(part), "{command}: {message}");
+    };
+    assert!(start().run().exits(2).message().contains("dispatch-no-command"));
+    refused("./agent", 2, "dispatch-command-relative");
+    refused("sh {prompt}", 2, "dispatch-command-word");
+    refused("sh -c 'cat' | tee x", 2, "there is none");
+    refused("sh 'open", 2, "not closed");
+    refused("/nowhere/agent", 2, "/nowhere/agent");
+    refused("sh --token=ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8", 8, "secret");
+    desk.user_config("[dispatch]\nagent_env = [\"NOT_SET\"]\n");
+    refused("sh", 2, "NOT_SET");
+    desk.user_config("[dispatch]\nagent_timeout_s = 0\n");
+    refused("sh", 2, "agent_timeout_s");
+    assert_eq!(desk.runs(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_projects_file_sets_no_command_no_network_and_no_variable() {
+    for line in [
+        "agent_command = [\"sh\"]",
+        "plan_command = [\"sh\"]",
+        "patch_command = [\"sh\"]",
+        "agent_network = \"on\"",
+        "agent_env = [\"HOME\"]",
+        "agent_timeout_s = 5000",
+    ] {
+        let repo = small().file(".crucible/config.toml", format!("[dispatch]\n{line}\n")).build();
+        let desk = Desk::new();
+        let message = desk.start(repo.path()).exits(2).message();
+        assert!(message.contains(line.split_once(' ').unwrap().0), "{message}");
+    }
+}
+
+#[test]
+fn the_settings_win_in_their_usual_order() {
+    let (repo, desk) = (small().build(), served("exit 5", ""));
+    let good = desk.path("good");
+    fs::copy(script(&desk, "good"), &good).unwrap();
+    script(&desk, "exit 5");
+    let ended = desk.start_call(repo.path()).env("SDDAI_AGENT_CMD", &good).run().ok().json();
+    assert_eq!(ended["run"]["settings"]["agents"]["agent"], json!([good]));
+}
+
+#[test]
+fn ollama_is_asked_for_its_own_models_in_its_own_form() {
+    let server = FakeOpenAi::start([Reply::Answer("no".to_owned()), Reply::Answer(good_answer())]);
+    let (repo, desk) = (small().build(), Desk::with(&server));
+    desk.user_config(
+        "[llm.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n[llm.gateway]\nmodel = \"small\"\n\
+         [llm.gateway.profiles.large]\nmodel = \"large\"\n[phases.fixer]\nllm_profile = \"large\"\n[dispatch]\nmode = \"ollama_agent\"\n",
+    );
+    let ended = desk
+        .start_call(repo.path())
+        .args(["--provider", "openai"])
+        .env("OPENAI_API_KEY", "not a key")
+        .run()
+        .ok()
+        .json();
+    let asked: Vec<Value> = server.requests().iter().map(|request| request.body["model"].clone()).collect();
+    assert_eq!(asked, ["small", "large"]);
+    let settings = &ended["run"]["settings"];
+    assert_eq!(settings["role_models"], json!({ "patchmaker": "small", "fixer": "large" }));
+    assert_eq!((&settings["provider"], &settings["edit_format"]), (&json!("openai"), &json!("whole-file")));
+}

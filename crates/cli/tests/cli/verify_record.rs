@@ -1,0 +1,344 @@
+//! `crucible run verify-record`: a landed run passes as it is, and one change of anything that it recorded is told by its code.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crucible_testkit::{FakeOpenAi, TestRepo};
+use serde_json::Value;
+
+use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, small};
+
+/// A run of the small repository that has landed.
+struct Landed {
+    repo: TestRepo,
+    _server: FakeOpenAi,
+    desk: Desk,
+    id: String,
+}
+
+impl Landed {
+    fn new() -> Self {
+        let run = Self::verified();
+        run.desk.run(["run", "land", &run.id]).ok();
+        run
+    }
+
+    fn verified() -> Self {
+        let (repo, server) = (small().build(), answering(good_answer()));
+        let desk = Desk::with(&server);
+        let id = id_of(&desk.start(repo.path()).ok().json());
+        Self { repo, _server: server, desk, id }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.desk.data().join("runs").join(&self.id).join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.file(name)).unwrap()
+    }
+
+    fn report(&self, code: i32) -> Value {
+        self.desk.run(["run", "verify-record", &self.id, "--json"]).exits(code).json()
+    }
+
+    /// The codes and subjects of what is found.
+    #[track_caller]
+    fn found(&self, code: i32) -> BTreeSet<(String, String)> {
+        let report = self.report(code);
+        assert_eq!(report["schema_version"], "crucible-verify-record-v1");
+        assert_eq!(report["verdict"], if code == 0 { "pass" } else { "fail" });
+        let findings = report["findings"].as_array().unwrap().iter();
+        let word = |value: &Value| value.as_str().unwrap().to_owned();
+        findings.map(|finding| (word(&finding["code"]), word(&finding["subject"]))).collect()
+    }
+
+    /// With a file changed so, this is found; and with the file as it was, nothing is.
+    #[track_caller]
+    fn with(&self, name: &str, change: impl FnOnce(String) -> Option<String>, code: &str, subject: &str) {
+        let before = self.text(name);
+        match change(before.clone()) {
+            Some(changed) => {
+                assert_ne!(changed, before, "{name}");
+                std::fs::write(self.file(name), changed).unwrap();
+            }
+            None => std::fs::remove_file(self.file(name)).unwrap(),
+        }
+        let found = self.found(1);
+        assert!(found.contains(&(code.to_owned(), subject.to_owned())), "{name}: {found:#?}");
+        std::fs::write(self.file(name), before).unwrap();
+    }
+}
+
+#[test]
+fn an_untouched_landed_run_passes_and_nothing_is_touched() {
+    let run = Landed::new();
+    let places = || Snapshot::of([run.repo.path(), &run.desk.data().join("runs")]);
+    let before = places();
+    assert_eq!(run.found(0), BTreeSet::new());
+    let said = run.desk.run(["run", "verify-record", &run.id]).ok().stdout;
+    assert!(said.contains("landed") && said.contains(run.repo.git(["rev-parse", "HEAD"]).trim()), "{said}");
+    before.is_still(&places());
+    // Later commits, and a repository that lies elsewhere, are no objection.
+    run.repo.write("src/area.py", "later = 1\n");
+    run.repo.commit("Later");
+    assert_eq!(run.found(0), BTreeSet::new());
+    let moved = run.desk.path("moved");
+    std::fs::rename(run.repo.path(), &moved).unwrap();
+    let commit = run.found(1);
+    assert_eq!(
+        commit.iter().map(|(code, _)| code.as_str()).collect::<Vec<_>>(),
+        ["record-commit-missing", "record-tree-unknown"]
+    );
+    run.desk.call(["run", "verify-record", &run.id, "--repo"]).arg(&moved).run().ok();
+}
+
+#[test]
+fn each_way_of_changing_the_events_is_told() {
+    let run = Landed::new();
+    let events = "events.jsonl";
+    run.with(events, |_| None, "record-file-missing", events);
+    run.with(events, |text| Some(text[..text.len() - 5].to_owned()), "record-events-cut", events);
+    run.with(events, |_| Some(String::new()), "record-events-cut", events);
+    run.with(events, |text| Some(format!("{text}{{}}\n")), "record-events-added", events);
+    run.with(events, |text| Some(format!("{text}\n")), "record-events-added", events);
+    run.with(
+        events,
+        |text| Some(text.replacen("GOAL_STATED", "GOAL_ALTERED", 1)),
+        "record-events-edited",
+        "events.jsonl:2",
+    );
+    let swap = |text: String| {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.swap(3, 4);
+        Some(lines.join("\n") + "\n")
+    };
+    run.with(events, swap, "record-events-edited", "events.jsonl:4");
+    let doubled = |text: String| {
+        let first = text.lines().next().unwrap();
+        Some(format!("{first}\n{text}"))
+    };
+    run.with(events, doubled, "record-events-added", events);
+    assert_eq!(run.found(0), BTreeSet::new());
+}
+
+#[test]
+fn each_recorded_file_is_named_when_it_is_changed_or_gone() {
+    let run = Landed::new();
+    let recorded: BTreeSet<String> = {
+        let log = run.desk.run(["ledger", "log", "--json"]).ok().json();
+        let events = log["events"].as_array().unwrap().iter();
+        events
+            .filter(|event| event["body"]["digest"].is_string())
+            .map(|event| event["path"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert!(recorded.len() > 15 && recorded.contains("artifacts/PLAN.md") && recorded.contains("run.json"));
+    for name in
+        recorded.iter().map(String::as_str).chain(["attempts/001/stdout.log", "attempts/001/stderr.log"])
+    {
+        run.with(name, |text| Some(text + "\n"), "record-file-edited", name);
+        run.with(name, |_| None, "record-file-missing", name);
+    }
+    for copy in ["artifacts/verify_report.json", "artifacts/diff.patch"] {
+        run.with(copy, |text| Some(text + "\n"), "record-copy-edited", copy);
+        run.with(copy, |_| None, "record-file-missing", copy);
+    }
+    run.with(
+        "receipt.json",
+        |text| Some(text.replacen("success", "failed", 1)),
+        "record-receipt-edited",
+        "receipt.json",
+    );
+    run.with("receipt.json", |text| Some(text + "\n"), "record-receipt-edited", "receipt.json");
+    run.with("receipt.json", |_| None, "record-file-missing", "receipt.json");
+    run.with(
+        "TRACE.md",
+        |text| Some(text.replacen("LANDED", "FAILED", 1)),
+        "record-trace-edited",
+        "TRACE.md",
+    );
+    let id = run.id.clone();
+    let answer = |text: String| Some(text.replacen("width * height", "width ** height", 1));
+    run.with("cassette.jsonl", answer, "ledger-recording-edited", &id);
+    assert_eq!(run.found(0), BTreeSet::new());
+}
+
+#[test]
+fn what_the_signature_and_the_report_speak_of_is_compared_with_what_is_there() {
+    let run = Landed::new();
+    run.with(
+        "artifacts/PLAN.md",
+        |text| Some(text.replacen("src/area.py", "src/", 1)),
+        "record-signature-broken",
+        "artifacts/PLAN.md",
+    );
+    run.with(
+        "reviews/review_cost.md",
+        |text| Some(text + "\n"),
+        "record-signature-broken",
+        "reviews/review_cost.md",
+    );
+    let blocks = |text: String| Some(text.replacen("APPROVE", "BLOCK", 1));
+    run.with("reviews/review_contract.md", blocks, "record-review-blocks", "reviews/review_contract.md");
+    let draft = |text: String| Some(text + "\n");
+    run.with("artifacts/PLAN_draft.md", draft, "record-review-blocks", "reviews/review_contract.md");
+    let path = "artifacts/verify_report.json";
+    for field in ["plan_digest", "patch_digest"] {
+        let other = |text: String| {
+            let mut report: Value = serde_json::from_str(&text).unwrap();
+            report[field] = "0".repeat(64).into();
+            Some(report.to_string())
+        };
+        run.with(path, other, "record-report-differs", path);
+    }
+    let tree = |text: String| {
+        let mut report: Value = serde_json::from_str(&text).unwrap();
+        report["tree"] = "0".repeat(40).into();
+        Some(report.to_string())
+    };
+    run.with(path, tree, "record-tree-differs", path);
+    run.with(path, |text| Some(text.replacen("PASS", "FAIL", 1)), "record-report-differs", path);
+    run.with(
+        "artifacts/signature.json",
+        |_| Some("{}".to_owned()),
+        "record-document-invalid",
+        "artifacts/signature.json",
+    );
+    assert_eq!(run.found(0), BTreeSet::new());
+}
+
+/// Replaces bytes in the database itself, past everything that SQL could refuse.
+fn edit(run: &Landed, from: &str, to: &str) {
+    assert_eq!(from.len(), to.len());
+    let path = run.desk.data().join("ledger.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let places: Vec<usize> =
+        (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from.as_bytes())).collect();
+    assert!(!places.is_empty(), "{from} is not in the database");
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn an_edited_ledger_is_told_by_event_and_by_artifact() {
+    let run = Landed::new();
+    edit(&run, "\"goal\":\"make area in", "\"goal\":\"MAKE area in");
+    let codes: BTreeSet<String> = run.found(1).into_iter().map(|(code, _)| code).collect();
+    assert!(codes.contains("ledger-event-edited"), "{codes:?}");
+    edit(&run, "\"goal\":\"MAKE area in", "\"goal\":\"make area in");
+    assert_eq!(run.found(0), BTreeSet::new());
+    edit(&run, "Status: SIGNED", "Status: sIGNED");
+    let found = run.found(1);
+    assert!(
+        found.contains(&("record-artifact-edited".to_owned(), "artifacts/PLAN.md".to_owned())),
+        "{found:?}"
+    );
+    edit(&run, "Status: sIGNED", "Status: SIGNED");
+    assert_eq!(run.found(0), BTreeSet::new());
+}
+
+/// A commit is made in the place of the one that landed, and the run's record is otherwise as it was.
+#[test]
+fn a_commit_that_is_gone_or_was_written_over_is_no_landed_commit() {
+    let run = Landed::new();
+    let commit = run.repo.git(["rev-parse", "HEAD"]).trim().to_owned();
+    let object = run.repo.path().join(".git/objects").join(&commit[..2]).join(&commit[2..]);
+    let kept = std::fs::read(&object).unwrap();
+    std::fs::remove_file(&object).unwrap();
+    let base = run.base();
+    std::fs::write(run.repo.path().join(".git/refs/heads/main"), format!("{base}\n")).unwrap();
+    let gone = run.found(1);
+    assert_eq!(gone, BTreeSet::from([("record-commit-missing".to_owned(), commit.clone())]));
+    // The base, under the name of the landed commit.
+    let other = run.repo.path().join(".git/objects").join(&base[..2]).join(&base[2..]);
+    std::fs::copy(other, &object).unwrap();
+    let forged = run.found(1);
+    assert_eq!(forged, BTreeSet::from([("record-commit-missing".to_owned(), commit)]));
+    std::fs::remove_file(&object).unwrap();
+    std::fs::write(&object, kept).unwrap();
+    assert_eq!(run.found(0), BTreeSet::new());
+}
+
+impl Landed {
+    fn base(&self) -> String {
+        let record: Value = serde_json::from_str(&self.text("run.json")).unwrap();
+        record["base_commit"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn a_run_is_judged_as_far_as_it_has_come() {
+    let run = Landed::verified();
+    assert_eq!(run.found(0), BTreeSet::new());
+    let said = run.desk.run(["run", "verify-record", &run.id]).ok().stdout;
+    assert!(said.contains("(verified)"), "{said}");
+    let new = run.desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(run.repo.path()).run().ok().json();
+    let said = run.desk.run(["run", "verify-record", &id_of(&new)]).ok().stdout;
+    assert!(said.contains("(new)"), "{said}");
+}
+
+#[test]
+fn a_hostile_run_directory_is_told_and_waited_for_by_nobody() {
+    let run = Landed::new();
+    let (plan, events) = (run.file("artifacts/PLAN.md"), run.file("events.jsonl"));
+    let kept = [std::fs::read(&plan).unwrap(), std::fs::read(&events).unwrap()];
+    let is_told = |code: &str, subject: &str| {
+        let found = run.found(1);
+        assert!(found.contains(&(code.to_owned(), subject.to_owned())), "{found:#?}");
+    };
+    // A link to the very bytes that were recorded is none of the run's files.
+    let aside = run.desk.path("aside.md");
+    std::fs::write(&aside, &kept[0]).unwrap();
+    std::fs::remove_file(&plan).unwrap();
+    std::os::unix::fs::symlink(&aside, &plan).unwrap();
+    is_told("record-file-refused", "artifacts/PLAN.md");
+    std::fs::remove_file(&plan).unwrap();
+    for path in [&plan, &events] {
+        let _was = std::fs::remove_file(path);
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    }
+    is_told("record-file-refused", "artifacts/PLAN.md");
+    is_told("record-file-refused", "events.jsonl");
+    for (path, bytes) in [&plan, &events].into_iter().zip(&kept) {
+        std::fs::remove_file(path).unwrap();
+        std::fs::write(path, bytes).unwrap();
+        std::fs::File::options().write(true).open(path).unwrap().set_len(1 << 30).unwrap();
+    }
+    is_told("record-file-edited", "artifacts/PLAN.md");
+    is_told("record-events-added", "events.jsonl");
+    for (path, bytes) in [&plan, &events].into_iter().zip(&kept) {
+        std::fs::write(path, bytes).unwrap();
+    }
+    assert_eq!(run.found(0), BTreeSet::new());
+    // The whole directory of artifacts elsewhere, behind a link.
+    let artifacts = run.file("artifacts");
+    std::fs::rename(&artifacts, run.desk.path("artifacts")).unwrap();
+    std::os::unix::fs::symlink(run.desk.path("artifacts"), &artifacts).unwrap();
+    is_told("record-file-refused", "artifacts/PLAN.md");
+}
+
+#[test]
+fn another_runs_directory_in_the_place_of_one_is_told() {
+    let run = Landed::new();
+    let desk = &run.desk;
+    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(run.repo.path()).run().ok().json();
+    let other = desk.data().join("runs").join(id_of(&new));
+    std::fs::remove_dir_all(&other).unwrap();
+    let copied = Command::new("cp").arg("-a").arg(run.file("")).arg(&other).status().unwrap();
+    assert!(copied.success());
+    let report = desk.run(["run", "verify-record", &id_of(&new), "--json"]).exits(1).json();
+    let text = report.to_string();
+    assert!(text.contains("record-file-edited") && text.contains("run.json"), "{text}");
+    assert!(text.contains("record-events-edited"), "{text}");
+    // A copy under a name that the ledger does not know.
+    let last = run.id.chars().last().unwrap();
+    let unknown = format!("{}{}", &run.id[..run.id.len() - 1], if last == '0' { '1' } else { '0' });
+    std::fs::rename(&other, desk.data().join("runs").join(&unknown)).unwrap();
+    let report = desk.run(["run", "verify-record", &unknown, "--json"]).exits(1).json();
+    assert_eq!(report["findings"][0]["code"], "record-unknown-run");
+    assert_eq!(report["findings"].as_array().unwrap().len(), 1);
+}

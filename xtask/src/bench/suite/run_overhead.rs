@@ -1,0 +1,227 @@
+//! What a whole run takes by itself, beside `git commit` of the same change.
+//!
+//! The model is a server on loopback that answers at once with the right file, and the gate is `true`, so what is measured is
+//! the program: its start, the looks at the repository, the plan, the sandbox, two trials of the gate and all records. Nothing
+//! is taken off for the two calls of `true` and the answer; they are a few milliseconds. A run goes as far as
+//! `verified`; the last case lands it, too. The ledger is one that has seen runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crucible_patch::is_test_path;
+use tempfile::TempDir;
+
+use super::measure::{Case, Goal, side_by_side, timed};
+use super::model_server::ModelServer;
+use super::tree::{Repository, SourceTree, read, scratch, succeed};
+use super::{Bench, Context, unmeasured};
+use crate::error::TaskError;
+
+/// The longest that a run takes besides models and gates.
+const MOST: Duration = Duration::from_millis(300);
+
+const BESIDE: &str = "git commit of the same change";
+
+/// A file that is changed has at most so many bytes: what a small model can write out whole.
+const MAX_CHANGED: usize = 8000;
+
+/// The files of the small repository.
+const SMALL: [(&str, &str); 3] = [
+    ("README.md", "# Areas\n\nAdds and multiplies.\n"),
+    ("src/area.py", "def area(width, height):\n    return width + height\n"),
+    ("src/length.py", "def length(item):\n    return item.length\n"),
+];
+
+/// The bench of a whole run.
+pub(super) struct WholeRun;
+
+impl Bench for WholeRun {
+    fn name(&self) -> &'static str {
+        "run"
+    }
+
+    fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
+        let program = context.program()?;
+        let (small, folder) = small_tree()?;
+        let mut cases = Vec::new();
+        for (tree, end) in
+            [(&small, End::Verified), (&context.trees()?.branched, End::Verified), (&small, End::Landed)]
+        {
+            let desk = Desk::new(&program, tree)?;
+            let pair = side_by_side(context.rounds, || desk.run(end), || desk.commit())?;
+            let what = match end {
+                End::Verified => "run start",
+                End::Landed => "run start and run land",
+            };
+            let ours = format!("{what}: {}, {} files", tree.name, tree.files.len());
+            cases.push(Case {
+                bench: self.name(),
+                ours,
+                beside: BESIDE.to_owned(),
+                pair,
+                goal: Goal::TimeAtMost(MOST),
+            });
+        }
+        drop(folder);
+        Ok(cases)
+    }
+}
+
+/// How far a run goes.
+#[derive(Clone, Copy)]
+enum End {
+    Verified,
+    Landed,
+}
+
+/// A repository, a change to one of its files, and a model that proposes it.
+struct Desk<'a> {
+    program: &'a Path,
+    repository: Repository,
+    home: TempDir,
+    server: ModelServer,
+    /// The file that is changed, in the repository.
+    path: String,
+    /// What it holds afterwards.
+    after: Vec<u8>,
+}
+
+impl<'a> Desk<'a> {
+    fn new(program: &'a Path, tree: &SourceTree) -> Result<Self, TaskError> {
+        let repository = tree.repository()?;
+        let (path, after) = change(tree)?;
+        let answer = format!("FILE: {path}\n```\n{}```\n", String::from_utf8_lossy(&after));
+        let server = ModelServer::saying(Duration::ZERO, move |_| answer.clone())
+            .map_err(TaskError::io("start", "the model server"))?;
+        let home = scratch()?;
+        let config = home.path().join(".config/crucible");
+        fs::create_dir_all(&config).map_err(TaskError::io("create", &config))?;
+        write(&config.join("config.toml"), "[gates.nothing]\ncommand = [\"true\"]\n")?;
+        write(&home.path().join(".gitconfig"), "[user]\n\tname = bench\n\temail = bench@example.invalid\n")?;
+        Ok(Self { program, repository, home, server, path, after })
+    }
+
+    /// One run as far as it is to go.
+    fn run(&self, end: End) -> Result<Duration, TaskError> {
+        let mut start = self.command(&["run", "start", "change what it says", "--file", &self.path]);
+        start.arg("--repo").arg(self.repository.path());
+        let (mut time, started) = timed(|| succeed(start));
+        started?;
+        match end {
+            End::Verified => {}
+            End::Landed => {
+                let newest = self.newest()?;
+                let land = self.command(&["run", "land", &newest]);
+                let (more, landed) = timed(|| succeed(land));
+                landed?;
+                time += more;
+                self.take_back()?;
+            }
+        }
+        Ok(time)
+    }
+
+    /// The same change by hand.
+    fn commit(&self) -> Result<Duration, TaskError> {
+        let path = self.repository.path().join(&self.path);
+        fs::write(&path, &self.after).map_err(TaskError::io("write", &path))?;
+        let (time, committed) =
+            timed(|| succeed(self.repository.git(&["commit", "--quiet", "--all", "--message", "Change it"])));
+        committed?;
+        self.take_back()?;
+        Ok(time)
+    }
+
+    fn take_back(&self) -> Result<(), TaskError> {
+        succeed(self.repository.git(&["reset", "--quiet", "--hard", "HEAD~1"]))
+    }
+
+    /// The name of the newest run: names begin with the instant, so the last in order is that.
+    fn newest(&self) -> Result<String, TaskError> {
+        let runs = self.home.path().join("data/runs");
+        let listed = fs::read_dir(&runs).map_err(TaskError::io("list", &runs))?;
+        let named: Vec<(std::time::SystemTime, PathBuf)> =
+            listed.flatten().filter_map(|entry| Some((entry.metadata().ok()?.created().ok()?, entry.path()))).collect();
+        let newest = named.into_iter().max().and_then(|(_, path)| Some(path.file_name()?.to_str()?.to_owned()));
+        newest.ok_or_else(|| unmeasured("run")("no run was made"))
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.program);
+        command
+            .args(words)
+            .current_dir(self.home.path())
+            .env("HOME", self.home.path())
+            .env("CRUCIBLE_HOME", self.home.path().join("data"))
+            .env("CRUCIBLE_LLM_PROVIDER", "gateway")
+            .env("CRUCIBLE_GATEWAY_BASE_URL", format!("http://{}/v1", self.server.address()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+}
+
+/// The first file that is small enough and no test, with a line more.
+fn change(tree: &SourceTree) -> Result<(String, Vec<u8>), TaskError> {
+    for path in tree.files.iter().filter(|path| matches!(path.extension(), Some("rs" | "py")) && !is_test_path(path))
+    {
+        let mut content = read(&tree.folder.join(path))?;
+        // An answer gives a file whole between two fences.
+        let fits = (1..=MAX_CHANGED).contains(&content.len());
+        if fits && content.ends_with(b"\n") && !content.windows(3).any(|three| three == b"```") {
+            let comment = if path.extension() == Some("py") { "# Said anew.\n" } else { "// Said anew.\n" };
+            content.extend_from_slice(comment.as_bytes());
+            return Ok((path.as_str().to_owned(), content));
+        }
+    }
+    Err(unmeasured("run")(format!("{} has no small source file", tree.name)))
+}
+
+fn small_tree() -> Result<(SourceTree, TempDir), TaskError> {
+    let folder = scratch()?;
+    let mut files = Vec::new();
+    let mut bytes = 0;
+    for (name, text) in SMALL {
+        let path = folder.path().join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(TaskError::io("create", parent))?;
+        }
+        write(&path, text)?;
+        files.push(name.parse().map_err(unmeasured("run"))?);
+        bytes += text.len() as u64;
+    }
+    let tree = SourceTree { name: "a small repository".to_owned(), folder: folder.path().to_owned(), files, bytes };
+    Ok((tree, folder))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), TaskError> {
+    fs::write(path, text).map_err(TaskError::io("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_change_is_a_line_more_of_a_source_file() {
+        let (tree, _folder) = small_tree().unwrap();
+        let (path, after) = change(&tree).unwrap();
+        assert_eq!(path, "src/area.py");
+        assert!(after.starts_with(SMALL[1].1.as_bytes()) && after.ends_with(b"anew.\n"));
+        let none = SourceTree { files: Vec::new(), ..tree };
+        assert!(change(&none).is_err());
+    }
+
+    #[test]
+    fn the_commit_beside_leaves_the_repository_as_it_was() {
+        let (tree, _folder) = small_tree().unwrap();
+        let desk = Desk::new(Path::new("/bin/true"), &tree).unwrap();
+        desk.commit().unwrap();
+        desk.commit().unwrap();
+        let now = read(&desk.repository.path().join("src/area.py")).unwrap();
+        assert_eq!(now, SMALL[1].1.as_bytes());
+    }
+}
