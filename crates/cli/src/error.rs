@@ -243,7 +243,7 @@ impl From<RunError> for CommandError {
             | RunError::Workflows(_)
             | RunError::GateUnusable { .. }
             | RunError::NoSuchRun { .. } => ExitStatus::Usage,
-            RunError::SecretInGoal { .. } => ExitStatus::SecretDetected,
+            RunError::SecretInGoal { .. } | RunError::SecretInRequest { .. } => ExitStatus::SecretDetected,
             RunError::Malformed { .. } => ExitStatus::Schema,
             RunError::Canonical(_)
             | RunError::Bundle(_)

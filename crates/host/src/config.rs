@@ -34,6 +34,9 @@ const VARIABLES: [(&str, &str); 6] = [
     ("dispatch.agent_command", "SDDAI_AGENT_CMD"),
 ];
 
+/// Second names, as they follow from the keys: what somebody takes for a limit has to be one. Of two the lower counts.
+const SECOND_VARIABLES: [(&str, &str); 1] = [("llm.budget.calls", "CRUCIBLE_LLM_BUDGET_CALLS")];
+
 /// Lists that are commands: a variable holds such a one in words, as on a command line, and not between commas.
 const COMMANDS: [&str; 3] = ["dispatch.plan_command", "dispatch.patch_command", "dispatch.agent_command"];
 
@@ -221,6 +224,8 @@ pub enum ConfigError {
 pub struct Config {
     settings: BTreeMap<String, Setting>,
     templates: Vec<(String, Value)>,
+    /// The project's file, where there is one.
+    project: Option<PathBuf>,
 }
 
 /// The files a configuration is made of, beside its defaults.
@@ -268,7 +273,8 @@ impl Config {
         env: &Environment,
         flags: &[(&str, String)],
     ) -> Result<Self, ConfigError> {
-        let mut config = Self { settings: BTreeMap::new(), templates: Vec::new() };
+        let mut config =
+            Self { settings: BTreeMap::new(), templates: Vec::new(), project: files.project.clone() };
         for (key, value) in flatten(parse("the defaults", defaults)?) {
             if key.contains(".*.") {
                 config.templates.push((key, value));
@@ -346,13 +352,23 @@ impl Config {
         self.settings.get(key).map(|setting| &setting.source)
     }
 
+    /// Whether the project's file sets a value that counts: what somebody else may have written.
+    #[must_use]
+    pub fn is_of_project(&self, key: &str) -> bool {
+        match self.source(key) {
+            Some(SettingSource::File(path)) => self.project.as_ref() == Some(path),
+            _ => false,
+        }
+    }
+
     /// The variables that begin with `CRUCIBLE_` and set nothing: a limit that somebody believes in and that does not hold.
     #[must_use]
     pub fn unread_variables(&self, env: &Environment) -> Vec<String> {
         let known: BTreeSet<String> = self.settings.keys().map(|key| variable_of(key)).collect();
         let ours =
             env.pairs().filter_map(|(name, _)| name.to_str()).filter(|name| name.starts_with("CRUCIBLE_"));
-        ours.filter(|name| !known.contains(*name) && !OTHER_VARIABLES.contains(name))
+        let is_second = |name: &str| SECOND_VARIABLES.iter().any(|(_, second)| *second == name);
+        ours.filter(|name| !known.contains(*name) && !OTHER_VARIABLES.contains(name) && !is_second(name))
             .map(str::to_owned)
             .collect()
     }
@@ -415,10 +431,17 @@ impl Config {
     fn read_environment(&mut self, env: &Environment) -> Result<(), ConfigError> {
         let keys: Vec<String> = self.settings.keys().cloned().collect();
         for key in keys {
-            let variable = variable_of(&key);
-            if let Some(text) = env.get(&variable).filter(|text| !text.is_empty()) {
+            let second = SECOND_VARIABLES.iter().filter(|(known, _)| *known == key);
+            let second = second.map(|(_, variable)| (*variable).to_owned());
+            let mut lowest: Option<i64> = None;
+            for variable in std::iter::once(variable_of(&key)).chain(second) {
+                let Some(text) = env.get(&variable).filter(|text| !text.is_empty()) else { continue };
                 let origin = format!("environment {variable}");
                 let value = self.typed(&key, text, &origin)?;
+                if value.as_integer().zip(lowest).is_some_and(|(value, lowest)| value > lowest) {
+                    continue;
+                }
+                lowest = value.as_integer();
                 self.set(&key, value, SettingSource::Environment(variable), &origin)?;
             }
         }
@@ -715,6 +738,22 @@ mod tests {
                 load(&here, &[], &[]).unwrap().text(&format!("llm.{provider}.base_url")).map(str::to_owned);
             assert_eq!(text.as_deref(), Some("http://localhost:9000/v1"));
         }
+    }
+
+    #[test]
+    fn what_the_projects_file_sets_is_told_apart_from_what_the_user_sets() {
+        let here = "[llm.gateway]\nbase_url = \"http://localhost:9000/v1\"";
+        let key = "llm.gateway.base_url";
+        assert!(load(here, &[], &[]).unwrap().is_of_project(key));
+        assert!(!load("", &[], &[]).unwrap().is_of_project(key));
+        let own = [("CRUCIBLE_GATEWAY_BASE_URL", "http://localhost:9001/v1")];
+        assert!(!load(here, &own, &[]).unwrap().is_of_project(key), "the user's word counts");
+        let dir = tempfile::tempdir().unwrap();
+        let user = dir.path().join("user.toml");
+        crate::fs::write_atomic(&user, here.as_bytes()).unwrap();
+        let env = Environment::from_pairs([("HOME", "/")], "/");
+        let files = ConfigFiles { project: None, user };
+        assert!(!Config::load(DEFAULTS, &files, &env, &[]).unwrap().is_of_project(key));
     }
 
     #[test]

@@ -90,6 +90,18 @@ impl Ledger {
         if is_there(path)? { Self::open(path).map(Some) } else { Ok(None) }
     }
 
+    /// Looks whether this process may write: another writer is waited for as in every call. Nothing is written. For work that costs
+    /// something and is to be recorded afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::Locked`] where another process does not come to an end, and whatever else keeps a write from beginning.
+    pub fn check_writable(&mut self) -> Result<(), LedgerError> {
+        let fail = self.fail();
+        let turn = self.connection.transaction().map_err(&fail)?;
+        turn.rollback().map_err(fail)
+    }
+
     /// Where the database lies.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -60,7 +60,7 @@ pub use price::{ListedPrice, Price, PriceTable, micro_dollars};
 pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{
-    CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind, ProviderSettings,
+    AddressOrigin, CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind, ProviderSettings,
     construct, provider, registry,
 };
 pub use retry::{Attempted, OnRateLimit, Retried, RetryAllowance, RetryPolicy};

@@ -17,7 +17,7 @@ use crate::endpoint::Endpoint;
 use crate::error::LlmError;
 use crate::http_fault::Asked;
 use crate::price::{Price, micro_dollars};
-use crate::registry::{Context, ProviderSettings, provider};
+use crate::registry::{Context, ProviderSettings, check_address, provider};
 
 /// What a server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +101,9 @@ pub async fn offered(
     context: &Context,
     timeout: Duration,
 ) -> Result<Offered, LlmError> {
-    provider(name)?.catalogue(settings, context)?.models(timeout).await
+    let kind = provider(name)?;
+    check_address(kind, settings)?;
+    kind.catalogue(settings, context)?.models(timeout).await
 }
 
 /// Asks a provider's server whether it is there (seed 004, `is_available`), by asking for its models.

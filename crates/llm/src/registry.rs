@@ -112,6 +112,8 @@ pub fn registry() -> &'static [&'static dyn ProviderKind] {
 pub struct ProviderSettings {
     /// Where the provider is: `gateway` needs it, a client program uses its own where it is absent.
     pub base_url: Option<String>,
+    /// Who set `base_url`.
+    pub address: AddressOrigin,
     /// The name of the variable that holds the key. Not used with the user's own login.
     pub api_key_env: Option<String>,
     /// The model.
@@ -136,6 +138,16 @@ pub struct ProviderSettings {
     pub cassette: Option<CassetteSource>,
     /// The run's own recording so far: `replay` takes those calls as played already.
     pub already_played: Option<PathBuf>,
+}
+
+/// Who says where a provider is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AddressOrigin {
+    /// The user, or nobody.
+    #[default]
+    User,
+    /// A file of the project, which may come from somebody else: no key and no login of the user is sent there.
+    Project,
 }
 
 /// A named choice of a model.
@@ -274,6 +286,7 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
 /// As [`provider`] and [`ProviderKind::construct`].
 pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> Result<Backend, LlmError> {
     let kind = provider(name)?;
+    check_address(kind, settings)?;
     let backend = kind.construct(settings, context)?;
     match kind.class() {
         // A recording is asked as it was.
@@ -282,6 +295,30 @@ pub fn construct(name: &str, settings: &ProviderSettings, context: &Context) -> 
             Ok(backend.with_phase_models(phase_models(name, settings)?))
         }
     }
+}
+
+/// Refuses to send what only the user's own addresses may get to one that a project's file names.
+pub(crate) fn check_address(kind: &dyn ProviderKind, settings: &ProviderSettings) -> Result<(), LlmError> {
+    let sends = match kind.class() {
+        ProviderClass::Program { .. } => "the login or key of its program",
+        ProviderClass::Http { key: KeyUse::Required } => "your key",
+        ProviderClass::Http { key: KeyUse::Optional } if settings.api_key_env.is_some() => "your key",
+        ProviderClass::Http { key: KeyUse::Optional } | ProviderClass::Recording => return Ok(()),
+    };
+    if settings.address == AddressOrigin::User {
+        return Ok(());
+    }
+    let name = kind.name();
+    Err(LlmError::Misconfiguration(Fault::new(
+        name,
+        "",
+        format!(
+            "its address is set by the project's file, which may come from somebody else: {sends} is not sent there"
+        ),
+        format!(
+            "take [llm.{name}] base_url out of the project's file, or set it yourself: in your own configuration, or by a variable"
+        ),
+    )))
 }
 
 /// A setting without which a provider cannot be made ready.

@@ -4,11 +4,13 @@
 //! findings come out. It looks at everything and stops at nothing, so that one answer names all that is wrong. What
 //! it would need to see and was not given is itself a finding: nothing passes for want of evidence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::{Code, Finding, RepoPath, Verdict};
 
+use crate::answer::Proposal;
 use crate::class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
+use crate::parse::parse;
 use crate::patch::{Change, Content, FileMode, FilePatch, Files, Patch};
 use crate::policy::Policy;
 use crate::source::{Definition, Language, definitions, test_code};
@@ -35,6 +37,38 @@ pub fn judge(patch: &Patch, policy: &Policy, before: &Files, after: &Files) -> V
     judge.verdict
 }
 
+/// Judges by `policy` where a proposal changes files, and how many: all that can be said before any of them is read.
+#[must_use]
+pub fn judge_places(proposal: &Proposal, policy: &Policy) -> Verdict {
+    let (before, after) = (Files::new(), Files::new());
+    let mut judge = Judge { policy, before: &before, after: &after, verdict: Verdict::default() };
+    match proposal {
+        Proposal::Edits(edits) => {
+            let paths: BTreeSet<&RepoPath> = edits.iter().map(|edit| &edit.path).collect();
+            judge.number(paths.len() as u64);
+            paths.into_iter().for_each(|path| judge.target(path));
+        }
+        Proposal::Diff(bytes) => match parse(bytes) {
+            Ok(patch) => {
+                judge.number(touched(&patch));
+                patch.files.iter().for_each(|file| judge.place(file));
+            }
+            Err(error) => judge.verdict.push(error.finding()),
+        },
+    }
+    judge.verdict
+}
+
+/// How many files a patch touches: a renamed one is two.
+fn touched(patch: &Patch) -> u64 {
+    let moved = patch.files.iter().filter(|file| matches!(file.change, Change::Rename { .. })).count();
+    (patch.files.len() + moved) as u64
+}
+
+fn over(have: u64, what: &str, limit: u64) -> String {
+    format!("{have} {what}, and the policy allows {limit}; make the change smaller")
+}
+
 struct Judge<'a> {
     policy: &'a Policy,
     before: &'a Files,
@@ -52,15 +86,7 @@ impl Judge<'_> {
         if patch.files.is_empty() {
             self.refuse(Code::new("patch-empty"), "patch", "the patch changes nothing; answer with a change");
         }
-        let moved = patch.files.iter().filter(|file| matches!(file.change, Change::Rename { .. })).count();
-        let touched = (patch.files.len() + moved) as u64;
-        let over = |have: u64, what: &str, limit: u64| {
-            format!("{have} {what}, and the policy allows {limit}; make the change smaller")
-        };
-        if touched > self.policy.max_files {
-            let hint = over(touched, "files are touched", self.policy.max_files);
-            self.refuse(Code::new("patch-too-many-files"), touched, hint);
-        }
+        self.number(touched(patch));
         let added: u64 = patch.files.iter().map(|file| self.added(file)).sum();
         if added > self.policy.max_added_lines {
             let hint = over(added, "lines are added", self.policy.max_added_lines);
@@ -70,6 +96,13 @@ impl Judge<'_> {
         if removed > self.policy.max_removed_lines {
             let hint = over(removed, "lines are removed", self.policy.max_removed_lines);
             self.refuse(Code::new("patch-too-many-removed"), removed, hint);
+        }
+    }
+
+    fn number(&mut self, touched: u64) {
+        if touched > self.policy.max_files {
+            let hint = over(touched, "files are touched", self.policy.max_files);
+            self.refuse(Code::new("patch-too-many-files"), touched, hint);
         }
     }
 
@@ -85,7 +118,20 @@ impl Judge<'_> {
 
     /// Where the patch writes, and where it takes from.
     fn place(&mut self, file: &FilePatch) {
-        let path = &file.path;
+        self.target(&file.path);
+        let Some(from) = file.change.from() else { return };
+        let denied = self.policy.denied_place(from).is_some() || self.policy.denied_suffix(from).is_some();
+        if denied || !self.policy.allows_place(from) {
+            let hint = "the file is renamed or copied from a place that the plan does not allow";
+            self.refuse(Code::new("patch-rename-source-outside"), from, hint);
+        }
+        if matches!(file.change, Change::Rename { .. }) {
+            self.protected(from);
+        }
+    }
+
+    /// A place that is written.
+    fn target(&mut self, path: &RepoPath) {
         if !self.policy.allows_place(path) {
             let hint = "the path lies outside the scope; change only what the plan allows";
             self.refuse(Code::new("patch-path-outside-scope"), path, hint);
@@ -101,15 +147,6 @@ impl Judge<'_> {
             );
         }
         self.protected(path);
-        let Some(from) = file.change.from() else { return };
-        let denied = self.policy.denied_place(from).is_some() || self.policy.denied_suffix(from).is_some();
-        if denied || !self.policy.allows_place(from) {
-            let hint = "the file is renamed or copied from a place that the plan does not allow";
-            self.refuse(Code::new("patch-rename-source-outside"), from, hint);
-        }
-        if matches!(file.change, Change::Rename { .. }) {
-            self.protected(from);
-        }
     }
 
     /// Files with which a patch could grade itself: out of reach unless the plan names them.

@@ -26,7 +26,7 @@ pub use answer::{
 };
 pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
 pub use diff::{DiffError, make_diff};
-pub use judge::judge;
+pub use judge::{judge, judge_places};
 pub use parse::{MAX_PATCH_BYTES, PatchError, PatchErrorKind, parse};
 pub use patch::{Change, Content, FileMode, FilePatch, Hunk, HunkLine, LineEnd, LineKind, Patch};
 pub use policy::{DEFAULT_MAX_ADDED_LINES, DEFAULT_MAX_FILES, Policy};

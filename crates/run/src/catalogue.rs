@@ -37,8 +37,8 @@ const TAKEN_AWAY: Code = Code::new("behaviors-taken-away");
 ///
 /// Fails when git cannot tell what it tracks.
 pub async fn check_repository_behaviors(git: &Git) -> Result<Verdict, RunError> {
-    let tracked = git.tracked_files().await?.into_iter().map(|file| (file.path, file.mode));
-    Ok(check_behaviors(&read_behaviors(git.top(), tracked)))
+    let tracked = git.tracked_names().await?;
+    Ok(check_behaviors(&read_behaviors(git.top(), tracked.into_iter())))
 }
 
 /// The behaviours that the index of the work tree at `root` lists; none where there is no index, or none that can be read.
@@ -59,8 +59,7 @@ pub(crate) async fn read_copy(
     if copy.join(BEHAVIOR_PAGES).symlink_metadata().is_err() {
         return Ok(BehaviorFiles::default());
     }
-    let mut files: HashMap<PathBuf, FileMode> =
-        git.tracked_files().await?.into_iter().map(|file| (file.path, file.mode)).collect();
+    let mut files: HashMap<PathBuf, FileMode> = git.tracked_names().await?.into_iter().collect();
     for changed in change.iter().flat_map(|change| &change.tree.changes) {
         match changed.new_mode {
             Some(mode) => files.insert(changed.path.clone(), mode),

@@ -49,6 +49,14 @@ pub enum RunError {
         /// The rule that matched.
         rule: String,
     },
+    /// A request for files holds a secret, which its pack would repeat.
+    #[error("{place} of the file request holds what looks like a secret ({rule}); word it without")]
+    SecretInRequest {
+        /// The rule that matched.
+        rule: String,
+        /// Which of its words: `the goal`, `the reason`, or a path by its number.
+        place: String,
+    },
     /// The goal says nothing.
     #[error("the goal is empty; say what is to be achieved")]
     EmptyGoal,

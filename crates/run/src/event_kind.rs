@@ -122,6 +122,10 @@ impl EventKind {
         Self::Landed,
     ];
 
+    /// The events of the reviews of a plan, in the order of [`crate::layout::REVIEWS`].
+    pub(crate) const REVIEWS: [Self; 4] =
+        [Self::ContractReviewed, Self::CostReviewed, Self::ContractReviewedAgain, Self::CostReviewedAgain];
+
     /// The name that stands in the ledger and in `events.jsonl`.
     #[must_use]
     pub const fn name(self) -> &'static str {

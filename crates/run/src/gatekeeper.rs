@@ -6,8 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::{Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced};
-use crucible_patch::{FileMode, Policy, Proposal, WithLost, apply, make_diff, parse, read_answer, with_lost};
+use crucible_model::{ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced};
+use crucible_patch::{
+    Change as FileChange, FileMode, Patch, Policy, Proposal, WithLost, apply, judge_places, make_diff, parse, read_answer,
+    with_lost,
+};
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 
@@ -28,7 +31,16 @@ pub(crate) type Files = BTreeMap<RepoPath, Vec<u8>>;
 const NOT_TEXT: Code = Code::new("run-answer-not-text");
 const UNCHANGED: Code = Code::new("run-answer-unchanged");
 const NOT_APPLICABLE: Code = Code::new("run-patch-not-applicable");
+const TOO_MANY_FILES: Code = Code::new("patch-too-many-files");
+const TOO_MUCH_CONTENT: Code = Code::new("patch-files-too-large");
+const GUARDED: Code = Code::new("patch-guarded-place");
 const SECRET_IN_ANSWER: Code = Code::new("run-secret-in-answer");
+
+/// How much is read of the files of a proposal that is refused already, so that one verdict names what else is wrong with it.
+const READ_OF_REFUSED: ByteLimit = ByteLimit(4 << 20);
+
+/// How long the names of the files that git is asked for may be together, in bytes; they are the words of one call.
+const MOST_NAMES: usize = 256 << 10;
 
 /// How much of a marker's rule is compared, in characters; no rule has a longer name.
 const MAX_RULE_NAME: usize = 64;
@@ -51,7 +63,11 @@ pub(crate) struct Change {
 
 impl Judged {
     pub(crate) fn refused(finding: Finding) -> Self {
-        Self { patch: None, verdict: Verdict::new(vec![finding]), change: None }
+        Self::of(Verdict::new(vec![finding]))
+    }
+
+    fn of(verdict: Verdict) -> Self {
+        Self { patch: None, verdict, change: None }
     }
 }
 
@@ -72,7 +88,7 @@ pub(crate) struct Ground<'a> {
 
 /// Whether an answer holds a secret. One that was recorded holds a marker in its place: see [`brings_marker`].
 pub(crate) fn holds_secret(answer: &Untrusted) -> bool {
-    !Scanner::builtin().scan(answer.as_str().as_bytes()).is_empty()
+    Scanner::builtin().first_in_file(answer.as_str().as_bytes()).is_some()
 }
 
 /// Whether a file afterwards holds more markers of a redacted secret than it did: the answer held one there. A marker that
@@ -140,7 +156,17 @@ pub(crate) async fn judge(ground: &Ground<'_>, answer: &Untrusted, attempt: u64)
         Ok(paths) => paths,
         Err(finding) => return Ok(Judged::refused(finding)),
     };
-    let before = git.files_at(&record.base_commit, &paths, MAX_TOUCHED).await?;
+    let places = judge_places(&proposal, &policy(ground));
+    let before = match may_read(&places, &paths) {
+        Ok(limit) => git.files_at(&record.base_commit, &paths, limit).await,
+        Err(refusal) => return Ok(Judged { patch: diff_of(&proposal), ..Judged::of(refusal) }),
+    };
+    let before = match before {
+        Ok(before) => before,
+        Err(error) => {
+            return Ok(Judged { patch: diff_of(&proposal), ..Judged::of(too_large(places, error)?) });
+        }
+    };
     let after = match apply(&proposal, &before) {
         Ok(after) => after,
         Err(error) => {
@@ -205,7 +231,15 @@ async fn judge_diff(git: &Git, base: &Oid, policy: &Policy, patch: &[u8]) -> Res
         Ok(paths) => paths,
         Err(finding) => return Ok(Judged::refused(finding)),
     };
-    let before = git.files_at(base, &paths, MAX_TOUCHED).await?;
+    let places = judge_places(&proposal, policy);
+    let before = match may_read(&places, &paths) {
+        Ok(limit) => git.files_at(base, &paths, limit).await,
+        Err(refusal) => return Ok(Judged::of(refusal)),
+    };
+    let before = match before {
+        Ok(before) => before,
+        Err(error) => return Ok(Judged::of(too_large(places, error)?)),
+    };
     match apply(&proposal, &before) {
         Ok(after) => judge_patch(git, base, policy, patch.to_vec(), &before, &after).await,
         Err(error) => Ok(Judged::refused(error.finding())),
@@ -236,12 +270,68 @@ pub(crate) async fn judge_patch(
         Err(RepoError::PatchRefused { detail }) => {
             return Ok(Judged { patch: Some(bytes), ..Judged::refused(not_applicable(&detail)) });
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            return Ok(Judged { patch: Some(bytes), ..Judged::of(too_large(verdict, error)?) });
+        }
     };
     verdict.merge(agrees(&bytes, &patch, before, &tree));
     verdict.merge(only_files(&tree.changes));
+    verdict.merge(spares_guarded(git, policy, &patch).await);
     let change = verdict.passes().then_some(Change { tree });
     Ok(Judged { patch: Some(bytes), verdict, change })
+}
+
+/// How much may be read of these files, whose places were judged; or why none of them is read. A proposal that names more of them
+/// than may be touched is refused unread, and so is one whose names come to more than git can be asked for.
+fn may_read(places: &Verdict, paths: &[RepoPath]) -> Result<ByteLimit, Verdict> {
+    let is_too_many = |finding: &Finding| finding.code == TOO_MANY_FILES;
+    if places.errors().any(is_too_many) {
+        return Err(places.clone());
+    }
+    let named: usize = paths.iter().map(|path| path.as_str().len() + 1).sum();
+    if named > MOST_NAMES {
+        let hint = format!("their names have more than {MOST_NAMES} bytes together; make the change smaller");
+        let mut refusal = places.clone();
+        refusal.push(Finding::error(TOO_MANY_FILES, paths.len().to_string(), hint));
+        return Err(refusal);
+    }
+    Ok(if places.passes() { MAX_TOUCHED } else { READ_OF_REFUSED })
+}
+
+/// The refusal of a patch whose files are too large to be judged, beside what was found before; any other error keeps the judge from
+/// judging.
+fn too_large(mut found: Verdict, error: RepoError) -> Result<Verdict, RunError> {
+    match error {
+        // What is refused already is read only a little, and its size is nothing to speak of.
+        RepoError::TooLarge { .. } if !found.passes() => {}
+        RepoError::TooLarge { limit, .. } => {
+            let hint = format!("the files have more than {limit} bytes together; change smaller ones");
+            found.push(Finding::error(TOO_MUCH_CONTENT, "the patch", hint));
+        }
+        other => return Err(other.into()),
+    }
+    Ok(found)
+}
+
+/// Whether a patch leaves alone what decides what git runs, but for the files that the policy names.
+async fn spares_guarded(git: &Git, policy: &Policy, patch: &Patch) -> Verdict {
+    let mut verdict = Verdict::default();
+    if patch.files.is_empty() {
+        return verdict;
+    }
+    let places = git.guards().await;
+    let mut written: Vec<&RepoPath> = patch.files.iter().map(|file| &file.path).collect();
+    written.extend(patch.files.iter().filter_map(|file| match &file.change {
+        FileChange::Rename { from } => Some(from),
+        _ => None,
+    }));
+    for path in written {
+        if let Some(why) = places.refusal(path, &policy.named) {
+            let hint = format!("{why}; leave it as it is, or have the plan name this file");
+            verdict.push(Finding::error(GUARDED, path.as_str(), hint));
+        }
+    }
+    verdict
 }
 
 /// A patch need not state the mode of what it changes: only the tree shows that it turns a link to another place.

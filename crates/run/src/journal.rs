@@ -174,6 +174,11 @@ impl<'a> Journal<'a> {
         self.events.iter().any(|event| event.key.as_deref() == Some(key))
     }
 
+    /// What was recorded of a step.
+    pub(crate) fn body_of(&self, key: &str) -> Option<&Value> {
+        self.events.iter().find(|event| event.key.as_deref() == Some(key)).map(|event| &event.body)
+    }
+
     /// Every event of the run so far, in order.
     pub(crate) fn events(&self) -> &[EventRecord] {
         &self.events

@@ -61,8 +61,9 @@ pub async fn land(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
 ) -> Result<Landing, RunError> {
-    let _lock = dir.take("landing the run")?;
     let record = dir.record()?;
+    world.run_outside_of(&record.repo, dir)?;
+    let _lock = dir.take("landing the run")?;
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     journal.check_files()?;
     attempt::check_copies(dir, journal.events())?;

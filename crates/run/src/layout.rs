@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crucible_host::fs::{self, FsError};
-use crucible_host::lock::Lock;
+use crucible_host::lock::{Lock, holder};
 use crucible_llm::MAX_CASSETTE;
 use crucible_model::{ByteLimit, Digest, RunId, to_canonical_json};
 use serde::Serialize;
@@ -165,6 +165,15 @@ impl RunDir {
             number += 1;
         }
         Ok(lock)
+    }
+
+    /// Who is at work on the run now, in words; nothing where nobody is. Asking keeps nobody from it.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the lock cannot be looked at.
+    pub fn at_work(&self) -> Result<Option<String>, FsError> {
+        holder(&self.lock())
     }
 
     fn lock(&self) -> PathBuf {

@@ -36,6 +36,7 @@ mod start;
 mod state;
 mod status;
 mod trial;
+mod verify_again;
 mod verify_record;
 mod world;
 
@@ -81,5 +82,6 @@ pub use role::librarian::pack_context;
 pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
 pub use status::{ArtifactStatus, RunStatus, answers_used, status};
+pub use verify_again::{VerifiedAgain, verify_again};
 pub use verify_record::{RecordCheck, verify_record};
 pub use world::World;

@@ -8,7 +8,7 @@ use crucible_llm::ReceiptWarning;
 use crucible_model::{Digest, RunId};
 use crucible_repo::{DirtyKind, Git};
 use crucible_secrets::Scanner;
-use crucible_verify::GateSpec;
+use crucible_verify::{GateLevel, GateSpec};
 
 use crate::contract::{FindMode, Guardrails, RunRecord, RunSettings, RunVersion};
 use crate::error::RunError;
@@ -169,7 +169,13 @@ fn found_gates(top: &Path, timeout: Duration) -> Result<Vec<GateSpec>, RunError>
     let mut gates = Vec::new();
     for found in crucible_repo::detect(top)? {
         let id = found.id.parse().map_err(|_| RunError::NoGates)?;
-        gates.push(GateSpec { id, command: found.command, timeout, source: found.why });
+        gates.push(GateSpec {
+            id,
+            command: found.command,
+            timeout,
+            source: found.why,
+            level: GateLevel::Lite,
+        });
     }
     Ok(gates)
 }

@@ -41,8 +41,9 @@ impl RunState {
             | Self::Planned
             | Self::Reviewed
             | Self::Signed
-            | Self::Patched => false,
-            Self::Verified | Self::Landed | Self::Blocked | Self::Failed => true,
+            | Self::Patched
+            | Self::Blocked => false,
+            Self::Verified | Self::Landed | Self::Failed => true,
         }
     }
 

@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex};
 
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
-use crucible_patch::FileMode;
+use crucible_patch::{FileMode, is_test_path};
 use crucible_repo::{DirtyKind, Git, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
-    GateSetting, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestTally,
+    GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestTally,
     VerifyReport, excerpt, judge_run, judge_run_after, logs, missing_installation, report, run_gates,
 };
 
-use crate::analysis::{BehaviorCatalogue, GateResult};
+use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
 use crate::attempt::AttemptOutcome;
 use crate::catalogue::{judge_changed, read_copy};
 use crate::contract::{BehaviorFiles, Plan, PlanDocuments, RunRecord, check_behaviors};
@@ -33,6 +33,7 @@ use crate::world::World;
 /// Where a repository's catalogue of behaviours begins (seed 003 F.3).
 pub(crate) use crate::contract::BEHAVIOR_INDEX;
 
+const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
 const UNSIGNED: Code = Code::new("plan-unsigned");
 
 /// How much a prompt holds of what one gate printed.
@@ -50,6 +51,8 @@ pub(crate) struct Trial {
     pub(crate) stderr: Vec<u8>,
     /// What was not copied, with the reason.
     pub(crate) left_out: Vec<String>,
+    /// Which set of gates was run.
+    level: GateLevel,
     /// The catalogue of behaviours as the change leaves it, read before any gate ran; absent where there is no copy.
     behaviors: Option<BehaviorFiles>,
     tree: Option<String>,
@@ -61,11 +64,48 @@ pub(crate) struct Tried<'t> {
     pub(crate) baseline: Baseline<'t>,
 }
 
-/// Copies the base into `room`, applies the change and runs every gate of the run.
+/// What a change is verified against.
+#[derive(Clone, Copy)]
+pub(crate) struct Yardstick<'y> {
+    pub(crate) git: &'y Git,
+    pub(crate) record: &'y RunRecord,
+    pub(crate) dir: &'y RunDir,
+    pub(crate) plan: &'y Plan,
+    pub(crate) analysis: &'y Analysis,
+    pub(crate) level: GateLevel,
+}
+
+/// Tries a change in `room` and reports on it: what an attempt does, and every later verification of the same patch. That
+/// the gates passed before any change becomes a finding of the outcome.
+pub(crate) async fn verify(
+    world: &World<'_>,
+    by: Yardstick<'_>,
+    room: &Path,
+    change: &Change,
+    outcome: &mut AttemptOutcome,
+    witness: &mut dyn Witness,
+) -> Result<(Trial, VerifyReport), RunError> {
+    let gates = by.analysis.before();
+    let edits_tests = by.plan.names.iter().any(is_test_path);
+    let tests = if edits_tests { TestFiles::Editable } else { TestFiles::Fixed };
+    let baseline = Baseline { gates: &gates, tests };
+    let tried = Tried { change, baseline };
+    let trial = run(world, by.git, by.record, by.level, room, Some(&tried), witness).await?;
+    if by.analysis.baseline.iter().all(|gate| gate.passed) {
+        let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
+        outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
+        witness.note(&format!("  warning: {hint}"));
+    }
+    let report = trial.report(by.record, by.analysis.behaviors, by.plan, outcome, baseline, by.dir)?;
+    Ok((trial, report))
+}
+
+/// Copies the base into `room`, applies the change and runs every gate of the run that belongs to this set.
 pub(crate) async fn run(
     world: &World<'_>,
     git: &Git,
     record: &RunRecord,
+    level: GateLevel,
     room: &Path,
     change: Option<&Tried<'_>>,
     witness: &mut dyn Witness,
@@ -75,7 +115,8 @@ pub(crate) async fn run(
     let mut omitted = Vec::new();
     let mut behaviors = None;
     // Each gate gets a copy of its own: what one of them runs may be the model's code, which must not prepare the next.
-    for gate in &record.settings.gates {
+    let belongs = |gate: &&GateSpec| level == GateLevel::Full || gate.level.is_lite();
+    for gate in record.settings.gates.iter().filter(belongs) {
         fs::remove_dir_all(&copy)?;
         require_base(git, record).await?;
         omitted = copy_base(git, &copy).await?;
@@ -131,6 +172,7 @@ pub(crate) async fn run(
     }
     let printed = logs(&outcomes);
     Ok(Trial {
+        level,
         results,
         verdict,
         stdout: printed.stdout,
@@ -200,7 +242,7 @@ impl Trial {
         }
         let declared = plan.gates.iter().map(|gate| gate_id(gate, dir)).collect::<Result<Vec<_>, _>>()?;
         Ok(report(&ReportInput {
-            gate: GateLevel::Lite,
+            gate: self.level,
             iteration: outcome.number,
             max_iterations: record.settings.max_iterations,
             outcomes: &outcomes,

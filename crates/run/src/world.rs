@@ -58,18 +58,27 @@ impl World<'_> {
     /// Refuses runs and temporary copies inside the repository: what a run writes must never become a part of what
     /// it judges.
     pub(crate) fn outside_of(&self, repo: &Path) -> Result<(), RunError> {
-        let real = |path: &Path| {
-            let existing =
-                path.ancestors().find_map(|part| std::fs::canonicalize(part).ok().map(|real| (part, real)));
-            existing.map_or_else(
-                || path.to_owned(),
-                |(part, real)| real.join(path.strip_prefix(part).unwrap_or(Path::new(""))),
-            )
-        };
-        let repo = real(repo);
-        match [&self.runs_root, &self.tmp].into_iter().find(|place| real(place).starts_with(&repo)) {
-            Some(place) => Err(RunError::RunInsideRepository { path: place.clone() }),
-            None => Ok(()),
-        }
+        outside_of(repo, &[&self.runs_root, &self.tmp])
+    }
+
+    /// The same for a run that there is: its own directory may have become a link that leads inside.
+    pub(crate) fn run_outside_of(&self, repo: &Path, dir: &RunDir) -> Result<(), RunError> {
+        outside_of(repo, &[&self.runs_root, &self.tmp, dir.root()])
+    }
+}
+
+fn outside_of(repo: &Path, places: &[&Path]) -> Result<(), RunError> {
+    let real = |path: &Path| {
+        let existing =
+            path.ancestors().find_map(|part| std::fs::canonicalize(part).ok().map(|real| (part, real)));
+        existing.map_or_else(
+            || path.to_owned(),
+            |(part, real)| real.join(path.strip_prefix(part).unwrap_or(Path::new(""))),
+        )
+    };
+    let repo = real(repo);
+    match places.iter().find(|place| real(place).starts_with(&repo)) {
+        Some(place) => Err(RunError::RunInsideRepository { path: place.to_path_buf() }),
+        None => Ok(()),
     }
 }

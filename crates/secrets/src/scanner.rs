@@ -100,6 +100,17 @@ impl Scanner {
         self.spans(bytes).into_iter().map(locate).collect()
     }
 
+    /// The rule of the first secret in a file, whether its characters have one byte or, as in UTF-16, zeros between them.
+    #[must_use]
+    pub fn first_in_file(&self, bytes: &[u8]) -> Option<&RuleId> {
+        let first = |bytes: &[u8]| self.scan(bytes).first().map(|found| found.rule);
+        first(bytes).or_else(|| {
+            let wide = bytes.contains(&0);
+            wide.then(|| bytes.iter().copied().filter(|byte| *byte != 0).collect::<Vec<u8>>())
+                .and_then(|narrow| first(&narrow))
+        })
+    }
+
     /// `text` with each secret replaced by `[secret:<rule-id>]`.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> Redacted<'a> {

@@ -82,13 +82,13 @@ pub enum SpecError {
         manifest: Box<PacketManifest>,
     },
     /// What the model would see holds a secret. Nothing was sent.
-    #[error("{entry} holds a secret (rule {rule}, line {line}); nothing was sent")]
+    #[error("{}; nothing was sent", secret_told(entry, rule, *line))]
     SecretInPacket {
         /// Which entry.
         entry: String,
         /// The rule that found it.
         rule: String,
-        /// The line, from 1 on.
+        /// The line, from 1 on; 0 where it is the entry's name.
         line: u64,
     },
     /// A living process is at work on the spec.
@@ -199,4 +199,15 @@ fn names(phases: &[PhaseId]) -> String {
         return "nothing".to_owned();
     }
     phases.iter().map(|phase| phase.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Where a secret is: the name is told apart from what is in there.
+fn secret_told(entry: &str, rule: &str, line: u64) -> String {
+    match line {
+        0 if rule == crate::packet::SECRET_FILE => {
+            format!("{entry} holds secrets, as its name says (rule {rule})")
+        }
+        0 => format!("the name of {entry} is a secret (rule {rule})"),
+        line => format!("{entry} holds a secret (rule {rule}, line {line})"),
+    }
 }

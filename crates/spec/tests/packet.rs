@@ -153,6 +153,7 @@ fn a_secret_in_a_name_is_neither_sent_nor_told() {
     let error = build_packet(vec![named(&name, "text")], WIDE).unwrap_err();
     assert!(matches!(error, SpecError::SecretInPacket { .. }), "{error}");
     assert!(!error.to_string().contains(&token) && !format!("{error:?}").contains(&token), "{error}");
+    assert!(error.to_string().starts_with("the name of notes/[secret:"), "{error}");
     let left_out = build_packet(vec![named("x", "text")], WIDE).unwrap().manifest.entries;
     let left_out = left_out.into_iter().map(|row| crucible_spec::PacketRow { name: name.clone(), ..row });
     let selection = Selection {

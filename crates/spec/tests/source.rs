@@ -497,6 +497,24 @@ fn a_source_that_cannot_be_used_is_refused_by_name() {
 }
 
 #[test]
+fn a_secret_in_the_name_of_a_source_is_told_as_the_name() {
+    let token = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
+    let dir = project(&[("wishes/a.md", "one\ntwo\n"), ("wishes/c.md", "three\n")]);
+    std::fs::write(dir.path().join(format!("wishes/b-{token}.md")), "text\nof it\n").unwrap();
+    let idea = path_idea(&dir.path().join("wishes"), LIMIT).unwrap();
+    let text = idea.text.as_str();
+    let line = text.lines().position(|line| line.contains(&token)).unwrap() as u64 + 1;
+    let (entry, of_entry) = idea.place_of(line).unwrap();
+    assert_eq!(of_entry, 0);
+    assert!(entry.contains("b-[secret:") && !entry.contains(&token), "{entry}");
+    assert!(idea.place_of(line + 2).unwrap().0.contains("b-[secret:"));
+    assert_eq!(idea.place_of(line + 3).unwrap().1, 2);
+    assert!(idea.place_of(1).unwrap().1 == 0 && idea.place_of(1).unwrap().0.ends_with("a.md"));
+    let told = SpecError::SecretInPacket { entry, rule: "x".to_owned(), line: of_entry }.to_string();
+    assert!(told.starts_with("the name of wishes/b-[secret:"), "{told}");
+}
+
+#[test]
 fn where_a_source_leads_decides_whether_it_is_read() {
     let dir =
         project(&[(".aws/credentials", "key"), (".ssh/work", "key"), (".env", "A=b"), ("a/idea.md", "x")]);

@@ -83,6 +83,14 @@ pub enum GateLevel {
     Full,
 }
 
+impl GateLevel {
+    /// Whether it is the quick set.
+    #[must_use]
+    pub fn is_lite(&self) -> bool {
+        *self == Self::Lite
+    }
+}
+
 /// One command that was run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

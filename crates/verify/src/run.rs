@@ -249,6 +249,7 @@ mod tests {
             command: ["sh", "-c", script].map(str::to_owned).to_vec(),
             timeout: Duration::from_secs(30),
             source: "test".to_owned(),
+            level: crate::GateLevel::Lite,
         };
         let resources = Resources { disk: Cap::At(20 << 20), ..Resources::DEFAULT };
         let run = run_command(&Sandbox::new(None, &env), &spec, &setting, resources).await;

@@ -194,15 +194,14 @@ fn limits() -> RangedU64ValueParser<u64> {
     RangedU64ValueParser::new().range(0..=u64::from(u32::MAX))
 }
 
-/// A goal was looked at before: here it is the words of a request.
+/// Why a request is not packed.
 fn refused(error: RunError) -> CommandError {
-    match error {
-        RunError::SecretInGoal { rule } => {
-            let message = format!("the file request holds what looks like a secret ({rule})");
-            CommandError::new(ExitStatus::SecretDetected, message)
-                .hint("Its goal, its reason and its paths are repeated in the pack; word them without.")
-        }
-        other => other.into(),
+    let repeats = matches!(error, RunError::SecretInRequest { .. });
+    let error = CommandError::from(error);
+    if repeats {
+        error.hint("Its goal, its reason and its paths are repeated in the pack.")
+    } else {
+        error
     }
 }
 

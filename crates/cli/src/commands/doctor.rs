@@ -6,16 +6,18 @@ use std::sync::Arc;
 use clap::Args;
 use crucible_host::config::Config;
 use crucible_llm::doctor::{
-    Configured, Diagnosis, KeyCheck, KeyState, KeyWanted, ProgramCheck, ProgramState, ProviderCheck,
+    Configured, Diagnosis, KeyCheck, KeyState, KeyWanted, NeededBy, ProgramCheck, ProgramState, ProviderCheck,
     Readiness, examine, verdict,
 };
 use crucible_llm::registry;
-use crucible_model::{ExitStatus, Finding, Level, Outcome, Verdict};
+use crucible_model::{Code, ExitStatus, Finding, Level, Outcome, Verdict};
+use crucible_run::{RunRole, Service};
 use crucible_sandbox::{LayerState, LayerStatus, Strength};
 use serde::Serialize;
 
 use crate::app::{App, strength};
 use crate::commands::model;
+use crate::commands::run::dispatch;
 use crate::error::CommandError;
 use crate::table::table;
 use crate::text::one_line;
@@ -39,6 +41,9 @@ pub(crate) struct Doctor {
     #[arg(long, default_value = ".", value_name = "DIR")]
     repo: PathBuf,
 }
+
+/// Somebody who serves a role of a run is not there.
+const DISPATCH_UNREADY: Code = Code::new("doctor-dispatch-unready");
 
 /// The result as JSON.
 #[derive(Serialize)]
@@ -89,6 +94,7 @@ impl Doctor {
         let mut seen = app.block_on(async { Ok(examine(&configured, strength, &context).await) })?;
         let mut verdict = verdict(&seen);
         let council = council(&mut seen, &config, &mut verdict);
+        served(app, &mut seen, &config, &mut verdict);
         let choice = Choice::new(&seen, &config, "llm.provider");
         if app.output.is_json() {
             app.output.json(&Document {
@@ -126,6 +132,46 @@ fn council(seen: &mut Diagnosis, config: &Config, found: &mut Verdict) -> Option
     seen.provider = provider_of_runs;
     seen.fallback = fallback_of_runs;
     Some(told)
+}
+
+/// Looks for whoever serves roles of a run besides its provider: a run would refuse to begin without them.
+fn served(app: &App, seen: &mut Diagnosis, config: &Config, found: &mut Verdict) {
+    let unready = |subject: String, hint: String| Finding::error(DISPATCH_UNREADY, subject, hint);
+    // That no provider is chosen is said elsewhere; here any does.
+    let provider = if seen.provider.is_empty() { "gateway" } else { &seen.provider };
+    let chosen = dispatch::dispatch(app, config, provider, None);
+    let looked = chosen.and_then(|chosen| Ok((dispatch::agents(app, config, chosen.as_ref()), chosen)));
+    let (agents, Some(chosen)) = (match looked {
+        Ok(looked) => looked,
+        Err(error) => return found.push(unready(error.message, error.hints.join(" "))),
+    }) else {
+        return;
+    };
+    if let Err(error) = agents {
+        found.push(unready(error.message, error.hints.join(" ")));
+    }
+    let lacks = seen.providers.iter().filter(|check| check.provider != provider && chosen.clients().contains(&check.provider));
+    for (check, problem) in lacks.filter_map(|check| Some((check, check.lacks()?))) {
+        found.push(unready(format!("{}, which serves a role: {}", check.provider, problem.what), problem.next.clone()));
+    }
+    let commands = dispatch::configured_agents(config).unwrap_or_default();
+    let roles = RunRole::ALL.into_iter().filter(|role| chosen.service(*role) == Service::ApiAgent);
+    for (role, program) in roles.filter_map(|role| Some((role, commands.of(role).first()?))) {
+        let place = app.env.find_program(program);
+        seen.programs.push(ProgramCheck {
+            name: program.clone(),
+            needed_by: NeededBy::SomeCommands,
+            purpose: format!("the role {}", role.name()),
+            state: if place.is_ok() { ProgramState::Found } else { ProgramState::Missing },
+            path: place.as_ref().ok().map(|place| place.to_string_lossy().into_owned()),
+            searched: Vec::new(),
+            version: None,
+            says: None,
+            isolation: None,
+            problem: place.err().map(|error| error.to_string()),
+            install: "set its command in [dispatch]".to_owned(),
+        });
+    }
 }
 
 impl<'a> Choice<'a> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crucible_host::config::{Config, SettingSource};
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    Backend, BudgetLimits, CallBudget, CassetteSource, ClientOptions, Context, Fallback, Limit, ListedPrice,
+    AddressOrigin, Backend, BudgetLimits, CallBudget, CassetteSource, ClientOptions, Context, Fallback, Limit, ListedPrice,
     Login, ModelClient, ModelProfile, NamedProvider, Price, PriceTable, ProviderSettings, RetryPolicy, Selected,
     construct, micro_dollars, select,
 };
@@ -39,6 +39,11 @@ pub(crate) fn settings(app: &App, config: &Config, provider: &str) -> ProviderSe
     };
     ProviderSettings {
         base_url: text("base_url"),
+        address: if config.is_of_project(&key("base_url")) {
+            AddressOrigin::Project
+        } else {
+            AddressOrigin::User
+        },
         api_key_env: text("api_key_env"),
         model: text("model"),
         max_tokens,

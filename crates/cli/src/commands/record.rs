@@ -30,6 +30,17 @@ impl Record {
             ))
             .hint("Name a file that does not exist yet; a recording holds the calls of one command."));
         }
+        let place = path.parent().and_then(|directory| directory.canonicalize().ok());
+        let owner = [(".git", "git"), (".crucible", "Crucible")].into_iter().find(|(own, _)| {
+            place.iter().flat_map(|place| place.components()).any(|part| part.as_os_str() == *own)
+        });
+        if let Some((_, owner)) = owner {
+            return Err(CommandError::usage(format!(
+                "--record: {} cannot be written to: {owner} keeps its own files there",
+                path.display()
+            ))
+            .hint("Name a file elsewhere."));
+        }
         match path.parent() {
             Some(directory) if directory.is_dir() => {
                 Ok(Self { path, begun: OnceCell::new(), copied: Cell::new(false) })

@@ -1,18 +1,93 @@
 //! `crucible verify`: the gates of a run once more.
 
-use clap::Args;
-use crucible_model::ExitStatus;
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use crucible_ledger::Ledger;
+use crucible_model::{ExitStatus, Finding, Outcome, RunId};
+use crucible_run::{RunDir, verify_again};
+use crucible_verify::{GateLevel, VerifyReport};
+use serde::Serialize;
 
 use crate::app::App;
+use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
+use crate::progress::Progress;
 
 /// Run the gates of a run's change once more and judge what they say
+///
+/// The patch is judged and tried on a copy, exactly as the run did it; nothing that the run recorded is changed. The
+/// repository has to be at the commit that the run started from. For example: `crucible verify --run RUN --gate full`
 #[derive(Args)]
-pub(crate) struct Verify {}
+pub(crate) struct Verify {
+    /// The run: its id, the beginning of it, or its directory
+    #[arg(long, value_name = "RUN")]
+    run: String,
+    /// Which gates: those that every attempt is tried with, or all of them
+    #[arg(long, value_enum, default_value_t = Set::Lite)]
+    gate: Set,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Set {
+    Lite,
+    Full,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct VerifyOutput<'a> {
+    schema_version: &'static str,
+    verdict: Outcome,
+    findings: &'a [Finding],
+    report: Option<&'a VerifyReport>,
+}
 
 impl Verify {
-    pub(crate) fn run(&self, _app: &App) -> Result<ExitStatus, CommandError> {
-        let Self {} = self;
-        Err(CommandError::usage("not there yet"))
+    pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let sandbox = shared_sandbox(app);
+        let config = app.config(app.env.working_directory(), &[])?;
+        let world = world(app, &sandbox, &config)?;
+        let (ledger, dir) = match directory(&app.absolute(Path::new(&self.run))) {
+            Some(dir) => {
+                let Some(ledger) = Ledger::open_existing(&app.ledger_path()?)? else {
+                    return Err(app.no_ledger()?);
+                };
+                (ledger, dir)
+            }
+            None => find(app, &world, Some(&self.run))?,
+        };
+        let level = match self.gate {
+            Set::Lite => GateLevel::Lite,
+            Set::Full => GateLevel::Full,
+        };
+        let mut progress = Progress::new(&app.output);
+        let again =
+            app.block_on(async { Ok(verify_again(&world, &dir, &ledger, level, &mut progress).await?) });
+        progress.finish();
+        let again = again?;
+        let report = again.verdict.report("crucible-verify-v1");
+        if app.output.is_json() {
+            app.output.json(&VerifyOutput {
+                schema_version: "crucible-verify-v1",
+                verdict: report.verdict,
+                findings: &report.findings,
+                report: again.report.as_ref(),
+            })?;
+            return Ok(match report.verdict {
+                Outcome::Pass => ExitStatus::Success,
+                Outcome::Fail => ExitStatus::Refused,
+            });
+        }
+        for row in again.report.iter().flat_map(|report| &report.commands) {
+            app.output.line(&format!("exit {}  {}", row.exit_code, row.cmd));
+        }
+        app.output.verdict(&report, "every gate lets the change through")
     }
+}
+
+/// The run directory at a path; nothing where there is none.
+fn directory(path: &Path) -> Option<RunDir> {
+    let name = path.file_name()?.to_str()?;
+    (name.parse::<RunId>().is_ok() && path.join("run.json").is_file()).then(|| RunDir::at(path.to_owned()))
 }

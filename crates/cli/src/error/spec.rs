@@ -43,6 +43,9 @@ impl From<SpecError> for CommandError {
             // GitHub's answers end every command in the same way.
             SpecError::GitHub { error, .. } => Self { message, ..Self::from(GitHubError::Gh(error)) },
             SpecError::PacketOverLimit { manifest } => over_limit(message, &manifest),
+            SpecError::SecretInPacket { line: 0, .. } => Self::new(ExitStatus::SecretDetected, message).hint(
+                "Give the file another name, or leave it out with [spec] exclude; if the name is a real secret, revoke it.",
+            ),
             SpecError::SecretInPacket { .. } => Self::new(ExitStatus::SecretDetected, message).hint(
                 "Take it out of there and say where it comes from instead; a file can be left out with [spec] exclude.",
             ),

@@ -322,3 +322,50 @@ fn ollama_is_asked_for_its_own_models_in_its_own_form() {
     assert_eq!(settings["role_models"], json!({ "patchmaker": "small", "fixer": "large" }));
     assert_eq!((&settings["provider"], &settings["edit_format"]), (&json!("openai"), &json!("whole-file")));
 }
+
+/// `docs/dispatch.md` says what works: each of its settings is taken as it stands, and a run begins with it as the page says.
+#[test]
+fn the_page_for_users_holds() {
+    let page = include_str!("../../../../docs/dispatch.md");
+    let snippets: Vec<&str> =
+        page.split("```toml\n").skip(1).map(|rest| rest.split_once("\n```").unwrap().0).collect();
+    assert_eq!(snippets.len(), page.matches("```").count() / 2, "a snippet is none of settings");
+    let desk = Desk::new();
+    let path = script(&desk, "good");
+    for snippet in &snippets {
+        assert!(snippet.starts_with("# ~/.config/crucible/config.toml\n"), "{snippet}");
+        desk.user_config(&snippet.replace("/opt/agents/propose-patch", path.to_str().unwrap()));
+        let repo = small().build();
+        let call = desk.call(["run", "new", "multiply width and height", "--json", "--repo"]).arg(repo.path());
+        let begun = call.env("AGENT_KEY", "not a key").env("ANTHROPIC_API_KEY", "not a key").run().ok().json();
+        let dispatch = &begun["run"]["settings"]["dispatch"];
+        let named = snippet.lines().find_map(|line| line.strip_prefix("mode = ")).unwrap_or("\"local_exec\"");
+        assert_eq!(dispatch["mode"].to_string(), named, "{snippet}");
+        if named == "\"api_agent\"" {
+            let ended = desk.call(["run", "advance", "--json"]).env("AGENT_KEY", "not a key").run().ok().json();
+            assert_eq!(ended["state"], "verified");
+        }
+    }
+    for mode in ["manual_outbox", "api_agent", "ollama_agent"] {
+        assert!(snippets.iter().any(|snippet| snippet.contains(&format!("mode = {mode:?}"))), "{mode}");
+    }
+}
+
+#[test]
+fn the_doctor_tells_whether_who_serves_is_there() {
+    let desk = served("good", "");
+    let path = desk.path("agent");
+    let seen = desk.run(["doctor", "--json"]).ok().json();
+    let programs = seen["programs"].as_array().unwrap();
+    let own = programs.iter().find(|program| program["name"] == json!(path)).unwrap();
+    assert_eq!((&own["state"], &own["purpose"]), (&json!("found"), &json!("the role patchmaker")));
+    fs::remove_file(&path).unwrap();
+    for config in [None, Some("chair = \"api_agent\""), Some("chair = \"openai\"")] {
+        if let Some(line) = config {
+            desk.user_config(&format!("[dispatch]\n{line}\n"));
+        }
+        let seen = desk.run(["doctor", "--json"]).exits(2).json();
+        let found = seen["findings"].as_array().unwrap();
+        assert!(found.iter().any(|finding| finding["code"] == "doctor-dispatch-unready"), "{seen:#}");
+    }
+}

@@ -118,10 +118,12 @@ fn another_writer_is_waited_for_and_then_named() {
     let holder = Connection::open(&place.path).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let mut ledger = Ledger::open_waiting(&place.path, Duration::from_millis(50)).unwrap();
-    let error = ledger.append(event(2)).unwrap_err();
-    assert!(matches!(error, LedgerError::Locked { .. }), "{error}");
+    for error in [ledger.append(event(2)).map(drop).unwrap_err(), ledger.check_writable().unwrap_err()] {
+        assert!(matches!(error, LedgerError::Locked { .. }), "{error}");
+    }
     assert_eq!(ledger.events(None).unwrap().len(), 1, "reading goes on");
     holder.execute_batch("ROLLBACK").unwrap();
+    ledger.check_writable().unwrap();
     assert_eq!(ledger.append(event(2)).unwrap().seq, 2);
 }
 

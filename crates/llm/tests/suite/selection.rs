@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crucible_llm::{Context, LlmError, ProviderClass, ProviderSettings, construct, provider, registry};
+use crucible_llm::{
+    AddressOrigin, Context, LlmError, Login, ProviderClass, ProviderSettings, construct, provider, registry,
+};
 use crucible_model::Secret;
 
 use crate::support::{client_settings, context, gateway_settings, http_settings};
@@ -91,6 +93,34 @@ fn what_the_settings_leave_out_is_named_and_not_made_up() {
         let text = named(&without, "claude-cli");
         assert!(text.contains(&format!("set [llm.claude-cli] {key}")), "{text}");
     }
+}
+
+#[test]
+fn an_address_that_the_project_sets_gets_no_key_and_no_login_of_the_user() {
+    let context = context(&[("A_KEY", "key-0123456789")]);
+    let whole = ProviderSettings {
+        base_url: Some("http://127.0.0.1:1/v1".to_owned()),
+        address: AddressOrigin::Project,
+        api_key_env: Some("A_KEY".to_owned()),
+        binary: Some("/bin/sh".into()),
+        referer: Some("https://example.org".to_owned()),
+        title: Some("title".to_owned()),
+        ..gateway_settings()
+    };
+    for kind in registry().iter().filter(|kind| kind.name() != "replay") {
+        for login in [Login::User, Login::Isolated] {
+            let settings = ProviderSettings { login, ..whole.clone() };
+            let error = construct(kind.name(), &settings, &context).err().unwrap();
+            assert!(matches!(error, LlmError::Misconfiguration(_)));
+            let text = error.to_string();
+            assert!(text.contains("is not sent there") && text.contains("base_url out of"), "{text}");
+            assert!(!text.contains("key-0123456789"), "{text}");
+            let own = ProviderSettings { address: AddressOrigin::User, ..settings };
+            assert!(construct(kind.name(), &own, &context).is_ok(), "{}", kind.name());
+        }
+    }
+    let free = ProviderSettings { api_key_env: None, ..whole };
+    assert!(construct("gateway", &free, &context).is_ok(), "a server that wants no key is asked");
 }
 
 #[test]

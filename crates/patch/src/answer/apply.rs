@@ -14,6 +14,9 @@ use super::{AnswerError, Edit, EditKind, Proposal, name};
 use crate::parse::parse;
 use crate::patch::{Change, Content, Files};
 
+/// How many blocks of definitions of one file are put in one after the other.
+const MAX_APART: usize = 8;
+
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Applies a proposal to `files` and returns the new contents of the files that it touches. Files that a diff takes
@@ -26,8 +29,17 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
     let mut after = Files::new();
     match proposal {
         Proposal::Edits(edits) => {
+            let mut blocks = blocks_of(edits);
             for (number, edit) in (1u64..).zip(edits) {
                 let before = after.get(&edit.path).or_else(|| files.get(&edit.path)).map(Vec::as_slice);
+                if matches!(edit.kind, EditKind::Definitions { .. }) {
+                    // All of them are put in with the first.
+                    if let Some(contents) = blocks.remove(&edit.path) {
+                        let content = by_definitions(&edit.path, &contents, before)?;
+                        after.insert(edit.path.clone(), content);
+                    }
+                    continue;
+                }
                 let content = apply_edit(edit, number, before)?;
                 after.insert(edit.path.clone(), content);
             }
@@ -65,7 +77,7 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
 fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>, AnswerError> {
     match &edit.kind {
         EditKind::WholeFile { content } => whole(&edit.path, content, before),
-        EditKind::Definitions { content } => by_definition(&edit.path, content, before),
+        EditKind::Definitions { content } => by_definitions(&edit.path, &[content], before),
         EditKind::Replace { search, replace } => {
             refuse_elided(&edit.path, replace, before.unwrap_or_default())?;
             match before {
@@ -89,6 +101,51 @@ fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>
 pub fn takes_definitions(path: &RepoPath, content: &[u8]) -> bool {
     let (_, content) = without_mark(content);
     std::str::from_utf8(content).is_ok_and(|text| Target::of(path, text).is_some())
+}
+
+/// The blocks of definitions of each file, in their order.
+fn blocks_of(edits: &[Edit]) -> BTreeMap<&RepoPath, Vec<&str>> {
+    let mut blocks: BTreeMap<&RepoPath, Vec<&str>> = BTreeMap::new();
+    for edit in edits {
+        if let EditKind::Definitions { content } = &edit.kind {
+            blocks.entry(&edit.path).or_default().push(content);
+        }
+    }
+    blocks
+}
+
+/// The content of a file whose definitions are given in blocks. A few are put in one after the other, as each may be written
+/// in a way of its own; more are put in as one text, so that the file is not read as often as there are blocks.
+fn by_definitions(
+    path: &RepoPath,
+    blocks: &[&str],
+    before: Option<&[u8]>,
+) -> Result<Vec<u8>, AnswerError> {
+    let old = before.unwrap_or_default();
+    let (first, others) = match blocks {
+        [] => return Ok(old.to_vec()),
+        [only] => return by_definition(path, only, before),
+        [first, others @ ..] => (first, others),
+    };
+    let is_blank = without_mark(old).1.trim_ascii().is_empty();
+    let (mut content, blocks) =
+        if is_blank { (by_definition(path, first, before)?, others) } else { (old.to_vec(), blocks) };
+    // Without a syntax tree each block is the whole file, and all but one of them would be lost.
+    if !takes_definitions(path, &content) {
+        return Err(AnswerError::TwoAnswers { path: path.clone() });
+    }
+    if blocks.len() <= MAX_APART {
+        for block in blocks {
+            content = by_definition(path, block, Some(&content))?;
+        }
+        return Ok(content);
+    }
+    let blocks: Vec<&str> = blocks.iter().map(|block| without_path_comment(path, block, old)).collect();
+    // Set in, a block would become a part of the one above it.
+    if blocks.iter().any(|block| block.trim_start_matches('\n').starts_with([' ', '\t'])) {
+        return Err(AnswerError::TooManyEdits { limit: MAX_APART as u64 });
+    }
+    by_definition(path, &blocks.join("\n"), Some(&content))
 }
 
 /// The content of a file of which some definitions are given; without a syntax tree of it they are all of it.

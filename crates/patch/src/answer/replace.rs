@@ -5,8 +5,8 @@ use crucible_model::RepoPath;
 use super::fence::Fence;
 use super::{AnswerError, Edit, EditKind, name};
 
-/// How many blocks are read: each costs a pass over its file.
-const MAX_EDITS: u64 = 500;
+/// How many blocks are read, of any kind: each costs a pass over its file.
+pub(super) const MAX_EDITS: u64 = 500;
 
 /// Reads every block. A block is for the path in the line above it (a fence may stand between), else for the file of
 /// the block before, else for the single expected file.

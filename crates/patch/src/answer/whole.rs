@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crucible_model::RepoPath;
 
 use super::fence::{Block, blocks};
+use super::replace::MAX_EDITS;
 use super::{AnswerError, Edit, EditKind, name, replace};
 
 /// Words behind a fence that say: this is for the shell, or shows what it printed.
@@ -22,6 +23,9 @@ pub(super) fn read(
     let mut unnamed: Vec<&Block<'_>> = Vec::new();
     for block in &blocks {
         match path_of(block, expected)? {
+            Some(_) if named.len() as u64 == MAX_EDITS => {
+                return Err(AnswerError::TooManyEdits { limit: MAX_EDITS });
+            }
             Some(path) => named.push((path, block)),
             None => {
                 // Behind a Markdown file in a short fence, an unnamed block is more likely the rest of that file.

@@ -249,7 +249,8 @@ impl<'t> Outline<'t> {
     }
 
     fn lead(&self, frame: &mut Frame<'t>, class: Class, span: Range<usize>) {
-        let starts_line = self.text[self.line_start(span.start)..span.start].trim().is_empty();
+        let before = self.text.get(self.line_start(span.start)..span.start).unwrap_or_default();
+        let starts_line = before.trim().is_empty();
         if class != Class::Attribute && !starts_line {
             // It stands behind something in its line and belongs to that.
             return;

@@ -13,6 +13,7 @@ use super::command::{Call, Runner, as_path};
 use super::locate::Place;
 use super::{Git, config, identity, locate, nested};
 use crate::error::RepoError;
+use crate::tree_edit::GuardedPlaces;
 
 /// How many places are guarded at most: each is a mount.
 const MOST_PLACES: usize = 300;
@@ -57,6 +58,13 @@ impl Git {
             return Err(RepoError::io("guard", directory, std::io::Error::other(why)));
         }
         Ok(places.into_iter().collect())
+    }
+}
+
+impl Git {
+    /// The places of this work tree that decide what git runs, as they are now.
+    pub async fn guards(&self) -> GuardedPlaces {
+        GuardedPlaces::find(self.runner.sandbox(), &self.env, self.top()).await
     }
 }
 

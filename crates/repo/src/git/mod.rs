@@ -43,6 +43,7 @@ pub struct Git {
     line_ends: LineEnds,
     /// The user's own configuration, from which the identity is read and nothing else.
     user_config: Vec<(OsString, OsString)>,
+    env: Environment,
     scratch: PathBuf,
     opened_at: Head,
 }
@@ -104,6 +105,7 @@ impl Git {
             line_ends: listing.line_ends,
             place,
             user_config: identity::user_config(env),
+            env: env.clone(),
             scratch: env.temporary_directory(),
         })
     }

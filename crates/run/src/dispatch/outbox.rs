@@ -43,8 +43,9 @@ impl LlmBackend for OutboxBackend {
             raw_response: text,
             provider: MANUAL_OUTBOX.to_owned(),
             model_used: inv.model.clone(),
-            tokens_input: None,
-            tokens_output: None,
+            // A person reads no tokens, and is paid for none.
+            tokens_input: Some(0),
+            tokens_output: Some(0),
             timed_out: Some(false),
             extensions: std::collections::BTreeMap::new(),
         })

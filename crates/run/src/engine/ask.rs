@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crucible_llm::{CallError, LlmInvocation, LlmReceipt, Message, ModelClient, Origin};
 use crucible_model::{Code, Digest, Finding, Untrusted};
+use crucible_secrets::Scanner;
 use serde_json::Value;
 
 use super::Engine;
@@ -166,6 +167,7 @@ impl Engine<'_> {
             if name == MANUAL_OUTBOX {
                 let given = self.keep_given(duty, &text)?;
                 fields.insert(GIVEN.to_owned(), given.to_string().into());
+                fields.insert(TARGET.to_owned(), duty.target.into());
             }
         }
         let (role, event, key) = ("model", EventKind::ModelAnswered, answered_key(&duty.step));
@@ -174,9 +176,9 @@ impl Engine<'_> {
     }
 
     /// Records that the answer of a duty which is no attempt has become an artifact, or was refused: it is used up.
-    pub(super) fn take_answer(&mut self, duty: &Duty<'_>) -> Result<(), RunError> {
+    /// `body` says why it was refused, where it was.
+    pub(super) fn take_answer(&mut self, duty: &Duty<'_>, body: Value) -> Result<(), RunError> {
         let (event, key) = (EventKind::AnswerTaken, taken_key(&duty.step));
-        let body = serde_json::json!({});
         let entry = Entry { role: duty.role.name(), event, key, path: &duty.answer_path, body };
         self.journal.record(entry).map(drop)
     }
@@ -191,8 +193,8 @@ impl Engine<'_> {
         Ok(evidence::question(&asking, &duty.evidence))
     }
 
-    /// Whether a person wrote what is owed: something lies there that was not used yet.
-    fn is_given(&self, duty: &Duty<'_>) -> Result<bool, RunError> {
+    /// Whether a person wrote what is owed: text lies there that was not used for this target yet.
+    fn is_given(&mut self, duty: &Duty<'_>) -> Result<bool, RunError> {
         if self.journal.has(&answered_key(&duty.step)) {
             return Ok(true);
         }
@@ -202,29 +204,53 @@ impl Engine<'_> {
             Err(error) if error.is_not_found() => return Ok(false),
             Err(error) => return Err(error.into()),
         };
+        if bytes.trim_ascii().is_empty() {
+            return Ok(false);
+        }
+        let no_answer = |why: &str| format!("  {} is no answer: {why}", duty.target);
+        if std::str::from_utf8(&bytes).is_err() {
+            self.journal.witness().note(&no_answer("it is not UTF-8"));
+            return Ok(false);
+        }
         let digest = Digest::of(&bytes);
-        let used = |event: &crucible_ledger::EventRecord| {
-            let given = event.body.get(GIVEN).and_then(Value::as_str);
-            given == Some(digest.to_string().as_str())
-        };
-        let ours = || Ok::<_, RunError>(self.patches()?.contains(&digest));
-        Ok(!bytes.trim_ascii().is_empty() && !self.journal.events().iter().any(used) && !ours()?)
+        let told = digest.to_string();
+        let used = self.journal.events().iter().any(|event| {
+            let text = |field: &str| event.body.get(field).and_then(Value::as_str);
+            text(GIVEN) == Some(told.as_str()) && text(TARGET) == Some(duty.target)
+        });
+        // The patch that an attempt came to is ours: nobody wrote it anew.
+        if used || (duty.target == layout::PATCH && self.patches()?.contains(&digest)) {
+            self.journal.witness().note(&no_answer("it was judged before"));
+            return Ok(false);
+        }
+        Ok(true)
     }
 
-    /// The digests of the patches that ended attempts came to: such a file is ours, nobody wrote it anew.
+    /// The digests of the patches that ended attempts came to.
     fn patches(&self) -> Result<Vec<Digest>, RunError> {
         let ended = attempt::recorded(&self.dir, self.journal.events())?;
         Ok(ended.into_iter().filter_map(|outcome| outcome.patch).collect())
     }
 
-    /// What a person wrote stays where it is; where it held a secret, what is left of it takes its place. Returns the
-    /// digest of what lies there now.
-    fn keep_given(&self, duty: &Duty<'_>, text: &Untrusted) -> Result<Digest, RunError> {
-        let there = self.dir.read_if_there(duty.target)?.unwrap_or_default();
-        if there == text.as_str().as_bytes() {
-            return Ok(Digest::of(text.as_str().as_bytes()));
+    /// What a person wrote stays where it is; where it held a secret, what is left of it takes its place, and where nothing is,
+    /// as in a replay, it is put there. Returns the digest of what was used.
+    fn keep_given(&mut self, duty: &Duty<'_>, text: &Untrusted) -> Result<Digest, RunError> {
+        let used = text.as_str().as_bytes();
+        let there = self.dir.read_if_there(duty.target)?;
+        let is_that = there.as_ref().is_none_or(|there| {
+            let redacted = Scanner::builtin().redact(&String::from_utf8_lossy(there)).text.into_owned();
+            redacted.as_bytes() == used
+        });
+        if !is_that {
+            let note = format!(
+                "  {} was written anew meanwhile; the recorded answer is used, the file stays",
+                duty.target
+            );
+            self.journal.witness().note(&note);
+        } else if there.as_deref() != Some(used) {
+            self.dir.write(duty.target, used)?;
         }
-        self.dir.write(duty.target, text.as_str().as_bytes())
+        Ok(Digest::of(used))
     }
 
     /// Lays a prompt for a person, once for each question.
@@ -307,7 +333,9 @@ impl Engine<'_> {
     /// What commands printed and no event tells of yet, with the digest of each log.
     fn new_logs(&self) -> Result<BTreeMap<String, Digest>, RunError> {
         let events = self.journal.events();
-        let told = |path: &str| events.iter().any(|event| event.body.get(FILES).is_some_and(|files| files.get(path).is_some()));
+        let told = |path: &str| {
+            events.iter().any(|event| event.body.get(FILES).is_some_and(|files| files.get(path).is_some()))
+        };
         let mut logs = BTreeMap::new();
         for path in agent::agent_logs(&self.dir).into_iter().filter(|path| !told(path)) {
             let digest = Digest::of(&self.dir.read(&path)?);

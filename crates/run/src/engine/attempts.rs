@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crucible_host::fs::temp_dir_in;
 use crucible_model::{Code, Digest, EditFormat, Finding};
 use crucible_pack::ContextPack;
-use crucible_patch::is_test_path;
-use crucible_verify::{Baseline, TestFiles, VerifyResult};
+use crucible_verify::{GateLevel, VerifyResult};
 
 use super::Engine;
 use super::ask::{Answer, Asked, Duty};
@@ -22,10 +22,9 @@ use crate::gatekeeper::{self, Ground, Judged};
 use crate::journal::{Entry, FILES};
 use crate::layout::{self, attempt_file};
 use crate::role::patchmaker::{self, Brief};
-use crate::trial::Tried;
+use crate::trial::{self, Yardstick};
 
 const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
-const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
 const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
 
 /// How much of a refused patch the fixer is shown, in characters.
@@ -180,17 +179,17 @@ impl Engine<'_> {
         };
         self.journal.record(entry)?;
         self.journal.witness().working("verifier", "running the gates on the patched copy");
-        let gates = analysis.before();
-        let edits_tests = plan.names.iter().any(is_test_path);
-        let tests = if edits_tests { TestFiles::Editable } else { TestFiles::Fixed };
-        let baseline = Baseline { gates: &gates, tests };
-        let trial = self.trial(Some(&Tried { change, baseline })).await?;
-        if analysis.baseline.iter().all(|gate| gate.passed) {
-            let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
-            outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
-            self.journal.witness().note(&format!("  warning: {hint}"));
-        }
-        let report = trial.report(&self.record, analysis.behaviors, plan, outcome, baseline, &self.dir)?;
+        let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
+        let by = Yardstick {
+            git: &self.git,
+            record: &self.record,
+            dir: &self.dir,
+            plan,
+            analysis,
+            level: GateLevel::Lite,
+        };
+        let witness = self.journal.witness();
+        let (trial, report) = trial::verify(self.world, by, room.path(), change, outcome, witness).await?;
         self.dir.write(layout::STDOUT_LOG, &trial.stdout)?;
         self.dir.write(layout::STDERR_LOG, &trial.stderr)?;
         self.dir.write(&attempt_file(number, attempt::STDOUT), &trial.stdout)?;
@@ -274,9 +273,19 @@ impl Engine<'_> {
         Ok(Brief {
             reasons: reasons.map(Finding::to_string).collect(),
             output: outcome.output.clone(),
-            patch: String::from_utf8_lossy(&patch).chars().take(MAX_PATCH_SHOWN).collect(),
+            patch: beginning(&String::from_utf8_lossy(&patch)),
         })
     }
+}
+
+/// As much of a refused patch as is shown, and how much is not.
+fn beginning(patch: &str) -> String {
+    let mut shown: String = patch.chars().take(MAX_PATCH_SHOWN).collect();
+    let left = patch.chars().count().saturating_sub(MAX_PATCH_SHOWN);
+    if left > 0 {
+        shown.push_str(&format!("\n(only the beginning: {left} more characters are not shown)\n"));
+    }
+    shown
 }
 
 /// Why no further attempt is made, if so. Pure.
@@ -309,6 +318,13 @@ mod tests {
             findings: Vec::new(),
             output: String::new(),
         }
+    }
+
+    #[test]
+    fn a_refused_patch_that_is_cut_says_so() {
+        assert_eq!(beginning("diff"), "diff");
+        let cut = beginning(&"é".repeat(MAX_PATCH_SHOWN + 3));
+        assert!(cut.ends_with("(only the beginning: 3 more characters are not shown)\n"), "{cut}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crucible_model::{Code, Digest, Finding, Untrusted, Verdict};
 use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
-use super::ask::{Asked, Duty};
+use super::ask::{Answer, Asked, Duty};
 use super::prepare::Found;
 use crate::analysis::Analysis;
 use crate::clients::Clients;
@@ -21,6 +21,9 @@ use crate::role::asked;
 use crate::role::patchmaker::Brief;
 
 const ANSWER_UNUSABLE: Code = Code::new("run-answer-unusable");
+
+/// The field of an event that holds why an answer was refused.
+const REFUSED: &str = "refused";
 
 /// How often one thing is asked for.
 const TRIES: u64 = 3;
@@ -122,7 +125,9 @@ impl Engine<'_> {
             },
         };
         let chat = |brief: Option<&Brief>| asked::plan_question(&record, analysis, pack, brief);
-        let read = |answer: &Untrusted| asked::read_plan(answer, by_code, pack, &analysis.gate_files);
+        let behaviors = self.behaviors(analysis);
+        let read =
+            |answer: &Untrusted| asked::read_plan(answer, by_code, pack, &analysis.gate_files, &behaviors);
         self.ask_until(clients, name, &wanted, chat, read).await
     }
 
@@ -192,29 +197,48 @@ impl Engine<'_> {
                 chat: chat(brief.as_ref()),
                 evidence: Evidence { brief: brief.as_ref(), ..wanted.evidence },
             };
-            // An answer that was used before is read again, not asked for again.
-            let (text, unread) = if self.journal.has(&taken_key(&duty.step)) {
-                (Untrusted::new(self.dir.read_text(&duty.answer_path)?), None)
-            } else {
-                match self.ask(clients, name, &duty).await? {
-                    Asked::Waiting => return Ok(None),
-                    Asked::Answered(answer) => (answer.text, answer.unread),
+            // An answer that was used before is used as it was then: what was refused stays refused, whatever is known by now.
+            let (text, refused) = match self.journal.body_of(&taken_key(&duty.step)) {
+                Some(taken) => {
+                    let refused = match taken.get(REFUSED) {
+                        Some(findings) => Some(serde_json::from_value(findings.clone()).map_err(|_| {
+                            self.dir
+                                .malformed(layout::EVENTS, "why an answer was refused is not recorded whole")
+                        })?),
+                        None => None,
+                    };
+                    (Untrusted::new(self.dir.read_text(&duty.answer_path)?), refused)
                 }
+                None => match self.ask(clients, name, &duty).await? {
+                    Asked::Waiting => return Ok(None),
+                    Asked::Answered(Answer { text, unread }) => {
+                        let judged = match unread {
+                            Some(finding) => Err(Verdict::new(vec![finding])),
+                            None => read(&text),
+                        };
+                        let refused =
+                            judged.err().map(|verdict| verdict.errors().cloned().collect::<Vec<_>>());
+                        let body = match &refused {
+                            Some(findings) => serde_json::json!({ REFUSED: findings }),
+                            None => serde_json::json!({}),
+                        };
+                        self.take_answer(&duty, body)?;
+                        (text, refused)
+                    }
+                },
             };
-            let judged = match unread {
-                Some(finding) => Err(Verdict::new(vec![finding])),
-                None => read(&text),
+            let findings: Vec<Finding> = match refused {
+                Some(findings) => findings,
+                None => match read(&text) {
+                    Ok(value) => return Ok(Some(value)),
+                    Err(verdict) => verdict.errors().cloned().collect(),
+                },
             };
-            self.take_answer(&duty)?;
-            let verdict = match judged {
-                Ok(value) => return Ok(Some(value)),
-                Err(verdict) => verdict,
-            };
-            for finding in verdict.errors() {
+            for finding in &findings {
                 self.journal.witness().note(&format!("  refused: {finding}"));
             }
             brief = Some(Brief {
-                reasons: verdict.errors().map(Finding::to_string).collect(),
+                reasons: findings.iter().map(Finding::to_string).collect(),
                 output: String::new(),
                 patch: String::new(),
             });

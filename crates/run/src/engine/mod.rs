@@ -15,6 +15,7 @@ use crucible_host::fs::temp_dir_in;
 use crucible_ledger::Ledger;
 use crucible_model::Finding;
 use crucible_repo::Git;
+use crucible_verify::GateLevel;
 
 use crate::budget::allowed;
 use crate::clients::Clients;
@@ -28,7 +29,7 @@ use crate::recording::Opening;
 use crate::start::{record_beginning, register};
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
-use crate::trial::{self, Trial, Tried};
+use crate::trial::{self, Trial};
 use crate::world::World;
 
 /// Advances a run until it is verified, blocked or failed, and tells where it stands. A run that already is
@@ -45,8 +46,9 @@ pub async fn advance<C: Clients>(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
 ) -> Result<RunState, RunError> {
-    let _lock = dir.take("advancing the run")?;
     let record = dir.record()?;
+    world.run_outside_of(&record.repo, dir)?;
+    let _lock = dir.take("advancing the run")?;
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     world.outside_of(git.top())?;
     let journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
@@ -104,7 +106,7 @@ impl Engine<'_> {
         let Some(plan) = self.draft(clients, &analysis, &found, &request, &pack).await? else {
             return Ok(());
         };
-        if !self.review(clients, &found, &plan, &pack).await? {
+        if !self.review(clients, &analysis, &found, &plan, &pack).await? {
             return Ok(());
         }
         let plan = self.sign(&plan)?;
@@ -154,9 +156,10 @@ impl Engine<'_> {
         self.bundle("failed-bundle")
     }
 
-    /// Runs the gates on a copy of the base, with a change where there is one.
-    async fn trial(&mut self, change: Option<&Tried<'_>>) -> Result<Trial, RunError> {
+    /// Runs the gates on a copy of the base as it is.
+    async fn trial(&mut self) -> Result<Trial, RunError> {
         let room = temp_dir_in(&self.dir.scratch(), "trial-")?;
-        trial::run(self.world, &self.git, &self.record, room.path(), change, self.journal.witness()).await
+        let (git, record, level) = (&self.git, &self.record, GateLevel::Lite);
+        trial::run(self.world, git, record, level, room.path(), None, self.journal.witness()).await
     }
 }

@@ -7,7 +7,7 @@ use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
 use super::prepare::Found;
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, BehaviorCatalogue};
 use crate::catalogue::listed_behaviors;
 use crate::clients::Clients;
 use crate::contract::{
@@ -69,6 +69,7 @@ impl Engine<'_> {
     pub(super) async fn review(
         &mut self,
         clients: &dyn Clients,
+        analysis: &Analysis,
         found: &Found,
         plan: &Plan,
         pack: &ContextPack,
@@ -77,7 +78,7 @@ impl Engine<'_> {
         let guardrails = self.guardrails()?;
         let results = self.dir.read_text(layout::EXPECTED_RESULTS)?;
         let reasons = self.dir.read_text(layout::REASONS)?;
-        let behaviors = listed_behaviors(&self.record.repo);
+        let behaviors = self.behaviors(analysis);
         let documents =
             PlanDocuments { plan, reasons: Some(&reasons), results: Some(&results), behaviors: &behaviors };
         let contract = reviewers::contract_guardian(&documents, pack, self.record.settings.gates.len());
@@ -87,17 +88,28 @@ impl Engine<'_> {
             (RunRole::ContractGuardian, layout::REVIEW_CONTRACT, contract, EventKind::ContractReviewed),
             (RunRole::CostController, layout::REVIEW_COST, cost, EventKind::CostReviewed),
         ] {
-            let review = Review::from_verdict(role.name(), subject, &verdict);
             if !self.is_made(event.name(), path) {
+                let review = Review::from_verdict(role.name(), subject, &verdict);
                 self.dir.write(path, review.render().as_bytes())?;
             }
             self.journal.record_file(role.name(), event, event.name(), path)?;
-            approved &= review.verdict == ReviewVerdict::Approve;
+            // What was recorded decides, whatever would be said today.
+            let said = Review::parse_verdict(&self.dir.read_text(path)?);
+            approved &= said == Ok((ReviewVerdict::Approve, subject));
         }
         if !approved {
             return Ok(false);
         }
         self.second_reviews(clients, found, plan, pack, subject).await
+    }
+
+    /// The behaviours that the catalogue lists. Only what is in the commit counts: a catalogue that lies there untracked is
+    /// nobody's.
+    pub(super) fn behaviors(&self, analysis: &Analysis) -> Vec<String> {
+        match analysis.behaviors {
+            BehaviorCatalogue::Absent => Vec::new(),
+            BehaviorCatalogue::Unchecked => listed_behaviors(&self.record.repo),
+        }
     }
 
     pub(super) fn sign(&mut self, draft: &Plan) -> Result<Plan, RunError> {
@@ -111,9 +123,9 @@ impl Engine<'_> {
         }
         if !self.is_made("signature", layout::SIGNATURE) {
             let mut reviews = BTreeMap::new();
-            for path in layout::REVIEWS {
-                if let Some(review) = self.dir.read_if_there(path)? {
-                    reviews.insert(path.to_owned(), Digest::of(&review));
+            for (path, event) in layout::REVIEWS.into_iter().zip(EventKind::REVIEWS) {
+                if self.is_made(event.name(), path) {
+                    reviews.insert(path.to_owned(), Digest::of(&self.dir.read(path)?));
                 }
             }
             let schema_version = SignatureVersion::V1;

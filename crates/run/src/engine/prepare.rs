@@ -38,7 +38,7 @@ impl Engine<'_> {
             let gates = counted(self.record.settings.gates.len() as u64, "gate");
             let what = format!("running {gates} before any change");
             self.journal.witness().working("verifier", &what);
-            let trial = self.trial(None).await?;
+            let trial = self.trial().await?;
             if let Some((gate, message)) = trial.unusable() {
                 return Err(RunError::GateUnusable { gate, message });
             }

@@ -4,10 +4,10 @@
 //! here and which costs most in a large repository.
 
 use crucible_model::{Outcome, Verdict};
-use crucible_patch::{Policy, Proposal, apply, parse};
-use crucible_repo::{Git, MAX_TOUCHED, ProducedChanges, RepoError, changes_agree};
+use crucible_patch::{Policy, Proposal, apply, judge_places, parse};
+use crucible_repo::{Git, ProducedChanges, RepoError, changes_agree};
 
-use super::{not_applicable, only_files};
+use super::{may_read, not_applicable, only_files, spares_guarded, too_large};
 use crate::error::RunError;
 
 /// What the gate made of a patch.
@@ -40,8 +40,17 @@ pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Ch
         Err(error) => return Ok(Checked::refused(Verdict::new(vec![error.finding()]))),
     };
     let paths: Vec<_> = patch.paths().into_iter().cloned().collect();
-    let (before, index) = git.patch_index(base, &paths, MAX_TOUCHED).await?;
-    let after = match apply(&Proposal::Diff(bytes.to_vec()), &before) {
+    let proposal = Proposal::Diff(bytes.to_vec());
+    let places = judge_places(&proposal, policy);
+    let limit = match may_read(&places, &paths) {
+        Ok(limit) => limit,
+        Err(refusal) => return Ok(Checked::refused(refusal)),
+    };
+    let (before, index) = match git.patch_index(base, &paths, limit).await {
+        Ok(there) => there,
+        Err(error) => return Ok(Checked::refused(too_large(places, error)?)),
+    };
+    let after = match apply(&proposal, &before) {
         Ok(after) => after,
         Err(error) => return Ok(Checked::refused(Verdict::new(vec![error.finding()]))),
     };
@@ -54,10 +63,11 @@ pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Ch
         Err(RepoError::PatchRefused { detail }) => {
             return Ok(Checked::refused(Verdict::new(vec![not_applicable(&detail)])));
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Ok(Checked::refused(too_large(verdict, error)?)),
     };
     verdict.merge(changes_agree(bytes, &patch, &before, &produced));
     verdict.merge(only_files(&produced.changes));
+    verdict.merge(spares_guarded(git, policy, &patch).await);
     let changes = verdict.passes().then_some(produced);
     Ok(Checked { verdict, changes })
 }

@@ -7,13 +7,16 @@
 use std::collections::HashSet;
 
 use crucible_llm::Message;
-use crucible_model::{Code, Digest, Finding, PathPrefix, PromptBuilder, RepoPath, Untrusted, Verdict};
-use crucible_pack::{ContextPack, FileRequest, Mode, Need};
+use crucible_model::{
+    ByteLimit, Code, Digest, FileLimit, Finding, PathPrefix, PromptBuilder, RepoPath, Untrusted, Verdict,
+};
+use crucible_pack::{Budget, ContextPack, FileRequest, LineRange, Mode, Need};
+use crucible_secrets::Scanner;
 
 use crate::analysis::Analysis;
-use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, RunRole, key_lines};
+use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, RunRole, check_plan, key_lines};
 use crate::dispatch::evidence::{FILE_REQUEST_FORM, PLAN_FORM, REVIEW_FORM};
-use crate::role::chair::is_protected;
+use crate::role::chair::{is_plain, is_protected};
 use crate::role::patchmaker::Brief;
 
 const NO_REQUEST: Code = Code::new("run-request-unclear");
@@ -22,10 +25,13 @@ const UNKNOWN_FILE: Code = Code::new("run-request-unknown-file");
 const NO_PLAN: Code = Code::new("run-plan-unclear");
 const NOT_YOURS: Code = Code::new("run-plan-oversteps");
 const UNSEEN: Code = Code::new("run-plan-unseen");
+const SECRET: Code = Code::new("run-secret-in-answer");
 const NO_REVIEW: Code = Code::new("run-review-unclear");
 
 /// How many files of the repository a chair is told of.
 const MOST_LISTED: usize = 400;
+/// How many needs a chair may have.
+const MOST_ASKED: usize = 1000;
 /// How many reasons of a review are kept, and how long each is, in characters.
 const MOST_REASONS: usize = 20;
 const LONGEST_REASON: usize = 300;
@@ -90,6 +96,16 @@ pub(crate) fn read_files(
         let hint = "There is no such file in the repository: ask for files of the list.";
         verdict.push(Finding::error(UNKNOWN_FILE, &need.path, hint));
     }
+    if request.needs.len() > MOST_ASKED {
+        let hint = "Ask for the files that matter most.";
+        verdict.push(Finding::error(OVER_BUDGET, format!("{} needs", request.needs.len()), hint));
+    }
+    // What is escaped in JSON is seen by no scan of the answer's text.
+    let words = request.needs.iter().map(|need| need.path.as_str()).chain([request.reason.as_str()]);
+    if let Some(found) = Scanner::builtin().scan(words.collect::<Vec<_>>().join("\n").as_bytes()).first() {
+        let hint = "The request holds what looks like a secret; say it without.";
+        verdict.push(Finding::error(SECRET, found.rule.to_string(), hint));
+    }
     if request.needs.is_empty() {
         let hint = "Ask for at least one file.";
         verdict.push(Finding::error(NO_REQUEST, "needs", hint));
@@ -97,11 +113,19 @@ pub(crate) fn read_files(
     if !verdict.passes() {
         return Err(verdict);
     }
+    let mut seen: HashSet<(String, Vec<LineRange>)> = HashSet::new();
     let named: HashSet<&str> = settings.named.iter().map(RepoPath::as_str).collect();
-    request.needs.retain(|need| !named.contains(need.path.as_str()));
+    request.needs.retain(|need| {
+        !named.contains(need.path.as_str()) && seen.insert((need.path.clone(), need.line_ranges.clone()))
+    });
     let whole = |path: &RepoPath| Need { path: path.to_string(), mode: Mode::Full, line_ranges: Vec::new() };
     request.needs.splice(0..0, settings.named.iter().map(whole));
     request.goal.clone_from(&record.goal);
+    // A chair may ask for less by asking for fewer files; a smaller budget could leave out what has to be in.
+    request.budget = Budget {
+        max_files: FileLimit(settings.max_files),
+        max_total_bytes: ByteLimit(settings.max_total_bytes),
+    };
     Ok(request)
 }
 
@@ -130,6 +154,7 @@ pub(crate) fn read_plan(
     by_code: &Plan,
     pack: &ContextPack,
     gate_files: &[RepoPath],
+    known_behaviors: &[String],
 ) -> Result<Plan, Verdict> {
     let text = unfenced(answer.as_str());
     let lines = key_lines::read(text);
@@ -161,7 +186,8 @@ pub(crate) fn read_plan(
         parsed
     };
     let scope_allow = places("Scope-Allow", &mut verdict);
-    let scope_deny = places("Scope-Deny", &mut verdict);
+    let scope_deny =
+        if says_none(value("Scope-Deny")) { Vec::new() } else { places("Scope-Deny", &mut verdict) };
     if scope_allow.is_empty() {
         verdict.push(Finding::error(NO_PLAN, "Scope-Allow", "Name at least one file that may change."));
     }
@@ -176,6 +202,10 @@ pub(crate) fn read_plan(
             verdict.push(Finding::error(UNSEEN, place.to_string(), hint));
         }
         let Ok(path) = place.to_string().parse::<RepoPath>() else { continue };
+        if !is_plain(&path) && !by_code.names.contains(&path) {
+            let hint = "A name of this kind is for the operator to open: leave it out.";
+            verdict.push(Finding::error(NOT_YOURS, path.as_str(), hint));
+        }
         let guarded = is_protected(&path) || gate_files.contains(&path);
         if guarded && !by_code.names.contains(&path) {
             let hint = "Tests, settings and what a gate runs are not the chair's to open: leave it out.";
@@ -185,17 +215,21 @@ pub(crate) fn read_plan(
     if !verdict.passes() {
         return Err(verdict);
     }
-    let said = |key: &str| Some(value(key).to_owned()).filter(|text| !text.is_empty());
+    let said = |key: &str| Some(value(key).to_owned()).filter(|text| !says_none(text));
+    let behaviors = said("Behaviors").unwrap_or_default();
     let plan = Plan {
         scope_allow,
         scope_deny,
         stop: said("Stop").unwrap_or_else(|| by_code.stop.clone()),
-        behaviors: key_lines::list(value("Behaviors")).into_iter().map(str::to_owned).collect(),
+        behaviors: key_lines::list(&behaviors).into_iter().map(str::to_owned).collect(),
         ..by_code.clone()
     };
     // What cannot be written as a plan and read back is none.
     match Plan::parse(&plan.render()) {
-        Ok(back) if back == plan => Ok(plan),
+        Ok(back) if back == plan => {
+            let verdict = check_plan(&plan, known_behaviors, &plan.results);
+            if verdict.passes() { Ok(plan) } else { Err(verdict) }
+        }
         Ok(_) => {
             Err(Verdict::new(vec![Finding::error(NO_PLAN, "the plan", "Write plain text behind each key.")]))
         }
@@ -250,8 +284,7 @@ pub(crate) fn read_review(answer: &Untrusted, role: RunRole, subject: Digest) ->
         Some("BLOCK") => ReviewVerdict::Block,
         _ => return Err(unclear()),
     };
-    let (mut blocking, mut required) =
-        (below(text, "Blocking Reasons:"), below(text, "Required Fix/Artifacts:"));
+    let (mut blocking, mut required) = (below(text, TITLES[0]), below(text, TITLES[1]));
     match verdict {
         // An approval with reasons against it is none.
         ReviewVerdict::Approve if !blocking.is_empty() => return Err(unclear()),
@@ -269,19 +302,44 @@ pub(crate) fn read_review(answer: &Untrusted, role: RunRole, subject: Digest) ->
     Ok(Review { reviewer, verdict, subject, blocking, required, remarks })
 }
 
-/// The items of the list below a line; `none` is no item.
-fn below(text: &str, title: &str) -> Vec<String> {
-    let mut lines = text.lines().skip_while(|line| !line.trim_start().starts_with(title));
-    let first = lines.next().and_then(|line| line.trim().strip_prefix(title)).map(str::trim);
-    let inline = first.filter(|said| !said.is_empty());
-    let items = lines.map(str::trim).take_while(|line| line.is_empty() || line.starts_with(['-', '*']));
-    let items = items.filter(|line| !line.is_empty()).map(|line| line.trim_start_matches(['-', '*']).trim());
-    inline
-        .into_iter()
-        .chain(items)
-        .filter(|item| !item.is_empty() && !item.eq_ignore_ascii_case("none"))
-        .map(|item| item.chars().filter(|c| !c.is_control()).take(LONGEST_REASON).collect())
-        .collect()
+/// The titles of a review's lists.
+const TITLES: [&str; 3] = ["blocking reasons", "required fix/artifacts", "remarks"];
+
+/// The lines below a title, whatever marks they begin with, up to the next title; what says that there is none is no line. A
+/// title is found whatever its case and whatever marks are around it: what is against a plan must not be overlooked.
+fn below(text: &str, wanted: &str) -> Vec<String> {
+    let mut items = Vec::new();
+    let mut inside = false;
+    for line in text.lines().map(str::trim) {
+        let bare = line.trim_matches(|c: char| matches!(c, '*' | '#' | '-' | '_' | ' ')).to_lowercase();
+        if let Some(title) = TITLES.iter().find(|title| bare.starts_with(*title)) {
+            inside = *title == wanted;
+            let rest = line.split_once(':').map_or("", |(_, rest)| rest);
+            if inside {
+                items.push(rest);
+            }
+        } else if inside && !bare.starts_with("verdict:") {
+            items.push(line);
+        }
+    }
+    let marks = |c: char| c.is_ascii_digit() || matches!(c, '-' | '*' | '.' | ')' | ' ' | '\u{2022}' | '_');
+    let said = items.into_iter().map(|item| item.trim_start_matches(marks).trim_end_matches(['*', '_', ' ']));
+    said.filter(|item| !says_none(item)).map(shortened).collect()
+}
+
+/// Whether a value says that there is nothing.
+fn says_none(value: &str) -> bool {
+    let bare = value.trim().trim_end_matches('.');
+    bare.is_empty() || ["none", "nothing", "n/a", "-"].iter().any(|word| bare.eq_ignore_ascii_case(word))
+}
+
+fn shortened(item: &str) -> String {
+    let mut plain = item.chars().filter(|c| !c.is_control());
+    let mut text: String = plain.by_ref().take(LONGEST_REASON).collect();
+    if plain.next().is_some() {
+        text.push_str(" (cut)");
+    }
+    text
 }
 
 /// The text without a code fence around the whole of it, which chats like to add.
@@ -360,7 +418,14 @@ mod tests {
         let read = |answer: &Untrusted| read_files(answer, &record, &tracked);
         let taken = read(&request(&["a.py", "b.py"], 5, 1000)).unwrap();
         assert_eq!(taken.needs.iter().map(|need| need.path.as_str()).collect::<Vec<_>>(), ["b.py", "a.py"]);
-        assert_eq!(taken.goal, "g");
+        assert_eq!((taken.goal.as_str(), taken.budget.max_files.0), ("g", 5));
+        let doubled = read(&request(&["a.py", "a.py", "c.py"], 1, 1)).unwrap();
+        assert_eq!(doubled.needs.len(), 3);
+        assert_eq!(doubled.budget.max_total_bytes.0, 1000);
+        let secret = request(&["a.py"], 5, 1000)
+            .as_str()
+            .replace("\"r\"", &format!("\"\\u0067hp_{}\"", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"));
+        assert_eq!(codes(&read(&Untrusted::new(secret)).unwrap_err()), ["run-secret-in-answer"]);
         for (answer, code) in [
             (request(&["z.py"], 5, 1000), "run-request-unknown-file"),
             (request(&["../a.py"], 5, 1000), "run-request-unknown-file"),
@@ -409,7 +474,8 @@ mod tests {
     fn a_chair_chooses_the_scope_and_nothing_that_is_not_its_own() {
         let gate_files: Vec<RepoPath> = vec!["ci/gate.py".parse().unwrap()];
         let own = by_code(&[]);
-        let read = |text: &str| read_plan(&Untrusted::new(text), &own, &pack(), &gate_files);
+        let known = ["B001".to_owned()];
+        let read = |text: &str| read_plan(&Untrusted::new(text), &own, &pack(), &gate_files, &known);
         let plan =
             read("Scope-Allow: src/a.py\nScope-Deny: src/gen/\nStop: soon\nBehaviors: B001\n").unwrap();
         assert_eq!((plan.stop.as_str(), plan.behaviors.as_slice()), ("soon", ["B001".to_owned()].as_slice()));
@@ -427,13 +493,17 @@ mod tests {
             ("Scope-Allow: src/a.py\nGates: lite\n", "run-plan-oversteps"),
             ("Scope-Allow: src/a.py\nBudgets: b=9\n", "run-plan-oversteps"),
             ("Scope-Allow: src/a.py\nScope-Allow: tests\n", "run-plan-unclear"),
+            ("Scope-Allow: src/a.py\nBehaviors: B009\n", "plan-id-unresolved"),
         ] {
             let verdict = read(text).unwrap_err();
             assert!(codes(&verdict).contains(&code), "{text:?}: {:?}", codes(&verdict));
         }
+        let none = read("Scope-Allow: src/a.py\nScope-Deny: none\nBehaviors: None.\nStop:\n").unwrap();
+        assert_eq!((none.behaviors.len(), none.scope_deny.len(), none.stop.as_str()), (0, 0, "x"));
         // What the operator named may be opened.
         let named = by_code(&["tests/test_a.py"]);
-        let plan = read_plan(&Untrusted::new("Scope-Allow: tests/test_a.py\n"), &named, &pack(), &gate_files);
+        let plan =
+            read_plan(&Untrusted::new("Scope-Allow: tests/test_a.py\n"), &named, &pack(), &gate_files, &[]);
         assert_eq!(plan.unwrap().scope_allow[0].to_string(), "tests/test_a.py");
     }
 
@@ -457,9 +527,18 @@ mod tests {
             "Verdict: BLOCK\n",
             "Verdict: BLOCK\nBlocking Reasons: none\n",
             "Verdict: APPROVE\nBlocking Reasons:\n- but no\n",
+            "Verdict: APPROVE\nBlocking Reasons:\n1. it deletes the tests\n",
+            "Verdict: APPROVE\n**Blocking reasons:** it deletes the tests\n",
+            "Verdict: APPROVE\n\n## blocking reasons\n\nit deletes the tests\n",
         ] {
             assert_eq!(codes(&read(text).unwrap_err()), ["run-review-unclear"], "{text:?}");
         }
+        let numbered = read("Verdict: BLOCK\n\nBlocking Reasons:\n\n1. too wide\n2. too slow\n").unwrap();
+        assert_eq!(numbered.blocking, ["too wide", "too slow"]);
+        assert_eq!(
+            read("Verdict: APPROVE\nBlocking Reasons: None.\n").unwrap().blocking,
+            Vec::<String>::new()
+        );
         let many = format!("Verdict: BLOCK\nBlocking Reasons:\n{}", "- x\n".repeat(50));
         let review = read(&many).unwrap();
         assert_eq!((review.blocking.len(), review.remarks.len()), (MOST_REASONS, 1));

@@ -21,6 +21,7 @@ use crucible_pack::{
 };
 use crucible_patch::FileMode;
 use crucible_repo::TrackedFile;
+use crucible_secrets::Scanner;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Analysis;
@@ -92,7 +93,37 @@ pub(crate) fn candidates(tracked: Vec<TrackedFile>) -> (Vec<(RepoPath, u64)>, Ve
             Err(not_asked) => unfit.push(not_asked),
         }
     }
+    withhold_secret_names(&mut plain, |(path, _)| path, &mut unfit);
     (plain, unfit)
+}
+
+/// Takes out the files whose very names hold secrets, and tells of them without: requests, packs and the ledger would repeat
+/// them.
+fn withhold_secret_names<T>(
+    listed: &mut Vec<T>,
+    path: impl Fn(&T) -> &RepoPath,
+    unfit: &mut Vec<NotAskedFile>,
+) {
+    let scanner = Scanner::builtin();
+    let names = listed.iter().map(|file| path(file).as_str());
+    let names: Vec<&str> = names.chain(unfit.iter().map(|file| file.path.as_str())).collect();
+    // One pass where, as nearly always, there is none.
+    if scanner.scan(names.join("\n").as_bytes()).is_empty() {
+        return;
+    }
+    for file in unfit.iter_mut() {
+        file.path = scanner.redact(&file.path).text.into_owned();
+    }
+    listed.retain(|file| {
+        let name = path(file).as_str();
+        let redacted = scanner.redact(name).text;
+        let is_clean = redacted == name;
+        if !is_clean {
+            let reason = "has a name that holds a secret".to_owned();
+            unfit.push(NotAskedFile { path: redacted.into_owned(), reason });
+        }
+        is_clean
+    });
 }
 
 /// The path of a file that can be asked for, or why it cannot.
@@ -306,7 +337,7 @@ fn ranking(
 
 /// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
 /// change when the operator names them.
-fn is_plain(path: &RepoPath) -> bool {
+pub(crate) fn is_plain(path: &RepoPath) -> bool {
     path.as_str().chars().all(|c| c.is_alphanumeric() || "/._-+@~".contains(c))
 }
 

@@ -22,7 +22,7 @@ pub(crate) use work_tree::WorkTree;
 ///
 /// # Errors
 ///
-/// [`RunError::SecretInGoal`] where the request itself holds a secret; as [`crucible_pack::build`] where the mandatory
+/// [`RunError::SecretInRequest`] where the request itself holds a secret; as [`crucible_pack::build`] where the mandatory
 /// documents are missing, may not be shown, or do not fit.
 pub fn pack_context(
     top: &Path,
@@ -30,15 +30,29 @@ pub fn pack_context(
     settings: &ContextSettings,
     request: &FileRequest,
 ) -> Result<ContextPack, RunError> {
-    let words = [request.goal.as_str(), &request.reason].into_iter();
-    let words: Vec<&str> = words.chain(request.needs.iter().map(|need| need.path.as_str())).collect();
     // A pack repeats the words of its request, whatever they are.
-    if let Some(found) = Scanner::builtin().scan(words.join("\n").as_bytes()).first() {
-        return Err(RunError::SecretInGoal { rule: found.rule.to_string() });
+    if let Some((place, rule)) = secret_in(request) {
+        return Err(RunError::SecretInRequest { rule, place });
     }
     let mandatory = mandatory(top, settings)
         .map_err(|error| RunError::Malformed { path: "[context] mandatory".into(), problem: error.to_string() })?;
     Ok(crucible_pack::build(request, &mandatory, slug, &WorkTree::new(top))?)
+}
+
+/// Which of a request's words holds a secret, and its rule.
+fn secret_in(request: &FileRequest) -> Option<(String, String)> {
+    let scanner = Scanner::builtin();
+    let words = [request.goal.as_str(), &request.reason].into_iter();
+    let words: Vec<&str> = words.chain(request.needs.iter().map(|need| need.path.as_str())).collect();
+    // One pass where, as nearly always, there is none.
+    let rule = scanner.scan(words.join("\n").as_bytes()).first()?.rule.to_string();
+    let place = match words.iter().position(|word| !scanner.scan(word.as_bytes()).is_empty()) {
+        Some(0) => "the goal".to_owned(),
+        Some(1) => "the reason".to_owned(),
+        Some(at) => format!("path {}", at - 1),
+        None => "a part".to_owned(),
+    };
+    Some((place, rule))
 }
 
 /// The documents that a pack of the repository at `top` begins with: those of the contract are required where the settings say

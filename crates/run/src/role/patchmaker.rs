@@ -54,9 +54,10 @@ fn system(format: EditFormat) -> PromptText {
              The lines to search must stand in the file exactly once.\n",
         ),
         EditFormat::Definitions => prompt.ours(
-            "- For each file that you change, answer with one line `FILE: path` and then one fenced code block that holds \
-             only the functions, types, constants or methods that you change or add, each of them complete. Write a \
-             method inside the line of its class, `impl` or module. Leave out everything that stays as it is.\n",
+            "- For each file that you change, answer with one line `FILE: path` and then one fenced code block (three \
+             backticks before and after it) that holds only the functions or types that you change or add, each of them \
+             complete from its first line to its last. Leave out everything else of the file.\n\
+             - A method stands below the line of the class it belongs to.\n",
         ),
         EditFormat::UnifiedDiff => prompt.ours(
             "- Answer with one unified diff in git's format. It begins with `diff --git`; nothing stands before or \
@@ -116,7 +117,10 @@ fn user(
     prompt = match format {
         EditFormat::WholeFile => prompt.ours("with the complete new content, every function included, of:\n"),
         EditFormat::SearchReplace => prompt.ours("with blocks that change:\n"),
-        EditFormat::Definitions => prompt.ours("with only the definitions that change, each complete, of:\n"),
+        EditFormat::Definitions => prompt.ours(
+            "with a line `FILE: path`, then ``` and the changed function, complete, and ```. Only files that change. \
+             One of:\n",
+        ),
         EditFormat::UnifiedDiff => prompt.ours("with one diff that changes:\n"),
     };
     for scope in &plan.scope_allow {

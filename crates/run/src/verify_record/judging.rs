@@ -376,7 +376,7 @@ impl<'r> Judge<'r> {
                 );
                 self.verdict.push(Finding::warning(TREE_UNKNOWN, layout::PATCH, hint));
             }
-            TreeRead::NotVerified => {}
+            TreeRead::NotAsked => {}
         }
         if let CommitRead::Found(oid, commit) = &self.read.commit
             && report.tree.as_deref() != Some(commit.tree.as_str())

@@ -28,8 +28,8 @@ const NOT_KEPT: [&str; 2] = [layout::BUNDLE, layout::SOURCE];
 const READ: [&str; 5] =
     [layout::EVENTS, layout::TRACE, layout::RECEIPT, layout::PATCH, layout::VERIFY_REPORT];
 
-/// The largest of the files that are derived from events, in bytes, over what they have to hold.
-const MORE_THAN_DERIVED: u64 = 1;
+/// How much longer than the ledger's events `events.jsonl` may be and still be compared line by line, in bytes.
+const MORE_THAN_DERIVED: u64 = 1 << 20;
 
 /// How often the files are read again while another process goes on with the run.
 const TRIES: usize = 3;
@@ -113,8 +113,8 @@ pub(super) enum CommitRead {
 
 /// The tree that the patch makes.
 pub(super) enum TreeRead {
-    /// There is no patch that a verification speaks of.
-    NotVerified,
+    /// There is no patch that a verification speaks of, or its tree is to be that of a commit.
+    NotAsked,
     /// It could not be made, with the reason.
     Unknown(String),
     /// This one.
@@ -164,6 +164,8 @@ pub(super) async fn read(
         _ => CommitRead::NotLanded,
     };
     let tree = match (&repository, &record, files.get(layout::PATCH).and_then(FileRead::bytes)) {
+        // Where the tree is a commit's already, making it again would touch the objects of the repository.
+        _ if has(EventKind::Landed) => TreeRead::NotAsked,
         (Some(Ok(git)), Some(record), Some(patch)) => {
             match git.tree_after_patch(&record.base_commit, patch).await {
                 Ok(produced) => TreeRead::Made(produced.tree),
@@ -171,7 +173,7 @@ pub(super) async fn read(
             }
         }
         (Some(Err(why)), ..) => TreeRead::Unknown(why.clone()),
-        _ => TreeRead::NotVerified,
+        _ => TreeRead::NotAsked,
     };
     let anchors: Vec<Anchor> = match &commit {
         CommitRead::Found(_, commit) => commit.message.lines().filter_map(anchor).collect(),

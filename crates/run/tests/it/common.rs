@@ -583,6 +583,7 @@ fn options(repo: PathBuf, cast: Cast) -> RunOptions {
             command: vec!["sh".to_owned(), "check.sh".to_owned()],
             timeout: Duration::from_secs(20),
             source: "the test".to_owned(),
+            level: crucible_verify::GateLevel::Lite,
         }],
         sandbox: Strength::BestEffort,
         patch: PatchLimits { max_files: 5, max_added_lines: 100 },

@@ -131,7 +131,7 @@ fn in_order(fixed: Vec<PacketEntry>, selected: Vec<PacketEntry>) -> Result<Vec<P
 /// A name is shown to the model, too, and that of a file which was not read to whoever reads the manifest.
 fn check_name(kind: EntryKind, name: &str) -> Result<(), SpecError> {
     let secret =
-        |rule: &str| SpecError::SecretInPacket { entry: shown(name), rule: rule.to_owned(), line: 1 };
+        |rule: &str| SpecError::SecretInPacket { entry: shown(name), rule: rule.to_owned(), line: 0 };
     if is_file(kind) && is_secret_file(name) {
         return Err(secret(SECRET_FILE));
     }

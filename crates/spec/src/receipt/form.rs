@@ -4,10 +4,14 @@
 //! without that field. Read: any spelling of the same JSON. The digest is taken over the JSON as it was read, so it covers fields
 //! that a newer Crucible wrote and this one does not know.
 //!
+//! A receipt that somebody else wrote may hold a secret in any of its texts; what is read is told and copied, so it is redacted here, once and
+//! for all who read receipts. The digest is that of the bytes as they are.
+//!
 //! What always holds: a receipt of `receipt.v1` without its digest, or with another, is not taken for a receipt. Only one of before
 //! the schema had a name may be without.
 
 use crucible_model::{CanonicalError, Digest, Finding, UniqueJson, short_line, to_canonical_json};
+use crucible_secrets::Scanner;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -67,6 +71,14 @@ impl ReadReceipt {
         whole.then_some((id, read))
     }
 
+    /// The bytes that this receipt was read from, as they may be copied: where a secret is in them, what was read in their place.
+    pub(crate) fn told(&self, bytes: Vec<u8>) -> Vec<u8> {
+        if is_free_of_secrets(&bytes) {
+            return bytes;
+        }
+        to_canonical_json(&self.receipt).unwrap_or_else(|_| Scanner::builtin().redact_bytes(&bytes).0)
+    }
+
     fn parse(bytes: &[u8]) -> Result<Self, ReceiptFault> {
         let unreadable = |why: String| ReceiptFault::Unreadable(short_line(&why, 200));
         let UniqueJson(mut value) =
@@ -98,6 +110,12 @@ impl ReadReceipt {
             None if !named => {}
             Some(_) | None => return Err(ReceiptFault::DigestDiffers),
         }
+        if is_free_of_secrets(bytes) {
+            return Ok(Self { receipt, digest });
+        }
+        redact(&mut value);
+        let redacted = SpecReceipt::deserialize(&value).map_err(|error| unreadable(error.to_string()))?;
+        let receipt = SpecReceipt { digest: receipt.digest, ..redacted };
         Ok(Self { receipt, digest })
     }
 }
@@ -154,6 +172,25 @@ pub(super) fn loose_findings<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
     let loose = Vec::<Loose>::deserialize(deserializer)?;
     let strict = |Loose { code, level, subject, hint }| Finding { code, level, subject, hint };
     Ok(loose.into_iter().map(strict).collect())
+}
+
+/// Whether no text of this JSON can hold a secret. An escape can hide what a rule looks for, so that each text has to be looked through.
+fn is_free_of_secrets(json: &[u8]) -> bool {
+    !json.windows(2).any(|pair| pair == b"\\u") && Scanner::builtin().scan(json).is_empty()
+}
+
+/// Takes the secrets out of every text.
+fn redact(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let std::borrow::Cow::Owned(clean) = Scanner::builtin().redact(text).text {
+                *text = clean;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(redact),
+        Value::Object(fields) => fields.values_mut().for_each(redact),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Whether every whole number in it has a canonical form of its own.
@@ -236,6 +273,32 @@ mod tests {
             value
         };
         assert_eq!(read(&without.to_string(), id).unwrap_err(), ReceiptFault::DigestDiffers);
+    }
+
+    #[test]
+    fn a_secret_in_a_receipt_of_somebody_else_is_never_told_and_its_digest_is_of_the_bytes_as_they_are() {
+        let secret = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
+        let id = "design-20280101-120000-0007";
+        let mut value: Value = serde_json::from_str(LATER).unwrap();
+        value.as_object_mut().unwrap().remove("digest");
+        value["phases"][0]["llm"]["model_used"] = Value::from(secret.clone());
+        value["phases"][0]["error"] =
+            serde_json::json!({"class": secret, "message": format!("key={secret}")});
+        value["phases"][0]["warnings"] = serde_json::json!([{"type": secret, "message": secret}]);
+        let digest = Digest::of_canonical(&value).unwrap();
+        value["digest"] = serde_json::to_value(digest).unwrap();
+        let plain = value.to_string();
+        // The same JSON with the secret spelled in escapes.
+        let spelled = plain.replace("ghp_", "gh\\u0070_");
+        assert_ne!(spelled, plain);
+        for text in [plain, spelled] {
+            let read = read(&text, id).unwrap();
+            assert_eq!((read.digest, read.receipt.digest), (digest, Some(digest)));
+            let shown = format!("{:?}", read.receipt);
+            assert!(!shown.contains(&secret[4..]), "{shown}");
+            let phase = read.receipt.phase("design").unwrap();
+            assert_eq!(phase.error.as_ref().unwrap().class, "[secret:github-personal-token]");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crucible_secrets::{Scanner, is_secret_file};
 
 use super::issue::{self, IssueRef};
 use crate::error::SpecError;
+use crate::project::CRUCIBLE;
 use crate::packet::{EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE, lines_of};
 
 /// The most files of a directory that are looked at.
@@ -120,13 +121,17 @@ impl IdeaBuilder {
             refused(name, &format!("{error}; name a file or a directory that is there"))
         };
         let place = path.canonicalize().map_err(there)?;
+        if let Some(owner) = whose_own(path).or_else(|| whose_own(&place)) {
+            let why = format!("{owner} keeps its own files there, which are no part of an idea; name another file or directory");
+            return Err(refused(name, &why));
+        }
         let meta = place.metadata().map_err(there)?;
         if meta.is_dir() {
             return self.directory(name, &place);
         }
         if is_secret_place(path) || is_secret_place(&place) {
             let entry = redacted(&short_line(name, LONGEST_NAME));
-            return Err(SpecError::SecretInPacket { entry, rule: SECRET_FILE.to_owned(), line: 1 });
+            return Err(SpecError::SecretInPacket { entry, rule: SECRET_FILE.to_owned(), line: 0 });
         }
         match read_regular_up_to(&place, ByteLimit(self.room())) {
             Ok(bytes) => self.text(name, bytes),
@@ -182,7 +187,18 @@ impl IdeaBuilder {
 
     fn directory(&mut self, name: &str, directory: &Path) -> Result<(), SpecError> {
         let before = self.parts.len() + self.unread.len();
-        for (count, entry) in walk::entries(directory).enumerate() {
+        let own = directory.join(CRUCIBLE);
+        if own.symlink_metadata().is_ok() {
+            let shown = redacted(&short_line(&format!("{}/{CRUCIBLE}", name.trim_end_matches('/')), LONGEST_NAME));
+            self.notes.push(format!("{shown} is left out: Crucible keeps its own files there"));
+        }
+        let is_own = |entry: &Result<WalkedEntry, String>| match entry {
+            Ok(WalkedEntry::File(path) | WalkedEntry::Other(path)) => {
+                path.strip_prefix(directory).is_ok_and(|below| whose_own(below).is_some())
+            }
+            Err(_) => false,
+        };
+        for (count, entry) in walk::entries(directory).filter(|entry| !is_own(entry)).enumerate() {
             if count >= MOST_FILES {
                 return Err(refused(
                     name,
@@ -268,9 +284,13 @@ impl IdeaBuilder {
 }
 
 impl Idea {
-    /// The source that this line of the text is of, and which line of that source it is.
+    /// The source that this line of the text is of, and which line of that source it is; 0 for the line that names the source.
     #[must_use]
     pub fn place_of(&self, line: u64) -> Option<(String, u64)> {
+        // Heading and empty line before a text.
+        if let Some((_, name)) = self.places.iter().find(|(begins, _)| *begins == line + 2) {
+            return Some((redacted(name), 0));
+        }
         let (begins, name) = self.places.iter().rev().find(|(begins, _)| *begins <= line)?;
         Some((redacted(name), line - begins + 1))
     }
@@ -308,6 +328,18 @@ fn is_text_so_far(bytes: &[u8]) -> bool {
 /// Whether a path says that what is there holds secrets: its name, or the directories that it lies in.
 fn is_secret_place(path: &Path) -> bool {
     is_secret_file(&path.to_string_lossy())
+}
+
+/// Whose own files a path leads to: a directory of that name, under any capitals.
+fn whose_own(path: &Path) -> Option<&'static str> {
+    let named = |own: &str| {
+        path.components().any(|part| part.as_os_str().to_str().is_some_and(|part| part.eq_ignore_ascii_case(own)))
+    };
+    match (named(".git"), named(CRUCIBLE)) {
+        (true, _) => Some("git"),
+        (false, true) => Some("Crucible"),
+        (false, false) => None,
+    }
 }
 
 fn redacted(text: &str) -> String {

@@ -194,7 +194,11 @@ pub(super) fn record(
         outputs: phase.outputs.iter().map(|output| (output.path.clone(), output.sha256)).collect(),
         at,
         clock: receipt.clock.unwrap_or(ClockSource::System),
-        content,
+        // What this machine promoted holds no secret, and is kept as it is.
+        content: match writer {
+            ReceiptWriter::ThisMachine => content,
+            ReceiptWriter::Unknown => read.told(content),
+        },
     };
     match writer {
         ReceiptWriter::ThisMachine => ledger.record_spec_receipt(&new)?,

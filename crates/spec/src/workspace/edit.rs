@@ -46,7 +46,8 @@ pub(super) fn with_entry(text: &str, entry: &WorkspaceEntry) -> Result<String, F
             && others(&before.root, "specs").eq_by_meaning(&others(&after.root, "specs"))
     };
     let places = places_for_entry(text, &before.root, entry);
-    places.into_iter().find_map(|cuts| checked(text, &cuts, &fits)).ok_or_else(refusal)
+    let mut places = places.into_iter().filter(|cuts| !ends_a_text(text, &before.root, cuts));
+    places.find_map(|cuts| checked(text, &cuts, &fits)).ok_or_else(refusal)
 }
 
 /// The text with the tags and the instant of an entry that is there already; its other keys stay.
@@ -72,6 +73,9 @@ pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String
         return Err(refusal());
     }
     let cuts = cuts_for_values(text, node, entry).ok_or_else(refusal)?;
+    if ends_a_text(text, &before.root, &cuts) {
+        return Err(refusal());
+    }
     checked(text, &cuts, &fits).ok_or_else(refusal)
 }
 
@@ -107,6 +111,25 @@ fn checked(text: &str, cuts: &Cuts, fits: &impl Fn(&Parsed) -> bool) -> Option<S
     }
     new.push_str(text.get(from..)?);
     Parsed::new(&new).is_ok_and(|after| fits(&after)).then_some(new)
+}
+
+/// Whether the cuts give an end of line to a text in lines of its own that the file ends with and that has none: it would say one end of line
+/// more. Readers of YAML do not agree on what it says before, so that a comparison of both readings need not show it.
+fn ends_a_text(text: &str, root: &Node, cuts: &Cuts) -> bool {
+    let appends = cuts.iter().any(|(range, put)| range.start == text.len() && !put.is_empty());
+    if !appends || text.ends_with('\n') {
+        return false;
+    }
+    let mut scalars = Vec::new();
+    scalars_of(root, &mut scalars);
+    let last = scalars.into_iter().max_by_key(|scalar| scalar.end);
+    let written =
+        last.filter(|last| last.end >= text.trim_end().len()).and_then(|last| text.get(last.start..));
+    written.is_some_and(|written| {
+        let sign =
+            written.lines().next().unwrap_or_default().split([' ', '\t', '#']).next().unwrap_or_default();
+        sign.starts_with(['|', '>']) && !sign.contains('-')
+    })
 }
 
 /// The pairs of a mapping, but for some.
@@ -453,6 +476,22 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_ends_the_file_without_an_end_of_line_gets_none() {
+        for sign in ["|+", "|", ">", "|2+", ">+ # why"] {
+            let text = format!("{HEAD}specs:\n  - id: a\n    note: {sign}\n      text");
+            assert!(with_entry(&text, &entry("new", &[])).unwrap_err().0.contains("by hand"), "{sign}");
+            assert!(added(&format!("{text}\n")).starts_with(&text), "{sign}");
+            // Elsewhere in the file there is room, and the end stays as it is.
+            let apart = format!("{HEAD}specs:\n  - id: a\nnote: {sign}\n  text");
+            assert!(added(&apart).ends_with(&format!("note: {sign}\n  text")), "{sign}");
+        }
+        for sign in ["|-", ">-", "|2-"] {
+            let text = format!("{HEAD}specs:\n  - id: a\n    note: {sign}\n      text");
+            assert!(added(&text).starts_with(&format!("{text}\n")), "{sign}");
+        }
+    }
+
+    #[test]
     fn lines_end_as_they_did() {
         let old = format!("\u{feff}{HEAD}specs:\n  - id: a\n# end\n").replace('\n', "\r\n");
         let new = added(&old);
@@ -630,7 +669,12 @@ mod tests {
             let old = SpecWorkspace::read(&text).unwrap();
             let new_entry = WorkspaceEntry { tags, ..entry("new", &[]) };
             let new = with_entry(&text, &new_entry);
-            prop_assert!(new.is_ok(), "refused:\n{text}");
+            if new.is_err() {
+                // The end of line that the entry needs would become a part of what stands before it.
+                prop_assert!(!text.ends_with('\n') && text.contains(['|', '>']), "refused:\n{text}");
+                prop_assert!(with_entry(&format!("{text}\n"), &new_entry).is_ok(), "refused:\n{text}");
+                return Ok(());
+            }
             let new = new.unwrap();
             let mut lines = new.lines();
             for line in text.lines() {

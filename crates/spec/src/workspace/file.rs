@@ -14,6 +14,7 @@ use std::time::Duration;
 use crucible_host::fs::{read_regular_up_to, write_atomic, write_atomic_as};
 use crucible_host::lock::{DirectoryTurn, TurnPurpose};
 use crucible_model::ByteLimit;
+use crucible_secrets::Scanner;
 
 use super::edit::{new_text, with_entry, with_replaced};
 use super::model::{Flaw, SpecWorkspace, WorkspaceEntry};
@@ -100,13 +101,14 @@ impl WorkspaceFile {
         SpecProject::at(self.directory())
     }
 
-    /// Reads it.
+    /// Reads it, to be shown and told: secrets in its name and tags are left out.
     ///
     /// # Errors
     ///
     /// [`SpecError::Workspace`] for what is no workspace; the file system's error where it cannot be read.
     pub fn load(&self) -> Result<SpecWorkspace, SpecError> {
-        SpecWorkspace::read(&self.text()?).map_err(|flaw| self.refuse(flaw))
+        let workspace = SpecWorkspace::read(&self.text()?).map_err(|flaw| self.refuse(flaw))?;
+        Ok(workspace.redacted())
     }
 
     /// Makes it, with this name and no spec.
@@ -193,7 +195,8 @@ impl WorkspaceFile {
     }
 
     fn refuse(&self, flaw: Flaw) -> SpecError {
-        SpecError::Workspace { path: self.path.display().to_string(), why: flaw.0 }
+        let why = Scanner::builtin().redact(&flaw.0).text.into_owned();
+        SpecError::Workspace { path: self.path.display().to_string(), why }
     }
 
     /// The right to change the file, held until the value is dropped.
@@ -242,6 +245,22 @@ mod tests {
         let loaded = file.load().unwrap();
         assert_eq!(loaded.specs, [entry("a"), entry("b")]);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn a_secret_in_the_file_is_neither_shown_nor_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = WorkspaceFile::of(dir.path());
+        let secret = format!("gh{}_{}", 'p', "16C7e42F292c6912E7710c838347Ae178B4a");
+        let text = format!("version: \"1\"\nname: {secret}\nspecs:\n- id: a\n  tags: [ok, \"{secret}\"]\n");
+        std::fs::write(file.path(), &text).unwrap();
+        let loaded = file.load().unwrap();
+        assert_eq!(loaded.specs[0].tags, ["ok", "[secret:github-personal-token]"]);
+        assert!(!format!("{loaded:?}").contains(&secret));
+        file.add(&entry("b"), OnListed::Refuse).unwrap();
+        assert!(std::fs::read_to_string(file.path()).unwrap().starts_with(&text), "what it says stays");
+        std::fs::write(file.path(), format!("version: \"{secret}\"\nname: x\n")).unwrap();
+        assert!(!said(file.load()).contains(&secret));
     }
 
     #[test]

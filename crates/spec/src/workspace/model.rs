@@ -4,11 +4,13 @@
 //! is passed over. What always holds: no id stands twice, every id is a plain directory name, and a small file cannot
 //! become a large value (seed 002, *Workspace Model*).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
 use crucible_model::{Timestamp, says_nothing, short_line};
+use crucible_secrets::Scanner;
 use serde::Deserialize;
 use serde_saphyr::{Options, Spanned};
 
@@ -64,6 +66,18 @@ impl SpecWorkspace {
     #[must_use]
     pub fn entry(&self, id: &SpecId) -> Option<&WorkspaceEntry> {
         self.specs.iter().find(|entry| entry.id == *id)
+    }
+
+    /// The same, with the secrets in its name and tags left out: somebody else may have written it.
+    #[must_use]
+    pub(super) fn redacted(mut self) -> Self {
+        let tags = self.specs.iter_mut().flat_map(|entry| &mut entry.tags);
+        for text in tags.chain([&mut self.name]) {
+            if let Cow::Owned(clean) = Scanner::builtin().redact(text).text {
+                *text = clean;
+            }
+        }
+        self
     }
 
     /// The listed spec whose name differs from this one's only in capitals; nothing where this one is listed itself.

@@ -7,6 +7,7 @@ use crucible_sandbox::{Captured, IsolationReceipt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::id::GateId;
+use crate::report::GateLevel;
 
 /// A command of the repository that must end with exit code 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub struct GateSpec {
     pub timeout: Duration,
     /// Where it was found: `Cargo.toml`, `.crucible/config.toml`.
     pub source: String,
+    /// Which set it belongs to: the quick one, which every attempt at a change is tried with, or only the full one.
+    #[serde(default, skip_serializing_if = "GateLevel::is_lite")]
+    pub level: GateLevel,
 }
 
 /// A gate to be checked.

@@ -15,6 +15,7 @@ mod model_server;
 mod pack;
 mod patch;
 mod report;
+mod run_record;
 mod run_overhead;
 mod scan;
 mod snapshot;
@@ -76,6 +77,7 @@ const BENCHES: &[&dyn Bench] = &[
     &ledger::Appends,
     &run_overhead::WholeRun,
     &scan::Scan,
+    &run_record::RunRecords,
     &layers::Layers,
     &council::Council,
     &crawl::Crawl,

@@ -36,6 +36,11 @@ pub(crate) fn dispatch(
     let Some(dispatch) = dispatch else { return Ok(None) };
     let providers: Vec<&str> = crucible_llm::registry().iter().map(|kind| kind.name()).collect();
     refuse(&dispatch.check(&providers), "docs/contracts/dispatch_config.md tells who can serve which role.")?;
+    // Before a run is made that nobody could advance.
+    if dispatch.clients().contains(COUNCIL) {
+        return Err(CommandError::usage("a council cannot be the chair of a run yet")
+            .hint("Name a provider, or ask a council beforehand with `crucible ask`."));
+    }
     Ok(Some(dispatch))
 }
 

@@ -5,7 +5,11 @@ use crucible_model::ExitStatus;
 
 use crate::app::App;
 use crate::error::CommandError;
+use crate::table::table;
 use crate::text::one_line;
+
+/// How much of a goal a row shows, in characters.
+const SHOWN_GOAL: usize = 60;
 
 /// List the runs, newest first
 #[derive(Args)]
@@ -33,9 +37,14 @@ impl List {
             app.output
                 .line("no run yet; start one: crucible run start \"what to change\" --provider gateway");
         } else {
+            let mut rows = table(["run", "state", "started", "goal"]);
             for run in &runs {
-                let goal: String = run.goal.chars().take(60).collect();
-                app.output.line(&one_line(&format!("{}  {:<9} {}  {goal}", run.id, run.state, run.created)));
+                let goal: String = run.goal.chars().take(SHOWN_GOAL).collect();
+                let cells = [run.id.to_string(), run.state.clone(), run.created.to_string(), goal];
+                rows.add_row(cells.map(|cell| one_line(&cell)));
+            }
+            for line in rows.lines() {
+                app.output.line(line.trim_end());
             }
         }
         Ok(ExitStatus::Success)

@@ -16,7 +16,7 @@ use crucible_run::{
     create, is_definition_name, parameters_of_recording, required_gates,
 };
 use crucible_sandbox::Sandbox;
-use crucible_verify::GateSpec;
+use crucible_verify::{GateLevel, GateSpec};
 
 use crate::app::{App, strength, strengths};
 use crate::commands::run::clients::{RunClient, Services};
@@ -358,7 +358,20 @@ fn gates(config: &Config) -> Result<Vec<GateSpec>, CommandError> {
         let timeout = Duration::from_secs(config.number(&format!("gates.{name}.timeout_s")).max(1));
         let source =
             config.source(&format!("gates.{name}.command")).map(ToString::to_string).unwrap_or_default();
-        gates.push(GateSpec { id, command, timeout, source });
+        let level = format!("gates.{name}.level");
+        let level = match config.text(&level).unwrap_or_default() {
+            "lite" => GateLevel::Lite,
+            "full" => GateLevel::Full,
+            other => {
+                return Err(CommandError::usage(format!("{level} is {other:?}"))
+                    .hint("It takes lite (every attempt is tried with it) or full (only `crucible verify --gate full`)."));
+            }
+        };
+        gates.push(GateSpec { id, command, timeout, source, level });
+    }
+    if !gates.is_empty() && gates.iter().all(|gate| !gate.level.is_lite()) {
+        return Err(CommandError::usage("no gate has the level lite, so nothing would prove a change")
+            .hint("Give one of [gates.*] level = \"lite\"."));
     }
     Ok(gates)
 }

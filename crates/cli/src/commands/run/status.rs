@@ -1,19 +1,45 @@
-//! `crucible run status`: where a run stands.
+//! `crucible run status`: where a run stands, and following it.
+
+use std::time::Duration;
 
 use clap::Args;
-use crucible_model::ExitStatus;
-use crucible_run::status;
+use crucible_ledger::{EventRecord, Ledger};
+use crucible_model::{ExitStatus, RunId, Timestamp};
+use crucible_run::{RunDir, RunState, RunStatus, status};
+use serde::Serialize;
+use tokio::time::sleep;
 
 use crate::app::App;
 use crate::commands::run::{find, shared_sandbox, summary, world};
 use crate::error::CommandError;
 use crate::text::one_line;
 
-/// Show where a run stands, its artifacts with their digests, and what to do next
+/// How long to wait between two looks at the ledger.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Show where a run stands, its artifacts with their digests, what is missing, who owes it, and what to do next
+///
+/// With --watch, follow it: each new event is a line, until the run has ended or nobody goes on with it.
 #[derive(Args)]
 pub(crate) struct Status {
     /// The run's id or its beginning; without it the newest
     run: Option<String>,
+    /// Follow the run; Ctrl-C ends the following, and nothing else
+    #[arg(long)]
+    watch: bool,
+}
+
+/// One event, as `--watch --json` prints it: a JSON object a line.
+#[derive(Serialize)]
+struct EventSeen<'a> {
+    schema_version: &'static str,
+    run_id: &'a RunId,
+    seq: u64,
+    ts: Timestamp,
+    role: &'a str,
+    event: &'a str,
+    path: &'a str,
+    hash: String,
 }
 
 impl Status {
@@ -22,12 +48,15 @@ impl Status {
         let config = app.config(app.env.working_directory(), &[])?;
         let world = world(app, &sandbox, &config)?;
         let (ledger, dir) = find(app, &world, self.run.as_deref())?;
+        if self.watch {
+            return app.block_on(follow(app, &dir, &ledger));
+        }
         let status = status(&dir, &ledger)?;
         if app.output.is_json() {
             app.output.json(&status)?;
             return Ok(ExitStatus::Success);
         }
-        for line in summary(&status) {
+        for line in summary(&status).into_iter().chain(accounts(&status)) {
             app.output.line(&one_line(&line));
         }
         app.output.line("");
@@ -49,4 +78,111 @@ impl Status {
         }
         Ok(ExitStatus::Success)
     }
+}
+
+/// What is missing, who owes what, and the budgets.
+fn accounts(status: &RunStatus) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !status.missing.is_empty() {
+        lines.push(format!("missing   {}", status.missing.join(", ")));
+    }
+    if let Some(owed) = &status.owed {
+        lines.push(format!(
+            "owed      {} by the {}: {} (asked in {})",
+            owed.target, owed.role, owed.action, owed.prompt
+        ));
+    }
+    let budgets = &status.budgets;
+    let left = |used: u64, most: u64| format!("{used} of {most} used, {} left", most.saturating_sub(used));
+    lines.push(format!("calls     {}", left(budgets.calls, budgets.max_calls)));
+    lines.push(format!("tries     {}", left(budgets.iterations, budgets.max_iterations)));
+    if budgets.max_outbox_prompts > 0 {
+        lines.push(format!("prompts   {}", left(budgets.outbox_prompts, budgets.max_outbox_prompts)));
+    }
+    if budgets.tokens > 0 {
+        lines.push(format!("tokens    {}", budgets.tokens));
+    }
+    lines
+}
+
+/// Prints each new event of a run, until the run has ended or nobody goes on with it.
+async fn follow(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, CommandError> {
+    let begun = status(dir, ledger)?;
+    let run = &begun.run.run_id;
+    let mut seen = ledger.events(Some(run))?.last().map_or(0, |event| event.seq);
+    let mut head = ledger.head()?.seq;
+    if !app.output.is_json() {
+        app.output.line(&one_line(&format!("{run} is {}", begun.state.name())));
+    }
+    loop {
+        // Whoever goes on with the run is asked after first: what it did before it ended is then there to be read.
+        let at_work = dir.at_work()?;
+        let now = ledger.head()?.seq;
+        if now != head || at_work.is_none() {
+            head = now;
+            for event in ledger.events(Some(run))?.iter().filter(|event| event.seq > seen) {
+                show(app, event)?;
+            }
+            seen = seen.max(now);
+        }
+        if at_work.is_none() {
+            return end(app, dir, ledger);
+        }
+        if app.output.is_lost() {
+            return Ok(ExitStatus::Success);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+fn show(app: &App, event: &EventRecord) -> Result<(), CommandError> {
+    let path = event.path.as_deref().unwrap_or_default();
+    if !app.output.is_json() {
+        let name = event.event.to_lowercase().replace('_', " ");
+        app.output.line(&one_line(&format!("{} {}: {name}  {path}", event.ts, event.role)));
+        return Ok(());
+    }
+    let seen = EventSeen {
+        schema_version: "crucible-run-event-v1",
+        run_id: &event.run,
+        seq: event.seq,
+        ts: event.ts,
+        role: &event.role,
+        event: &event.event,
+        path,
+        hash: event.hash.to_string(),
+    };
+    let text = serde_json::to_string(&seen).map_err(|error| {
+        CommandError::new(ExitStatus::Refused, format!("the event has no JSON form: {error}"))
+    })?;
+    app.output.json_text(&text);
+    Ok(())
+}
+
+/// Tells why the following ends, beside the events.
+fn end(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitStatus, CommandError> {
+    let status = status(dir, ledger)?;
+    let said = if status.state.is_end() {
+        format!("{} is {}. {}", status.run.run_id, status.state.name(), status.next)
+    } else {
+        let (run, state) = (&status.run.run_id, status.state.name());
+        format!("{run} is {state}, and nobody goes on with it. {}", status.next)
+    };
+    if app.output.is_json() {
+        app.output.remark(&one_line(&said));
+    } else {
+        app.output.line(&one_line(&said));
+    }
+    Ok(match status.state {
+        RunState::Verified | RunState::Landed => ExitStatus::Success,
+        RunState::New
+        | RunState::Analysed
+        | RunState::Context
+        | RunState::Planned
+        | RunState::Reviewed
+        | RunState::Signed
+        | RunState::Patched
+        | RunState::Blocked
+        | RunState::Failed => ExitStatus::Refused,
+    })
 }

@@ -276,7 +276,9 @@ impl Desk {
 impl<'a> Work<'a> {
     /// Takes the spec's lock.
     pub(crate) fn begin(app: &'a App, desk: &'a Desk, flags: &'a PhaseFlags) -> Result<Self, CommandError> {
-        let ledger = app.ledger()?;
+        let mut ledger = app.ledger()?;
+        // Found before anybody is asked: what cannot be recorded must not be paid for.
+        ledger.check_writable()?;
         let claim = if flags.force { LockClaim::Force } else { LockClaim::IfFree };
         let lock = desk.store.lock(&format!("crucible spec {}", desk.store.spec()), claim)?;
         keep_out_of_git(desk.project.root())?;

@@ -313,9 +313,11 @@ fn moved(outline: &Outline<'_>, node: Node<'_>, span: Range<usize>, from: &str, 
             out.push_str(&line);
             continue;
         }
-        let shared = line.bytes().zip(from.bytes()).take_while(|(a, b)| a == b).count();
+        // By characters: two of white space may begin with the same bytes.
+        let same = line.chars().zip(from.chars()).take_while(|(a, b)| a == b);
+        let shared: usize = same.map(|(same, _)| same.len_utf8()).sum();
         out.push_str(to);
-        out.push_str(&line[shared..]);
+        out.push_str(line.get(shared..).unwrap_or_default());
     }
     out
 }

@@ -14,7 +14,7 @@ use crucible_secrets::Scanner;
 use serde::{Deserialize, Serialize};
 
 use super::survey::{Listed, Look, Seen, survey};
-use super::{RANK_READ_ALL, UNREAD, asked, fit, room_beside};
+use super::{NotAskedFile, RANK_READ_ALL, UNREAD, asked, fit, room_beside, withhold_secret_names};
 use crate::contract::ContextSettings;
 use crate::document::versions;
 use crate::error::RunError;
@@ -126,10 +126,10 @@ pub async fn request_for_goal(
     for (name, mode) in git.tracked_names().await? {
         match fit(&name, mode) {
             Ok(path) => listed.push(Listed { path, size: None }),
-            Err(not_asked) => unfit.push((not_asked.path, not_asked.reason)),
+            Err(not_asked) => unfit.push(not_asked),
         }
     }
-    withhold_secret_names(&mut listed, &mut unfit);
+    withhold_secret_names(&mut listed, |file| &file.path, &mut unfit);
     let (history, history_use) = history_of(git, &git.opened_at().commit).await;
     let goal = Goal::new(words);
     let room = mandatory_room(git.top(), settings);
@@ -141,7 +141,7 @@ pub async fn request_for_goal(
     let mut candidates = Vec::with_capacity(looks.len());
     for Look { candidate, size, seen: how } in looks {
         if how == Seen::Gone {
-            unfit.push((candidate.path().to_string(), GONE.to_owned()));
+            unfit.push(NotAskedFile { path: candidate.path().to_string(), reason: GONE.to_owned() });
         } else {
             seen.insert(candidate.path().clone(), (size, how));
             candidates.push(candidate);
@@ -184,11 +184,11 @@ pub async fn request_for_goal(
         let row = row(file.path.to_string(), sizes(&file.path), file.class, file.score, file.parts);
         files.push(RankedFile { outcome, reason, ..row });
     }
-    unfit.sort();
-    files.extend(unfit.into_iter().map(|(path, reason)| RankedFile {
-        path,
+    unfit.sort_by(|a, b| (&a.path, &a.reason).cmp(&(&b.path, &b.reason)));
+    files.extend(unfit.into_iter().map(|file| RankedFile {
+        path: file.path,
         outcome: RankedOutcome::LeftOut,
-        reason,
+        reason: file.reason,
         class: None,
         score: 0,
         parts: None,
@@ -214,23 +214,6 @@ pub async fn request_for_goal(
         reason: "ranked by the goal".to_owned(),
     };
     Ok((request, explained))
-}
-
-/// Takes out the files whose very names hold secrets: a request and a pack would repeat them.
-fn withhold_secret_names(listed: &mut Vec<Listed>, unfit: &mut Vec<(String, String)>) {
-    let scanner = Scanner::builtin();
-    let names: Vec<&str> = listed.iter().map(|file| file.path.as_str()).collect();
-    if scanner.scan(names.join("\n").as_bytes()).is_empty() {
-        return;
-    }
-    listed.retain(|file| {
-        let redacted = scanner.redact(file.path.as_str()).text;
-        let is_clean = redacted == file.path.as_str();
-        if !is_clean {
-            unfit.push((redacted.into_owned(), "has a name that holds a secret".to_owned()));
-        }
-        is_clean
-    });
 }
 
 /// What the commits before this one say about files.

@@ -260,15 +260,17 @@ fn another_checkout_gives_the_same_bytes() {
 fn the_words_of_a_request_are_searched_for_secrets_too() {
     let room = Room::new(&[("a", b"x")], &[]);
     let token = crucible_testkit::made_up_token();
-    for place in 0..3 {
+    for (place, told) in ["the goal", "the reason", "path 2"].into_iter().enumerate() {
         let mut wanted = request(&["a"], 9, 99);
         match place {
             0 => wanted.goal = format!("use {token}"),
             1 => wanted.reason = format!("has {token}"),
-            _ => wanted.needs[0].path = format!("a/{token}"),
+            _ => wanted = request(&["a", &format!("a/{token}")], 9, 99),
         }
         let refused = pack_context(&room.top(), "repo", &ContextSettings::default(), &wanted);
-        assert!(matches!(refused, Err(RunError::SecretInGoal { .. })), "{place}: {refused:?}");
+        let error = refused.unwrap_err();
+        assert!(matches!(&error, RunError::SecretInRequest { place, .. } if place == told), "{error:?}");
+        assert!(error.to_string().starts_with(told) && !error.to_string().contains(&token), "{error}");
     }
 }
 

@@ -45,7 +45,7 @@ impl Source for WorkTree {
         if is_secret_file(path.as_str()) {
             return Some("secret-file".to_owned());
         }
-        Scanner::builtin().scan(content).first().map(|found| found.rule.to_string())
+        Scanner::builtin().first_in_file(content).map(ToString::to_string)
     }
 }
 

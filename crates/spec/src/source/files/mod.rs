@@ -190,7 +190,7 @@ impl Picker<'_> {
             Found::Refused(PassedOverReason::SecretName) => Err(SpecError::SecretInPacket {
                 entry: redacted(path.as_str()),
                 rule: SECRET_FILE.to_owned(),
-                line: 1,
+                line: 0,
             }),
             Found::Refused(why) => Err(not_shown(path, why)),
         }

@@ -1,0 +1,269 @@
+//! What a command says and writes after something went wrong is true: changed files are named, tries whose hooks ran have a receipt, and
+//! options that could do nothing are refused.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::json;
+
+use super::support::{SPEC, answering, at, newest, project, receipts, resume, server, spec, spec_dir};
+use crate::crawl::support::wait_for;
+use crate::support::{Desk, right};
+
+/// Hooks that run for every phase before it, or after a fixup is applied.
+fn hook(moment: &str, script: &str) -> String {
+    let command = json!(["sh", "-c", script]);
+    format!("[hooks.check]\non = \"{moment}\"\ncommand = {command}\non_fail = \"fail\"\ntimeout_s = 600\n")
+}
+
+fn config(project: &Path, text: &str) {
+    std::fs::write(project.join(".crucible/config.toml"), text).unwrap();
+}
+
+fn area(project: &Path) -> String {
+    std::fs::read_to_string(project.join("src/area.py")).unwrap()
+}
+
+/// `--apply-fixups` that waits in its hook after the files are changed, until there is a file `go`.
+fn applying(desk: &Desk, project: &Path) -> Child {
+    config(project, &hook("post_phase", "touch at; while [ ! -e go ]; do sleep 0.05; done"));
+    let call = desk.call(["resume", SPEC, "--phase", "fixup", "--apply-fixups", "--json"]);
+    let mut command = call.current_dir(project).command();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the hook after the fixup", || project.join("at").exists());
+    child
+}
+
+/// What the command ended with: its code and its error.
+fn ended(project: &Path, child: Child) -> (Option<i32>, String) {
+    std::fs::write(project.join("go"), "").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn a_lock_lost_after_files_changed_is_told_with_the_files_and_the_command_again() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, ["--through", "fixup"]).ok();
+    let child = applying(&desk, &project);
+    assert_eq!(area(&project), right());
+    resume(&desk, &project, ["--phase", "fixup", "--dry-run", "--force"]).ok();
+    let (code, said) = ended(&project, child);
+    assert_eq!(code, Some(9), "{said}");
+    for part in ["--force", "the files are changed: src/area.py", "--phase fixup --apply-fixups` again for the receipt"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("nothing of this run was kept") && !said.contains("no file was changed"), "{said}");
+    resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
+    assert_eq!(newest(&project)["phases"][0]["fixups"]["stage"], "applied");
+}
+
+#[test]
+fn a_receipt_that_fails_after_files_changed_is_told_with_the_files_and_leaves_one_of_the_failure() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, ["--through", "fixup"]).ok();
+    let child = applying(&desk, &project);
+    // Nothing is promoted over a directory.
+    let report = spec_dir(&project).join("artifacts/40-fixup.md");
+    let kept = std::fs::read(&report).unwrap();
+    std::fs::remove_file(&report).unwrap();
+    std::fs::create_dir(&report).unwrap();
+    let (code, said) = ended(&project, child);
+    assert_eq!(code, Some(1), "{said}");
+    for part in ["a directory stands in its place", "the files are changed: src/area.py", "again for the receipt"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let receipt = newest(&project);
+    assert_eq!(
+        (&receipt["phases"][0]["status"], &receipt["phases"][0]["fixups"]["stage"], &receipt["exit_code"]),
+        (&json!("failed"), &json!("applied"), &json!(1))
+    );
+    std::fs::remove_dir(&report).unwrap();
+    std::fs::write(&report, kept).unwrap();
+    resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
+    assert_eq!(newest(&project)["phases"][0]["status"], "success");
+}
+
+#[test]
+fn a_mistyped_context_is_refused_before_a_hook_runs_or_a_spec_is_made() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    config(&project, &hook("pre_phase", "touch ran"));
+    for (named, said) in [("src/aera.py", "src/ has area.py"), ("docs/*.md", "it matches no file")] {
+        let ran = spec(&desk, &project, ["--context", named]).exits(2);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    assert!(!project.join("ran").exists() && !spec_dir(&project).exists());
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn a_try_whose_hooks_ran_has_a_receipt_whatever_ended_it() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    // The file is there when it is named, and no text when it is read.
+    config(&project, &hook("pre_phase", "printf '\\000' > src/area.py"));
+    let ran = spec(&desk, &project, ["--context", "src/area.py"]).exits(2);
+    assert!(ran.stderr.contains("src/area.py"), "{}", ran.stderr);
+    let receipt = newest(&project);
+    let phase = &receipt["phases"][0];
+    assert_eq!(
+        (&receipt["exit_code"], &phase["error"]["class"], &phase["hooks"][0]["name"]),
+        (&json!(2), &json!("usage"), &json!("check"))
+    );
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn a_recording_that_fails_is_said_and_changes_no_code() {
+    let place = std::sync::Arc::new(std::sync::Mutex::new(std::path::PathBuf::new()));
+    let gone = std::sync::Arc::clone(&place);
+    let server = server(move |_, _| {
+        let _gone_already = std::fs::remove_dir(&*gone.lock().unwrap());
+        None
+    });
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    *place.lock().unwrap() = project.join("records");
+    std::fs::create_dir(project.join("records")).unwrap();
+    let ran = spec(&desk, &project, ["--record", "records/calls.jsonl"]).ok();
+    assert!(ran.stderr.contains("warning: the calls of requirements are not in the recording"), "{}", ran.stderr);
+    let receipt = newest(&project);
+    assert_eq!((&receipt["exit_code"], &receipt["phases"][0]["status"]), (&json!(0), &json!("success")));
+}
+
+#[test]
+fn options_that_could_do_nothing_are_refused() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    let ran = spec(&desk, &project, ["--dry-run", "--record", "calls.jsonl"]).exits(2);
+    assert!(ran.stderr.contains("--record has nothing to write"), "{}", ran.stderr);
+    for options in [&["--allow-path", "src/new.py"][..], &["--allow-links"]] {
+        let run = |before: &[&str]| {
+            let call = desk.call(["spec", SPEC]).current_dir(&project);
+            before.iter().chain(options).fold(call, |call, option| call.arg(option)).run().exits(2)
+        };
+        for before in [&[][..], &["--through", "review"], &["--through", "final", "--dry-run"]] {
+            let ran = run(before);
+            let said = format!("so {} has nothing to do", options[0]);
+            assert!(ran.stderr.contains(&said), "{before:?}: {}", ran.stderr);
+        }
+    }
+    assert!(!spec_dir(&project).exists());
+    spec(&desk, &project, []).ok();
+    for phase in ["design", "final"] {
+        let ran = resume(&desk, &project, ["--phase", phase, "--allow-links"]).exits(2);
+        assert!(ran.stderr.contains("so --allow-links has nothing to do"), "{}", ran.stderr);
+    }
+    assert_eq!(receipts(&project).len(), 1);
+}
+
+#[test]
+fn a_recording_goes_nowhere_where_git_or_crucible_keeps_its_own() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    std::fs::create_dir(project.join(".git")).unwrap();
+    for place in [".crucible/calls.jsonl", ".git/calls.jsonl"] {
+        let ran = spec(&desk, &project, ["--record", place]).exits(2);
+        assert!(ran.stderr.contains("keeps its own files there"), "{}", ran.stderr);
+        assert!(!project.join(place).exists());
+    }
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn what_git_and_crucible_keep_is_no_source_of_an_idea() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    std::fs::create_dir_all(project.join(".git")).unwrap();
+    std::fs::write(project.join(".git/config"), "[remote]\n").unwrap();
+    std::os::unix::fs::symlink(".git", project.join("notes")).unwrap();
+    for source in [".git", ".git/config", "notes", "notes/config", ".crucible"] {
+        let ran = spec(&desk, &project, ["--source", source]).exits(2);
+        assert!(ran.stderr.contains("keeps its own files there"), "{source}: {}", ran.stderr);
+    }
+    assert_eq!(server.requests().len(), 0);
+    // A directory that holds one is taken without it, and that is said.
+    config(&project, "# of nobody's interest\n");
+    let ran = spec(&desk, &project, ["--source", "."]).ok();
+    assert!(ran.stderr.contains("./.crucible is left out"), "{}", ran.stderr);
+    let asked = server.completions()[0].conversation();
+    assert!(!asked.contains("of nobody's interest") && asked.contains("# Shop"), "{asked}");
+}
+
+#[test]
+fn an_artifact_that_was_removed_is_made_again_by_the_next_command() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, ["--through", "design"]).ok();
+    std::fs::remove_file(spec_dir(&project).join("artifacts/00-requirements.md")).unwrap();
+    let ran = resume(&desk, &project, []).ok();
+    assert!(ran.stdout.starts_with("requirements "), "{}", ran.stdout);
+    assert!(spec_dir(&project).join("artifacts/00-requirements.md").exists());
+    at(&desk, &project, ["gate", SPEC, "--min-phase", "requirements"]).ok();
+}
+
+#[test]
+fn a_gate_names_the_command_for_phases_that_have_not_run() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, []).ok();
+    let ran = at(&desk, &project, ["gate", SPEC]).exits(1);
+    assert!(ran.stdout.contains("crucible spec export-data --through tasks"), "{}", ran.stdout);
+    // In words as a status has them.
+    assert!(ran.stdout.contains(" requirements  done "), "{}", ran.stdout);
+}
+
+#[test]
+fn a_replay_that_holds_no_such_phase_says_so() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, ["--record", "calls.jsonl"]).ok();
+    let played = ["--phase", "design", "--provider", "replay", "--cassette", "calls.jsonl"];
+    let ran = resume(&desk, &project, played).exits(70);
+    assert!(ran.stderr.contains("design"), "{}", ran.stderr);
+    assert_eq!(newest(&project)["phases"][0]["error"]["class"], "provider");
+}
+
+#[test]
+fn a_ledger_that_somebody_else_holds_is_found_before_a_model_is_asked() {
+    let server = answering();
+    let desk = Desk::with(&server);
+    let project = project(&desk);
+    spec(&desk, &project, []).ok();
+    // Readers go on meanwhile, as beside any program that writes.
+    let script = "import sqlite3, sys\n\
+                  db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                  db.execute('BEGIN IMMEDIATE')\n\
+                  print('held', flush=True)\n\
+                  sys.stdin.read()\n";
+    let mut holder = std::process::Command::new("python3")
+        .args(["-c", script])
+        .arg(desk.data().join("ledger.db"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut told = std::io::BufReader::new(holder.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut told, &mut line).unwrap();
+    assert_eq!(line, "held\n");
+    resume(&desk, &project, ["--phase", "design"]).exits(9);
+    assert_eq!(server.completions().len(), 1, "nobody was asked for what cannot be recorded");
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    resume(&desk, &project, ["--phase", "design"]).ok();
+}

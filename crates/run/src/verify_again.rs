@@ -1,0 +1,99 @@
+//! The gates of a run's present patch once more, on a copy, exactly as an attempt's verification runs them.
+//!
+//! What always holds: nothing is written into the run's directory or the ledger; the copy lies in Crucible's own temporary
+//! directory and is gone afterwards.
+
+use crucible_host::fs::{create_dir_all, temp_dir_in};
+use crucible_ledger::Ledger;
+use crucible_model::{Code, EditFormat, Finding, Verdict};
+use crucible_verify::{GateLevel, VerifyReport};
+
+use crate::analysis::Analysis;
+use crate::attempt;
+use crate::contract::Plan;
+use crate::error::RunError;
+use crate::gatekeeper::{self, Ground};
+use crate::journal::{Witness, edited};
+use crate::layout::{self, RunDir};
+use crate::status::status;
+use crate::trial::{self, Yardstick};
+use crate::world::World;
+
+const REFUSED: Code = Code::new("verify-patch-refused");
+
+/// What came of verifying once more.
+#[derive(Debug, Clone)]
+pub struct VerifiedAgain {
+    /// Whether the change may land, and why not.
+    pub verdict: Verdict,
+    /// The gates' report; absent where the patch gate refuses the patch, so that no gate ran.
+    pub report: Option<VerifyReport>,
+}
+
+/// Judges the patch of a run once more, and runs the gates of this set on a copy of the base with it.
+///
+/// # Errors
+///
+/// Fails when the run has no attempt that came to its gates, when its files were edited, when the repository is not at the
+/// run's base, or when a process cannot be started as required.
+pub async fn verify_again(
+    world: &World<'_>,
+    dir: &RunDir,
+    ledger: &Ledger,
+    level: GateLevel,
+    witness: &mut dyn Witness,
+) -> Result<VerifiedAgain, RunError> {
+    let record = dir.record()?;
+    let events = ledger.events(Some(&record.run_id))?;
+    if let Some(path) = edited(dir, &events)?.first() {
+        return Err(RunError::Edited { path: dir.path(path) });
+    }
+    let last = attempt::recorded(dir, &events)?.pop().filter(|last| last.patch.is_some());
+    let Some(mut outcome) = last else {
+        let status = status(dir, ledger)?;
+        return Err(RunError::NotVerified {
+            id: record.run_id.to_string(),
+            state: status.state.name(),
+            hint: status.next,
+        });
+    };
+    if let Some(path) = attempt::edited_copies(dir, &events)?.first() {
+        return Err(RunError::Edited { path: dir.path(path) });
+    }
+    create_dir_all(&world.tmp)?;
+    let room = temp_dir_in(&world.tmp, "verify-")?;
+    let git = world.git(&record.repo, &room.path().join("git")).await?;
+    trial::require_base(&git, &record).await?;
+    let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
+        .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
+    let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
+    let format = EditFormat::UnifiedDiff;
+    let ground = Ground { git: &git, record: &record, format, plan: &plan, gate_files: &analysis.gate_files };
+    witness.working("patch gate", "judging the patch");
+    let judged = gatekeeper::judge_again(&ground, &dir.read(layout::PATCH)?).await?;
+    let Some(change) = judged.change.filter(|_| judged.verdict.passes()) else {
+        let mut verdict = judged.verdict;
+        verdict.push(Finding::error(
+            REFUSED,
+            layout::PATCH,
+            "The patch gate refuses it, so no gate was run.",
+        ));
+        return Ok(VerifiedAgain { verdict, report: None });
+    };
+    outcome.findings = judged.verdict.findings().to_vec();
+    let by = Yardstick { git: &git, record: &record, dir, plan: &plan, analysis: &analysis, level };
+    witness.working("verifier", "running the gates on the patched copy");
+    let (_, report) = trial::verify(world, by, room.path(), &change, &mut outcome, witness).await?;
+    Ok(VerifiedAgain { verdict: said(&report), report: Some(report) })
+}
+
+/// What a report says, as findings.
+fn said(report: &VerifyReport) -> Verdict {
+    let mut verdict = Verdict::default();
+    for failure in &report.failures {
+        let code = serde_json::from_value(failure.kind.clone().into()).unwrap_or(REFUSED);
+        verdict.push(Finding::error(code, &failure.id, &failure.message));
+    }
+    report.warnings.iter().for_each(|warning| verdict.push(warning.clone()));
+    verdict
+}
