@@ -853,6 +853,23 @@ mod tests {
     }
 
     #[test]
+    fn the_budget_of_calls_is_set_by_both_of_its_names_and_the_lower_counts() {
+        let calls = |env: &[(&str, &str)]| {
+            let room = tempfile::tempdir().unwrap();
+            let files = ConfigFiles { project: None, user: room.path().join("none.toml") };
+            let env = Environment::from_pairs(env.iter().copied(), "/");
+            let config = Config::load("[llm.budget]\ncalls = 20\n", &files, &env, &[]).unwrap();
+            let unread = config.unread_variables(&env);
+            assert!(unread.is_empty(), "{unread:?}");
+            config.number("llm.budget.calls")
+        };
+        let (first, second) = ("CRUCIBLE_OPENROUTER_BUDGET", "CRUCIBLE_LLM_BUDGET_CALLS");
+        assert_eq!(calls(&[(second, "3")]), 3);
+        assert_eq!(calls(&[(first, "5"), (second, "3")]), 3);
+        assert_eq!(calls(&[(first, "2"), (second, "3")]), 2);
+    }
+
+    #[test]
     fn the_variable_of_a_base_url_leaves_out_its_section() {
         assert_eq!(variable_of("llm.gateway.base_url"), "CRUCIBLE_GATEWAY_BASE_URL");
         assert_eq!(variable_of("llm.claude-cli.model"), "CRUCIBLE_LLM_CLAUDE_CLI_MODEL");

@@ -13,7 +13,9 @@ pub enum WordsError {
     #[error("it ends behind a backslash, which stands before nothing")]
     NothingBehind,
     /// A shell would do something with this character, and there is none.
-    #[error("{0:?} means something to a shell, and there is none: put it between quotation marks, or call a script")]
+    #[error(
+        "{0:?} means something to a shell, and there is none: put it between quotation marks, or call a script"
+    )]
     Shell(char),
 }
 
@@ -97,7 +99,11 @@ mod tests {
             ("'$HOME | * ~'", vec!["$HOME | * ~"]),
             ("a~b c#d", vec!["a~b", "c#d"]),
         ] {
-            assert_eq!(split_words(text).as_deref(), Ok(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()[..]), "{text}");
+            assert_eq!(
+                split_words(text).as_deref(),
+                Ok(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()[..]),
+                "{text}"
+            );
         }
     }
 

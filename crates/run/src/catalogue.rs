@@ -285,4 +285,22 @@ mod tests {
         assert!(judge_changed(BehaviorCatalogue::Unchecked, &read(&room, &PATHS)).passes());
         assert!(judge_changed(BehaviorCatalogue::Absent, &read(&room, &PATHS)).passes());
     }
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "git is found where the test's own PATH says")]
+    async fn the_names_are_asked_for_and_not_what_the_files_are_in_git() {
+        use std::sync::Arc;
+
+        let env =
+            crucible_host::env::Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
+        let repo = crucible_testkit::RepoBuilder::new().files(WHOLE).build();
+        let git =
+            Git::open(Arc::new(crucible_sandbox::Sandbox::new(None, &env)), &env, repo.path()).await.unwrap();
+        // As in a partial clone, where the size of what is not there has to be fetched.
+        let oid = repo.git(["rev-parse", "HEAD:src/a.py"]);
+        let (directory, file) = oid.trim().split_at(2);
+        fs::remove_file(repo.path().join(".git/objects").join(directory).join(file)).unwrap();
+        assert!(git.tracked_files().await.is_err());
+        assert!(check_repository_behaviors(&git).await.unwrap().passes());
+    }
 }

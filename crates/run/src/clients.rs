@@ -4,8 +4,8 @@ use crucible_llm::ModelClient;
 
 use crate::error::RunError;
 
-/// The clients of a run, by the name of their service: a model provider, [`crate::MANUAL_OUTBOX`], [`crate::API_AGENT`] or
-/// [`crate::COUNCIL`]. All of them record into the same file and share one budget.
+/// The clients of a run, by the name of their service: a model provider, [`crate::MANUAL_OUTBOX`], or
+/// [`crate::API_AGENT`]. All of them record into the same file and share one budget.
 pub trait Clients: Sync {
     /// The client of this name.
     ///

@@ -20,6 +20,8 @@ use crate::error::RunError;
 mod apply;
 mod check;
 mod signed;
+#[cfg(test)]
+mod whole_gate;
 
 pub use apply::{AppliedPatch, apply_patch};
 pub use check::check_patch;

@@ -47,7 +47,7 @@ pub use call_book::LedgerBook;
 pub use catalogue::{check_repository_behaviors, listed_behaviors};
 pub use clients::Clients;
 pub use contract::{
-    API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
+    API_AGENT, AgentCommands, AgentNetwork, ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
     FindMode, Guardrails, GuardrailsError, PatchLimits, Plan, PlanStatus, Review, ReviewError, ReviewVerdict,
     MANUAL_OUTBOX, RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Service, Signature, SignatureVersion, WebLimits,
     check_plan, required_gates,

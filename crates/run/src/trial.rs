@@ -440,6 +440,7 @@ mod tests {
         let record = record(room.path(), &[&["true"]]);
         let reported = |before, behaviors| {
             let trial = Trial {
+                level: GateLevel::Lite,
                 outcomes: vec![GateOutcome::Ran(Box::new(ran.clone()))],
                 results: Vec::new(),
                 verdict: Verdict::default(),

@@ -43,7 +43,8 @@ pub(crate) fn is_placeholder(bytes: &[u8]) -> bool {
 pub(crate) fn is_whole_placeholder(bytes: &[u8]) -> bool {
     let text: Vec<u8> = bytes.to_ascii_lowercase();
     let is_word = |text: &[u8]| {
-        let words = WHOLE.iter().chain(PARTS).chain(BESIDE).map(|word| word.trim_end_matches(['-', '_']).as_bytes());
+        let words =
+            WHOLE.iter().chain(PARTS).chain(BESIDE).map(|word| word.trim_end_matches(['-', '_']).as_bytes());
         words.into_iter().any(|word| word == text)
     };
     let is_filler = |piece: &[u8]| {
@@ -53,7 +54,9 @@ pub(crate) fn is_whole_placeholder(bytes: &[u8]) -> bool {
     };
     is_template(&text)
         || is_word(&text)
-        || text.split(|byte| matches!(byte, b'-' | b'_' | b'.')).all(|piece| piece.is_empty() || is_filler(piece))
+        || text
+            .split(|byte| matches!(byte, b'-' | b'_' | b'.'))
+            .all(|piece| piece.is_empty() || is_filler(piece))
 }
 
 fn is_template(text: &[u8]) -> bool {
@@ -123,7 +126,8 @@ const PARTS: &[&str] = &[
 ];
 
 /// Words that stand beside others in a placeholder.
-const BESIDE: &[&str] = &["your", "my", "the", "here", "some", "insert", "me", "change", "not", "real", "with"];
+const BESIDE: &[&str] =
+    &["your", "my", "the", "here", "some", "insert", "me", "change", "not", "real", "with"];
 
 const WHOLE: &[&str] = &[
     "password",
@@ -196,10 +200,29 @@ mod tests {
 
     #[test]
     fn a_word_inside_of_a_password_makes_no_placeholder_of_it() {
-        for text in ["your-password", "EXAMPLE", "changeme123", "change-me", "xxxx", "password", "${P}", "abcdef123", "my_secret"] {
+        for text in [
+            "your-password",
+            "EXAMPLE",
+            "changeme123",
+            "change-me",
+            "xxxx",
+            "password",
+            "${P}",
+            "abcdef123",
+            "my_secret",
+        ] {
             assert!(is_whole_placeholder(text.as_bytes()), "{text}");
         }
-        for text in ["abcDEF123passwd", "s3cr3tPa55", "sample9Kq", "Replace-7fQz", "x11111y", "fooexample", "1", "0000"] {
+        for text in [
+            "abcDEF123passwd",
+            "s3cr3tPa55",
+            "sample9Kq",
+            "Replace-7fQz",
+            "x11111y",
+            "fooexample",
+            "1",
+            "0000",
+        ] {
             let expected = matches!(text, "0000");
             assert_eq!(is_whole_placeholder(text.as_bytes()), expected, "{text}");
         }

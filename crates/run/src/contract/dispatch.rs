@@ -97,7 +97,7 @@ pub enum Service {
     ManualOutbox,
     /// A configured command.
     ApiAgent,
-    /// The model provider of this name; `council` is one of them for the chair.
+    /// The model provider of this name.
     Model(String),
 }
 
@@ -130,8 +130,6 @@ impl Service {
 pub const MANUAL_OUTBOX: &str = "manual_outbox";
 /// The client of whatever a configured command answers.
 pub const API_AGENT: &str = "api_agent";
-/// The client of a chair that is a council.
-pub const COUNCIL: &str = "council";
 
 /// Who serves one role: a provider kind of the seed, or the name of a model provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,13 +212,13 @@ impl DispatchConfig {
             let subject = || format!("{}: {}", role.name(), service.client().unwrap_or("local_exec"));
             let known = match &service {
                 Service::Model(name) => {
-                    providers.contains(&name.as_str()) || (name == COUNCIL && role == RunRole::Chair)
+                    providers.contains(&name.as_str())
                 }
                 Service::LocalExec | Service::ManualOutbox | Service::ApiAgent => true,
             };
             if !known {
                 let hint = format!(
-                    "Name local_exec, manual_outbox, api_agent, ollama_agent or a provider: {}; `council` can be the chair.",
+                    "Name local_exec, manual_outbox, api_agent, ollama_agent or a provider: {}.",
                     providers.join(", ")
                 );
                 verdict.push(Finding::error(UNKNOWN_SERVICE, subject(), hint));

@@ -21,7 +21,7 @@ pub use behaviors::{
     BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, check_behaviors, is_page_name,
 };
 pub use dispatch::{
-    API_AGENT, COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX, RoleProvider,
+    API_AGENT, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX, RoleProvider,
     RunRole, Service,
 };
 pub use expected_results::{EvidenceFound, ExpectedResult, check_evidence, read_results};

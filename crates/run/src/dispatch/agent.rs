@@ -20,8 +20,8 @@ use crucible_llm::{AnswerFault, Fault, LlmBackend, LlmError, LlmInvocation, LlmR
 use crucible_model::{ByteLimit, Code, Finding, Secret, Verdict};
 use crucible_repo::Git;
 use crucible_sandbox::{
-    Captured, Completed, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction, Sandbox, Spawn, Stdin,
-    Stdout,
+    Captured, Completed, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction, Sandbox, Spawn,
+    Stdin, Stdout,
 };
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 
@@ -120,7 +120,12 @@ impl AgentBackend {
         for name in &record.settings.agents.env {
             let Some(value) = world.env.get_os(name) else { continue };
             given.push((name.into(), value.to_owned()));
-            keys.extend(value.to_str().filter(|key| key.trim().len() >= SHORTEST_KEY).map(|key| Secret::new(key.trim().to_owned())));
+            keys.extend(
+                value
+                    .to_str()
+                    .filter(|key| key.trim().len() >= SHORTEST_KEY)
+                    .map(|key| Secret::new(key.trim().to_owned())),
+            );
         }
         let masked = hidden(world, &record, &given);
         let (env, sandbox) = (world.env.clone(), Arc::clone(&world.sandbox));
@@ -199,7 +204,11 @@ impl AgentBackend {
         for (name, stream) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
             let (mut log, _) = Scanner::builtin().redact_bytes(&self.without_keys(&stream.bytes));
             if stream.extent == Extent::Cut {
-                let told = format!("\n[only the first {} of {} bytes were kept]\n", stream.bytes.len(), stream.total);
+                let told = format!(
+                    "\n[only the first {} of {} bytes were kept]\n",
+                    stream.bytes.len(),
+                    stream.total
+                );
                 log.extend_from_slice(told.as_bytes());
             }
             self.dir.write(&format!("{AGENT_LOGS}/{number:03}.{name}.log"), &log)?;
@@ -209,14 +218,18 @@ impl AgentBackend {
 
     fn without_keys(&self, bytes: &[u8]) -> Vec<u8> {
         let marker = format!("{MARKER_BEGIN}handed-over]");
-        self.keys.iter().fold(bytes.to_vec(), |text, key| replaced(&text, key.expose().as_bytes(), marker.as_bytes()))
+        self.keys
+            .iter()
+            .fold(bytes.to_vec(), |text, key| replaced(&text, key.expose().as_bytes(), marker.as_bytes()))
     }
 
     /// What a command that has ended amounts to.
     fn answer(&self, inv: &LlmInvocation, number: u64, ended: &Completed) -> Result<LlmResult, LlmError> {
         let logs = format!("{AGENT_LOGS}/{number:03}.stdout.log and .stderr.log");
         let fault = |what: String| {
-            let next = format!("read {logs} in the run's directory, mend the command and go on with `crucible run advance`");
+            let next = format!(
+                "read {logs} in the run's directory, mend the command and go on with `crucible run advance`"
+            );
             let mut fault = Fault::new(API_AGENT, &inv.model, what, next);
             fault.stderr = Some(self.last_words(&ended.stderr)).filter(|words| !words.is_empty());
             fault
@@ -229,12 +242,17 @@ impl AgentBackend {
         };
         let failed = |what: String| Err(LlmError::ProviderOutage(fault(what)));
         match ended.end {
-            End::Exited(0) if too_large => {
-                refused(AnswerFault::TooLarge, format!("it printed {} bytes, at most {} are taken", ended.stdout.total, MAX_GIVEN.0))
-            }
-            End::OutputLimit if too_large && ended.stdout.total > ended.stderr.total => {
-                refused(AnswerFault::TooLarge, format!("it was ended when it had printed {} bytes, at most {} are taken", ended.stdout.total, MAX_GIVEN.0))
-            }
+            End::Exited(0) if too_large => refused(
+                AnswerFault::TooLarge,
+                format!("it printed {} bytes, at most {} are taken", ended.stdout.total, MAX_GIVEN.0),
+            ),
+            End::OutputLimit if too_large && ended.stdout.total > ended.stderr.total => refused(
+                AnswerFault::TooLarge,
+                format!(
+                    "it was ended when it had printed {} bytes, at most {} are taken",
+                    ended.stdout.total, MAX_GIVEN.0
+                ),
+            ),
             End::Exited(0) if ended.stdout.bytes.trim_ascii().is_empty() => {
                 refused(AnswerFault::Empty, "it ended well and printed nothing".to_owned())
             }
@@ -251,7 +269,9 @@ impl AgentBackend {
                 call: inv.timeout,
                 cap: inv.timeout,
             }),
-            End::OutputLimit => failed(format!("its command was ended when it had printed more than {} bytes", RUNAWAY.0)),
+            End::OutputLimit => {
+                failed(format!("its command was ended when it had printed more than {} bytes", RUNAWAY.0))
+            }
             End::DiskLimit => failed("its command was ended when it had written too much".to_owned()),
         }
     }
@@ -274,8 +294,11 @@ impl LlmBackend for AgentBackend {
         };
         let target = inv.metadata.get(TARGET).and_then(serde_json::Value::as_str).unwrap_or_default();
         let role = RunRole::ALL.into_iter().find(|role| role.name() == inv.phase_id);
-        let call = role.and_then(|role| Call::of(role, target)).ok_or_else(|| wrong(format!("{} owes nothing at {target:?}", inv.phase_id)))?;
-        let room = fs::temp_dir_in(&self.dir.scratch(), "agent-").map_err(|error| wrong(error.to_string()))?;
+        let call = role
+            .and_then(|role| Call::of(role, target))
+            .ok_or_else(|| wrong(format!("{} owes nothing at {target:?}", inv.phase_id)))?;
+        let room =
+            fs::temp_dir_in(&self.dir.scratch(), "agent-").map_err(|error| wrong(error.to_string()))?;
         let spawn = self.prepare(room.path(), &inv, &call).await.map_err(|error| wrong(error.to_string()))?;
         let ended = self.sandbox.run(spawn).await.map_err(|error| wrong(error.to_string()))?;
         let number = self.keep(&ended).map_err(|error| wrong(error.to_string()))?;
@@ -310,7 +333,8 @@ impl<'c> Call<'c> {
 /// The paths of the logs that lie in a run directory, in order.
 pub(crate) fn agent_logs(dir: &RunDir) -> Vec<String> {
     let numbers = 1..=logged(dir).unwrap_or_default();
-    let names = numbers.flat_map(|number| ["stdout", "stderr"].map(|name| format!("{AGENT_LOGS}/{number:03}.{name}.log")));
+    let names = numbers
+        .flat_map(|number| ["stdout", "stderr"].map(|name| format!("{AGENT_LOGS}/{number:03}.{name}.log")));
     names.filter(|path| dir.has(path)).collect()
 }
 
@@ -389,7 +413,11 @@ mod tests {
     fn codes(agents: &AgentCommands) -> Vec<String> {
         let mut dispatch = DispatchConfig::for_model("gateway");
         dispatch.role_providers.insert(RunRole::Fixer, crate::contract::RoleProvider(API_AGENT.to_owned()));
-        check_agents(&dispatch, agents).findings().iter().map(|finding| finding.code.as_str().to_owned()).collect()
+        check_agents(&dispatch, agents)
+            .findings()
+            .iter()
+            .map(|finding| finding.code.as_str().to_owned())
+            .collect()
     }
 
     #[test]
@@ -416,8 +444,16 @@ mod tests {
 
     #[test]
     fn only_a_patch_has_to_begin_as_one() {
-        let code = |action, text| no_diff(action, String::new(), text).map(|finding| finding.code.as_str().to_owned());
-        for bad in ["", "\ndiff --git a/x b/x\n", "```diff\ndiff --git a/x b/x\n```", "Here: diff --git", "diff --gitx"] {
+        let code = |action, text| {
+            no_diff(action, String::new(), text).map(|finding| finding.code.as_str().to_owned())
+        };
+        for bad in [
+            "",
+            "\ndiff --git a/x b/x\n",
+            "```diff\ndiff --git a/x b/x\n```",
+            "Here: diff --git",
+            "diff --gitx",
+        ] {
             assert_eq!(code(Action::Patch, bad).as_deref(), Some("dispatch-no-diff"), "{bad}");
             assert_eq!(code(Action::Review, bad), None);
         }

@@ -520,4 +520,24 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn a_name_that_holds_a_secret_is_written_nowhere() {
+        let token = crucible_testkit::made_up_token();
+        let file = |path: String, mode| TrackedFile {
+            path: path.into(),
+            mode,
+            oid: serde_json::from_value("7".repeat(40).into()).unwrap(),
+            size: 1,
+        };
+        let (plain, unfit) = candidates(vec![
+            file("src/a.rs".to_owned(), FileMode::Regular),
+            file(format!("notes/{token}.txt"), FileMode::Regular),
+            file(format!("links/{token}"), FileMode::Symlink),
+        ]);
+        assert_eq!(plain, [("src/a.rs".parse().unwrap(), 1)]);
+        assert_eq!(unfit.len(), 2);
+        let told = format!("{unfit:?}");
+        assert!(told.contains("has a name that holds a secret") && !told.contains(&token), "{told}");
+    }
 }

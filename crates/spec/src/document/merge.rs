@@ -412,7 +412,7 @@ impl Said {
         // Some of its own checks are no other's.
         let keeps_checks = !self.checks.is_disjoint(&was.checks);
         let others =
-            self.parts().filter(|part| !own.contains(part) && !(keeps_checks && part.starts_with("c ")));
+            self.parts().filter(|part| !own.contains(part) && (!keeps_checks || part.starts_with("s ")));
         others.filter_map(|part| said.get(&part)?.first().copied()).next()
     }
 

@@ -17,8 +17,8 @@ use crucible_secrets::{Scanner, is_secret_file};
 
 use super::issue::{self, IssueRef};
 use crate::error::SpecError;
-use crate::project::CRUCIBLE;
 use crate::packet::{EntryKind, PacketEntry, PacketRow, PassedOver, PassedOverReason, SECRET_FILE, lines_of};
+use crate::project::CRUCIBLE;
 
 /// The most files of a directory that are looked at.
 const MOST_FILES: usize = 1_000;
@@ -122,7 +122,9 @@ impl IdeaBuilder {
         };
         let place = path.canonicalize().map_err(there)?;
         if let Some(owner) = whose_own(path).or_else(|| whose_own(&place)) {
-            let why = format!("{owner} keeps its own files there, which are no part of an idea; name another file or directory");
+            let why = format!(
+                "{owner} keeps its own files there, which are no part of an idea; name another file or directory"
+            );
             return Err(refused(name, &why));
         }
         let meta = place.metadata().map_err(there)?;
@@ -189,7 +191,8 @@ impl IdeaBuilder {
         let before = self.parts.len() + self.unread.len();
         let own = directory.join(CRUCIBLE);
         if own.symlink_metadata().is_ok() {
-            let shown = redacted(&short_line(&format!("{}/{CRUCIBLE}", name.trim_end_matches('/')), LONGEST_NAME));
+            let shown =
+                redacted(&short_line(&format!("{}/{CRUCIBLE}", name.trim_end_matches('/')), LONGEST_NAME));
             self.notes.push(format!("{shown} is left out: Crucible keeps its own files there"));
         }
         let is_own = |entry: &Result<WalkedEntry, String>| match entry {
@@ -333,7 +336,8 @@ fn is_secret_place(path: &Path) -> bool {
 /// Whose own files a path leads to: a directory of that name, under any capitals.
 fn whose_own(path: &Path) -> Option<&'static str> {
     let named = |own: &str| {
-        path.components().any(|part| part.as_os_str().to_str().is_some_and(|part| part.eq_ignore_ascii_case(own)))
+        path.components()
+            .any(|part| part.as_os_str().to_str().is_some_and(|part| part.eq_ignore_ascii_case(own)))
     };
     match (named(".git"), named(CRUCIBLE)) {
         (true, _) => Some("git"),

@@ -46,7 +46,7 @@ pub(super) fn with_entry(text: &str, entry: &WorkspaceEntry) -> Result<String, F
             && others(&before.root, "specs").eq_by_meaning(&others(&after.root, "specs"))
     };
     let places = places_for_entry(text, &before.root, entry);
-    let mut places = places.into_iter().filter(|cuts| !ends_a_text(text, &before.root, cuts));
+    let mut places = places.into_iter().filter(|cuts| !ends_a_text(text, cuts));
     places.find_map(|cuts| checked(text, &cuts, &fits)).ok_or_else(refusal)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String
         return Err(refusal());
     }
     let cuts = cuts_for_values(text, node, entry).ok_or_else(refusal)?;
-    if ends_a_text(text, &before.root, &cuts) {
+    if ends_a_text(text, &cuts) {
         return Err(refusal());
     }
     checked(text, &cuts, &fits).ok_or_else(refusal)
@@ -114,22 +114,25 @@ fn checked(text: &str, cuts: &Cuts, fits: &impl Fn(&Parsed) -> bool) -> Option<S
 }
 
 /// Whether the cuts give an end of line to a text in lines of its own that the file ends with and that has none: it would say one end of line
-/// more. Readers of YAML do not agree on what it says before, so that a comparison of both readings need not show it.
-fn ends_a_text(text: &str, root: &Node, cuts: &Cuts) -> bool {
+/// more. Readers of YAML do not agree on what it says before, so the lines are asked and not the tree.
+fn ends_a_text(text: &str, cuts: &Cuts) -> bool {
     let appends = cuts.iter().any(|(range, put)| range.start == text.len() && !put.is_empty());
     if !appends || text.ends_with('\n') {
         return false;
     }
-    let mut scalars = Vec::new();
-    scalars_of(root, &mut scalars);
-    let last = scalars.into_iter().max_by_key(|scalar| scalar.end);
-    let written =
-        last.filter(|last| last.end >= text.trim_end().len()).and_then(|last| text.get(last.start..));
-    written.is_some_and(|written| {
-        let sign =
-            written.lines().next().unwrap_or_default().split([' ', '\t', '#']).next().unwrap_or_default();
-        sign.starts_with(['|', '>']) && !sign.contains('-')
-    })
+    let mut least = usize::MAX;
+    for line in text.lines().rev().filter(|line| !line.trim().is_empty()) {
+        let indent = line.len() - line.trim_start_matches([' ', '-']).len();
+        let written = line.split(" #").next().unwrap_or_default().trim_end();
+        let sign = written.rsplit([' ', '\t']).next().unwrap_or_default();
+        let begins = sign.starts_with(['|', '>'])
+            && sign.chars().skip(1).all(|c| matches!(c, '+' | '-') || c.is_ascii_digit());
+        if begins && indent < least {
+            return !sign.contains('-');
+        }
+        least = least.min(line.len() - line.trim_start_matches(' ').len());
+    }
+    false
 }
 
 /// The pairs of a mapping, but for some.

@@ -14,7 +14,7 @@ use crucible_llm::{
 };
 use crucible_model::{Clock, EditFormat};
 use crucible_run::{
-    API_AGENT, AgentBackend, COUNCIL, Clients, LedgerBook, MANUAL_OUTBOX, Opening, OutboxBackend, RunDir, RunError,
+    API_AGENT, AgentBackend, Clients, LedgerBook, MANUAL_OUTBOX, Opening, OutboxBackend, RunDir, RunError,
     RunSettings, World,
 };
 use crucible_sandbox::Sandbox;
@@ -116,7 +116,6 @@ impl Services {
                 same if same == settings.provider => continue,
                 MANUAL_OUTBOX => by_hand(dir),
                 API_AGENT => by_command(world, dir)?,
-                COUNCIL => return Err(CommandError::usage("a council is not there yet")),
                 provider => {
                     model::backend(app, config, sandbox, provider, &model::settings(app, config, provider))?
                 }

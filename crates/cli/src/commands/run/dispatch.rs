@@ -9,8 +9,8 @@ use crucible_host::config::Config;
 use crucible_host::fs::read_regular_up_to;
 use crucible_model::{ByteLimit, EditFormat, ExitStatus, Verdict};
 use crucible_run::{
-    API_AGENT, AgentCommands, AgentNetwork, COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
-    RoleProvider, RunRole, Service, check_agents,
+    API_AGENT, AgentCommands, AgentNetwork, DispatchBudgets, DispatchConfig, DispatchMode,
+    DispatchVersion, RoleProvider, RunRole, Service, check_agents,
 };
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
@@ -37,10 +37,6 @@ pub(crate) fn dispatch(
     let providers: Vec<&str> = crucible_llm::registry().iter().map(|kind| kind.name()).collect();
     refuse(&dispatch.check(&providers), "docs/contracts/dispatch_config.md tells who can serve which role.")?;
     // Before a run is made that nobody could advance.
-    if dispatch.clients().contains(COUNCIL) {
-        return Err(CommandError::usage("a council cannot be the chair of a run yet")
-            .hint("Name a provider, or ask a council beforehand with `crucible ask`."));
-    }
     Ok(Some(dispatch))
 }
 
@@ -99,10 +95,14 @@ pub(crate) fn agents(
         return Ok(AgentCommands::default());
     };
     let agents = configured_agents(config)?;
-    refuse(&check_agents(dispatch, &agents), "Set it in your own configuration: docs/dispatch.md shows how.")?;
+    refuse(
+        &check_agents(dispatch, &agents),
+        "Set it in your own configuration: docs/dispatch.md shows how.",
+    )?;
     for word in agents.plan.iter().chain(&agents.patch).chain(&agents.agent) {
         if let Some(found) = Scanner::builtin().scan(word.as_bytes()).first() {
-            let message = format!("a command that serves a role holds what looks like a secret ({})", found.rule);
+            let message =
+                format!("a command that serves a role holds what looks like a secret ({})", found.rule);
             return Err(CommandError::new(ExitStatus::SecretDetected, message)
                 .hint("A run keeps its commands: hand the key over by the name of its variable, in [dispatch] agent_env."));
         }
@@ -172,7 +172,7 @@ impl Models {
             let service = dispatch.service(role);
             let name = match service.client() {
                 Some(name) if name == provider => continue,
-                Some(name) if matches!(service, Service::Model(_)) && name != COUNCIL => name,
+                Some(name) if matches!(service, Service::Model(_)) => name,
                 // What no model of ours answers has no model.
                 Some(_) | None => {
                     models.of_roles.remove(role.name());
@@ -180,7 +180,8 @@ impl Models {
                 }
             };
             let backend = model::backend(app, config, sandbox, name, &model::settings(app, config, name))?;
-            let asked = backend.phase_models().get(role.name()).map_or(backend.default_model(), String::as_str);
+            let asked =
+                backend.phase_models().get(role.name()).map_or(backend.default_model(), String::as_str);
             models.of_roles.insert(role.name().to_owned(), asked.to_owned());
             if role == RunRole::Patchmaker {
                 models.edit_format = Some(backend.capabilities().edit_format);

@@ -24,10 +24,10 @@ use crucible_repo::RecoveredEdit;
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 use crucible_spec::{
-    AppliedFixup, ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject, IDEA, LockClaim,
-    PacketLimits, PhaseId, PhaseOrder, PhaseRun, PhaseStatus, PromotionEnd, SpecError, SpecId, SpecLock,
-    SpecProject, SpecReceipt, SpecState, SpecStatus, SpecStore, Trial, WaitingFixup, check_named_files, failure_class,
-    pending_fixups, recover_fixup, spec_status, waiting_fixup,
+    AppliedFixup, ConfigSummary, FileSelectors, FixupChoice, FixupRun, HookMoment, HookSubject, IDEA,
+    LockClaim, PacketLimits, PhaseId, PhaseOrder, PhaseRun, PhaseStatus, PromotionEnd, SpecError, SpecId,
+    SpecLock, SpecProject, SpecReceipt, SpecState, SpecStatus, SpecStore, Trial, WaitingFixup,
+    check_named_files, failure_class, pending_fixups, recover_fixup, spec_status, waiting_fixup,
 };
 
 use super::fixups::{FIXUPS, FixupFlags, FixupWish, show_applied, show_pending, show_recovered};
@@ -151,7 +151,9 @@ impl PhaseFlags {
             Some(flag) => Err(CommandError::usage(format!(
                 "no fixup is proposed or applied here, so {flag} has nothing to do"
             ))
-            .hint(format!("Give {flag} to the command that runs the phase fixup, and to the one that applies it."))),
+            .hint(format!(
+                "Give {flag} to the command that runs the phase fixup, and to the one that applies it."
+            ))),
             None => Ok(()),
         }
     }
@@ -229,7 +231,9 @@ impl Desk {
         let files = flags.sources.files(app, &project, &config)?;
         check_named_files(&files)?;
         let home = app.home()?;
-        let store = SpecStore::new(&project, spec.clone()).with_records(home.join(FIXUPS)).with_calls(home.join("calls"));
+        let store = SpecStore::new(&project, spec.clone())
+            .with_records(home.join(FIXUPS))
+            .with_calls(home.join("calls"));
         Ok(Self { config, project, store, files, hooks, sandbox: shared_sandbox(app), record, bounds })
     }
 
@@ -386,9 +390,8 @@ impl<'a> Work<'a> {
                 .hint(format!("The fixup waits: {again} goes on with it, and nobody is asked for it.")));
         }
         let choice = self.fixups().map_err(Stopped::Interrupted);
-        let applied = choice.and_then(|choice| {
-            run.apply(&self.desk.project, &choice).map_err(Stopped::Failed)
-        });
+        let applied =
+            choice.and_then(|choice| run.apply(&self.desk.project, &choice).map_err(Stopped::Failed));
         let applied = match (applied, hooked) {
             (Ok(applied), _) => applied,
             (Err(stopped), Hooked::Yes) => return Err(unapplied(&run, &mut self.ledger, stopped)),

@@ -59,10 +59,10 @@ fn a_spec_that_is_far_enough_passes_and_what_was_judged_is_told() {
     assert_eq!(
         lines,
         [
-            " phase         stands   last success",
-            " requirements  success  1h ago",
-            " design        success  1h ago",
-            " tasks         success  1h ago",
+            " phase         stands  last success",
+            " requirements  done    1h ago",
+            " design        done    1h ago",
+            " tasks         done    1h ago",
             "pass: export-data has what was asked for: tasks and every phase before it, of any age, with or without pending fixups",
         ]
     );

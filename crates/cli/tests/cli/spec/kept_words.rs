@@ -53,10 +53,17 @@ fn a_lock_lost_after_files_changed_is_told_with_the_files_and_the_command_again(
     resume(&desk, &project, ["--phase", "fixup", "--dry-run", "--force"]).ok();
     let (code, said) = ended(&project, child);
     assert_eq!(code, Some(9), "{said}");
-    for part in ["--force", "the files are changed: src/area.py", "--phase fixup --apply-fixups` again for the receipt"] {
+    for part in [
+        "--force",
+        "the files are changed: src/area.py",
+        "--phase fixup --apply-fixups` again for the receipt",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert!(!said.contains("nothing of this run was kept") && !said.contains("no file was changed"), "{said}");
+    assert!(
+        !said.contains("nothing of this run was kept") && !said.contains("no file was changed"),
+        "{said}"
+    );
     resume(&desk, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert_eq!(newest(&project)["phases"][0]["fixups"]["stage"], "applied");
 }
@@ -75,7 +82,9 @@ fn a_receipt_that_fails_after_files_changed_is_told_with_the_files_and_leaves_on
     std::fs::create_dir(&report).unwrap();
     let (code, said) = ended(&project, child);
     assert_eq!(code, Some(1), "{said}");
-    for part in ["a directory stands in its place", "the files are changed: src/area.py", "again for the receipt"] {
+    for part in
+        ["a directory stands in its place", "the files are changed: src/area.py", "again for the receipt"]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
     let receipt = newest(&project);
@@ -134,7 +143,11 @@ fn a_recording_that_fails_is_said_and_changes_no_code() {
     *place.lock().unwrap() = project.join("records");
     std::fs::create_dir(project.join("records")).unwrap();
     let ran = spec(&desk, &project, ["--record", "records/calls.jsonl"]).ok();
-    assert!(ran.stderr.contains("warning: the calls of requirements are not in the recording"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("warning: the calls of requirements are not in the recording"),
+        "{}",
+        ran.stderr
+    );
     let receipt = newest(&project);
     assert_eq!((&receipt["exit_code"], &receipt["phases"][0]["status"]), (&json!(0), &json!("success")));
 }
@@ -233,9 +246,13 @@ fn a_replay_that_holds_no_such_phase_says_so() {
     let project = project(&desk);
     spec(&desk, &project, ["--record", "calls.jsonl"]).ok();
     let played = ["--phase", "design", "--provider", "replay", "--cassette", "calls.jsonl"];
-    let ran = resume(&desk, &project, played).exits(70);
-    assert!(ran.stderr.contains("design"), "{}", ran.stderr);
-    assert_eq!(newest(&project)["phases"][0]["error"]["class"], "provider");
+    let ran = resume(&desk, &project, played).exits(2);
+    assert!(
+        ran.stderr.contains("and none of \"design\": only of requirements; record again"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(newest(&project)["phases"][0]["error"]["class"], "configuration");
 }
 
 #[test]

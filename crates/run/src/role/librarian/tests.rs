@@ -286,3 +286,15 @@ fn room_is_kept_for_the_mandatory_documents() {
     let paths: Vec<&str> = kept.paths.iter().map(RepoPath::as_str).collect();
     assert_eq!((paths, kept.bytes), (vec!["extra.md", "AGENTS.md", "PATCH_README.md"], 13));
 }
+
+#[test]
+fn a_secret_in_wide_characters_is_one() {
+    let text = format!("token = {}\n", crucible_testkit::made_up_token());
+    let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let four: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+    let plain: Vec<u8> = "nothing here".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let room = Room::new(&[("le", &little), ("be", &big), ("four", &four), ("plain", &plain)], &[]);
+    let pack = room.pack(&request(&["le", "be", "four", "plain"], 9, 9999));
+    assert_eq!(rows(&pack), [("plain", "in"), ("le", "denied"), ("be", "denied"), ("four", "denied")]);
+}
