@@ -111,7 +111,8 @@ fn check_events(connection: &Connection, check: &mut Check) -> Result<(), PassEr
             _ => format!("iif(octet_length({name}) <= {MAX_BODY_BYTES}, {name}, NULL)"),
         })
         .collect();
-    let sql = format!("SELECT seq, {} FROM events NOT INDEXED WHERE seq >= ?1 ORDER BY seq", columns.join(", "));
+    let sql =
+        format!("SELECT seq, {} FROM events NOT INDEXED WHERE seq >= ?1 ORDER BY seq", columns.join(", "));
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([check.first])?;
     while let Some(row) = rows.next()? {

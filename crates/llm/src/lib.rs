@@ -60,8 +60,8 @@ pub use price::{ListedPrice, Price, PriceTable, micro_dollars};
 pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{
-    AddressOrigin, CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind, ProviderSettings,
-    construct, provider, registry,
+    AddressOrigin, CassetteSource, Context, KeyUse, Login, ModelProfile, ProviderClass, ProviderKind,
+    ProviderSettings, construct, provider, registry,
 };
 pub use retry::{Attempted, OnRateLimit, Retried, RetryAllowance, RetryPolicy};
 pub use select::{Fallback, FellBack, NamedProvider, Selected, select};

@@ -65,7 +65,7 @@ pub use snapshot::{
 pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedChanges, ProducedTree, TreeChange};
 pub use tree_edit::{
     ClaimedEdit, EditClaim, EditJournal, EditNote, EditObstacle, EditRecovery, EditedFile, GuardedPlaces,
-    LinkPolicy, MAX_EDITED_BYTES, NewFile, RecoveredEdit, RemadeContent, TreeEdit, TreeEditError, TreeFile, edit_tree,
-    read_tree_file, recover_tree_edit, recover_tree_edit_remaking, tree_edit_under_way,
+    LinkPolicy, MAX_EDITED_BYTES, NewFile, RecoveredEdit, RemadeContent, TreeEdit, TreeEditError, TreeFile,
+    edit_tree, read_tree_file, recover_tree_edit, recover_tree_edit_remaking, tree_edit_under_way,
 };
 pub use tree_reader::{FoundAt, TreeReader};

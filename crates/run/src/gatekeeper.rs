@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::{ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced};
+use crucible_model::{
+    ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced,
+};
 use crucible_patch::{
-    Change as FileChange, FileMode, Patch, Policy, Proposal, WithLost, apply, judge_places, make_diff, parse, read_answer,
-    with_lost,
+    Change as FileChange, FileMode, Patch, Policy, Proposal, WithLost, apply, judge_places, make_diff, parse,
+    read_answer, with_lost,
 };
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};

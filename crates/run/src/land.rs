@@ -23,6 +23,7 @@ use crate::recording::check_recording;
 use crate::start::register;
 use crate::state::RunState;
 use crate::status::{progress, status_of};
+use crate::trial::or_base_gone;
 use crate::world::World;
 
 /// The key of the trailer that ties a commit to the ledger's head.
@@ -173,7 +174,10 @@ async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = crucible_model::EditFormat::UnifiedDiff;
     let ground = Ground { git, record, format, plan: &plan, gate_files: &analysis.gate_files };
-    let judged = gatekeeper::judge_again(&ground, patch).await?;
+    let judged = match gatekeeper::judge_again(&ground, patch).await {
+        Ok(judged) => judged,
+        Err(error) => return Err(or_base_gone(git, record, error).await),
+    };
     let tree = judged.change.map(|change| change.tree.tree);
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
     tree.filter(|tree| report.tree.as_deref() == Some(tree.as_str()))

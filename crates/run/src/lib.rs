@@ -47,24 +47,25 @@ pub use call_book::LedgerBook;
 pub use catalogue::{check_repository_behaviors, listed_behaviors};
 pub use clients::Clients;
 pub use contract::{
-    API_AGENT, AgentCommands, AgentNetwork, ContextSettings, ContractDocuments, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
-    FindMode, Guardrails, GuardrailsError, PatchLimits, Plan, PlanStatus, Review, ReviewError, ReviewVerdict,
-    MANUAL_OUTBOX, RoleProvider, RunRecord, RunRole, RunSettings, RunVersion, Service, Signature, SignatureVersion, WebLimits,
-    check_plan, required_gates,
+    API_AGENT, AgentCommands, AgentNetwork, ContextSettings, ContractDocuments, DispatchBudgets,
+    DispatchConfig, DispatchMode, DispatchVersion, FindMode, Guardrails, GuardrailsError, MANUAL_OUTBOX,
+    PatchLimits, Plan, PlanStatus, Review, ReviewError, ReviewVerdict, RoleProvider, RunRecord, RunRole,
+    RunSettings, RunVersion, Service, Signature, SignatureVersion, WebLimits, check_plan, required_gates,
 };
 pub use contract::{
-    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, BehaviorMarker, CatalogueText, EvidenceFound, ExpectedResult, PlanDocuments,
-    behavior_markers, check_behaviors, check_evidence, check_executed, check_reasons, is_page_name, read_results,
+    BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, BehaviorMarker, CatalogueText, EvidenceFound,
+    ExpectedResult, PlanDocuments, behavior_markers, check_behaviors, check_evidence, check_executed,
+    check_reasons, is_page_name, read_results,
 };
 pub use dispatch::{AgentBackend, OutboxBackend, check_agents};
 pub use engine::advance;
 pub use error::RunError;
 pub use event_kind::EventKind;
 pub use find::{
-    Domain, DomainError, FIND_WEB_SCHEMA, FindCandidate, FindResult, FindResultVersion, FindWeb, GoalKind, LocatorKind,
-    MAX_FIND_WEB, PastRun, PastRuns, RepoFacts, WORKFLOWS_DIR, WebConstraints, WebLocator, WebResult,
-    Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows, WorkflowsError, check_web,
-    externals, resolve,
+    Domain, DomainError, FIND_WEB_SCHEMA, FindCandidate, FindResult, FindResultVersion, FindWeb, GoalKind,
+    LocatorKind, MAX_FIND_WEB, PastRun, PastRuns, RepoFacts, WORKFLOWS_DIR, WebConstraints, WebLocator,
+    WebResult, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows,
+    WorkflowsError, check_web, externals, resolve,
 };
 pub use gatekeeper::{AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, signed_plan};
 pub use journal::Witness;

@@ -14,8 +14,9 @@ use crucible_repo::{DirtyKind, Git, Omission, SnapshotOptions, Untracked, snapsh
 use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
-    GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements, TestFiles, TestTally,
-    VerifyReport, excerpt, judge_run, judge_run_after, logs, missing_installation, report, run_gates,
+    GateSetting, GateSpec, Normaliser, PatchCheck, PlanCheck, ReportInput, ReportPaths, Requirements,
+    TestFiles, TestTally, VerifyReport, excerpt, judge_run, judge_run_after, logs, missing_installation,
+    report, run_gates,
 };
 
 use crate::analysis::{Analysis, BehaviorCatalogue, GateResult};
@@ -110,7 +111,8 @@ pub(crate) async fn run(
     change: Option<&Tried<'_>>,
     witness: &mut dyn Witness,
 ) -> Result<Trial, RunError> {
-    let copy = room.join("copy");
+    // What a gate prints names the real place; behind a link it would not be known as that of the copy.
+    let copy = std::fs::canonicalize(room).unwrap_or_else(|_| room.to_owned()).join("copy");
     let mut outcomes = Vec::new();
     let mut omitted = Vec::new();
     let mut behaviors = None;
@@ -204,6 +206,14 @@ pub(crate) async fn require_base(git: &Git, record: &RunRecord) -> Result<(), Ru
         return Err(RunError::RepositoryChanged { base: record.base_commit.to_string() });
     }
     Ok(())
+}
+
+/// Tells what failed as a repository that has changed, where its cause is that the base is no longer there at all.
+pub(crate) async fn or_base_gone(git: &Git, record: &RunRecord, failed: RunError) -> RunError {
+    match git.commit_object(&record.base_commit).await {
+        Ok(None) => RunError::RepositoryChanged { base: record.base_commit.to_string() },
+        Ok(Some(_)) | Err(_) => failed,
+    }
 }
 
 impl Trial {

@@ -124,11 +124,7 @@ mod tests {
             ("cut ", format!("{}\n{LINE}\n", &LINE[..20])),
             ("", format!("{}\n", &LINE[..30])),
         ] {
-            assert_eq!(
-                key(&format!("{above}{lines}")),
-                Some(lines.as_str()),
-                "{lines}"
-            );
+            assert_eq!(key(&format!("{above}{lines}")), Some(lines.as_str()), "{lines}");
         }
         for text in ["", "\n", "word\n", "a word\nother\nmore\n", "let end = text.find(\""] {
             assert_eq!(key(text), None, "{text:?}");

@@ -31,8 +31,8 @@ mod workspace;
 
 pub use document::{RequirementId, requirement_ids, review_targets};
 pub use engine::{
-    FixupRun, PhaseOrder, PhaseRun, Trial, WaitingFixup, check_transition, failure_class,
-    phases_to_run, valid_phases, waiting_fixup,
+    FixupRun, PhaseOrder, PhaseRun, Trial, WaitingFixup, check_transition, failure_class, phases_to_run,
+    valid_phases, waiting_fixup,
 };
 pub use error::{SpecAbsence, SpecError};
 pub use fixup::{

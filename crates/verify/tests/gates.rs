@@ -65,7 +65,7 @@ fn timed(id: &str, words: &[&str], timeout: Duration) -> GateInput {
         command: words.iter().map(|word| (*word).to_owned()).collect(),
         timeout,
         source: "test".to_owned(),
-        level: crucible_verify::GateLevel::Lite,
+        level: GateLevel::Lite,
     })
 }
 

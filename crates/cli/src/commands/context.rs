@@ -198,11 +198,7 @@ fn limits() -> RangedU64ValueParser<u64> {
 fn refused(error: RunError) -> CommandError {
     let repeats = matches!(error, RunError::SecretInRequest { .. });
     let error = CommandError::from(error);
-    if repeats {
-        error.hint("Its goal, its reason and its paths are repeated in the pack.")
-    } else {
-        error
-    }
+    if repeats { error.hint("Its goal, its reason and its paths are repeated in the pack.") } else { error }
 }
 
 fn read_request(app: &App, path: &Path) -> Result<FileRequest, CommandError> {

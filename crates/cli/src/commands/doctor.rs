@@ -6,8 +6,8 @@ use std::sync::Arc;
 use clap::Args;
 use crucible_host::config::Config;
 use crucible_llm::doctor::{
-    Configured, Diagnosis, KeyCheck, KeyState, KeyWanted, NeededBy, ProgramCheck, ProgramState, ProviderCheck,
-    Readiness, examine, verdict,
+    Configured, Diagnosis, KeyCheck, KeyState, KeyWanted, NeededBy, ProgramCheck, ProgramState,
+    ProviderCheck, Readiness, examine, verdict,
 };
 use crucible_llm::registry;
 use crucible_model::{Code, ExitStatus, Finding, Level, Outcome, Verdict};
@@ -140,7 +140,7 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Config, found: &mut Verdict)
     // That no provider is chosen is said elsewhere; here any does.
     let provider = if seen.provider.is_empty() { "gateway" } else { &seen.provider };
     let chosen = dispatch::dispatch(app, config, provider, None);
-    let looked = chosen.and_then(|chosen| Ok((dispatch::agents(app, config, chosen.as_ref()), chosen)));
+    let looked = chosen.map(|chosen| (dispatch::agents(app, config, chosen.as_ref()), chosen));
     let (agents, Some(chosen)) = (match looked {
         Ok(looked) => looked,
         Err(error) => return found.push(unready(error.message, error.hints.join(" "))),
@@ -150,9 +150,15 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Config, found: &mut Verdict)
     if let Err(error) = agents {
         found.push(unready(error.message, error.hints.join(" ")));
     }
-    let lacks = seen.providers.iter().filter(|check| check.provider != provider && chosen.clients().contains(&check.provider));
+    let lacks = seen
+        .providers
+        .iter()
+        .filter(|check| check.provider != provider && chosen.clients().contains(&check.provider));
     for (check, problem) in lacks.filter_map(|check| Some((check, check.lacks()?))) {
-        found.push(unready(format!("{}, which serves a role: {}", check.provider, problem.what), problem.next.clone()));
+        found.push(unready(
+            format!("{}, which serves a role: {}", check.provider, problem.what),
+            problem.next.clone(),
+        ));
     }
     let commands = dispatch::configured_agents(config).unwrap_or_default();
     let roles = RunRole::ALL.into_iter().filter(|role| chosen.service(*role) == Service::ApiAgent);

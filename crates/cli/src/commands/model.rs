@@ -8,9 +8,9 @@ use std::time::Duration;
 use crucible_host::config::{Config, SettingSource};
 use crucible_host::http::HttpClient;
 use crucible_llm::{
-    AddressOrigin, Backend, BudgetLimits, CallBudget, CassetteSource, ClientOptions, Context, Fallback, Limit, ListedPrice,
-    Login, ModelClient, ModelProfile, NamedProvider, Price, PriceTable, ProviderSettings, RetryPolicy, Selected,
-    construct, micro_dollars, select,
+    AddressOrigin, Backend, BudgetLimits, CallBudget, CassetteSource, ClientOptions, Context, Fallback,
+    Limit, ListedPrice, Login, ModelClient, ModelProfile, NamedProvider, Price, PriceTable, ProviderSettings,
+    RetryPolicy, Selected, construct, micro_dollars, select,
 };
 use crucible_model::ExitStatus;
 use crucible_run::AnswersFrom;

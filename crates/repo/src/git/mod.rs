@@ -27,8 +27,8 @@ use crate::error::RepoError;
 use crate::oid::Oid;
 
 pub(crate) use command::{Call, Flush, Output, Runner, as_path};
-use config::LineEnds;
 pub use commit::CommitObject;
+use config::LineEnds;
 pub use history::CommitFiles;
 use locate::Place;
 pub use status::{DirtyEntry, DirtyKind, TrackedFile};

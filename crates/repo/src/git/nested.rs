@@ -163,6 +163,9 @@ mod tests {
         assert_eq!(found, expected);
         assert!(places_within(&root, 5).unwrap_err().to_string().contains("more than 5 entries"));
         let said = places_within(&root, 5).unwrap_err().to_string();
-        assert!(said.contains("named node_modules or target") && said.contains("sandbox = \"off\""), "{said}");
+        assert!(
+            said.contains("named node_modules or target") && said.contains("sandbox = \"off\""),
+            "{said}"
+        );
     }
 }

@@ -211,9 +211,7 @@ impl DispatchConfig {
             let service = self.service(role);
             let subject = || format!("{}: {}", role.name(), service.client().unwrap_or("local_exec"));
             let known = match &service {
-                Service::Model(name) => {
-                    providers.contains(&name.as_str())
-                }
+                Service::Model(name) => providers.contains(&name.as_str()),
                 Service::LocalExec | Service::ManualOutbox | Service::ApiAgent => true,
             };
             if !known {

@@ -30,7 +30,7 @@ pub use plan::{Plan, PlanStatus, check_plan, required_gates};
 pub use plan_documents::{PlanDocuments, check_executed};
 pub use reasons::check_reasons;
 pub use record::{
-    AgentCommands, AgentNetwork, ContextSettings, ContractDocuments, PatchLimits, RunRecord, RunSettings, RunVersion, Signature,
-    SignatureVersion,
+    AgentCommands, AgentNetwork, ContextSettings, ContractDocuments, PatchLimits, RunRecord, RunSettings,
+    RunVersion, Signature, SignatureVersion,
 };
 pub use review::{Review, ReviewError, ReviewVerdict};

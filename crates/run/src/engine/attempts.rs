@@ -22,7 +22,7 @@ use crate::gatekeeper::{self, Ground, Judged};
 use crate::journal::{Entry, FILES};
 use crate::layout::{self, attempt_file};
 use crate::role::patchmaker::{self, Brief};
-use crate::trial::{self, Yardstick};
+use crate::trial::{self, Yardstick, or_base_gone};
 
 const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");
 const OUT_OF_ATTEMPTS: Code = Code::new("run-out-of-attempts");
@@ -117,7 +117,10 @@ impl Engine<'_> {
                     plan,
                     gate_files: &analysis.gate_files,
                 };
-                gatekeeper::judge(&ground, text, number).await?
+                match gatekeeper::judge(&ground, text, number).await {
+                    Ok(judged) => judged,
+                    Err(error) => return Err(or_base_gone(&self.git, &self.record, error).await),
+                }
             }
         };
         let mut outcome = AttemptOutcome {

@@ -54,7 +54,7 @@ async fn an_answer_that_names_too_many_files_is_refused_before_one_of_them_is_re
     let nowhere: Oid = serde_json::from_value("7".repeat(40).into()).unwrap();
     let blocks: String = (0..6).map(|number| format!("FILE: f{number}.txt\n```\nx\n```\n")).collect();
     let diff: String = (0..6).map(|number| change(&format!("f{number}.txt"))).collect();
-    let plan = plan(".", "");
+    let plan = plan("src/", "");
     for (format, answer) in [(EditFormat::WholeFile, blocks), (EditFormat::UnifiedDiff, diff.clone())] {
         let judged = judged(&git, &nowhere, &plan, format, &answer).await.unwrap();
         assert!(codes(&judged.verdict).contains(&"patch-too-many-files".to_owned()), "{:?}", judged.verdict);
@@ -109,7 +109,8 @@ async fn what_decides_what_git_runs_changes_only_where_it_is_named() {
             "{path}"
         );
         assert_eq!(codes(&check_patch(&git, &named, diff.as_bytes()).await.unwrap()), [""; 0], "{path}");
-        let refused = judged(&git, &base, &plan(".", ""), EditFormat::UnifiedDiff, &diff).await.unwrap();
+        let refused =
+            judged(&git, &base, &plan("tools/, inner/", ""), EditFormat::UnifiedDiff, &diff).await.unwrap();
         assert_eq!(codes(&refused.verdict), ["patch-guarded-place"], "{path}");
         assert!(refused.change.is_none());
         let again = judge_diff(&git, &base, &named, diff.as_bytes()).await.unwrap();

@@ -34,8 +34,10 @@ pub fn pack_context(
     if let Some((place, rule)) = secret_in(request) {
         return Err(RunError::SecretInRequest { rule, place });
     }
-    let mandatory = mandatory(top, settings)
-        .map_err(|error| RunError::Malformed { path: "[context] mandatory".into(), problem: error.to_string() })?;
+    let mandatory = mandatory(top, settings).map_err(|error| RunError::Malformed {
+        path: "[context] mandatory".into(),
+        problem: error.to_string(),
+    })?;
     Ok(crucible_pack::build(request, &mandatory, slug, &WorkTree::new(top))?)
 }
 

@@ -33,8 +33,7 @@ pub(crate) enum Cast {
 
 const PLAN: &str = "Scope-Allow: src/price.py\nScope-Deny:\nStop: when the tests pass\nBehaviors:\n";
 
-const BAD_DIFF: &str =
-    "diff --git a/notes.txt b/notes.txt\nnew file mode 100644\n--- /dev/null\n+++ b/notes.txt\n@@ -0,0 +1 @@\n+x\n";
+const BAD_DIFF: &str = "diff --git a/notes.txt b/notes.txt\nnew file mode 100644\n--- /dev/null\n+++ b/notes.txt\n@@ -0,0 +1 @@\n+x\n";
 
 const GOOD_DIFF: &str = "diff --git a/src/price.py b/src/price.py\n--- a/src/price.py\n+++ b/src/price.py\n\
     @@ -1,2 +1,2 @@\n def total(items):\n-    return 0\n+    return sum(items)\n";
@@ -113,7 +112,8 @@ impl Cast {
     pub(crate) fn answers(self, root: &Path, dir: &RunDir, ledger: &Ledger) -> Result<bool, RunError> {
         let Some(owed) = status(dir, ledger)?.owed else { return Ok(false) };
         let answers = [request(), PLAN.to_owned(), "Verdict: APPROVE\n".to_owned()];
-        let number: usize = owed.prompt.trim_start_matches("outbox/").split('_').next().unwrap().parse().unwrap();
+        let number: usize =
+            owed.prompt.trim_start_matches("outbox/").split('_').next().unwrap().parse().unwrap();
         let answer = match number {
             1..=3 => answers[number - 1].as_str(),
             4 => BAD_DIFF,

@@ -26,8 +26,8 @@ use crucible_llm::{
 };
 use crucible_model::{Clock, ClockSource, EditFormat, Timestamp};
 use crucible_run::{
-    AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, LedgerBook, Opening, PatchLimits, RunDir, RunError,
-    RunOptions, RunSettings, RunState, Witness, World, advance, answers_used, create, land, status,
+    AgentCommands, AnswersFrom, CASSETTE, ContextSettings, Landing, LedgerBook, Opening, PatchLimits, RunDir,
+    RunError, RunOptions, RunSettings, RunState, Witness, World, advance, answers_used, create, land, status,
 };
 use crucible_sandbox::{Sandbox, Strength};
 use crucible_secrets::Scanner;
@@ -253,7 +253,8 @@ impl Place {
             let dir = match self.run() {
                 Some(dir) => dir,
                 None => {
-                    let id = create(&world, options(self.repo(), self.cast), &mut ledger, &mut witness).await?;
+                    let id =
+                        create(&world, options(self.repo(), self.cast), &mut ledger, &mut witness).await?;
                     RunDir::of(&world.runs_root, &id)
                 }
             };
@@ -313,7 +314,10 @@ impl Place {
         };
         let backend = construct("replay", &settings, &context(&env, &sandbox))
             .map_err(|error| ReplayError(error.to_string()))?;
-        let client = ModelClient::new(backend, client_options(Recording::Off, CallBudget::new(BudgetLimits::calls(100))));
+        let client = ModelClient::new(
+            backend,
+            client_options(Recording::Off, CallBudget::new(BudgetLimits::calls(100))),
+        );
         block_on(crucible_run::replay(
             &world,
             &dir,

@@ -78,7 +78,10 @@ fn a_run_directory_that_becomes_a_link_into_the_repository_meanwhile_is_refused_
         let outcome = place.drive(&model.base_url(), Until::Landed, moved);
         // Wherever it stopped: from here on nothing goes on, and nothing landed.
         println!("linked after event {n}: {outcome:?}");
-        assert!(matches!(outcome, Err(RunError::RunInsideRepository { .. } | RunError::RepositoryChanged { .. })));
+        assert!(matches!(
+            outcome,
+            Err(RunError::RunInsideRepository { .. } | RunError::RepositoryChanged { .. })
+        ));
         let again = place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap_err();
         assert!(matches!(again, RunError::RunInsideRepository { .. }), "{again}");
         let again = place.land().unwrap_err();
@@ -90,4 +93,17 @@ fn a_run_directory_that_becomes_a_link_into_the_repository_meanwhile_is_refused_
         place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
         place.assert_ended_like(&story);
     }
+}
+
+/// As where a person's data directory lies on another disk.
+#[test]
+fn runs_behind_a_link_make_the_same_artifacts_and_replay() {
+    let (story, _) = undisturbed();
+    let (place, model) = (Place::new(), Script::Lands.model());
+    let elsewhere = place.root().join("another disk");
+    std::fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, place.runs()).unwrap();
+    place.drive(&model.base_url(), Until::Landed, Arc::new(Nothing)).unwrap();
+    place.assert_ended_like(&story);
+    assert_eq!(place.replay().unwrap().different, Vec::<String>::new());
 }

@@ -202,11 +202,10 @@ impl PhaseRun<'_> {
         if let Some(answer) = proposal {
             let files = shown_files(packet);
             let (format, choice) = (self.order.edit_format, &self.order.fixups);
-            let proposed =
-                propose_fixup(&answer, format, &files, &choice.policy).map_err(Refusal::Fixup)?;
+            let proposed = propose_fixup(&answer, format, &files, &choice.policy).map_err(Refusal::Fixup)?;
             within_the_review(&proposed, packet, &choice.policy).map_err(Refusal::Fixup)?;
-            let proposed = place_fixup(self.lock.store().project(), proposed, &files, choice)
-                .map_err(Refusal::Fixup)?;
+            let proposed =
+                place_fixup(self.lock.store().project(), proposed, &files, choice).map_err(Refusal::Fixup)?;
             text.push_str("\n## Changes\n\n");
             text.push_str(&describe_fixup(&fixup_changes(&proposed.diff).map_err(Refusal::Fixup)?));
             self.entry.warnings.extend(proposed.verdict.findings().iter().map(fixup_warning));

@@ -1,5 +1,7 @@
 //! What tries leave and warn of, with a real store and a real ledger: only the model's answer is put in place of asking for it.
 
+#![expect(clippy::disallowed_methods, reason = "tests lay out projects and look at what is left")]
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;

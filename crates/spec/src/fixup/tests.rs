@@ -413,7 +413,9 @@ fn a_record_of_other_files_or_of_another_fixup_is_refused_and_names_them() {
         let lock = desk.store().lock("test", LockClaim::IfFree).unwrap();
         for error in [
             recover_fixup(&desk.project(), &lock).map(drop).unwrap_err(),
-            apply_fixup(&desk.project(), &lock, &fixup, &FixupChoice::unguarded(policy())).map(drop).unwrap_err(),
+            apply_fixup(&desk.project(), &lock, &fixup, &FixupChoice::unguarded(policy()))
+                .map(drop)
+                .unwrap_err(),
         ] {
             let said = error.to_string();
             assert!(matches!(error, SpecError::FixupBrokenOff { .. }), "{said}");

@@ -181,6 +181,7 @@ mod tests {
             id: "lite".parse().unwrap(),
             command: vec!["true".to_owned()],
             timeout: Duration::from_secs(2),
+            level: GateLevel::Lite,
             source: "Cargo.toml".to_owned(),
         };
         let text = serde_json::to_string(&spec).unwrap();

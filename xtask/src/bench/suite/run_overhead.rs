@@ -138,13 +138,16 @@ impl<'a> Desk<'a> {
         succeed(self.repository.git(&["reset", "--quiet", "--hard", "HEAD~1"]))
     }
 
-    /// The name of the newest run: names begin with the instant, so the last in order is that.
+    /// The name of the newest run: nothing is written into an older one.
     fn newest(&self) -> Result<String, TaskError> {
         let runs = self.home.path().join("data/runs");
         let listed = fs::read_dir(&runs).map_err(TaskError::io("list", &runs))?;
-        let named: Vec<(std::time::SystemTime, PathBuf)> =
-            listed.flatten().filter_map(|entry| Some((entry.metadata().ok()?.created().ok()?, entry.path()))).collect();
-        let newest = named.into_iter().max().and_then(|(_, path)| Some(path.file_name()?.to_str()?.to_owned()));
+        let named: Vec<(std::time::SystemTime, PathBuf)> = listed
+            .flatten()
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .collect();
+        let newest =
+            named.into_iter().max().and_then(|(_, path)| Some(path.file_name()?.to_str()?.to_owned()));
         newest.ok_or_else(|| unmeasured("run")("no run was made"))
     }
 
@@ -166,7 +169,8 @@ impl<'a> Desk<'a> {
 
 /// The first file that is small enough and no test, with a line more.
 fn change(tree: &SourceTree) -> Result<(String, Vec<u8>), TaskError> {
-    for path in tree.files.iter().filter(|path| matches!(path.extension(), Some("rs" | "py")) && !is_test_path(path))
+    for path in
+        tree.files.iter().filter(|path| matches!(path.extension(), Some("rs" | "py")) && !is_test_path(path))
     {
         let mut content = read(&tree.folder.join(path))?;
         // An answer gives a file whole between two fences.
@@ -193,7 +197,8 @@ fn small_tree() -> Result<(SourceTree, TempDir), TaskError> {
         files.push(name.parse().map_err(unmeasured("run"))?);
         bytes += text.len() as u64;
     }
-    let tree = SourceTree { name: "a small repository".to_owned(), folder: folder.path().to_owned(), files, bytes };
+    let tree =
+        SourceTree { name: "a small repository".to_owned(), folder: folder.path().to_owned(), files, bytes };
     Ok((tree, folder))
 }
 

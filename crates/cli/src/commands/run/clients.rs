@@ -9,8 +9,8 @@ use crucible_host::config::Config;
 use crucible_ledger::Ledger;
 use crucible_llm::{
     Backend, BackendParts, BudgetLimits, CallBudget, CallError, Capabilities, CassetteHeader, CassetteWriter,
-    ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient, Origin, PriceTable, Recording, Reuse, Speaker,
-    StructuredOutput,
+    ClientExtra, ClientOptions, Limit, LlmBackend, ModelClient, Origin, PriceTable, Recording, Reuse,
+    Speaker, StructuredOutput,
 };
 use crucible_model::{Clock, EditFormat};
 use crucible_run::{

@@ -9,8 +9,8 @@ use crucible_host::config::Config;
 use crucible_host::fs::read_regular_up_to;
 use crucible_model::{ByteLimit, EditFormat, ExitStatus, Verdict};
 use crucible_run::{
-    API_AGENT, AgentCommands, AgentNetwork, DispatchBudgets, DispatchConfig, DispatchMode,
-    DispatchVersion, RoleProvider, RunRole, Service, check_agents,
+    API_AGENT, AgentCommands, AgentNetwork, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
+    RoleProvider, RunRole, Service, check_agents,
 };
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;

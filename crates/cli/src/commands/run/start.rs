@@ -12,18 +12,18 @@ use crucible_ledger::Ledger;
 use crucible_llm::{Backend, Origin, ReceiptWarning, Selected};
 use crucible_model::{EditFormat, ExitStatus, RepoPath};
 use crucible_run::{
-    AnswersFrom, FindMode, Opening, RunDir, RunOptions, RunSettings, advance,
-    create, is_definition_name, parameters_of_recording, required_gates,
+    AnswersFrom, FindMode, Opening, RunDir, RunOptions, RunSettings, advance, create, is_definition_name,
+    parameters_of_recording, required_gates,
 };
 use crucible_sandbox::Sandbox;
 use crucible_verify::{GateLevel, GateSpec};
 
 use crate::app::{App, strength, strengths};
+use crate::commands::context::context_settings;
+use crate::commands::patch::patch_limits;
 use crate::commands::run::clients::{RunClient, Services};
 use crate::commands::run::dispatch;
 use crate::commands::run::find::find_settings;
-use crate::commands::context::context_settings;
-use crate::commands::patch::patch_limits;
 use crate::commands::run::{ENDS, conclude, shared_sandbox, world};
 use crate::commands::{model, repository_of};
 use crate::error::CommandError;
@@ -105,8 +105,8 @@ impl Start {
         let backend = begun.backend;
         let ledger_path = app.ledger_path()?;
         let client = RunClient::new(app, &ledger_path, &begun.dir, &begun.config)?;
-        let services =
-            Services::of(app, &begun.config, &begun.sandbox, &world, &begun.settings, &begun.dir)?.with(backend);
+        let services = Services::of(app, &begun.config, &begun.sandbox, &world, &begun.settings, &begun.dir)?
+            .with(backend);
         let open = |opening: &Opening<'_>| client.open(services, opening);
         let advanced = app.block_on(async {
             Ok(advance(&world, &begun.dir, open, &mut begun.ledger, &mut begun.progress).await?)
