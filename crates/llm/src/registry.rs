@@ -308,15 +308,15 @@ pub(crate) fn check_address(kind: &dyn ProviderKind, settings: &ProviderSettings
     if settings.address == AddressOrigin::User {
         return Ok(());
     }
-    let name = kind.name();
+    let provider = kind.name();
     Err(LlmError::Misconfiguration(Fault::new(
-        name,
+        provider,
         "",
         format!(
             "its address is set by the project's file, which may come from somebody else: {sends} is not sent there"
         ),
         format!(
-            "take [llm.{name}] base_url out of the project's file, or set it yourself: in your own configuration, or by a variable"
+            "take [llm.{provider}] base_url out of the project's file, or set it yourself: in your own configuration, or by a variable"
         ),
     )))
 }

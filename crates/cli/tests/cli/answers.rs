@@ -345,7 +345,7 @@ fn a_definition_alone_is_put_into_its_file_and_lands() {
         desk.start_call(repo.path()).env("CRUCIBLE_RUN_EDIT_FORMAT", "definitions").run().ok().json();
     assert_eq!(codes(&status, 1), [""; 0]);
     let asked = server.requests();
-    assert!(asked[0].body["messages"].to_string().contains("with only the definitions that change"));
+    assert!(asked[0].body["messages"].to_string().contains("the changed function, complete"));
     desk.run(["run", "land", &id_of(&status)]).ok();
     assert_eq!(std::fs::read_to_string(repo.path().join("src/area.py")).unwrap(), right());
     let replayed = desk.run(["run", "replay", &id_of(&status), "--json"]).ok().json();

@@ -30,7 +30,7 @@ for free in 0 16 64 128 160 168 176 184 192 200 208 216 224 232 240 248 256 272 
 done
 rm -f "$CRUCIBLE_HOME/ballast"
 "$1" run advance >/dev/null || exit 95
-"$1" run land "$("$1" run list | cut -d ' ' -f 1)" >/dev/null || exit 96
+"$1" run land "$("$1" run list --json | grep -o '"run_id": *"[^"]*"' | cut -d '"' -f 4)" >/dev/null || exit 96
 "$1" ledger verify --repo "$3" >/dev/null || exit 97
 echo "failed $failed"
 "#;

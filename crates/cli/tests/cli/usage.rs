@@ -234,7 +234,7 @@ fn an_odd_goal_is_refused_or_carried_whole() {
     assert!(!new.stdout.contains("\nstate     landed"), "a goal forges no line: {}", new.stdout);
     assert_eq!(desk.status()["run"]["goal"], goal);
     let listed = desk.run(["run", "list"]).ok().stdout;
-    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert_eq!(listed.lines().count(), 3, "a head and one line for each run: {listed}");
 }
 
 #[test]
