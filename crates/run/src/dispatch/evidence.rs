@@ -75,23 +75,30 @@ fn context(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -
     prompt = prompt.ours("# Context\n\n");
     let Some(pack) = evidence.pack else {
         prompt = prompt.ours("No file of the repository is packed yet.\n");
-        return gates(prompt, evidence.baseline);
+        return failing(prompt, evidence.baseline);
     };
     prompt = prompt.ours("Files of the repository, word for word:\n\n");
-    for file in &pack.files {
-        let name = if file.truncated { format!("{} (its beginning)", file.path) } else { file.path.clone() };
-        prompt = prompt.untrusted(&name, &Untrusted::new(file.content.clone()));
-    }
+    prompt = shown(prompt, pack);
     if !pack.omitted.is_empty() {
         let rows: Vec<String> =
             pack.omitted.iter().map(|row| format!("{}: {}", row.path, row.reason.as_str())).collect();
         prompt = prompt.ours("\nWhat was asked for and is not shown, with the reason:\n");
         prompt = prompt.untrusted("omitted", &Untrusted::new(rows.join("\n")));
     }
-    gates(prompt, evidence.baseline)
+    failing(prompt, evidence.baseline)
 }
 
-fn gates(mut prompt: PromptBuilder, baseline: &[GateResult]) -> PromptBuilder {
+/// Adds the files of a pack, word for word.
+pub(crate) fn shown(mut prompt: PromptBuilder, pack: &ContextPack) -> PromptBuilder {
+    for file in &pack.files {
+        let name = if file.truncated { format!("{} (its beginning)", file.path) } else { file.path.clone() };
+        prompt = prompt.untrusted(&name, &Untrusted::new(file.content.clone()));
+    }
+    prompt
+}
+
+/// Adds what the gates print that fail before any change.
+pub(crate) fn failing(mut prompt: PromptBuilder, baseline: &[GateResult]) -> PromptBuilder {
     for gate in baseline.iter().filter(|gate| !gate.passed) {
         prompt = prompt
             .ours("\nBefore any change this check fails:\n")

@@ -95,7 +95,8 @@ impl Engine<'_> {
             return Ok(Asked::Waiting);
         }
         let model = self.model_of(duty.role, name).to_owned();
-        let question = messages.clone();
+        // A prompt is laid in a replay where the recording has no answer to it; nobody else needs the question once more.
+        let question = if is_recorded && name == MANUAL_OUTBOX { messages.clone() } else { Vec::new() };
         let invocation = LlmInvocation {
             spec_id: self.record.run_id.to_string(),
             phase_id: duty.role.name().to_owned(),

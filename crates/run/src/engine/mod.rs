@@ -1,9 +1,9 @@
 //! Takes a run as far as it goes.
 //!
 //! Each step looks whether its artifact is there, makes it when not, and then makes sure that it is recorded:
-//! so a step that was cut off between the two is only recorded, and a step that was done is not done again. The
-//! steps up to the signed plan are local and deterministic; after that attempts follow one another until one is
-//! verified or none is left.
+//! so a step that was cut off between the two is only recorded, and a step that was done is not done again. Whoever
+//! serves a role is asked in one way ([`ask`]); where that is a person, the run stops until the answer lies there. After the
+//! signed plan attempts follow one another until one is verified or none is left.
 
 mod ask;
 mod attempts;

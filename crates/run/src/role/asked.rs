@@ -15,7 +15,7 @@ use crucible_secrets::Scanner;
 
 use crate::analysis::Analysis;
 use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, RunRole, check_plan, key_lines};
-use crate::dispatch::evidence::{FILE_REQUEST_FORM, PLAN_FORM, REVIEW_FORM};
+use crate::dispatch::evidence::{FILE_REQUEST_FORM, PLAN_FORM, REVIEW_FORM, failing, shown};
 use crate::role::chair::{is_plain, is_protected};
 use crate::role::patchmaker::Brief;
 
@@ -55,7 +55,7 @@ pub(crate) fn files_question(
     if left > 0 {
         prompt = prompt.number(left).ours(" more files are not listed.\n");
     }
-    prompt = failing(prompt, analysis);
+    prompt = failing(prompt, &analysis.baseline);
     prompt = refused(prompt, brief);
     let prompt = prompt
         .ours("\nGoal: ")
@@ -141,7 +141,7 @@ pub(crate) fn plan_question(
             .ours("You chair a change of source code. Say where it may go. A program reads your answer; somebody else writes the change.\n\n"),
         pack,
     );
-    prompt = failing(prompt, analysis);
+    prompt = failing(prompt, &analysis.baseline);
     prompt = refused(prompt, brief);
     let prompt = prompt.ours("\nGoal: ").operator(&record.goal).ours("\n\nAnswer:\n").ours(PLAN_FORM);
     vec![Message::user(prompt.build())]
@@ -350,23 +350,6 @@ fn unfenced(text: &str) -> &str {
         Some(inner) if !inner.contains("```") => inner,
         _ => trimmed,
     }
-}
-
-fn shown(mut prompt: PromptBuilder, pack: &ContextPack) -> PromptBuilder {
-    for file in &pack.files {
-        let name = if file.truncated { format!("{} (its beginning)", file.path) } else { file.path.clone() };
-        prompt = prompt.untrusted(&name, &Untrusted::new(file.content.clone()));
-    }
-    prompt
-}
-
-fn failing(mut prompt: PromptBuilder, analysis: &Analysis) -> PromptBuilder {
-    for gate in analysis.baseline.iter().filter(|gate| !gate.passed) {
-        prompt = prompt
-            .ours("\nBefore any change this check fails:\n")
-            .untrusted(&format!("output of {}", gate.id), &Untrusted::new(gate.excerpt.clone()));
-    }
-    prompt
 }
 
 fn refused(prompt: PromptBuilder, brief: Option<&Brief>) -> PromptBuilder {
