@@ -62,6 +62,9 @@ fn a_person_takes_a_run_from_goal_to_commit() {
         assert!(run.join("outbox").join(name).is_file(), "{name}");
     }
 
+    let told = desk.run(["run", "status"]).ok().stdout;
+    assert!(told.contains("asked     a person") && !told.contains("gateway"), "nobody asks a model: {told}");
+
     // Without an answer nothing happens, and nothing is used up.
     let again = desk.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!((&again["state"], &again["owed"]), (&started["state"], &started["owed"]));

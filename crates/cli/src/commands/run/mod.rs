@@ -19,7 +19,7 @@ use clap::Subcommand;
 use crucible_host::config::Config;
 use crucible_ledger::Ledger;
 use crucible_model::{ExitStatus, counted};
-use crucible_run::{RunDir, RunState, RunStatus, World, status as run_status};
+use crucible_run::{RunDir, RunRole, RunSettings, RunState, RunStatus, Service, World, status as run_status};
 use crucible_sandbox::Sandbox;
 
 use crate::app::App;
@@ -146,11 +146,24 @@ pub(crate) fn conclude(app: &App, dir: &RunDir, ledger: &Ledger) -> Result<ExitS
     })
 }
 
+/// Who proposes the changes of a run: nobody else is named where a person or a command does.
+fn proposer(settings: &RunSettings) -> String {
+    match settings.dispatch().service(RunRole::Patchmaker) {
+        Service::ManualOutbox => "asked     a person, through outbox/".to_owned(),
+        Service::ApiAgent => "asked     a command of yours".to_owned(),
+        Service::Model(provider) => {
+            let own = settings.role_models.get(RunRole::Patchmaker.name());
+            format!("model     {} ({provider})", own.unwrap_or(&settings.model))
+        }
+        Service::LocalExec => format!("model     {} ({})", settings.model, settings.provider),
+    }
+}
+
 fn summary(status: &RunStatus) -> Vec<String> {
     let mut lines = vec![
         format!("run       {}", status.run.run_id),
         format!("goal      {}", status.run.goal),
-        format!("model     {} ({})", status.run.settings.model, status.run.settings.provider),
+        proposer(&status.run.settings),
         format!("state     {}", status.state.name()),
         format!("attempts  {} of {}", status.attempts.len(), status.run.settings.max_iterations),
     ];
