@@ -38,6 +38,7 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     tools::dash(root)?;
     tools::tmux(root)?;
     tools::clients(root)?;
+    tools::python_tools(root)?;
 
     let mut counts = Counts::default();
     let mut examples = "not run: narrowed".to_owned();

@@ -11,7 +11,7 @@ use crucible_host::lock::LockError;
 use crucible_ledger::LedgerError;
 use crucible_llm::{CallError, CassetteError, LlmError};
 use crucible_model::ExitStatus;
-use crucible_pack::PackError;
+use crucible_pack::{OmittedReason, PackError};
 use crucible_repo::RepoError;
 use crucible_run::RunError;
 use crucible_sandbox::{PathProblem, SandboxError, Strength};
@@ -76,7 +76,10 @@ impl From<LedgerError> for CommandError {
             | LedgerError::NotADatabase { .. }
             | LedgerError::Foreign { .. }
             | LedgerError::Newer { .. }
-            | LedgerError::ReadOnly { .. } => ExitStatus::Usage,
+            | LedgerError::ReadOnly { .. }
+            | LedgerError::SkillTaken { .. }
+            | LedgerError::NoSuchSkill { .. }
+            | LedgerError::SkillMoved { .. } => ExitStatus::Usage,
             LedgerError::Locked { .. } => ExitStatus::LockHeld,
             LedgerError::TooLarge { .. } => ExitStatus::OverLimit,
             LedgerError::Damaged { .. }
@@ -243,12 +246,28 @@ impl From<RunError> for CommandError {
             | RunError::Workflows(_)
             | RunError::GateUnusable { .. }
             | RunError::NoSuchRun { .. } => ExitStatus::Usage,
-            RunError::SecretInGoal { .. } | RunError::SecretInRequest { .. } => ExitStatus::SecretDetected,
+            RunError::NamedUnseen { reason, .. } => match reason {
+                OmittedReason::BudgetExceeded | OmittedReason::TooLarge => ExitStatus::OverLimit,
+                OmittedReason::Denied
+                | OmittedReason::Irrelevant
+                | OmittedReason::NotFound
+                | OmittedReason::InvalidRequest => ExitStatus::Usage,
+            },
+            RunError::SecretInGoal { .. }
+            | RunError::SecretInNamed { .. }
+            | RunError::SecretInRequest { .. } => ExitStatus::SecretDetected,
             RunError::Malformed { .. } => ExitStatus::Schema,
             RunError::Canonical(_)
             | RunError::Bundle(_)
             | RunError::Edited { .. }
+            | RunError::EditedSince { .. }
+            | RunError::CommitGone { .. }
+            | RunError::BaseDirty { .. }
             | RunError::RepositoryChanged { .. }
+            | RunError::EndedElsewhere { .. }
+            | RunError::FullGates { .. }
+            | RunError::NoLongerAccepted { .. }
+            | RunError::BookingsLost { .. }
             | RunError::LedgerBroken { .. }
             | RunError::NotVerified { .. }
             | RunError::PinnedClock => ExitStatus::Refused,

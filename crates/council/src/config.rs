@@ -37,6 +37,8 @@ pub struct EngineConfig {
     /// Which models the triage may name for a seat. One that the provider does not know, or that has no price under a limit in money,
     /// is replaced by the default model, and the result says so.
     pub hinted_models: HintedModels,
+    /// Which wording of a question those see who deliberate and answer.
+    pub wording: Wording,
     /// Whether a trace is built.
     pub observability: Observability,
     /// What decides whether a loop changed anything.
@@ -58,6 +60,17 @@ pub enum HintedModels {
     Any,
     /// These. Space around a name is no part of it.
     Only(Vec<String>),
+}
+
+/// Which wording of a question those see who deliberate and answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wording {
+    /// The triage's own, without ambiguity; the synthesis sees the original besides (seed 001 §2.2).
+    Rewritten,
+    /// That of the question, byte for byte, of any length: for a question whose every word counts, such as one with files in it
+    /// and a form that a program reads. The form of the answer is then the one that the question asks for; what the triage wishes
+    /// for counts where the question leaves it open.
+    AsAsked,
 }
 
 /// Whether a trace is built. Where it is not, no record is made at all (seed 001 §5.3).
@@ -171,6 +184,7 @@ impl EngineConfig {
             default_model: String::new(),
             fallback_models: Vec::new(),
             hinted_models: HintedModels::Only(Vec::new()),
+            wording: Wording::Rewritten,
             observability: Observability::Off,
             delta_strategy: DeltaChoice::Judge,
             limits: CouncilLimits::default(),

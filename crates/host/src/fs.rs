@@ -14,6 +14,10 @@ use std::time::Duration;
 use crucible_model::ByteLimit;
 use rustix::fs::OFlags;
 
+mod beneath;
+
+pub use beneath::{create_dir_beneath, is_file_beneath, read_beneath, write_beneath};
+
 /// Why the file system did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum FsError {
@@ -42,11 +46,50 @@ impl FsError {
         Self::Io { action, path: path.to_owned(), source }
     }
 
+    /// What the operating system said.
+    fn into_source(self) -> io::Error {
+        match self {
+            Self::Io { source, .. } => source,
+            Self::TooLarge { .. } => io::ErrorKind::FileTooLarge.into(),
+        }
+    }
+
     /// Whether the thing simply is not there.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
+
+    /// Whether a symbolic link stands where none is followed.
+    #[must_use]
+    pub fn is_link(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if is_link_stands(source))
+    }
+
+    /// Whether something stands there that is no regular file: a link where none is followed, a directory, a pipe.
+    #[must_use]
+    pub fn is_no_file(&self) -> bool {
+        let is_other = |source: &io::Error| source.get_ref().is_some_and(|inner| inner.is::<NoRegularFile>());
+        self.is_link() || matches!(self, Self::Io { source, .. } if is_other(source))
+    }
+}
+
+/// A directory, a pipe or a device stands where a regular file is read.
+#[derive(Debug, thiserror::Error)]
+#[error("it is no regular file")]
+struct NoRegularFile;
+
+/// A symbolic link stands where none is followed.
+#[derive(Debug, thiserror::Error)]
+#[error("a symbolic link stands there")]
+struct LinkStands;
+
+fn link_stands() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, LinkStands)
+}
+
+fn is_link_stands(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<LinkStands>())
 }
 
 /// What the reader can do about it.
@@ -56,6 +99,7 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::ReadOnlyFilesystem => {
             "the file system can only be read: work on a copy elsewhere, or mount it for writing"
         }
+        _ if is_link_stands(error) => "put the file or directory itself in its place",
         _ => "see that the path is right and that you may use it",
     }
 }
@@ -98,16 +142,21 @@ pub fn write_atomic_as(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FsErr
     sync_directory(parent)
 }
 
-/// Adds bytes at the end of a file, made when it is not there, and flushes it to the disk.
+/// Adds bytes at the end of a file, made when it is not there, and flushes it to the disk. A link that stands there is not followed.
 ///
 /// # Errors
 ///
-/// Fails when the file cannot be opened or the disk is full.
+/// Fails when the file cannot be opened, is a link ([`FsError::is_link`]), or the disk is full.
 #[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
 pub fn append_durable(path: &Path, bytes: &[u8]) -> Result<(), FsError> {
     let fail = |source| FsError::io("append to", path, source);
-    let is_new = !path.exists();
-    let mut file = File::options().append(true).create(true).open(path).map_err(fail)?;
+    let is_new = path.symlink_metadata().is_err();
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    let open = File::options().append(true).create(true).custom_flags(flags).open(path);
+    let mut file = open.map_err(|source| match path.symlink_metadata() {
+        Ok(meta) if meta.is_symlink() => fail(link_stands()),
+        _ => fail(source),
+    })?;
     file.write_all(bytes).map_err(fail)?;
     file.sync_data().map_err(fail)?;
     if is_new { sync_directory(parent_of(path)) } else { Ok(()) }
@@ -157,11 +206,19 @@ pub fn read_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
 ///
 /// As [`read_up_to`], and for whatever is no regular file.
 pub fn read_regular_up_to(path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
+    let file = open_at_once(path).map_err(|source| FsError::io("read", path, source))?;
+    read_known(file, path, limit)
+}
+
+/// Reads an open file that has to be a regular one. One that says it is longer than `limit` is not read at all.
+fn read_known(file: File, path: &Path, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
     let fail = |source| FsError::io("read", path, source);
-    let file = open_at_once(path).map_err(fail)?;
     let meta = file.metadata().map_err(fail)?;
     if !meta.is_file() {
-        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
+        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, NoRegularFile)));
+    }
+    if meta.len() > limit.0 {
+        return Err(FsError::TooLarge { path: path.to_owned(), limit: limit.0 });
     }
     read_open(file, path, meta.len(), limit)
 }
@@ -218,9 +275,10 @@ pub fn remove_file(path: &Path) -> Result<(), FsError> {
 ///
 /// # Errors
 ///
-/// Fails when the directory cannot be read or one of them cannot be removed.
+/// Fails when the directory cannot be read or is a link ([`FsError::is_link`]), or one of them cannot be removed.
 pub fn remove_stale_temporaries(directory: &Path) -> Result<(), FsError> {
     let fail = |source| FsError::io("read", directory, source);
+    refuse_link(directory)?;
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -234,6 +292,15 @@ pub fn remove_stale_temporaries(directory: &Path) -> Result<(), FsError> {
         }
     }
     Ok(())
+}
+
+/// Refuses a link that stands at `path` itself.
+///
+/// # Errors
+///
+/// [`FsError::is_link`].
+pub fn refuse_link(path: &Path) -> Result<(), FsError> {
+    if path.is_symlink() { Err(FsError::io("use", path, link_stands())) } else { Ok(()) }
 }
 
 /// Removes the directories in `parent` whose names begin with `prefix` and that were made longer ago than `age`: what a killed

@@ -174,12 +174,17 @@ impl DirectoryTurn {
 #[expect(clippy::disallowed_methods, reason = "host owns the writing of files")]
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
-    let file =
-        File::options().read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
+    let opened =
+        File::options().read(true).write(true).create(true).truncate(false).custom_flags(flags).open(path);
+    // What the system says of a link or a directory there does not tell what to do.
+    let odd = || {
+        io::Error::new(io::ErrorKind::InvalidInput, "it has to be a regular file and no link; move it away")
+    };
+    let is_odd = |meta: std::fs::Metadata| !meta.is_file();
+    match opened {
+        Ok(file) if is_odd(file.metadata()?) => Err(odd()),
+        Err(_) if path.symlink_metadata().is_ok_and(is_odd) => Err(odd()),
+        opened => opened,
     }
 }
 
@@ -398,7 +403,10 @@ mod tests {
         let pipe = dir.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
         for odd in [&link, &pipe, dir.path()] {
-            assert!(matches!(Lock::acquire(odd, "x"), Err(LockError::Fs(_))), "{}", odd.display());
+            let refused = Lock::acquire(odd, "x").unwrap_err();
+            assert!(matches!(refused, LockError::Fs(_)), "{}", odd.display());
+            let told = refused.to_string();
+            assert!(told.contains("it has to be a regular file and no link; move it away"), "{told}");
         }
         assert!(Lock::seize(&link, "x").unwrap().is_still_held());
         assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");

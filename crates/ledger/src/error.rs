@@ -115,6 +115,28 @@ pub enum LedgerError {
         /// The number of the session.
         id: u64,
     },
+    /// A skill of this name was proposed before.
+    #[error("the project has a skill {name}; `crucible skill show {name}` tells where it stands")]
+    SkillTaken {
+        /// Its name.
+        name: String,
+    },
+    /// No skill has this number.
+    #[error("there is no skill with the number {id} in the ledger")]
+    NoSuchSkill {
+        /// The number.
+        id: u64,
+    },
+    /// A skill stands elsewhere than the step needs.
+    #[error(
+        "the skill {name} is {status}, so this step is not its next one; `crucible skill show {name}` tells which is"
+    )]
+    SkillMoved {
+        /// Its name.
+        name: String,
+        /// Where it stands.
+        status: &'static str,
+    },
     /// A row does not hold what Crucible writes there.
     #[error("{what} in the ledger cannot be read; run `crucible ledger verify`")]
     Unreadable {

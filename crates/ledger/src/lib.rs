@@ -1,7 +1,7 @@
 //! The ledger: what happened, in a record that cannot be quietly rewritten.
 //!
 //! One SQLite database holds the chain of events, the artifacts they speak of by digest, the list of runs,
-//! the sessions of crawls with their artifacts and messages, a cache of searches, the receipts of specs,
+//! the sessions of crawls with their artifacts and messages, a cache of searches, the receipts of specs, the story of skills,
 //! and a table of model calls with an allowance for each run ([`Ledger::reserve_call`]). Nobody fills that table yet: the budget of
 //! a run is counted from its events and its recording. Each event carries the hash of the one before it; hashes are
 //! taken over canonical JSON, so the same event has the same hash everywhere. [`Ledger::verify`] reads it
@@ -22,6 +22,8 @@ mod chain;
 mod crawl;
 mod error;
 mod event;
+mod forge;
+mod moment;
 mod runs;
 mod spec_receipts;
 mod store;
@@ -33,11 +35,18 @@ pub use calls::{
 };
 pub use chain::ChainHead;
 pub use crawl::{
-    CrawlArtifactRow, CrawlFact, CrawlMessageRow, CrawlMoment, CrawlRow, CrawlStatus, LISTED_CRAWLS,
-    NewCrawl, NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
+    CrawlArtifactRow, CrawlFact, CrawlMessageRow, CrawlRow, CrawlStatus, LISTED_CRAWLS, NewCrawl,
+    NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
 };
 pub use error::LedgerError;
 pub use event::{ArtifactRef, EventRecord, MAX_BODY_BYTES, NewEvent};
+pub use forge::{
+    NewPromotion, NewSkill, NewSkillBuild, NewSkillRun, NewVerification, PromotionRow, SideEffect,
+    SkillArtifactKind, SkillArtifactRow, SkillBuildEnd, SkillBuildRow, SkillBuildStatus, SkillGate,
+    SkillGateRow, SkillRow, SkillRunOutcome, SkillRunRow, SkillStatus, VerificationEnd, VerificationLevel,
+    VerificationRow, VerificationStatus, skill_run_id,
+};
+pub use moment::Moment;
 pub use runs::RunRow;
 pub use spec_receipts::{NewSpecReceipt, ReceiptWriter, SpecReceiptRow, spec_run_id};
 pub use store::Ledger;

@@ -30,6 +30,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("../migrations/0003_one_index_per_event.sql")),
     M::up(include_str!("../migrations/0004_crawl.sql")),
     M::up(include_str!("../migrations/0005_spec_receipts.sql")),
+    M::up(include_str!("../migrations/0006_forge.sql")),
 ];
 
 /// The `application_id` in the header of the file: "CRUC".
@@ -264,7 +265,7 @@ mod tests {
             assert_eq!(ledger.verify(&[]).unwrap().findings(), [], "from version {version}");
             assert!(ledger.runs().unwrap().is_empty());
             let crawl = NewCrawl {
-                moment: crate::crawl::CrawlMoment {
+                moment: crate::Moment {
                     at: "2026-01-31T09:30:00Z".parse().unwrap(),
                     clock: crucible_model::ClockSource::System,
                 },

@@ -16,6 +16,7 @@ use crate::artifact;
 use crate::chain::read_head;
 use crate::error::LedgerError;
 use crate::event::{MAX_BODY_BYTES, RawEvent};
+use crate::forge;
 use crate::spec_receipts;
 use crate::store::{Ledger, expected_schema, read_schema};
 
@@ -39,8 +40,14 @@ impl Ledger {
     /// Fails only when the database cannot be read for a reason that is not its content: it is locked, or the
     /// disk fails. Damage and edits are findings.
     pub fn verify(&self, anchors: &[Anchor]) -> Result<Verdict, LedgerError> {
-        let passes: [Pass; 5] =
-            [check_events, check_artifacts, check_spec_receipts, check_schema, check_integrity];
+        let passes: [Pass; 6] = [
+            check_events,
+            check_artifacts,
+            check_spec_receipts,
+            check_promotions,
+            check_schema,
+            check_integrity,
+        ];
         self.check(Check::new(anchors), &passes)
     }
 
@@ -171,6 +178,19 @@ fn check_spec_receipts(connection: &Connection, check: &mut Check) -> Result<(),
             Code::new("ledger-spec-receipt-edited"),
             format!("event {event}"),
             "the row of this receipt does not say what the event says; restore the ledger from a copy"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// The rows by which trust in skills is found, against the events that tell of them.
+fn check_promotions(connection: &Connection, check: &mut Check) -> Result<(), PassError> {
+    for event in forge::disagreements(connection)? {
+        check.push(
+            Code::new("ledger-promotion-edited"),
+            format!("event {event}"),
+            "the row of this promotion does not say what the event says; restore the ledger from a copy"
                 .to_owned(),
         );
     }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use crate::budget::{Asks, Budgeted, CallBudget};
 use crate::capability::Capabilities;
 use crate::error::LlmError;
 use crate::invocation::{LlmInvocation, LlmResult};
+use crate::price::PriceTable;
 use crate::watch::{CallWatch, InFlight};
 
 /// Something that answers for a model.
@@ -27,6 +29,8 @@ pub trait LlmBackend: Send + Sync {
 pub enum Origin {
     /// A model, now.
     Live,
+    /// Somebody whose words nobody here pays for, now: a person, or a command of the user's own.
+    Unpaid,
     /// A recording of earlier answers.
     Recording,
 }
@@ -135,6 +139,24 @@ impl Backend {
     #[must_use]
     pub fn with_phase_models(self, phase_models: BTreeMap<String, String>) -> Self {
         Self { phase_models, ..self }
+    }
+
+    /// The same within this budget: each attempt takes its part of it before it is sent, beside whatever other budget its caller
+    /// keeps to.
+    #[must_use]
+    pub fn within(self, budget: Arc<CallBudget>, prices: Arc<PriceTable>) -> Self {
+        let parts = BackendParts {
+            provider: self.provider(),
+            default_model: self.default_model().to_owned(),
+            max_output_tokens: self.max_output_tokens(),
+            extra: self.extra(),
+            capabilities: self.capabilities(),
+            speaker: self.speaker().clone(),
+            origin: self.origin(),
+            parameters: self.parameters().clone(),
+            inner: Box::new(Budgeted::new(self.clone(), Asks::of(&self), budget, prices)),
+        };
+        Self::new(parts).with_phase_models(self.phase_models)
     }
 
     /// The provider's name in the registry.

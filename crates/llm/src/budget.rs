@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::asked_prices::AskedPrices;
-use crate::backend::{ClientExtra, LlmBackend, Origin};
+use crate::backend::{Backend, ClientExtra, LlmBackend, Origin};
 use crate::cassette::RecordedRequest;
 use crate::error::{Fault, LlmError, Resource};
 use crate::invocation::{LlmInvocation, LlmResult};
@@ -312,8 +312,22 @@ pub struct Asks {
     pub max_output_tokens: u64,
     /// What the provider's client, or its service, does beyond the one request that it is asked for.
     pub extra: ClientExtra,
-    /// Where its answers come from. A recording costs nothing, whatever its answers cost once.
+    /// Where its answers come from. A recording costs nothing, whatever its answers cost once; what nobody here pays for takes
+    /// nothing of a budget but its call.
     pub origin: Origin,
+}
+
+impl Asks {
+    /// What a backend tells of itself.
+    #[must_use]
+    pub fn of(backend: &Backend) -> Self {
+        Self {
+            provider: backend.provider(),
+            max_output_tokens: backend.max_output_tokens(),
+            extra: backend.extra(),
+            origin: backend.origin(),
+        }
+    }
 }
 
 impl<B> Budgeted<B> {
@@ -328,7 +342,7 @@ impl<B> Budgeted<B> {
         let fallbacks = inv.fallback_models(provider, extra.fallbacks)?;
         let price = |model: &str| match origin {
             Origin::Live => self.prices.of(provider, model),
-            Origin::Recording => Price::NOTHING,
+            Origin::Recording | Origin::Unpaid => Price::NOTHING,
         };
         let models = [inv.model.as_str()].into_iter().chain(fallbacks);
         Ok(AskedPrices::new(models.map(|model| (model.to_owned(), price(model)))))
@@ -338,7 +352,7 @@ impl<B> Budgeted<B> {
     fn cost_of(&self, result: &LlmResult, prices: &AskedPrices) -> Option<u64> {
         let reported = match self.asks.origin {
             Origin::Live => result.extensions.get(REPORTED_COST).and_then(Value::as_u64),
-            Origin::Recording => Some(0),
+            Origin::Recording | Origin::Unpaid => Some(0),
         };
         reported.or_else(|| {
             let (input, output) = result.tokens()?;
@@ -347,6 +361,9 @@ impl<B> Budgeted<B> {
     }
 
     fn worst_case(&self, inv: &LlmInvocation, prices: &AskedPrices) -> Result<Amount, LlmError> {
+        if self.asks.origin == Origin::Unpaid {
+            return Ok(Amount { calls: 1, ..Amount::default() });
+        }
         let limited = self.budget.limits().micro_dollars != Limit::Unlimited;
         if let Some(model) = prices.without_price().filter(|_| limited) {
             return Err(LlmError::Misconfiguration(Fault::new(
@@ -401,7 +418,11 @@ impl<B: LlmBackend> LlmBackend for Budgeted<B> {
         let end = match &outcome {
             Ok(result) => CallEnd {
                 outcome: "ok",
-                tokens: result.tokens(),
+                tokens: match self.asks.origin {
+                    Origin::Live | Origin::Recording => result.tokens(),
+                    // What it says of tokens was paid for elsewhere.
+                    Origin::Unpaid => Some((0, 0)),
+                },
                 micro_dollars: self.cost_of(result, &prices),
             },
             // A client that asks again by itself may have been answered before it was refused.

@@ -34,7 +34,7 @@ pub struct ClientOptions {
     pub retries: RetryAllowance,
     /// What calls may cost, shared with whoever else calls for the same purpose.
     pub budget: Arc<CallBudget>,
-    /// What tokens cost. A recording costs nothing, whatever stands here.
+    /// What tokens cost. A recording costs nothing, nor does what nobody here pays for, whatever stands here.
     pub prices: Arc<PriceTable>,
 }
 
@@ -76,7 +76,7 @@ impl ModelClient {
         // The recorded outcome already is what the last attempt gave.
         let retry = match origin {
             Origin::Recording => RetryPolicy::NEVER,
-            Origin::Live => retry,
+            Origin::Live | Origin::Unpaid => retry,
         };
         let provider = backend.provider();
         let default_model = backend.default_model().to_owned();
@@ -84,8 +84,7 @@ impl ModelClient {
         let capabilities = backend.capabilities();
         let speaker = backend.speaker().clone();
         let fallbacks = backend.extra().fallbacks;
-        let asks =
-            Asks { provider, max_output_tokens: backend.max_output_tokens(), extra: backend.extra(), origin };
+        let asks = Asks::of(&backend);
         let budgeted = Budgeted::new(backend, asks, budget, Arc::clone(&prices));
         let attempts = Retried::new(budgeted, retry).within(retries);
         let layers = SecretScanned::new(Recorded::new(attempts, scanner, recording), scanner);
@@ -166,7 +165,7 @@ impl ModelClient {
 
     /// What a receipt says of an answer to a call that one of these models may have answered, the one that was asked first, and
     /// which allowed itself this time. An estimate goes by the price of the one that answered, and where that is none of these
-    /// names by the dearest. A recording costs nothing, so nothing is said of a cost.
+    /// names by the dearest. What nobody here pays for has no cost, so nothing is said of one.
     #[must_use]
     pub fn receipt(&self, result: &LlmResult, models: &[impl AsRef<str>], allowed: Duration) -> LlmReceipt {
         let price = |model: &str| (model.to_owned(), self.prices.of(self.provider, model));
@@ -176,7 +175,7 @@ impl ModelClient {
         let receipt = LlmReceipt::of_answer(result, allowed, line);
         match self.origin {
             Origin::Live => receipt,
-            Origin::Recording => LlmReceipt { cost: None, ..receipt },
+            Origin::Recording | Origin::Unpaid => LlmReceipt { cost: None, ..receipt },
         }
     }
 

@@ -6,6 +6,7 @@
 //! What always holds: no I/O, no clock, no environment. Everything here is a value.
 
 mod canonical;
+mod code_fence;
 mod count;
 mod digest;
 mod edit_format;
@@ -23,6 +24,7 @@ mod time;
 mod unique_json;
 
 pub use canonical::{CanonicalError, to_canonical_json};
+pub use code_fence::{CodeFence, unfenced};
 pub use count::counted;
 pub use digest::{Digest, DigestError, DigestWriter};
 pub use edit_format::EditFormat;

@@ -3,7 +3,7 @@
 //! Mandatory documents are placed first and consume the budget first. Then each requested path is judged
 //! in order: is it a path, is it allowed, does it exist, does the need make sense, is there budget left.
 //! Needs that name the same path are one need: the whole file if any of them wants it whole, else all
-//! their lines. The budget counts the bytes of the contents as they stand in the pack.
+//! their lines. A need that makes no sense takes nothing from the others: it has a row of its own. The budget counts the bytes of the contents as they stand in the pack.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,7 +40,8 @@ const MAX_BAD_PATH: usize = 200;
 /// Builds the pack that `request` asks for.
 ///
 /// The result depends on the request, the mandatory documents, the slug and the content of the files, and
-/// on nothing else. Each distinct requested path has exactly one row in `files` or `omitted`.
+/// on nothing else. Each distinct requested path has exactly one row in `files` or `omitted`, and one more in `omitted` where the file
+/// is shown and another need for it makes no sense.
 ///
 /// # Errors
 ///
@@ -76,6 +77,8 @@ struct Wanted<'a> {
     path: &'a str,
     mode: Mode,
     ranges: Vec<LineRange>,
+    /// Whether a need for it makes no sense, beside those that are told here.
+    has_odd_need: bool,
 }
 
 /// Joins the needs that name the same path, in the order in which paths are first named.
@@ -84,16 +87,16 @@ fn fold(request: &FileRequest) -> Vec<Wanted<'_>> {
     let mut folded: Vec<Wanted<'_>> = Vec::with_capacity(request.needs.len());
     for need in &request.needs {
         let place = *places.entry(&need.path).or_insert(folded.len());
-        match folded.get_mut(place) {
-            None => {
-                folded.push(Wanted { path: &need.path, mode: need.mode, ranges: need.line_ranges.clone() })
-            }
-            Some(wanted) => {
-                if need.mode == Mode::Full {
-                    wanted.mode = Mode::Full;
-                }
-                wanted.ranges.extend_from_slice(&need.line_ranges);
-            }
+        if place == folded.len() {
+            let none =
+                Wanted { path: &need.path, mode: Mode::Snippets, ranges: Vec::new(), has_odd_need: false };
+            folded.push(none);
+        }
+        let Some(wanted) = folded.get_mut(place) else { continue };
+        match need.mode {
+            Mode::Full => wanted.mode = Mode::Full,
+            Mode::Snippets if snippet::normalise(&need.line_ranges).is_none() => wanted.has_odd_need = true,
+            Mode::Snippets => wanted.ranges.extend_from_slice(&need.line_ranges),
         }
     }
     folded
@@ -112,6 +115,12 @@ impl Refusal {
 
     fn denied(detail: String) -> Self {
         Self { reason: OmittedReason::Denied, detail: Some(detail) }
+    }
+
+    /// Lines are asked for, and none that could be shown.
+    fn no_lines() -> Self {
+        let detail = "asks for snippets without lines or with reversed lines".to_owned();
+        Self { reason: OmittedReason::InvalidRequest, detail: Some(detail) }
     }
 
     fn unreadable(problem: &str) -> Self {
@@ -242,7 +251,12 @@ impl<'a> Packing<'a> {
             Mode::Snippets => self.read_lines(&path, &allowed, &wanted.ranges),
         });
         match placed {
-            Ok((why, decoded)) => self.push(&path, why, decoded),
+            Ok((why, decoded)) => {
+                self.push(&path, why, decoded);
+                if wanted.has_odd_need {
+                    self.omit(path.as_str().to_owned(), Refusal::no_lines());
+                }
+            }
             Err(refusal) => self.omit(path.as_str().to_owned(), refusal),
         }
     }
@@ -267,6 +281,10 @@ impl<'a> Packing<'a> {
                 detail: Some("is no regular file".to_owned()),
             }),
             Entry::LeavesRepository => Err(Refusal::denied("is a link out of the repository".to_owned())),
+            Entry::LinkInCircles => {
+                Err(Refusal::denied("is a link that leads in circles or over too many links".to_owned()))
+            }
+            Entry::LinkToNothing => Err(Refusal::denied("is a link to nothing".to_owned())),
             Entry::Unreadable { problem } => Err(Refusal::unreadable(&problem)),
         }
     }
@@ -302,8 +320,7 @@ impl<'a> Packing<'a> {
         ranges: &[LineRange],
     ) -> Result<(String, Decoded), Refusal> {
         let Some(ranges) = snippet::normalise(ranges) else {
-            let detail = Some("asks for snippets without lines or with reversed lines".to_owned());
-            return Err(Refusal { reason: OmittedReason::InvalidRequest, detail });
+            return Err(Refusal::no_lines());
         };
         let room = self.room()?;
         let mut reach = FIRST_READ;

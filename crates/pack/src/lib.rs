@@ -28,7 +28,7 @@ pub use mandatory::{CONTRACT_OPTIONAL, CONTRACT_REQUIRED, Mandatory, MandatoryEr
 pub use pack::{ContextPack, Omitted, OmittedReason, PackVersion, PackedFile};
 pub use rank::{
     Candidate, Choice, FileClass, Goal, GoalCut, History, LeftOut, PastChange, RankLimits, Ranking,
-    ScoreParts, rank, rank_with_history,
+    ScoreParts, WordStem, is_little_word, rank, rank_with_history,
 };
 pub use request::{Budget, FileRequest, LineRange, MAX_NEEDS, Mode, Need, RequestVersion};
 pub use source::{Entry, Source, SourceError};

@@ -23,6 +23,7 @@ pub use class::FileClass;
 pub use goal::{Candidate, Goal};
 pub use history::{History, PastChange};
 pub use parts::ScoreParts;
+pub use words::{WordStem, is_little_word};
 
 use goal::Standing;
 

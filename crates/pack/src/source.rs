@@ -23,8 +23,12 @@ pub enum Entry {
     Missing,
     /// A directory, a device, a pipe or another thing without content.
     NotAFile,
-    /// A link on the way leads out of the repository, into git's own directory, or nowhere.
+    /// A link on the way leads out of the repository or into git's own directory.
     LeavesRepository,
+    /// Links on the way lead in circles, or over more of them than are followed.
+    LinkInCircles,
+    /// A link on the way leads to nothing.
+    LinkToNothing,
     /// Nobody can tell, because a place on the way cannot be looked into.
     Unreadable {
         /// What the system said.

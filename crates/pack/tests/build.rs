@@ -362,6 +362,37 @@ fn needs_for_one_path_are_one_need() {
 }
 
 #[test]
+fn a_need_that_makes_no_sense_takes_nothing_from_the_others_for_its_path_and_has_its_row() {
+    let source = Fake::of(&CONTRACT);
+    for (bad, good) in [
+        (lines("src/b.rs", &[[5, 1]]), lines("src/b.rs", &[[1, 2]])),
+        (lines("src/b.rs", &[]), lines("src/b.rs", &[[1, 2]])),
+        (lines("src/b.rs", &[[5, 1]]), full("src/b.rs")),
+    ] {
+        for needs in [vec![bad.clone(), good.clone()], vec![good.clone(), bad.clone()]] {
+            let pack = pack(&request(needs.clone(), 9, 100), &source);
+            assert_eq!(paths(&pack), ["src/b.rs"], "{needs:?}");
+            assert!(pack.files[0].content.starts_with("one\ntwo\n"), "{}", pack.files[0].content);
+            assert_eq!(reasons(&pack), [("src/b.rs", OmittedReason::InvalidRequest)], "{needs:?}");
+        }
+    }
+    let twice = vec![lines("src/b.rs", &[[5, 1]]), lines("src/b.rs", &[])];
+    let pack = pack(&request(twice, 9, 100), &source);
+    assert_eq!((paths(&pack).len(), reasons(&pack)), (0, vec![("src/b.rs", OmittedReason::InvalidRequest)]));
+}
+
+#[test]
+fn a_link_that_leads_in_circles_or_to_nothing_is_said_to() {
+    let source = Fake::default().with("circle", Node::InCircles).with("gone", Node::ToNothing);
+    let pack = pack(&request(vec![full("circle"), full("gone")], 9, 100), &source);
+    assert_eq!(reasons(&pack), [("circle", OmittedReason::Denied), ("gone", OmittedReason::Denied)]);
+    for part in ["in circles", "a link to nothing"] {
+        assert!(pack.summary.contains(part), "{part} in {}", pack.summary);
+    }
+    assert!(!pack.summary.contains("out of the repository"), "{}", pack.summary);
+}
+
+#[test]
 fn the_budget_is_used_in_order_and_a_later_smaller_file_may_still_fit() {
     let source = Fake::of(&[("a", "12345"), ("b", "x"), ("c", "one\ntwo\n"), ("empty", ""), ("z", "z")]);
     let needs = vec![full("a"), lines("c", &[[1, 2]]), full("b"), full("empty"), full("z")];
@@ -454,7 +485,14 @@ proptest! {
         prop_assert_eq!(source.bytes_read.get(), 2 * read_once);
 
         let distinct: BTreeSet<_> = request.needs.iter().map(|need| &need.path).collect();
-        prop_assert_eq!(pack.files.len() + pack.omitted.len(), distinct.len());
+        let mut rows: BTreeSet<_> = pack.files.iter().map(|file| &file.path).collect();
+        let shown = rows.len();
+        prop_assert_eq!(shown, pack.files.len(), "no file twice");
+        let second = |path: &&String| rows.contains(path);
+        let seconds = pack.omitted.iter().map(|row| &row.path).filter(second).count();
+        rows.extend(pack.omitted.iter().map(|row| &row.path));
+        prop_assert_eq!(rows.len(), distinct.len());
+        prop_assert_eq!(shown + pack.omitted.len(), distinct.len() + seconds);
         let total: usize = pack.files.iter().map(|file| file.content.len()).sum();
         prop_assert!(total as u64 <= max_bytes);
         prop_assert!(pack.files.len() as u64 <= max_files);

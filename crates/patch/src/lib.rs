@@ -9,6 +9,7 @@
 
 mod answer;
 mod class;
+mod collision;
 mod diff;
 mod hidden;
 mod judge;
@@ -21,10 +22,11 @@ mod syntax;
 mod tricks;
 
 pub use answer::{
-    AnswerError, Edit, EditKind, MAX_ANSWER_BYTES, Proposal, WithLost, apply, read_answer, takes_definitions,
-    with_lost,
+    AnswerBlock, AnswerError, Edit, EditKind, MAX_ANSWER_BYTES, Proposal, WithLost, answer_blocks, apply,
+    read_answer, takes_definitions, with_lost,
 };
 pub use class::{is_ci, is_git_setting, is_lockfile, is_manifest, is_test_path};
+pub use collision::{collisions, makes_names};
 pub use diff::{DiffError, make_diff};
 pub use judge::{judge, judge_places};
 pub use parse::{MAX_PATCH_BYTES, PatchError, PatchErrorKind, parse};

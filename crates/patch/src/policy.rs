@@ -6,6 +6,7 @@
 
 use crucible_model::{Denial, PathPrefix, RepoPath};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The largest number of files, unless the policy says otherwise (seed 003 H).
 pub const DEFAULT_MAX_FILES: u64 = 5;
@@ -52,7 +53,72 @@ pub struct Policy {
     pub may_drop: Vec<String>,
 }
 
+/// A policy as it is written, before its values are judged: one with the wrong shape is told in words of JSON.
+const KEYS: [(&str, Shape); 8] = [
+    ("allow_roots", Shape::Texts),
+    ("deny_prefixes", Shape::Texts),
+    ("deny_suffixes", Shape::Texts),
+    ("max_files", Shape::Number),
+    ("max_added_lines", Shape::Number),
+    ("max_removed_lines", Shape::Number),
+    ("named", Shape::Texts),
+    ("may_drop", Shape::Texts),
+];
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Texts,
+    Number,
+}
+
+impl Shape {
+    fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::Texts => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
+            Self::Number => value.is_u64(),
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Texts => "a list of texts",
+            Self::Number => "a whole number that is not negative",
+        }
+    }
+}
+
 impl Policy {
+    /// Reads a policy as people write it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, in one sentence without its end.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        // Keys that are there twice are refused by the typed reading below.
+        let value: Value =
+            serde_json::from_slice(bytes).map_err(|error| format!("it is not JSON ({error})"))?;
+        let Value::Object(fields) = &value else {
+            return Err("it is not a JSON object".to_owned());
+        };
+        for (key, value) in fields {
+            let Some((_, shape)) = KEYS.iter().find(|(known, _)| known == key) else {
+                let known: Vec<&str> = KEYS.iter().map(|(known, _)| *known).collect();
+                return Err(format!("it has no key {key:?}; there are {}", known.join(", ")));
+            };
+            if !shape.fits(value) {
+                return Err(format!("{key} is {}", shape.name()));
+            }
+        }
+        if !fields.contains_key("allow_roots") {
+            return Err("allow_roots is missing: the places that may change".to_owned());
+        }
+        let policy: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if policy.deny_suffixes.iter().any(String::is_empty) {
+            return Err("deny_suffixes holds an empty text, which every name ends with".to_owned());
+        }
+        Ok(policy)
+    }
+
     /// The default limits for a scope.
     #[must_use]
     pub fn within(allow_roots: Vec<PathPrefix>) -> Self {
@@ -170,6 +236,30 @@ mod tests {
         assert!(policy.denied_place(&path("build/b.c")).is_some());
         assert!(policy.denied_place(&path("secret/a.c")).is_some());
         assert!(policy.denied_suffix(&path("a.sql")).is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_policy_is_told_in_words_of_json() {
+        for (text, says) in [
+            ("[]", "not a JSON object"),
+            ("7", "not a JSON object"),
+            ("{", "not JSON"),
+            ("{}", "allow_roots is missing"),
+            (r#"{"allow_roots":"src/"}"#, "allow_roots is a list of texts"),
+            (r#"{"allow_roots":[],"max_files":-1}"#, "max_files is a whole number that is not negative"),
+            (r#"{"allow_roots":[],"max_files":"5"}"#, "max_files is a whole number"),
+            (r#"{"allow_roots":[],"max_fils":5}"#, "no key \"max_fils\"; there are allow_roots,"),
+            (r#"{"allow_roots":[],"deny_suffixes":[""]}"#, "deny_suffixes holds an empty text"),
+            (r#"{"allow_roots":[],"allow_roots":["src/"]}"#, "duplicate"),
+            (r#"{"allow_roots":["../x"]}"#, ""),
+        ] {
+            let problem = Policy::parse(text.as_bytes()).unwrap_err();
+            assert!(problem.contains(says), "{text}: {problem}");
+            for word in ["struct", "u64", "sequence", "element"] {
+                assert!(!problem.contains(word), "{text}: {problem}");
+            }
+        }
+        assert!(Policy::parse(br#"{"allow_roots":["src/"],"deny_suffixes":[".svg"]}"#).is_ok());
     }
 
     #[test]

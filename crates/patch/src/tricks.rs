@@ -109,6 +109,10 @@ fn finding(sight: &Sight, path: &RepoPath, policy: &Policy) -> Finding {
             (Code::new("patch-test-aware"), "make the code do the same whether it is tested or used")
         }
         Trick::Disabled => (Code::new("patch-test-disabled"), "let every test run, and let its result count"),
+        Trick::Report => {
+            (Code::new("patch-prints-report"), "leave the words of a test runner's report to the runner")
+        }
+        Trick::HiddenName => (Code::new("patch-hides-name"), "write the name of what is called as it is"),
         Trick::Replaced => (Code::new("patch-test-replaced"), "leave the names of tests to the tests"),
     };
     let subject = format!("{} in {path}", sight.what);

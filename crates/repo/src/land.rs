@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use crucible_model::{RunId, Timestamp};
 
 use crate::error::RepoError;
-use crate::git::{Branch, Call, DirtyKind, Flush, Git};
+use crate::git::{Branch, Call, Flush, Git};
 use crate::oid::Oid;
 use crate::tree::{Aside, TreeChange};
 
@@ -90,20 +90,14 @@ impl Git {
         if self.index_lock().exists() {
             return Err(RepoError::IndexLocked { path: self.index_lock() });
         }
-        let found = self.branch().await?;
-        if found != *request.branch {
-            return Err(RepoError::OtherBranch {
-                expected: request.branch.to_string(),
-                found: found.to_string(),
-            });
-        }
-        let head = self.head().await?;
-        if head.commit != *request.base {
+        let now = self.tracked_state().await?;
+        require_branch(request.branch, &now.branch)?;
+        if now.commit != *request.base {
             let Some(commit) = self.find_landed(request).await? else {
-                return Err(RepoError::Moved { expected: request.base.clone(), found: head.commit });
+                return Err(RepoError::Moved { expected: request.base.clone(), found: now.commit });
             };
             // Behind later commits the work tree is the user's business.
-            if commit == head.commit {
+            if commit == now.commit {
                 let changes = self.tree_changes(request.base, &commit, &[]).await?;
                 if !self.index_has(&changes).await? {
                     self.bring_work_tree(&changes).await?;
@@ -112,9 +106,7 @@ impl Git {
             return Ok(Commit { oid: commit, landed: Landed::Before });
         }
 
-        let status = self.status().await?;
-        let dirty = status.into_iter().filter(|entry| entry.kind != DirtyKind::Untracked);
-        refuse_dirty(dirty.map(|entry| entry.path).collect())?;
+        refuse_dirty(now.changed.into_iter().map(|entry| entry.path).collect())?;
         let changes = self.write_tree(request).await?;
         // Untracked files are the user's, ignored ones too: a change must not write over one.
         refuse_dirty(work_tree::occupied(self.top(), &changes)?)?;
@@ -122,6 +114,23 @@ impl Git {
         self.move_branch(request, &commit).await?;
         self.bring_work_tree(&changes).await?;
         Ok(Commit { oid: commit, landed: Landed::Now })
+    }
+
+    /// Refuses what [`Git::land`] would refuse of the branch and the tracked files, before anything is begun.
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::OtherBranch`], [`RepoError::Moved`], [`RepoError::Dirty`] or [`RepoError::IndexLocked`].
+    pub async fn require_landable(&self, base: &Oid, branch: &Branch) -> Result<(), RepoError> {
+        if self.index_lock().exists() {
+            return Err(RepoError::IndexLocked { path: self.index_lock() });
+        }
+        let now = self.tracked_state().await?;
+        require_branch(branch, &now.branch)?;
+        if now.commit != *base {
+            return Err(RepoError::Moved { expected: base.clone(), found: now.commit });
+        }
+        refuse_dirty(now.changed.into_iter().map(|entry| entry.path).collect())
     }
 
     /// The commit between the base and the tip that this request made earlier.
@@ -214,6 +223,13 @@ impl Git {
         }
         Err(RepoError::Moved { expected: request.base.clone(), found })
     }
+}
+
+fn require_branch(expected: &Branch, found: &Branch) -> Result<(), RepoError> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(RepoError::OtherBranch { expected: expected.to_string(), found: found.to_string() })
 }
 
 fn refuse_dirty(paths: Vec<PathBuf>) -> Result<(), RepoError> {

@@ -28,6 +28,7 @@ mod detect;
 mod error;
 mod gh;
 mod git;
+mod index_file;
 mod land;
 mod language;
 mod oid;
@@ -52,7 +53,9 @@ pub use clone::{CloneAt, CloneError, CloneLimits, CloneRequest, CloneUrl, Cloned
 pub use detect::{DetectedGate, Detector, TreeView, detect, detectors};
 pub use error::RepoError;
 pub use gh::{Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset};
-pub use git::{Branch, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, Head, TrackedFile};
+pub use git::{
+    Branch, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, Head, TrackedFile, TrackedState,
+};
 pub use land::{Commit, Identity, LandRequest, Landed, RUN_TRAILER};
 pub use language::count_languages;
 pub use oid::{Oid, OidError};

@@ -28,6 +28,16 @@ impl Oid {
         &self.0
     }
 
+    /// The name as git's files hold it: a byte for two digits.
+    pub(crate) fn raw(&self) -> Vec<u8> {
+        let value = |digit: &u8| if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 };
+        self.0
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | value(digit)))
+            .collect()
+    }
+
     /// Reads what git printed.
     pub(crate) fn from_ascii(bytes: &[u8]) -> Option<Self> {
         std::str::from_utf8(bytes).ok()?.parse().ok()

@@ -4,22 +4,27 @@
 //! matter to it: the entries that it names, files that stand where one of its directories is to be, and the settings of git on the
 //! way. Where the patch names a directory of the tree, all of it can matter, and the index holds everything.
 //!
+//! We write that index ourselves, for the few bytes of it cost less than a process; what the patch makes of it is git's to say.
+//!
 //! What always holds: what git would refuse on the whole tree it refuses here. A path that the patch changes and that the
 //! reader of its text did not see has no entry, so git cannot change it; and it is found where git makes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crucible_host::fs;
 use crucible_model::{ByteLimit, RepoPath};
 use crucible_patch::FileMode;
 
 use crate::error::RepoError;
 use crate::git::objects::split_at;
 use crate::git::{Call, Flush, Git, as_path};
+use crate::index_file;
 use crate::oid::Oid;
-use crate::tree::{Aside, ChangeStatus, ProducedChanges, TreeChange, read_mode};
+use crate::tree::{Aside, ChangeStatus, MAX_TOUCHED, ProducedChanges, TreeChange, read_mode};
 
 /// More paths than this are not asked for one by one.
 const MOST_PATHS: usize = 500;
@@ -32,6 +37,8 @@ pub struct PatchIndex {
     base: Oid,
     aside: Aside,
     before: Entries,
+    /// The paths that the patch names.
+    named: Vec<RepoPath>,
 }
 
 impl Git {
@@ -51,13 +58,13 @@ impl Git {
         // Neither needs the other.
         let (files, before) =
             tokio::try_join!(self.files_at(base, paths, limit), self.fill_from(base, paths, &aside))?;
-        Ok((files, PatchIndex { base: base.clone(), aside, before }))
+        Ok((files, PatchIndex { base: base.clone(), aside, before, named: paths.to_vec() }))
     }
 
     /// Fills the index, and tells with what.
     async fn fill_from(&self, base: &Oid, paths: &[RepoPath], aside: &Aside) -> Result<Entries, RepoError> {
         if let Some(entries) = self.entries_for(base, paths).await? {
-            self.fill(&entries, aside).await?;
+            fill(&entries, aside)?;
             return Ok(entries);
         }
         self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(&aside.env)).await?;
@@ -74,10 +81,12 @@ impl Git {
         index: PatchIndex,
         patch: &[u8],
     ) -> Result<ProducedChanges, RepoError> {
-        let PatchIndex { base, aside, before } = index;
+        let PatchIndex { base, aside, before, named } = index;
         self.apply_cached(patch, &aside.env, Flush::No).await?;
-        let after = self.entries(&aside).await?;
-        self.with_contents(&base, changes(&before, &after), &aside).await
+        // What the patch names is what it changes, but for what only the list shows.
+        let (after, likely) =
+            tokio::try_join!(self.entries(&aside), self.staged_blobs(&named, MAX_TOUCHED, &aside.env))?;
+        self.with_contents(&base, changes(&before, &after), likely, &aside).await
     }
 
     /// The entries of the commit that can matter to a patch of these paths; nothing where that may be any.
@@ -106,27 +115,23 @@ impl Git {
         Ok(Some(entries))
     }
 
-    /// Puts the entries into the index.
-    async fn fill(&self, entries: &Entries, aside: &Aside) -> Result<(), RepoError> {
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let mut lines = Vec::new();
-        for (path, (mode, oid)) in entries {
-            lines.extend_from_slice(format!("{} {oid}\t", mode.as_str()).as_bytes());
-            lines.extend_from_slice(path.as_os_str().as_bytes());
-            lines.push(0);
-        }
-        let call = Call::new(["update-index", "-z", "--index-info"]).reading(lines).with_envs(&aside.env);
-        self.run_ok(call).await.map(drop)
-    }
-
     /// What the index holds.
     async fn entries(&self, aside: &Aside) -> Result<Entries, RepoError> {
         let output = self.run_ok(Call::new(["ls-files", "--stage", "-z"]).with_envs(&aside.env)).await?;
         let entry = |record| staged(record).ok_or_else(|| output.unreadable());
         output.records().map(entry).collect()
     }
+}
+
+/// Puts the entries into the index.
+fn fill(entries: &Entries, aside: &Aside) -> Result<(), RepoError> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let entries = entries.iter().map(|(path, (mode, oid))| (path.as_path(), *mode, oid));
+    let path = aside.index();
+    let mut file = fs::create_new(&path)?;
+    file.write_all(&index_file::bytes(entries)).map_err(|source| RepoError::io("write", path, source))
 }
 
 /// `mode SP kind SP oid TAB path`; a directory has no entry of an index.

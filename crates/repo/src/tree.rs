@@ -3,7 +3,7 @@
 //! The patch is applied to a temporary index by git itself, with a temporary place for the objects it makes: the
 //! repository is only read. What counts afterwards is the difference between two trees, not what the patch says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -114,21 +114,29 @@ impl Git {
         let tree = self.apply_to_index(base, patch, &aside.env, Flush::No).await?;
         let changes = self.tree_changes(base, &tree, &aside.env).await?;
         let ProducedChanges { base, changes, after, checked_out } =
-            self.with_contents(base, changes, &aside).await?;
+            self.with_contents(base, changes, BTreeMap::new(), &aside).await?;
         Ok(ProducedTree { base, tree, changes, after, checked_out })
     }
 
-    /// Reads what the changed files hold afterwards.
+    /// Reads what the changed files hold afterwards, but for the contents that are `known`.
     pub(crate) async fn with_contents(
         &self,
         base: &Oid,
         changes: Vec<TreeChange>,
+        known: BTreeMap<Oid, Vec<u8>>,
         aside: &Aside,
     ) -> Result<ProducedChanges, RepoError> {
         let files = changes.iter().filter(|change| change.new_mode != Some(FileMode::Gitlink));
-        let contents: Vec<Oid> = files.filter_map(|change| change.new_oid.clone()).collect();
-        let after = self.blobs(&contents, MAX_TOUCHED, &aside.env).await?;
-        let checked_out = self.checked_out(&changes, aside).await?;
+        let contents: BTreeSet<&Oid> = files.filter_map(|change| change.new_oid.as_ref()).collect();
+        let mut after = known;
+        after.retain(|oid, _| contents.contains(oid));
+        let unknown: Vec<Oid> =
+            contents.into_iter().filter(|oid| !after.contains_key(*oid)).cloned().collect();
+        let held: u64 = after.values().map(|bytes| bytes.len() as u64).sum();
+        let room = ByteLimit(MAX_TOUCHED.0.saturating_sub(held));
+        let (read, checked_out) =
+            tokio::try_join!(self.blobs(&unknown, room, &aside.env), self.checked_out(&changes, aside))?;
+        after.extend(read);
         Ok(ProducedChanges { base: base.clone(), changes, after, checked_out })
     }
 
@@ -199,11 +207,16 @@ impl Aside {
         let objects = dir.path().join("objects");
         fs::create_dir_all(&objects)?;
         let env = vec![
-            ("GIT_INDEX_FILE".into(), dir.path().join("index").into()),
+            ("GIT_INDEX_FILE".into(), index_in(&dir).into()),
             ("GIT_OBJECT_DIRECTORY".into(), objects.into()),
             ("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), quoted(&git.objects_dir())),
         ];
         Ok(Self { env, dir })
+    }
+
+    /// Where the index lies.
+    pub(crate) fn index(&self) -> PathBuf {
+        index_in(&self.dir)
     }
 
     /// The same index, with its objects in the repository itself.
@@ -211,6 +224,10 @@ impl Aside {
         self.env.retain(|(name, _)| name == "GIT_INDEX_FILE");
         self
     }
+}
+
+fn index_in(dir: &tempfile::TempDir) -> PathBuf {
+    dir.path().join("index")
 }
 
 /// A path as git's list of alternates takes it: quoted, so that a `:` in it separates nothing.

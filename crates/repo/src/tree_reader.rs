@@ -2,8 +2,7 @@
 //!
 //! A name is resolved by the kernel from the open top directory, with links refused in every part. Where there is a link,
 //! the way is walked part by part, and every place it leads over is told, so that whoever decides can judge each of them. A
-//! link that is absolute, climbs out, reaches git's own directory or goes in circles leaves the tree, even where it
-//! comes back. A file that becomes a link after it was looked at is not read.
+//! link that is absolute, climbs out or reaches git's own directory leaves the tree, even where it comes back. A file that becomes a link after it was looked at is not read.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -51,8 +50,12 @@ pub enum FoundAt {
     Missing,
     /// A directory, a device, a pipe.
     NotAFile,
-    /// A link leads out of the tree, into git's own directory, in circles or nowhere.
+    /// A link leads out of the tree or into git's own directory.
     Outside,
+    /// Links lead in circles, or over more of them than are followed.
+    Circle,
+    /// A link leads to nothing.
+    Nowhere,
     /// The system refuses to look.
     Refused {
         /// What it says.
@@ -152,23 +155,24 @@ impl TreeReader {
             let looked = self.stat(&behind);
             match looked {
                 Ok((FileType::Symlink, _)) => {
-                    let Some(target) = self.target_of(&behind).filter(|_| over.len() < MAX_LINKS) else {
-                        return FoundAt::Outside;
-                    };
+                    if over.len() >= MAX_LINKS {
+                        return FoundAt::Circle;
+                    }
+                    let Some(target) = self.target_of(&behind) else { return FoundAt::Outside };
                     behind.pop();
                     ahead.extend(target.into_iter().rev());
                     let Some(place) = place(&behind, &ahead) else { return FoundAt::Outside };
                     over.push(place);
                 }
                 Ok((FileType::Directory, _)) if !ahead.is_empty() => {}
-                // The way ends here, or cannot go on. A link that leads nowhere might lead out one day.
+                // The way ends here, or cannot go on.
                 Ok((FileType::RegularFile, size)) if ahead.is_empty() => {
                     let Some(to) = over.pop() else { return FoundAt::File { size } };
                     return FoundAt::Linked { through: over, to, size };
                 }
                 Ok(_) if ahead.is_empty() => return FoundAt::NotAFile,
                 Ok(_) | Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => {
-                    return if over.is_empty() { FoundAt::Missing } else { FoundAt::Outside };
+                    return if over.is_empty() { FoundAt::Missing } else { FoundAt::Nowhere };
                 }
                 Err(errno) => return FoundAt::Refused { problem: errno.to_string() },
             }
@@ -276,10 +280,10 @@ mod tests {
             ("src/b.rs", FoundAt::Missing),
             ("src/a.rs/x", FoundAt::Missing),
             ("none/x", FoundAt::Missing),
-            ("loop", FoundAt::Outside),
-            ("dangling", FoundAt::Outside),
-            ("past", FoundAt::Outside),
-            ("one/x", FoundAt::Outside),
+            ("loop", FoundAt::Circle),
+            ("dangling", FoundAt::Nowhere),
+            ("past", FoundAt::Nowhere),
+            ("one/x", FoundAt::Nowhere),
         ] {
             assert_eq!(tree.look(path), expected, "{path}");
         }
@@ -312,7 +316,7 @@ mod tests {
             symlink(&pair[1], tree.top().join(&pair[0])).unwrap();
         }
         symlink("src/a.rs", tree.top().join("n49")).unwrap();
-        assert_eq!(tree.look("n0"), FoundAt::Outside);
+        assert_eq!(tree.look("n0"), FoundAt::Circle);
         assert!(matches!(tree.look("n20"), FoundAt::Linked { through, .. } if through.len() == 29));
     }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::versions;
 use crate::error::RunError;
 use crate::event_kind::{AttemptStep, attempt_key};
+use crate::journal::edited_since;
 use crate::layout::{self, RunDir, attempt_file};
 use crate::status::is_recorded;
 
@@ -75,11 +76,25 @@ versions! {
     pub AttemptOutcome, AttemptVersion = "crucible-attempt-v1"
 }
 
+/// What lies outside of `attempts/` as a copy, with the name of its original in the attempt's directory.
+const COPIES: [(&str, &str); 5] = [
+    (layout::PATCH, PATCH),
+    (layout::REVIEW_PATCH, REVIEW),
+    (layout::VERIFY_REPORT, REPORT),
+    (layout::STDOUT_LOG, STDOUT),
+    (layout::STDERR_LOG, STDERR),
+];
+
+/// The name of the attempt's file that `path` is the copy of.
+pub(crate) fn original_of(path: &str) -> Option<&'static str> {
+    COPIES.iter().find(|(copy, _)| *copy == path).map(|(_, original)| *original)
+}
+
 /// Makes sure that what lies outside of `attempts/` is still the copy of the verified attempt's files.
 pub(crate) fn check_copies(dir: &RunDir, events: &[EventRecord]) -> Result<(), RunError> {
     let verified = recorded(dir, events)?.pop().is_some_and(|last| last.end == AttemptEnd::Verified);
     match edited_copies(dir, events)?.first().filter(|_| verified) {
-        Some(copy) => Err(RunError::Edited { path: dir.path(copy) }),
+        Some(copy) => Err(edited_since(dir, events, copy)),
         None => Ok(()),
     }
 }
@@ -91,13 +106,7 @@ pub(crate) fn edited_copies(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<
         return Ok(Vec::new());
     };
     let mut edited = Vec::new();
-    for (copy, original) in [
-        (layout::PATCH, PATCH),
-        (layout::REVIEW_PATCH, REVIEW),
-        (layout::VERIFY_REPORT, REPORT),
-        (layout::STDOUT_LOG, STDOUT),
-        (layout::STDERR_LOG, STDERR),
-    ] {
+    for (copy, original) in COPIES {
         if dir.read_if_there(copy)? != dir.read_if_there(&attempt_file(last.number, original))? {
             edited.push(copy);
         }

@@ -3,11 +3,18 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crucible_ledger::{Allowance, Ledger, LedgerError, MicroDollars, NewCall, Scarce, Settlement};
+use crucible_ledger::{
+    Allowance, CallRow, EventRecord, Ledger, LedgerError, MicroDollars, NewCall, Scarce, Settlement,
+};
 use crucible_llm::{
     Amount, BookError, BudgetLimits, CallBook, CallEnd, Limit, PlannedCall, Resource, Ticket,
 };
 use crucible_model::{Clock, RunId};
+use serde_json::Value;
+
+use crate::error::RunError;
+use crate::event_kind::EventKind;
+use crate::receipt::LLM;
 
 /// The reservations of one run, through a connection of its own.
 pub struct LedgerBook {
@@ -45,7 +52,15 @@ impl CallBook for LedgerBook {
             tokens: bound(limits.tokens),
             cost: bound(limits.micro_dollars).map(MicroDollars),
         };
-        match self.ledger().reserve_call(&new, &allowance).map_err(unavailable)? {
+        let mut ledger = self.ledger();
+        let (events, calls) = ledger
+            .events(Some(&self.run))
+            .and_then(|events| Ok((events, ledger.calls(&self.run)?)))
+            .map_err(unavailable)?;
+        if let Some(lost) = lost_bookings(&events, &calls) {
+            return Err(BookError::Unavailable { detail: RunError::BookingsLost { lost }.to_string() });
+        }
+        match ledger.reserve_call(&new, &allowance).map_err(unavailable)? {
             crucible_ledger::Reservation::Granted { seq } => Ok(Ticket(seq)),
             crucible_ledger::Reservation::Refused { what, used, wanted, limit } => {
                 let resource = match what {
@@ -72,6 +87,38 @@ impl CallBook for LedgerBook {
     fn used(&self) -> Result<Amount, BookError> {
         let usage = self.ledger().usage(&self.run).map_err(unavailable)?;
         Ok(Amount { calls: usage.calls, tokens: usage.tokens, micro_dollars: usage.cost.0 })
+    }
+}
+
+/// How many bookings of model calls are missing in the ledger, of those that these events and the numbers of the others tell of;
+/// nothing where none is. A call is booked before it is sent, so whatever was answered, or may have been worked at, has one.
+pub(crate) fn lost_bookings(events: &[EventRecord], calls: &[CallRow]) -> Option<u64> {
+    // They are numbered without gaps.
+    let numbered = calls.iter().map(|call| call.seq).max().unwrap_or_default();
+    let lost = told_calls(events).max(numbered).saturating_sub(calls.len() as u64);
+    (lost > 0).then_some(lost)
+}
+
+/// How many calls these events tell of that cannot have been made without a booking.
+pub(crate) fn told_calls(events: &[EventRecord]) -> u64 {
+    events.iter().filter(|event| was_booked(event)).count() as u64
+}
+
+/// Whether an event tells of a call that cannot have been made without a booking.
+fn was_booked(event: &EventRecord) -> bool {
+    match EventKind::of(&event.event) {
+        Some(EventKind::ModelAnswered) => true,
+        // What the budget, a setting or the request itself refused was never booked.
+        Some(EventKind::ModelFailed) => {
+            let error = event.body.get(LLM).and_then(|llm| llm.get("error")).and_then(Value::as_str);
+            error.is_some_and(|class| {
+                matches!(
+                    class,
+                    "transport" | "provider_auth" | "provider_quota" | "provider_outage" | "timeout"
+                )
+            })
+        }
+        _ => false,
     }
 }
 

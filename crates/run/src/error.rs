@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crucible_model::{CanonicalError, counted};
+use crucible_model::{CanonicalError, RepoPath, counted};
+use crucible_pack::OmittedReason;
 
 /// Why a command on a run ended early. The run itself stays as it is, and can be advanced again.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,24 @@ pub enum RunError {
         /// The rule that matched.
         rule: String,
     },
+    /// A file that the operator names is secret.
+    #[error(
+        "{path} holds what looks like a secret ({rule}), so no model is shown it; name another file, or take the secret out"
+    )]
+    SecretInNamed {
+        /// Which file.
+        path: RepoPath,
+        /// The rule that matched; `secret-file` where the name says it.
+        rule: String,
+    },
+    /// A file that the operator names cannot be shown whole.
+    #[error("no model can be shown {path} whole ({}); {}", reason.as_str(), way_to_show(*reason))]
+    NamedUnseen {
+        /// Which file.
+        path: RepoPath,
+        /// Why.
+        reason: OmittedReason,
+    },
     /// A request for files holds a secret, which its pack would repeat.
     #[error("{place} of the file request holds what looks like a secret ({rule}); word it without")]
     SecretInRequest {
@@ -93,6 +112,17 @@ pub enum RunError {
         /// The run's base.
         base: String,
     },
+    /// The repository is not where a run started that has ended.
+    #[error(
+        "run {id} has ended, and the repository is no longer at {base}, where it started; `crucible run verify-record {id}` checks all that it recorded, \
+         and its gates run once more where {base} is checked out on the run's branch, as in a clone"
+    )]
+    EndedElsewhere {
+        /// The run.
+        id: String,
+        /// The run's base.
+        base: String,
+    },
     /// A gate cannot run here at all.
     #[error(
         "gate {gate} cannot run here, so nothing could be proved: {message}; or name other gates under [gates] in \
@@ -121,6 +151,42 @@ pub enum RunError {
         /// Which file.
         path: PathBuf,
     },
+    /// A recorded file was edited, and the ledger holds it as it was.
+    #[error(
+        "{} was changed after it was recorded; put it back with `crucible ledger show {digest} > {}`, or start a new run",
+        path.display(), path.display()
+    )]
+    EditedSince {
+        /// Which file.
+        path: PathBuf,
+        /// What it was.
+        digest: String,
+    },
+    /// The commit of a landed run is not on its branch any more.
+    #[error(
+        "run {id} landed as commit {commit}, and {branch} no longer leads to it: it was reset, amended or taken back; \
+         bring it back with `git cherry-pick {commit}`, or start a new run on the present state"
+    )]
+    CommitGone {
+        /// Which run.
+        id: String,
+        /// The commit.
+        commit: String,
+        /// Where it landed.
+        branch: String,
+    },
+    /// The repository is where the run started, and files of it are not.
+    #[error(
+        "these paths have changes of your own: {first}{}; the run needs its base as it was committed: stash or undo them, \
+         then `crucible run advance`",
+        more(*count)
+    )]
+    BaseDirty {
+        /// How many.
+        count: usize,
+        /// The first of them.
+        first: String,
+    },
     /// A file of the run cannot be understood.
     #[error("{} cannot be read: {problem}", path.display())]
     Malformed {
@@ -147,10 +213,62 @@ pub enum RunError {
         /// What to do.
         hint: String,
     },
+    /// A gate of level `full`, or another one beside it, refuses what the attempts' gates let through.
+    #[error(
+        "run {id} does not land: {first}; see `crucible verify --run {id} --gate full`, mend the gate or start a new run"
+    )]
+    FullGates {
+        /// Which run.
+        id: String,
+        /// The first finding.
+        first: String,
+    },
+    /// The patch gate refuses what it let through: attributes, submodules or settings of the repository changed since.
+    #[error(
+        "run {id} does not land: the patch gate refuses the verified patch on the repository as it is now: {first}; undo what changed there since, or start a new run"
+    )]
+    NoLongerAccepted {
+        /// Which run.
+        id: String,
+        /// The first finding.
+        first: String,
+    },
+    /// Reservations of model calls are gone from the ledger, so what the run has used cannot be told.
+    #[error(
+        "the ledger lacks {} that the run's events tell of, so its budget cannot be told; restore the ledger from a copy, or start a new run",
+        counted(*lost, "booked model call")
+    )]
+    BookingsLost {
+        /// How many at least.
+        lost: u64,
+    },
     /// What was recorded under a pinned clock cannot land.
     #[error(
-        "this run was recorded under a pinned clock ({}) and satisfies no gate; unset it and start again",
+        "this run was recorded under a pinned clock ({}), or is to land under one, and satisfies no gate; unset it, and start a new run where `crucible run verify-record` tells of a pinned event",
         crucible_host::clock::CLOCK_VARIABLE
     )]
     PinnedClock,
+}
+
+/// That there are more than the one that is named.
+fn more(count: usize) -> String {
+    match count {
+        0 | 1 => String::new(),
+        _ => format!(" and {} more", count - 1),
+    }
+}
+
+/// What helps where a file cannot be shown.
+fn way_to_show(reason: OmittedReason) -> &'static str {
+    match reason {
+        OmittedReason::BudgetExceeded | OmittedReason::TooLarge => {
+            "raise [run] max_total_bytes and max_files, or name other files"
+        }
+        OmittedReason::Denied
+        | OmittedReason::Irrelevant
+        | OmittedReason::NotFound
+        | OmittedReason::InvalidRequest => {
+            "what lies in this place is never shown, or it is no plain file of the repository; name another"
+        }
+    }
 }

@@ -184,7 +184,12 @@ pub(crate) fn asked_key(step: &str) -> String {
 
 /// The key under which the answer to the question of a step is recorded.
 pub(crate) fn answered_key(step: &str) -> String {
-    format!("{step}-answered")
+    format!("{step}{ANSWERED}")
+}
+
+/// The step of such a key.
+pub(crate) fn answered_step(key: &str) -> Option<&str> {
+    key.strip_suffix(ANSWERED)
 }
 
 /// The key under which it is recorded that the answer to the question of a step is used up.
@@ -202,6 +207,7 @@ pub(crate) fn prompted_step(key: &str) -> Option<&str> {
     key.strip_suffix(PROMPTED)
 }
 
+const ANSWERED: &str = "-answered";
 const PROMPTED: &str = "-prompted";
 
 /// A step of an attempt that is recorded once.
@@ -253,6 +259,7 @@ mod tests {
         assert_eq!(EventKind::of("NOTED"), None);
         assert_eq!(attempt_key(3, AttemptStep::Ended), "attempt-3-ended");
         assert_eq!(asked_key(&attempt_step(3)), "attempt-3-asked");
+        assert_eq!(answered_step(&answered_key("plan-1")), Some("plan-1"));
         assert_eq!(prompted_step(&prompted_key("plan-1")), Some("plan-1"));
     }
 }

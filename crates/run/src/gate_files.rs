@@ -1,11 +1,16 @@
 //! Which files of the repository a gate consists of: with them a change could grade itself.
 //!
-//! A gate is a command; what it runs is followed through shell scripts, makefiles and the scripts of a
+//! A gate is a command; what it runs is followed through shell scripts, makefiles, settings of task runners and the scripts of a
 //! `package.json`, as far as words tell. A file counts when it stands where a program or a script stands, not
 //! when it is merely mentioned: what a gate compiles or reads is what it judges. Programs in other languages
 //! count and are not followed, since what they import is usually the code under test.
+//!
+//! Words do not tell everything: a script changes its directory, keeps a name in a variable, starts a wrapper that nobody
+//! knows. So two rules ask for no reading. Where the directory or a part of a name is not known, every tracked file whose path
+//! ends like the name counts. And once a gate runs anything that can start other programs, every tracked script that a shell would run counts:
+//! by its ending, its first line or its executable bit. Whoever wants one of them changed names it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
 use crucible_model::RepoPath;
@@ -23,7 +28,7 @@ const PREFIXES: [&str; 24] = [
     "setsid", "stdbuf", "sudo", "then", "time", "timeout", "until", "uv", "while", "xargs", "{",
 ];
 /// Programs that run what a file of theirs says.
-const RUNNERS: [(&str, &[&str]); 7] = [
+const RUNNERS: [(&str, &[&str]); 15] = [
     ("make", &["GNUmakefile", "makefile", "Makefile"]),
     ("gmake", &["GNUmakefile", "makefile", "Makefile"]),
     ("just", &["justfile", "Justfile", ".justfile"]),
@@ -31,7 +36,45 @@ const RUNNERS: [(&str, &[&str]); 7] = [
     ("pnpm", &["package.json"]),
     ("yarn", &["package.json"]),
     ("bun", &["package.json"]),
+    ("tox", &["tox.ini", "setup.cfg", "pyproject.toml"]),
+    ("nox", &["noxfile.py"]),
+    ("hatch", &["pyproject.toml", "hatch.toml"]),
+    ("invoke", &["tasks.py"]),
+    ("pre-commit", &[".pre-commit-config.yaml"]),
+    ("prek", &[".pre-commit-config.yaml"]),
+    ("task", &["Taskfile.yml", "Taskfile.yaml"]),
+    ("rake", &["Rakefile"]),
 ];
+/// Endings of files that a shell or a runner of recipes takes its commands from.
+const SHELL_ENDINGS: [&str; 8] = ["sh", "bash", "zsh", "ksh", "dash", "fish", "bats", "mk"];
+/// Endings of programs in other languages.
+const OTHER_LANGUAGES: [&str; 24] = [
+    "py", "rb", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "pl", "pm", "lua", "php", "ps1", "r",
+    "go", "rs", "c", "cc", "cpp", "h", "java", "cs",
+];
+/// What moves the commands behind it to another directory.
+const MOVES: [&str; 13] = [
+    "cd",
+    "pushd",
+    "chdir",
+    "-C",
+    "--chdir",
+    "--directory",
+    "--prefix",
+    "--dir",
+    "--cwd",
+    "-w",
+    "--workspace",
+    "--workspaces",
+    "--filter",
+];
+/// What a program of another language starts programs with.
+const STARTS_PROGRAMS: [&str; 7] =
+    ["subprocess", "os.system", "popen", "child_process", "os.exec", "system(", "spawn"];
+
+/// Programs for which what stands in quotes is text, and no command.
+const QUIET: [&str; 13] =
+    ["[", "[[", "case", "echo", "egrep", "error", "exit", "fgrep", "grep", "printf", "return", "rg", "test"];
 
 /// How the text of a file is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,47 +87,140 @@ enum Kind {
     Leaf,
 }
 
-/// The tracked files that the gates' commands run, sorted. `read` gives the beginning of a tracked regular file,
-/// and nothing for every other path. Pure.
+/// Whether git keeps a file as one that can be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It can.
+    Executable,
+    /// It cannot.
+    Plain,
+}
+
+/// The tracked files that the gates' commands run, sorted. `tracked` are all tracked files, `read` gives the beginning of a
+/// tracked regular file, and nothing for every other path. Pure.
 pub(crate) fn gate_files(
     gates: &[GateSpec],
+    tracked: &[(&str, Mode)],
     mut read: impl FnMut(&RepoPath) -> Option<Vec<u8>>,
 ) -> Vec<RepoPath> {
-    let mut found = BTreeSet::new();
-    let mut queue: VecDeque<(RepoPath, Vec<u8>)> = VecDeque::new();
-    let mut take = |candidate: &str, beside: Option<&RepoPath>, queue: &mut VecDeque<_>| {
-        for path in places(candidate, beside) {
-            if !found.contains(&path)
-                && let Some(content) = read(&path)
-            {
-                found.insert(path.clone());
-                queue.push_back((path, content));
-            }
-        }
-    };
+    let mut by_name: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (path, _) in tracked {
+        by_name.entry(file_name(path)).or_default().push(path);
+    }
+    let mut search = Search { tracked, by_name, found: BTreeSet::new(), queue: VecDeque::new() };
+    let mut asked: Vec<(String, Option<RepoPath>)> = Vec::new();
+    let mut moves = false;
+    let mut runs_programs = false;
     for gate in gates {
         // Every word of the command itself: some of them are scripts in a shape of their own, `sh -c` for one.
         for word in gate.command.iter().flat_map(|word| words(word)) {
-            take(word, None, &mut queue);
+            asked.push((word.to_owned(), None));
         }
-        for candidate in
-            gate.command.iter().flat_map(|word| run_by(word)).chain(run_by(&gate.command.join(" ")))
-        {
-            take(&candidate, None, &mut queue);
+        let texts = gate.command.iter().cloned().chain([gate.command.join(" ")]);
+        for text in texts {
+            moves |= moves_away(&text);
+            asked.extend(run_by(&text).into_iter().map(|candidate| (candidate, None)));
         }
+        let program = gate.command.first().map_or("", |program| file_name(program));
+        runs_programs |= program.ends_with("sh") && program != "pwsh";
     }
-    while let Some((path, content)) = queue.pop_front() {
+    let mut next = 0;
+    loop {
+        while let Some((candidate, beside)) = asked.get(next).cloned() {
+            search.take(&candidate, beside.as_ref(), moves, &mut read);
+            next += 1;
+        }
+        let Some((path, content)) = search.queue.pop_front() else { break };
         let text = String::from_utf8_lossy(&content);
-        let candidates: Vec<String> = match kind(&path, &text) {
+        let kind = kind(&path, &text);
+        let texts = match kind {
             Kind::Leaf => Vec::new(),
-            Kind::Commands => run_by(&text),
-            Kind::Package => scripts(&text).iter().flat_map(|script| run_by(script)).collect(),
+            Kind::Commands => vec![text.replace("\\\n", " ")],
+            Kind::Package => scripts(&text),
         };
-        for candidate in candidates {
-            take(&candidate, Some(&path), &mut queue);
+        runs_programs |= kind != Kind::Leaf || STARTS_PROGRAMS.iter().any(|word| text.contains(word));
+        let moved = moves;
+        for text in texts {
+            moves |= moves_away(&text);
+            asked.extend(run_by(&text).into_iter().map(|candidate| (candidate, Some(path.clone()))));
+        }
+        if moves && !moved {
+            // What was asked for before may stand elsewhere, too.
+            next = 0;
         }
     }
-    found.into_iter().collect()
+    if runs_programs {
+        search.all_scripts(&mut read);
+    }
+    search.found.into_iter().collect()
+}
+
+/// What was found, and what is still to be looked into.
+struct Search<'a> {
+    tracked: &'a [(&'a str, Mode)],
+    by_name: HashMap<&'a str, Vec<&'a str>>,
+    found: BTreeSet<RepoPath>,
+    queue: VecDeque<(RepoPath, Vec<u8>)>,
+}
+
+impl Search<'_> {
+    fn take(
+        &mut self,
+        candidate: &str,
+        beside: Option<&RepoPath>,
+        moves: bool,
+        read: &mut impl FnMut(&RepoPath) -> Option<Vec<u8>>,
+    ) {
+        let mut paths = places(candidate, beside);
+        // Behind a variable or another command stands the end of a path.
+        let is_end = moves || candidate.contains('$') || candidate.starts_with('/');
+        let known = known_part(candidate);
+        if known.contains(['*', '?', '[', '{']) {
+            let start =
+                if is_end { "" } else { known.split(['*', '?', '[', '{']).next().unwrap_or_default() };
+            let end = known.rsplit(['*', '?', ']', '}']).next().unwrap_or_default();
+            let start = start.trim_start_matches("./");
+            let alike =
+                self.tracked.iter().filter(|(path, _)| path.starts_with(start) && path.ends_with(end));
+            paths.extend(alike.filter_map(|(path, _)| path.parse().ok()));
+        } else if is_end && let Some(known) = normal(known.trim_start_matches("../")) {
+            let same = self.by_name.get(file_name(known.as_str())).into_iter().flatten();
+            let end = format!("/{known}");
+            paths.extend(same.filter(|path| path.ends_with(&end)).filter_map(|path| path.parse().ok()));
+        }
+        for path in paths {
+            if !self.found.contains(&path)
+                && let Some(content) = read(&path)
+            {
+                self.found.insert(path.clone());
+                self.queue.push_back((path, content));
+            }
+        }
+    }
+
+    /// Adds every tracked file that a shell would run.
+    fn all_scripts(&mut self, read: &mut impl FnMut(&RepoPath) -> Option<Vec<u8>>) {
+        for (path, mode) in self.tracked {
+            let name = file_name(path);
+            let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+            let Ok(path) = path.parse::<RepoPath>() else { continue };
+            let is_script = *mode == Mode::Executable
+                || SHELL_ENDINGS.contains(&ending)
+                || RUNNERS.iter().any(|(_, files)| files.contains(&name))
+                || ending.is_empty() && read(&path).is_some_and(|content| content.starts_with(b"#!"));
+            if is_script {
+                self.found.insert(path);
+            }
+        }
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn moves_away(text: &str) -> bool {
+    words(text).any(|word| MOVES.contains(&word.split('=').next().unwrap_or(word)) || word.starts_with("-C"))
 }
 
 fn kind(path: &RepoPath, text: &str) -> Kind {
@@ -100,7 +236,7 @@ fn kind(path: &RepoPath, text: &str) -> Kind {
     let interpreter = interpreter.and_then(|word| word.rsplit('/').next());
     let shell = match interpreter {
         Some(program) => program.ends_with("sh") && program != "pwsh",
-        None => matches!(ending, "" | "sh" | "bash" | "zsh" | "ksh" | "bats"),
+        None => !OTHER_LANGUAGES.contains(&ending),
     };
     if recipes || shell { Kind::Commands } else { Kind::Leaf }
 }
@@ -122,14 +258,17 @@ fn run_by(text: &str) -> Vec<String> {
         if line.starts_with('#') {
             continue;
         }
-        for command in line.split([';', '|', '&', '(', ')', '`', '\n']) {
-            let mut words = words(command).filter(|word| !word.is_empty()).peekable();
+        let line = without_texts(line);
+        for command in line.split(SEPARATORS) {
+            let all: Vec<&str> = words(command).filter(|word| !word.is_empty()).collect();
+            mentioned(&all, &mut found);
+            let mut words = all.into_iter().peekable();
             // Settings of variables, words that another command follows, and their options and numbers.
             while words
                 .next_if(|word| {
                     PREFIXES.contains(word)
                         || word.starts_with('-')
-                        || word.bytes().all(|byte| byte.is_ascii_digit())
+                        || is_measure(word)
                         || word.split_once('=').is_some_and(|(name, _)| {
                             !name.is_empty()
                                 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -139,15 +278,18 @@ fn run_by(text: &str) -> Vec<String> {
             {}
             let Some(program) = words.next() else { continue };
             found.push(program.to_owned());
-            let name = program.rsplit('/').next().unwrap_or(program);
+            let name = file_name(program);
             let rest: Vec<&str> = words.collect();
+            if matches!(name, "include" | "sinclude") {
+                found.extend(rest.iter().map(|word| (*word).to_owned()));
+            }
             for (_, files) in RUNNERS.iter().filter(|(runner, _)| *runner == name) {
                 let directory = rest.windows(2).find(|pair| ["-C", "--prefix", "--dir"].contains(&pair[0]));
                 let directory = directory.map_or(String::new(), |pair| format!("{}/", pair[1]));
                 found.extend(files.iter().map(|file| format!("{directory}{file}")));
                 found.extend(rest.windows(2).filter(|pair| pair[0] == "-f").map(|pair| pair[1].to_owned()));
             }
-            if INTERPRETERS.contains(&name) {
+            if is_interpreter(name) {
                 let module =
                     rest.windows(2).find(|pair| pair[0] == "-m").map(|pair| pair[1].replace('.', "/"));
                 found.extend(
@@ -162,6 +304,83 @@ fn run_by(text: &str) -> Vec<String> {
     found
 }
 
+/// What stands between two commands.
+const SEPARATORS: [char; 7] = [';', '|', '&', '(', ')', '`', '\n'];
+
+/// The line without the quoted words of programs that only print, compare or search: a message may name a file in parentheses. What a
+/// shell would run within such a word stays.
+fn without_texts(line: &str) -> String {
+    let mut kept = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find(['\'', '"']) {
+        let (before, quoted) = rest.split_at(at);
+        kept.push_str(before);
+        let quote = if quoted.starts_with('"') { '"' } else { '\'' };
+        let inner = quoted.get(1..).unwrap_or_default();
+        let Some((text, after)) = inner.split_once(quote) else {
+            // It goes on in the next line.
+            kept.push_str(quoted);
+            return kept;
+        };
+        let command = kept.rsplit(SEPARATORS).next().unwrap_or_default();
+        let program = words(command).find(|word| !word.is_empty() && !PREFIXES.contains(word));
+        let is_quiet = program.is_some_and(|word| QUIET.contains(&word));
+        let runs = quote == '"' && (text.contains("$(") || text.contains('`'));
+        if !is_quiet || runs {
+            kept.push(quote);
+            kept.push_str(text);
+            kept.push(quote);
+        }
+        rest = after;
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// Adds what is run wherever it stands: the script behind an interpreter that something unknown starts, and every word that ends
+/// like a shell script. A list of files to go through, or what a variable is set to, is found so as well.
+fn mentioned(words: &[&str], found: &mut Vec<String>) {
+    for (at, word) in words.iter().enumerate() {
+        let value = word.split_once('=').map_or(*word, |(_, value)| value).trim_matches(['[', ']', ',']);
+        let is_shell = value.rsplit_once('.').is_some_and(|(_, ending)| SHELL_ENDINGS.contains(&ending));
+        let is_list = value.contains('*') && value.len() > 1;
+        let is_set = value.len() < word.len() && value.contains('/');
+        if is_shell || is_list || is_set {
+            found.push(value.to_owned());
+        }
+        let is_program = !matches!(*word, "." | "source") && is_interpreter(file_name(word));
+        if is_program || RUNNERS.iter().any(|(runner, _)| runner == word) {
+            let rest = words.get(at + 1..).unwrap_or_default();
+            let script = rest.iter().map(|word| word.trim_matches(['[', ']', ',']));
+            found.extend(
+                script.filter(|word| !word.is_empty() && !word.starts_with('-')).take(1).map(str::to_owned),
+            );
+            let files =
+                RUNNERS.iter().filter(|(runner, _)| runner == word).flat_map(|(_, files)| files.iter());
+            found.extend(files.map(|file| (*file).to_owned()));
+        }
+    }
+}
+
+/// A program of this name, or one that only its variable knows, runs the script that it is given.
+fn is_interpreter(name: &str) -> bool {
+    INTERPRETERS.contains(&name)
+        || name.starts_with('$') && name.len() > 1
+        || ["python", "pypy", "ruby", "node", "lua", "perl", "php"].iter().any(|program| {
+            name.strip_prefix(program)
+                .is_some_and(|version| version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+        })
+}
+
+/// A number, with or without a unit: how long, how often.
+fn is_measure(word: &str) -> bool {
+    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    word.len() - digits.len() <= 2
+        && !digits.is_empty()
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && digits.bytes().any(|byte| byte.is_ascii_digit())
+}
+
 /// The words of a command, without quotes.
 fn words(command: &str) -> impl Iterator<Item = &str> {
     command.split(|c: char| c.is_whitespace() || "\"'<>;&|()`".contains(c))
@@ -170,14 +389,19 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
 /// Where a candidate may lie: below the root, or beside the file that names it. What a variable stands for is not
 /// known; the rest of such a path is looked for in both.
 fn places(candidate: &str, beside: Option<&RepoPath>) -> Vec<RepoPath> {
+    let known = known_part(candidate);
+    let directory = beside.and_then(|path| path.as_str().rsplit_once('/')).map(|(directory, _)| directory);
+    let beside = directory.map(|directory| format!("{directory}/{known}"));
+    [Some(known.to_owned()), beside].into_iter().flatten().filter_map(|path| normal(&path)).collect()
+}
+
+/// What stands behind the last variable of a candidate.
+fn known_part(candidate: &str) -> &str {
     let known = match candidate.rfind('$') {
         Some(at) => candidate.get(at..).and_then(|rest| rest.split_once('/')).map_or("", |(_, rest)| rest),
         None => candidate,
     };
-    let known = known.trim_start_matches('/');
-    let directory = beside.and_then(|path| path.as_str().rsplit_once('/')).map(|(directory, _)| directory);
-    let beside = directory.map(|directory| format!("{directory}/{known}"));
-    [Some(known.to_owned()), beside].into_iter().flatten().filter_map(|path| normal(&path)).collect()
+    known.trim_start_matches('/')
 }
 
 /// A path without `.` and `..`.
@@ -207,7 +431,8 @@ mod tests {
             serde_json::json!({"id": "tests", "command": command, "timeout_ms": 1000, "source": "the test"});
         let gates = [serde_json::from_value(gate).unwrap()];
         let read = |path: &RepoPath| files.get(path.as_str()).map(|text| text.as_bytes().to_vec());
-        gate_files(&gates, read).into_iter().map(|path| path.to_string()).collect()
+        let tracked: Vec<(&str, Mode)> = files.keys().map(|path| (*path, Mode::Plain)).collect();
+        gate_files(&gates, &tracked, read).into_iter().map(|path| path.to_string()).collect()
     }
 
     #[test]
@@ -265,7 +490,6 @@ mod tests {
             ("ci/last.sh", ""),
             ("tools/lint.py", "./src/run.sh\n"),
             ("src/main.c", ""),
-            ("src/run.sh", ""),
         ];
         let expected = ["check.sh", "ci/last.sh", "ci/lib.sh", "ci/more", "tools/lint.py"];
         assert_eq!(found(&["sh", "check.sh"], &files), expected);
@@ -277,10 +501,91 @@ mod tests {
         let files = [("ci/check.sh", ""), ("src/self_test.py", ""), ("src/a.py", ""), ("make.mk", "")];
         assert_eq!(
             found(&["./ci/check.sh", "--all", "../out.sh", "src/untracked.py"], &files),
-            ["ci/check.sh"]
+            // The makefile by the rule about scripts.
+            ["ci/check.sh", "make.mk"]
         );
         let line = "X=1 python3 'src/self_test.py';make -f make.mk";
-        assert_eq!(found(&["sh", "-c", line], &files), ["make.mk", "src/self_test.py"]);
+        assert_eq!(found(&["sh", "-c", line], &files), ["ci/check.sh", "make.mk", "src/self_test.py"]);
+    }
+
+    #[test]
+    fn a_script_is_found_however_a_gate_leads_to_it() {
+        let steps = "dev/steps.py";
+        for line in [
+            "cd dev && python3 steps.py",
+            "timeout 60s python3 dev/steps.py",
+            "timeout 1.5m nice -n 5 python3.12 dev/steps.py",
+            "for t in dev/st*.py; do python3 \"$t\"; done",
+            "D=dev; python3 \"$D/steps.py\"",
+            "S=dev/steps.py; python3 $S",
+            "${PYTHON:-python3} dev/steps.py",
+            "flock /tmp/l python3 dev/steps.py",
+            "env -C dev python3 steps.py",
+            "bash -c 'python3 dev/steps.py'",
+            "find dev | xargs -n 1 python3 dev/steps.py",
+            "python3 \\\n  dev/steps.py",
+        ] {
+            let files = [("check.sh", line), (steps, ""), ("src/total.py", "")];
+            assert_eq!(found(&["sh", "check.sh"], &files), ["check.sh", steps], "{line}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_names_a_file_runs_nothing() {
+        for (line, expected) in [
+            ("grep -q x src/total.py || { echo 'wrong (src/total.py)'; exit 1; }", vec!["check.sh"]),
+            ("[ -s \"src/total.py\" ] || printf \"no (src/total.py) | %s\" x", vec!["check.sh"]),
+            ("echo \"$(src/total.py)\"", vec!["check.sh", "src/total.py"]),
+            ("echo 'it runs:'; src/total.py", vec!["check.sh", "src/total.py"]),
+            ("sh -c 'true; src/total.py'", vec!["check.sh", "src/total.py"]),
+        ] {
+            let files = [("check.sh", line), ("src/total.py", "")];
+            assert_eq!(found(&["sh", "check.sh"], &files), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn settings_of_task_runners_and_included_makefiles_are_followed() {
+        let cases: [(&[&str], &str, &str); 6] = [
+            (&["make", "test"], "Makefile", "include rules.inc"),
+            (&["tox"], "tox.ini", "commands =\n  python tools/verify.py"),
+            (&["nox"], "noxfile.py", "session.run(\"python\", \"tools/verify.py\")"),
+            (&["just", "test"], "justfile", "test:\n  @python3 tools/verify.py"),
+            (&["pre-commit", "run"], ".pre-commit-config.yaml", "entry: python3 tools/verify.py"),
+            (&["npm", "test"], "package.json", r#"{"scripts": {"test": "cd tools && python3 verify.py"}}"#),
+        ];
+        for (command, name, text) in cases {
+            let files = [
+                (name, text),
+                ("rules.inc", "test:\n\tpython3 tools/verify.py\n"),
+                ("tools/verify.py", ""),
+                ("src/total.py", ""),
+            ];
+            let found = found(command, &files);
+            assert!(found.contains(&"tools/verify.py".to_owned()), "{command:?}: {found:?}");
+            assert!(!found.contains(&"src/total.py".to_owned()), "{command:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn once_a_gate_can_start_programs_every_script_counts_and_else_none() {
+        let files = [
+            ("check.sh", "eval \"$(cat plan.txt)\"\n"),
+            ("deep/down/steps.sh", ""),
+            ("deep/tool", "#!/usr/bin/perl\n"),
+            ("LICENSE", "free\n"),
+            ("src/total.py", ""),
+        ];
+        let scripts = ["check.sh", "deep/down/steps.sh", "deep/tool"];
+        assert_eq!(found(&["sh", "check.sh"], &files), scripts);
+        assert_eq!(found(&["bash", "-c", "$X"], &files), scripts);
+        assert_eq!(found(&["cargo", "test"], &files), [""; 0]);
+        let gate =
+            serde_json::json!({"id": "t", "command": ["sh", "check.sh"], "timeout_ms": 9, "source": "s"});
+        let gates = [serde_json::from_value(gate).unwrap()];
+        let tracked = [("check.sh", Mode::Plain), ("run.py", Mode::Executable), ("a.py", Mode::Plain)];
+        let paths = gate_files(&gates, &tracked, |path| (path.as_str() == "check.sh").then(Vec::new));
+        assert_eq!(paths.iter().map(RepoPath::as_str).collect::<Vec<_>>(), ["check.sh", "run.py"]);
     }
 
     #[test]

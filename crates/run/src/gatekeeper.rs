@@ -10,8 +10,8 @@ use crucible_model::{
     ByteLimit, Code, EditFormat, Finding, Outcome, PathPrefix, RepoPath, Untrusted, Verdict, single_spaced,
 };
 use crucible_patch::{
-    Change as FileChange, FileMode, Patch, Policy, Proposal, WithLost, apply, judge_places, make_diff, parse,
-    read_answer, with_lost,
+    Change as FileChange, FileMode, Patch, Policy, Proposal, WithLost, apply, collisions, judge_places,
+    make_diff, makes_names, parse, read_answer, with_lost,
 };
 use crucible_repo::{Git, MAX_TOUCHED, Oid, ProducedTree, RepoError, TreeChange, agrees};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
@@ -269,7 +269,13 @@ pub(crate) async fn judge_patch(
     if verdict.outcome() == Outcome::Fail {
         return Ok(Judged { patch: Some(bytes), verdict, change: None });
     }
-    let tree = match git.tree_after_patch(base, &bytes).await {
+    // Neither needs the other, and both wait for git.
+    let (tree, spared, apart) = tokio::join!(
+        git.tree_after_patch(base, &bytes),
+        spares_guarded(git, policy, &patch),
+        names_apart(git, base, &patch)
+    );
+    let tree = match tree {
         Ok(tree) => tree,
         Err(RepoError::PatchRefused { detail }) => {
             return Ok(Judged { patch: Some(bytes), ..Judged::refused(not_applicable(&detail)) });
@@ -280,7 +286,8 @@ pub(crate) async fn judge_patch(
     };
     verdict.merge(agrees(&bytes, &patch, before, &tree));
     verdict.merge(only_files(&tree.changes));
-    verdict.merge(spares_guarded(git, policy, &patch).await);
+    verdict.merge(spared);
+    verdict.merge(apart?);
     let change = verdict.passes().then_some(Change { tree });
     Ok(Judged { patch: Some(bytes), verdict, change })
 }
@@ -336,6 +343,15 @@ async fn spares_guarded(git: &Git, policy: &Policy, patch: &Patch) -> Verdict {
         }
     }
     verdict
+}
+
+/// Whether every system can hold the names that a patch makes beside those that are there.
+async fn names_apart(git: &Git, base: &Oid, patch: &Patch) -> Result<Verdict, RunError> {
+    if !makes_names(patch) {
+        return Ok(Verdict::default());
+    }
+    let standing = git.paths_at(base).await?;
+    Ok(collisions(patch, standing.iter().map(String::as_str)))
 }
 
 /// A patch need not state the mode of what it changes: only the tree shows that it turns a link to another place.

@@ -12,6 +12,7 @@ use crucible_model::{CanonicalError, Clock, ClockSource, Digest, RunId, Timestam
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::attempt;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
@@ -32,6 +33,10 @@ pub trait Witness: Send {
 /// The field of an event that holds, by path, the digests of further files that were made with the one it is about. Their bytes
 /// are not put into the ledger.
 pub(crate) const FILES: &str = "files";
+
+/// The field of an event that says where its instant comes from, and what it says of one that somebody chose.
+const CLOCK: &str = "clock";
+const PINNED: &str = "pinned";
 
 /// The journal of one run.
 pub(crate) struct Journal<'a> {
@@ -104,7 +109,7 @@ impl<'a> Journal<'a> {
     pub(crate) fn record(&mut self, entry: Entry<'_>) -> Result<EventRecord, RunError> {
         let Entry { role, event, key, path, mut body } = entry;
         if let (ClockSource::Pinned, Value::Object(fields)) = (self.clock.source(), &mut body) {
-            fields.insert("clock".to_owned(), Value::from("pinned"));
+            fields.insert(CLOCK.to_owned(), Value::from(PINNED));
         }
         let new =
             NewEvent::new(self.run.clone(), self.clock.now(), role, event.name(), body).about(path).once(key);
@@ -164,7 +169,7 @@ impl<'a> Journal<'a> {
     /// out: it is derived from the others and can be made again.
     pub(crate) fn check_files(&self) -> Result<(), RunError> {
         match edited(&self.dir, &self.events)?.first() {
-            Some(path) => Err(RunError::Edited { path: self.dir.path(path) }),
+            Some(path) => Err(edited_since(&self.dir, &self.events, path)),
             None => Ok(()),
         }
     }
@@ -177,6 +182,11 @@ impl<'a> Journal<'a> {
     /// What was recorded of a step.
     pub(crate) fn body_of(&self, key: &str) -> Option<&Value> {
         self.events.iter().find(|event| event.key.as_deref() == Some(key)).map(|event| &event.body)
+    }
+
+    /// When a step was recorded.
+    pub(crate) fn instant_of(&self, key: &str) -> Option<Timestamp> {
+        self.events.iter().find(|event| event.key.as_deref() == Some(key)).map(|event| event.ts)
     }
 
     /// Every event of the run so far, in order.
@@ -197,6 +207,11 @@ impl<'a> Journal<'a> {
         let text = trace(&self.events);
         self.dir.write(layout::TRACE, text.as_bytes()).map(drop)
     }
+}
+
+/// Whether an event was recorded under a pinned clock.
+pub(crate) fn is_pinned(event: &EventRecord) -> bool {
+    event.body.get(CLOCK).and_then(Value::as_str) == Some(PINNED)
 }
 
 /// The text of `TRACE.md` for these events.
@@ -235,6 +250,33 @@ pub(crate) fn edited(dir: &RunDir, events: &[EventRecord]) -> Result<Vec<String>
         }
     }
     Ok(edited)
+}
+
+/// The refusal because of a file that was edited: with the way back, where the ledger has recorded what it was.
+pub(crate) fn edited_since(dir: &RunDir, events: &[EventRecord], path: &str) -> RunError {
+    match recorded_digest(events, path) {
+        Some(digest) => RunError::EditedSince { path: dir.path(path), digest },
+        None => RunError::Edited { path: dir.path(path) },
+    }
+}
+
+/// What a file was when it was last recorded; of a copy, what the file of the last attempt was that it is the copy of. A log is
+/// recorded by its digest alone: the ledger does not hold it.
+pub(crate) fn recorded_digest(events: &[EventRecord], path: &str) -> Option<String> {
+    let kept = |path: &str| {
+        let last = events
+            .iter()
+            .rfind(|event| event.path.as_deref() == Some(path) && event.body.get("digest").is_some())?;
+        last.body.get("digest")?.as_str().map(str::to_owned)
+    };
+    let original = attempt::original_of(path).and_then(|name| {
+        events.iter().rev().find_map(|event| event.path.as_deref().filter(|path| is_of_attempt(path, name)))
+    });
+    kept(path).or_else(|| kept(original?))
+}
+
+fn is_of_attempt(path: &str, name: &str) -> bool {
+    path.starts_with("attempts/") && path.rsplit('/').next() == Some(name)
 }
 
 /// The line of `events.jsonl` that tells of an event.

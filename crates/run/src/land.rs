@@ -6,28 +6,34 @@
 
 use crucible_ledger::Ledger;
 use crucible_model::{ClockSource, Digest, Timestamp, is_hidden, single_spaced};
-use crucible_repo::{Git, Identity, LandRequest, Oid, RUN_TRAILER};
-use crucible_verify::VerifyReport;
+use crucible_repo::{Branch, Git, Identity, LandRequest, Oid, RUN_TRAILER};
+use crucible_verify::{GateId, GateLevel, VerifyReport};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::analysis::Analysis;
 use crate::attempt;
+use crate::call_book::lost_bookings;
 use crate::contract::{Plan, RunRecord};
 use crate::document::versions;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::gatekeeper::{self, Ground};
-use crate::journal::{Entry, Journal, Witness};
+use crate::journal::{Entry, Journal, Witness, is_pinned};
 use crate::layout::{self, RunDir};
 use crate::recording::check_recording;
 use crate::start::register;
 use crate::state::RunState;
 use crate::status::{progress, status_of};
 use crate::trial::or_base_gone;
+use crate::verify_again::verify_outcome;
 use crate::world::World;
 
 /// The key of the trailer that ties a commit to the ledger's head.
 pub const LEDGER_TRAILER: &str = "Crucible-Ledger";
+
+/// The key of the event with which a landing begins.
+const BEGUN: &str = "landing";
 
 /// `artifacts/landing.json`: the commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,12 +56,13 @@ versions! {
     pub Landing, LandingVersion = "crucible-landing-v1"
 }
 
-/// Commits a verified run.
+/// Commits a verified run. Where gates of its configuration are kept for the landing (level `full`), all of them run first, on a
+/// copy.
 ///
 /// # Errors
 ///
-/// Fails without touching the repository when the run is not verified, when its files were edited since, when the
-/// branch has moved or tracked files have changed, or when the run was recorded under a pinned clock.
+/// Fails without touching the repository when the run is not verified, when a gate refuses it, when its files were edited since, when the
+/// branch has moved or tracked files have changed, or when anything of the run was recorded under a pinned clock, or is now.
 pub async fn land(
     world: &World<'_>,
     dir: &RunDir,
@@ -66,6 +73,21 @@ pub async fn land(
     world.run_outside_of(&record.repo, dir)?;
     let _lock = dir.take("landing the run")?;
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
+    // As the steps of a run, these are too large for the stack of a small thread.
+    let landed = Box::pin(land_recorded(world, dir, &record, &mut journal)).await;
+    if landed.is_err() && journal.has(BEGUN) {
+        // What stopped the landing is the error to tell, not that its story could not be written.
+        let _derived = journal.write_trace();
+    }
+    landed
+}
+
+async fn land_recorded(
+    world: &World<'_>,
+    dir: &RunDir,
+    record: &RunRecord,
+    journal: &mut Journal<'_>,
+) -> Result<Landing, RunError> {
     journal.check_files()?;
     attempt::check_copies(dir, journal.events())?;
     let state = progress(dir, journal.events())?.state();
@@ -74,14 +96,20 @@ pub async fn land(
         let hint = status_of(dir, record.clone(), journal.events(), &usage)?.next;
         return Err(RunError::NotVerified { id: record.run_id.to_string(), state: state.name(), hint });
     }
-    if record.clock == ClockSource::Pinned {
+    let pinned = [record.clock, world.clock.source()].contains(&ClockSource::Pinned);
+    if pinned || journal.events().iter().any(is_pinned) {
         return Err(RunError::PinnedClock);
+    }
+    let calls = journal.ledger().calls(&record.run_id)?;
+    if let Some(lost) = lost_bookings(journal.events(), &calls) {
+        return Err(RunError::BookingsLost { lost });
     }
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     if state == RunState::Landed {
         journal.write_trace()?;
-        register(&record, RunState::Landed, journal.ledger(), world)?;
-        return dir.read_document(layout::LANDING);
+        register(record, RunState::Landed, journal.ledger(), world)?;
+        let landing: Landing = dir.read_document(layout::LANDING)?;
+        return still_there(&git, record, landing).await;
     }
     if let Some(what) = git.operation_under_way() {
         return Err(RunError::UnderWay { what });
@@ -93,11 +121,20 @@ pub async fn land(
     if !check_recording(dir, &record.run_id, journal.ledger())?.passes() {
         return Err(RunError::Edited { path: dir.path(layout::CASSETTE) });
     }
+    if !journal.has(BEGUN) {
+        git.require_landable(&record.base_commit, &record.branch).await?;
+    }
     // Landing records nothing about the patch: only what the ledger already knows as verified comes this far.
     let patch = dir.read(layout::PATCH)?;
-    let begun = begin(dir, &record, &patch, git.identity().await?, &mut journal)?;
+    let full = match journal.has(BEGUN) {
+        // They passed before the landing began.
+        true => Vec::new(),
+        false => Box::pin(pass_full_gates(world, dir, record, journal)).await?,
+    };
+    // What is refused here is refused before anything is recorded of a landing, or said of it.
+    let tree = Box::pin(verified_tree(dir, &git, record, &patch)).await?;
     journal.witness().working("crucible", "committing the verified change");
-    let tree = verified_tree(dir, &git, &record, &patch).await?;
+    let begun = begin(dir, record, &patch, &full, git.identity().await?, journal)?;
     let request = LandRequest {
         run: &record.run_id,
         base: &record.base_commit,
@@ -119,8 +156,47 @@ pub async fn land(
     dir.write_json(layout::LANDING, &landing)?;
     journal.record_file("crucible", EventKind::Landed, "landed", layout::LANDING)?;
     journal.write_trace()?;
-    register(&record, RunState::Landed, journal.ledger(), world)?;
+    register(record, RunState::Landed, journal.ledger(), world)?;
     Ok(landing)
+}
+
+/// What landed, where the branch that it landed on still leads to it.
+async fn still_there(git: &Git, record: &RunRecord, landing: Landing) -> Result<Landing, RunError> {
+    let holds = match &record.branch {
+        Branch::Named(name) => git.is_on_branch(&landing.commit, name).await?,
+        // What landed on no branch is on none.
+        Branch::Detached => git.commit_object(&landing.commit).await?.is_some(),
+    };
+    if holds {
+        return Ok(landing);
+    }
+    Err(RunError::CommitGone {
+        id: record.run_id.to_string(),
+        commit: landing.commit.to_string(),
+        branch: record.branch.to_string(),
+    })
+}
+
+/// Runs every gate on a copy with the change, where some of them were kept for the landing, and tells which ran. What was
+/// verified with the others alone does not land without these.
+async fn pass_full_gates(
+    world: &World<'_>,
+    dir: &RunDir,
+    record: &RunRecord,
+    journal: &mut Journal<'_>,
+) -> Result<Vec<GateId>, RunError> {
+    if record.settings.gates.iter().all(|gate| gate.level.is_lite()) {
+        return Ok(Vec::new());
+    }
+    // A verified run has an attempt that was.
+    let Some(outcome) = attempt::recorded(dir, journal.events())?.pop() else { return Ok(Vec::new()) };
+    let full = GateLevel::Full;
+    let again = verify_outcome(world, dir, record, outcome, full, journal.witness()).await?;
+    if let Some(first) = again.verdict.errors().next() {
+        let (id, first) = (record.run_id.to_string(), first.to_string());
+        return Err(RunError::FullGates { id, first });
+    }
+    Ok(again.report.map(|report| report.executed_gates).unwrap_or_default())
 }
 
 struct Begun {
@@ -134,6 +210,7 @@ fn begin(
     dir: &RunDir,
     record: &RunRecord,
     patch: &[u8],
+    full: &[GateId],
     identity: Identity,
     journal: &mut Journal<'_>,
 ) -> Result<Begun, RunError> {
@@ -146,10 +223,13 @@ fn begin(
         "{title}\n\n{RUN_TRAILER}: {}\nCrucible-Plan: {plan}\nCrucible-Verify: {report}\n{LEDGER_TRAILER}: {}:{}\n",
         record.run_id, head.seq, head.hash
     );
-    let body = serde_json::json!({
+    let mut body = serde_json::json!({
         "message": message, "patch": Digest::of(patch), "name": identity.name, "email": identity.email
     });
-    let key = "landing".to_owned();
+    if let (false, Value::Object(fields)) = (full.is_empty(), &mut body) {
+        fields.insert("full_gates".to_owned(), serde_json::json!(full));
+    }
+    let key = BEGUN.to_owned();
     let event = journal.record(Entry {
         role: "crucible",
         event: EventKind::LandingStarted,
@@ -158,7 +238,7 @@ fn begin(
         body,
     })?;
     let text = |field: &str| {
-        let text = event.body.get(field).and_then(serde_json::Value::as_str).map(str::to_owned);
+        let text = event.body.get(field).and_then(Value::as_str).map(str::to_owned);
         text.ok_or_else(|| {
             dir.malformed(layout::EVENTS, "the beginning of the landing is not recorded whole")
         })
@@ -178,6 +258,9 @@ async fn verified_tree(dir: &RunDir, git: &Git, record: &RunRecord, patch: &[u8]
         Ok(judged) => judged,
         Err(error) => return Err(or_base_gone(git, record, error).await),
     };
+    if let Some(first) = judged.verdict.errors().next() {
+        return Err(RunError::NoLongerAccepted { id: record.run_id.to_string(), first: first.to_string() });
+    }
     let tree = judged.change.map(|change| change.tree.tree);
     let report: VerifyReport = dir.read_json(layout::VERIFY_REPORT)?;
     tree.filter(|tree| report.tree.as_deref() == Some(tree.as_str()))

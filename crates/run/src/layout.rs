@@ -1,7 +1,8 @@
 //! The run directory: which file lies where, and how it is read and written.
 //!
 //! Paths in it are relative and fixed; the only names that vary are attempt numbers and gate ids. Everything
-//! is written whole ([`crucible_host::fs::write_atomic`]), so a file that exists is complete.
+//! is written whole ([`crucible_host::fs::write_beneath`]), so a file that exists is complete. No link in the directory is followed,
+//! wherever it stands: nothing of another place becomes part of a run, and nothing is written to one.
 
 use std::path::{Path, PathBuf};
 
@@ -82,8 +83,10 @@ pub(crate) const STDOUT_LOG: &str = "logs/verify.stdout.log";
 /// Standard error of the gates.
 pub(crate) const STDERR_LOG: &str = "logs/verify.stderr.log";
 
-const LOCK: &str = "lock";
-const SCRATCH: &str = "tmp";
+/// What holds the run for one process.
+pub(crate) const LOCK: &str = "lock";
+/// Where temporary files lie.
+pub(crate) const SCRATCH: &str = "tmp";
 const DIRECTORIES: [&str; 6] = ["artifacts", "reviews", "logs", "outbox", "attempts", "answers"];
 
 /// No file of ours is larger: a cassette is the largest.
@@ -120,7 +123,7 @@ impl RunDir {
 
     /// Makes the directory and its parts.
     pub(crate) fn create(&self) -> Result<(), FsError> {
-        DIRECTORIES.iter().try_for_each(|name| fs::create_dir_all(&self.root.join(name)))
+        DIRECTORIES.iter().try_for_each(|name| fs::create_dir_beneath(&self.root, name))
     }
 
     /// The directory itself.
@@ -144,7 +147,7 @@ impl RunDir {
     pub(crate) fn fresh_scratch(&self) -> Result<PathBuf, FsError> {
         let scratch = self.scratch();
         fs::remove_dir_all(&scratch)?;
-        fs::create_dir_all(&scratch)?;
+        fs::create_dir_beneath(&self.root, SCRATCH)?;
         Ok(scratch)
     }
 
@@ -152,9 +155,14 @@ impl RunDir {
     ///
     /// # Errors
     ///
-    /// Fails when another process holds the run, or the directory does not let us.
+    /// Fails when another process holds the run, or the directory does not let us, or a link stands in it where a file or a
+    /// directory of a run belongs.
     pub(crate) fn take(&self, what_for: &str) -> Result<Lock, RunError> {
         let lock = Lock::acquire(&self.lock(), what_for)?;
+        // Others read these by their paths.
+        for name in [RUN, EVENTS, TRACE, RECEIPT, CASSETTE, SOURCE].into_iter().chain(DIRECTORIES) {
+            fs::refuse_link(&self.path(name))?;
+        }
         fs::remove_stale_temporaries(&self.root)?;
         for part in DIRECTORIES {
             fs::remove_stale_temporaries(&self.root.join(part))?;
@@ -183,23 +191,30 @@ impl RunDir {
     /// Whether a file is there.
     #[must_use]
     pub fn has(&self, relative: &str) -> bool {
-        self.path(relative).is_file()
+        fs::is_file_beneath(&self.root, relative)
     }
 
     /// A file's bytes.
     ///
     /// # Errors
     ///
-    /// Fails when it is not there or cannot be read.
+    /// Fails when it is not there, lies behind a link, or cannot be read.
     pub fn read(&self, relative: &str) -> Result<Vec<u8>, FsError> {
-        fs::read_regular_up_to(&self.path(relative), MAX_FILE)
+        self.read_up_to(relative, MAX_FILE)
     }
 
-    /// A file's bytes, where it is there.
+    /// A file's bytes, where it has at most `limit` of them.
+    pub(crate) fn read_up_to(&self, relative: &str, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
+        fs::read_beneath(&self.root, relative, limit)
+    }
+
+    /// A file's bytes, where it is there. What lies behind a link, is no regular file or is longer than any file of ours is no file of the run: whoever
+    /// planted it keeps nobody from being told where the run stands.
     pub(crate) fn read_if_there(&self, relative: &str) -> Result<Option<Vec<u8>>, FsError> {
         match self.read(relative) {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) if error.is_not_found() || error.is_no_file() => Ok(None),
+            Err(FsError::TooLarge { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -221,11 +236,7 @@ impl RunDir {
     }
 
     pub(crate) fn write(&self, relative: &str, bytes: &[u8]) -> Result<Digest, RunError> {
-        let path = self.path(relative);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        fs::write_atomic(&path, bytes)?;
+        fs::write_beneath(&self.root, relative, bytes)?;
         Ok(Digest::of(bytes))
     }
 

@@ -45,9 +45,9 @@ pub use attempt::{AttemptEnd, AttemptOutcome, AttemptVersion};
 pub use budget::raise_budget;
 pub use call_book::LedgerBook;
 pub use catalogue::{check_repository_behaviors, listed_behaviors};
-pub use clients::Clients;
+pub use clients::{Clients, stand_in};
 pub use contract::{
-    API_AGENT, AgentCommands, AgentNetwork, ContextSettings, ContractDocuments, DispatchBudgets,
+    API_AGENT, AgentCommands, AgentNetwork, COUNCIL, ContextSettings, ContractDocuments, DispatchBudgets,
     DispatchConfig, DispatchMode, DispatchVersion, FindMode, Guardrails, GuardrailsError, MANUAL_OUTBOX,
     PatchLimits, Plan, PlanStatus, Review, ReviewError, ReviewVerdict, RoleProvider, RunRecord, RunRole,
     RunSettings, RunVersion, Service, Signature, SignatureVersion, WebLimits, check_plan, required_gates,
@@ -72,7 +72,7 @@ pub use journal::Witness;
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
 pub use layout::{CASSETTE, RunDir, SOURCE};
 pub use may_drop::is_definition_name;
-pub use plan_evidence::{RunPlan, check_signature, executed_gates, find_evidence};
+pub use plan_evidence::{RunPlan, check_signature, check_status, executed_gates, find_evidence};
 pub use receipt::{PhaseReceipt, RunReceipt};
 pub use recording::{AnswersFrom, Opening, check_recording, parameters_of_recording};
 pub use replay::{Replayed, replay};
@@ -84,5 +84,5 @@ pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
 pub use status::{ArtifactStatus, RunStatus, answers_used, status};
 pub use verify_again::{VerifiedAgain, verify_again};
-pub use verify_record::{RecordCheck, verify_record};
+pub use verify_record::{RecordCheck, unrecorded, verify_record};
 pub use world::World;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crucible_model::{Code, Digest, Finding, RepoPath, Verdict};
 use crucible_verify::VerifyReport;
 
-use crate::contract::{EvidenceFound, Signature};
+use crate::contract::{EvidenceFound, Plan, PlanStatus, Signature};
 use crate::error::RunError;
 use crate::layout::{self, RunDir};
 use crate::status::signature_holds;
@@ -46,29 +46,38 @@ impl RunPlan {
     }
 }
 
+/// Judges whether a plan says of itself that it was approved.
+#[must_use]
+pub fn check_status(plan: &Plan) -> Verdict {
+    match plan.status {
+        PlanStatus::Signed => Verdict::default(),
+        PlanStatus::Draft => {
+            unsigned("Status", "The plan is a draft; its status is SIGNED once it was approved.")
+        }
+    }
+}
+
 /// Judges whether the signature of a run covers these bytes of its plan and the reviews that let it pass, as they are now.
 ///
 /// # Errors
 ///
 /// Fails when a review cannot be read.
 pub fn check_signature(dir: &RunDir, plan: &[u8]) -> Result<Verdict, RunError> {
-    let hint = if !dir.has(layout::SIGNATURE) {
-        "There is no signature: nobody approved this plan. `crucible run advance` signs the plan of a run."
-    } else {
-        match dir.read_document::<Signature>(layout::SIGNATURE) {
-            Err(_) => {
-                "The signature cannot be read, so nothing shows that this plan was approved; start a new run."
-            }
-            Ok(signature) if signature.plan != Digest::of(plan) => {
-                "The plan was edited after it was signed; put it back as it was (`crucible ledger show`), or start a new run."
-            }
-            Ok(_) if !signature_holds(dir, Digest::of(plan))? => {
-                "A review that let this plan pass was edited or taken away after it was signed; put it back, or start a new run."
-            }
-            Ok(_) => return Ok(Verdict::default()),
-        }
-    };
-    Ok(Verdict::new(vec![Finding::error(UNSIGNED, layout::PLAN, hint)]))
+    if !dir.has(layout::SIGNATURE) {
+        let hint = "There is no signature: nobody approved this plan. `crucible run advance` signs the plan of a run.";
+        return Ok(unsigned(layout::PLAN, hint));
+    }
+    // One that cannot be read shows no approval either.
+    let is_read = dir.read_document::<Signature>(layout::SIGNATURE).is_ok();
+    if is_read && signature_holds(dir, Digest::of(plan))? {
+        return Ok(Verdict::default());
+    }
+    let hint = "The signature does not cover this plan and its reviews; start a new run.";
+    Ok(unsigned(layout::PLAN, hint))
+}
+
+fn unsigned(subject: &str, hint: &str) -> Verdict {
+    Verdict::new(vec![Finding::error(UNSIGNED, subject, hint)])
 }
 
 /// The gates that the verifier of a run executed for this plan, and what keeps that from being known.

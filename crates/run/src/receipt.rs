@@ -7,7 +7,7 @@ use crucible_model::RunId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::contract::RunRecord;
+use crate::contract::{COUNCIL, RunRecord};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
@@ -70,7 +70,15 @@ fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseReceipt> {
     };
     let llm: LlmReceipt = serde_json::from_value(event.body.get(LLM)?.clone()).ok()?;
     let status = if llm.error.is_none() { "success" } else { "failed" }.to_owned();
-    Some(PhaseReceipt { phase_id, status, llm, warnings: record.warnings.clone() })
+    let mut warnings = record.warnings.clone();
+    let of_council = event.body.get(COUNCIL).and_then(|told| told.get("warnings")).and_then(Value::as_array);
+    warnings.extend(
+        of_council.into_iter().flatten().filter_map(Value::as_str).map(|message| ReceiptWarning {
+            kind: "council_degraded".to_owned(),
+            message: message.to_owned(),
+        }),
+    );
+    Some(PhaseReceipt { phase_id, status, llm, warnings })
 }
 
 #[cfg(test)]

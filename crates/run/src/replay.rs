@@ -1,18 +1,20 @@
 //! Replay: the same run once more, offline, from its recording; every artifact must come out the same.
 //!
 //! The repository is taken at the run's base from its own objects into a temporary directory, the model's words come
-//! from the cassette, and the ledger is a temporary one. What differs is either not a function of its inputs, or
+//! from the cassette and are judged by the instants at which they were taken, and the ledger is a temporary one. What differs is either not a function of its inputs, or
 //! was edited.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crucible_host::fs::temp_dir_in;
-use crucible_ledger::Ledger;
+use crucible_ledger::{EventRecord, Ledger};
 use crucible_llm::ModelClient;
-use crucible_model::{Digest, Finding, Verdict};
+use crucible_model::{Digest, Finding, Timestamp, Verdict};
 use serde::Serialize;
 
 use crate::attempt;
+use crate::clients::Clients;
 use crate::contract::RunRecord;
 use crate::engine::advance;
 use crate::error::RunError;
@@ -72,8 +74,29 @@ pub async fn replay(
     let again = RunDir::of(&inner.runs_root, &record.run_id);
     lay_out(&again, &record)?;
     let mut anew = Ledger::open(&room.path().join("ledger.db"))?;
-    let state = advance(&inner, &again, |_| Ok(client), &mut anew, witness).await?;
+    let recorded = Recorded { client, instants: instants(&ledger.events(Some(&record.run_id))?) };
+    let state = advance(&inner, &again, |_| Ok(recorded), &mut anew, witness).await?;
     compare(dir, &again, state, &recording)
+}
+
+/// The answers of a run, and when they came.
+struct Recorded<'c> {
+    client: &'c ModelClient,
+    instants: BTreeMap<String, Timestamp>,
+}
+
+impl Clients for Recorded<'_> {
+    fn client(&self, _: &str) -> Result<&ModelClient, RunError> {
+        Ok(self.client)
+    }
+
+    fn recorded_at(&self, key: &str) -> Option<Timestamp> {
+        self.instants.get(key).copied()
+    }
+}
+
+fn instants(events: &[EventRecord]) -> BTreeMap<String, Timestamp> {
+    events.iter().filter_map(|event| Some((event.key.clone()?, event.ts))).collect()
 }
 
 fn compare(dir: &RunDir, again: &RunDir, state: RunState, recording: &Verdict) -> Result<Replayed, RunError> {

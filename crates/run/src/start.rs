@@ -1,12 +1,12 @@
 //! A run begins: the repository is fit for it, the goal is fit to be recorded, the limits are written down.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crucible_ledger::{Ledger, RunRow};
 use crucible_llm::ReceiptWarning;
 use crucible_model::{Digest, RunId};
-use crucible_repo::{DirtyKind, Git};
+use crucible_repo::{Git, TrackedState};
 use crucible_secrets::Scanner;
 use crucible_verify::{GateLevel, GateSpec};
 
@@ -17,6 +17,7 @@ use crate::find::PastRuns;
 use crate::journal::{Entry, Journal, Witness};
 use crate::layout::{self, RunDir};
 use crate::recording::AnswersFrom;
+use crate::role::librarian::check_named;
 use crate::state::RunState;
 use crate::world::World;
 
@@ -25,8 +26,6 @@ use crate::world::World;
 pub struct RunOptions {
     /// What is to be achieved.
     pub goal: String,
-    /// A directory in the repository.
-    pub repo: PathBuf,
     /// How the run works.
     pub settings: RunSettings,
     /// How long a gate may take that Crucible finds by itself.
@@ -37,14 +36,16 @@ pub struct RunOptions {
     pub warnings: Vec<ReceiptWarning>,
 }
 
-/// Makes a run: checks goal and repository, writes `run.json`, the guardrails and the dispatch configuration.
+/// Makes a run of the repository `git`: checks goal and repository, writes `run.json`, the guardrails and the dispatch configuration.
 ///
 /// # Errors
 ///
 /// Fails without leaving a run behind when the goal is empty or holds a secret, when the repository is none, has
-/// no commit, or has tracked changes, when no gate is known, or when the runs would lie inside the repository.
+/// no commit, or has tracked changes, when no gate is known, when a file that is named cannot be shown to a model, or when
+/// the runs would lie inside the repository.
 pub async fn create(
     world: &World<'_>,
+    git: &Git,
     options: RunOptions,
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
@@ -55,11 +56,12 @@ pub async fn create(
     if let Some(found) = Scanner::builtin().scan(options.goal.as_bytes()).first() {
         return Err(RunError::SecretInGoal { rule: found.rule.to_string() });
     }
-    let git = world.git(&options.repo, &world.tmp).await?;
     world.outside_of(git.top())?;
-    require_clean(&git).await?;
-    let base_commit = git.head().await?.commit;
-    let branch = git.branch().await?;
+    if let Some(what) = git.operation_under_way() {
+        return Err(RunError::UnderWay { what });
+    }
+    let now = git.tracked_state().await?;
+    require_clean(&now)?;
     let gates = if options.settings.gates.is_empty() {
         found_gates(git.top(), options.found_gate_timeout)?
     } else {
@@ -70,23 +72,25 @@ pub async fn create(
     }
     let created_at = world.clock.now();
     let begun_with = format!(
-        "{}\n{}\n{base_commit}\n{}",
+        "{}\n{}\n{}\n{}",
         options.goal,
         git.top().display(),
+        now.commit,
         crucible_host::random::token()?
     );
     let run_id = RunId::new(created_at, Digest::of(begun_with.as_bytes()));
     let repo = git.top().to_string_lossy();
     let past = PastRuns::like(&options.goal, ledger, &repo, layout::FIND_RESULT)?;
-    let slug = git.name().await?;
+    let slug = git.name();
+    check_named(git.top(), &slug, &options.goal, &options.settings)?;
     let record = RunRecord {
         schema_version: RunVersion::V1,
         run_id: run_id.clone(),
         goal: options.goal,
         repo: git.top().to_owned(),
         repo_slug: slug,
-        base_commit,
-        branch,
+        base_commit: now.commit,
+        branch: now.branch,
         created_at,
         clock: world.clock.source(),
         warnings: options.warnings,
@@ -150,16 +154,11 @@ pub(crate) fn register(
 
 /// Refuses tracked changes: a run starts from a commit, and what is not in it would be lost from sight. Files that
 /// git does not track are no obstacle; they are not part of the run.
-async fn require_clean(git: &Git) -> Result<(), RunError> {
-    if let Some(what) = git.operation_under_way() {
-        return Err(RunError::UnderWay { what });
-    }
-    let dirty: Vec<_> =
-        git.status().await?.into_iter().filter(|entry| entry.kind != DirtyKind::Untracked).collect();
-    match dirty.first() {
+fn require_clean(now: &TrackedState) -> Result<(), RunError> {
+    match now.changed.first() {
         None => Ok(()),
         Some(first) => {
-            Err(RunError::DirtyRepository { count: dirty.len(), first: format!("{:?}", first.path) })
+            Err(RunError::DirtyRepository { count: now.changed.len(), first: format!("{:?}", first.path) })
         }
     }
 }

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use crucible_ledger::{EventRecord, Ledger, Usage};
-use crucible_model::{Digest, Finding};
+use crucible_model::{ClockSource, Digest, Finding};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::budget::allowed;
+use crate::call_book::told_calls;
 use crate::contract::{Review, ReviewVerdict, RunRecord, Signature};
 use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, prompted_step};
-use crate::journal;
+use crate::journal::{self, is_pinned};
 use crate::layout::{self, RunDir};
 use crate::state::{Progress, RunState};
 
@@ -59,9 +60,12 @@ const ALWAYS: [&str; 14] = [
     layout::VERIFY_REPORT,
 ];
 
-/// The artifacts that are not there yet, of those that every run has in the end.
-pub(crate) fn missing(dir: &RunDir) -> Vec<&'static str> {
-    ALWAYS.into_iter().filter(|path| !dir.has(path)).collect()
+/// The artifacts that are not there yet, of those that every run has in the end. What lies where something is owed was refused, and
+/// so was what was made of it.
+pub(crate) fn missing(dir: &RunDir, owed: Option<&str>) -> Vec<&'static str> {
+    let refused =
+        |path: &str| owed == Some(path) || (owed == Some(layout::PATCH) && path == layout::VERIFY_REPORT);
+    ALWAYS.into_iter().filter(|path| refused(path) || !dir.has(path)).collect()
 }
 
 /// What somebody owes the run.
@@ -158,23 +162,45 @@ pub(crate) fn status_of(
     events: &[EventRecord],
     usage: &Usage,
 ) -> Result<RunStatus, RunError> {
-    let state = progress(dir, events)?.state();
+    let mut state = progress(dir, events)?.state();
     let mut artifacts = Vec::new();
     for path in LISTED {
         artifacts
             .push(ArtifactStatus { path, digest: dir.read_if_there(path)?.map(|bytes| Digest::of(&bytes)) });
     }
-    let failure = if state == RunState::Failed { Some(dir.read_json(layout::FAILURE)?) } else { None };
     let mut edited = journal::edited(dir, events)?;
     // Beside an original that was edited its copy tells nothing.
-    let ended = matches!(state, RunState::Verified | RunState::Landed | RunState::Failed);
+    let told = told_state(events);
+    let ended = matches!(told, Some(RunState::Verified | RunState::Landed | RunState::Failed));
     if ended && edited.is_empty() {
         edited.extend(attempt::edited_copies(dir, events)?.into_iter().map(str::to_owned));
     }
+    // What was edited cannot take back what the events tell.
+    if let Some(told) = told.filter(|_| ended && !edited.is_empty()) {
+        state = told;
+    }
+    let failure = match state {
+        RunState::Failed if !edited.iter().any(|path| path == layout::FAILURE) => {
+            Some(dir.read_json(layout::FAILURE)?)
+        }
+        _ => None,
+    };
     let owed = if state == RunState::Blocked { owed(events) } else { None };
     let next = match edited.first() {
-        Some(first) if state != RunState::Landed => {
-            format!("Put {first} back as it was recorded, or start a new run.")
+        Some(first) => match journal::recorded_digest(events, first) {
+            Some(digest) => format!(
+                "Put {first} back as it was recorded: `crucible ledger show {digest} > {}`.",
+                dir.path(first).display()
+            ),
+            None => format!("Put {first} back as it was recorded, or start a new run."),
+        },
+        _ if usage.calls < told_calls(events) && state != RunState::Landed => {
+            RunError::BookingsLost { lost: told_calls(events) - usage.calls }.to_string()
+        }
+        _ if state == RunState::Verified
+            && (run.clock == ClockSource::Pinned || events.iter().any(is_pinned)) =>
+        {
+            RunError::PinnedClock.to_string()
         }
         _ => next(&run, state, owed.as_ref()),
     };
@@ -191,7 +217,7 @@ pub(crate) fn status_of(
         max_outbox_prompts: run.settings.dispatch().budgets.max_outbox_prompts,
     };
     Ok(RunStatus {
-        missing: missing(dir),
+        missing: missing(dir, owed.as_ref().map(|owed| owed.target.as_str())),
         owed,
         budgets,
         schema_version: "crucible-run-status-v1",
@@ -217,6 +243,23 @@ pub fn answers_used(dir: &RunDir) -> Result<u64, RunError> {
     let uses_one_up =
         |kind| matches!(kind, EventKind::PatchRejected | EventKind::AttemptEnded | EventKind::AnswerTaken);
     Ok(journal::read_lines(&events).filter(|line| line.kind().is_some_and(uses_one_up)).count() as u64)
+}
+
+/// How far a run has come by its events alone; nothing where there is none.
+pub(crate) fn told_state(events: &[EventRecord]) -> Option<RunState> {
+    let told = |event: &EventRecord| match EventKind::of(&event.event) {
+        Some(EventKind::RepositoryAnalysed) => RunState::Analysed,
+        Some(EventKind::ContextPacked) => RunState::Context,
+        Some(EventKind::PlanDrafted) => RunState::Planned,
+        Some(EventKind::CostReviewed) => RunState::Reviewed,
+        Some(EventKind::PlanSigned) => RunState::Signed,
+        Some(EventKind::PatchAccepted) => RunState::Patched,
+        Some(EventKind::VerifyPassed) => RunState::Verified,
+        Some(EventKind::Landed) => RunState::Landed,
+        Some(EventKind::RunFailed) => RunState::Failed,
+        Some(_) | None => RunState::New,
+    };
+    events.iter().map(told).max()
 }
 
 /// What a run's files and the ledger's events say of its progress.

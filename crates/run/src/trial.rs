@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_patch::{FileMode, is_test_path};
-use crucible_repo::{DirtyKind, Git, Omission, SnapshotOptions, Untracked, snapshot};
+use crucible_repo::{Git, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
@@ -28,14 +28,13 @@ use crate::gatekeeper::Change;
 use crate::hidden::hidden;
 use crate::journal::Witness;
 use crate::layout::{self, RunDir};
-use crate::status::signature_holds;
+use crate::plan_evidence::check_signature;
 use crate::world::World;
 
 /// Where a repository's catalogue of behaviours begins (seed 003 F.3).
 pub(crate) use crate::contract::BEHAVIOR_INDEX;
 
 const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
-const UNSIGNED: Code = Code::new("plan-unsigned");
 
 /// How much a prompt holds of what one gate printed.
 const MAX_EXCERPT: ByteLimit = ByteLimit(3000);
@@ -198,14 +197,16 @@ pub(crate) async fn copy_base(git: &Git, copy: &Path) -> Result<Vec<Omission>, R
 /// Refuses to go on when the repository is no longer at the run's base: what would be read or tried now is not what the
 /// run speaks of.
 pub(crate) async fn require_base(git: &Git, record: &RunRecord) -> Result<(), RunError> {
-    let moved = git.head().await?.commit != record.base_commit;
-    let dirty = || async {
-        Ok::<_, RunError>(git.status().await?.iter().any(|entry| entry.kind != DirtyKind::Untracked))
-    };
-    if moved || dirty().await? {
-        return Err(RunError::RepositoryChanged { base: record.base_commit.to_string() });
+    let now = git.tracked_state().await?;
+    if now.commit == record.base_commit && now.changed.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    match now.changed.first() {
+        Some(first) if now.commit == record.base_commit => {
+            Err(RunError::BaseDirty { count: now.changed.len(), first: first.path.display().to_string() })
+        }
+        _ => Err(RunError::RepositoryChanged { base: record.base_commit.to_string() }),
+    }
 }
 
 /// Tells what failed as a repository that has changed, where its cause is that the base is no longer there at all.
@@ -333,11 +334,7 @@ fn judge_plan(plan: &Plan, behaviors: &[String], dir: &RunDir) -> Result<Verdict
     let documents =
         PlanDocuments { plan, reasons: reasons.as_deref(), results: results.as_deref(), behaviors };
     let mut verdict = documents.check();
-    let digest = Digest::of(plan.render().as_bytes());
-    if !dir.has(layout::SIGNATURE) || !signature_holds(dir, digest)? {
-        let hint = "The signature does not cover this plan and its reviews; start a new run.";
-        verdict.push(Finding::error(UNSIGNED, layout::PLAN, hint));
-    }
+    verdict.merge(check_signature(dir, plan.render().as_bytes())?);
     Ok(verdict)
 }
 
@@ -405,6 +402,11 @@ mod tests {
         signed(&dir, &plan, RESULTS);
         let wider = Plan { scope_allow: vec!["src/".parse().unwrap()], ..plan.clone() };
         assert_eq!(said(&wider), ["plan-unsigned"]);
+        assert_eq!(
+            judge_plan(&wider, &[], &dir).unwrap(),
+            check_signature(&dir, wider.render().as_bytes()).unwrap(),
+            "a run and `plan check` say the same"
+        );
         dir.write(layout::REVIEW_COST, b"Verdict: BLOCK\n").unwrap();
         assert_eq!(said(&plan), ["plan-unsigned"]);
         signed(&dir, &plan, RESULTS);

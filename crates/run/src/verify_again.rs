@@ -9,11 +9,11 @@ use crucible_model::{Code, EditFormat, Finding, Verdict};
 use crucible_verify::{GateLevel, VerifyReport};
 
 use crate::analysis::Analysis;
-use crate::attempt;
-use crate::contract::Plan;
+use crate::attempt::{self, AttemptOutcome};
+use crate::contract::{Plan, RunRecord};
 use crate::error::RunError;
 use crate::gatekeeper::{self, Ground};
-use crate::journal::{Witness, edited};
+use crate::journal::{Witness, edited, edited_since};
 use crate::layout::{self, RunDir};
 use crate::status::status;
 use crate::trial::{self, Yardstick};
@@ -46,10 +46,10 @@ pub async fn verify_again(
     let record = dir.record()?;
     let events = ledger.events(Some(&record.run_id))?;
     if let Some(path) = edited(dir, &events)?.first() {
-        return Err(RunError::Edited { path: dir.path(path) });
+        return Err(edited_since(dir, &events, path));
     }
     let last = attempt::recorded(dir, &events)?.pop().filter(|last| last.patch.is_some());
-    let Some(mut outcome) = last else {
+    let Some(outcome) = last else {
         let status = status(dir, ledger)?;
         return Err(RunError::NotVerified {
             id: record.run_id.to_string(),
@@ -58,17 +58,35 @@ pub async fn verify_again(
         });
     };
     if let Some(path) = attempt::edited_copies(dir, &events)?.first() {
-        return Err(RunError::Edited { path: dir.path(path) });
+        return Err(edited_since(dir, &events, path));
     }
+    let has_ended = status(dir, ledger)?.state.is_end();
+    match verify_outcome(world, dir, &record, outcome, level, witness).await {
+        Err(RunError::RepositoryChanged { base }) if has_ended => {
+            Err(RunError::EndedElsewhere { id: record.run_id.to_string(), base })
+        }
+        verified => verified,
+    }
+}
+
+/// The same for an attempt whose files were found to be as they were recorded.
+pub(crate) async fn verify_outcome(
+    world: &World<'_>,
+    dir: &RunDir,
+    record: &RunRecord,
+    mut outcome: AttemptOutcome,
+    level: GateLevel,
+    witness: &mut dyn Witness,
+) -> Result<VerifiedAgain, RunError> {
     create_dir_all(&world.tmp)?;
     let room = temp_dir_in(&world.tmp, "verify-")?;
     let git = world.git(&record.repo, &room.path().join("git")).await?;
-    trial::require_base(&git, &record).await?;
+    trial::require_base(&git, record).await?;
     let plan = Plan::parse(&dir.read_text(layout::PLAN)?)
         .map_err(|_| dir.malformed(layout::PLAN, "it is no plan"))?;
     let analysis: Analysis = dir.read_document(layout::ANALYSIS)?;
     let format = EditFormat::UnifiedDiff;
-    let ground = Ground { git: &git, record: &record, format, plan: &plan, gate_files: &analysis.gate_files };
+    let ground = Ground { git: &git, record, format, plan: &plan, gate_files: &analysis.gate_files };
     witness.working("patch gate", "judging the patch");
     let judged = gatekeeper::judge_again(&ground, &dir.read(layout::PATCH)?).await?;
     let Some(change) = judged.change.filter(|_| judged.verdict.passes()) else {
@@ -81,7 +99,7 @@ pub async fn verify_again(
         return Ok(VerifiedAgain { verdict, report: None });
     };
     outcome.findings = judged.verdict.findings().to_vec();
-    let by = Yardstick { git: &git, record: &record, dir, plan: &plan, analysis: &analysis, level };
+    let by = Yardstick { git: &git, record, dir, plan: &plan, analysis: &analysis, level };
     witness.working("verifier", "running the gates on the patched copy");
     let (_, report) = trial::verify(world, by, room.path(), &change, &mut outcome, witness).await?;
     Ok(VerifiedAgain { verdict: said(&report), report: Some(report) })

@@ -9,6 +9,7 @@
 
 mod judging;
 mod reading;
+mod unrecorded;
 
 use std::path::Path;
 
@@ -20,6 +21,8 @@ use crate::error::RunError;
 use crate::layout::RunDir;
 use crate::state::RunState;
 use crate::world::World;
+
+pub use unrecorded::unrecorded;
 
 /// What came of checking the record of a run.
 #[derive(Debug, Clone)]

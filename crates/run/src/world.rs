@@ -34,14 +34,15 @@ impl World<'_> {
         Ok(git.with_scratch(scratch.to_owned()))
     }
 
-    /// Refuses a repository that holds a place of ours, before anything is written there.
+    /// Opens the repository at `path` for a new run, and refuses one that holds a place of ours, before anything is written there.
     ///
     /// # Errors
     ///
     /// [`RunError::RunInsideRepository`], or what is wrong with the repository.
-    pub async fn stays_outside(&self, repo: &Path) -> Result<(), RunError> {
-        let git = Git::open(Arc::clone(&self.sandbox), self.env, repo).await?;
-        self.outside_of(git.top())
+    pub async fn repository(&self, path: &Path) -> Result<Git, RunError> {
+        let git = Git::open(Arc::clone(&self.sandbox), self.env, path).await?;
+        self.outside_of(git.top())?;
+        Ok(git)
     }
 
     /// The directory of an existing run.

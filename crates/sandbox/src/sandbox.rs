@@ -59,11 +59,12 @@ impl Sandbox {
             Confinement::Trusted => {
                 let receipt =
                     IsolationReceipt::new(Requested::Trusted, Network::Host, Vec::new(), Vec::new());
-                (run_direct(spawn).await?, receipt)
+                // What waits for a process is large, and whoever waits holds it: it lies on the heap, once for each process.
+                (Box::pin(run_direct(spawn)).await?, receipt)
             }
             Confinement::Confined(profile) => {
                 let profile = profile.clone();
-                self.run_confined(spawn, &profile).await?
+                Box::pin(self.run_confined(spawn, &profile)).await?
             }
         };
         let Observed { end, stdout, stderr, .. } = observed;

@@ -161,9 +161,12 @@ enum Talking {
     No,
 }
 
-/// Kills strays until two looks in a row find none; the list of children may miss one that moves while it
-/// is read.
+/// Kills strays until the kernel knows of no child at all, or two looks in a row find none; the list of children may
+/// miss one that moves while it is read.
 async fn settle() -> Result<(), SandboxError> {
+    if tree::is_childless() {
+        return Ok(());
+    }
     let mut quiet = 0;
     let mut last: Vec<Pid> = Vec::new();
     let finished = timeout(STRAYS, async {

@@ -15,7 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crucible_host::process::ProcessStat;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
 
 use crate::sys;
 
@@ -72,18 +73,27 @@ pub(crate) fn terminate_descendants(root: Pid) {
     }
 }
 
+/// Whether this process has no child at all, running or dead. The kernel knows it for certain, while the lists in
+/// `/proc` may miss one that moves.
+pub(crate) fn is_childless() -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
+}
+
 /// Kills the strays of programs that have ended and reaps those that are dead. Returns who is left.
 pub(crate) fn sweep() -> Vec<Pid> {
     let register = Register::lock();
     let myself = rustix::process::getpid();
+    let mut found = children(myself);
+    found.retain(|child| !register.0.contains(&child.as_raw_nonzero().get()));
+    if found.is_empty() {
+        return Vec::new();
+    }
     // Read from `/proc` as the others' sessions are: in a container whose init stands outside of its process
     // namespace our session has no number there, and zero is what `/proc` says of us and of our own children.
     let Some(ProcessStat { session, .. }) = stat(myself) else { return Vec::new() };
     let mut left = Vec::new();
-    for child in children(myself) {
-        if register.0.contains(&child.as_raw_nonzero().get()) {
-            continue;
-        }
+    for child in found {
         let Some(stat) = stat(child) else { continue };
         if stat.session == session {
             continue;

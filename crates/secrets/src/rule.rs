@@ -2,6 +2,9 @@
 //!
 //! The file `rules.toml` explains every field. A rule is checked when it is read; its regex is compiled when its keyword is
 //! first met. A regex that does not compile reports everything it could have reported: a broken rule hides nothing.
+//!
+//! Most of the file is samples, and a text meets the keywords of few rules. Of the rules that Crucible brings along therefore only the keywords are
+//! read at once, and each rule when it is met; that the outcome is that of reading the whole file is tested.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -58,13 +61,6 @@ pub enum RulesError {
         id: RuleId,
         /// What is wrong and how it must be.
         what: &'static str,
-    },
-    /// The keywords do not fit into one automaton.
-    #[error("the keywords of the rules cannot be joined; use fewer or shorter ones")]
-    Keywords {
-        /// What the automaton's builder says.
-        #[from]
-        source: aho_corasick::BuildError,
     },
 }
 
@@ -168,6 +164,48 @@ pub(crate) struct Rule {
 #[serde(deny_unknown_fields)]
 struct RuleFile {
     rule: Vec<Rule>,
+}
+
+/// A rule as a file writes it: its keywords are known, the rest is read when it is first asked for.
+#[derive(Debug)]
+pub(crate) struct WrittenRule {
+    pub(crate) keywords: Vec<String>,
+    /// Its fields as TOML; nothing where it was read at once.
+    fields: &'static str,
+    rule: OnceLock<Rule>,
+}
+
+impl WrittenRule {
+    /// One that was read.
+    pub(crate) fn read(rule: Rule) -> Self {
+        Self { keywords: rule.keywords.clone(), fields: "", rule: OnceLock::from(rule) }
+    }
+
+    /// One of which only these fields are known.
+    fn of(fields: &'static str) -> Self {
+        // One line, in the form that TOML and JSON share.
+        let list = fields.split_once(KEYWORDS).and_then(|(_, rest)| rest.lines().next());
+        let keywords = serde_json::from_str(list.unwrap_or_default()).unwrap_or_else(|error| broken(&error));
+        Self { keywords, fields, rule: OnceLock::new() }
+    }
+
+    /// The rule itself.
+    pub(crate) fn rule(&self) -> &Rule {
+        self.rule.get_or_init(|| toml::from_str(self.fields).unwrap_or_else(|error| broken(&error)))
+    }
+}
+
+/// The rules that Crucible brings along, of which nothing but the keywords is read yet.
+pub(crate) fn written(text: &'static str) -> Vec<WrittenRule> {
+    text.split(HEADING).skip(1).map(WrittenRule::of).collect()
+}
+
+const HEADING: &str = "\n[[rule]]";
+const KEYWORDS: &str = "\nkeywords = ";
+
+fn broken(error: &dyn std::error::Error) -> ! {
+    // Going on without a rule would let secrets through.
+    unreachable!("the tests of this crate read these rules: {error}")
 }
 
 /// Reads rules and checks each.
@@ -309,6 +347,21 @@ mod tests {
             }
             let groups = rule.compiled().unwrap().captures_len();
             assert!(rule.secret_group < groups, "{}: the regex has no group {}", rule.id, rule.secret_group);
+        }
+    }
+
+    #[test]
+    fn rules_read_one_by_one_are_those_of_the_whole_file() {
+        let whole = parse(BUILTIN_RULES).unwrap();
+        let one_by_one = written(BUILTIN_RULES);
+        assert_eq!(one_by_one.len(), whole.len());
+        assert!(
+            one_by_one.iter().all(|written| written.rule.get().is_none()),
+            "read before it was asked for"
+        );
+        for (written, rule) in one_by_one.iter().zip(&whole) {
+            assert_eq!(written.keywords, rule.keywords, "{}", rule.id);
+            assert_eq!(format!("{:?}", written.rule()), format!("{rule:?}"));
         }
     }
 

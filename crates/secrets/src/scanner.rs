@@ -1,16 +1,14 @@
-//! The scanner: all rules behind one keyword automaton, and the whole-text ways to use it.
+//! The scanner: all rules behind their keywords, and the whole-text ways to use it.
 //!
 //! What always holds: a scan is linear in its input, its result is sorted and free of overlaps, and no secret leaves in it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-
-use crate::rule::{self, Rule, RuleId, RulesError};
+use crate::keywords::{Hit, Keywords};
+use crate::rule::{self, Rule, RuleId, RulesError, WrittenRule};
 use crate::stream::StreamRedactor;
 use crate::walk::{Input, Span, Walk};
 
@@ -18,10 +16,8 @@ pub(crate) const BUILTIN_RULES: &str = include_str!("../rules.toml");
 
 /// A set of secret rules, ready to scan. Cheap to share between threads.
 pub struct Scanner {
-    rules: Vec<Rule>,
-    automaton: AhoCorasick,
-    /// For each pattern of the automaton, the rules that it belongs to.
-    rules_of: Vec<Vec<usize>>,
+    rules: Vec<WrittenRule>,
+    keywords: Keywords,
 }
 
 /// One secret that a scan found. It says where, never what.
@@ -50,15 +46,10 @@ pub struct Redacted<'a> {
 }
 
 impl Scanner {
-    /// The rules that Crucible brings along, read on first use.
+    /// The rules that Crucible brings along, each read when one of its keywords is met for the first time.
     #[must_use]
     pub fn builtin() -> &'static Self {
-        static BUILTIN: LazyLock<Scanner> = LazyLock::new(|| {
-            Scanner::from_toml(BUILTIN_RULES).unwrap_or_else(|error| {
-                // Going on without rules would let every secret through.
-                unreachable!("the tests of this crate read these rules: {error}")
-            })
-        });
+        static BUILTIN: LazyLock<Scanner> = LazyLock::new(|| Scanner::of(rule::written(BUILTIN_RULES)));
         &BUILTIN
     }
 
@@ -67,23 +58,12 @@ impl Scanner {
     /// # Errors
     /// When the text is no TOML document of rules, a rule contradicts itself, or two have one id.
     pub fn from_toml(text: &str) -> Result<Self, RulesError> {
-        let rules = rule::parse(text)?;
-        let mut by_keyword: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (index, rule) in rules.iter().enumerate() {
-            for keyword in &rule.keywords {
-                let rules = by_keyword.entry(keyword.to_ascii_lowercase()).or_default();
-                // Two spellings of one keyword are one keyword.
-                if rules.last() != Some(&index) {
-                    rules.push(index);
-                }
-            }
-        }
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(by_keyword.keys())?;
-        Ok(Self { rules, automaton, rules_of: by_keyword.into_values().collect() })
+        Ok(Self::of(rule::parse(text)?.into_iter().map(WrittenRule::read).collect()))
+    }
+
+    fn of(rules: Vec<WrittenRule>) -> Self {
+        let keywords = Keywords::new(rules.iter().map(|rule| &rule.keywords[..]));
+        Self { rules, keywords }
     }
 
     /// Every secret in `bytes`, in order, none overlapping another.
@@ -94,7 +74,7 @@ impl Scanner {
         let locate = |span: Span| {
             line += bytes[counted..span.start].iter().filter(|byte| **byte == b'\n').count() as u64;
             counted = span.start;
-            let rule = &self.rules[span.rule];
+            let rule = self.rule(span.rule);
             SecretMatch { rule: &rule.id, description: &rule.description, range: span.start..span.end, line }
         };
         self.spans(bytes).into_iter().map(locate).collect()
@@ -155,28 +135,16 @@ impl Scanner {
     }
 
     pub(crate) fn rule(&self, index: usize) -> &Rule {
-        &self.rules[index]
+        self.rules[index].rule()
     }
 
     pub(crate) fn marker(&self, span: Span) -> String {
-        format!("{MARKER_BEGIN}{}]", self.rules[span.rule].id)
+        format!("{MARKER_BEGIN}{}]", self.rule(span.rule).id)
     }
 
-    /// Appends every keyword that begins within `begins`, with a rule that it belongs to, ordered by begin and rule.
-    pub(crate) fn keywords_in(
-        &self,
-        buffer: &[u8],
-        begins: Range<usize>,
-        hits: &mut Vec<(Range<usize>, usize)>,
-    ) {
-        let reach = buffer.len().min(begins.end + self.automaton.max_pattern_len());
-        for hit in self.automaton.find_overlapping_iter(&buffer[begins.start..reach]) {
-            let range = begins.start + hit.start()..begins.start + hit.end();
-            if range.start < begins.end {
-                hits.extend(self.rules_of[hit.pattern()].iter().map(|rule| (range.clone(), *rule)));
-            }
-        }
-        hits.sort_unstable_by_key(|(range, rule)| (range.start, *rule, range.end));
+    /// Appends every keyword that begins within `within`, with each rule that it belongs to, ordered by begin and rule.
+    pub(crate) fn keywords_in(&self, buffer: &[u8], within: Range<usize>, hits: &mut Vec<Hit>) {
+        self.keywords.find(buffer, within, hits);
     }
 
     fn spans(&self, bytes: &[u8]) -> Vec<Span> {

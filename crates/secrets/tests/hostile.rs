@@ -111,6 +111,7 @@ fn the_sources_of_this_crate_hold_no_secret() {
         include_str!("../src/file_name.rs"),
         include_str!("../src/judge.rs"),
         include_str!("../src/key_lines.rs"),
+        include_str!("../src/keywords.rs"),
         include_str!("../src/report.rs"),
         include_str!("../src/rule.rs"),
         include_str!("../src/scanner.rs"),

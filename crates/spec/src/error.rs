@@ -92,9 +92,7 @@ pub enum SpecError {
         line: u64,
     },
     /// A living process is at work on the spec.
-    #[error(
-        "another process is at work on this spec ({owner}); wait for it to end, or take the lock from it with --force"
-    )]
+    #[error("another process is at work on this spec ({owner})")]
     Locked {
         /// What the holder says of itself.
         owner: String,
@@ -179,6 +177,8 @@ pub enum SpecError {
 pub enum SpecAbsence {
     /// Nothing stands where it would lie.
     Nothing,
+    /// The same, and the project's `workspace.yaml` lists it.
+    NotBegun,
     /// On the way to it, or in its place, stands a link or a file: what a link leads to is not the project's.
     NoDirectory(PathBuf),
 }
@@ -187,6 +187,7 @@ impl fmt::Display for SpecAbsence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => Ok(()),
+            Self::NotBegun => f.write_str(" yet: workspace.yaml lists it, and no command has begun it"),
             Self::NoDirectory(path) => {
                 write!(f, ": {} has to be a directory and no link; move it away", path.display())
             }

@@ -17,8 +17,8 @@ pub struct SpecId(String);
 /// The text is not the name of a spec.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a spec id: {text:?}; it takes 1 to {LONGEST} letters, digits, `-`, `_` and `.`, and begins with a letter or a digit: \
-     export-data"
+    "not a spec id: {text:?}; it takes 1 to {LONGEST} letters, digits, `-`, `_` and `.`, begins with a letter or a digit, does not end \
+     with a `.` and has no two in a row: export-data"
 )]
 pub struct SpecIdError {
     text: String,

@@ -71,7 +71,11 @@ impl SpecProject {
     }
 
     /// What Crucible knows the project by outside of it: the digest of its path, without links, found once.
-    pub(crate) fn key(&self) -> Result<Digest, SpecError> {
+    ///
+    /// # Errors
+    ///
+    /// Fails where the directory cannot be found.
+    pub fn key(&self) -> Result<Digest, SpecError> {
         if let Some(key) = self.key.get() {
             return Ok(*key);
         }

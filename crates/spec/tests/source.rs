@@ -721,6 +721,12 @@ fn a_text_that_names_no_issue_is_refused() {
         "a/b#1#2",
     ] {
         let error = bad.parse::<IssueRef>().unwrap_err();
-        assert!(error.to_string().contains("OWNER/REPO#123"), "{bad}: {error}");
+        // Of an address that is nearly one, the fault itself is told.
+        let says = match bad {
+            "http://github.com/a/b/issues/1" => "write https:// in place of",
+            "https://github.com/a/b/pull/1" => "pull request",
+            _ => "OWNER/REPO#123",
+        };
+        assert!(error.to_string().contains(says), "{bad}: {error}");
     }
 }

@@ -12,6 +12,7 @@ mod clients;
 mod llama;
 mod node;
 mod python;
+mod python_tools;
 #[cfg(feature = "bench")]
 mod repomix;
 mod system;
@@ -24,6 +25,7 @@ use std::path::Path;
 pub(crate) use cargo::{deny, nextest};
 pub(crate) use clients::clients;
 pub(crate) use llama::llama;
+pub(crate) use python_tools::python_tools;
 #[cfg(feature = "bench")]
 pub(crate) use repomix::{Repomix, repomix};
 #[cfg(feature = "bench")]

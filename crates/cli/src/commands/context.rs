@@ -123,7 +123,7 @@ impl Build {
                     (request, Some(ranking))
                 }
             };
-            let slug = git.name().await?;
+            let slug = git.name();
             let pack = pack_context(git.top(), &slug, &settings, &request).map_err(refused)?;
             Ok((request, ranking, pack))
         })?;

@@ -20,7 +20,7 @@ use crucible_sandbox::Strength;
 
 use crate::app::{App, LEDGER};
 use crate::commands::model;
-use crate::commands::run::clients::{RunClient, Services};
+use crate::commands::run::clients::RunClient;
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 use crate::output::Output;
@@ -92,16 +92,17 @@ impl Demo {
             ));
         }
         story.say(&format!("Goal: {GOAL}\n"));
-        let options = options(repo.clone(), provider, speaker.model);
+        let options = options(provider, speaker.model);
         let outcome = app.block_on(async {
             baseline(Arc::clone(&sandbox), &app.env, &repo).await?;
             identify(&repo)?;
-            let id = create(&world, options, &mut ledger, &mut story).await?;
+            let git = world.repository(&repo).await?;
+            let id = create(&world, &git, options, &mut ledger, &mut story).await?;
             let dir = RunDir::of(&world.runs_root, &id);
             story.dir = Some(dir.clone());
             let config = app.config(&repo, &[])?;
-            let client = RunClient::new(app, &ledger_path, &dir, &config)?;
-            let open = |opening: &Opening<'_>| client.open(Services::only(backend), opening);
+            let client = RunClient::new(app, &world, &ledger_path, &dir, &config)?;
+            let open = |opening: &Opening<'_>| client.open(|_| Ok(backend.clone()), opening);
             let state = advance(&world, &dir, open, &mut ledger, &mut story).await?;
             let landing = match state {
                 RunState::Verified => Some(land(&world, &dir, &mut ledger, &mut story).await?),
@@ -173,7 +174,7 @@ fn identify(repo: &Path) -> Result<(), CommandError> {
 }
 
 /// The demo's run. Nothing here comes from the user's configuration, so that the questions are those of the recording.
-fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
+fn options(provider: &str, model: String) -> RunOptions {
     let settings = RunSettings {
         provider: provider.to_owned(),
         model,
@@ -200,7 +201,6 @@ fn options(repo: PathBuf, provider: &str, model: String) -> RunOptions {
     };
     RunOptions {
         goal: GOAL.to_owned(),
-        repo,
         settings,
         found_gate_timeout: GATE_TIMEOUT,
         answers: AnswersFrom::Provider,

@@ -11,7 +11,7 @@ use crucible_llm::doctor::{
 };
 use crucible_llm::registry;
 use crucible_model::{Code, ExitStatus, Finding, Level, Outcome, Verdict};
-use crucible_run::{RunRole, Service};
+use crucible_run::{COUNCIL, RunRole, Service};
 use crucible_sandbox::{LayerState, LayerStatus, Strength};
 use serde::Serialize;
 
@@ -139,7 +139,7 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Config, found: &mut Verdict)
     let unready = |subject: String, hint: String| Finding::error(DISPATCH_UNREADY, subject, hint);
     // That no provider is chosen is said elsewhere; here any does.
     let provider = if seen.provider.is_empty() { "gateway" } else { &seen.provider };
-    let chosen = dispatch::dispatch(app, config, provider, None);
+    let chosen = dispatch::dispatch(app, config, provider);
     let looked = chosen.map(|chosen| (dispatch::agents(app, config, chosen.as_ref()), chosen));
     let (agents, Some(chosen)) = (match looked {
         Ok(looked) => looked,
@@ -150,10 +150,13 @@ fn served(app: &App, seen: &mut Diagnosis, config: &Config, found: &mut Verdict)
     if let Err(error) = agents {
         found.push(unready(error.message, error.hints.join(" ")));
     }
-    let lacks = seen
-        .providers
-        .iter()
-        .filter(|check| check.provider != provider && chosen.clients().contains(&check.provider));
+    let mut serving = chosen.clients();
+    if serving.contains(COUNCIL) {
+        // The council's own provider answers for it.
+        serving.extend(config.text("council.provider").map(str::to_owned));
+    }
+    let lacks =
+        seen.providers.iter().filter(|check| check.provider != provider && serving.contains(&check.provider));
     for (check, problem) in lacks.filter_map(|check| Some((check, check.lacks()?))) {
         found.push(unready(
             format!("{}, which serves a role: {}", check.provider, problem.what),

@@ -20,6 +20,7 @@ mod record;
 mod run;
 mod sandbox;
 mod secrets;
+mod skill;
 mod spec;
 mod template;
 mod verify;
@@ -71,6 +72,8 @@ pub(crate) enum Command {
     Project(project::Project),
     Template(template::TemplateCommand),
     #[command(subcommand)]
+    Skill(skill::Skill),
+    #[command(subcommand)]
     Context(context::ContextCommand),
     #[command(subcommand)]
     Patch(patch::Patch),
@@ -118,6 +121,7 @@ impl Command {
             Self::Gate(command) => command.run(app),
             Self::Project(command) => command.run(app),
             Self::Template(command) => command.run(app),
+            Self::Skill(command) => command.run(app),
             Self::Context(command) => command.run(app),
             Self::Patch(command) => command.run(app),
             Self::Plan(command) => command.run(app),

@@ -177,7 +177,7 @@ pub(crate) fn selected_with(
 }
 
 /// A provider with its settings. A recording is read once, here: one that cannot be read is told when it is made ready.
-fn named(app: &App, config: &Config, name: &str) -> NamedProvider {
+pub(crate) fn named(app: &App, config: &Config, name: &str) -> NamedProvider {
     let mut settings = settings(app, config, name);
     if let Some(bytes) = settings.cassette.as_ref().and_then(|source| source.bytes().ok()) {
         settings.cassette = Some(CassetteSource::Bytes(bytes));

@@ -2,23 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
-use crucible_host::fs::{FsError, read_regular_up_to};
+use clap::{ArgGroup, Args, Subcommand};
+use crucible_host::fs::read_regular_up_to;
 use crucible_model::{ByteLimit, Code, ExitStatus, Finding, Verdict};
 use crucible_repo::Git;
 use crucible_run::{
-    Plan, PlanDocuments, PlanStatus, RunDir, RunPlan, check_executed, check_signature, executed_gates,
+    Plan, PlanDocuments, RunDir, RunPlan, check_executed, check_signature, check_status, executed_gates,
     find_evidence, listed_behaviors,
 };
 
 use crate::app::App;
+use crate::commands::patch::unreadable;
 use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
 
 /// The largest document of a plan.
 const MAX_FILE: ByteLimit = ByteLimit(4 * 1024 * 1024);
 
-const UNSIGNED: Code = Code::new("plan-unsigned");
 const NOT_TEXT: Code = Code::new("plan-text-invalid");
 
 /// Judge a plan
@@ -32,9 +32,10 @@ pub(crate) enum PlanCommand {
 /// REASONS.md and EXPECTED_RESULTS.md are read beside the plan. For example: `crucible plan check --plan PLAN.md --repo .
 /// --executed-gates lite,plan_check,patch_check,behavior_catalog_check --check-evidence`
 #[derive(Args)]
+#[command(group = ArgGroup::new("judged").required(true).args(["run", "plan"]))]
 pub(crate) struct Check {
     /// A run's directory, or its id: also the signature is judged, and the gates that the verifier executed
-    #[arg(long, value_name = "DIR", required_unless_present = "plan", conflicts_with_all = ["plan", "executed_gates"])]
+    #[arg(long, value_name = "DIR", conflicts_with = "executed_gates")]
     run: Option<PathBuf>,
     /// A plan's file
     #[arg(long, value_name = "PLAN.md")]
@@ -62,6 +63,7 @@ impl Check {
     fn judge(&self, app: &App) -> Result<Verdict, CommandError> {
         let run = self.run.as_deref().map(|named| run_dir(app, named)).transpose()?;
         let texts = match &run {
+            Some(dir) if !dir.root().join("artifacts/PLAN.md").exists() => return Err(no_plan(dir)),
             Some(dir) => RunPlan::read(dir)?,
             None => beside(&app.absolute(&self.plan.clone().unwrap_or_default()))?,
         };
@@ -81,10 +83,7 @@ impl Check {
                 return Ok(verdict);
             }
         };
-        if plan.status != PlanStatus::Signed {
-            let hint = "The plan is a draft; its status is SIGNED once it was approved.";
-            verdict.push(Finding::error(UNSIGNED, "Status", hint));
-        }
+        verdict.merge(check_status(&plan));
         let named = self.repo.as_deref().map(|repo| app.absolute(repo)).or_else(|| texts.repo.clone());
         // Only what is asked for is looked at: a plan without behaviours can be judged where there is no repository.
         let is_needed = self.check_evidence || !plan.behaviors.is_empty() || self.repo.is_some();
@@ -118,6 +117,18 @@ impl Check {
     }
 }
 
+/// A run that has no signed plan yet has nothing to judge.
+fn no_plan(dir: &RunDir) -> CommandError {
+    let id = dir.root().file_name().unwrap_or_default().to_string_lossy();
+    CommandError::usage(format!(
+        "run {id} has no plan yet: there is no artifacts/PLAN.md in {}",
+        dir.root().display()
+    ))
+    .hint(format!(
+        "`crucible run advance {id}` drafts and signs it; `crucible run status {id}` tells what it waits for."
+    ))
+}
+
 /// The run in a directory; where there is none of this name, the one with this id.
 fn run_dir(app: &App, named: &Path) -> Result<RunDir, CommandError> {
     let directory = app.absolute(named);
@@ -137,10 +148,10 @@ fn beside(plan: &Path) -> Result<RunPlan, CommandError> {
                 .hint("Write it as UTF-8.")
         }),
         Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(unreadable(error)),
     };
     Ok(RunPlan {
-        plan: read_regular_up_to(plan, MAX_FILE).map_err(|error: FsError| CommandError::from(error))?,
+        plan: read_regular_up_to(plan, MAX_FILE).map_err(unreadable)?,
         reasons: text("REASONS.md")?,
         results: text("EXPECTED_RESULTS.md")?,
         repo: None,

@@ -5,7 +5,7 @@ use std::path::Path;
 use crucible_crawl::GitHubError;
 use crucible_host::config::variable_of;
 use crucible_model::{ExitStatus, Verdict};
-use crucible_spec::{PacketManifest, PacketRow, SpecError, SpecId};
+use crucible_spec::{PacketManifest, PacketRow, SpecAbsence, SpecError, SpecId};
 
 use super::CommandError;
 use crate::text::one_line;
@@ -29,6 +29,7 @@ impl From<SpecError> for CommandError {
     fn from(error: SpecError) -> Self {
         let message = error.to_string();
         match error {
+            SpecError::Unknown { why: SpecAbsence::NoDirectory(_), .. } => Self::usage(message),
             SpecError::Unknown { spec, near, workspace, .. } => {
                 unknown(message, &spec, &near, workspace.as_deref())
             }
@@ -49,7 +50,8 @@ impl From<SpecError> for CommandError {
             SpecError::SecretInPacket { .. } => Self::new(ExitStatus::SecretDetected, message).hint(
                 "Take it out of there and say where it comes from instead; a file can be left out with [spec] exclude.",
             ),
-            SpecError::Locked { .. } => Self::new(ExitStatus::LockHeld, message),
+            SpecError::Locked { .. } => Self::new(ExitStatus::LockHeld, message)
+                .hint("Wait for it to end, or take the lock from it with --force; what it has not kept by then is lost."),
             SpecError::LockLost => Self::new(ExitStatus::LockHeld, message)
                 .hint("Answers that this run was given are kept and taken by the next one."),
             SpecError::Call(error) => {

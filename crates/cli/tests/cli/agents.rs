@@ -323,22 +323,18 @@ fn the_settings_win_in_their_usual_order() {
 fn ollama_is_asked_for_its_own_models_in_its_own_form() {
     let server = FakeOpenAi::start([Reply::Answer("no".to_owned()), Reply::Answer(good_answer())]);
     let (repo, desk) = (small().build(), Desk::with(&server));
+    // Another provider is chosen, and nobody asks it: that it lacks its key is no obstacle.
     desk.user_config(
-        "[llm.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n[llm.gateway]\nmodel = \"small\"\n\
+        "[llm.gateway]\nmodel = \"small\"\n\
          [llm.gateway.profiles.large]\nmodel = \"large\"\n[phases.fixer]\nllm_profile = \"large\"\n[dispatch]\nmode = \"ollama_agent\"\n",
     );
-    let ended = desk
-        .start_call(repo.path())
-        .args(["--provider", "openai"])
-        .env("OPENAI_API_KEY", "not a key")
-        .run()
-        .ok()
-        .json();
+    let ended = desk.start_call(repo.path()).args(["--provider", "openai"]).run().ok().json();
     let asked: Vec<Value> = server.requests().iter().map(|request| request.body["model"].clone()).collect();
     assert_eq!(asked, ["small", "large"]);
     let settings = &ended["run"]["settings"];
-    assert_eq!(settings["role_models"], json!({ "patchmaker": "small", "fixer": "large" }));
-    assert_eq!((&settings["provider"], &settings["edit_format"]), (&json!("openai"), &json!("whole-file")));
+    assert_eq!(settings["role_models"], json!({ "fixer": "large" }));
+    let told = [&settings["provider"], &settings["model"], &settings["edit_format"]];
+    assert_eq!(told, [&json!("gateway"), &json!("small"), &json!("whole-file")]);
 }
 
 /// `docs/dispatch.md` says what works: each of its settings is taken as it stands, and a run begins with it as the page says.

@@ -154,10 +154,11 @@ fn a_link_that_the_operator_names_is_not_changed_either() {
                 \\ No newline at end of file\n+/etc/passwd\n\\ No newline at end of file\n";
     let turned = refused(&repo, "unified-diff", diff, &["src/alias.py"]);
     assert_eq!(turned, ["patch-symlink"]);
-    // What lies outside is not shown to a model, so the plan does not pass its review.
+    // What lies outside is not shown to a model, so no run begins.
     let desk = Desk::new();
-    let status = desk.start_call(repo.path()).args(["--file", "out/area.py"]).run().exits(1).json();
-    assert_eq!(status["state"], "blocked");
+    let message = desk.start_call(repo.path()).args(["--file", "out/area.py"]).run().exits(2).message();
+    assert!(message.contains("out/area.py"), "{message}");
+    assert_eq!(desk.runs(), Vec::<std::path::PathBuf>::new());
     assert_eq!(std::fs::read_to_string(outside.path().join("area.py")).unwrap(), WRONG);
 }
 

@@ -108,7 +108,8 @@ fn rust_code_that_lets_its_tests_end_is_verified_and_lands() {
 
 #[test]
 fn python_code_that_has_its_tests_skipped_is_refused() {
-    let evil = "import unittest\n\n\ndef total(numbers):\n    raise getattr(unittest, \"Skip\" + \"Test\")\n";
+    let evil = "import unittest\n\n\ndef total(numbers):\n    named = [name for name in dir(unittest) if name.startswith(\"SkipT\")]\n    \
+                raise next(value for name, value in vars(unittest).items() if name in named)\n";
     refused(
         &python(),
         "make total in app/total.py add its numbers",

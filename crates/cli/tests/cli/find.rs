@@ -1,5 +1,6 @@
 //! What a run finds before it asks anybody: the workflow that fits its goal, and what a user may set about it.
 
+use crucible_testkit::FakeOpenAi;
 use serde_json::{Value, json};
 
 use crate::support::{Desk, answering, good_answer, id_of, small};
@@ -73,13 +74,18 @@ fn a_workflow_that_is_refused_stops_the_run_and_names_its_file() {
 
 /// Pages as a researcher brings them, from this host.
 fn pages(host: &str) -> String {
+    pages_of(host, "2026-01-01T00:00:00Z")
+}
+
+/// The same, fetched at this instant.
+fn pages_of(host: &str, fetched_at: &str) -> String {
     let document = json!({
         "schema_version": "ctcp-find-web-v1",
         "constraints": { "allow_domains": ["docs.example"], "max_queries": 1, "max_pages": 1 },
         "results": [{
             "url": format!("https://{host}/area"),
             "locator": { "type": "heading", "value": "Area" },
-            "fetched_at": "2026-01-01T00:00:00Z",
+            "fetched_at": fetched_at,
             "excerpt": "The area is the product of both sides.",
             "why_relevant": "It says what area means.",
             "risk_flags": [],
@@ -88,14 +94,42 @@ fn pages(host: &str) -> String {
     document.to_string()
 }
 
-#[test]
-fn a_run_with_the_web_waits_for_a_researcher_and_takes_only_pages_of_allowed_hosts() {
-    let (repo, server) = (small().build(), answering(good_answer()));
-    let desk = Desk::with(&server);
+/// A user whose runs with the web wait for pages from a person.
+fn researching(server: &FakeOpenAi) -> Desk {
+    let desk = Desk::with(server);
     desk.user_config(
         "[find]\nfind_mode = \"resolver_plus_web\"\nallow_domains = [\"docs.example\"]\n\
          [dispatch]\nresearcher = \"manual_outbox\"\n",
     );
+    desk
+}
+
+#[test]
+fn a_replay_judges_pages_by_the_instant_at_which_they_were_brought() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = researching(&server);
+    let id = id_of(&desk.start(repo.path()).exits(1).json());
+    let target = desk.data().join("runs").join(&id).join("artifacts/find_web.json");
+    let advance = || desk.run(["run", "advance", &id, "--json"]);
+    // Nobody can have fetched it by now.
+    std::fs::write(&target, pages_of("docs.example", "2190-01-01T00:00:00Z")).unwrap();
+    assert_eq!(advance().exits(1).json()["state"], "blocked");
+    std::fs::write(&target, pages("docs.example")).unwrap();
+    assert_eq!(advance().ok().json()["state"], "verified");
+    for clock in ["2200-01-01T00:00:00Z", "2001-01-01T00:00:00Z"] {
+        let replay = desk.call(["run", "replay", &id, "--json"]).env("CRUCIBLE_CLOCK", clock);
+        let replayed = replay.run().ok().json();
+        assert_eq!((&replayed["state"], &replayed["different"]), (&json!("verified"), &json!([])), "{clock}");
+    }
+    // The run itself says the same when the clock of the machine is wrong, and signs nothing anew.
+    let again = desk.call(["run", "advance", &id, "--json"]).env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z");
+    assert_eq!(again.run().ok().json()["state"], "verified");
+}
+
+#[test]
+fn a_run_with_the_web_waits_for_a_researcher_and_takes_only_pages_of_allowed_hosts() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = researching(&server);
     let waiting = desk.start(repo.path()).exits(1).json();
     let id = id_of(&waiting);
     let run = desk.data().join("runs").join(&id);

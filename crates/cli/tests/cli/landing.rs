@@ -137,7 +137,7 @@ fn edited_logs_and_recordings_do_not_land_and_are_told() {
                 assert_eq!(status["edited"], serde_json::json!([name]));
                 let told = run.desk.run(["run", "status", &run.id]).ok().stdout;
                 assert!(told.contains(&format!("edited    {name}")), "{told}");
-                let bundle = run.desk.run(["run", "bundle", &run.id, "--out", evidence]).ok();
+                let bundle = run.desk.run(["run", "bundle", &run.id, "--force", "--out", evidence]).ok();
                 assert!(bundle.stderr.contains(name), "{}", bundle.stderr);
             }
             before.is_still(&snapshot(&run.repo, &run.desk));
@@ -339,4 +339,30 @@ fn ledger_files(desk: &Desk) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = std::fs::read_dir(desk.data()).unwrap().map(|entry| entry.unwrap().path());
     let ours = entries.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("ledger.db"));
     ours.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
+    let gates = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\"]\n\
+                 [gates.slow]\ncommand = [\"sh\", \"./slow.sh\"]\nlevel = \"full\"\n";
+    for (script, lands) in [("echo slow\nexit 3\n", false), ("echo slow\n", true)] {
+        let repo = small().file(".crucible/config.toml", gates).file("slow.sh", script).build();
+        let server = answering(good_answer());
+        let desk = Desk::with(&server);
+        let run = desk.start(repo.path()).ok().json();
+        assert_eq!(run["state"], "verified", "no attempt is tried with it");
+        let id = id_of(&run);
+        let before = Snapshot::of([repo.path()]);
+        let land = desk.run(["run", "land", &id, "--json"]);
+        if lands {
+            land.ok();
+            assert_eq!(repo.git(["rev-list", "--count", "HEAD"]), "2");
+            let log = desk.run(["ledger", "log", "--json"]).ok().stdout;
+            assert!(log.contains("\"full_gates\"") && log.contains("\"slow\""), "{log}");
+        } else {
+            let message = land.exits(1).message();
+            assert!(message.contains("slow") && message.contains("--gate full"), "{message}");
+            before.is_still(&Snapshot::of([repo.path()]));
+        }
+    }
 }

@@ -236,7 +236,7 @@ fn a_dispatch_that_cannot_hold_is_refused_before_anything_begins() {
         (json!({ "patchmaker": "local_exec" }), "dispatch-service-unfit"),
         (json!({ "researcher": "gateway" }), "dispatch-service-unfit"),
         (json!({ "chair": "nobody" }), "dispatch-service-unknown"),
-        (json!({ "fixer": "council" }), "dispatch-service-unknown"),
+        (json!({ "fixer": "council" }), "dispatch-service-unfit"),
     ] {
         let text = json!({
             "schema_version": "ctcp-dispatch-config-v1", "mode": "manual_outbox", "role_providers": roles,

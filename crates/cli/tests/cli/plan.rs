@@ -138,7 +138,7 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
         said(&ran),
         ["plan-unsigned artifacts/PLAN.md", "plan-not-verified artifacts/verify_report.json"]
     );
-    assert!(ran.json()["findings"][0]["hint"].as_str().unwrap().contains("edited after it was signed"));
+    assert!(ran.json()["findings"][0]["hint"].as_str().unwrap().contains("does not cover this plan"));
     std::fs::write(&path, &plan).unwrap();
 
     let review = format!("{directory}/reviews/review_cost.md");
@@ -162,7 +162,7 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
 fn what_cannot_be_read_or_is_claimed_for_a_run_is_an_error() {
     let desk = Desk::new();
     let gone = desk.path("gone.md");
-    desk.call(["plan", "check", "--json", "--plan"]).arg(&gone).run().exits(1).error();
+    desk.call(["plan", "check", "--json", "--plan"]).arg(&gone).run().exits(2).error();
     desk.run(["plan", "check", "--json"]).exits(2);
     desk.run(["plan", "check", "--json", "--run", ".", "--executed-gates", "lite"]).exits(2);
     desk.run(["plan", "check", "--json", "--run", ".", "--plan", "x"]).exits(2);
@@ -188,7 +188,8 @@ fn a_pipe_in_place_of_a_document_is_not_waited_at() {
     std::fs::remove_file(run.join("artifacts/PLAN.md")).unwrap();
     std::fs::write(run.join("artifacts/PLAN.md"), PLAN).unwrap();
     pipe("REASONS.md");
-    check().exits(1).error();
+    // It is no file of the run, so the document is not there.
+    assert!(check().exits(1).stdout.contains("plan-document-missing"));
     let plan = run.join("artifacts/PLAN.md");
-    desk.call(["plan", "check", "--json", "--plan"]).arg(&plan).run().exits(1).error();
+    desk.call(["plan", "check", "--json", "--plan"]).arg(&plan).run().exits(2).error();
 }

@@ -213,8 +213,11 @@ fn a_repository_that_changes_meanwhile_is_neither_tried_nor_shown() {
         repo.commit("Somebody was faster");
     };
     for gates in [one, &two] {
-        for (message, told) in [while_a_gate_runs(gates, edit), while_a_gate_runs(gates, commit)] {
-            assert!(message.contains("is no longer at"), "{message}");
+        for ((message, told), says) in [
+            (while_a_gate_runs(gates, edit), "changes of your own: src/area.py"),
+            (while_a_gate_runs(gates, commit), "is no longer at"),
+        ] {
+            assert!(message.contains(says), "{message}");
             assert!(!told.contains("gate b-second is running"), "{told}");
             assert!(!told.contains("model asked"), "{told}");
         }

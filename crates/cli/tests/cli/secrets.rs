@@ -73,6 +73,21 @@ fn a_file_with_a_secret_is_not_sent() {
 }
 
 #[test]
+fn a_secret_file_that_is_named_stops_the_run_before_anybody_is_asked() {
+    let settings = format!("TOKEN = \"{}\"\n", made_up_token());
+    let repo = small().file(".env", "A=1\n").file("src/settings.py", settings).build();
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    for (file, rule) in [(".env", "secret-file"), ("src/settings.py", "github-personal-token")] {
+        let ran = desk.start_call(repo.path()).args(["--file", file]).run().exits(8);
+        let message = ran.message();
+        assert!(message.contains(file) && message.contains(rule), "{message}");
+        assert!(!message.contains(&made_up_token()), "{message}");
+    }
+    assert!(desk.runs().is_empty() && server.requests().is_empty());
+}
+
+#[test]
 fn a_gate_that_prints_a_secret_prints_it_for_nobody() {
     let token = made_up_token();
     let (left, right) = token.split_at(20);

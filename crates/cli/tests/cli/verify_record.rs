@@ -255,10 +255,11 @@ fn a_commit_that_is_gone_or_was_written_over_is_no_landed_commit() {
     let other = run.repo.path().join(".git/objects").join(&base[..2]).join(&base[2..]);
     std::fs::copy(other, &object).unwrap();
     let forged = run.found(1);
-    assert_eq!(forged, BTreeSet::from([("record-commit-missing".to_owned(), commit)]));
+    assert_eq!(forged, BTreeSet::from([("record-commit-missing".to_owned(), commit.clone())]));
     std::fs::remove_file(&object).unwrap();
     std::fs::write(&object, kept).unwrap();
-    assert_eq!(run.found(0), BTreeSet::new());
+    // It is there again; the branch still stands at the base.
+    assert_eq!(run.found(0), BTreeSet::from([("record-commit-unreached".to_owned(), commit)]));
 }
 
 impl Landed {
@@ -279,7 +280,7 @@ fn a_run_is_judged_as_far_as_it_has_come() {
     };
     run.with("artifacts/verify_report.json", tree, "record-tree-differs", "artifacts/verify_report.json");
     let said = run.desk.run(["run", "verify-record", &run.id]).ok().stdout;
-    assert!(said.contains("(verified)"), "{said}");
+    assert!(said.contains("the run is verified"), "{said}");
     let new = run.desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(run.repo.path()).run().ok().json();
     let said = run.desk.run(["run", "verify-record", &id_of(&new)]).ok().stdout;
     assert!(said.contains("(new)"), "{said}");
@@ -345,4 +346,106 @@ fn another_runs_directory_in_the_place_of_one_is_told() {
     let report = desk.run(["run", "verify-record", &unknown, "--json"]).exits(1).json();
     assert_eq!(report["findings"][0]["code"], "record-unknown-run");
     assert_eq!(report["findings"].as_array().unwrap().len(), 1);
+}
+
+/// Calls the ledger's file by its own language, as somebody would who wants a budget back.
+fn in_ledger(run: &Landed, sql: &str) {
+    let ledger = rusqlite::Connection::open(run.desk.data().join("ledger.db")).unwrap();
+    ledger.execute_batch(sql).unwrap();
+}
+
+#[test]
+fn copies_outside_of_attempts_are_compared_with_what_was_recorded() {
+    let run = Landed::new();
+    for copy in ["reviews/review_patch.md", "logs/verify.stdout.log", "logs/verify.stderr.log"] {
+        run.with(copy, |text| Some(text + "\nforged\n"), "record-copy-edited", copy);
+        run.with(copy, |_| None, "record-file-missing", copy);
+    }
+    assert_eq!(run.found(0), BTreeSet::new());
+}
+
+#[test]
+fn a_file_that_no_event_tells_of_is_told_and_stays_out_of_the_bundle() {
+    let run = Landed::new();
+    let out = run.desk.path("evidence.zip");
+    for planted in ["artifacts/find_web.json", "reviews/review_security.md", "attempts/002/diff.patch"] {
+        std::fs::create_dir_all(run.file(planted).parent().unwrap()).unwrap();
+        std::fs::write(run.file(planted), "planted").unwrap();
+        let told = ("record-file-unrecorded".to_owned(), planted.to_owned());
+        assert_eq!(run.found(1), BTreeSet::from([told]));
+        let bundled = run.desk.call(["run", "bundle", &run.id, "--force", "--out"]).arg(&out).run().ok();
+        assert!(bundled.stderr.contains(planted), "{}", bundled.stderr);
+        let archive = zip::ZipArchive::new(std::fs::File::open(&out).unwrap()).unwrap();
+        assert!(!archive.file_names().any(|name| name.unwrap() == planted), "{planted}");
+        std::fs::remove_file(run.file(planted)).unwrap();
+    }
+    // Where nobody looks for an artifact it is harmless.
+    std::fs::write(run.file("notes.txt"), "mine").unwrap();
+    let told = ("record-file-unrecorded".to_owned(), "notes.txt".to_owned());
+    assert_eq!(run.found(0), BTreeSet::from([told]));
+}
+
+#[test]
+fn one_command_under_a_pinned_clock_keeps_a_run_from_landing_and_is_told() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok().json();
+    let id = id_of(&new);
+    let pinned = |args: [&str; 3]| desk.call(args).env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z").run();
+    pinned(["run", "advance", &id]).ok();
+    let message = desk.run(["run", "land", &id, "--json"]).exits(1).message();
+    assert!(message.contains("pinned clock"), "{message}");
+    let next = desk.status()["next"].as_str().unwrap().to_owned();
+    assert!(next.contains("pinned clock"), "{next}");
+    let run = Landed { repo, _server: server, desk, id };
+    let codes: BTreeSet<String> = run.found(0).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, ["record-clock-pinned", "record-time-backwards"].map(str::to_owned).into());
+    // A landing under one is refused as well, and nothing of it is recorded.
+    let run = Landed::verified();
+    let land =
+        run.desk.call(["run", "land", &run.id, "--json"]).env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z");
+    let message = land.run().exits(1).message();
+    assert!(message.contains("pinned clock"), "{message}");
+    assert_eq!(run.found(0), BTreeSet::new());
+    run.desk.run(["run", "land", &run.id]).ok();
+}
+
+#[test]
+fn a_refused_landing_leaves_a_record_that_holds() {
+    let run = Landed::verified();
+    run.repo.write("src/area.py", "mine\n");
+    run.desk.run(["run", "land", &run.id]).exits(1);
+    assert_eq!(run.found(0), BTreeSet::new());
+    run.repo.git(["checkout", "--quiet", "src/area.py"]);
+    // Attributes that changed since are named, and nothing of the run is said to have been changed.
+    let attributes = run.repo.path().join(".git/info/attributes");
+    std::fs::create_dir_all(attributes.parent().unwrap()).unwrap();
+    std::fs::write(&attributes, "*.py filter=lfs\n").unwrap();
+    let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+    for says in ["filter=lfs", "src/area.py", "patch-attribute"] {
+        assert!(message.contains(says), "{message}");
+    }
+    assert_eq!(run.found(0), BTreeSet::new());
+    std::fs::remove_file(&attributes).unwrap();
+    run.desk.run(["run", "land", &run.id]).ok();
+    assert_eq!(run.found(0), BTreeSet::new());
+}
+
+#[test]
+fn bookings_that_are_gone_are_told_and_nothing_lands_without_them() {
+    let run = Landed::verified();
+    in_ledger(&run, "DELETE FROM model_calls");
+    let told = ("record-bookings-lost".to_owned(), run.id.clone());
+    assert_eq!(run.found(1), BTreeSet::from([told]));
+    let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+    assert!(message.contains("1 booked model call"), "{message}");
+    assert!(run.desk.status()["next"].as_str().unwrap().contains("1 booked model call"));
+}
+
+#[test]
+fn a_commit_that_its_branch_no_longer_reaches_is_told() {
+    let run = Landed::new();
+    let commit = run.repo.git(["rev-parse", "HEAD"]).trim().to_owned();
+    run.repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
+    assert_eq!(run.found(0), BTreeSet::from([("record-commit-unreached".to_owned(), commit)]));
 }

@@ -11,6 +11,7 @@ use crucible_model::{Untrusted, short_line};
 use serde::Serialize;
 
 use crate::caller::{Ask, Caller, Ending};
+use crate::config::Wording;
 use crate::error::CouncilError;
 use crate::result::{Degradation, DegradationKind, Part};
 use crate::seat::{ComplexityDomain, CouncilRole, LoopGrammar, RedTeamFlavor};
@@ -26,7 +27,7 @@ const LONG: usize = 2000;
 /// How the triage configures the council (seed 001 §2.1).
 #[derive(Debug, Clone, Serialize)]
 pub struct TriageOutput {
-    /// The question without ambiguity.
+    /// The question without ambiguity; as it was asked, where [`Wording::AsAsked`] says so.
     pub reconstructed_query: Untrusted,
     /// How hard it is.
     pub complexity: ComplexityDomain,
@@ -64,12 +65,12 @@ pub(crate) async fn triage(
     query: &Untrusted,
     context: Option<&Untrusted>,
 ) -> Result<TriageOutput, CouncilError> {
-    let hinted = &caller.config().hinted_models;
+    let (hinted, wording) = (&caller.config().hinted_models, caller.config().wording);
     let ask = Ask {
         part: Part::Triage,
         loop_number: None,
         model: String::new(),
-        messages: prompt::messages(query, context, hinted),
+        messages: prompt::messages(query, context, hinted, wording),
         schema: Some((reply::NAME, reply::schema(hinted))),
     };
     let said = caller.ask(ask).await.map_err(|no_answer| no_answer.fatal(Part::Triage, None))?;
@@ -83,8 +84,13 @@ pub(crate) async fn triage(
     };
     let accepted = check::accept(draft);
     let triage = accepted.map_err(|violations| CouncilError::TriageViolations { model, violations })?;
-    note_shortened(caller, query, &triage);
-    Ok(triage)
+    match wording {
+        Wording::Rewritten => {
+            note_shortened(caller, query, &triage);
+            Ok(triage)
+        }
+        Wording::AsAsked => Ok(TriageOutput { reconstructed_query: query.clone(), ..triage }),
+    }
 }
 
 /// Notes where a long question is handed on as a short one: the council sees only that.

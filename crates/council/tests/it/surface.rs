@@ -36,6 +36,7 @@ const PUBLIC: &[&str] = &[
     "Turn",
     "TurnKind",
     "Violation",
+    "Wording",
 ];
 
 /// The code of the crate's root, without its comments.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crucible_host::fs;
 use crucible_host::lock::{Lock, LockError};
-use crucible_ledger::{CrawlMoment, CrawlStatus, Ledger, LedgerError};
+use crucible_ledger::{CrawlStatus, Ledger, LedgerError, Moment};
 
 use super::SessionError;
 
@@ -40,11 +40,7 @@ impl Pulse {
 /// # Errors
 ///
 /// See [`SessionError`].
-pub fn abort_dead_sessions(
-    ledger: &mut Ledger,
-    locks: &Path,
-    now: CrawlMoment,
-) -> Result<Vec<u64>, SessionError> {
+pub fn abort_dead_sessions(ledger: &mut Ledger, locks: &Path, now: Moment) -> Result<Vec<u64>, SessionError> {
     let mut dead = Vec::new();
     for id in ledger.active_crawls()? {
         let pulse = match Pulse::begin(locks, id) {

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crucible_host::lock::LockError;
 use crucible_ledger::{
-    CrawlFact, CrawlMoment, Ledger, LedgerError, NewCrawl, NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
+    CrawlFact, Ledger, LedgerError, Moment, NewCrawl, NewCrawlArtifact, NewCrawlMessage, crawl_run_id,
 };
 use crucible_model::{CanonicalError, Clock, RunId, Timestamp, to_canonical_json};
 use crucible_secrets::Scanner;
@@ -90,9 +90,9 @@ impl CrawlSession {
         query: Option<&str>,
         config: &ConfigSnapshot,
     ) -> Result<Self, SessionError> {
-        abort_dead_sessions(&mut ledger, locks, CrawlMoment::of(clock.as_ref()))?;
+        abort_dead_sessions(&mut ledger, locks, Moment::of(clock.as_ref()))?;
         let new = NewCrawl {
-            moment: CrawlMoment::of(clock.as_ref()),
+            moment: Moment::of(clock.as_ref()),
             query: query.map(redacted),
             config_snapshot: config.json().to_owned(),
         };
@@ -248,8 +248,8 @@ impl Transcript for CrawlSession {
 }
 
 impl Kept {
-    fn moment(&self) -> CrawlMoment {
-        CrawlMoment::of(self.clock.as_ref())
+    fn moment(&self) -> Moment {
+        Moment::of(self.clock.as_ref())
     }
 
     fn message(&mut self, message: &RedactedMessage) -> Result<(), SessionError> {

@@ -12,7 +12,7 @@ use crucible_crawl::{
     SessionStatus, Transcript, abort_dead_sessions,
 };
 use crucible_host::clock::PinnedClock;
-use crucible_ledger::{CrawlMoment, CrawlRow};
+use crucible_ledger::{CrawlRow, Moment};
 use crucible_testkit::made_up_token;
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ fn row(home: &Home, id: u64) -> CrawlRow {
     home.ledger().crawl(id).unwrap().unwrap()
 }
 
-fn moment() -> CrawlMoment {
-    CrawlMoment::of(&PinnedClock(now()))
+fn moment() -> Moment {
+    Moment::of(&PinnedClock(now()))
 }
 
 /// As a debate hands it to a session.

@@ -4,11 +4,12 @@ use crucible_model::{Digest, Timestamp};
 use rusqlite::{Row, params};
 use serde_json::json;
 
+use super::event;
 use super::session::{ROLE, require_active};
-use super::{CrawlMoment, instant, number, sql_id};
 use crate::artifact::put_within;
 use crate::chain::{append_within, unreadable};
 use crate::error::LedgerError;
+use crate::moment::{Moment, instant, number, sql_id};
 use crate::store::Ledger;
 
 /// A document that passed its schema.
@@ -17,7 +18,7 @@ pub struct NewCrawlArtifact {
     /// The session it belongs to.
     pub crawl: u64,
     /// When.
-    pub moment: CrawlMoment,
+    pub moment: Moment,
     /// `search`, `inspect`, `plan`, `recipe` or `manifest`.
     pub kind: &'static str,
     /// The schema's id.
@@ -53,7 +54,7 @@ pub struct NewCrawlMessage {
     /// The session it belongs to.
     pub crawl: u64,
     /// When.
-    pub moment: CrawlMoment,
+    pub moment: Moment,
     /// `draft`, `critique`, `revision` or `synthesis`.
     pub phase: String,
     /// The round, from 1; 0 of the synthesis.
@@ -118,8 +119,8 @@ impl Ledger {
         ];
         transaction.prepare_cached(sql).and_then(|mut insert| insert.execute(values)).map_err(&fail)?;
         let body = json!({ "type": new.kind, "schema": new.schema, "content_hash": digest.short() });
-        let event = new.moment.event(new.crawl, ROLE, "CRAWL_ARTIFACT", body)?;
-        append_within(&transaction, event.with_artifact(digest), &fail)?;
+        let told = event(new.moment, new.crawl, ROLE, "CRAWL_ARTIFACT", body)?;
+        append_within(&transaction, told.with_artifact(digest), &fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(digest)
     }
@@ -168,8 +169,8 @@ impl Ledger {
             .and_then(|mut insert| insert.query_row(values, |row| number(row, 0)))
             .map_err(&fail)?;
         let body = json!({ "seq": seq, "phase": new.phase, "round": new.round, "provider": new.provider, "model": new.model });
-        let event = new.moment.event(new.crawl, &new.owner, "CRAWL_MESSAGE", body)?;
-        append_within(&transaction, event.with_artifact(digest), &fail)?;
+        let told = event(new.moment, new.crawl, &new.owner, "CRAWL_MESSAGE", body)?;
+        append_within(&transaction, told.with_artifact(digest), &fail)?;
         transaction.commit().map_err(&fail)?;
         Ok(seq)
     }

@@ -14,40 +14,19 @@ mod session;
 pub use content::{CrawlArtifactRow, CrawlMessageRow, NewCrawlArtifact, NewCrawlMessage};
 pub use session::{CrawlFact, CrawlRow, CrawlStatus, NewCrawl};
 
-use crucible_model::{Clock, ClockSource, RunId, Timestamp};
-use rusqlite::Row;
+use crucible_model::RunId;
 use serde_json::Value;
 
-use crate::chain::unreadable;
 use crate::error::LedgerError;
 use crate::event::NewEvent;
+use crate::moment::Moment;
 
 /// The most sessions that [`Ledger::crawls`](crate::Ledger::crawls) lists.
 pub const LISTED_CRAWLS: u32 = 20;
 
-/// When something of a crawl happens, and whether that instant is a real one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CrawlMoment {
-    /// The instant.
-    pub at: Timestamp,
-    /// Where it comes from.
-    pub clock: ClockSource,
-}
-
-impl CrawlMoment {
-    /// The present one, by this clock.
-    #[must_use]
-    pub fn of(clock: &dyn Clock) -> Self {
-        Self { at: clock.now(), clock: clock.source() }
-    }
-
-    /// An event of this moment in the story of a crawl; that the clock is pinned stands in it.
-    fn event(self, crawl: u64, role: &str, name: &str, mut body: Value) -> Result<NewEvent, LedgerError> {
-        if let (ClockSource::Pinned, Value::Object(fields)) = (self.clock, &mut body) {
-            fields.insert("clock".to_owned(), Value::from("pinned"));
-        }
-        Ok(NewEvent::new(crawl_run_id(crawl)?, self.at, role, name, body))
-    }
+/// An event of this moment in the story of a crawl.
+fn event(moment: Moment, crawl: u64, role: &str, name: &str, body: Value) -> Result<NewEvent, LedgerError> {
+    Ok(moment.event(crawl_run_id(crawl)?, role, name, body))
 }
 
 /// The run under which the events of a crawl stand in the chain: `crawl-<id>`.
@@ -57,20 +36,4 @@ impl CrawlMoment {
 /// Never in practice: a number makes a run id.
 pub fn crawl_run_id(id: u64) -> Result<RunId, LedgerError> {
     format!("crawl-{id}").parse().map_err(|_| LedgerError::Unreadable { what: format!("the crawl {id}") })
-}
-
-/// A session's number as SQLite takes it. One that is too large belongs to no session, as -1 does.
-fn sql_id(id: u64) -> i64 {
-    i64::try_from(id).unwrap_or(-1)
-}
-
-fn number(row: &Row<'_>, column: usize) -> Result<u64, rusqlite::Error> {
-    let value: i64 = row.get(column)?;
-    u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
-}
-
-fn instant(row: &Row<'_>, column: usize) -> Result<Timestamp, rusqlite::Error> {
-    row.get::<_, String>(column)?
-        .parse()
-        .map_err(|error: crucible_model::TimestampError| unreadable(column, error))
 }

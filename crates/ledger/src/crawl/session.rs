@@ -4,10 +4,11 @@ use crucible_model::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
-use super::{CrawlMoment, LISTED_CRAWLS, instant, number, sql_id};
+use super::{LISTED_CRAWLS, event};
 use crate::artifact::put_within;
 use crate::chain::{append_within, unreadable};
 use crate::error::LedgerError;
+use crate::moment::{Moment, instant, number, sql_id};
 use crate::store::Ledger;
 
 /// The role under which a crawl itself acts in the chain.
@@ -49,7 +50,7 @@ impl CrawlStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewCrawl {
     /// When.
-    pub moment: CrawlMoment,
+    pub moment: Moment,
     /// What is searched for, already free of secrets; absent where a repository is named.
     pub query: Option<String>,
     /// The configuration it runs with, as JSON, already free of secrets.
@@ -155,8 +156,8 @@ impl Ledger {
             })
             .map_err(&fail)?;
         let config = put_within(&transaction, "crawl-config", new.config_snapshot.as_bytes(), &fail)?;
-        let event = new.moment.event(id, ROLE, "CRAWL_STARTED", json!({ "query": new.query }))?;
-        append_within(&transaction, event.with_artifact(config), &fail)?;
+        let started = event(new.moment, id, ROLE, "CRAWL_STARTED", json!({ "query": new.query }))?;
+        append_within(&transaction, started.with_artifact(config), &fail)?;
         let claimed = claim(id)?;
         transaction.commit().map_err(&fail)?;
         Ok((id, claimed))
@@ -167,12 +168,12 @@ impl Ledger {
     /// # Errors
     ///
     /// [`LedgerError::NoActiveCrawl`] when the session is not active, and for all that can be wrong with the database.
-    pub fn note_crawl(&mut self, id: u64, moment: CrawlMoment, fact: &CrawlFact) -> Result<(), LedgerError> {
+    pub fn note_crawl(&mut self, id: u64, moment: Moment, fact: &CrawlFact) -> Result<(), LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         require_active(&transaction, id, &fail)?;
         let (name, body) = fact.write(&transaction, sql_id(id)).map_err(&fail)?;
-        append_within(&transaction, moment.event(id, ROLE, name, body)?, &fail)?;
+        append_within(&transaction, event(moment, id, ROLE, name, body)?, &fail)?;
         transaction.commit().map_err(&fail)
     }
 
@@ -182,12 +183,7 @@ impl Ledger {
     ///
     /// [`LedgerError::NoActiveCrawl`] when the session is not active, also when `status` would leave it so, and for all that
     /// can be wrong with the database.
-    pub fn end_crawl(
-        &mut self,
-        id: u64,
-        moment: CrawlMoment,
-        status: CrawlStatus,
-    ) -> Result<(), LedgerError> {
+    pub fn end_crawl(&mut self, id: u64, moment: Moment, status: CrawlStatus) -> Result<(), LedgerError> {
         if status == CrawlStatus::Active {
             return Err(LedgerError::NoActiveCrawl { id });
         }
@@ -202,7 +198,7 @@ impl Ledger {
             })
             .map_err(&fail)?;
         let body = json!({ "status": status.as_str() });
-        append_within(&transaction, moment.event(id, ROLE, "CRAWL_ENDED", body)?, &fail)?;
+        append_within(&transaction, event(moment, id, ROLE, "CRAWL_ENDED", body)?, &fail)?;
         transaction.commit().map_err(&fail)
     }
 

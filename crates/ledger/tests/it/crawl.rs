@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::{place, tamper};
 use crucible_ledger::{
-    CrawlFact, CrawlMoment, CrawlStatus, LISTED_CRAWLS, Ledger, LedgerError, NewCrawl, NewCrawlArtifact,
+    CrawlFact, CrawlStatus, LISTED_CRAWLS, Ledger, LedgerError, Moment, NewCrawl, NewCrawlArtifact,
     NewCrawlMessage, crawl_run_id,
 };
 use crucible_model::{ClockSource, Digest, Timestamp};
@@ -18,8 +18,8 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn real(at: Timestamp) -> CrawlMoment {
-    CrawlMoment { at, clock: ClockSource::System }
+fn real(at: Timestamp) -> Moment {
+    Moment { at, clock: ClockSource::System }
 }
 
 /// Long before any clock of a machine that runs this.
@@ -166,7 +166,7 @@ fn an_event_under_a_pinned_clock_says_so_and_a_ref_that_is_not_known_is_absent()
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
     let id = begin(&mut ledger);
-    let pinned = CrawlMoment { at: start(), clock: ClockSource::Pinned };
+    let pinned = Moment { at: start(), clock: ClockSource::Pinned };
     let fact = CrawlFact::Selected { repo: "owner/repo".to_owned(), reference: None };
     ledger.note_crawl(id, pinned, &fact).unwrap();
     ledger.put_crawl_message(&NewCrawlMessage { moment: pinned, ..message(id, "gpt", "{}") }).unwrap();

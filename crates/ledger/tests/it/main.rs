@@ -7,6 +7,8 @@ mod common;
 #[cfg(test)]
 mod crawl;
 #[cfg(test)]
+mod forge;
+#[cfg(test)]
 mod opening;
 #[cfg(test)]
 mod spec_receipts;

@@ -263,3 +263,23 @@ async fn a_recording_costs_nothing_whatever_its_answers_cost_once() {
     Budgeted::new(backend, asks, Arc::clone(&budget), Arc::default()).invoke(ask("x")).await.unwrap();
     assert_eq!(budget.used().unwrap().micro_dollars, 0);
 }
+
+#[tokio::test]
+async fn what_nobody_here_pays_for_takes_its_call_and_nothing_else() {
+    let limits = BudgetLimits { calls: Limit::At(1), tokens: Limit::At(1), micro_dollars: Limit::At(1) };
+    let budget = CallBudget::new(limits);
+    let mut told = answer("ok");
+    told.extensions.insert("cost_micro_dollars".to_owned(), json!(7_000_000));
+    let asks = Asks {
+        provider: "manual_outbox",
+        max_output_tokens: 0,
+        extra: ClientExtra::NONE,
+        origin: Origin::Unpaid,
+    };
+    let backend = Shared(Scripted::new([Ok(told.clone()), Ok(told)]));
+    let person = Budgeted::new(backend, asks, Arc::clone(&budget), Arc::default());
+    person.invoke(ask("a question of more than one token")).await.unwrap();
+    assert_eq!(budget.used().unwrap(), Amount { calls: 1, tokens: 0, micro_dollars: 0 });
+    let refused = person.invoke(ask("x")).await.unwrap_err();
+    assert!(matches!(refused, LlmError::BudgetExceeded { resource: Resource::Calls, .. }), "{refused}");
+}

@@ -1,11 +1,15 @@
-//! Words out of names: `parseHeader`, `parse_header` and `parse-header` are all `parse` and `header`.
+//! Words of goals and of names: `parseHeader`, `parse_header` and `parse-header` are all `parse` and `header`, and `parser`
+//! and `parsing` are forms of one word.
+//!
+//! The rules are those of English and deliberately few. They need not be right about it, only the same for both sides: a text in
+//! another language is compared word by word.
 
-/// Words that say nothing about where in a repository something is.
+use std::fmt;
+
+/// Words that say nothing about where in a repository something is, besides those that say nothing at all.
 const STOP_WORDS: &[&str] = &[
     "add",
     "all",
-    "and",
-    "are",
     "bug",
     "but",
     "can",
@@ -26,16 +30,12 @@ const STOP_WORDS: &[&str] = &[
     "fix",
     "fixed",
     "fixes",
-    "for",
-    "from",
     "get",
     "has",
     "have",
     "implement",
     "instead",
-    "into",
     "issue",
-    "its",
     "make",
     "makes",
     "must",
@@ -47,23 +47,18 @@ const STOP_WORDS: &[&str] = &[
     "out",
     "pass",
     "passes",
-    "please",
     "problem",
     "remove",
     "repo",
     "repository",
     "should",
-    "so",
     "some",
     "test",
     "tests",
-    "that",
-    "the",
     "their",
     "them",
     "then",
     "there",
-    "this",
     "use",
     "uses",
     "using",
@@ -73,7 +68,6 @@ const STOP_WORDS: &[&str] = &[
     "which",
     "why",
     "will",
-    "with",
     "without",
     "work",
     "works",
@@ -81,9 +75,21 @@ const STOP_WORDS: &[&str] = &[
     "you",
 ];
 
+/// Words that say nothing at all.
+const LITTLE_WORDS: [&str; 26] = [
+    "a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "into", "is", "it", "its", "of",
+    "on", "or", "please", "so", "that", "the", "this", "to", "we", "with",
+];
+
+/// Whether a lowercase word says nothing at all.
+#[must_use]
+pub fn is_little_word(word: &str) -> bool {
+    LITTLE_WORDS.binary_search(&word).is_ok()
+}
+
 /// Whether a lowercase word says nothing about a place.
 pub(super) fn is_stop_word(word: &str) -> bool {
-    STOP_WORDS.binary_search(&word).is_ok()
+    is_little_word(word) || STOP_WORDS.binary_search(&word).is_ok()
 }
 
 /// The lowercase words in a name, cut at everything that is no letter or digit and where case changes.
@@ -117,14 +123,59 @@ pub(super) fn split(name: &str) -> Vec<String> {
 
 /// Whether two lowercase words are forms of one: `parse`, `parser`, `parsing`.
 pub(super) fn related(one: &str, other: &str) -> bool {
-    stem(one) == stem(other)
+    WordStem::of(one) == WordStem::of(other)
 }
 
-/// A word without the endings that make forms of it, where at least three letters remain. Crude on purpose: it
-/// need not be right about English, only the same for both sides.
-fn stem(word: &str) -> &str {
-    const ENDINGS: [&str; 9] = ["ings", "ing", "ers", "er", "ed", "es", "or", "s", "e"];
-    ENDINGS.iter().find_map(|ending| word.strip_suffix(ending).filter(|rest| rest.len() >= 3)).unwrap_or(word)
+/// What a lowercase word has in common with its other forms; at least three letters of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WordStem<'a> {
+    begin: &'a str,
+    ends: StemEnd,
+}
+
+/// What follows the beginning in some forms and not in others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StemEnd {
+    Plain,
+    /// A `y` that becomes `ie` in the plural.
+    Y,
+}
+
+impl<'a> WordStem<'a> {
+    /// Cuts the endings that make forms of a word; of a doubled letter at its end one remains.
+    #[must_use]
+    pub fn of(word: &'a str) -> Self {
+        const ENDINGS: [&str; 9] = ["ings", "ing", "ers", "er", "ed", "es", "or", "s", "e"];
+        let cut = |word: &'a str, ending: &str| {
+            word.strip_suffix(ending).filter(|begin| begin.chars().nth(2).is_some())
+        };
+        let with_y = |begin| Self { begin, ends: StemEnd::Y };
+        if let Some(begin) = cut(word, "ies") {
+            return with_y(begin);
+        }
+        let begin = ENDINGS.iter().find_map(|ending| cut(word, ending)).unwrap_or(word);
+        if let Some(begin) = cut(begin, "y") {
+            return with_y(begin);
+        }
+        let mut last = begin.chars().rev();
+        let doubled = last.next().filter(|letter| last.next() == Some(*letter));
+        // Words of three letters stay whole.
+        let begin = doubled
+            .filter(|_| last.nth(1).is_some())
+            .and_then(|letter| begin.strip_suffix(letter))
+            .unwrap_or(begin);
+        Self { begin, ends: StemEnd::Plain }
+    }
+}
+
+impl fmt::Display for WordStem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.begin)?;
+        f.write_str(match self.ends {
+            StemEnd::Plain => "",
+            StemEnd::Y => "y",
+        })
+    }
 }
 
 fn flush(word: &mut String, words: &mut Vec<String>) {
@@ -138,8 +189,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stop_words_are_sorted_for_the_search() {
-        assert!(STOP_WORDS.is_sorted());
+    fn stop_words_are_sorted_for_the_search_and_stand_in_one_list() {
+        assert!(STOP_WORDS.is_sorted() && LITTLE_WORDS.is_sorted());
+        assert!(STOP_WORDS.iter().all(|word| !is_little_word(word)));
+        assert!(is_stop_word("the") && is_stop_word("fix") && !is_little_word("fix"));
     }
 
     #[test]
@@ -151,12 +204,31 @@ mod tests {
 
     #[test]
     fn forms_of_a_word_are_related() {
-        assert!(related("parse", "parser") && related("parsing", "parser"));
-        assert!(
-            !related("past", "part")
-                && !related("contest", "context")
-                && !related("abc", "abcd")
-                && !related("as", "a")
-        );
+        for forms in [
+            ["parse", "parses", "parser", "parsing"],
+            ["fail", "fails", "failed", "failing"],
+            ["pass", "passes", "passed", "passing"],
+            ["stop", "stops", "stopped", "stopping"],
+            ["rename", "renames", "renamed", "renaming"],
+            ["install", "installs", "installed", "installing"],
+            ["display", "displays", "displayed", "displaying"],
+            ["dependency", "dependencies", "dependency", "dependencies"],
+            ["string", "strings", "string", "strings"],
+        ] {
+            assert!(forms.iter().all(|form| related(forms[0], form)), "{forms:?}");
+        }
+        for (one, other) in [
+            ("past", "part"),
+            ("contest", "context"),
+            ("abc", "abcd"),
+            ("as", "a"),
+            ("test", "text"),
+            ("add", "ad"),
+        ] {
+            assert!(!related(one, other), "{one} {other}");
+        }
+        for odd in ["", "s", "ing", "ies", "ééé", "éééé", "ees", "日本語", "yyyy"] {
+            assert_eq!(WordStem::of(odd).begin.is_empty(), odd.is_empty(), "{odd}");
+        }
     }
 }

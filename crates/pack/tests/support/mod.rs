@@ -22,6 +22,8 @@ pub(crate) enum Node {
         to: &'static str,
     },
     Outward,
+    InCircles,
+    ToNothing,
     Directory,
     Unreadable,
 }
@@ -60,6 +62,8 @@ impl Source for Fake {
                 Entry::Linked { through: vec![through.parse().unwrap()], to: to.parse().unwrap(), size: 1 }
             }
             Some(Node::Outward) => Entry::LeavesRepository,
+            Some(Node::InCircles) => Entry::LinkInCircles,
+            Some(Node::ToNothing) => Entry::LinkToNothing,
             Some(Node::Directory) => Entry::NotAFile,
             Some(Node::Unreadable) => Entry::File { size: 10 },
         }

@@ -24,6 +24,24 @@ pub enum AnswerError {
     /// Only prose.
     #[error("the answer holds no edit in the format that was asked for; answer in that format")]
     NoEdit,
+    /// A diff was asked for, and no line of the answer begins one.
+    #[error(
+        "this is no diff: its first line has to begin with `diff --git`, and it begins with {begins:?}; answer with the \
+         output of `git diff` and nothing else"
+    )]
+    NoDiff {
+        /// The first line, shortened.
+        begins: String,
+    },
+    /// A diff without git's own first line.
+    #[error(
+        "this is a diff without its first line: the first line has to begin with `diff --git`, as in `diff --git a/PATH \
+         b/PATH`; write one above each `---`, or answer with the output of `git diff`"
+    )]
+    NoDiffHeader {
+        /// The line of the answer with `---`, counted from 1.
+        line: u64,
+    },
     /// An edit in another format than the one asked for.
     #[error(
         "line {line}: this looks like {found}, which is not the format that was asked for; answer in that format only"
@@ -70,7 +88,10 @@ pub enum AnswerError {
     #[error("the answer holds more than one diff; give one")]
     TwoDiffs,
     /// Something beside the diff.
-    #[error("line {line}: there is text around the diff; answer with the diff alone")]
+    #[error(
+        "there is text around the diff; answer with the diff alone: its first line begins with `diff --git`, and nothing \
+         stands before or behind it, no sentence and no code fence"
+    )]
     TextAroundDiff {
         /// The line of the answer, counted from 1.
         line: u64,
@@ -245,7 +266,7 @@ impl AnswerError {
         match self {
             Self::Empty => Code::new("answer-empty"),
             Self::TooLarge { .. } | Self::Unread => Code::new("answer-too-large"),
-            Self::NoEdit => Code::new("answer-no-edit"),
+            Self::NoEdit | Self::NoDiff { .. } | Self::NoDiffHeader { .. } => Code::new("answer-no-edit"),
             Self::WrongFormat { .. } => Code::new("answer-wrong-format"),
             Self::NoPath { .. } => Code::new("answer-no-path"),
             Self::BadPath { .. } => Code::new("answer-bad-path"),
@@ -299,6 +320,7 @@ impl AnswerError {
             Self::BadPath { path, .. } => path.clone(),
             Self::WrongFormat { line, .. }
             | Self::NoPath { line }
+            | Self::NoDiffHeader { line }
             | Self::TextAroundDiff { line }
             | Self::UnclosedFence { line }
             | Self::BrokenBlock { line, .. } => format!("line {line}"),
@@ -307,6 +329,7 @@ impl AnswerError {
             | Self::Unread
             | Self::TooManyEdits { .. }
             | Self::NoEdit
+            | Self::NoDiff { .. }
             | Self::TwoDiffs => "answer".to_owned(),
         };
         Finding::error(self.code(), subject, self.to_string())

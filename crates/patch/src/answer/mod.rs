@@ -18,10 +18,14 @@ use crucible_model::{EditFormat, RepoPath, Untrusted};
 
 pub use apply::{apply, takes_definitions};
 pub use error::AnswerError;
+pub use fence::{AnswerBlock, answer_blocks};
 pub use lost::{WithLost, with_lost};
 
 /// The largest answer that is read, in bytes: 2 MiB.
 pub const MAX_ANSWER_BYTES: u64 = 2 << 20;
+
+/// What some editors put in front of a text. It says nothing, and is passed over.
+pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// What an answer proposes.
 #[derive(Debug, Clone, PartialEq, Eq)]

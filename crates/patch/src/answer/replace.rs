@@ -1,8 +1,7 @@
 //! Search-and-replace blocks.
 
-use crucible_model::RepoPath;
+use crucible_model::{CodeFence, RepoPath};
 
-use super::fence::Fence;
 use super::{AnswerError, Edit, EditKind, name};
 
 /// How many blocks are read, of any kind: each costs a pass over its file.
@@ -22,10 +21,10 @@ pub(super) fn read(text: &str, expected: &[RepoPath]) -> Result<Vec<Edit>, Answe
             });
         }
         if !is_search_marker(line) {
-            match Fence::of(line) {
-                Some(fence) if fence.info.is_empty() => {}
+            match CodeFence::of(line) {
+                Some(fence) if fence.info().is_empty() => {}
                 Some(fence) => {
-                    above = name::in_info(fence.info, number, expected)?.map(Above::Path).or(above);
+                    above = name::in_info(fence.info(), number, expected)?.map(Above::Path).or(above);
                 }
                 None if line.trim().is_empty() => {}
                 None => above = Some(Above::Line(number, line)),

@@ -192,6 +192,44 @@ fn a_diff_stands_alone_or_in_one_fence() {
 }
 
 #[test]
+fn an_answer_that_is_no_diff_is_told_once_what_is_wrong_with_it() {
+    let diff = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n";
+    let bare = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n";
+    // What some editors put in front says nothing.
+    assert_eq!(read(EditFormat::UnifiedDiff, &format!("\u{feff}{diff}"), &[]), [diff]);
+    for (answer, code, subject, part) in [
+        (bare.to_owned(), "answer-no-edit", "line 1", "first line has to begin with `diff --git`"),
+        (
+            format!("```diff\n{bare}```\n"),
+            "answer-no-edit",
+            "line 2",
+            "first line has to begin with `diff --git`",
+        ),
+        (format!("Here:\n{bare}"), "answer-no-edit", "line 2", "first line has to begin with `diff --git`"),
+        (
+            "I would multiply.\n".to_owned(),
+            "answer-no-edit",
+            "answer",
+            "it begins with \"I would multiply.\"",
+        ),
+        ("Look:\n```\nx\n```\n".to_owned(), "answer-no-edit", "answer", "it begins with \"Look:\""),
+        (
+            format!("Here:\n\n```diff\n{diff}```\n"),
+            "answer-text-around-diff",
+            "line 1",
+            "no sentence and no code fence",
+        ),
+        (format!("{diff}```\nDone.\n"), "answer-text-around-diff", "line 7", "no sentence and no code fence"),
+    ] {
+        let error = read_answer(EditFormat::UnifiedDiff, &Untrusted::new(answer.clone()), &[]).unwrap_err();
+        let finding = error.finding();
+        assert_eq!((finding.code.as_str(), finding.subject.as_str()), (code, subject), "{answer}");
+        assert!(finding.hint.contains(part), "{finding}");
+        assert!(!finding.hint.contains("line 1") && !finding.hint.contains("line 7"), "told once: {finding}");
+    }
+}
+
+#[test]
 fn a_whole_file_keeps_what_a_fence_cannot_say() {
     let answer = "FILE: a.rs\n```\none\ntwo\n```";
     let whole = |before: &str| applied(EditFormat::WholeFile, answer, before);

@@ -4,12 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::RepoPath;
 
-use super::fence::{Block, blocks};
+use super::fence::{AnswerBlock, answer_blocks};
 use super::replace::MAX_EDITS;
 use super::{AnswerError, Edit, EditKind, name, replace};
-
-/// Words behind a fence that say: this is for the shell, or shows what it printed.
-const NOT_A_FILE: [&str; 9] = ["bash", "sh", "shell", "console", "zsh", "text", "txt", "output", "plaintext"];
 
 /// Reads every block that names a file. Blocks without a name are ignored beside named ones; alone, a single one is
 /// taken for the single expected file.
@@ -18,9 +15,9 @@ pub(super) fn read(
     expected: &[RepoPath],
     kind: fn(String) -> EditKind,
 ) -> Result<Vec<Edit>, AnswerError> {
-    let blocks = blocks(text)?;
-    let mut named: Vec<(RepoPath, &Block<'_>)> = Vec::new();
-    let mut unnamed: Vec<&Block<'_>> = Vec::new();
+    let blocks = answer_blocks(text)?;
+    let mut named: Vec<(RepoPath, &AnswerBlock<'_>)> = Vec::new();
+    let mut unnamed: Vec<&AnswerBlock<'_>> = Vec::new();
     for block in &blocks {
         match path_of(block, expected)? {
             Some(_) if named.len() as u64 == MAX_EDITS => {
@@ -62,7 +59,7 @@ pub(super) fn read(
     Ok(edits)
 }
 
-fn path_of(block: &Block<'_>, expected: &[RepoPath]) -> Result<Option<RepoPath>, AnswerError> {
+fn path_of(block: &AnswerBlock<'_>, expected: &[RepoPath]) -> Result<Option<RepoPath>, AnswerError> {
     let above = match block.label {
         Some(label) => name::in_label(label, block.line, expected)?,
         None => None,
@@ -77,14 +74,14 @@ fn path_of(block: &Block<'_>, expected: &[RepoPath]) -> Result<Option<RepoPath>,
 }
 
 fn the_only_one<'b, 'a>(
-    unnamed: &[&'b Block<'a>],
+    unnamed: &[&'b AnswerBlock<'a>],
     expected: &[RepoPath],
-) -> Result<(RepoPath, &'b Block<'a>), AnswerError> {
+) -> Result<(RepoPath, &'b AnswerBlock<'a>), AnswerError> {
     let first = unnamed.first().ok_or(AnswerError::NoEdit)?;
     let [path] = expected else {
         return Err(AnswerError::NoPath { line: first.line });
     };
-    let is_file = |block: &&&Block<'_>| unnamed.len() == 1 || !NOT_A_FILE.contains(&block.info);
+    let is_file = |block: &&&AnswerBlock<'_>| unnamed.len() == 1 || !block.is_for_the_shell();
     let mut candidates = unnamed.iter().filter(is_file);
     match (candidates.next(), candidates.next()) {
         (Some(block), None) => Ok((path.clone(), block)),
@@ -93,7 +90,7 @@ fn the_only_one<'b, 'a>(
     }
 }
 
-fn refuse_other_formats(block: &Block<'_>) -> Result<(), AnswerError> {
+fn refuse_other_formats(block: &AnswerBlock<'_>) -> Result<(), AnswerError> {
     for (number, line) in (block.line + 1..).zip(block.content.lines()) {
         if replace::is_search_marker(line) {
             return Err(AnswerError::WrongFormat { line: number, found: "a search-and-replace block" });

@@ -39,7 +39,11 @@ impl GhResponse {
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, GhError> {
         serde_json::from_slice(&self.body).map_err(|error| GhError::Unreadable {
             what: self.what.clone(),
-            why: format!("it is not the JSON that was expected ({})", shown(&error.to_string())),
+            why: format!(
+                "it is not the JSON that was expected ({}); see what `gh api {}` prints",
+                shown(&error.to_string()),
+                self.what
+            ),
         })
     }
 }
@@ -76,6 +80,11 @@ pub(super) fn read(
         // GitHub did answer where `gh` tells its status, whatever became of the headers.
         return Err(match status_of(&completed.stderr.text()).filter(|_| code != 0) {
             Some(status) => refusal_in_words(status, &completed.stdout.bytes, what),
+            None if code == 0 && !completed.stdout.bytes.trim_ascii().is_empty() => GhError::Unreadable {
+                what: what.to_owned(),
+                why: "what `gh` printed is no answer of GitHub's API; see with `gh --version` that it is GitHub's own program"
+                    .to_owned(),
+            },
             None => silence(code, what, said),
         });
     };

@@ -230,11 +230,6 @@ impl Runner {
         Ok(Self { sandbox, program, path: env.get_os("PATH").unwrap_or_default().to_owned() })
     }
 
-    /// What starts its processes.
-    pub(crate) fn sandbox(&self) -> Arc<Sandbox> {
-        Arc::clone(&self.sandbox)
-    }
-
     /// Runs git in `cwd`, for the repository at `place` where there is one.
     pub(crate) async fn run(
         &self,

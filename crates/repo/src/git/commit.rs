@@ -42,6 +42,17 @@ impl Git {
             hashed.code == 0 && Oid::from_ascii(hashed.stdout.trim_ascii()).as_ref() == Some(commit);
         Ok(if is_itself { read(&output.stdout) } else { None })
     }
+
+    /// Whether a local branch leads to a commit. One that is not there leads to none.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git cannot be run.
+    pub async fn is_on_branch(&self, commit: &Oid, branch: &str) -> Result<bool, RepoError> {
+        let branch = format!("refs/heads/{branch}");
+        let call = Call::new(["merge-base", "--is-ancestor", commit.as_str(), &branch]);
+        Ok(self.run(call).await?.code == 0)
+    }
 }
 
 /// `tree OID`, `parent OID` for each parent, other headers, an empty line, the message.

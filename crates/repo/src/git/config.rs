@@ -39,6 +39,16 @@ pub(crate) enum LineEnds {
     Set,
 }
 
+/// Whether git leaves files out of the work tree by patterns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum SparseWorkTree {
+    /// It has all files.
+    #[default]
+    No,
+    /// Some are left out; git believes the flags of its index only for files that are not there.
+    Yes,
+}
+
 /// The settings of a repository that concern us.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
@@ -50,6 +60,10 @@ pub(crate) struct Listing {
     drivers: BTreeSet<(&'static str, Vec<u8>)>,
     /// Whether a setting asks for other line ends in the work tree than in the repository.
     pub(crate) line_ends: LineEnds,
+    /// The last `core.sparseCheckout`.
+    pub(crate) sparse: SparseWorkTree,
+    /// The last `remote.origin.url`.
+    pub(crate) origin: Option<Vec<u8>>,
     /// Whether our own settings are among those that git follows.
     ours_count: bool,
 }
@@ -106,14 +120,21 @@ fn parse(bytes: &[u8]) -> Option<Listing> {
         match key {
             b"core.autocrlf" | b"core.eol" => listing.line_ends = LineEnds::Set,
             b"core.worktree" => listing.work_tree = value.map(as_path),
-            b"core.bare" => {
-                let text = value.map(<[u8]>::to_ascii_lowercase);
-                listing.is_bare = !matches!(text.as_deref(), Some(b"false" | b"no" | b"off" | b"0" | b""));
+            b"core.bare" => listing.is_bare = is_true(value),
+            b"core.sparsecheckout" => {
+                listing.sparse = if is_true(value) { SparseWorkTree::Yes } else { SparseWorkTree::No };
             }
+            b"remote.origin.url" => listing.origin = value.map(<[u8]>::to_vec),
             _ => listing.drivers.extend(driver(key)),
         }
     }
     Some(listing)
+}
+
+/// A setting without a value is a true one.
+fn is_true(value: Option<&[u8]>) -> bool {
+    let text = value.map(<[u8]>::to_ascii_lowercase);
+    !matches!(text.as_deref(), Some(b"false" | b"no" | b"off" | b"0" | b""))
 }
 
 fn driver(key: &[u8]) -> Option<(&'static str, Vec<u8>)> {

@@ -3,13 +3,14 @@
 //! What always holds: what git takes for a repository is either listed whole or an error; nothing is left out because git failed.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crucible_host::env::Environment;
 use crucible_sandbox::Sandbox;
 
-use super::command::{Call, Runner, as_path};
+use super::command::{Call, Output, Runner, as_path};
 use super::locate::Place;
 use super::{Git, config, identity, locate, nested};
 use crate::error::RepoError;
@@ -37,80 +38,127 @@ impl Git {
         env: &Environment,
         directory: &Path,
     ) -> Result<Vec<PathBuf>, RepoError> {
-        let mut places = match locate::locate(directory) {
-            Ok(place) => of_repository(Runner::find(sandbox, env)?, env, &place).await?,
-            Err(RepoError::NotARepository { .. }) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        places.extend(nested::places(directory)?);
-
-        let inside = |path: PathBuf| {
-            let path = if path.starts_with(directory) { path } else { path.canonicalize().ok()? };
-            path.starts_with(directory).then_some(path)
-        };
-        let places: BTreeSet<PathBuf> = places.into_iter().filter_map(inside).collect();
-        if places.len() > MOST_PLACES {
-            let why = format!(
-                "{} places in it decide what git runs; at most {MOST_PLACES} can be guarded. Move clones and other repositories that lie in \
-                 it outside of it, or run the hook without walls (hooks.NAME.sandbox = \"off\" in your own configuration)",
-                places.len()
-            );
-            return Err(RepoError::io("guard", directory, std::io::Error::other(why)));
+        match locate::locate(directory) {
+            Ok(place) => {
+                let runner = Runner::find(sandbox, env)?;
+                let listing = config::list(&runner, &place, config::PATIENCE).await?;
+                place.check(&listing)?;
+                let neutral = listing.neutral(&place.top)?;
+                let asked = Asked { runner: &runner, place: &place, neutral: &neutral, env };
+                all_in(directory, asked.named(asked.submodules())).await
+            }
+            Err(RepoError::NotARepository { .. }) => all_in(directory, async { Ok(Vec::new()) }).await,
+            Err(error) => Err(error),
         }
-        Ok(places.into_iter().collect())
     }
-}
 
-impl Git {
     /// The places of this work tree that decide what git runs, as they are now.
     pub async fn guards(&self) -> GuardedPlaces {
-        GuardedPlaces::find(self.runner.sandbox(), &self.env, self.top()).await
+        let asked =
+            Asked { runner: &self.runner, place: &self.place, neutral: &self.neutral, env: &self.env };
+        GuardedPlaces::told(self.top(), all_in(self.top(), asked.named(self.submodules())).await)
     }
 }
 
-/// What the repository itself names, wherever that lies.
-async fn of_repository(runner: Runner, env: &Environment, place: &Place) -> Result<Vec<PathBuf>, RepoError> {
-    let listing = config::list(&runner, place, config::PATIENCE).await?;
-    place.check(&listing)?;
-    let neutral = listing.neutral(&place.top)?;
-    let run = async |call: Call| {
-        let output = runner.run(&place.top, Some(place), &neutral, call).await?;
-        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
-    };
-    let mut places = vec![place.git_dir.clone(), place.common_dir.clone()];
-    places.extend(nested::programs(&place.git_dir));
-    places.extend(nested::programs(&place.common_dir));
+/// What is searched for below `directory`, and what `named` tells that lies there.
+async fn all_in(
+    directory: &Path,
+    named: impl Future<Output = Result<Vec<PathBuf>, RepoError>>,
+) -> Result<Vec<PathBuf>, RepoError> {
+    let searched = directory.to_owned();
+    // The search waits for the disk, and git is asked meanwhile.
+    let nested = tokio::task::spawn_blocking(move || nested::places(&searched));
+    let mut places = named.await?;
+    let died = |error| RepoError::io("search", directory, std::io::Error::other(error));
+    places.extend(nested.await.map_err(died)??);
 
-    let index = run(Call::new(["ls-files", "--stage", "-z"])).await?;
-    for record in index.records().filter(|record| record.starts_with(GITLINK)) {
-        let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(|| index.unreadable())?;
-        places.push(place.top.join(as_path(&record[tab + 1..])).join(".git").join(""));
+    let inside = |path: PathBuf| {
+        let path = if path.starts_with(directory) { path } else { path.canonicalize().ok()? };
+        path.starts_with(directory).then_some(path)
+    };
+    let places: BTreeSet<PathBuf> = places.into_iter().filter_map(inside).collect();
+    if places.len() > MOST_PLACES {
+        let why = format!(
+            "{} places in it decide what git runs; at most {MOST_PLACES} can be guarded. Move clones and other repositories that lie in \
+             it outside of it, or run the hook without walls (hooks.NAME.sandbox = \"off\" in your own configuration)",
+            places.len()
+        );
+        return Err(RepoError::io("guard", directory, std::io::Error::other(why)));
+    }
+    Ok(places.into_iter().collect())
+}
+
+/// A repository whose settings were judged, and how git is asked there.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    runner: &'a Runner,
+    place: &'a Place,
+    neutral: &'a [(OsString, OsString)],
+    env: &'a Environment,
+}
+
+impl Asked<'_> {
+    /// What the repository itself names, wherever that lies, with `submodules` from its index.
+    async fn named(
+        self,
+        submodules: impl Future<Output = Result<Vec<PathBuf>, RepoError>>,
+    ) -> Result<Vec<PathBuf>, RepoError> {
+        let place = self.place;
+        let mut places = vec![place.git_dir.clone(), place.common_dir.clone()];
+        places.extend(nested::programs(&place.git_dir));
+        places.extend(nested::programs(&place.common_dir));
+
+        let settings = self.run(self.as_user(Call::new(["config", "--list", "--show-origin", "-z"])));
+        let (settings, submodules) = tokio::try_join!(settings, submodules)?;
+        places.extend(submodules.iter().map(|path| place.top.join(path).join(".git").join("")));
+
+        let mut hooks_are_named = false;
+        let mut records = settings.records();
+        while let (Some(origin), Some(entry)) = (records.next(), records.next()) {
+            hooks_are_named |= entry.strip_prefix(b"core.hookspath").is_some_and(|rest| {
+                rest.is_empty() || rest.strip_prefix(b"\n").is_some_and(|value| value != OURS)
+            });
+            if let Some(file) = origin.strip_prefix(b"file:") {
+                let file = place.top.join(as_path(file));
+                places.extend(included(entry, &file, self.env));
+                places.push(file);
+            }
+        }
+        if hooks_are_named {
+            // As paths: a `~` stands for somebody's home.
+            let call = Call::new(["config", "--get-all", "-z", "--type=path", "core.hooksPath"]);
+            let hooks = self.run(self.as_user(call)).await?;
+            for hooks in hooks.records().filter(|value| *value != OURS) {
+                let hooks = place.top.join(as_path(hooks)).join("");
+                places.extend(nested::links_in(&hooks));
+                places.push(hooks);
+            }
+        }
+        Ok(places)
     }
 
-    let user = identity::user_config(env);
-    let as_user = |call: Call| {
+    /// The submodules that the index names.
+    async fn submodules(self) -> Result<Vec<PathBuf>, RepoError> {
+        let index = self.run(Call::new(["ls-files", "--stage", "-z"])).await?;
+        let path = |record: &[u8]| {
+            let tab = record.iter().position(|byte| *byte == b'\t').ok_or_else(|| index.unreadable())?;
+            Ok(as_path(&record[tab + 1..]))
+        };
+        index.records().filter(|record| record.starts_with(GITLINK)).map(path).collect()
+    }
+
+    /// The same call, which follows the user's own settings too.
+    fn as_user(self, call: Call) -> Call {
+        let user = identity::user_config(self.env);
         let named = user.iter().any(|(name, _)| name == "GIT_CONFIG_GLOBAL");
         let call = if named { call } else { call.without_env("GIT_CONFIG_GLOBAL") };
         call.with_envs(&user)
-    };
-    let hooks = as_user(Call::new(["config", "--get-all", "-z", "--type=path", "core.hooksPath"]));
-    let hooks = run(hooks).await?;
-    for hooks in hooks.records().filter(|value| *value != OURS) {
-        let hooks = place.top.join(as_path(hooks)).join("");
-        places.extend(nested::links_in(&hooks));
-        places.push(hooks);
     }
 
-    let settings = run(as_user(Call::new(["config", "--list", "--show-origin", "-z"]))).await?;
-    let mut records = settings.records();
-    while let (Some(origin), Some(entry)) = (records.next(), records.next()) {
-        if let Some(file) = origin.strip_prefix(b"file:") {
-            let file = place.top.join(as_path(file));
-            places.extend(included(entry, &file, env));
-            places.push(file);
-        }
+    async fn run(self, call: Call) -> Result<Output, RepoError> {
+        let output = self.runner.run(&self.place.top, Some(self.place), self.neutral, call).await?;
+        if output.code == 0 { Ok(output) } else { Err(output.failed()) }
     }
-    Ok(places)
 }
 
 /// The file that this entry of a file of settings includes, whether or not it is there.
@@ -124,4 +172,28 @@ fn included(entry: &[u8], file: &Path, env: &Environment) -> Option<PathBuf> {
         Err(_) => file.parent()?.join(value),
     };
     includes.then_some(named)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test lays out repositories by hand")]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn three_hundred_places_are_guarded_and_one_more_is_refused_with_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let clones = |numbers: std::ops::Range<usize>| {
+            numbers
+                .for_each(|n| std::fs::create_dir_all(dir.path().join(format!("clones/{n}/.git"))).unwrap());
+        };
+        let env = Environment::default();
+        let sandbox = Arc::new(Sandbox::new(None, &env));
+        let guarded = async || Git::guarded_places(Arc::clone(&sandbox), &env, dir.path()).await;
+        clones(0..MOST_PLACES);
+        assert_eq!(guarded().await.unwrap().len(), MOST_PLACES);
+        clones(MOST_PLACES..MOST_PLACES + 1);
+        let why = guarded().await.unwrap_err().to_string();
+        assert!(why.contains("301 places") && why.contains("at most 300"), "{why}");
+        assert!(why.contains("Move clones"), "{why}");
+    }
 }

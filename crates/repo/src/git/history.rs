@@ -1,13 +1,9 @@
-//! What a ranking of files asks of git: the names that are tracked, the last commits with what they changed, and the
-//! repository's own name.
+//! What a ranking of files asks of git: the last commits with what they changed, and the repository's own name.
 //!
 //! Everything comes from plumbing: no diff program, no text conversion, no signature is looked at, and no content is read.
 //! The files of a commit are told by its trees alone.
 
-use std::path::PathBuf;
-
 use crucible_model::{ByteLimit, RepoPath};
-use crucible_patch::FileMode;
 
 use super::{Call, Git};
 use crate::error::RepoError;
@@ -74,26 +70,12 @@ impl Git {
         Ok(commits)
     }
 
-    /// The names and kinds of all files that git tracks, sorted; their contents are not looked up.
-    ///
-    /// # Errors
-    ///
-    /// Fails when git does.
-    pub async fn tracked_names(&self) -> Result<Vec<(PathBuf, FileMode)>, RepoError> {
-        self.tracked_paths().await
-    }
-
     /// The name of the repository, which is the same wherever it is checked out: the last part of where `origin` is, or
-    /// the name of the top directory where there is no such remote or it has no plain name.
-    ///
-    /// # Errors
-    ///
-    /// Fails when git does.
-    pub async fn name(&self) -> Result<String, RepoError> {
-        let output = self.run(Call::new(["config", "--get", "-z", "remote.origin.url"])).await?;
+    /// the name of the top directory where there is no such remote or it has no plain name; as it was when the repository was opened.
+    #[must_use]
+    pub fn name(&self) -> String {
         let directory = || self.top().file_name().map(|name| name.to_string_lossy().into_owned());
-        let name = output.records().next().and_then(last_part).or_else(directory);
-        Ok(name.unwrap_or_default())
+        self.origin.as_deref().and_then(last_part).or_else(directory).unwrap_or_default()
     }
 }
 
@@ -207,7 +189,7 @@ mod tests {
         let repo = RepoBuilder::new().file("a", "1").build();
         let directory =
             repo.path().canonicalize().unwrap().file_name().unwrap().to_string_lossy().into_owned();
-        assert_eq!(open(&repo).await.name().await.unwrap(), directory);
+        assert_eq!(open(&repo).await.name(), directory);
         for (url, name) in [
             ("https://user:password@host.invalid/owner/thing.git", "thing"),
             ("git@host.invalid:owner/thing", "thing"),
@@ -218,7 +200,7 @@ mod tests {
             ("https://host.invalid/\u{1b}[2J", directory.as_str()),
         ] {
             repo.git(["config", "remote.origin.url", url]);
-            assert_eq!(open(&repo).await.name().await.unwrap(), name, "{url}");
+            assert_eq!(open(&repo).await.name(), name, "{url}");
         }
     }
 }

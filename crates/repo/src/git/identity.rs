@@ -1,6 +1,6 @@
 //! Who commits: the name and address that git knows for the user.
 //!
-//! This is the one call that may read the user's own configuration. It prints two values and can start nothing.
+//! This is the one call that may read the user's own configuration. It prints these values and can start nothing.
 
 use std::ffi::OsString;
 
@@ -27,27 +27,27 @@ impl Git {
     ///
     /// [`RepoError::NoIdentity`] where neither does.
     pub async fn identity(&self) -> Result<Identity, RepoError> {
-        let name = self.user_setting("user.name").await?;
-        let email = self.user_setting("user.email").await?;
-        match (name, email) {
-            (Some(name), Some(email)) => Ok(Identity { name, email }),
-            _ => Err(RepoError::NoIdentity),
-        }
-    }
-
-    async fn user_setting(&self, key: &str) -> Result<Option<String>, RepoError> {
-        let mut call = Call::new(["config", "--get", "-z", key]);
+        let mut call = Call::new(["config", "--get-regexp", "-z", r"^user\.(name|email)$"]);
         if !self.user_config.iter().any(|(name, _)| name == "GIT_CONFIG_GLOBAL") {
             call = call.without_env("GIT_CONFIG_GLOBAL");
         }
         let output = self.run(call.with_envs(&self.user_config)).await?;
-        let value = output.stdout.strip_suffix(b"\0").unwrap_or_default();
-        // What git itself would cut from a name: it could end the line of the commit's header.
-        let value: String = String::from_utf8_lossy(value)
-            .chars()
-            .filter(|c| !c.is_control() && !matches!(c, '<' | '>'))
-            .collect();
-        let value = value.trim();
-        Ok((output.code == 0 && !value.is_empty()).then(|| value.to_owned()))
+        // `key LF value NUL`, and the last one counts.
+        let last = |key: &[u8]| {
+            let values = output.records().filter_map(|record| record.strip_prefix(key)?.strip_prefix(b"\n"));
+            values.last().and_then(plain)
+        };
+        match (last(b"user.name"), last(b"user.email")) {
+            (Some(name), Some(email)) if output.code == 0 => Ok(Identity { name, email }),
+            _ => Err(RepoError::NoIdentity),
+        }
     }
+}
+
+/// A value without what git itself would cut from a name, which could end the line of the commit's header; nothing where nothing is left.
+fn plain(value: &[u8]) -> Option<String> {
+    let value = String::from_utf8_lossy(value);
+    let kept: String = value.chars().filter(|c| !c.is_control() && !matches!(c, '<' | '>')).collect();
+    let kept = kept.trim();
+    (!kept.is_empty()).then(|| kept.to_owned())
 }

@@ -10,6 +10,7 @@ mod config;
 mod guarded;
 mod history;
 mod identity;
+mod index;
 mod locate;
 mod nested;
 pub(crate) mod objects;
@@ -28,10 +29,12 @@ use crate::oid::Oid;
 
 pub(crate) use command::{Call, Flush, Output, Runner, as_path};
 pub use commit::CommitObject;
-use config::LineEnds;
+use config::{LineEnds, SparseWorkTree};
 pub use history::CommitFiles;
+use index::KeptIndex;
+pub use index::TrackedFile;
 use locate::Place;
-pub use status::{DirtyEntry, DirtyKind, TrackedFile};
+pub use status::{DirtyEntry, DirtyKind, TrackedState};
 
 /// A git repository with a work tree and at least one commit.
 #[derive(Debug, Clone)]
@@ -41,6 +44,10 @@ pub struct Git {
     /// Settings that switch off what the repository's own configuration would run.
     neutral: Vec<(OsString, OsString)>,
     line_ends: LineEnds,
+    sparse: SparseWorkTree,
+    /// Where `origin` is.
+    origin: Option<Vec<u8>>,
+    index: Arc<KeptIndex>,
     /// The user's own configuration, from which the identity is read and nothing else.
     user_config: Vec<(OsString, OsString)>,
     env: Environment,
@@ -95,14 +102,23 @@ impl Git {
     pub async fn open(sandbox: Arc<Sandbox>, env: &Environment, path: &Path) -> Result<Self, RepoError> {
         let runner = Runner::find(sandbox, env)?;
         let place = locate::locate(&env.working_directory().join(path))?;
-        let listing = config::list(&runner, &place, config::PATIENCE).await?;
-        place.check(&listing)?;
-        let neutral = listing.neutral(&place.top)?;
+        let settings = async {
+            let listing = config::list(&runner, &place, config::PATIENCE).await?;
+            place.check(&listing)?;
+            let neutral = listing.neutral(&place.top)?;
+            Ok::<_, RepoError>((listing, neutral))
+        };
+        // Looking up two names runs nothing that settings name. What is wrong with the settings is told first.
+        let head = async { Ok(read_head(&runner, &place, &[]).await) };
+        let ((listing, neutral), head) = tokio::try_join!(settings, head)?;
         Ok(Self {
-            opened_at: read_head(&runner, &place, &neutral).await?,
+            opened_at: head?,
             runner,
             neutral,
             line_ends: listing.line_ends,
+            sparse: listing.sparse,
+            origin: listing.origin,
+            index: Arc::default(),
             place,
             user_config: identity::user_config(env),
             env: env.clone(),

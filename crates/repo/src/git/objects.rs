@@ -40,6 +40,17 @@ impl Git {
         }
     }
 
+    /// The paths of all files in a tree or a commit, sorted; what in one is no UTF-8 is replaced.
+    ///
+    /// # Errors
+    ///
+    /// Fails when git does.
+    pub async fn paths_at(&self, tree: &Oid) -> Result<Vec<String>, RepoError> {
+        let call = Call::new(["ls-tree", "-r", "-z", "--name-only", "--full-tree", tree.as_str()]);
+        let output = self.run_ok(call).await?;
+        Ok(output.records().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+    }
+
     /// The contents of `paths` in one call; nothing where one of them is not plainly a file. An answer of git's that is
     /// no blob says little: the path may be new, a directory, or read as the name of another object.
     async fn blobs_at(
@@ -105,6 +116,38 @@ impl Git {
         }
         let output = self.batch(oids, limit, env).await?;
         parse_batch(&output)
+    }
+
+    /// What the index that `env` names holds at `paths`, as far as one call tells it: a path that is no file there, or that
+    /// cannot be asked for, is left out.
+    pub(crate) async fn staged_blobs(
+        &self,
+        paths: &[RepoPath],
+        limit: ByteLimit,
+        env: &[(OsString, OsString)],
+    ) -> Result<BTreeMap<Oid, Vec<u8>>, RepoError> {
+        let names = paths.iter().map(RepoPath::as_str).filter(|path| !path.contains('\n'));
+        let names: Vec<String> = names.map(|path| format!(":0:{path}")).collect();
+        if names.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let output = self.batch(&names, limit, env).await?;
+        let mut blobs = BTreeMap::new();
+        let mut rest = output.stdout.as_slice();
+        while !rest.is_empty() {
+            // A name for which git has nothing comes back with a word; no name of an object begins like one of ours.
+            if rest.starts_with(b":")
+                && let Some((_, after)) = split_at(rest, b'\n')
+            {
+                rest = after;
+                continue;
+            }
+            let Some(Object { oid, kind, bytes }) = take_object(&mut rest) else { break };
+            if kind == b"blob" {
+                blobs.insert(oid.parse().map_err(|_| output.unreadable())?, bytes.to_vec());
+            }
+        }
+        Ok(blobs)
     }
 
     /// What git prints for the objects of these names, one after the other.

@@ -1,17 +1,13 @@
-//! What differs from the last commit, and what git tracks.
+//! What differs from the last commit.
 //!
 //! Two flags in git's index can hide a change from `git status`: "assume unchanged" and "skip work tree". A file that
 //! has one is listed as dirty, whatever git says about it, because nobody looked.
 
 use std::path::PathBuf;
 
-use crucible_patch::FileMode;
-
-use super::objects::split_at;
-use super::{Call, Git, Output, as_path};
+use super::{Branch, Call, Git, Output, as_path};
 use crate::error::RepoError;
 use crate::oid::Oid;
-use crate::tree::read_mode;
 
 /// A path that is not as the last commit has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,24 +31,15 @@ pub enum DirtyKind {
     Untracked,
 }
 
-/// A file that git tracks, as its index has it.
+/// What is checked out, and what of it was changed, told by one look.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrackedFile {
-    /// The path from the top of the work tree, byte for byte.
-    pub path: PathBuf,
-    /// What it is; [`FileMode::Gitlink`] is a submodule.
-    pub mode: FileMode,
-    /// Its content, or a submodule's commit.
-    pub oid: Oid,
-    /// The length of the content in bytes; 0 for a submodule.
-    pub size: u64,
-}
-
-struct IndexEntry {
-    tag: u8,
-    mode: FileMode,
-    oid: Oid,
-    path: PathBuf,
+pub struct TrackedState {
+    /// The commit that is checked out.
+    pub commit: Oid,
+    /// Its branch.
+    pub branch: Branch,
+    /// The tracked paths that are not as it has them, sorted. Files that git does not track are not looked for.
+    pub changed: Vec<DirtyEntry>,
 }
 
 impl Git {
@@ -63,45 +50,47 @@ impl Git {
     ///
     /// Fails when git does.
     pub async fn status(&self) -> Result<Vec<DirtyEntry>, RepoError> {
+        Ok(self.look(LookFor::UntrackedToo).await?.entries)
+    }
+
+    /// What is checked out, and every tracked path that is not as it has it; submodules as for [`Git::status`].
+    ///
+    /// # Errors
+    ///
+    /// [`RepoError::Empty`] where there is no commit; else fails when git does.
+    pub async fn tracked_state(&self) -> Result<TrackedState, RepoError> {
+        let Looked { commit, branch, entries } = self.look(LookFor::Tracked).await?;
+        let commit = commit.ok_or_else(|| RepoError::Empty { path: self.top().to_owned() })?;
+        let branch = match branch {
+            Some(name) => Branch::Named(name),
+            None => self.branch().await?,
+        };
+        Ok(TrackedState { commit, branch, changed: entries })
+    }
+
+    async fn look(&self, what: LookFor) -> Result<Looked, RepoError> {
+        let untracked = match what {
+            LookFor::Tracked => "--untracked-files=no",
+            LookFor::UntrackedToo => "--untracked-files=all",
+        };
         let words = [
             "status",
             "--porcelain=v2",
+            "--branch",
             "-z",
-            "--untracked-files=all",
+            untracked,
             "--ignore-submodules=dirty",
             "--no-renames",
             "--no-ahead-behind",
         ];
-        let output = self.run_ok(Call::new(words)).await?;
-        let mut entries = parse_status(&output)?;
-        for entry in self.index_entries().await? {
-            let is_flagged = entry.tag.is_ascii_lowercase() || entry.tag == b'S';
-            if is_flagged {
-                entries.push(DirtyEntry { path: entry.path, kind: DirtyKind::Hidden });
-            }
-        }
+        let (output, index) = tokio::try_join!(self.run_ok(Call::new(words)), self.index_entries())?;
+        let mut looked = parse_status(&output)?;
+        let entries = &mut looked.entries;
+        let hidden = index.iter().filter(|entry| entry.is_hidden());
+        entries.extend(hidden.map(|entry| DirtyEntry { path: entry.path.clone(), kind: DirtyKind::Hidden }));
         entries.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
         entries.dedup_by(|a, b| a.path == b.path);
-        Ok(entries)
-    }
-
-    /// Every file that git tracks, with the size of its content, sorted by path.
-    ///
-    /// # Errors
-    ///
-    /// [`RepoError::MissingObject`] where the repository lacks a content.
-    pub async fn tracked_files(&self) -> Result<Vec<TrackedFile>, RepoError> {
-        let mut entries = self.index_entries().await?;
-        // A path with an open merge stands there up to three times.
-        entries.dedup_by(|a, b| a.path == b.path);
-        let files = entries.iter().filter(|entry| entry.mode != FileMode::Gitlink);
-        let oids: Vec<Oid> = files.map(|entry| entry.oid.clone()).collect();
-        let mut sizes = self.sizes(&oids).await?.into_iter();
-        let tracked = entries.into_iter().map(|IndexEntry { mode, oid, path, .. }| {
-            let size = if mode == FileMode::Gitlink { 0 } else { sizes.next().unwrap_or(0) };
-            TrackedFile { path, mode, oid, size }
-        });
-        Ok(tracked.collect())
+        Ok(looked)
     }
 
     /// The files that git neither tracks nor ignores, sorted.
@@ -114,47 +103,32 @@ impl Git {
         let output = self.run_ok(call).await?;
         Ok(output.records().map(as_path).collect())
     }
-
-    /// Where the index has submodules, also those that are not there, from the top of the work tree on.
-    ///
-    /// # Errors
-    ///
-    /// Fails when git does.
-    pub async fn submodules(&self) -> Result<Vec<PathBuf>, RepoError> {
-        let tracked = self.tracked_paths().await?;
-        Ok(tracked.into_iter().filter(|(_, mode)| *mode == FileMode::Gitlink).map(|(path, _)| path).collect())
-    }
-
-    pub(crate) async fn tracked_paths(&self) -> Result<Vec<(PathBuf, FileMode)>, RepoError> {
-        let mut entries = self.index_entries().await?;
-        entries.dedup_by(|a, b| a.path == b.path);
-        Ok(entries.into_iter().map(|entry| (entry.path, entry.mode)).collect())
-    }
-
-    async fn index_entries(&self) -> Result<Vec<IndexEntry>, RepoError> {
-        let output = self.run_ok(Call::new(["ls-files", "--stage", "-v", "-z"])).await?;
-        output.records().map(|record| parse_entry(record).ok_or_else(|| output.unreadable())).collect()
-    }
 }
 
-/// `tag SP mode SP oid SP stage TAB path`
-fn parse_entry(record: &[u8]) -> Option<IndexEntry> {
-    let (head, path) = split_at(record, b'\t')?;
-    let fields: Vec<&[u8]> = head.split(|byte| *byte == b' ').collect();
-    let [tag, mode, oid, _] = fields[..] else {
-        return None;
-    };
-    Some(IndexEntry {
-        tag: *tag.first()?,
-        mode: read_mode(mode)??,
-        oid: Oid::from_ascii(oid)?,
-        path: as_path(path),
-    })
+/// What one look tells.
+#[derive(Default)]
+struct Looked {
+    /// The commit that is checked out, where there is one.
+    commit: Option<Oid>,
+    /// The branch, where its short name leaves no doubt.
+    branch: Option<String>,
+    entries: Vec<DirtyEntry>,
 }
 
-fn parse_status(output: &Output) -> Result<Vec<DirtyEntry>, RepoError> {
-    let mut entries = Vec::new();
+/// How far a look at the work tree goes.
+#[derive(Clone, Copy)]
+enum LookFor {
+    Tracked,
+    UntrackedToo,
+}
+
+fn parse_status(output: &Output) -> Result<Looked, RepoError> {
+    let mut looked = Looked::default();
     for record in output.records() {
+        if let Some(header) = record.strip_prefix(b"# ") {
+            looked.header(header);
+            continue;
+        }
         // How many fields stand before the path.
         let (kind, fields) = match record.first() {
             Some(b'1') => (DirtyKind::Changed, 8),
@@ -164,7 +138,21 @@ fn parse_status(output: &Output) -> Result<Vec<DirtyEntry>, RepoError> {
         };
         let path =
             record.splitn(fields + 1, |byte| *byte == b' ').nth(fields).ok_or_else(|| output.unreadable())?;
-        entries.push(DirtyEntry { path: as_path(path), kind });
+        looked.entries.push(DirtyEntry { path: as_path(path), kind });
     }
-    Ok(entries)
+    Ok(looked)
+}
+
+impl Looked {
+    /// `branch.oid OID` and `branch.head NAME`, among others.
+    fn header(&mut self, header: &[u8]) {
+        if let Some(oid) = header.strip_prefix(b"branch.oid ") {
+            self.commit = Oid::from_ascii(oid);
+        } else if let Some(name) = header.strip_prefix(b"branch.head ") {
+            // `(detached)` may be the name of a branch, and what is no branch comes with its whole name.
+            let name = std::str::from_utf8(name).ok();
+            let name = name.filter(|name| !name.starts_with('(') && !name.starts_with("refs/"));
+            self.branch = name.map(str::to_owned);
+        }
+    }
 }

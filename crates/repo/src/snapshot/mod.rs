@@ -120,7 +120,7 @@ pub async fn snapshot(
 ) -> Result<SnapshotReport, RepoError> {
     let mut omitted = Vec::new();
     let mut paths = Vec::new();
-    for (path, mode) in git.tracked_paths().await? {
+    for (path, mode) in git.tracked_names().await? {
         match mode {
             FileMode::Gitlink => omitted.push(Omission { path, reason: OmitReason::Repository }),
             _ => paths.push(path),

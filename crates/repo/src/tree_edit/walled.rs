@@ -11,6 +11,7 @@ use crucible_host::env::Environment;
 use crucible_model::RepoPath;
 use crucible_sandbox::Sandbox;
 
+use crate::error::RepoError;
 use crate::git::Git;
 
 /// The places of a directory that decide what git runs there, as far as that can be told.
@@ -25,8 +26,14 @@ impl GuardedPlaces {
         let Ok(root) = root.canonicalize() else {
             return Self::unknown(format!("{} cannot be opened", root.display()));
         };
-        match Git::guarded_places(sandbox, env, &root).await {
-            Ok(places) => Self::below(&root, with_real(places)),
+        let told = Git::guarded_places(sandbox, env, &root).await;
+        Self::told(&root, told)
+    }
+
+    /// What was told of the places below `root`, a path without links.
+    pub(crate) fn told(root: &Path, places: Result<Vec<PathBuf>, RepoError>) -> Self {
+        match places {
+            Ok(places) => Self::below(root, with_real(places)),
             Err(error) => Self::unknown(error.to_string()),
         }
     }

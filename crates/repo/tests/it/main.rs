@@ -15,6 +15,8 @@ mod gh;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod kept_index;
+#[cfg(test)]
 mod land;
 #[cfg(test)]
 mod open;

@@ -239,3 +239,40 @@ async fn an_index_of_few_paths_gives_what_the_whole_tree_gives() {
     let refused = git.changes_after_patch(index, unseen.as_bytes()).await;
     assert!(matches!(refused, Err(RepoError::PatchRefused { .. })), "{refused:?}");
 }
+
+#[tokio::test]
+async fn an_index_of_few_paths_is_sorted_as_git_sorts_and_holds_long_paths_and_long_names() {
+    let long = format!("{0}/{0}", vec!["d".repeat(127); 16].join("/"));
+    assert_eq!(long.len(), 4095);
+    // Name by name `a/b` stands first, byte by byte `a-b` does.
+    let paths = ["a-b", "a.b", "a/b", "a0", long.as_str()];
+    let patch: String = paths
+        .iter()
+        .map(|path| {
+            format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-old\n+new\n")
+        })
+        .collect();
+    let repo = Repo::with(&[("a-b", "old\n")]);
+    let sha256 = repo.top.parent().unwrap().join("sha256");
+    repo.git(["init", "-q", "--object-format=sha256", sha256.to_str().unwrap()]);
+    for top in [&repo.top, &sha256] {
+        std::fs::write(top.join("a-b"), "old\n").unwrap();
+        let old = repo.git_in(top, ["hash-object", "-w", "a-b"]);
+        let old = old.trim();
+        for path in paths {
+            let entry = format!("100644,{old},{path}");
+            repo.git_in(top, ["update-index", "--add", "--cacheinfo", entry.as_str()]);
+        }
+        repo.git_in(top, ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "m"]);
+        let git = repo.try_open(top).await.unwrap();
+        let base = &git.opened_at().commit;
+        let named: Vec<RepoPath> = paths.iter().map(|path| path.parse().unwrap()).collect();
+        let (_, index) = git.patch_index(base, &named, MAX_TOUCHED).await.unwrap();
+        let part = git.changes_after_patch(index, patch.as_bytes()).await.unwrap();
+        let whole = git.tree_after_patch(base, patch.as_bytes()).await.unwrap();
+        assert_eq!(
+            (part.changes.len(), &part.changes, &part.after),
+            (paths.len(), &whole.changes, &whole.after)
+        );
+    }
+}

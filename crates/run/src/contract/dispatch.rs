@@ -97,6 +97,8 @@ pub enum Service {
     ManualOutbox,
     /// A configured command.
     ApiAgent,
+    /// A council of models, which deliberates and gives one answer.
+    Council,
     /// The model provider of this name.
     Model(String),
 }
@@ -109,6 +111,7 @@ impl Service {
             "local_exec" => Self::LocalExec,
             "manual_outbox" => Self::ManualOutbox,
             "api_agent" => Self::ApiAgent,
+            COUNCIL => Self::Council,
             "ollama_agent" => Self::Model(OLLAMA.to_owned()),
             provider => Self::Model(provider.to_owned()),
         }
@@ -121,6 +124,7 @@ impl Service {
             Self::LocalExec => None,
             Self::ManualOutbox => Some(MANUAL_OUTBOX),
             Self::ApiAgent => Some(API_AGENT),
+            Self::Council => Some(COUNCIL),
             Self::Model(provider) => Some(provider),
         }
     }
@@ -130,6 +134,8 @@ impl Service {
 pub const MANUAL_OUTBOX: &str = "manual_outbox";
 /// The client of whatever a configured command answers.
 pub const API_AGENT: &str = "api_agent";
+/// The client of whatever a council of models answers.
+pub const COUNCIL: &str = "council";
 
 /// Who serves one role: a provider kind of the seed, or the name of a model provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,11 +218,11 @@ impl DispatchConfig {
             let subject = || format!("{}: {}", role.name(), service.client().unwrap_or("local_exec"));
             let known = match &service {
                 Service::Model(name) => providers.contains(&name.as_str()),
-                Service::LocalExec | Service::ManualOutbox | Service::ApiAgent => true,
+                Service::LocalExec | Service::ManualOutbox | Service::ApiAgent | Service::Council => true,
             };
             if !known {
                 let hint = format!(
-                    "Name local_exec, manual_outbox, api_agent, ollama_agent or a provider: {}.",
+                    "Name local_exec, manual_outbox, api_agent, ollama_agent, council or a provider: {}.",
                     providers.join(", ")
                 );
                 verdict.push(Finding::error(UNKNOWN_SERVICE, subject(), hint));
@@ -233,6 +239,12 @@ impl DispatchConfig {
                 (RunRole::Researcher, Service::Model(_)) => {
                     Some("A model has no pages to cite: a person or a command of yours brings them.")
                 }
+                (RunRole::Researcher, Service::Council) => {
+                    Some("A council has no pages to cite: a person or a command of yours brings them.")
+                }
+                (RunRole::Patchmaker | RunRole::Fixer, Service::Council) => Some(
+                    "A council deliberates and writes no changes: let a model, a person or a command propose them, and the council take the chair or review.",
+                ),
                 _ => None,
             };
             if let Some(hint) = misfit {
@@ -253,4 +265,22 @@ impl DispatchConfig {
 versions! {
     /// The schema id of `artifacts/dispatch_config.json`.
     pub DispatchConfig, DispatchVersion = "ctcp-dispatch-config-v1"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_council_deliberates_and_does_no_other_work() {
+        for role in RunRole::ALL {
+            let mut dispatch = DispatchConfig::for_model("gateway");
+            dispatch.role_providers.insert(role, RoleProvider(COUNCIL.to_owned()));
+            assert_eq!(dispatch.service(role), Service::Council);
+            let fits = matches!(role, RunRole::Chair | RunRole::ContractGuardian | RunRole::CostController);
+            let verdict = dispatch.check(&["gateway"]);
+            assert_eq!(verdict.passes(), fits, "{}: {verdict:?}", role.name());
+            assert!(verdict.errors().all(|finding| finding.code == NOT_FOR_ROLE), "{verdict:?}");
+        }
+    }
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crucible_model::is_hidden;
+use crucible_model::{CodeFence, is_hidden};
 
 /// The longest line that is read, in bytes.
 pub(crate) const MAX_LINE: usize = 64 * 1024;
@@ -137,6 +137,58 @@ pub(crate) fn list(value: &str) -> Vec<&str> {
     value.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
+/// Splits a list of paths at commas, as [`list`] does. A path with a comma in it stands between quotation marks, where `\\"` is one and
+/// `\\\\` a backslash; what begins with a quotation mark and is not written so, is read as it stands.
+pub(crate) fn paths(value: &str) -> Vec<String> {
+    path_items(value).into_iter().filter(|item| !item.is_empty()).collect()
+}
+
+/// Whether a list of paths has an item of nothing.
+pub(crate) fn paths_have_gap(value: &str) -> bool {
+    path_items(value).iter().any(String::is_empty)
+}
+
+/// The items of a list of paths, those of nothing among them.
+fn path_items(value: &str) -> Vec<String> {
+    let mut items = Vec::new();
+    let mut next = Some(value.trim()).filter(|value| !value.is_empty());
+    while let Some(rest) = next {
+        let rest = rest.trim_start();
+        let plain = || {
+            let (item, behind) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+            (item.trim_end().to_owned(), behind)
+        };
+        let (item, behind) = unquoted(rest).unwrap_or_else(plain);
+        items.push(item);
+        next = behind.strip_prefix(',');
+    }
+    items
+}
+
+/// A path as [`paths`] reads it back.
+pub(crate) fn quoted(path: &str) -> String {
+    let is_plain = !path.contains(',') && !path.starts_with('"') && path.trim() == path;
+    if is_plain {
+        return path.to_owned();
+    }
+    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// The quoted item that a text begins with, and what stands behind it: nothing, or a comma and the next item.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut item = String::new();
+    let mut characters = text.strip_prefix('"')?.chars();
+    loop {
+        match characters.next()? {
+            '\\' => item.push(characters.next().filter(|c| matches!(c, '"' | '\\'))?),
+            '"' => break,
+            other => item.push(other),
+        }
+    }
+    let behind = characters.as_str().trim_start();
+    (behind.is_empty() || behind.starts_with(',')).then_some((item, behind))
+}
+
 /// Whether a list value has an item of nothing: `a,,b` or `a,`.
 pub(crate) fn has_gap(value: &str) -> bool {
     !value.is_empty() && value.split(',').any(|item| item.trim().is_empty())
@@ -182,50 +234,28 @@ fn is_key(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | ' '))
 }
 
-/// Follows the fenced code blocks of a text from line to line, as Markdown reads them: at least three backticks or
-/// tildes, indented by three spaces at the most; the end has the same sign, at least as often, and nothing behind it.
+/// Follows the fenced code blocks of a text from line to line.
 #[derive(Debug, Default)]
-struct Fences {
-    open: Option<(char, usize, u64)>,
+struct Fences<'t> {
+    open: Option<(CodeFence<'t>, u64)>,
 }
 
-impl Fences {
+impl<'t> Fences<'t> {
     /// Whether the line is neither a fence nor inside of a fenced block.
-    fn is_open_text(&mut self, line: &str, number: u64) -> bool {
-        let found = fence(line);
-        match (self.open, found) {
-            (None, None) => true,
-            (None, Some((sign, count, info))) => {
-                // Backticks with backticks behind them are code in a line.
-                if sign == '`' && info.contains('`') {
-                    return true;
-                }
-                self.open = Some((sign, count, number));
-                false
-            }
-            (Some((sign, count, _)), Some((other, times, info))) => {
-                if other == sign && times >= count && info.trim().is_empty() {
-                    self.open = None;
-                }
-                false
-            }
-            (Some(_), None) => false,
+    fn is_open_text(&mut self, line: &'t str, number: u64) -> bool {
+        match (self.open, CodeFence::of(line)) {
+            (None, None) => return true,
+            (None, Some(found)) => self.open = Some((found, number)),
+            (Some((open, _)), Some(found)) if open.is_closed_by(found) => self.open = None,
+            (Some(_), _) => {}
         }
+        false
     }
 
     /// The line in which a block began that has not ended.
     fn begun(&self) -> Option<u64> {
-        self.open.map(|(_, _, line)| line)
+        self.open.map(|(_, line)| line)
     }
-}
-
-/// The sign of a fence, how often it stands there, and what follows.
-fn fence(line: &str) -> Option<(char, usize, &str)> {
-    let text = line.trim_start_matches(' ');
-    let sign = text.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
-    let info = text.trim_start_matches(sign);
-    let count = text.len() - info.len();
-    (line.len() - text.len() <= 3 && count >= 3).then_some((sign, count, info))
 }
 
 #[cfg(test)]
@@ -322,6 +352,15 @@ mod tests {
 
     #[test]
     fn an_item_of_nothing_is_a_gap() {
+        for path in ["a b", "add, tests/add.py", "\"x", "a\\, \"b\"", "a\"b", "a\\b", ","] {
+            assert_eq!(paths(&format!("src, {}, b", quoted(path))), ["src", path, "b"]);
+            assert!(!paths_have_gap(&quoted(path)));
+        }
+        assert_eq!(paths("\"open, a, \"b\"c, \"d\" ,"), ["\"open", "a", "\"b\"c", "d"]);
+        assert!(
+            paths_have_gap("a,") && paths_have_gap(",") && paths_have_gap("a, ,b") && paths_have_gap("\"\"")
+        );
+        assert!(!paths_have_gap("") && !paths_have_gap("a") && !paths_have_gap("a, b"));
         assert!(has_gap("a,") && has_gap(",") && has_gap("a, ,b"));
         assert!(!has_gap("") && !has_gap("a") && !has_gap("a, b"));
     }

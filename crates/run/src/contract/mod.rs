@@ -21,11 +21,12 @@ pub use behaviors::{
     BEHAVIOR_INDEX, BEHAVIOR_PAGES, BehaviorFiles, CatalogueText, check_behaviors, is_page_name,
 };
 pub use dispatch::{
-    API_AGENT, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX, RoleProvider,
-    RunRole, Service,
+    API_AGENT, COUNCIL, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion, MANUAL_OUTBOX,
+    RoleProvider, RunRole, Service,
 };
 pub use expected_results::{EvidenceFound, ExpectedResult, check_evidence, read_results};
 pub use guardrails::{FindMode, Guardrails, GuardrailsError, WebLimits};
+pub(crate) use plan::places;
 pub use plan::{Plan, PlanStatus, check_plan, required_gates};
 pub use plan_documents::{PlanDocuments, check_executed};
 pub use reasons::check_reasons;

@@ -5,7 +5,8 @@
 //! person, is a finding and no plan. The grammar is in `docs/contracts/plan.md`.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
 
 use crucible_model::{Code, Finding, PathPrefix, RepoPath, Verdict, single_spaced};
 use crucible_verify::{GateId, builtin_gates};
@@ -48,7 +49,9 @@ const KEYS: Keys = Keys {
     free: &["Goal"],
 };
 /// Those whose value is a list.
-const LISTS: [&str; 7] = ["Scope-Allow", "Scope-Deny", "Names", "Gates", "Behaviors", "Results", "May-Drop"];
+const LISTS: [&str; 4] = ["Gates", "Behaviors", "Results", "May-Drop"];
+/// Those whose value is a list of paths.
+const PATHS: [&str; 3] = ["Scope-Allow", "Scope-Deny", "Names"];
 /// Those whose value cannot be left out.
 const FILLED: [&str; 3] = ["Status", "Stop", "Budgets"];
 
@@ -101,15 +104,17 @@ impl Plan {
             PlanStatus::Draft => "DRAFT",
             PlanStatus::Signed => "SIGNED",
         };
-        let prefixes =
-            |list: &[PathPrefix]| list.iter().map(PathPrefix::to_string).collect::<Vec<_>>().join(", ");
+        let prefixes = |list: &[PathPrefix]| {
+            list.iter().map(|prefix| key_lines::quoted(&prefix.to_string())).collect::<Vec<_>>().join(", ")
+        };
+        let names: Vec<String> = self.names.iter().map(|name| key_lines::quoted(name.as_str())).collect();
         let mut text = format!("# Plan\n\nStatus: {status}\n");
         let goal = single_spaced(&self.goal);
         for (key, value) in [
             ("Goal", goal),
             ("Scope-Allow", prefixes(&self.scope_allow)),
             ("Scope-Deny", prefixes(&self.scope_deny)),
-            ("Names", self.names.iter().map(RepoPath::as_str).collect::<Vec<_>>().join(", ")),
+            ("Names", names.join(", ")),
             ("Gates", self.gates.join(", ")),
             ("Stop", self.stop.clone()),
             ("Budgets", self.budgets.clone()),
@@ -156,8 +161,8 @@ impl Plan {
                 PlanStatus::Draft
             }
         };
-        let scope_allow: Vec<PathPrefix> = paths(&allow, &mut verdict);
-        let scope_deny: Vec<PathPrefix> = paths(&deny, &mut verdict);
+        let scope_allow: Vec<PathPrefix> = places(&allow, &BAD_SCOPE, &mut verdict);
+        let scope_deny: Vec<PathPrefix> = places(&deny, &BAD_SCOPE, &mut verdict);
         if scope_allow.iter().any(PathPrefix::is_everything) {
             verdict.push(wide_scope());
         }
@@ -166,7 +171,8 @@ impl Plan {
                 "Nothing could change under a plan that denies everything; name the places that may not.";
             verdict.push(Finding::error(WIDE_SCOPE, "Scope-Deny", hint));
         }
-        let names = paths(lines.values.get("Names").map(String::as_str).unwrap_or_default(), &mut verdict);
+        let names = lines.values.get("Names").map(String::as_str).unwrap_or_default();
+        let names = places(names, &BAD_SCOPE, &mut verdict);
         let may_drop = lines.values.get("May-Drop").map(String::as_str).unwrap_or_default();
         for name in key_lines::list(may_drop).into_iter().filter(|name| !is_definition_name(name)) {
             let hint = "May-Drop takes the plain names of definitions.";
@@ -192,6 +198,21 @@ impl Plan {
             may_drop,
         })
     }
+}
+
+/// The places of a list; each item that is none is a finding with this code.
+pub(crate) fn places<T>(value: &str, code: &Code, verdict: &mut Verdict) -> Vec<T>
+where
+    T: FromStr<Err: fmt::Display>,
+{
+    let mut parsed = Vec::new();
+    for item in key_lines::paths(value) {
+        match item.parse() {
+            Ok(path) => parsed.push(path),
+            Err(error) => verdict.push(Finding::error(code.clone(), item, format!("{error}"))),
+        }
+    }
+    parsed
 }
 
 /// Judges a plan that parsed: its scope says something, every required gate is declared, every id is known.
@@ -270,27 +291,16 @@ fn form(lines: &KeyLines) -> Verdict {
             "Write the value behind the colon, on the same line.",
         ));
     }
-    for key in
-        LISTS.iter().filter(|key| lines.values.get(**key).is_some_and(|value| key_lines::has_gap(value)))
+    let lists = LISTS.iter().map(|key| (key, key_lines::has_gap as fn(&str) -> bool));
+    let paths = PATHS.iter().map(|key| (key, key_lines::paths_have_gap as fn(&str) -> bool));
+    for (key, _) in lists
+        .chain(paths)
+        .filter(|(key, has_gap)| lines.values.get(**key).is_some_and(|value| has_gap(value)))
     {
         let hint = "Between two commas, and behind the last one, nothing is named; take the comma out.";
         verdict.push(Finding::error(GAP, *key, hint));
     }
     verdict
-}
-
-fn paths<T: std::str::FromStr>(value: &str, verdict: &mut Verdict) -> Vec<T>
-where
-    T::Err: std::fmt::Display,
-{
-    let mut parsed = Vec::new();
-    for item in key_lines::list(value) {
-        match item.parse() {
-            Ok(path) => parsed.push(path),
-            Err(error) => verdict.push(Finding::error(BAD_SCOPE, item, format!("{error}"))),
-        }
-    }
-    parsed
 }
 
 #[cfg(test)]
@@ -323,6 +333,20 @@ mod tests {
         let broken = some.render().replace("Old", "a b");
         let verdict = Plan::parse(&broken).unwrap_err();
         assert_eq!(verdict.findings()[0].code.as_str(), "plan-may-drop-invalid");
+    }
+
+    #[test]
+    fn names_with_a_comma_are_read_back_as_one() {
+        let odd =
+            |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<PathPrefix>>();
+        let names = odd(&["add, tests/add.py", "src/a \"b\", c.py", ",", "plain.py"]);
+        let plan = Plan {
+            names: vec!["add, tests/add.py".parse().unwrap()],
+            scope_allow: names.clone(),
+            scope_deny: names[..2].to_vec(),
+            ..plan()
+        };
+        assert_eq!(Plan::parse(&plan.render()), Ok(plan.clone()));
     }
 
     #[test]

@@ -87,9 +87,14 @@ pub fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdic
 /// that a replay refuses the same.
 pub(crate) fn no_diff(action: Action, subject: String, text: &str) -> Option<Finding> {
     let owed = matches!(action, Action::Patch | Action::Fix);
+    // A byte order mark says nothing.
+    let text = text.trim_start_matches('\u{feff}');
     (owed && !text.starts_with("diff --git ")).then(|| {
-        let hint = "The command's output has to begin with `diff --git`, and with nothing before it; logs/agents/ holds what it \
-                    printed.";
+        let begins: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
+        let hint = format!(
+            "The command's output has to begin with `diff --git`, and with nothing before it; it begins with {begins:?}. \
+             logs/agents/ holds what it printed."
+        );
         Finding::error(NO_DIFF, subject, hint)
     })
 }

@@ -4,9 +4,11 @@
 //! repository, from a gate or from an earlier answer is fenced. Nothing here holds a clock, an absolute path or anything
 //! random: a replay puts the same question.
 
+use std::collections::HashSet;
+
 use crucible_llm::Message;
-use crucible_model::{PromptBuilder, PromptText, Untrusted};
-use crucible_pack::ContextPack;
+use crucible_model::{PromptBuilder, PromptText, RepoPath, Untrusted};
+use crucible_pack::{ContextPack, FileRequest};
 
 use crate::analysis::GateResult;
 use crate::contract::{Plan, RunRecord, RunRole};
@@ -16,6 +18,8 @@ use crate::role::patchmaker::Brief;
 /// What is known when a role is asked; what is not there yet is left out.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Evidence<'e> {
+    /// Which files there are, where somebody is to choose among them.
+    pub(crate) files: Option<&'e Listing>,
     /// What may be seen of the repository.
     pub(crate) pack: Option<&'e ContextPack>,
     /// The plan.
@@ -28,6 +32,32 @@ pub(crate) struct Evidence<'e> {
     pub(crate) externals: &'e str,
 }
 
+/// The names of a repository's files, for who chooses among them.
+pub(crate) struct Listing {
+    names: String,
+    /// How many files are not named.
+    left: u64,
+}
+
+impl Listing {
+    /// Lists the files of a repository: those that code would ask for stand first.
+    pub(crate) fn of(ranked: &FileRequest, tracked: &[(RepoPath, u64)]) -> Self {
+        let mut listed: Vec<&str> = ranked.needs.iter().map(|need| need.path.as_str()).collect();
+        let first: HashSet<&str> = listed.iter().copied().collect();
+        listed.extend(tracked.iter().map(|(path, _)| path.as_str()).filter(|path| !first.contains(path)));
+        let left = listed.len().saturating_sub(MOST_LISTED) as u64;
+        listed.truncate(MOST_LISTED);
+        Self { names: listed.join("\n"), left }
+    }
+
+    /// Adds it to a question.
+    pub(crate) fn shown(&self, prompt: PromptBuilder) -> PromptBuilder {
+        let names = Untrusted::new(self.names.clone());
+        let prompt = prompt.untrusted("files of the repository, the likeliest first", &names);
+        if self.left > 0 { prompt.number(self.left).ours(" more files are not listed.\n") } else { prompt }
+    }
+}
+
 /// What is asked, of whom.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
@@ -37,6 +67,9 @@ pub(crate) struct Asking<'a> {
     /// Where the answer belongs, in the run directory.
     pub(crate) target: &'a str,
 }
+
+/// How many files of a repository are listed.
+const MOST_LISTED: usize = 400;
 
 /// One part of the question.
 type Part = fn(PromptBuilder, &Asking<'_>, &Evidence<'_>) -> PromptBuilder;
@@ -52,6 +85,11 @@ const PARTS: [(&str, Part); 4] = [
 /// The evidence files: name in `outbox/`, and text.
 pub(crate) fn files(asking: &Asking<'_>, evidence: &Evidence<'_>) -> Vec<(&'static str, PromptText)> {
     PARTS.map(|(name, part)| (name, part(PromptBuilder::new(), asking, evidence).build())).into()
+}
+
+/// The names of the evidence files in `outbox/`.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    PARTS.into_iter().map(|(name, _)| name)
 }
 
 /// The question that is put to a person or a command. What is owed stands at both ends: whoever has read everything in
@@ -75,6 +113,9 @@ fn context(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>) -
     prompt = prompt.ours("# Context\n\n");
     let Some(pack) = evidence.pack else {
         prompt = prompt.ours("No file of the repository is packed yet.\n");
+        if let Some(files) = evidence.files {
+            prompt = files.shown(prompt.ours("These are there:\n\n"));
+        }
         return failing(prompt, evidence.baseline);
     };
     prompt = prompt.ours("Files of the repository, word for word:\n\n");
@@ -124,6 +165,9 @@ fn fix_brief(mut prompt: PromptBuilder, _: &Asking<'_>, evidence: &Evidence<'_>)
     prompt = prompt.untrusted("why it was refused", &Untrusted::new(brief.reasons.join("\n")));
     if !brief.patch.is_empty() {
         prompt = prompt.untrusted("the refused change", &Untrusted::new(brief.patch.clone()));
+    }
+    if !brief.answer.is_empty() {
+        prompt = prompt.untrusted("the refused answer", &Untrusted::new(brief.answer.clone()));
     }
     if !brief.output.is_empty() {
         prompt = prompt.untrusted("what the checks printed", &Untrusted::new(brief.output.clone()));
@@ -227,6 +271,7 @@ mod tests {
             reasons: vec!["patch-path-denied x".into()],
             output: "1 failed".into(),
             patch: "diff --git x".into(),
+            answer: "I would multiply".into(),
         };
         let evidence = Evidence {
             pack: Some(&pack),
@@ -248,6 +293,7 @@ mod tests {
             "patch-path-denied x",
             "1 failed",
             "diff --git",
+            "I would multiply",
             "Role: fixer",
             "Goal: g",
         ] {

@@ -7,6 +7,7 @@
 pub(crate) mod agent;
 pub(crate) mod evidence;
 pub(crate) mod outbox;
+pub(crate) mod same;
 
 pub use agent::{AgentBackend, check_agents};
 pub use outbox::OutboxBackend;

@@ -1,10 +1,9 @@
 //! Prompts for a person: a file in `outbox/` that says everything, and the place where the answer is to be written.
 
-use std::path::PathBuf;
-
 use async_trait::async_trait;
 use crucible_llm::{Fault, LlmBackend, LlmError, LlmInvocation, LlmResult, Message};
 use crucible_model::ByteLimit;
+use crucible_patch::MAX_ANSWER_BYTES;
 
 use crate::contract::{MANUAL_OUTBOX, RunRecord, RunRole};
 use crate::dispatch::Action;
@@ -13,19 +12,22 @@ use crate::layout::RunDir;
 /// The field of a call's metadata that names where the answer lies, relative to the run directory.
 pub(crate) const TARGET: &str = "target";
 
-/// The largest answer that is taken from a file.
+/// The largest answer of a command that is taken.
 pub(crate) const MAX_GIVEN: ByteLimit = ByteLimit(8 * 1024 * 1024);
+
+/// The largest answer of a person that is taken from a file: no larger one would be read as a change.
+pub(crate) const MAX_WRITTEN: ByteLimit = ByteLimit(MAX_ANSWER_BYTES);
 
 /// Answers with what a person wrote: the file that the call's metadata names.
 pub struct OutboxBackend {
-    root: PathBuf,
+    dir: RunDir,
 }
 
 impl OutboxBackend {
     /// The backend of the run in this directory.
     #[must_use]
     pub fn new(dir: &RunDir) -> Self {
-        Self { root: dir.root().to_owned() }
+        Self { dir: dir.clone() }
     }
 }
 
@@ -35,7 +37,9 @@ impl LlmBackend for OutboxBackend {
         let target = inv.metadata.get(TARGET).and_then(serde_json::Value::as_str).unwrap_or_default();
         let fault =
             |what: String| Fault::new(MANUAL_OUTBOX, &inv.model, what, "write the answer as UTF-8 text");
-        let bytes = crucible_host::fs::read_regular_up_to(&self.root.join(target), MAX_GIVEN)
+        let bytes = self
+            .dir
+            .read_up_to(target, MAX_WRITTEN)
             .map_err(|error| LlmError::ProviderOutage(fault(error.to_string())))?;
         let text = String::from_utf8(bytes)
             .map_err(|_| LlmError::ProviderOutage(fault(format!("{target} is not UTF-8"))))?;
@@ -61,6 +65,8 @@ pub(crate) struct Prompt<'p> {
     pub(crate) target: &'p str,
     /// Artifacts of a run that are not there yet.
     pub(crate) missing: &'p [&'static str],
+    /// The step in which what lies at the target now was judged, such as `attempt 1`; nothing where nothing does.
+    pub(crate) judged_as: Option<&'p str>,
     pub(crate) max_outbox_prompts: u64,
     pub(crate) question: &'p [Message],
 }
@@ -74,18 +80,24 @@ pub(crate) fn prompt_path(number: u64, role: RunRole, action: Action) -> String 
 /// be pasted as it is.
 pub(crate) fn render(prompt: &Prompt<'_>) -> String {
     let settings = &prompt.record.settings;
+    let judged = prompt.judged_as.map(|step| {
+        format!(
+            "What lies there now was judged as {step}: replace it. An answer that was judged before is passed over.\n"
+        )
+    });
     let missing = if prompt.missing.is_empty() { "none".to_owned() } else { prompt.missing.join(", ") };
     let mut text = format!(
         "# Prompt: {role}, {action}\n\nRun-Dir: {dir}\nRole: {role}\nAction: {action}\nTarget-Path: {target}\n\
          write to: {target}\nMissing-Artifacts: {missing}\n\
          Budgets: max_outbox_prompts={prompts} max_files={files} max_total_bytes={bytes} max_iterations={iterations}\n\n\
          How to answer: give everything below the line to whoever answers. Write what comes back, and only that, to\n\
-         {dir}/{target}\nThen continue with `crucible run advance {id}`. Change no file of the repository.\n\n---\n\n",
+         {dir}/{target}\n{judged}Then continue with `crucible run advance {id}`. Change no file of the repository.\n\n---\n\n",
         role = prompt.role.name(),
         action = prompt.action.name(),
         dir = prompt.dir.root().display(),
         id = prompt.record.run_id,
         target = prompt.target,
+        judged = judged.unwrap_or_default(),
         prompts = prompt.max_outbox_prompts,
         files = settings.max_files,
         bytes = settings.max_total_bytes,
@@ -120,6 +132,7 @@ mod tests {
             action,
             target,
             missing: &missing,
+            judged_as: Some("attempt 1"),
             max_outbox_prompts: 7,
             question: &question,
         });
@@ -130,6 +143,7 @@ mod tests {
             "Target-Path: artifacts/diff.patch\n",
             "write to: artifacts/diff.patch\n",
             "Missing-Artifacts: artifacts/diff.patch, artifacts/verify_report.json\n",
+            "What lies there now was judged as attempt 1: replace it.",
             "max_outbox_prompts=7 max_files=1 max_total_bytes=1 max_iterations=1",
             "crucible run advance r",
             "begins with `diff --git`",

@@ -7,23 +7,25 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crucible_llm::{CallError, LlmInvocation, LlmReceipt, Message, ModelClient, Origin};
+use crucible_host::fs::FsError;
+use crucible_llm::{CallError, LlmInvocation, LlmReceipt, LlmResult, Message, ModelClient, Origin};
 use crucible_model::{Code, Digest, Finding, Untrusted};
 use crucible_secrets::Scanner;
 use serde_json::Value;
 
 use super::Engine;
 use crate::attempt;
-use crate::clients::Clients;
-use crate::contract::{API_AGENT, MANUAL_OUTBOX, RunRole, Service};
+use crate::clients::{Clients, stand_in};
+use crate::contract::{API_AGENT, COUNCIL, MANUAL_OUTBOX, RunRole, Service};
 use crate::dispatch::Action;
 use crate::dispatch::agent;
 use crate::dispatch::evidence::{self, Asking, Evidence};
-use crate::dispatch::outbox::{self, MAX_GIVEN, Prompt, TARGET};
+use crate::dispatch::outbox::{self, MAX_WRITTEN, Prompt, TARGET};
+use crate::dispatch::same::Said;
 use crate::error::RunError;
-use crate::event_kind::{EventKind, answered_key, asked_key, prompted_key, taken_key};
+use crate::event_kind::{EventKind, answered_key, answered_step, asked_key, prompted_key, taken_key};
 use crate::journal::{Entry, FILES};
-use crate::layout;
+use crate::layout::{self, attempt_file};
 use crate::receipt::LLM;
 use crate::recording::{LINE, SEED};
 use crate::status::missing;
@@ -130,6 +132,10 @@ impl Engine<'_> {
             }
             Err(CallError::Secret(_) | CallError::Record(_)) => None,
         };
+        let council = match (&called, name) {
+            (Ok(result), COUNCIL) => self.tell_council(result),
+            _ => None,
+        };
         let (text, unread) = match called {
             Ok(result) => {
                 let cut = result
@@ -162,6 +168,7 @@ impl Engine<'_> {
         if let Value::Object(fields) = &mut body {
             fields.extend(client.recorded_line(&key).map(|line| (LINE.to_owned(), line.to_string().into())));
             fields.extend(llm.map(|llm| (LLM.to_owned(), serde_json::json!(llm))));
+            fields.extend(council.map(|council| (COUNCIL.to_owned(), council)));
             if name == API_AGENT {
                 fields.insert(FILES.to_owned(), serde_json::json!(self.new_logs()?));
             }
@@ -184,6 +191,19 @@ impl Engine<'_> {
         self.journal.record(entry).map(drop)
     }
 
+    /// Tells a person what a council took and what was worse than asked for; returns what the event tells of it.
+    fn tell_council(&mut self, result: &LlmResult) -> Option<Value> {
+        let told = result.extensions.get(COUNCIL)?.clone();
+        let warnings = told.get("warnings").and_then(Value::as_array);
+        for warning in warnings.into_iter().flatten().filter_map(Value::as_str) {
+            self.journal.witness().note(&format!("  warning: council: {warning}"));
+        }
+        if let Some(summary) = told.get("summary").and_then(Value::as_str) {
+            self.journal.witness().note(&format!("  the council took {summary}"));
+        }
+        Some(told)
+    }
+
     /// Writes the evidence files, and makes the question of them.
     fn lay_evidence(&mut self, duty: &Duty<'_>) -> Result<Vec<Message>, RunError> {
         let asking =
@@ -199,46 +219,88 @@ impl Engine<'_> {
         if self.journal.has(&answered_key(&duty.step)) {
             return Ok(true);
         }
-        let path = self.dir.path(duty.target);
-        let bytes = match crucible_host::fs::read_regular_up_to(&path, MAX_GIVEN) {
+        let no_answer = |why: &str| format!("  {} is no answer: {why}", duty.target);
+        let bytes = match self.dir.read_up_to(duty.target, MAX_WRITTEN) {
             Ok(bytes) => bytes,
             Err(error) if error.is_not_found() => return Ok(false),
-            Err(error) => return Err(error.into()),
+            Err(FsError::TooLarge { path, limit }) => {
+                let why = format!(
+                    "it has more than {limit} bytes; write one of at most {limit} bytes to {}",
+                    path.display()
+                );
+                self.journal.witness().note(&no_answer(&why));
+                return Ok(false);
+            }
+            Err(error) if error.is_link() => {
+                let path = self.dir.path(duty.target);
+                let why = format!(
+                    "a symbolic link stands there or on the way to it, and none is followed; put the file itself at {}",
+                    path.display()
+                );
+                self.journal.witness().note(&no_answer(&why));
+                return Ok(false);
+            }
+            Err(error) => {
+                self.journal.witness().note(&no_answer(&error.to_string()));
+                return Ok(false);
+            }
         };
         if bytes.trim_ascii().is_empty() {
             return Ok(false);
         }
-        let no_answer = |why: &str| format!("  {} is no answer: {why}", duty.target);
-        if std::str::from_utf8(&bytes).is_err() {
+        let Ok(text) = std::str::from_utf8(&bytes) else {
             self.journal.witness().note(&no_answer("it is not UTF-8"));
             return Ok(false);
+        };
+        let Some(when) = self.judged_as(duty.target, text)? else { return Ok(true) };
+        // Nobody was asked for another one yet, so nothing is amiss; the prompt will say it.
+        if self.journal.has(&prompted_key(&duty.step)) {
+            let why = format!("it is what was judged as {when}; write another one there");
+            self.journal.witness().note(&no_answer(&why));
         }
-        let digest = Digest::of(&bytes);
-        let told = digest.to_string();
-        let used = self.journal.events().iter().any(|event| {
-            let text = |field: &str| event.body.get(field).and_then(Value::as_str);
-            text(GIVEN) == Some(told.as_str()) && text(TARGET) == Some(duty.target)
-        });
-        // The patch that an attempt came to is ours: nobody wrote it anew.
-        if used || (duty.target == layout::PATCH && self.patches()?.contains(&digest)) {
-            self.journal.witness().note(&no_answer("it was judged before"));
-            return Ok(false);
-        }
-        Ok(true)
+        Ok(false)
     }
 
-    /// The digests of the patches that ended attempts came to.
-    fn patches(&self) -> Result<Vec<Digest>, RunError> {
-        let ended = attempt::recorded(&self.dir, self.journal.events())?;
-        Ok(ended.into_iter().filter_map(|outcome| outcome.patch).collect())
+    /// The step, such as `attempt 1`, in which what this text says was judged as what is owed at a target; nothing where it never
+    /// was.
+    fn judged_as(&self, target: &str, text: &str) -> Result<Option<String>, RunError> {
+        let said = Said::at(target, text);
+        let says_it = |path: &str| -> Result<bool, RunError> {
+            let there = self.dir.read_if_there(path)?.and_then(|bytes| String::from_utf8(bytes).ok());
+            Ok(there.is_some_and(|there| Said::at(target, &there) == said))
+        };
+        for event in self.journal.events() {
+            let given = event.body.get(GIVEN).is_some()
+                && event.body.get(TARGET).and_then(Value::as_str) == Some(target);
+            let step = event.key.as_deref().and_then(answered_step).filter(|_| given);
+            if let (Some(step), Some(path)) = (step, event.path.as_deref())
+                && says_it(path)?
+            {
+                return Ok(Some(step.replace('-', " ")));
+            }
+        }
+        if target == layout::PATCH {
+            // The patch that an attempt came to is ours: nobody wrote it anew.
+            for outcome in attempt::recorded(&self.dir, self.journal.events())? {
+                if outcome.patch.is_some() && says_it(&attempt_file(outcome.number, attempt::PATCH))? {
+                    return Ok(Some(format!("attempt {}", outcome.number)));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// What a person wrote stays where it is; where it held a secret, what is left of it takes its place, and where nothing is,
     /// as in a replay, it is put there. Returns the digest of what was used.
     fn keep_given(&mut self, duty: &Duty<'_>, text: &Untrusted) -> Result<Digest, RunError> {
         let used = text.as_str().as_bytes();
-        let there = self.dir.read_if_there(duty.target)?;
+        let there = match self.dir.read_up_to(duty.target, MAX_WRITTEN) {
+            Err(error) if error.is_not_found() => None,
+            // What is too long for an answer, or a link, is not what was used.
+            other => Some(other.ok()),
+        };
         let is_that = there.as_ref().is_none_or(|there| {
+            let Some(there) = there else { return false };
             let redacted = Scanner::builtin().redact(&String::from_utf8_lossy(there)).text.into_owned();
             redacted.as_bytes() == used
         });
@@ -248,7 +310,7 @@ impl Engine<'_> {
                 duty.target
             );
             self.journal.witness().note(&note);
-        } else if there.as_deref() != Some(used) {
+        } else if there.flatten().as_deref() != Some(used) {
             self.dir.write(duty.target, used)?;
         }
         Ok(Digest::of(used))
@@ -269,7 +331,10 @@ impl Engine<'_> {
             return self.fail(&Finding::error(OUTBOX_FULL, format!("prompt {number} of {most}"), hint));
         }
         let path = outbox::prompt_path(number, duty.role, duty.action);
-        let missing = missing(&self.dir);
+        let missing = missing(&self.dir, Some(duty.target));
+        let there = self.dir.read_up_to(duty.target, MAX_WRITTEN).ok();
+        let there = there.and_then(|there| String::from_utf8(there).ok());
+        let judged_as = there.map(|there| self.judged_as(duty.target, &there)).transpose()?.flatten();
         let text = outbox::render(&Prompt {
             dir: &self.dir,
             record: &self.record,
@@ -277,6 +342,7 @@ impl Engine<'_> {
             action: duty.action,
             target: duty.target,
             missing: &missing,
+            judged_as: judged_as.as_deref(),
             max_outbox_prompts: most,
             question,
         });
@@ -350,9 +416,7 @@ impl Engine<'_> {
         let settings = &self.record.settings;
         match settings.role_models.get(role.name()) {
             Some(model) => model,
-            None if name == MANUAL_OUTBOX => "person",
-            None if name == API_AGENT => "command",
-            None => &settings.model,
+            None => stand_in(&Service::of(name)).unwrap_or(&settings.model),
         }
     }
 
@@ -367,14 +431,12 @@ impl Engine<'_> {
     /// The hints of a call. Pure, so a replay asks the same.
     fn metadata(&self, name: &str, duty: &Duty<'_>) -> BTreeMap<String, Value> {
         let settings = &self.record.settings;
-        if Service::of(name) == Service::of(&settings.provider) {
-            return parameters(&settings.parameters, duty.number);
+        let seed = (SEED.to_owned(), duty.number.into());
+        match name {
+            MANUAL_OUTBOX | API_AGENT => BTreeMap::from([seed, (TARGET.to_owned(), duty.target.into())]),
+            own if own == settings.provider => parameters(&settings.parameters, duty.number),
+            _ => BTreeMap::from([seed]),
         }
-        let mut metadata = BTreeMap::from([(SEED.to_owned(), duty.number.into())]);
-        if [MANUAL_OUTBOX, API_AGENT].contains(&name) {
-            metadata.insert(TARGET.to_owned(), duty.target.into());
-        }
-        metadata
     }
 }
 

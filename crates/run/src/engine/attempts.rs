@@ -13,7 +13,7 @@ use super::prepare::Found;
 use crate::analysis::Analysis;
 use crate::attempt::{self, AttemptEnd, AttemptOutcome, AttemptVersion};
 use crate::clients::Clients;
-use crate::contract::{API_AGENT, MANUAL_OUTBOX, Plan, Review, RunRole};
+use crate::contract::{API_AGENT, MANUAL_OUTBOX, Plan, Review, RunRole, Service};
 use crate::dispatch::Action;
 use crate::dispatch::evidence::Evidence;
 use crate::error::RunError;
@@ -48,15 +48,15 @@ impl Engine<'_> {
             if last.is_some_and(|outcome| outcome.end == AttemptEnd::Verified) {
                 return attempt::check_copies(&self.dir, self.journal.events());
             }
-            if let Some(failure) = give_up(&ended, self.record.settings.max_iterations) {
+            let proposed_by = last.and_then(|last| self.served_by(proposer(last.number)));
+            let proposed_by = Service::of(proposed_by.as_deref().unwrap_or_default());
+            if let Some(failure) = give_up(&ended, self.record.settings.max_iterations, &proposed_by) {
                 return self.fail(&failure);
             }
             let number = ended.len() as u64 + 1;
             let brief = last.map(|outcome| self.brief(outcome)).transpose()?;
-            let (role, action) = match &brief {
-                Some(_) => (RunRole::Fixer, Action::Fix),
-                None => (RunRole::Patchmaker, Action::Patch),
-            };
+            let role = proposer(number);
+            let action = if brief.is_some() { Action::Fix } else { Action::Patch };
             let Some(name) = self.served_by(role) else {
                 return Err(self
                     .dir
@@ -73,6 +73,7 @@ impl Engine<'_> {
                 answer_path: attempt_file(number, attempt::ANSWER),
                 chat: patchmaker::messages(format, plan, pack, &analysis.baseline, brief),
                 evidence: Evidence {
+                    files: None,
                     pack: Some(pack),
                     plan: Some(plan),
                     baseline: &analysis.baseline,
@@ -270,19 +271,27 @@ impl Engine<'_> {
     }
 
     pub(super) fn brief(&self, outcome: &AttemptOutcome) -> Result<Brief, RunError> {
-        let patch =
-            self.dir.read_if_there(&attempt_file(outcome.number, attempt::PATCH))?.unwrap_or_default();
+        let text = |name: &str| -> Result<String, RunError> {
+            let bytes = self.dir.read_if_there(&attempt_file(outcome.number, name))?.unwrap_or_default();
+            Ok(beginning(&String::from_utf8_lossy(&bytes)))
+        };
         let reasons = outcome.findings.iter().filter(|finding| finding.level == crucible_model::Level::Error);
         Ok(Brief {
             reasons: reasons.map(Finding::to_string).collect(),
             output: outcome.output.clone(),
-            patch: beginning(&String::from_utf8_lossy(&patch)),
+            patch: text(attempt::PATCH)?,
+            answer: if outcome.patch.is_some() { String::new() } else { text(attempt::ANSWER)? },
         })
     }
 }
 
-/// As much of a refused patch as is shown, and how much is not.
-fn beginning(patch: &str) -> String {
+/// The role that proposes the change of an attempt.
+fn proposer(number: u64) -> RunRole {
+    if number == 1 { RunRole::Patchmaker } else { RunRole::Fixer }
+}
+
+/// As much of a refused patch or answer as is shown, and how much is not.
+pub(super) fn beginning(patch: &str) -> String {
     let mut shown: String = patch.chars().take(MAX_PATCH_SHOWN).collect();
     let left = patch.chars().count().saturating_sub(MAX_PATCH_SHOWN);
     if left > 0 {
@@ -291,18 +300,36 @@ fn beginning(patch: &str) -> String {
     shown
 }
 
-/// Why no further attempt is made, if so. Pure.
-fn give_up(ended: &[AttemptOutcome], max_iterations: u64) -> Option<Finding> {
+/// Why no further attempt is made, if so; `proposed_by` is who made the last one. Pure.
+fn give_up(ended: &[AttemptOutcome], max_iterations: u64, proposed_by: &Service) -> Option<Finding> {
     let last = ended.last()?;
     let subject = format!("attempt {}", last.number);
     // An answer that amounts to no patch may come again: the next one is asked for warmer.
     let same = |earlier: &AttemptOutcome| last.patch.is_some() && earlier.patch == last.patch;
-    if ended.iter().rev().skip(1).any(same) {
-        let hint = "The model proposes what was already refused: word the goal differently, name other files, or ask another model.";
+    // A person who gives the same once more has used up an attempt and may still give another.
+    if *proposed_by != Service::ManualOutbox && ended.iter().rev().skip(1).any(same) {
+        let hint = match proposed_by {
+            Service::ApiAgent => {
+                "The command proposes what was already refused: mend it, or let somebody else serve the role."
+            }
+            _ => {
+                "The model proposes what was already refused: word the goal differently, name other files, or ask another model."
+            }
+        };
         return Some(Finding::error(SAME_PATCH_TWICE, subject, hint));
     }
     (ended.len() as u64 >= max_iterations).then(|| {
-        let hint = "Read failure_bundle.zip, then start again with a clearer goal, another model, or more [run] max_iterations.";
+        let hint = match proposed_by {
+            Service::ManualOutbox => {
+                "Read failure_bundle.zip, then start again with a clearer goal or more [run] max_iterations."
+            }
+            Service::ApiAgent => {
+                "Read failure_bundle.zip, then start again with a clearer goal, another command, or more [run] max_iterations."
+            }
+            _ => {
+                "Read failure_bundle.zip, then start again with a clearer goal, another model, or more [run] max_iterations."
+            }
+        };
         Finding::error(OUT_OF_ATTEMPTS, subject, hint)
     })
 }
@@ -331,9 +358,27 @@ mod tests {
     }
 
     #[test]
+    fn a_person_may_try_as_often_as_tries_are_left_and_is_called_no_model() {
+        let told = |ended: &[AttemptOutcome], by| give_up(ended, 3, &by);
+        let twice = [outcome(1, "a"), outcome(2, "a")];
+        assert_eq!(told(&twice, Service::ManualOutbox), None);
+        assert!(told(&twice, Service::ApiAgent).unwrap().hint.contains("The command proposes"));
+        let all = [outcome(1, "a"), outcome(2, "b"), outcome(3, "c")];
+        for by in [Service::ManualOutbox, Service::ApiAgent] {
+            let failure = told(&all, by).unwrap();
+            assert!(
+                failure.code.as_str() == "run-out-of-attempts" && !failure.hint.contains("model"),
+                "{failure}"
+            );
+        }
+    }
+
+    #[test]
     fn the_same_patch_twice_or_no_attempt_left_ends_the_run() {
-        let code =
-            |ended: &[AttemptOutcome]| give_up(ended, 3).map(|finding| finding.code.as_str().to_owned());
+        let by_model = Service::of("gateway");
+        let code = |ended: &[AttemptOutcome]| {
+            give_up(ended, 3, &by_model).map(|finding| finding.code.as_str().to_owned())
+        };
         assert_eq!(code(&[]), None);
         assert_eq!(code(&[outcome(1, "a"), outcome(2, "b")]), None);
         assert_eq!(

@@ -2,19 +2,20 @@
 //! what was wrong where it is no such thing.
 
 use crucible_llm::Message;
-use crucible_model::{Code, Digest, Finding, Untrusted, Verdict};
+use crucible_model::{Code, Digest, Finding, Timestamp, Untrusted, Verdict};
 use crucible_pack::{ContextPack, FileRequest};
 
 use super::Engine;
 use super::ask::{Answer, Asked, Duty};
+use super::attempts::beginning;
 use super::prepare::Found;
 use crate::analysis::Analysis;
 use crate::clients::Clients;
 use crate::contract::{Guardrails, Plan, Review, ReviewVerdict, RunRole};
 use crate::dispatch::Action;
-use crate::dispatch::evidence::Evidence;
+use crate::dispatch::evidence::{Evidence, Listing};
 use crate::error::RunError;
-use crate::event_kind::{EventKind, taken_key};
+use crate::event_kind::{EventKind, answered_key, taken_key};
 use crate::find::{FindWeb, check_web};
 use crate::layout;
 use crate::role::asked;
@@ -45,7 +46,6 @@ impl Engine<'_> {
         name: &str,
         guardrails: &Guardrails,
     ) -> Result<Option<FindWeb>, RunError> {
-        let now = self.world.clock.now();
         let refused =
             |verdict: &Verdict| verdict.errors().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         if !self.is_made("find-web", layout::FIND_WEB) {
@@ -55,8 +55,8 @@ impl Engine<'_> {
                 target: layout::FIND_WEB,
                 evidence: Evidence::default(),
             };
-            let read = |answer: &Untrusted| {
-                check_web(answer.as_str().as_bytes(), guardrails, now).map(|_| answer.as_str().to_owned())
+            let read = |answer: &Untrusted, at: Timestamp| {
+                check_web(answer.as_str().as_bytes(), guardrails, at).map(|_| answer.as_str().to_owned())
             };
             let pages = self.ask_until(clients, name, &wanted, |_| Vec::new(), read).await?;
             let Some(pages) = pages else { return Ok(None) };
@@ -64,7 +64,8 @@ impl Engine<'_> {
         }
         let (role, event) = (RunRole::Researcher.name(), EventKind::PagesTaken);
         self.journal.record_file(role, event, "find-web", layout::FIND_WEB)?;
-        check_web(&self.dir.read(layout::FIND_WEB)?, guardrails, now)
+        let at = self.instant(clients, "find-web");
+        check_web(&self.dir.read(layout::FIND_WEB)?, guardrails, at)
             .map(Some)
             .map_err(|verdict| self.dir.malformed(layout::FIND_WEB, &refused(&verdict)))
     }
@@ -80,18 +81,20 @@ impl Engine<'_> {
         let (tracked, _) = crate::role::chair::candidates(self.git.tracked_files().await?);
         let (ranked, not_asked) = crate::role::chair::file_request(&self.record, analysis, &tracked);
         let record = self.record.clone();
+        let listing = Listing::of(&ranked, &tracked);
         let wanted = Wanted {
             role: RunRole::Chair,
             action: Action::FileRequest,
             target: layout::FILE_REQUEST,
             evidence: Evidence {
+                files: Some(&listing),
                 baseline: &analysis.baseline,
                 externals: &found.externals,
                 ..Evidence::default()
             },
         };
-        let chat = |brief: Option<&Brief>| asked::files_question(&record, analysis, &ranked, &tracked, brief);
-        let read = |answer: &Untrusted| asked::read_files(answer, &record, &tracked);
+        let chat = |brief: Option<&Brief>| asked::files_question(&record, analysis, &listing, brief);
+        let read = |answer: &Untrusted, _| asked::read_files(answer, &record, &tracked);
         let request: Option<FileRequest> = self.ask_until(clients, name, &wanted, chat, read).await?;
         let Some(request) = request else { return Ok(false) };
         self.dir.write_json(layout::LEFT_OUT, &not_asked.without(&request))?;
@@ -127,7 +130,7 @@ impl Engine<'_> {
         let chat = |brief: Option<&Brief>| asked::plan_question(&record, analysis, pack, brief);
         let behaviors = self.behaviors(analysis);
         let read =
-            |answer: &Untrusted| asked::read_plan(answer, by_code, pack, &analysis.gate_files, &behaviors);
+            |answer: &Untrusted, _| asked::read_plan(answer, by_code, pack, &analysis.gate_files, &behaviors);
         self.ask_until(clients, name, &wanted, chat, read).await
     }
 
@@ -160,7 +163,7 @@ impl Engine<'_> {
                 };
                 let record = self.record.clone();
                 let chat = |brief: Option<&Brief>| asked::review_question(&record, role, plan, pack, brief);
-                let read = |answer: &Untrusted| asked::read_review(answer, role, subject);
+                let read = |answer: &Untrusted, _| asked::read_review(answer, role, subject);
                 let review: Option<Review> = self.ask_until(clients, &name, &wanted, chat, read).await?;
                 let Some(review) = review else { return Ok(false) };
                 self.dir.write(path, review.render().as_bytes())?;
@@ -174,6 +177,13 @@ impl Engine<'_> {
         Ok(true)
     }
 
+    /// The instant by which something is judged that was recorded under this key: that of the record, however late it is judged
+    /// again; in a replay that of the run which is repeated.
+    fn instant(&self, clients: &dyn Clients, key: &str) -> Timestamp {
+        let recorded = clients.recorded_at(key).or_else(|| self.journal.instant_of(key));
+        recorded.unwrap_or_else(|| self.world.clock.now())
+    }
+
     /// Asks until an answer can be read, a few times; nothing where a person has to answer first, and where the run has
     /// failed over it.
     async fn ask_until<T>(
@@ -182,9 +192,14 @@ impl Engine<'_> {
         name: &str,
         wanted: &Wanted<'_>,
         chat: impl Fn(Option<&Brief>) -> Vec<Message>,
-        read: impl Fn(&Untrusted) -> Result<T, Verdict>,
+        read: impl Fn(&Untrusted, Timestamp) -> Result<T, Verdict>,
     ) -> Result<Option<T>, RunError> {
         let mut brief: Option<Brief> = None;
+        // What some editors put in front of a text says nothing.
+        let read = |text: &Untrusted, at: Timestamp| match text.as_str().strip_prefix('\u{feff}') {
+            Some(rest) => read(&Untrusted::new(rest), at),
+            None => read(text, at),
+        };
         for number in 1..=TRIES {
             let step = format!("{}-{}-{number}", wanted.role.name(), wanted.action.name());
             let duty = Duty {
@@ -214,10 +229,13 @@ impl Engine<'_> {
                     Asked::Answered(Answer { text, unread }) => {
                         let judged = match unread {
                             Some(finding) => Err(Verdict::new(vec![finding])),
-                            None => read(&text),
+                            None => read(&text, self.instant(clients, &answered_key(&duty.step))),
                         };
                         let refused =
                             judged.err().map(|verdict| verdict.errors().cloned().collect::<Vec<_>>());
+                        for finding in refused.iter().flatten() {
+                            self.journal.witness().note(&format!("  refused: {finding}"));
+                        }
                         let body = match &refused {
                             Some(findings) => serde_json::json!({ REFUSED: findings }),
                             None => serde_json::json!({}),
@@ -229,18 +247,16 @@ impl Engine<'_> {
             };
             let findings: Vec<Finding> = match refused {
                 Some(findings) => findings,
-                None => match read(&text) {
+                None => match read(&text, self.instant(clients, &answered_key(&duty.step))) {
                     Ok(value) => return Ok(Some(value)),
                     Err(verdict) => verdict.errors().cloned().collect(),
                 },
             };
-            for finding in &findings {
-                self.journal.witness().note(&format!("  refused: {finding}"));
-            }
             brief = Some(Brief {
                 reasons: findings.iter().map(Finding::to_string).collect(),
                 output: String::new(),
                 patch: String::new(),
+                answer: beginning(text.as_str()),
             });
         }
         let subject = format!("{} {}", wanted.role.name(), wanted.action.name());

@@ -30,6 +30,7 @@ use crate::start::{record_beginning, register};
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
 use crate::trial::{self, Trial};
+use crate::verify_record::unrecorded;
 use crate::world::World;
 
 /// Advances a run until it is verified, blocked or failed, and tells where it stands. A run that already is
@@ -55,12 +56,15 @@ pub async fn advance<C: Clients>(
     let dispatch = dir.read_document(layout::DISPATCH)?;
     let mut engine = Engine { world, dir: dir.clone(), record, git, journal, dispatch };
     let calls = allowed(&engine.record, engine.journal.events());
-    let opened = answers_used(dir).and_then(|answered| {
+    // What was edited is told before anything is made of it.
+    let whole = engine.journal.check_files().and_then(|()| answers_used(dir));
+    let opened = whole.and_then(|answered| {
         let RunRecord { run_id, settings, .. } = &engine.record;
         open(&Opening { settings, run: run_id, answered, calls })
     });
     let done = match opened {
-        Ok(clients) => engine.run(&clients).await,
+        // The steps together are too large for the stack of a small thread.
+        Ok(clients) => Box::pin(engine.run(&clients)).await,
         Err(error) => Err(error),
     };
     // What stopped the run is the error to tell, not that the disk is too full to tell it.
@@ -80,7 +84,6 @@ struct Engine<'a> {
 
 impl Engine<'_> {
     async fn run(&mut self, clients: &dyn Clients) -> Result<(), RunError> {
-        self.journal.check_files()?;
         record_beginning(&mut self.journal, &self.record)?;
         self.journal.record_file(
             "crucible",
@@ -96,21 +99,21 @@ impl Engine<'_> {
             _ => {}
         }
         // A run that has ended goes through its steps once more, too: the last ones may not have been recorded.
-        let analysis = self.analyse().await?;
-        let Some(found) = self.find(clients).await? else {
+        let analysis = Box::pin(self.analyse()).await?;
+        let Some(found) = Box::pin(self.find(clients)).await? else {
             return Ok(());
         };
-        let Some((request, pack)) = self.gather(clients, &analysis, &found).await? else {
+        let Some((request, pack)) = Box::pin(self.gather(clients, &analysis, &found)).await? else {
             return Ok(());
         };
-        let Some(plan) = self.draft(clients, &analysis, &found, &request, &pack).await? else {
+        let Some(plan) = Box::pin(self.draft(clients, &analysis, &found, &request, &pack)).await? else {
             return Ok(());
         };
-        if !self.review(clients, &analysis, &found, &plan, &pack).await? {
+        if !Box::pin(self.review(clients, &analysis, &found, &plan, &pack)).await? {
             return Ok(());
         }
         let plan = self.sign(&plan)?;
-        self.attempts(clients, &analysis, &found, &plan, &pack).await
+        Box::pin(self.attempts(clients, &analysis, &found, &plan, &pack)).await
     }
 
     /// Brings what is derived from files and events up to date, and tells the state.
@@ -135,7 +138,8 @@ impl Engine<'_> {
             return Ok(());
         }
         self.journal.write_trace()?;
-        let bytes = crucible_verify::failure_bundle(self.dir.root())?;
+        let bytes =
+            crucible_verify::failure_bundle(self.dir.root(), &unrecorded(&self.dir, self.journal.events()))?;
         let digest = self.dir.write(layout::BUNDLE, &bytes)?;
         let body = serde_json::json!({ "digest": digest });
         let entry = Entry {

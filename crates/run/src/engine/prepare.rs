@@ -15,7 +15,7 @@ use crate::contract::{FindMode, Guardrails, RunRecord, RunRole};
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::find::{FindResult, RepoFacts, Workflows, check_web, externals, resolve};
-use crate::gate_files::gate_files;
+use crate::gate_files::{Mode, gate_files};
 use crate::layout;
 use crate::role::chair::{self, NotAsked};
 use crate::role::librarian::pack_context;
@@ -46,6 +46,13 @@ impl Engine<'_> {
                 tracked.iter().map(|file| (file.path.as_os_str().as_bytes(), file.mode)).collect();
             let is_tracked =
                 |path: &str| files.get(path.as_bytes()).is_some_and(|mode| *mode != FileMode::Gitlink);
+            let modes: Vec<(&str, Mode)> = tracked
+                .iter()
+                .filter_map(|file| {
+                    let is_executable = file.mode == FileMode::Executable;
+                    Some((file.path.to_str()?, if is_executable { Mode::Executable } else { Mode::Plain }))
+                })
+                .collect();
             // A link is a file of the gate as well, and so is a file that cannot be read; neither leads further.
             let beginning = |path: &RepoPath| match files.get(path.as_str().as_bytes())? {
                 FileMode::Gitlink => None,
@@ -61,7 +68,7 @@ impl Engine<'_> {
                 tracked_files: tracked.len() as u64,
                 tracked_bytes: tracked.iter().map(|file| file.size).sum(),
                 left_out: trial.left_out,
-                gate_files: gate_files(&self.record.settings.gates, beginning),
+                gate_files: gate_files(&self.record.settings.gates, &modes, beginning),
                 behaviors: if is_tracked(BEHAVIOR_INDEX) {
                     BehaviorCatalogue::Unchecked
                 } else {

@@ -6,7 +6,7 @@
 use crucible_model::{PromptBuilder, PromptText, Untrusted};
 
 use super::registry::{WorkflowOrigin, Workflows};
-use super::resolve::FindResult;
+use super::resolve::{FITS_FROM, FindResult};
 use super::web::{FindWeb, WebResult};
 use super::workflow::Workflow;
 
@@ -26,6 +26,14 @@ pub fn externals(found: &FindResult, workflows: &Workflows, web: Option<&FindWeb
         .ours("` version ")
         .operator(&found.selected_version)
         .ours(" from what is known here:\n\n");
+    let outdone = found.candidates.first().is_some_and(|best| best.workflow_id != found.selected_workflow_id);
+    let head = if outdone {
+        head.ours("No other one has the ").number(u64::from(FITS_FROM)).ours(
+            " points from which on it fits, so the one for every goal is chosen, whatever its points.\n\n",
+        )
+    } else {
+        head
+    };
     let told = found.candidates.iter().enumerate().filter(|(index, candidate)| {
         *index <= MOST_CANDIDATES || candidate.workflow_id == found.selected_workflow_id
     });
@@ -157,6 +165,11 @@ mod tests {
         assert!(!text.contains(UNTRUSTED_BANNER));
         assert_eq!(text, tell("fix the failing test", &[], None));
         assert!(tell("x", &[], Some(&web(0, ""))).contains("found nothing"));
+        assert!(!text.contains("whatever its points"));
+        assert!(
+            tell("fix it", &[], None).contains("No other one has the 30 points"),
+            "the choice is explained"
+        );
         assert!(
             tell("x", &[], None).contains("- `general-change`, 1 points"),
             "the chosen one is always told"

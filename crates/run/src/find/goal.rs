@@ -1,21 +1,16 @@
 //! The words of a goal, reduced to what they have in common with their other forms, and what kind of goal they state. Pure.
 //!
-//! The rules are those of English and deliberately few: endings are cut and doubled letters at the end become one, so
-//! `failing`, `fails` and `failed` are one word. A goal in another language is compared word by word.
+//! What makes words one is the librarian's to say ([`WordStem`]): a file and a workflow are found by the same rules.
 
 use std::collections::BTreeMap;
+
+use crucible_pack::{WordStem, is_little_word};
 
 use super::workflow::GoalKind;
 
 /// How much of a goal is looked at, in bytes, and how many words of it.
 const MOST_BYTES: usize = 16 * 1024;
 const MOST_WORDS: usize = 512;
-
-/// Words that say nothing about what a goal is for.
-const SILENT: [&str; 26] = [
-    "a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "in", "into", "is", "it", "its", "of",
-    "on", "or", "please", "so", "that", "the", "this", "to", "we", "with",
-];
 
 /// Verbs, by the kind of goal that they state. The first one in a goal decides.
 const VERBS: [(GoalKind, &[&str]); 8] = [
@@ -45,14 +40,15 @@ impl GoalWords {
         let mut kind = None;
         let split = goal.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         for word in split.take(MOST_WORDS) {
-            let stem = stem(word);
-            if SILENT.contains(&word.to_lowercase().as_str()) {
+            let word = word.to_lowercase();
+            if is_little_word(&word) {
                 continue;
             }
-            let stated =
-                if words.is_empty() && stem == "test" { Some(GoalKind::Test) } else { stated_by(&stem) };
-            kind = kind.or(stated);
-            words.entry(stem).or_insert_with(|| word.to_lowercase());
+            let stem = WordStem::of(&word);
+            let is_test = words.is_empty() && stem == WordStem::of("test");
+            kind = kind.or_else(|| if is_test { Some(GoalKind::Test) } else { stated_by(stem) });
+            let key = stem.to_string();
+            words.entry(key).or_insert(word);
         }
         Self { words, kind }
     }
@@ -64,7 +60,7 @@ impl GoalWords {
 
     /// The form in which the goal says this word, where it does.
     pub(super) fn says(&self, word: &str) -> Option<&str> {
-        self.words.get(&stem(word)).map(String::as_str)
+        self.words.get(&WordStem::of(&word.to_lowercase()).to_string()).map(String::as_str)
     }
 
     /// How much two goals have in common: the words of both in percent of the words of either.
@@ -75,53 +71,16 @@ impl GoalWords {
     }
 }
 
-fn stated_by(stem_of_word: &str) -> Option<GoalKind> {
+fn stated_by(stem: WordStem<'_>) -> Option<GoalKind> {
     let states = |(kind, verbs): &(GoalKind, &[&str])| {
-        verbs.iter().any(|verb| stem(verb) == stem_of_word).then_some(*kind)
+        verbs.iter().any(|verb| WordStem::of(verb) == stem).then_some(*kind)
     };
     VERBS.iter().find_map(states)
-}
-
-/// What a word has in common with its other forms. At least three characters are left.
-fn stem(word: &str) -> String {
-    let word = word.to_lowercase();
-    let endings = [("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("e", "")];
-    let cut = endings.into_iter().find_map(|(ending, instead)| {
-        let begin = word.strip_suffix(ending)?;
-        (begin.chars().count() >= 3).then(|| format!("{begin}{instead}"))
-    });
-    let mut stem = cut.unwrap_or(word);
-    let mut last = stem.chars().rev();
-    if let (Some(last), Some(before), Some(_), Some(_)) = (last.next(), last.next(), last.next(), last.next())
-        && last == before
-    {
-        stem.pop();
-    }
-    stem
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn forms_of_a_word_are_one_word() {
-        for forms in [
-            ["fail", "fails", "failed", "failing"],
-            ["pass", "passes", "passed", "passing"],
-            ["stop", "stops", "stopped", "stopping"],
-            ["rename", "renames", "renamed", "Renaming"],
-            ["dependency", "dependencies", "Dependency", "DEPENDENCIES"],
-            ["install", "installs", "installed", "installing"],
-        ] {
-            let stems: Vec<String> = forms.iter().map(|form| stem(form)).collect();
-            assert!(stems.iter().all(|stem| *stem == stems[0]), "{stems:?}");
-        }
-        assert_ne!(stem("test"), stem("text"));
-        for odd in ["", "s", "ing", "ééé", "ees", "日本語"] {
-            assert!(!stem(odd).is_empty() || odd.is_empty());
-        }
-    }
 
     #[test]
     fn the_first_verb_says_what_is_wanted() {

@@ -31,7 +31,7 @@ const MOST_WORDS: usize = 4;
 /// What the workflow that fits every goal has.
 const FOR_NOTHING: u32 = 1;
 /// From here on a workflow fits.
-const FITS_FROM: u32 = 30;
+pub(super) const FITS_FROM: u32 = 30;
 /// How much of a word of the goal is told.
 const MOST_TOLD: usize = 40;
 

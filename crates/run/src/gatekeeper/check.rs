@@ -7,7 +7,7 @@ use crucible_model::{Outcome, Verdict};
 use crucible_patch::{Policy, Proposal, apply, judge_places, parse};
 use crucible_repo::{Git, ProducedChanges, RepoError, changes_agree};
 
-use super::{may_read, not_applicable, only_files, spares_guarded, too_large};
+use super::{may_read, names_apart, not_applicable, only_files, spares_guarded, too_large};
 use crate::error::RunError;
 
 /// What the gate made of a patch.
@@ -46,7 +46,13 @@ pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Ch
         Ok(limit) => limit,
         Err(refusal) => return Ok(Checked::refused(refusal)),
     };
-    let (before, index) = match git.patch_index(base, &paths, limit).await {
+    // None needs another, and all wait for git.
+    let (there, spared, apart) = tokio::join!(
+        git.patch_index(base, &paths, limit),
+        spares_guarded(git, policy, &patch),
+        names_apart(git, base, &patch)
+    );
+    let (before, index) = match there {
         Ok(there) => there,
         Err(error) => return Ok(Checked::refused(too_large(places, error)?)),
     };
@@ -67,7 +73,8 @@ pub(super) async fn check(git: &Git, policy: &Policy, bytes: &[u8]) -> Result<Ch
     };
     verdict.merge(changes_agree(bytes, &patch, &before, &produced));
     verdict.merge(only_files(&produced.changes));
-    verdict.merge(spares_guarded(git, policy, &patch).await);
+    verdict.merge(spared);
+    verdict.merge(apart?);
     let changes = verdict.passes().then_some(produced);
     Ok(Checked { verdict, changes })
 }

@@ -9,13 +9,14 @@ use std::collections::HashSet;
 use crucible_llm::Message;
 use crucible_model::{
     ByteLimit, Code, Digest, FileLimit, Finding, PathPrefix, PromptBuilder, RepoPath, Untrusted, Verdict,
+    unfenced,
 };
 use crucible_pack::{Budget, ContextPack, FileRequest, LineRange, Mode, Need};
 use crucible_secrets::Scanner;
 
 use crate::analysis::Analysis;
-use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, RunRole, check_plan, key_lines};
-use crate::dispatch::evidence::{FILE_REQUEST_FORM, PLAN_FORM, REVIEW_FORM, failing, shown};
+use crate::contract::{Plan, Review, ReviewVerdict, RunRecord, RunRole, check_plan, key_lines, places};
+use crate::dispatch::evidence::{FILE_REQUEST_FORM, Listing, PLAN_FORM, REVIEW_FORM, failing, shown};
 use crate::role::chair::{is_plain, is_protected};
 use crate::role::patchmaker::Brief;
 
@@ -28,8 +29,6 @@ const UNSEEN: Code = Code::new("run-plan-unseen");
 const SECRET: Code = Code::new("run-secret-in-answer");
 const NO_REVIEW: Code = Code::new("run-review-unclear");
 
-/// How many files of the repository a chair is told of.
-const MOST_LISTED: usize = 400;
 /// How many needs a chair may have.
 const MOST_ASKED: usize = 1000;
 /// How many reasons of a review are kept, and how long each is, in characters.
@@ -40,21 +39,12 @@ const LONGEST_REASON: usize = 300;
 pub(crate) fn files_question(
     record: &RunRecord,
     analysis: &Analysis,
-    ranked: &FileRequest,
-    tracked: &[(RepoPath, u64)],
+    listing: &Listing,
     brief: Option<&Brief>,
 ) -> Vec<Message> {
-    let mut listed: Vec<&str> = ranked.needs.iter().map(|need| need.path.as_str()).collect();
-    let first: HashSet<&str> = listed.iter().copied().collect();
-    listed.extend(tracked.iter().map(|(path, _)| path.as_str()).filter(|path| !first.contains(path)));
-    let left = listed.len().saturating_sub(MOST_LISTED) as u64;
-    listed.truncate(MOST_LISTED);
     let mut prompt = PromptBuilder::new()
-        .ours("You chair a change of source code. Say which files have to be read to reach the goal. A program reads your answer.\n\n")
-        .untrusted("files of the repository, the likeliest first", &Untrusted::new(listed.join("\n")));
-    if left > 0 {
-        prompt = prompt.number(left).ours(" more files are not listed.\n");
-    }
+        .ours("You chair a change of source code. Say which files have to be read to reach the goal. A program reads your answer.\n\n");
+    prompt = listing.shown(prompt);
     prompt = failing(prompt, &analysis.baseline);
     prompt = refused(prompt, brief);
     let prompt = prompt
@@ -175,19 +165,9 @@ pub(crate) fn read_plan(
         }
     }
     let value = |key: &str| lines.values.get(key).map(String::as_str).unwrap_or_default();
-    let places = |key: &str, verdict: &mut Verdict| -> Vec<PathPrefix> {
-        let mut parsed = Vec::new();
-        for item in key_lines::list(value(key)) {
-            match item.parse() {
-                Ok(path) => parsed.push(path),
-                Err(error) => verdict.push(Finding::error(NO_PLAN, item, format!("{error}"))),
-            }
-        }
-        parsed
-    };
-    let scope_allow = places("Scope-Allow", &mut verdict);
-    let scope_deny =
-        if says_none(value("Scope-Deny")) { Vec::new() } else { places("Scope-Deny", &mut verdict) };
+    let scope_allow: Vec<PathPrefix> = places(value("Scope-Allow"), &NO_PLAN, &mut verdict);
+    let denied = Some(value("Scope-Deny")).filter(|text| !says_none(text)).unwrap_or_default();
+    let scope_deny = places(denied, &NO_PLAN, &mut verdict);
     if scope_allow.is_empty() {
         verdict.push(Finding::error(NO_PLAN, "Scope-Allow", "Name at least one file that may change."));
     }
@@ -340,16 +320,6 @@ fn shortened(item: &str) -> String {
         text.push_str(" (cut)");
     }
     text
-}
-
-/// The text without a code fence around the whole of it, which chats like to add.
-fn unfenced(text: &str) -> &str {
-    let trimmed = text.trim();
-    let inner = trimmed.strip_prefix("```").and_then(|rest| rest.split_once('\n')).map(|(_, rest)| rest);
-    match inner.and_then(|inner| inner.strip_suffix("```")) {
-        Some(inner) if !inner.contains("```") => inner,
-        _ => trimmed,
-    }
 }
 
 fn refused(prompt: PromptBuilder, brief: Option<&Brief>) -> PromptBuilder {

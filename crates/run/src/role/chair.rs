@@ -16,8 +16,8 @@ use std::path::Path;
 
 use crucible_model::{ByteLimit, FileLimit, PathPrefix, RepoPath, counted, single_spaced};
 use crucible_pack::{
-    Budget, ContextPack, FileClass, FileRequest, Goal, History, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
-    RequestVersion, rank_with_history,
+    Budget, ContextPack, FileClass, FileRequest, Goal, MAX_NEEDS, Mode, Need, RankLimits, Ranking,
+    RequestVersion, rank,
 };
 use crucible_patch::FileMode;
 use crucible_repo::TrackedFile;
@@ -166,24 +166,15 @@ pub(crate) fn told_of(pack: &ContextPack, not_asked: &NotAsked) -> Option<String
     ))
 }
 
-/// The files to ask for: those the operator named first, then the best ranked.
+/// The files to ask for: those the operator named first, then the best ranked. Git's history counts for `crucible context build
+/// --goal` alone ([`request_for_goal`]): a replay has the base commit without its ancestors, and has to rank the same.
 pub(crate) fn file_request(
     record: &RunRecord,
     analysis: &Analysis,
     tracked: &[(RepoPath, u64)],
 ) -> (FileRequest, NotAsked) {
-    file_request_after(record, analysis, tracked, &History::default())
-}
-
-/// [`file_request`], with what earlier commits say.
-pub(crate) fn file_request_after(
-    record: &RunRecord,
-    analysis: &Analysis,
-    tracked: &[(RepoPath, u64)],
-    history: &History,
-) -> (FileRequest, NotAsked) {
     let max_bytes = record.settings.max_total_bytes;
-    let (ranking, unread) = ranking(record, analysis, tracked, history, RANK_READ_ALL);
+    let (ranking, unread) = ranking(record, analysis, tracked, RANK_READ_ALL);
     let mut needs: Vec<Need> = record.settings.named.iter().map(full).collect();
     let named: HashSet<&str> = record.settings.named.iter().map(RepoPath::as_str).collect();
     needs.extend(asked(&ranking).into_iter().filter(|need| !named.contains(need.path.as_str())));
@@ -304,7 +295,6 @@ fn ranking(
     record: &RunRecord,
     analysis: &Analysis,
     tracked: &[(RepoPath, u64)],
-    history: &History,
     most: ByteLimit,
 ) -> (Ranking, HashSet<RepoPath>) {
     let words =
@@ -332,7 +322,7 @@ fn ranking(
         }
         candidates.push(look.candidate);
     }
-    (rank_with_history(&goal, candidates, &limits, history), unread)
+    (rank(&goal, candidates, &limits), unread)
 }
 
 /// Whether a name can stand in a plan's line and in a question without being taken for something else. Other files may
@@ -405,8 +395,7 @@ mod tests {
         let paths = ["Cargo.lock", "dist/a.js", "src/a.rs", "src/b.rs", "src/c.rs", "src/parser.rs"];
         let tracked = lay(room.path(), &paths, "fn parser() {}\n");
         let looked_into = |most: u64| {
-            let (ranking, unread) =
-                ranking(&record, &analysis(), &tracked, &History::default(), ByteLimit(most));
+            let (ranking, unread) = ranking(&record, &analysis(), &tracked, ByteLimit(most));
             let mut unread: Vec<String> = unread.iter().map(RepoPath::to_string).collect();
             unread.sort();
             (ranking, unread)
@@ -471,26 +460,6 @@ mod tests {
         let (request, not_asked) = file_request(&record, &analysis(), &tracked);
         let needs: Vec<&str> = request.needs.iter().map(|need| need.path.as_str()).collect();
         assert_eq!((needs, not_asked.files), (vec!["src/a.rs", ".env"], Vec::new()));
-    }
-
-    #[test]
-    fn earlier_commits_bring_what_shares_no_word() {
-        let room = tempfile::tempdir().unwrap();
-        let mut record = record(room.path(), &[]);
-        let names: Vec<String> = (0..9).map(|number| format!("src/f{number}.rs")).collect();
-        let mut paths: Vec<&str> = names.iter().map(String::as_str).collect();
-        paths.push("src/parser.rs");
-        let tracked = lay(room.path(), &paths, "0123456789");
-        record.goal = "mend the parser".to_owned();
-        (record.settings.max_files, record.settings.max_total_bytes) = (3, 900);
-        let asked = |history: &History| {
-            let (request, _) = file_request_after(&record, &analysis(), &tracked, history);
-            request.needs.into_iter().map(|need| need.path).collect::<Vec<_>>()
-        };
-        assert_eq!(asked(&History::default()), ["src/parser.rs"]);
-        let paths = ["src/parser.rs", "src/f7.rs"].map(|path| path.parse().unwrap()).to_vec();
-        let commits = vec![crucible_pack::PastChange { message: String::new(), paths }];
-        assert_eq!(asked(&History { commits }), ["src/parser.rs", "src/f7.rs"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! What a run packs and what `crucible context build` packs comes from here alone: which documents come first, what is read,
 //! and what is never shown.
 
+mod named;
 mod work_tree;
 
 use std::path::Path;
@@ -14,6 +15,7 @@ use crucible_secrets::Scanner;
 use crate::contract::{ContextSettings, ContractDocuments};
 use crate::error::RunError;
 
+pub(crate) use named::check_named;
 pub(crate) use work_tree::WorkTree;
 
 /// Packs what `request` asks for of the work tree at `top`, its top directory. `slug` is the repository's name.

@@ -21,6 +21,8 @@ pub(crate) struct Brief {
     /// The change that was refused, as a patch, bounded; empty where there was none. The whole answer is not shown:
     /// small models copy what they see.
     pub(crate) patch: String,
+    /// The answer where it came to no change, bounded. Only people and commands are shown it, for the reason above.
+    pub(crate) answer: String,
 }
 
 /// The conversation that asks for a change.

@@ -2,21 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use crucible_model::{Code, Digest, Finding, Verdict, to_canonical_json};
+use crucible_model::{ClockSource, Code, Digest, Finding, Verdict, to_canonical_json};
 use crucible_repo::{CommitObject, Oid, RUN_TRAILER};
 use crucible_verify::{VerifyReport, VerifyResult};
 
 use super::RecordCheck;
-use super::reading::{CommitRead, FileRead, Kept, RecordRead, TreeRead};
-use crate::attempt;
+use super::reading::{CommitRead, FileRead, Kept, OnBranch, RecordRead, TreeRead};
+use super::unrecorded::{COPIES, looks_like_an_artifact};
+use crate::attempt::{self, AttemptOutcome};
 use crate::contract::{Plan, PlanStatus, Review, ReviewVerdict, Signature};
 use crate::document::{self, Document};
+use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::journal::{line, recorded_files, trace};
+use crate::journal::{is_pinned, line, recorded_files, trace};
 use crate::land::Landing;
 use crate::layout;
 use crate::receipt::RunReceipt;
 use crate::state::RunState;
+use crate::status::{owed, told_state};
 
 const UNKNOWN_RUN: Code = Code::new("record-unknown-run");
 const RUN_UNREADABLE: Code = Code::new("record-run-unreadable");
@@ -41,6 +44,11 @@ const TREE_DIFFERS: Code = Code::new("record-tree-differs");
 const TREE_UNKNOWN: Code = Code::new("record-tree-unknown");
 const COMMIT_MISSING: Code = Code::new("record-commit-missing");
 const COMMIT_DIFFERS: Code = Code::new("record-commit-differs");
+const COMMIT_UNREACHED: Code = Code::new("record-commit-unreached");
+const FILE_UNRECORDED: Code = Code::new("record-file-unrecorded");
+const BOOKINGS_LOST: Code = Code::new("record-bookings-lost");
+const CLOCK_PINNED: Code = Code::new("record-clock-pinned");
+const TIME_BACKWARDS: Code = Code::new("record-time-backwards");
 const RECORDING_UNREADABLE: Code = Code::new("record-recording-unreadable");
 
 const FROM_LEDGER: &str = "put it back from the ledger (`crucible ledger show`) or from a copy";
@@ -57,14 +65,18 @@ pub(super) fn judge(read: &RecordRead) -> RecordCheck {
         judge.run();
         judge.events();
         judge.files(&recorded);
+        judge.copies(reached);
+        judge.unrecorded(reached);
+        judge.time();
         judge.derived(reached);
         judge.recording();
+        judge.bookings();
         judge.signature();
         judge.report();
         judge.landing();
     }
     let commit = match &read.commit {
-        CommitRead::Found(oid, _) => Some(oid.clone()),
+        CommitRead::Found(oid, ..) => Some(oid.clone()),
         CommitRead::NotLanded | CommitRead::NoRepository(_) | CommitRead::Missing(_) => None,
     };
     RecordCheck {
@@ -76,25 +88,14 @@ pub(super) fn judge(read: &RecordRead) -> RecordCheck {
     }
 }
 
-/// How far a run has come by its events.
+/// How far a run has come by its events; one that waits for somebody is blocked, as its status says.
 fn reached(read: &RecordRead) -> Option<RunState> {
-    let mut reached = None;
-    for event in &read.events {
-        let to = match EventKind::of(&event.event) {
-            Some(EventKind::RepositoryAnalysed) => RunState::Analysed,
-            Some(EventKind::ContextPacked) => RunState::Context,
-            Some(EventKind::PlanDrafted) => RunState::Planned,
-            Some(EventKind::CostReviewed) => RunState::Reviewed,
-            Some(EventKind::PlanSigned) => RunState::Signed,
-            Some(EventKind::PatchAccepted) => RunState::Patched,
-            Some(EventKind::VerifyPassed) => RunState::Verified,
-            Some(EventKind::Landed) => RunState::Landed,
-            Some(EventKind::RunFailed) => RunState::Failed,
-            Some(_) | None => RunState::New,
-        };
-        reached = reached.max(Some(to));
-    }
-    reached
+    let told = told_state(&read.events);
+    if has_ended(told) || owed(&read.events).is_none() { told } else { Some(RunState::Blocked) }
+}
+
+fn has_ended(reached: Option<RunState>) -> bool {
+    matches!(reached, Some(RunState::Verified | RunState::Landed | RunState::Failed))
 }
 
 struct Judge<'r> {
@@ -235,13 +236,120 @@ impl<'r> Judge<'r> {
         }
     }
 
+    /// What is kept a second time outside of `attempts/` is what the last attempt that came so far was recorded with. The review of
+    /// a refused patch is recorded by what its outcome says.
+    fn copies(&mut self, reached: Option<RunState>) {
+        let ends = [EventKind::PatchRejected, EventKind::AttemptEnded].map(EventKind::name);
+        let ended: Vec<&'r str> = self
+            .read
+            .events
+            .iter()
+            .filter(|event| ends.contains(&event.event.as_str()))
+            .filter_map(|event| event.path.as_deref())
+            .collect();
+        let mut review = None;
+        for outcome in &ended {
+            let path = outcome.replace(attempt::OUTCOME, attempt::REVIEW);
+            let recorded = recorded_files(&self.read.events).contains_key(path.as_str());
+            let says = if recorded { self.digest(&path) } else { self.review_of(outcome) };
+            if !recorded && says.is_some() {
+                self.compare_copy(&path, says, outcome);
+            }
+            review = says.map(|says| (path, says));
+        }
+        if !has_ended(reached) {
+            return;
+        }
+        if let Some((original, says)) = review {
+            self.compare_copy(layout::REVIEW_PATCH, Some(says), &original);
+        }
+        for (copy, name) in COPIES.into_iter().filter(|(copy, _)| *copy != layout::PATCH) {
+            let originals = ended.iter().rev().map(|outcome| outcome.replace(attempt::OUTCOME, name));
+            let recorded = recorded_files(&self.read.events);
+            let Some(original) = originals.into_iter().find(|path| recorded.contains_key(path.as_str()))
+            else {
+                continue;
+            };
+            // What let the change pass is compared with what it says, too.
+            if copy == layout::VERIFY_REPORT && self.has(EventKind::VerifyPassed) {
+                continue;
+            }
+            let says = recorded.get(original.as_str()).and_then(|digest| digest.parse().ok());
+            self.compare_copy(copy, says, &original);
+        }
+    }
+
+    /// The digest of the review that a refused attempt amounts to.
+    fn review_of(&self, outcome: &str) -> Option<Digest> {
+        let outcome: AttemptOutcome = document::read(self.file(outcome).bytes()?).ok()?;
+        let verdict = Verdict::new(outcome.findings);
+        let review = Review::from_verdict("patch gate", outcome.patch.unwrap_or(outcome.answer), &verdict);
+        Some(Digest::of(review.render().as_bytes()))
+    }
+
+    fn compare_copy(&mut self, copy: &str, says: Option<Digest>, original: &str) {
+        match self.file(copy) {
+            FileRead::Missing => {
+                self.error(FILE_MISSING, copy, format!("it is gone; {original} tells what it was"))
+            }
+            FileRead::Refused(why) => self.error(FILE_REFUSED, copy, why.clone()),
+            file if file.digest() == says => {}
+            _ => self.error(COPY_EDITED, copy, format!("it is no longer what {original} tells")),
+        }
+    }
+
+    /// No file lies there that no event accounts for. In a run that goes on it may be what a step that was cut off wrote.
+    fn unrecorded(&mut self, reached: Option<RunState>) {
+        for path in &self.read.unrecorded {
+            let hint = "no event of the run tells of it, so nothing in it counts; take it away";
+            let finding = match has_ended(reached) && looks_like_an_artifact(path) {
+                true => Finding::error(FILE_UNRECORDED, path, hint),
+                false => Finding::warning(FILE_UNRECORDED, path, hint),
+            };
+            self.verdict.push(finding);
+        }
+    }
+
+    /// Instants are real ones, and none is before the one it follows.
+    fn time(&mut self) {
+        let events = &self.read.events;
+        let at = |index: usize| format!("{}:{}", layout::EVENTS, index + 1);
+        let of_record = self.read.record.as_ref().is_some_and(|record| record.clock == ClockSource::Pinned);
+        let pinned = events.iter().position(is_pinned).or(of_record.then_some(0));
+        if let Some(index) = pinned {
+            if self.has(EventKind::Landed) {
+                let hint = "its instant was chosen by somebody (CRUCIBLE_CLOCK), and what is recorded so never lands; yet it did";
+                self.error(CLOCK_PINNED, &at(index), hint);
+            } else {
+                let hint = "its instant was chosen by somebody (CRUCIBLE_CLOCK), so the run satisfies no gate and never lands; start a new one without";
+                self.verdict.push(Finding::warning(CLOCK_PINNED, at(index), hint));
+            }
+        }
+        if let Some(index) = events.windows(2).position(|pair| pair[1].ts < pair[0].ts) {
+            let hint = "it says an earlier instant than the event before it: the machine's clock was set back, or is wrong";
+            self.verdict.push(Finding::warning(TIME_BACKWARDS, at(index + 1), hint));
+        }
+    }
+
+    /// Every call that the events tell of is booked, so what the run has used is what the ledger says.
+    fn bookings(&mut self) {
+        if let Some(lost) = self.read.lost_bookings {
+            self.error(BOOKINGS_LOST, &self.read.name, RunError::BookingsLost { lost }.to_string());
+        }
+    }
+
     /// The story and the receipt are what the events amount to: of all events where the run has ended, else of its first ones.
     fn derived(&mut self, reached: Option<RunState>) {
-        let ended = reached
-            .is_some_and(|state| matches!(state, RunState::Verified | RunState::Landed | RunState::Failed));
-        let story = trace(&self.read.events);
+        let ended = has_ended(reached);
+        let events = &self.read.events;
+        let story = trace(events);
+        // A landing that was cut off is written down when it is tried again.
+        let landing = events.iter().position(|event| event.event == EventKind::LandingStarted.name());
+        let until_landing =
+            landing.filter(|_| reached != Some(RunState::Landed)).map(|at| trace(&events[..at]));
         self.compare_derived(layout::TRACE, TRACE_EDITED, ended, |bytes| {
-            bytes == story.as_bytes() || !ended && story.as_bytes().starts_with(bytes)
+            let is_until_landing = until_landing.as_ref().is_some_and(|story| bytes == story.as_bytes());
+            bytes == story.as_bytes() || is_until_landing || !ended && story.as_bytes().starts_with(bytes)
         });
         let Some(record) = &self.read.record else { return };
         let whole = RunReceipt::of(record, &self.read.events);
@@ -378,7 +486,7 @@ impl<'r> Judge<'r> {
             }
             TreeRead::NotAsked => {}
         }
-        if let CommitRead::Found(oid, commit) = &self.read.commit
+        if let CommitRead::Found(oid, commit, _) = &self.read.commit
             && report.tree.as_deref() != Some(commit.tree.as_str())
         {
             self.error(COMMIT_DIFFERS, oid.as_str(), "its tree is not the one that was verified");
@@ -411,11 +519,15 @@ impl<'r> Judge<'r> {
                 let hint = "this repository does not hold it; fetch it, or name the repository with --repo";
                 self.error(COMMIT_MISSING, oid.as_str(), hint);
             }
-            CommitRead::Found(oid, commit) => self.commit(&landing, oid, commit),
+            CommitRead::Found(oid, commit, on_branch) => self.commit(&landing, oid, commit, *on_branch),
         }
     }
 
-    fn commit(&mut self, landing: &Landing, oid: &Oid, commit: &CommitObject) {
+    fn commit(&mut self, landing: &Landing, oid: &Oid, commit: &CommitObject, on_branch: OnBranch) {
+        if on_branch == OnBranch::Unreached {
+            let hint = "the branch that the run started from no longer leads to it: it was reset, or the change taken back";
+            self.verdict.push(Finding::warning(COMMIT_UNREACHED, oid.as_str(), hint));
+        }
         let base = self.read.record.as_ref().map(|record| &record.base_commit);
         if commit.parents.first() != base || commit.parents.len() != 1 {
             self.error(

@@ -1,6 +1,6 @@
 //! Reads all that a record consists of into one value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,9 +8,11 @@ use crucible_host::fs::{FsError, read_regular_up_to};
 use crucible_ledger::{Anchor, EventRecord, Ledger, LedgerError};
 use crucible_llm::MAX_CASSETTE;
 use crucible_model::{ByteLimit, Digest, RepoPath, RunId, Verdict};
-use crucible_repo::{CommitObject, Git, Oid, RepoError};
+use crucible_repo::{Branch, CommitObject, Git, Oid, RepoError};
 
+use super::unrecorded::unrecorded;
 use crate::attempt;
+use crate::call_book::lost_bookings;
 use crate::contract::RunRecord;
 use crate::document;
 use crate::error::RunError;
@@ -25,8 +27,16 @@ use crate::world::World;
 const NOT_KEPT: [&str; 2] = [layout::BUNDLE, layout::SOURCE];
 
 /// The files that are judged by what they say, beside those that are recorded.
-const READ: [&str; 5] =
-    [layout::EVENTS, layout::TRACE, layout::RECEIPT, layout::PATCH, layout::VERIFY_REPORT];
+const READ: [&str; 8] = [
+    layout::EVENTS,
+    layout::TRACE,
+    layout::RECEIPT,
+    layout::PATCH,
+    layout::REVIEW_PATCH,
+    layout::VERIFY_REPORT,
+    layout::STDOUT_LOG,
+    layout::STDERR_LOG,
+];
 
 /// How much longer than the ledger's events `events.jsonl` may be and still be compared line by line, in bytes.
 const MORE_THAN_DERIVED: u64 = 1 << 20;
@@ -46,6 +56,10 @@ pub(super) struct RecordRead {
     pub(super) record: Option<RunRecord>,
     /// What lies at a path of the run directory.
     pub(super) files: BTreeMap<String, FileRead>,
+    /// Files that no event accounts for.
+    pub(super) unrecorded: BTreeSet<String>,
+    /// How many bookings of model calls the ledger lacks.
+    pub(super) lost_bookings: Option<u64>,
     /// What the ledger keeps of what was recorded, by the digest that the events name.
     pub(super) kept: BTreeMap<Digest, Kept>,
     /// The recording of the model's answers.
@@ -107,8 +121,17 @@ pub(super) enum CommitRead {
     NoRepository(String),
     /// The repository has no such commit.
     Missing(Oid),
-    /// It is there.
-    Found(Oid, CommitObject),
+    /// It is there, and the branch that the run started from reaches it, or no longer does.
+    Found(Oid, CommitObject, OnBranch),
+}
+
+/// Whether a branch leads to a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnBranch {
+    /// It does.
+    Reached,
+    /// It does not, or is gone.
+    Unreached,
 }
 
 /// The tree that the patch makes.
@@ -157,7 +180,10 @@ pub(super) async fn read(
     let landing = if has(EventKind::Landed) { landing(ledger, &events)? } else { None };
     let commit = match (&repository, landing) {
         (Some(Ok(git)), Some(landing)) => match git.commit_object(&landing.commit).await? {
-            Some(commit) => CommitRead::Found(landing.commit, commit),
+            Some(commit) => {
+                let on_branch = on_branch(git, record.as_ref(), &landing.commit).await?;
+                CommitRead::Found(landing.commit, commit, on_branch)
+            }
             None => CommitRead::Missing(landing.commit),
         },
         (Some(Err(why)), Some(_)) => CommitRead::NoRepository(why.clone()),
@@ -176,14 +202,42 @@ pub(super) async fn read(
         _ => TreeRead::NotAsked,
     };
     let anchors: Vec<Anchor> = match &commit {
-        CommitRead::Found(_, commit) => commit.message.lines().filter_map(anchor).collect(),
+        CommitRead::Found(_, commit, _) => commit.message.lines().filter_map(anchor).collect(),
         CommitRead::NotLanded | CommitRead::NoRepository(_) | CommitRead::Missing(_) => Vec::new(),
     };
     let chain = match events.first() {
         Some(first) => ledger.verify_from(first.seq, &anchors)?,
         None => Verdict::default(),
     };
-    Ok(RecordRead { name, events, chain, record, files, kept, recording, commit, tree })
+    let unrecorded = unrecorded(dir, &events);
+    let calls = match &run {
+        Some(run) => ledger.calls(run)?,
+        None => Vec::new(),
+    };
+    let lost_bookings = lost_bookings(&events, &calls);
+    Ok(RecordRead {
+        name,
+        events,
+        chain,
+        record,
+        files,
+        unrecorded,
+        lost_bookings,
+        kept,
+        recording,
+        commit,
+        tree,
+    })
+}
+
+/// Whether the branch that a run started from reaches a commit.
+async fn on_branch(git: &Git, record: Option<&RunRecord>, commit: &Oid) -> Result<OnBranch, RunError> {
+    let reached = match record.map(|record| &record.branch) {
+        Some(Branch::Named(name)) => git.is_on_branch(commit, name).await?,
+        // What landed on no branch is on none.
+        Some(Branch::Detached) | None => true,
+    };
+    Ok(if reached { OnBranch::Reached } else { OnBranch::Unreached })
 }
 
 /// The repository, with the place for temporary files that every command has; or why it cannot be used.
@@ -214,6 +268,12 @@ fn read_files(
         };
         files.insert(path.to_owned(), hashed);
     }
+    for event in events.iter().filter(|event| event.event == EventKind::PatchRejected.name()) {
+        // Its outcome is recorded, and the review is made from that.
+        let outcome = event.path.as_deref().unwrap_or_default();
+        let review = outcome.replace(attempt::OUTCOME, attempt::REVIEW);
+        files.insert(review.clone(), read_file(dir, &review, MAX_CASSETTE));
+    }
     let mut lines = 0;
     for event in events {
         lines += line(event)?.len() as u64;
@@ -230,7 +290,9 @@ fn read_files(
 
 /// Whether a file is judged by what it says, and not by its digest alone.
 fn is_read(path: &str) -> bool {
-    let of_an_attempt = [attempt::PATCH, attempt::REPORT].iter().any(|name| path.ends_with(name));
+    let of_an_attempt = [attempt::PATCH, attempt::REPORT, attempt::OUTCOME, attempt::REVIEW]
+        .iter()
+        .any(|name| path.ends_with(name));
     of_an_attempt || path.starts_with("artifacts/") || path.starts_with("reviews/")
 }
 

@@ -33,7 +33,7 @@ fn write(dir: &RunDir, name: &str, bytes: impl AsRef<[u8]>) {
 
 fn assert_edited<T>(result: Result<T, RunError>, expected: PathBuf) {
     match result {
-        Err(RunError::Edited { path }) => assert_eq!(path, expected),
+        Err(RunError::Edited { path } | RunError::EditedSince { path, .. }) => assert_eq!(path, expected),
         Err(other) => panic!("{} is told as {other}", expected.display()),
         Ok(_) => panic!("{} was taken as it is", expected.display()),
     }

@@ -8,11 +8,11 @@
 use std::borrow::Cow;
 
 use crucible_llm::ReceiptWarning;
-use crucible_model::{Untrusted, Verdict, is_hidden, says_nothing};
+use crucible_model::{CodeFence, Untrusted, Verdict, is_hidden, says_nothing};
 
 use super::fault::Fault;
 use super::ids::leading;
-use super::lines::{Fence, Fences, Line, LineKind, fence, heading, scan, tidied};
+use super::lines::{Fences, Line, LineKind, heading, scan, tidied};
 use super::manner;
 use super::stray::heads_any;
 use crate::phase_id::PhaseId;
@@ -145,28 +145,29 @@ fn core<'a>(mut text: &'a str, form: &Form, warnings: &mut Vec<ReceiptWarning>) 
         if is_json(text) {
             return Err(Fault::Json.alone("the answer"));
         }
-        let start =
-            place(text, |line| fence(line).is_some() || heading(line).is_some() || (form.begins)(line));
+        let start = place(text, |line| {
+            CodeFence::indented(line).is_some() || heading(line).is_some() || (form.begins)(line)
+        });
         let Some(start) = start else { return Err(manner::of_no_document(text).alone(first_line(text))) };
         let (before, rest) = text.split_at(start);
         introduction(before, warnings)?;
-        let Some(opened) = rest.lines().next().and_then(fence) else { return Ok(rest) };
-        if opened.info.to_ascii_lowercase().starts_with("json") {
+        let Some(opened) = rest.lines().next().and_then(CodeFence::indented) else { return Ok(rest) };
+        if opened.info().to_ascii_lowercase().starts_with("json") {
             return Err(Fault::Json.alone("the answer"));
         }
-        if !matches!(opened.info.to_ascii_lowercase().as_str(), "" | "md" | "markdown" | "text" | "txt") {
+        if !matches!(opened.info().to_ascii_lowercase().as_str(), "" | "md" | "markdown" | "text" | "txt") {
             return Err(Fault::NoDocument.alone(first_line(rest)));
         }
         let inner = rest.split_once('\n').map_or("", |(_, inner)| inner);
         let mut end = None;
         for (at, line) in offsets(inner) {
-            if fence(line).is_some_and(|found| opened.closes_with(found)) {
+            if CodeFence::indented(line).is_some_and(|found| opened.is_closed_by(found)) {
                 end = Some((at, at + line.len()));
             }
         }
         let Some((end, behind)) = end else { return Err(Fault::OpenFence.alone(first_line(rest))) };
         let after = inner.get(behind..).unwrap_or_default();
-        if after.lines().any(|line| fence(line).is_some() || heading(line).is_some()) {
+        if after.lines().any(|line| CodeFence::indented(line).is_some() || heading(line).is_some()) {
             return Err(Fault::Around.alone(first_line(after)));
         }
         introduction(after, warnings)?;
@@ -182,13 +183,13 @@ fn core<'a>(mut text: &'a str, form: &Form, warnings: &mut Vec<ReceiptWarning>) 
 }
 
 /// Whether a block inside a wrapped document begins as the wrapping could end: that can be read in two ways.
-fn ends_twice(inner: &str, wrapping: Fence<'_>) -> bool {
-    let mut open: Option<Fence<'_>> = None;
-    for found in inner.lines().filter_map(fence) {
+fn ends_twice(inner: &str, wrapping: CodeFence<'_>) -> bool {
+    let mut open: Option<CodeFence<'_>> = None;
+    for found in inner.lines().filter_map(CodeFence::indented) {
         match open {
-            Some(opened) if opened.closes_with(found) => open = None,
+            Some(opened) if opened.is_closed_by(found) => open = None,
             Some(_) => {}
-            None if wrapping.closes_with(found) => return true,
+            None if wrapping.is_closed_by(found) => return true,
             None => open = Some(found),
         }
     }
@@ -197,7 +198,7 @@ fn ends_twice(inner: &str, wrapping: Fence<'_>) -> bool {
 
 /// The phase whose title an answer begins with, before any code block.
 pub(crate) fn begins_as(text: &str) -> Option<PhaseId> {
-    let before_code = text.lines().take_while(|line| fence(line).is_none());
+    let before_code = text.lines().take_while(|line| CodeFence::indented(line).is_none());
     let (level, title) = before_code.filter_map(heading).next()?;
     named_phase(title).filter(|_| level <= 2 && !is_entry(title))
 }

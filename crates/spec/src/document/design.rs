@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crucible_llm::ReceiptWarning;
-use crucible_model::Finding;
+use crucible_model::{CodeFence, Finding};
 
 use super::answer::{Draft, warning};
 use super::fault::Fault;
 use super::filler::is_filler;
 use super::ids::{listed, named};
-use super::lines::{LineKind, fence, scan};
+use super::lines::{LineKind, scan};
 
 /// The sections that a design has.
 pub(crate) const DESIGN_SECTIONS: [&str; 4] = ["Overview", "Components", "Data", "Risks"];
@@ -68,7 +68,7 @@ pub(crate) fn sections(body: &str, wanted: &[&str]) -> Vec<Finding> {
             LineKind::Blank | LineKind::Rule => {}
             LineKind::Fenced | LineKind::Text => {
                 if let Some(slot) = current.and_then(|place| filled.get_mut(place))
-                    && fence(line.text).is_none()
+                    && CodeFence::indented(line.text).is_none()
                     && !is_filler(line.text)
                 {
                     *slot = true;

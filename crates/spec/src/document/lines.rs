@@ -3,6 +3,8 @@
 //! Only what decides about a document's structure is told apart. A line inside a fence is never a heading, so that an
 //! example in a document cannot become a requirement.
 
+use crucible_model::CodeFence;
+
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineKind<'a> {
@@ -41,23 +43,14 @@ pub(crate) enum Fences {
     Open(String),
 }
 
-/// A line that opens or closes a code block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fence<'a> {
-    mark: char,
-    length: usize,
-    /// What follows the marks: the language.
-    pub(crate) info: &'a str,
-}
-
 /// The lines of a text with LF line ends.
 pub(crate) fn scan(text: &str) -> (Vec<Line<'_>>, Fences) {
-    let mut open: Option<Fence<'_>> = None;
+    let mut open: Option<CodeFence<'_>> = None;
     let mut lines = Vec::new();
     for text in text.lines() {
-        let fence = fence(text);
-        let kind = match (open, fence) {
-            (Some(opened), Some(found)) if opened.closes_with(found) => {
+        // Inside of a list it may be indented.
+        let kind = match (open, CodeFence::indented(text)) {
+            (Some(opened), Some(found)) if opened.is_closed_by(found) => {
                 open = None;
                 LineKind::Fenced
             }
@@ -72,8 +65,7 @@ pub(crate) fn scan(text: &str) -> (Vec<Line<'_>>, Fences) {
     }
     #[cfg(test)]
     SCANNED.with(|scanned| scanned.set(scanned.get() + lines.len()));
-    let end = open.map(|fence| String::from(fence.mark).repeat(fence.length));
-    (lines, end.map_or(Fences::Closed, Fences::Open))
+    (lines, open.map_or(Fences::Closed, |fence| Fences::Open(fence.end())))
 }
 
 #[cfg(test)]
@@ -85,15 +77,6 @@ std::thread_local! {
 #[cfg(test)]
 pub(crate) fn scanned() -> usize {
     SCANNED.with(std::cell::Cell::get)
-}
-
-/// Reads a line as a fence, however far it is indented: inside a list it may be.
-pub(crate) fn fence(line: &str) -> Option<Fence<'_>> {
-    let line = line.trim_start_matches([' ', '\t']);
-    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
-    let info = line.trim_start_matches(mark);
-    let length = line.len() - info.len();
-    (length >= 3 && !(mark == '`' && info.contains('`'))).then_some(Fence { mark, length, info: info.trim() })
 }
 
 /// Reads a line as a heading: its level and its title.
@@ -151,13 +134,6 @@ pub(crate) fn tidied<'a>(lines: impl IntoIterator<Item = Line<'a>>) -> String {
         text.push_str(if line.kind == LineKind::Fenced { line.text } else { line.text.trim_end() });
     }
     text
-}
-
-impl Fence<'_> {
-    /// Whether `other` is the end of the block that this fence begins.
-    pub(crate) fn closes_with(self, other: Fence<'_>) -> bool {
-        other.mark == self.mark && other.length >= self.length && other.info.is_empty()
-    }
 }
 
 fn plain(line: &str) -> LineKind<'_> {

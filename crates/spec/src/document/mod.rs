@@ -23,7 +23,6 @@ pub(crate) use design::{design, sections, unknown};
 pub(crate) use fault::Fault;
 pub use ids::RequirementId;
 pub(crate) use ids::named;
-pub(crate) use lines::fence;
 pub(crate) use manner::of_no_document;
 pub(crate) use merge::{begins_changes, is_no_changes, merge};
 pub(crate) use requirements::Requirements;

@@ -149,11 +149,11 @@ impl PhaseRun<'_> {
     fn tell_origin(&mut self, origin: Origin, sent: u64) {
         let (kind, message) = match origin {
             Origin::Recording => (LLM_REPLAYED, "answered out of a recording; no model was asked"),
-            Origin::Live if sent == 0 => (
+            Origin::Live | Origin::Unpaid if sent == 0 => (
                 ANSWER_REUSED,
                 "an answer that an earlier try was given was taken; it was not asked for again",
             ),
-            Origin::Live => return,
+            Origin::Live | Origin::Unpaid => return,
         };
         if !self.entry.warnings.iter().any(|warning| warning.kind == kind) {
             self.warn(ReceiptWarning { kind: kind.to_owned(), message: message.to_owned() });
@@ -169,8 +169,19 @@ impl PhaseRun<'_> {
                 message: format!("{} taken out of the answer", counted(redactions, "secret")),
             });
         }
-        let is_cut = result.finish() == Finish::CutShort;
-        let fault = is_cut.then(|| cut_by(result).of(&result.model_used));
+        let fault = match result.finish() {
+            Finish::CutShort => Some(cut_by(result).of(&result.model_used)),
+            Finish::Other(reason) => {
+                self.warn(ReceiptWarning {
+                    kind: "answer_end_unclear".to_owned(),
+                    message: format!(
+                        "the provider ended this answer with {reason:?}, which does not say that it is whole; look at the document's end"
+                    ),
+                });
+                None
+            }
+            Finish::Complete | Finish::Unknown => None,
+        };
         Said { answer: result.answer(), fault }
     }
 
@@ -290,5 +301,55 @@ fn unreadable(fault: AnswerFault) -> Finding {
     match fault {
         AnswerFault::Empty => Fault::Empty.of("the answer"),
         AnswerFault::TooLarge => Fault::TooLong.of("the answer is longer than what is read of one"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_model::PromptBuilder;
+
+    use super::*;
+    use crate::packet::PacketLimits;
+
+    /// What the client finds in a message and nobody found in the packet: only together with its surroundings it is a secret.
+    #[test]
+    fn a_secret_that_is_found_in_a_message_is_told_by_the_entry_and_the_line_that_brought_it_there() {
+        let entry = |kind, name: &str, text: &str| PacketEntry {
+            kind,
+            name: name.to_owned(),
+            content: Untrusted::new(text),
+        };
+        let entries = vec![
+            entry(EntryKind::Idea, "context/idea.md", "users can export\n\ntheir data\n"),
+            entry(EntryKind::Named, "src/keys.py", "one = 1\ntwo = 2\n"),
+        ];
+        let packet = build_packet(entries, PacketLimits::default()).unwrap();
+        let user =
+            packet.entries.iter().fold(PromptBuilder::new().ours("The material:\n"), |prompt, entry| {
+                prompt.untrusted(&entry.name, &entry.content)
+            });
+        let messages = vec![
+            Message::system(PromptBuilder::new().ours("You write.").build()),
+            Message::user(user.build()),
+        ];
+        let told = |line: u64, message: usize| {
+            let place = SecretPlace::Message(message);
+            let error = CallError::Secret(SecretInRequest { rule: "made-up".to_owned(), place, line });
+            match placed(error.into(), &messages, &packet) {
+                SpecError::SecretInPacket { entry, rule, line } => Some((entry, rule, line)),
+                _ => None,
+            }
+        };
+        let at = |text: &str| {
+            let found = messages[1].content.as_str().lines().position(|line| line == text).unwrap();
+            found as u64 + 1
+        };
+        let expected = |entry: &str, line| Some((entry.to_owned(), "made-up".to_owned(), line));
+        assert_eq!(told(at("two = 2"), 1), expected("src/keys.py", 2));
+        assert_eq!(told(at("their data"), 1), expected("context/idea.md", 3));
+        // Our own words, an empty line and a line that is not there are nobody's.
+        for (line, message) in [(1, 0), (at("The material:"), 1), (at(""), 1), (9_999, 1), (0, 1), (1, 7)] {
+            assert_eq!(told(line, message), None, "line {line} of message {message}");
+        }
     }
 }

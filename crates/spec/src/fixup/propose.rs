@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::{Code, Digest, EditFormat, Finding, RepoPath, Untrusted, Verdict};
-use crucible_patch::{Change, Policy, Proposal, apply, judge, make_diff, parse, read_answer};
+use crucible_patch::{
+    Change, Policy, Proposal, WithLost, apply, judge, make_diff, parse, read_answer, with_lost,
+};
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 
 use super::ProposedFixup;
@@ -33,6 +35,8 @@ pub fn propose_fixup(
         return Err(refused(finding));
     }
     let after = apply(&proposal, files).map_err(|error| refused(error.finding()))?;
+    // A small model leaves out what it did not change, and the gate would refuse the file for it.
+    let WithLost { files: after, findings: kept } = with_lost(&proposal, files, after, &policy.may_drop);
     let touched = touched(&proposal, files, &after, policy)?;
     let before: Files = touched
         .iter()
@@ -48,10 +52,11 @@ pub fn propose_fixup(
         return Err(refused(Finding::error(Code::new("fixup-unchanged"), "the answer", hint)));
     }
     let patch = parse(&diff).map_err(|error| refused(error.finding()))?;
-    let verdict = judge(&patch, policy, &before, &after);
+    let mut verdict = judge(&patch, policy, &before, &after);
     if !verdict.passes() {
         return Err(verdict);
     }
+    verdict.merge(Verdict::new(kept));
     // What is kept is the diff, so the diff has to say the very same.
     let changed: Files = after.into_iter().filter(|(path, bytes)| before.get(path) != Some(bytes)).collect();
     if apply(&Proposal::Diff(diff.clone()), &before).as_ref() != Ok(&changed) {

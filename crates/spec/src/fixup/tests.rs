@@ -179,6 +179,25 @@ fn every_edit_format_gives_the_same_canonical_diff() {
 }
 
 #[test]
+fn a_whole_file_that_lost_a_function_on_the_way_keeps_it_and_says_so() {
+    let twice = "\npub fn twice(a: u32) -> u32 {\n    add(a, a)\n}\n";
+    let shown = files(&[("src/lib.rs", &format!("{LIB}{twice}"))]);
+    let fixup =
+        propose_fixup(&whole(&[("src/lib.rs", FIXED)]), EditFormat::WholeFile, &shown, &policy()).unwrap();
+    let patch = crucible_patch::parse(&fixup.diff).unwrap();
+    let changed = &patch.files[0];
+    assert_eq!((patch.files.len(), changed.added(), changed.removed()), (1, 1, 1));
+    let [told] = fixup.verdict.findings() else { panic!("{:?}", fixup.verdict) };
+    assert_eq!((told.code.as_str(), told.hint.contains("twice")), ("answer-spliced", true), "{told}");
+    assert_eq!(fixup.files[0].after, Some(Digest::of(format!("{FIXED}{twice}").as_bytes())));
+    // In a file that cannot be read as definitions nothing is put back, and what is gone is told by the diff.
+    let shown = files(&[("a.txt", "one\ntwo\n")]);
+    let fixup =
+        propose_fixup(&whole(&[("a.txt", "one\n")]), EditFormat::WholeFile, &shown, &policy()).unwrap();
+    assert_eq!(fixup.verdict.findings(), []);
+}
+
+#[test]
 fn what_lies_outside_of_a_fixups_reach_is_refused_by_the_patch_gate() {
     let shown = [
         ("tests/it.rs", "a\n"),

@@ -59,7 +59,10 @@ pub(super) fn advice(spec: &SpecId, problem: &ReceiptProblem) -> String {
             );
         }
         ReceiptProblemKind::PromotionUnfinished => {
-            "A promotion is unfinished: its process was ended in the midst of it. Any command that takes the spec's lock (`crucible resume`, `crucible spec`) finishes it."
+            return format!(
+                "A process was ended while it put the work of a phase in its place. All of it lies in staging/, and nothing is lost: \
+                 `crucible resume {spec}` finishes that and goes on; with --dry-run it finishes that and asks nobody."
+            );
         }
         ReceiptProblemKind::PromotionForeign { replaces } => {
             let named =
@@ -70,8 +73,8 @@ pub(super) fn advice(spec: &SpecId, problem: &ReceiptProblem) -> String {
                 more => format!("{named} and {} more", more - 3),
             };
             return format!(
-                "It lies in staging/ and would replace {replaces}; the ledger of this machine knows nothing of it. Look at it. Where nobody \
-                 began it here, delete staging/; where somebody did, `crucible resume {spec}` finishes it."
+                "It lies in staging/ and would replace {replaces}; this machine did not begin it. It came with the project, or was made up: look \
+                 at it, then delete staging/. Nothing of it counts."
             );
         }
         ReceiptProblemKind::LedgerDiffers => {

@@ -468,6 +468,84 @@ mod tests {
     }
 
     #[test]
+    fn the_last_4_kib_of_a_stream_are_looked_at_and_the_last_1000_bytes_are_kept() {
+        let bench = Bench::new();
+        let padded = |spaces: usize| bench.one(&format!("printf 'x%{spaces}s' ''")).said;
+        let kept = usize::try_from(KEPT.0).unwrap();
+        assert_eq!(padded(kept - 1), "x", "the whole stream fits");
+        assert_eq!(padded(kept), "", "its first byte does not");
+        let text = |bytes: usize| format!("a{}", "b".repeat(bytes - 1));
+        assert_eq!(tail(&text(SAID)), text(SAID));
+        assert_eq!(tail(&text(SAID + 1)), "b".repeat(SAID));
+        // Two bytes each: it is cut where a character begins.
+        assert_eq!(tail(&"ä".repeat(SAID / 2 + 1)), "ä".repeat(SAID / 2));
+        assert_eq!(tail(&format!("{}z", "ä".repeat(SAID / 2))), format!("{}z", "ä".repeat(SAID / 2 - 1)));
+    }
+
+    #[test]
+    fn a_hook_that_prints_64_mib_goes_on_and_one_that_prints_more_is_ended() {
+        let bench = Bench::new();
+        let prints = |bytes: u64| bench.one(&format!("head -c {bytes} /dev/zero | tr '\\0' ' '"));
+        assert_eq!(prints(RUNAWAY.0).end, HookEnd::Passed);
+        let ended = prints(RUNAWAY.0 + (1 << 20));
+        assert_eq!((ended.end, ended.exit_code), (HookEnd::Failed, None));
+        assert_eq!(ended.said, "ended because it printed without end");
+    }
+
+    #[test]
+    fn a_hook_whose_time_is_over_is_told_so_and_has_a_moment_to_end_well() {
+        let bench = Bench::new();
+        let mut polite = hook("polite", "trap 'echo saved; exit 0' TERM; echo ready; sleep 300 & wait");
+        polite.timeout = Duration::from_secs(1);
+        let polite = bench.run(&[polite]).remove(0);
+        assert_eq!((polite.end, polite.said.as_str()), (HookEnd::TimedOut, "ready\nsaved"));
+        let mut stubborn =
+            hook("stubborn", "trap '' TERM; echo ready; while :; do sleep 1; done; echo never");
+        stubborn.timeout = Duration::from_secs(1);
+        let stubborn = bench.run(&[stubborn]).remove(0);
+        assert_eq!((stubborn.end, stubborn.said.as_str()), (HookEnd::TimedOut, "ready"));
+    }
+
+    #[test]
+    fn a_link_is_found_as_deep_as_receipts_lie_and_no_deeper() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join(CRUCIBLE);
+        let search = || Search { left: MOST_ENTRIES }.link_in(&own, 0).unwrap();
+        assert_eq!(search(), None, "there is no such directory");
+        let link = |place: &str| {
+            let link = own.join(place);
+            std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink("/elsewhere", &link).unwrap();
+            let found = search();
+            std::fs::remove_file(&link).unwrap();
+            found.map(|found| found == link)
+        };
+        for believed in ["config.toml", "specs", "specs/a", "specs/a/receipts", "specs/a/receipts/1.json"] {
+            let parent = own.join(believed);
+            let _not_there_yet = std::fs::remove_dir_all(&parent);
+            assert_eq!(link(believed), Some(true), "{believed}");
+        }
+        for other in ["specs/a/receipts/old/1.json", "worktrees/a", "worktrees/a/receipts/1.json"] {
+            assert_eq!(link(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_search_ends_at_its_bound_and_says_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join(CRUCIBLE);
+        std::fs::create_dir_all(own.join("specs/a")).unwrap();
+        (0..7).for_each(|file| std::fs::write(own.join(format!("specs/a/{file}.md")), "").unwrap());
+        // `specs`, `a` and its files.
+        assert_eq!(Search { left: 9 }.link_in(&own, 0).unwrap(), None);
+        let why = Search { left: 8 }.link_in(&own, 0).unwrap_err().to_string();
+        assert!(
+            why.contains("more than 300000 entries") && why.contains("move specs that are done"),
+            "{why}"
+        );
+    }
+
+    #[test]
     fn nothing_that_a_hook_starts_outlives_it() {
         let bench = Bench::new();
         let mark = format!("87{:07}", std::process::id());

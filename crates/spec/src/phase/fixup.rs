@@ -4,13 +4,13 @@
 //! the module `fixup`. The document is our own report of what was asked.
 
 use crucible_llm::{Message, ReceiptWarning};
-use crucible_model::{EditFormat, PromptBuilder, PromptText, Untrusted, Verdict, says_nothing};
+use crucible_model::{CodeFence, EditFormat, PromptBuilder, PromptText, Untrusted, Verdict, says_nothing};
 use crucible_patch::MAX_ANSWER_BYTES;
 
 use super::prompt::{conversation, correction, entries};
 use super::{PhaseDefinition, PhaseDocument, PhaseInput, artifact};
 use crate::document::{
-    Fault, Remark, Target, begins_as, fence, is_no_changes, of_no_document, read_review, warning,
+    Fault, Remark, Target, begins_as, is_no_changes, of_no_document, read_review, warning,
 };
 use crate::packet::{EntryKind, PacketEntry};
 use crate::phase_id::PhaseId;
@@ -159,7 +159,7 @@ fn told(number: u32, remark: &Remark) -> String {
 fn begins_edit(line: &str) -> bool {
     let bare = line.trim_start_matches(['#', '*', ' ', '`', '>']);
     let starts = ["FILE:", "File:", "file:", "<<<<<<<", "diff --git", "--- a/"];
-    fence(line).is_some() || starts.iter().any(|start| bare.starts_with(start))
+    CodeFence::indented(line).is_some() || starts.iter().any(|start| bare.starts_with(start))
 }
 
 fn system(format: EditFormat) -> PromptText {

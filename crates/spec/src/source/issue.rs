@@ -131,13 +131,8 @@ impl FromStr for IssueRef {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refuse = || {
-            SpecError::Source {
-            source_name: short_line(text, 100),
-            why: "it names no issue; write OWNER/REPO#123, or its address: https://github.com/OWNER/REPO/issues/123"
-                .to_owned(),
-        }
-        };
+        let refuse =
+            || SpecError::Source { source_name: short_line(text, 100), why: fault(text.trim()).to_owned() };
         parse(text.trim()).ok_or_else(refuse)
     }
 }
@@ -145,6 +140,19 @@ impl FromStr for IssueRef {
 impl fmt::Display for IssueRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}#{}", self.owner, self.repo, self.number)
+    }
+}
+
+/// Why a text names no issue, and what to write.
+fn fault(text: &str) -> &'static str {
+    let (scheme, address) = text.split_once("://").unwrap_or(("", text));
+    let kind = address.split('/').nth(3);
+    if kind.is_some_and(|kind| matches!(kind, "pull" | "pulls")) {
+        "it is a pull request; name the issue that it is about, or give its text with --source"
+    } else if scheme.eq_ignore_ascii_case("http") {
+        "only an https address names an issue; write https:// in place of http://"
+    } else {
+        "it names no issue; write OWNER/REPO#123, or its address: https://github.com/OWNER/REPO/issues/123"
     }
 }
 

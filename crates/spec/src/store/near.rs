@@ -15,6 +15,21 @@ impl SpecStore {
 
     /// [`SpecStore::unknown`], with what stands in the spec's place.
     pub(super) fn absent(&self, why: SpecAbsence) -> SpecError {
+        let workspace = WorkspaceFile::within(self.project.root());
+        let is_listed = || {
+            workspace
+                .as_ref()
+                .and_then(|file| file.load().ok())
+                .is_some_and(|list| list.entry(&self.spec).is_some())
+        };
+        let why = match why {
+            SpecAbsence::Nothing if is_listed() => SpecAbsence::NotBegun,
+            why => why,
+        };
+        if why != SpecAbsence::Nothing {
+            // No other name helps, and behind a link lie no specs of this project.
+            return SpecError::Unknown { spec: self.spec.clone(), why, near: Vec::new(), workspace: None };
+        }
         let names = self.dir.parent().and_then(|specs| std::fs::read_dir(specs).ok());
         let mut there: Vec<SpecId> = names
             .into_iter()
@@ -34,7 +49,7 @@ impl SpecStore {
             specs = there;
         }
         specs.truncate(TOLD);
-        let workspace = WorkspaceFile::within(self.project.root()).map(|file| file.path().to_owned());
+        let workspace = workspace.map(|file| file.path().to_owned());
         SpecError::Unknown { spec: self.spec.clone(), why, near: specs, workspace }
     }
 }

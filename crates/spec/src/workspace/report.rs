@@ -194,9 +194,13 @@ fn status_of(
     now: Timestamp,
     witness: Option<&Witness<'_>>,
 ) -> Result<Option<SpecStatus>, String> {
+    // The error would look for names like it and for the list that is being gone through, once for each.
+    if matches!(store.exists(), Ok(false)) {
+        return Ok(None);
+    }
     match store.state_seen_by(witness) {
         Ok(state) => Ok(Some(spec_status(&state, now))),
-        Err(SpecError::Unknown { why: SpecAbsence::Nothing, .. }) => Ok(None),
+        Err(SpecError::Unknown { why: SpecAbsence::Nothing | SpecAbsence::NotBegun, .. }) => Ok(None),
         Err(error) => Err(short_line(&single_spaced(&error.to_string()), LONGEST)),
     }
 }

@@ -1,6 +1,6 @@
 //! Reads what goes into a bundle: regular files only, within limits, redacted.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -39,17 +39,23 @@ pub(super) struct Collected {
     pub(super) entries: Vec<Ready>,
     names: HashSet<String>,
     left_out: Vec<BundleGap>,
+    /// Where what is not taken lies.
+    unrecorded: BTreeSet<PathBuf>,
     total: u64,
 }
 
 /// Reads the named files and everything below the named directories of a run.
 pub(super) fn collect(
     run_dir: &Path,
+    unrecorded: &BTreeSet<String>,
     files: &[(&str, Telling)],
     directories: &[(&str, Telling)],
     scanner: &Scanner,
 ) -> Collected {
-    let mut collected = Collected::default();
+    let mut collected = Collected {
+        unrecorded: unrecorded.iter().map(|path| run_dir.join(path)).collect(),
+        ..Collected::default()
+    };
     for (name, telling) in files {
         if fs::symlink_metadata(run_dir.join(name)).is_ok() {
             collected.take(&run_dir.join(name), (*name).to_owned(), *telling, scanner);
@@ -144,6 +150,9 @@ impl Collected {
     fn take(&mut self, path: &Path, name: String, telling: Telling, scanner: &Scanner) {
         let is_file = fs::symlink_metadata(path).map(|meta| meta.is_file());
         let obstacle = match is_file {
+            Ok(true) if self.unrecorded.contains(path) => {
+                Some("is told of by no event of the run".to_owned())
+            }
             Ok(true) if name.ends_with("failure_bundle.zip") => Some("is a bundle itself".to_owned()),
             Ok(true) if self.entries.len() >= MAX_FILES => Some(format!("comes after {MAX_FILES} files")),
             Ok(true) if self.total >= MAX_TOTAL => Some(format!("comes after {MAX_TOTAL} bytes")),

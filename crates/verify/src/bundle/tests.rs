@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests plant links by hand")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::os::unix::fs::symlink;
 
@@ -25,7 +25,7 @@ impl Run {
     }
 
     fn bundle(&self) -> Vec<u8> {
-        failure_bundle(self.0.path()).unwrap()
+        failure_bundle(self.0.path(), &BTreeSet::new()).unwrap()
     }
 
     fn open(&self) -> Opened {
@@ -251,5 +251,25 @@ fn odd_names_are_made_safe_and_stay_apart() {
 
 #[test]
 fn no_run_is_an_error() {
-    assert!(matches!(failure_bundle(Path::new("/nowhere/at/all")), Err(BundleError::NoRun { .. })));
+    assert!(matches!(
+        failure_bundle(Path::new("/nowhere/at/all"), &BTreeSet::new()),
+        Err(BundleError::NoRun { .. })
+    ));
+}
+
+#[test]
+fn what_no_event_tells_of_is_left_out_and_named_and_nothing_else_is() {
+    let run = Run::new().with("reviews/review_cost.md", "APPROVE").with("reviews/review:cost.md", "planted");
+    let planted = BTreeSet::from(["reviews/review:cost.md".to_owned()]);
+    let bytes = failure_bundle(run.0.path(), &planted).unwrap();
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
+    let mut text = |name: &str| {
+        let mut text = String::new();
+        archive.by_name(name).unwrap().read_to_string(&mut text).unwrap();
+        text
+    };
+    assert_eq!(text("reviews/review_cost.md"), "APPROVE");
+    let manifest: BundleManifest = serde_json::from_str(&text(MANIFEST_NAME)).unwrap();
+    let told = manifest.left_out.iter().find(|gap| gap.path.contains("review_cost.md")).unwrap();
+    assert!(told.reason.contains("no event of the run"), "{told:?}");
 }

@@ -9,6 +9,8 @@ pub(crate) mod chat;
 mod progress;
 mod show;
 
+pub(crate) use show::{degraded, summary};
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,11 +19,11 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_council::{
-    CallUsage, CouncilLimits, CouncilRole, Crucible, DeltaChoice, EngineConfig, HintedModels, Observability,
-    Part,
+    CallUsage, CouncilError, CouncilLimits, CouncilRole, Crucible, DeltaChoice, EngineConfig, HintedModels,
+    Observability, Part, Wording,
 };
 use crucible_host::config::{Config, variable_of};
-use crucible_llm::{Backend, CallWatch, Limit, PriceTable, Recording, Selected};
+use crucible_llm::{Backend, CallBudget, CallWatch, Limit, PriceTable, Recording, Selected};
 
 use crate::app::App;
 use crate::commands::model;
@@ -82,14 +84,19 @@ pub(crate) struct CouncilFlags {
     record: Option<PathBuf>,
 }
 
-/// A council that is chosen and can be made ready, as often as there are questions.
+/// A council that is chosen and can be made ready, as often as there are questions, and where its calls are written down.
 pub(crate) struct Assembly {
+    bench: Bench,
+    record: Option<Record>,
+}
+
+/// A council that is chosen: whom it asks, and within which limits.
+pub(crate) struct Bench {
     backend: Backend,
     models: Models,
     delta: DeltaChoice,
     limits: CouncilLimits,
     prices: Arc<PriceTable>,
-    record: Option<Record>,
 }
 
 /// The models that are named for a council; an empty name stands for the provider's own.
@@ -122,62 +129,25 @@ impl Assembly {
         let config = app.config(app.env.working_directory(), &flags.settings())?;
         let provider = provider(&config)?;
         model::check_cassette(flags.cassette.as_deref(), provider)?;
-        let (limits, delta) = (limits(&config)?, delta(&config)?);
-        let prices = Arc::new(model::prices(&config)?);
-        let context = model::context(app, &config, &shared_sandbox(app))?;
-        let Selected { backend, fell_back, .. } = model::selected_with(app, &config, &context, provider)?;
-        let mut models = match fell_back {
-            None => Models::of(&config, flags),
-            Some(_) => Models::none_of(&config, flags, app, &backend),
-        };
-        // What the command line names holds for every phase; what the configuration names, for those without their own.
-        // A name that is none stays where it is refused.
-        let backend = if flags.model.is_some() || models.default.trim().is_empty() {
-            backend
-        } else {
-            let default = std::mem::take(&mut models.default);
-            each_phase_with_a_model(backend, &default)
-        };
+        let bench = Bench::of(app, &config, flags, provider)?;
         let record = flags.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
-        let assembly = Self { backend, models, delta, limits, prices, record };
-        // What no engine can be made of is told now, and not when somebody waits for an answer.
-        assembly.writing_to(Recording::Off, Observability::Off)?;
-        Ok(assembly)
+        Ok(Self { bench, record })
     }
 
     /// An engine with a budget of its own.
     pub(crate) fn engine(&self, observability: Observability) -> Result<Crucible, CommandError> {
-        let recording = self.record.as_ref().map(|record| record.of(&self.backend)).transpose()?;
-        self.writing_to(recording.unwrap_or(Recording::Off), observability)
-    }
-
-    fn writing_to(
-        &self,
-        recording: Recording,
-        observability: Observability,
-    ) -> Result<Crucible, CommandError> {
-        Ok(Crucible::new(EngineConfig {
-            triage_model: self.models.triage.clone(),
-            default_model: self.models.default.clone(),
-            fallback_models: self.models.fallback.clone(),
-            hinted_models: self.models.hinted(),
-            observability,
-            delta_strategy: self.delta.clone(),
-            limits: self.limits.clone(),
-            prices: Arc::clone(&self.prices),
-            recording,
-            ..EngineConfig::with_backend(self.backend.clone())
-        })?)
+        let recording = self.record.as_ref().map(|record| record.of(&self.bench.backend)).transpose()?;
+        Ok(Crucible::new(self.bench.config(recording.unwrap_or(Recording::Off), observability))?)
     }
 
     /// The same, with somebody who is told of each call.
     pub(crate) fn watched(self, watch: Arc<dyn CallWatch>) -> Self {
-        Self { backend: self.backend.watched(watch), ..self }
+        Self { bench: Bench { backend: self.bench.backend.watched(watch), ..self.bench }, ..self }
     }
 
     /// How much one question may take.
     pub(crate) fn limits(&self) -> &CouncilLimits {
-        &self.limits
+        self.bench.limits()
     }
 
     /// What is left of a question that was interrupted.
@@ -189,6 +159,76 @@ impl Assembly {
     /// The models that these parts were asked with, each once; none where all is the provider's own. A model that the triage
     /// chose for a seat is not among them.
     pub(crate) fn asked(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
+        self.bench.asked(parts)
+    }
+}
+
+impl Bench {
+    /// Reads the configuration and makes sure that this provider can be made ready. Nothing is sent.
+    pub(crate) fn of(
+        app: &App,
+        config: &Config,
+        flags: &CouncilFlags,
+        provider: &str,
+    ) -> Result<Self, CommandError> {
+        let (limits, delta) = (limits(config)?, delta(config)?);
+        let prices = Arc::new(model::prices(config)?);
+        let context = model::context(app, config, &shared_sandbox(app))?;
+        let Selected { backend, fell_back, .. } = model::selected_with(app, config, &context, provider)?;
+        let mut models = match fell_back {
+            None => Models::of(config, flags),
+            Some(_) => Models::none_of(config, flags, app, &backend),
+        };
+        // What the command line names holds for every phase; what the configuration names, for those without their own.
+        // A name that is none stays where it is refused.
+        let backend = if flags.model.is_some() || models.default.trim().is_empty() {
+            backend
+        } else {
+            let default = std::mem::take(&mut models.default);
+            each_phase_with_a_model(backend, &default)
+        };
+        let bench = Self { backend, models, delta, limits, prices };
+        // What no engine can be made of is told now, and not when somebody waits for an answer.
+        Crucible::new(bench.config(Recording::Off, Observability::Off))?;
+        Ok(bench)
+    }
+
+    /// An engine for one question of somebody who keeps a budget and a record of their own: each call takes its part of `budget`
+    /// besides, and the question is worked on as it stands.
+    pub(crate) fn engine_within(
+        &self,
+        budget: &Arc<CallBudget>,
+        limits: CouncilLimits,
+    ) -> Result<Crucible, CouncilError> {
+        Crucible::new(EngineConfig {
+            backend: self.backend.clone().within(Arc::clone(budget), Arc::clone(&self.prices)),
+            limits,
+            wording: Wording::AsAsked,
+            ..self.config(Recording::Off, Observability::Off)
+        })
+    }
+
+    fn config(&self, recording: Recording, observability: Observability) -> EngineConfig {
+        EngineConfig {
+            triage_model: self.models.triage.clone(),
+            default_model: self.models.default.clone(),
+            fallback_models: self.models.fallback.clone(),
+            hinted_models: self.models.hinted(),
+            observability,
+            delta_strategy: self.delta.clone(),
+            limits: self.limits.clone(),
+            prices: Arc::clone(&self.prices),
+            recording,
+            ..EngineConfig::with_backend(self.backend.clone())
+        }
+    }
+
+    /// How much one question may take.
+    pub(crate) fn limits(&self) -> &CouncilLimits {
+        &self.limits
+    }
+
+    fn asked(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
         let mut asked = Vec::new();
         for part in parts.keys() {
             let model = self.model_of(*part);

@@ -39,17 +39,22 @@ pub(super) fn answer(result: &ExecutorResult) -> String {
     page.text
 }
 
-/// What was worse than asked for, a line each.
+/// What was worse than asked for, a line each, as warnings.
 pub(super) fn warnings(degradations: &[Degradation]) -> Vec<String> {
+    degraded(degradations).iter().map(|line| format!("warning: {line}")).collect()
+}
+
+/// What was worse than asked for, a line each.
+pub(crate) fn degraded(degradations: &[Degradation]) -> Vec<String> {
     let line = |degradation: &Degradation| match degradation.loop_number {
-        Some(number) => format!("warning: loop {number}: {}", worse(degradation)),
-        None => format!("warning: {}", worse(degradation)),
+        Some(number) => format!("loop {number}: {}", worse(degradation)),
+        None => worse(degradation),
     };
     degradations.iter().map(|degradation| one_line(&line(degradation))).collect()
 }
 
 /// The whole run on one line.
-pub(super) fn summary(result: &ExecutorResult) -> String {
+pub(crate) fn summary(result: &ExecutorResult) -> String {
     let how = match result.loops_executed {
         0 => "answered without a council".to_owned(),
         loops if result.early_exit => {

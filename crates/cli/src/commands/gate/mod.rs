@@ -18,13 +18,14 @@ use clap::{Args, ValueEnum};
 use crucible_model::{ExitStatus, Verdict};
 use crucible_spec::{
     GateFinding, GatePolicy, GateReport, HookConsequence, HookMoment, HookSubject, OnPendingFixups, PhaseId,
-    PhaseIdError, SpecId, SpecProject, SpecStore, gate_findings, gate_hook_findings, limit_words, parse_age,
+    PhaseIdError, SpecId, SpecProject, fixup_under_way, gate_findings, gate_hook_findings, limit_words,
+    parse_age,
 };
 
 use crate::app::App;
 use crate::commands::repository_of;
 use crate::commands::run::shared_sandbox;
-use crate::commands::spec::fixups::under_way;
+use crate::commands::spec::fixups::to_look_at;
 use crate::commands::spec::hooks::{HookOutcome, Hooks};
 use crate::commands::spec::place;
 use crate::error::CommandError;
@@ -123,7 +124,7 @@ impl Gate {
     fn judge(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let format = self.format(app)?;
         let project = place::project(app, self.workspace.as_deref())?;
-        let store = SpecStore::new(&project, self.spec.clone());
+        let store = to_look_at(app, &project, self.spec.clone());
         if !store.exists()? {
             return Err(store.unknown().into());
         }
@@ -137,7 +138,7 @@ impl Gate {
         let state = store.state(ledger.as_ref())?;
         let (now, clock) = (app.clock.now(), app.clock.source());
         let mut findings = gate_findings(&state, &policy, now, clock);
-        findings.extend(under_way(app, store)?.map(|under_way| under_way.finding()));
+        findings.extend(fixup_under_way(&store)?.map(|under_way| under_way.finding()));
 
         let mut receipts = before.receipts;
         // After one that must not fail and did, no other runs.

@@ -12,6 +12,9 @@ use crate::error::CommandError;
 
 /// The page of the gate's codes, which is the rules' help.
 const PAGE: &str = include_str!("../../../../../docs/codes/gate.md");
+/// The page of the one code of a gate that is not the gate's own, and that code.
+const FIXUP_PAGE: &str = include_str!("../../../../../docs/codes/fixup.md");
+const FIXUP_CODE: &str = "fixup-under-way";
 
 /// The schema that the log follows.
 const SCHEMA: &str =
@@ -19,7 +22,7 @@ const SCHEMA: &str =
 
 /// The log of one judgement.
 pub(super) fn log(told: &Told<'_>) -> Value {
-    let rules = rules(PAGE);
+    let rules = every_rule();
     let report = told.report;
     let results: Vec<Value> = told.findings.iter().map(|found| result(found, &rules, &told.places)).collect();
     let rules: Vec<Value> = rules.iter().map(rule).collect();
@@ -65,6 +68,13 @@ pub(super) fn unjudged(spec: &str, at: Timestamp, error: &CommandError) -> Value
     })
 }
 
+/// Every code that a finding of a gate can have, with its words.
+fn every_rule() -> Vec<(&'static str, String)> {
+    let mut all = rules(PAGE);
+    all.extend(rules(FIXUP_PAGE).into_iter().filter(|(code, _)| *code == FIXUP_CODE));
+    all
+}
+
 /// The codes of a page, each with its words on one line.
 fn rules(page: &str) -> Vec<(&str, String)> {
     let sections = page.split("\n## ").skip(1);
@@ -102,7 +112,8 @@ fn result(found: &GateFinding, rules: &[(&str, String)], places: &Places) -> Val
             "artifactLocation": { "uri": uri(&file), "uriBaseId": "%SRCROOT%" },
             "region": { "startLine": 1 },
         } }],
-        "partialFingerprints": { "crucibleFinding/v1": same },
+        // The first is the one by which GitHub tells results of one rule in one file apart, and knows them again.
+        "partialFingerprints": { "primaryLocationLineHash": same, "crucibleFinding/v1": same },
     });
     if let Some(place) = rules.iter().position(|(code, _)| *code == finding.code.as_str()) {
         result["ruleIndex"] = place.into();

@@ -8,7 +8,7 @@ use crucible_spec::{GatePhase, GatePolicy, GateReport, Standing, age_words};
 use super::{Told, policy_words};
 use crate::commands::spec::status::words;
 use crate::output::Output;
-use crate::table::table;
+use crate::table::{lines_of, table};
 
 pub(super) fn print(output: &Output, told: &Told<'_>) {
     for found in told.findings {
@@ -35,7 +35,7 @@ fn phases(report: &GateReport) -> String {
             rows.add_row([phase.phase_id.as_str(), words(phase.status), &last_success(phase), asked]);
         }
     }
-    rows.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    lines_of(&rows)
 }
 
 /// The verdict on one line, with what was asked for.

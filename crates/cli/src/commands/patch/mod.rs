@@ -10,7 +10,7 @@ use crucible_model::ExitStatus;
 use crate::app::App;
 use crate::error::CommandError;
 
-pub(crate) use self::yardstick::patch_limits;
+pub(crate) use self::yardstick::{patch_limits, unreadable};
 
 /// Judge a patch, and apply one that passes
 #[derive(Subcommand)]

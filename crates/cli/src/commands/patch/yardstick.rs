@@ -1,10 +1,10 @@
 //! What `patch check` and `patch apply` share: the patch, the repository, and the plan or the policy it is judged by.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use crucible_host::config::Config;
-use crucible_host::fs::read_up_to;
+use crucible_host::fs::{FsError, read_prefix, read_up_to};
 use crucible_model::{ByteLimit, ExitStatus, Verdict};
 use crucible_patch::Policy;
 use crucible_repo::Git;
@@ -13,21 +13,23 @@ use crucible_run::{PatchLimits, SignedPlan, plan_policy, signed_plan};
 use crate::app::App;
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
+use crate::input::{Awaited, whole};
 
 /// Larger patches are refused by the gate in any case.
 const MAX_FILE: ByteLimit = ByteLimit(16 * 1024 * 1024);
 
 /// A patch, and what it is measured by.
 #[derive(Args)]
+#[command(group = ArgGroup::new("measured-by").required(true).args(["plan", "policy"]))]
 pub(super) struct Yardstick {
     /// A directory in the repository
     #[arg(long, default_value = ".", value_name = "DIR")]
     repo: PathBuf,
-    /// The patch, a unified diff in git's format
+    /// The patch, a unified diff in git's format; `-` reads it from standard input
     #[arg(long, value_name = "FILE")]
     patch: PathBuf,
     /// A signed plan whose scope holds; in a run directory the signature beside it is checked too
-    #[arg(long, value_name = "PLAN.md", conflicts_with = "policy", required_unless_present = "policy")]
+    #[arg(long, value_name = "PLAN.md")]
     plan: Option<PathBuf>,
     /// A policy: JSON with allow_roots, deny_prefixes, deny_suffixes, max_files, max_added_lines
     #[arg(long, value_name = "POLICY.json")]
@@ -50,16 +52,19 @@ pub(super) enum Measured {
 impl Yardstick {
     /// Reads the patch and what it is measured by.
     pub(super) fn read(&self, app: &App) -> Result<Measured, CommandError> {
-        let patch = read_up_to(&app.absolute(&self.patch), MAX_FILE)?;
+        let patch = match self.patch.to_str() {
+            Some("-") => piped(app)?,
+            _ => read_up_to(&app.absolute(&self.patch), MAX_FILE).map_err(unreadable)?,
+        };
         let policy = match (&self.plan, &self.policy) {
             (_, Some(path)) => {
-                let bytes = read_up_to(&app.absolute(path), MAX_FILE)?;
-                serde_json::from_slice(&bytes).map_err(|error| {
-                    CommandError::new(ExitStatus::Schema, format!("{} is no policy: {error}", path.display()))
+                let bytes = read_up_to(&app.absolute(path), MAX_FILE).map_err(unreadable)?;
+                Policy::parse(&bytes).map_err(|problem| {
+                    CommandError::new(ExitStatus::Schema, format!("{} is no policy: {problem}", path.display()))
                         .hint("A policy is like {\"allow_roots\": [\"src/\"], \"max_files\": 5, \"max_added_lines\": 400}")
                 })?
             }
-            (Some(path), None) => match signed_plan(&app.absolute(path))? {
+            (Some(path), None) => match plan_at(&app.absolute(path))? {
                 SignedPlan::Signed(plan) => {
                     plan_policy(&plan, patch_limits(&app.config(&app.absolute(&self.repo), &[])?))
                 }
@@ -74,6 +79,32 @@ impl Yardstick {
     pub(super) async fn open(&self, app: &App) -> Result<Git, CommandError> {
         Ok(Git::open(shared_sandbox(app), &app.env, &app.absolute(&self.repo)).await?)
     }
+}
+
+/// The patch that standard input brings.
+fn piped(app: &App) -> Result<Vec<u8>, CommandError> {
+    let said = Awaited::Saying("reading the patch from standard input");
+    let most = usize::try_from(MAX_FILE.0).unwrap_or(usize::MAX);
+    let bytes = whole(app, most, said)?
+        .map_err(|error| CommandError::usage(format!("standard input cannot be read: {error}")))?;
+    if bytes.len() > most {
+        return Err(CommandError::new(
+            ExitStatus::OverLimit,
+            format!("the patch is larger than {} bytes", MAX_FILE.0),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// The plan at a path. One that cannot be read is a wrong input, no judgement.
+fn plan_at(path: &Path) -> Result<SignedPlan, CommandError> {
+    read_prefix(path, ByteLimit(1)).map_err(unreadable)?;
+    Ok(signed_plan(path)?)
+}
+
+/// A named input that cannot be read says nothing of the patch or plan: exit code 1 is kept for "no".
+pub(crate) fn unreadable(error: FsError) -> CommandError {
+    CommandError::usage(error.to_string())
 }
 
 /// How much a patch may change, as it is configured.

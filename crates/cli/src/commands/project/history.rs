@@ -14,7 +14,7 @@ use crate::commands::models::dollars;
 use crate::commands::spec::place::{self, spec_id};
 use crate::commands::spec::status::{cost, tokens};
 use crate::error::CommandError;
-use crate::table::table;
+use crate::table::{lines_of, table};
 use crate::text::one_line;
 
 /// How much of why a phase failed is shown, in characters; `--json` has more.
@@ -37,7 +37,7 @@ impl History {
         let store = SpecStore::new(&project, self.spec.clone());
         let (receipts, problems) = match store.history(app.ledger_to_ask()?.as_ref()) {
             // What a list names may still have to begin.
-            Err(SpecError::Unknown { why: SpecAbsence::Nothing, .. })
+            Err(SpecError::Unknown { why: SpecAbsence::Nothing | SpecAbsence::NotBegun, .. })
                 if self.is_listed(app, named, &project)? =>
             {
                 (Vec::new(), Vec::new())
@@ -69,9 +69,7 @@ impl History {
                     one_line(&note(row)),
                 ]);
             }
-            for line in rows.lines() {
-                app.output.line(line.trim_end());
-            }
+            app.output.line(&lines_of(&rows));
             app.output.line(&totals(&history));
         }
         for problem in &history.problems {

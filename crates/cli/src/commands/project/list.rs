@@ -6,7 +6,7 @@ use crucible_spec::{WorkspaceEntry, WorkspaceFile};
 
 use crate::app::App;
 use crate::error::CommandError;
-use crate::table::table;
+use crate::table::{lines_of, table};
 use crate::text::one_line;
 
 /// List the specs of the workspace
@@ -48,9 +48,7 @@ impl List {
                 let added = entry.added.map(|added| added.to_string()).unwrap_or_default();
                 rows.add_row([entry.id.to_string(), one_line(&entry.tags.join(", ")), added]);
             }
-            for line in rows.lines() {
-                app.output.line(line.trim_end());
-            }
+            app.output.line(&lines_of(&rows));
         }
         Ok(ExitStatus::Success)
     }

@@ -6,7 +6,7 @@ use crucible_spec::{PhaseId, SpecStanding, WorkspaceCounts, WorkspaceFile, Works
 
 use crate::app::App;
 use crate::error::CommandError;
-use crate::table::table;
+use crate::table::{lines_of, table};
 use crate::text::one_line;
 
 /// Show where the specs of the workspace stand
@@ -35,9 +35,7 @@ impl Status {
                     spec.next.as_ref().map_or("", |next| next.command.as_str()),
                 ]);
             }
-            for line in rows.lines() {
-                app.output.line(line.trim_end());
-            }
+            app.output.line(&lines_of(&rows));
         }
         if let Some(first) = status.unlisted.first() {
             let unlisted = counted(status.counts.unlisted, "spec");

@@ -8,7 +8,8 @@ use crucible_run::{CASSETTE, Opening, SOURCE, advance, raise_budget, status};
 
 use crate::app::App;
 use crate::commands::model;
-use crate::commands::run::clients::{RunClient, Services};
+use crate::commands::run::clients::RunClient;
+use crate::commands::run::council::Seated;
 use crate::commands::run::{ENDS, conclude, find, shared_sandbox, world};
 use crate::error::CommandError;
 use crate::progress::Progress;
@@ -43,19 +44,20 @@ impl Advance {
         let status = status(&dir, &ledger)?;
         let run = &status.run;
         let config = app.config(&run.repo, &flags)?;
-        let mut settings = model::settings(app, &config, &run.settings.provider);
-        if self.cassette.is_none() && dir.has(SOURCE) {
-            settings.cassette = Some(CassetteSource::File(dir.path(SOURCE)));
-        }
         let context = model::context(app, &config, &sandbox)?;
         let ledger_path = app.ledger_path()?;
-        let client = RunClient::new(app, &ledger_path, &dir, &config)?;
-        let services = Services::of(app, &config, &sandbox, &world, &run.settings, &dir)?;
-        let open = |opening: &Opening<'_>| {
+        let council = Seated::of(app, &config, &run.settings.dispatch(), &run.settings.provider)?;
+        let client = RunClient::new(app, &world, &ledger_path, &dir, &config)?.with_council(council);
+        // Only those that serve a role are made ready, with the run's own recording where they answer from one.
+        let ready = |name: &str| {
+            let mut settings = model::settings(app, &config, name);
+            if self.cassette.is_none() && dir.has(SOURCE) {
+                settings.cassette = Some(CassetteSource::File(dir.path(SOURCE)));
+            }
             settings.already_played = Some(dir.path(CASSETTE)).filter(|path| path.exists());
-            let main = construct(&run.settings.provider, &settings, &context).map_err(CallError::from)?;
-            client.open(services.with(main), opening)
+            Ok(construct(name, &settings, &context).map_err(CallError::from)?)
         };
+        let open = |opening: &Opening<'_>| client.open(ready, opening);
         let known = ledger.events(Some(&run.run_id))?.last().map_or(0, |event| event.seq);
         let mut progress = Progress::after(&app.output, known);
         let set = config.source(BUDGET).is_some_and(|source| *source != SettingSource::Default);

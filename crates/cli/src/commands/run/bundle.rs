@@ -1,11 +1,11 @@
 //! `crucible run bundle`: everything a colleague needs, in one archive.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use crucible_host::fs::write_atomic;
-use crucible_model::{Digest, ExitStatus, counted};
-use crucible_run::status;
+use crucible_host::fs::{read_regular_up_to, write_atomic};
+use crucible_model::{ByteLimit, Digest, ExitStatus, RunId, counted};
+use crucible_run::{RunError, status, unrecorded};
 use crucible_verify::failure_bundle;
 
 use crate::app::App;
@@ -17,9 +17,25 @@ use crate::error::CommandError;
 pub(crate) struct Bundle {
     /// The run's id or its beginning
     run: String,
-    /// Where to write it; without this, RUN.zip in the working directory
+    /// Where to write it; without this, RUN.zip in the working directory. A file with other bytes is left alone
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+/// Refuses a place where something else lies. The same bundle once more changes nothing there.
+fn require_free(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
+    let most = ByteLimit(bytes.len() as u64);
+    match path.symlink_metadata() {
+        Err(_) => Ok(()),
+        Ok(_) if read_regular_up_to(path, most).is_ok_and(|present| present == bytes) => Ok(()),
+        Ok(_) => {
+            Err(CommandError::usage(format!("{} is there already, and is not this bundle", path.display()))
+                .hint("Name another file with --out, or write over it with --force."))
+        }
+    }
 }
 
 impl Bundle {
@@ -27,12 +43,29 @@ impl Bundle {
         let sandbox = shared_sandbox(app);
         let config = app.config(app.env.working_directory(), &[])?;
         let (ledger, dir) = find(app, &world(app, &sandbox, &config)?, Some(&self.run))?;
-        let bytes = failure_bundle(dir.root()).map_err(crucible_run::RunError::from)?;
         let id = dir.root().file_name().unwrap_or_default().to_string_lossy();
+        let events = match id.parse::<RunId>() {
+            Ok(run) => ledger.events(Some(&run))?,
+            Err(_) => Vec::new(),
+        };
+        let left_out = unrecorded(&dir, &events);
+        let bytes = failure_bundle(dir.root(), &left_out).map_err(RunError::from)?;
         let out = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.zip")));
         let path = app.absolute(&out);
+        if !self.force {
+            require_free(&path, &bytes)?;
+        }
         write_atomic(&path, &bytes)?;
+        if self.out.is_none() && path.ancestors().any(|part| part.join(".git").exists()) {
+            let hint = "lies in a work tree now, untracked; --out FILE writes it elsewhere";
+            app.output.remark(&format!("{} {hint}", path.display()));
+        }
         let digest = Digest::of(&bytes);
+        for path in &left_out {
+            app.output.remark(&format!(
+                "{path} is told of by no event of the run; it is not taken into the bundle"
+            ));
+        }
         // A run that cannot be understood is what a bundle is for, too.
         match status(&dir, &ledger) {
             Ok(status) => status.edited.iter().for_each(|path| {

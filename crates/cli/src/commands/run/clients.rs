@@ -14,17 +14,18 @@ use crucible_llm::{
 };
 use crucible_model::{Clock, EditFormat};
 use crucible_run::{
-    API_AGENT, AgentBackend, Clients, LedgerBook, MANUAL_OUTBOX, Opening, OutboxBackend, RunDir, RunError,
-    RunSettings, World,
+    API_AGENT, AgentBackend, COUNCIL, Clients, LedgerBook, MANUAL_OUTBOX, Opening, OutboxBackend, RunDir,
+    RunError, Service, World, stand_in,
 };
-use crucible_sandbox::Sandbox;
 
 use crate::app::App;
-use crate::commands::model::{self, limits, prices};
+use crate::commands::model::{limits, prices};
+use crate::commands::run::council::Seated;
 use crate::error::CommandError;
 
-/// What the client of a run is made of, besides its backend.
+/// What the clients of a run are made of, besides the models that it asks.
 pub(crate) struct RunClient<'a> {
+    world: &'a World<'a>,
     /// The ledger's file, in which the run's reservations stand.
     ledger: &'a Path,
     dir: &'a RunDir,
@@ -32,29 +33,66 @@ pub(crate) struct RunClient<'a> {
     /// The limits of the run's budget, but for its calls.
     limits: BudgetLimits,
     clock: Box<dyn Clock>,
+    /// The council that serves roles, where one does.
+    council: Option<Seated>,
 }
 
 impl<'a> RunClient<'a> {
     /// Reads what it takes from the configuration, before anything begins.
     pub(crate) fn new(
         app: &'a App,
+        world: &'a World<'a>,
         ledger: &'a Path,
         dir: &'a RunDir,
         config: &Config,
     ) -> Result<Self, CommandError> {
         let prices = Arc::new(prices(config)?);
-        Ok(Self { ledger, dir, prices, limits: limits(config)?, clock: clock_from(&app.env)? })
+        Ok(Self {
+            world,
+            ledger,
+            dir,
+            prices,
+            limits: limits(config)?,
+            clock: clock_from(&app.env)?,
+            council: None,
+        })
     }
 
-    /// Wraps the backends of a run's services: recorded in the run's cassette, within what is left of its budget, and never
-    /// asking again what was answered before the run was cut off. Called under the run's lock. The first is that of the run's
-    /// provider.
-    pub(crate) fn open(self, services: Services, opening: &Opening<'_>) -> Result<RunClients, RunError> {
+    /// The same with a council that serves roles, where there is one.
+    pub(crate) fn with_council(self, council: Option<Seated>) -> Self {
+        Self { council, ..self }
+    }
+
+    /// Makes a client for each service that the run's dispatch names: recorded in the run's cassette, within what is left of its
+    /// budget, and never asking again what was answered before the run was cut off. Called under the run's lock. `model` makes
+    /// ready the model provider of a name; no other is asked for.
+    pub(crate) fn open(
+        self,
+        mut model: impl FnMut(&str) -> Result<Backend, RunError>,
+        opening: &Opening<'_>,
+    ) -> Result<RunClients, RunError> {
         let Opening { settings, run, answered, calls } = opening;
-        let Services { main: backend, others } = services;
-        // A replay asks in the way that the header states, so it states how this run asks.
-        let asked = Capabilities { edit_format: settings.edit_format, ..backend.capabilities() };
-        let header = CassetteHeader::new(backend.speaker().provider.clone(), settings.model.clone(), asked);
+        let mut backends = BTreeMap::new();
+        for name in settings.dispatch().clients() {
+            let backend = match name.as_str() {
+                MANUAL_OUTBOX => by_hand(self.dir),
+                API_AGENT => by_command(self.world, self.dir)?,
+                // Its client is made below: it needs the budget for the calls that it makes.
+                COUNCIL => continue,
+                provider => model(provider)?,
+            };
+            backends.insert(name, backend);
+        }
+        // A replay asks in the way that the header states, so it states how this run asks for changes. A run that an older program
+        // made may name a provider that none of its roles is served by.
+        let proposer = backends.get(&settings.provider);
+        let speaker = proposer.map_or(&settings.provider, |backend| &backend.speaker().provider);
+        let asked = Capabilities {
+            edit_format: settings.edit_format,
+            structured_output: proposer
+                .map_or(StructuredOutput::None, |backend| backend.capabilities().structured_output),
+        };
+        let header = CassetteHeader::new(speaker.clone(), settings.model.clone(), asked);
         let path = self.dir.path(crucible_run::CASSETTE);
         let writer =
             CassetteWriter::open(&path, &header, Reuse::After(*answered)).map_err(CallError::from)?;
@@ -71,9 +109,12 @@ impl<'a> RunClient<'a> {
                 },
             )
         };
-        let mut clients: BTreeMap<String, ModelClient> =
-            others.into_iter().map(|(name, backend)| (name, client(backend))).collect();
-        clients.insert(settings.provider.clone(), client(backend));
+        let clients = backends.into_iter().map(|(name, backend)| (name, client(backend)));
+        let mut clients: BTreeMap<String, ModelClient> = clients.collect();
+        if let Some(council) = self.council {
+            let recording = Recording::To(Arc::clone(&recording));
+            clients.insert(COUNCIL.to_owned(), council.client(recording, &budget));
+        }
         Ok(RunClients { clients })
     }
 }
@@ -89,76 +130,30 @@ impl Clients for RunClients {
     }
 }
 
-/// The backends of a run's services.
-pub(crate) struct Services {
-    main: Backend,
-    others: Vec<(String, Backend)>,
-}
-
-impl Services {
-    /// The services of a run whose provider does all that code does not do.
-    pub(crate) fn only(main: Backend) -> Self {
-        Self { main, others: Vec::new() }
-    }
-
-    /// The services that a run's dispatch names besides its provider, each made ready.
-    pub(crate) fn of(
-        app: &App,
-        config: &Config,
-        sandbox: &Arc<Sandbox>,
-        world: &World<'_>,
-        settings: &RunSettings,
-        dir: &RunDir,
-    ) -> Result<OtherServices, CommandError> {
-        let mut others = Vec::new();
-        for name in settings.dispatch().clients() {
-            let backend = match name.as_str() {
-                same if same == settings.provider => continue,
-                MANUAL_OUTBOX => by_hand(dir),
-                API_AGENT => by_command(world, dir)?,
-                provider => {
-                    model::backend(app, config, sandbox, provider, &model::settings(app, config, provider))?
-                }
-            };
-            others.push((name, backend));
-        }
-        Ok(OtherServices(others))
-    }
-}
-
-/// The backends of a run's services besides that of its provider.
-pub(crate) struct OtherServices(Vec<(String, Backend)>);
-
-impl OtherServices {
-    /// All services, with that of the run's provider.
-    pub(crate) fn with(self, main: Backend) -> Services {
-        Services { main, others: self.0 }
-    }
-}
-
 /// A person, as a backend.
 fn by_hand(dir: &RunDir) -> Backend {
-    no_model(MANUAL_OUTBOX, "person", Box::new(OutboxBackend::new(dir)))
+    no_model(MANUAL_OUTBOX, Box::new(OutboxBackend::new(dir)))
 }
 
 /// The configured commands, as a backend.
-fn by_command(world: &World<'_>, dir: &RunDir) -> Result<Backend, CommandError> {
-    Ok(no_model(API_AGENT, "command", Box::new(AgentBackend::new(world, dir)?)))
+fn by_command(world: &World<'_>, dir: &RunDir) -> Result<Backend, RunError> {
+    Ok(no_model(API_AGENT, Box::new(AgentBackend::new(world, dir)?)))
 }
 
 /// Somebody who answers with a diff, and whose words nobody here pays for.
-fn no_model(provider: &'static str, name: &str, inner: Box<dyn LlmBackend>) -> Backend {
+pub(super) fn no_model(provider: &'static str, inner: Box<dyn LlmBackend>) -> Backend {
+    let name = stand_in(&Service::of(provider)).unwrap_or(provider).to_owned();
     Backend::new(BackendParts {
         provider,
-        default_model: name.to_owned(),
+        default_model: name.clone(),
         max_output_tokens: 0,
         extra: ClientExtra::NONE,
         capabilities: Capabilities {
             edit_format: EditFormat::UnifiedDiff,
             structured_output: StructuredOutput::None,
         },
-        speaker: Speaker { provider: provider.to_owned(), model: name.to_owned() },
-        origin: Origin::Live,
+        speaker: Speaker { provider: provider.to_owned(), model: name },
+        origin: Origin::Unpaid,
         parameters: BTreeMap::new(),
         inner,
     })

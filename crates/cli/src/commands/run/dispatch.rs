@@ -1,43 +1,183 @@
 //! Who serves which role of a new run: from `--dispatch`, `--mode` and the section `[dispatch]`; and with which
 //! command or model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use crucible_host::config::Config;
 use crucible_host::fs::read_regular_up_to;
-use crucible_model::{ByteLimit, EditFormat, ExitStatus, Verdict};
+use crucible_llm::{Backend, FellBack, construct};
+use crucible_model::{ByteLimit, ExitStatus, Verdict};
 use crucible_run::{
-    API_AGENT, AgentCommands, AgentNetwork, DispatchBudgets, DispatchConfig, DispatchMode, DispatchVersion,
-    RoleProvider, RunRole, Service, check_agents,
+    API_AGENT, AgentCommands, AgentNetwork, AnswersFrom, DispatchBudgets, DispatchConfig, DispatchMode,
+    DispatchVersion, RoleProvider, RunRole, Service, check_agents, stand_in,
 };
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
 
 use crate::app::App;
 use crate::commands::model;
+use crate::commands::run::council::Seated;
 use crate::error::CommandError;
 
 /// The largest dispatch configuration that is read.
 const MAX_FILE: ByteLimit = ByteLimit(64 * 1024);
+
+/// The provider that answers from a recording.
+const REPLAY: &str = "replay";
+
+/// Whom a new run asks.
+pub(crate) struct Cast {
+    /// Who serves which role; nothing where nobody says anything, and the provider alone is asked.
+    pub(crate) dispatch: Option<DispatchConfig>,
+    /// The model providers that serve roles, each made ready, by name. No other is needed, or looked at.
+    pub(crate) models: BTreeMap<String, Backend>,
+    /// The council that serves roles, made ready, where one does.
+    pub(crate) council: Option<Seated>,
+    /// That a fallback is used for the configured provider.
+    pub(crate) fell_back: Option<FellBack>,
+    /// Where the answers come from.
+    pub(crate) answers: AnswersFrom,
+}
+
+impl Cast {
+    /// Looks who serves which role, and makes the models among them ready. `cassette` is the recording that the command line
+    /// names.
+    pub(crate) fn of(
+        app: &App,
+        config: &Config,
+        sandbox: &Arc<Sandbox>,
+        file: Option<&Path>,
+        cassette: Option<&Path>,
+    ) -> Result<Self, CommandError> {
+        let named = config.text("llm.provider").unwrap_or_default();
+        let mut dispatch = said(app, config, named, file)?;
+        let asked = clients(dispatch.as_ref(), named);
+        if cassette.is_some() && !asked.contains(REPLAY) {
+            model::check_cassette(cassette, named)?;
+            return Err(CommandError::usage(
+                "--cassette is of no use to this run: no role is served by `replay`",
+            )
+            .hint("Leave it out, or let `replay` serve a role."));
+        }
+        let context = model::context(app, config, sandbox)?;
+        let (mut models, mut fell_back, mut answers) = (BTreeMap::new(), None, AnswersFrom::Provider);
+        if asked.contains(named) {
+            let selected =
+                model::selected_with(app, config, &context, named).map_err(|error| match named {
+                    "" => error
+                        .hint("Or answer the prompts yourself, without any provider: --mode manual_outbox."),
+                    _ => error,
+                })?;
+            if selected.fell_back.is_some() {
+                dispatch = said(app, config, &selected.candidate.name, file)?;
+            }
+            fell_back = selected.fell_back;
+            answers = model::answers(&selected.candidate);
+            models.insert(selected.candidate.name, selected.backend);
+        }
+        judge(dispatch.as_ref())?;
+        let provider = fell_back.as_ref().map_or(named, |fell_back| fell_back.fallback.as_str());
+        for name in clients(dispatch.as_ref(), provider) {
+            if models.contains_key(&name) || !matches!(Service::of(&name), Service::Model(_)) {
+                continue;
+            }
+            let chosen = model::named(app, config, &name);
+            models.insert(name, construct(&chosen.name, &chosen.settings, &context)?);
+            if chosen.name == REPLAY {
+                answers = model::answers(&chosen);
+            }
+        }
+        let council = match &dispatch {
+            Some(dispatch) => Seated::of(app, config, dispatch, provider)?,
+            None => None,
+        };
+        Ok(Self { dispatch, models, council, fell_back, answers })
+    }
+
+    /// How changes are asked for: by the model that is patchmaker or fixer, and by whoever is patchmaker where neither is a model.
+    /// `chosen` is a model that the command line names, with the provider that it is of; that provider's roles ask it, and no other.
+    pub(crate) fn proposer(&self, provider: &str, chosen: Option<&str>) -> Proposer<'_> {
+        let dispatch = self.dispatch.clone().unwrap_or_else(|| DispatchConfig::for_model(provider));
+        let services = [RunRole::Patchmaker, RunRole::Fixer].map(|role| dispatch.service(role));
+        let model = services.iter().find(|service| matches!(service, Service::Model(_)));
+        let service = model.unwrap_or(&services[0]);
+        let name = service.client().unwrap_or_default().to_owned();
+        let backend = self.models.get(&name);
+        // Where no provider is configured, the one that proposes is meant.
+        let owner = if provider.is_empty() { name.as_str() } else { provider };
+        let chosen_of = |provider: &str| chosen.filter(|_| provider == owner);
+        let asked = chosen_of(&name).or(backend.map(Backend::default_model)).or(stand_in(service));
+        let mut of_roles = match backend {
+            Some(backend) if chosen_of(&name).is_none() => backend.phase_models().clone(),
+            Some(_) | None => BTreeMap::new(),
+        };
+        for role in RunRole::ALL {
+            match dispatch.service(role) {
+                Service::Model(own) if own == name => {}
+                Service::Model(other) => {
+                    let Some(backend) = self.models.get(&other) else { continue };
+                    let own = || backend.phase_models().get(role.name()).map(String::as_str);
+                    let asked = chosen_of(&other).or_else(own).unwrap_or(backend.default_model());
+                    of_roles.insert(role.name().to_owned(), asked.to_owned());
+                }
+                // What no model of ours answers has no model.
+                Service::LocalExec | Service::ManualOutbox | Service::ApiAgent | Service::Council => {
+                    of_roles.remove(role.name());
+                }
+            }
+        }
+        Proposer { model: asked.unwrap_or_default().to_owned(), name, backend, of_roles }
+    }
+}
+
+/// Who proposes the changes of a run.
+pub(crate) struct Proposer<'c> {
+    /// The name of its service: a provider, or what stands for a person or a command.
+    pub(crate) name: String,
+    /// The model that is asked, or what stands for one.
+    pub(crate) model: String,
+    /// The model's backend; nothing where no model proposes.
+    pub(crate) backend: Option<&'c Backend>,
+    /// The models of roles that have one of their own, by the role's name.
+    pub(crate) of_roles: BTreeMap<String, String>,
+}
 
 /// Who serves which role; nothing where nobody says anything, and the provider alone is asked.
 pub(crate) fn dispatch(
     app: &App,
     config: &Config,
     provider: &str,
+) -> Result<Option<DispatchConfig>, CommandError> {
+    let dispatch = said(app, config, provider, None)?;
+    judge(dispatch.as_ref())?;
+    Ok(dispatch)
+}
+
+/// What is said of who serves which role, not yet judged.
+fn said(
+    app: &App,
+    config: &Config,
+    provider: &str,
     file: Option<&Path>,
 ) -> Result<Option<DispatchConfig>, CommandError> {
-    let dispatch = match file {
-        Some(path) => Some(read(&app.absolute(path))?),
-        None => configured(config, provider)?,
-    };
-    let Some(dispatch) = dispatch else { return Ok(None) };
+    match file {
+        Some(path) => read(&app.absolute(path)).map(Some),
+        None => configured(config, provider),
+    }
+}
+
+/// Refuses a dispatch that cannot hold, before a run is made that nobody could advance.
+fn judge(dispatch: Option<&DispatchConfig>) -> Result<(), CommandError> {
+    let Some(dispatch) = dispatch else { return Ok(()) };
     let providers: Vec<&str> = crucible_llm::registry().iter().map(|kind| kind.name()).collect();
-    refuse(&dispatch.check(&providers), "docs/contracts/dispatch_config.md tells who can serve which role.")?;
-    // Before a run is made that nobody could advance.
-    Ok(Some(dispatch))
+    refuse(&dispatch.check(&providers), "docs/contracts/dispatch_config.md tells who can serve which role.")
+}
+
+/// The clients of a run's roles, by name.
+fn clients(dispatch: Option<&DispatchConfig>, provider: &str) -> BTreeSet<String> {
+    dispatch.map_or_else(|| DispatchConfig::for_model(provider).clients(), DispatchConfig::clients)
 }
 
 fn read(path: &Path) -> Result<DispatchConfig, CommandError> {
@@ -147,48 +287,6 @@ pub(crate) fn configured_agents(config: &Config) -> Result<AgentCommands, Comman
         network,
         env: config.list("dispatch.agent_env"),
     })
-}
-
-/// The models of the roles that another provider serves than the run's own, and how the one that proposes changes answers best.
-pub(crate) struct Models {
-    /// By the role's name.
-    pub(crate) of_roles: BTreeMap<String, String>,
-    /// Nothing where the run's own provider proposes them, or no model does.
-    pub(crate) edit_format: Option<EditFormat>,
-}
-
-impl Models {
-    /// Asks each provider that the dispatch names for its model; `own` are the models of the run's provider.
-    pub(crate) fn of(
-        app: &App,
-        config: &Config,
-        sandbox: &Arc<Sandbox>,
-        dispatch: &DispatchConfig,
-        provider: &str,
-        own: BTreeMap<String, String>,
-    ) -> Result<Self, CommandError> {
-        let mut models = Self { of_roles: own, edit_format: None };
-        for role in RunRole::ALL {
-            let service = dispatch.service(role);
-            let name = match service.client() {
-                Some(name) if name == provider => continue,
-                Some(name) if matches!(service, Service::Model(_)) => name,
-                // What no model of ours answers has no model.
-                Some(_) | None => {
-                    models.of_roles.remove(role.name());
-                    continue;
-                }
-            };
-            let backend = model::backend(app, config, sandbox, name, &model::settings(app, config, name))?;
-            let asked =
-                backend.phase_models().get(role.name()).map_or(backend.default_model(), String::as_str);
-            models.of_roles.insert(role.name().to_owned(), asked.to_owned());
-            if role == RunRole::Patchmaker {
-                models.edit_format = Some(backend.capabilities().edit_format);
-            }
-        }
-        Ok(models)
-    }
 }
 
 fn refuse(verdict: &Verdict, hint: &str) -> Result<(), CommandError> {

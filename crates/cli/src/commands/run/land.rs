@@ -12,7 +12,7 @@ use crate::progress::Progress;
 /// Commit a verified change to the branch it started from
 ///
 /// Exactly the verified bytes are applied. The branch must still be where the run started, and no tracked file may
-/// differ from the last commit. The commit's trailers name the run, the plan, the report and the ledger's head.
+/// differ from the last commit. Gates of level `full` run first, on a copy. The commit's trailers name the run, the plan, the report and the ledger's head.
 /// `crucible run list` shows the ids.
 #[derive(Args)]
 pub(crate) struct Land {

@@ -5,7 +5,7 @@ use crucible_model::ExitStatus;
 
 use crate::app::App;
 use crate::error::CommandError;
-use crate::table::table;
+use crate::table::{lines_of, table};
 use crate::text::one_line;
 
 /// How much of a goal a row shows, in characters.
@@ -43,9 +43,7 @@ impl List {
                 let cells = [run.id.to_string(), run.state.clone(), run.created.to_string(), goal];
                 rows.add_row(cells.map(|cell| one_line(&cell)));
             }
-            for line in rows.lines() {
-                app.output.line(line.trim_end());
-            }
+            app.output.line(&lines_of(&rows));
         }
         Ok(ExitStatus::Success)
     }

@@ -3,6 +3,7 @@
 mod advance;
 mod bundle;
 pub(crate) mod clients;
+mod council;
 pub(crate) mod dispatch;
 mod find;
 mod land;
@@ -151,11 +152,11 @@ fn proposer(settings: &RunSettings) -> String {
     match settings.dispatch().service(RunRole::Patchmaker) {
         Service::ManualOutbox => "asked     a person, through outbox/".to_owned(),
         Service::ApiAgent => "asked     a command of yours".to_owned(),
-        Service::Model(provider) => {
+        service => {
             let own = settings.role_models.get(RunRole::Patchmaker.name());
+            let provider = service.client().unwrap_or(&settings.provider);
             format!("model     {} ({provider})", own.unwrap_or(&settings.model))
         }
-        Service::LocalExec => format!("model     {} ({})", settings.model, settings.provider),
     }
 }
 

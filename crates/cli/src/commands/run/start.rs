@@ -9,10 +9,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};
 use crucible_host::config::Config;
 use crucible_ledger::Ledger;
-use crucible_llm::{Backend, Origin, ReceiptWarning, Selected};
-use crucible_model::{EditFormat, ExitStatus, RepoPath};
+use crucible_llm::{Backend, Origin, ReceiptWarning};
+use crucible_model::{EditFormat, ExitStatus, RepoPath, is_hidden};
 use crucible_run::{
-    AnswersFrom, FindMode, Opening, RunDir, RunOptions, RunSettings, advance, create, is_definition_name,
+    FindMode, Opening, RunDir, RunError, RunOptions, RunSettings, advance, create, is_definition_name,
     parameters_of_recording, required_gates,
 };
 use crucible_sandbox::Sandbox;
@@ -21,8 +21,9 @@ use crucible_verify::{GateLevel, GateSpec};
 use crate::app::{App, strength, strengths};
 use crate::commands::context::context_settings;
 use crate::commands::patch::patch_limits;
-use crate::commands::run::clients::{RunClient, Services};
-use crate::commands::run::dispatch;
+use crate::commands::run::clients::RunClient;
+use crate::commands::run::council::Seated;
+use crate::commands::run::dispatch::{self, Cast, Proposer};
 use crate::commands::run::find::find_settings;
 use crate::commands::run::{ENDS, conclude, shared_sandbox, world};
 use crate::commands::{model, repository_of};
@@ -40,7 +41,7 @@ pub(crate) struct Options {
     /// A directory in the repository
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub(crate) repo: PathBuf,
-    /// Who answers; without it the configured one (llm.provider, which has no default)
+    /// Who answers; without it the configured one (llm.provider, which has no default). Not needed where a person or a command does
     #[arg(long, value_name = "NAME", value_parser = providers())]
     pub(crate) provider: Option<String>,
     /// Who answers where that provider cannot be made ready; without it as configured (llm.fallback_provider, none)
@@ -102,12 +103,15 @@ impl Start {
             app.output.remark(&format!("run {}", begun.dir.root().display()));
         }
         let world = world(app, &begun.sandbox, &begun.config)?;
-        let backend = begun.backend;
         let ledger_path = app.ledger_path()?;
-        let client = RunClient::new(app, &ledger_path, &begun.dir, &begun.config)?;
-        let services = Services::of(app, &begun.config, &begun.sandbox, &world, &begun.settings, &begun.dir)?
-            .with(backend);
-        let open = |opening: &Opening<'_>| client.open(services, opening);
+        let client =
+            RunClient::new(app, &world, &ledger_path, &begun.dir, &begun.config)?.with_council(begun.council);
+        let mut models = begun.models;
+        let open = |opening: &Opening<'_>| {
+            let ready =
+                |name: &str| models.remove(name).ok_or_else(|| RunError::NoClient { name: name.to_owned() });
+            client.open(ready, opening)
+        };
         let advanced = app.block_on(async {
             Ok(advance(&world, &begun.dir, open, &mut begun.ledger, &mut begun.progress).await?)
         });
@@ -128,8 +132,8 @@ impl New {
 struct Begun {
     config: Config,
     sandbox: Arc<Sandbox>,
-    backend: Backend,
-    settings: RunSettings,
+    models: BTreeMap<String, Backend>,
+    council: Option<Seated>,
     dir: RunDir,
     ledger: Ledger,
     progress: Progress,
@@ -150,33 +154,26 @@ fn begin(app: &App, options: &Options) -> Result<Begun, CommandError> {
     let config = app.config(&repo, &options.flags())?;
     require_controlled(&config)?;
     let sandbox = shared_sandbox(app);
-    let provider = config.text("llm.provider").unwrap_or_default().to_owned();
-    model::check_cassette(options.cassette.as_deref(), &provider)?;
     model::check_budget(&config)?;
-    let Selected { backend, candidate, fell_back } = model::selected(app, &config, &sandbox, &provider)?;
-    let answers = model::answers(&candidate);
+    let cast = Cast::of(app, &config, &sandbox, options.dispatch.as_deref(), options.cassette.as_deref())?;
     let named = named(app, options, &repo)?;
-    // The name of a model means nothing to another provider.
-    let chosen = options.model.clone().filter(|_| fell_back.is_none());
-    if let (Some(wanted), None) = (&options.model, &chosen) {
-        let asked = backend.default_model();
-        app.output
-            .remark(&format!("note: the fallback is asked with its own model {asked}, not with {wanted}"));
-    }
-    let warnings = fell_back.iter().map(ReceiptWarning::fallback).collect();
-    let run_options = RunOptions {
-        answers,
-        warnings,
-        ..run_options(app, options, &sandbox, repo, named, &config, &candidate.name, &backend, chosen)?
-    };
+    let run_options = run_options(app, options, named, &config, &cast)?;
     let mut progress = Progress::new(&app.output);
     let world = world(app, &sandbox, &config)?;
-    app.block_on(async { Ok(world.stays_outside(&run_options.repo).await?) })?;
+    let git = app.block_on(async { Ok(world.repository(&repo).await?) })?;
     let mut ledger = app.ledger()?;
-    let settings = run_options.settings.clone();
-    let id = app.block_on(async { Ok(create(&world, run_options, &mut ledger, &mut progress).await?) })?;
+    let id =
+        app.block_on(async { Ok(create(&world, &git, run_options, &mut ledger, &mut progress).await?) })?;
     let dir = RunDir::of(&world.runs_root, &id);
-    Ok(Begun { config, sandbox: Arc::clone(&sandbox), backend, settings, dir, ledger, progress })
+    Ok(Begun {
+        config,
+        sandbox: Arc::clone(&sandbox),
+        models: cast.models,
+        council: cast.council,
+        dir,
+        ledger,
+        progress,
+    })
 }
 
 impl Options {
@@ -212,6 +209,12 @@ fn named(app: &App, options: &Options, repo: &Path) -> Result<Vec<RepoPath>, Com
             CommandError::usage(format!("--file {file:?}: {error}"))
                 .hint("Name the file relative to the repository's top directory.")
         })?;
+        if path.as_str().chars().any(is_hidden) {
+            return Err(CommandError::usage(format!(
+                "--file {file:?}: the name holds a character that nobody sees"
+            ))
+            .hint("A plan names it, and a person has to see what it names; give the file another name."));
+        }
         if named.contains(&path) {
             continue;
         }
@@ -230,45 +233,28 @@ fn named(app: &App, options: &Options, repo: &Path) -> Result<Vec<RepoPath>, Com
     Ok(named)
 }
 
-#[expect(clippy::too_many_arguments, reason = "each is a distinct source of a run's settings")]
 fn run_options(
     app: &App,
     options: &Options,
-    sandbox: &Arc<Sandbox>,
-    repo: PathBuf,
     named: Vec<RepoPath>,
     config: &Config,
-    provider: &str,
-    backend: &Backend,
-    chosen: Option<String>,
+    cast: &Cast,
 ) -> Result<RunOptions, CommandError> {
-    let max_tokens = config.number(&format!("llm.{provider}.max_tokens"));
-    let mut parameters = parameters_of_recording(backend.parameters());
-    if max_tokens > 0 {
-        parameters.insert("max_tokens".to_owned(), max_tokens.into());
-    }
-    if let Some(temperature) = model::temperature(config, provider) {
-        parameters.insert("temperature".to_owned(), temperature.into());
-    }
-    // A model that the command line names is asked by every role of the provider.
-    let own = if chosen.is_some() { BTreeMap::new() } else { backend.phase_models().clone() };
-    let dispatch = dispatch::dispatch(app, config, provider, options.dispatch.as_deref())?;
-    let agents = dispatch::agents(app, config, dispatch.as_ref())?;
-    let models = match &dispatch {
-        Some(dispatch) => dispatch::Models::of(app, config, sandbox, dispatch, provider, own)?,
-        None => dispatch::Models { of_roles: own, edit_format: None },
-    };
-    let best_format = models.edit_format.unwrap_or(backend.capabilities().edit_format);
+    let proposer = proposer(app, options, config, cast);
+    let agents = dispatch::agents(app, config, cast.dispatch.as_ref())?;
+    let wanted = edit_format(config)?;
     let settings = RunSettings {
-        provider: provider.to_owned(),
-        model: chosen.clone().unwrap_or_else(|| backend.default_model().to_owned()),
-        role_models: models.of_roles,
-        edit_format: match backend.origin() {
+        edit_format: match proposer.backend.map(|backend| (backend.origin(), backend.capabilities())) {
+            Some((Origin::Live, best)) => wanted.unwrap_or(best.edit_format),
             // A recording answers only as it was asked.
-            Origin::Recording => backend.capabilities().edit_format,
-            Origin::Live => edit_format(config)?.unwrap_or(best_format),
+            Some((Origin::Recording | Origin::Unpaid, own)) => own.edit_format,
+            // What no model writes is a diff (D14).
+            None => EditFormat::UnifiedDiff,
         },
-        parameters,
+        parameters: parameters(config, &proposer),
+        provider: proposer.name,
+        model: proposer.model,
+        role_models: proposer.of_roles,
         model_timeout_s: limit(config, "llm.timeout_s")?,
         max_calls: config.number("llm.budget.calls"),
         gates: gates(config)?,
@@ -280,7 +266,7 @@ fn run_options(
         named,
         may_drop: options.may_drop.clone(),
         context: context_settings(config)?,
-        dispatch,
+        dispatch: cast.dispatch.clone(),
         agents,
         web: match find_settings(config)? {
             FindMode::ResolverOnly => None,
@@ -290,12 +276,55 @@ fn run_options(
     let found_gate_timeout = Duration::from_secs(config.template_number("gates.*.timeout_s"));
     Ok(RunOptions {
         goal: options.goal.clone(),
-        repo,
         settings,
         found_gate_timeout,
-        answers: AnswersFrom::Provider,
-        warnings: Vec::new(),
+        answers: cast.answers.clone(),
+        warnings: cast.fell_back.iter().map(ReceiptWarning::fallback).collect(),
     })
+}
+
+/// Who proposes the changes, and which model each role asks. A model that the command line names is asked by every role of the
+/// configured provider, and means nothing to another one: where it has no effect, that is said.
+fn proposer<'c>(app: &App, options: &Options, config: &Config, cast: &'c Cast) -> Proposer<'c> {
+    let provider = config.text("llm.provider").unwrap_or_default();
+    let (provider, chosen) = match &cast.fell_back {
+        Some(fell_back) => (fell_back.fallback.as_str(), None),
+        None => (provider, options.model.as_deref()),
+    };
+    let proposer = cast.proposer(provider, chosen);
+    let is_asked = |model: &str| {
+        (proposer.backend.is_some() && proposer.model == model)
+            || proposer.of_roles.values().any(|own| own == model)
+    };
+    match &options.model {
+        Some(wanted) if cast.fell_back.is_some() => {
+            let asked = &proposer.model;
+            app.output.remark(&format!(
+                "note: the fallback is asked with its own model {asked}, not with {wanted}"
+            ));
+        }
+        Some(wanted) if !is_asked(wanted) => {
+            app.output.remark(&format!(
+                "note: nobody is asked with the model {wanted}: no role of this run is served by its provider"
+            ));
+        }
+        Some(_) | None => {}
+    }
+    proposer
+}
+
+/// The parameters of each question for a change; none where no model is asked.
+fn parameters(config: &Config, proposer: &Proposer<'_>) -> BTreeMap<String, serde_json::Value> {
+    let Some(backend) = proposer.backend else { return BTreeMap::new() };
+    let mut parameters = parameters_of_recording(backend.parameters());
+    let max_tokens = config.number(&format!("llm.{}.max_tokens", proposer.name));
+    if max_tokens > 0 {
+        parameters.insert("max_tokens".to_owned(), max_tokens.into());
+    }
+    if let Some(temperature) = model::temperature(config, &proposer.name) {
+        parameters.insert("temperature".to_owned(), temperature.into());
+    }
+    parameters
 }
 
 /// The names of all providers.
@@ -364,7 +393,7 @@ fn gates(config: &Config) -> Result<Vec<GateSpec>, CommandError> {
             "full" => GateLevel::Full,
             other => {
                 return Err(CommandError::usage(format!("{level} is {other:?}"))
-                    .hint("It takes lite (every attempt is tried with it) or full (only `crucible verify --gate full`)."));
+                    .hint("It takes lite (every attempt is tried with it) or full (`crucible run land` runs it before it commits)."));
             }
         };
         gates.push(GateSpec { id, command, timeout, source, level });

@@ -51,9 +51,9 @@ impl VerifyRecord {
 fn passed(check: &RecordCheck) -> String {
     let reached = check.reached.map_or("unknown", crucible_run::RunState::name);
     let commit = check.commit.as_ref().map_or_else(String::new, |commit| format!(", commit {commit}"));
-    format!(
-        "the record holds as far as the run has come ({reached}): {}, {}{commit}",
-        counted(check.events, "event"),
-        counted(check.files, "recorded file")
-    )
+    let held = match check.reached {
+        Some(state) if state.is_end() => format!("the record holds, and the run is {reached}"),
+        _ => format!("the record holds as far as the run has come ({reached})"),
+    };
+    format!("{held}: {}, {}{commit}", counted(check.events, "event"), counted(check.files, "recorded file"))
 }

@@ -10,8 +10,8 @@ use crucible_patch::Policy;
 use crucible_repo::{EditRecovery, GuardedPlaces, LinkPolicy, RecoveredEdit};
 use crucible_sandbox::Sandbox;
 use crucible_spec::{
-    AppliedFixup, FixupChangeKind, FixupChoice, FixupUnderWay, SpecError, SpecProject, SpecStore,
-    fixup_changes, fixup_links, fixup_policy, fixup_under_way, not_nameable,
+    AppliedFixup, FixupChangeKind, FixupChoice, SpecError, SpecId, SpecProject, SpecStore, fixup_changes,
+    fixup_links, fixup_policy, not_nameable,
 };
 
 use crate::app::App;
@@ -95,11 +95,13 @@ impl FixupFlags {
     }
 }
 
-/// An application of fixups to this spec's project that was begun and is not over. Nothing is changed; where Crucible has no directory of its own,
-/// there is none.
-pub(crate) fn under_way(app: &App, store: SpecStore) -> Result<Option<FixupUnderWay>, CommandError> {
-    let Ok(home) = app.env.crucible_home() else { return Ok(None) };
-    Ok(fixup_under_way(&store.with_records(home.join(FIXUPS)))?)
+/// A spec to look at, with what Crucible has recorded of work that was begun on it; where Crucible has no directory of its own, nothing is.
+pub(crate) fn to_look_at(app: &App, project: &SpecProject, spec: SpecId) -> SpecStore {
+    let store = SpecStore::new(project, spec);
+    match app.env.crucible_home() {
+        Ok(home) => store.with_records(home.join(FIXUPS)),
+        Err(_) => store,
+    }
 }
 
 /// Shows a diff that waits: each file with what comes and goes and where it really lies, and the diff. How it is applied is what comes next.

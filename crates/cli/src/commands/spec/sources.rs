@@ -11,19 +11,23 @@ use crucible_host::config::Config;
 use crucible_model::ByteLimit;
 use crucible_repo::Gh;
 use crucible_spec::{
-    FileSelectors, IDEA, Idea, IdeaBuilder, IssueRef, PacketLimits, SpecError, SpecProject, SpecStore,
+    FileSelectors, IDEA, Idea, IdeaBuilder, IssueRef, PacketLimits, SpecError, SpecId, SpecProject, SpecStore,
 };
 
 use crate::app::App;
 use crate::commands::run::shared_sandbox;
 use crate::error::CommandError;
 use crate::input::{self, Awaited};
+use crate::text::one_line;
 
 /// What is said where standard input is open, nobody named it, and nothing comes.
 const AWAITED: &str = "note: the idea is awaited on standard input, to its end; to go on without it, run the command with `< /dev/null`";
 
 /// What is said where standard input may bring something, and the spec has its idea.
 const UNREAD: &str = "note: this spec has an idea, so standard input is not read; `--source -` takes a new idea from standard input";
+
+/// The longest command that names sources; a document has less than 8 KB.
+const LONGEST_COMMAND: usize = 500;
 
 /// What stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -108,6 +112,21 @@ impl SourceFlags {
         }
     }
 
+    /// The command that begins a spec with the same sources.
+    pub(crate) fn again(&self, spec: &SpecId) -> String {
+        let mut command = format!("crucible spec {spec}");
+        let plain = command.clone();
+        if !self.names_an_idea() {
+            return command + " --source -";
+        }
+        let sources = self.source.iter().map(|source| ("--source", source.display().to_string()));
+        let issues = self.issue.iter().map(|issue| ("--issue", issue.to_string()));
+        for (flag, value) in sources.chain(issues) {
+            command.push_str(&format!(" {flag} {}", as_word(&value)));
+        }
+        if command.len() <= LONGEST_COMMAND { command } else { plain }
+    }
+
     /// The files that the project's configuration and the command line select.
     pub(crate) fn files(
         &self,
@@ -130,7 +149,8 @@ impl SourceFlags {
             if is_standard_input(source) {
                 builder.text("standard input", standard_input(app, limit, Awaited::Silently)?)?;
             } else {
-                builder.path(&shown(source, app.env.working_directory()), &app.absolute(source))?;
+                let name = shown(source, app.env.working_directory());
+                builder.path(&name, &app.absolute(source)).map_err(|error| as_given(error, &name, source))?;
             }
         }
         if self.issue.is_empty() {
@@ -184,7 +204,21 @@ fn is_standard_input(source: &Path) -> bool {
 }
 
 fn issue(text: &str) -> Result<IssueRef, String> {
-    text.parse().map_err(|error: SpecError| error.to_string())
+    // The text itself is told by whoever reads the command line.
+    text.parse().map_err(|error: SpecError| match error {
+        SpecError::Source { why, .. } => why,
+        other => other.to_string(),
+    })
+}
+
+/// A text as one word of a shell, on one line.
+fn as_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=#".contains(c);
+    if !text.is_empty() && !text.starts_with('#') && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", one_line(text).replace('\'', r"'\''"))
+    }
 }
 
 /// What a source is called in the idea. An absolute path would tell a model about the machine, and change from one to another.
@@ -192,6 +226,16 @@ fn shown(source: &Path, directory: &Path) -> String {
     let below = source.strip_prefix(directory).unwrap_or(source);
     let name = if below.is_absolute() { below.file_name().map_or(below, Path::new) } else { below };
     if name.as_os_str().is_empty() { ".".to_owned() } else { name.display().to_string() }
+}
+
+/// An error about a source, which the user finds by the path that was typed and not by its name in the idea.
+fn as_given(error: SpecError, name: &str, source: &Path) -> SpecError {
+    match error {
+        SpecError::Source { source_name, why } if source_name == name => {
+            SpecError::Source { source_name: one_line(&source.display().to_string()), why }
+        }
+        other => other,
+    }
 }
 
 /// A path or a glob of the working directory, as one of the project's directory.
@@ -281,6 +325,22 @@ mod tests {
             assert_eq!(of(outside, &root), None, "{outside}");
         }
         assert_eq!(of("x", dir.path().parent().unwrap()), None, "a directory outside of the project");
+    }
+
+    #[test]
+    fn the_command_that_begins_again_names_the_same_sources_as_words_of_a_shell() {
+        let again = |source: &[&str], issue: &[&str]| {
+            let source = source.iter().map(PathBuf::from).collect();
+            let issue = issue.iter().map(|issue| issue.parse().unwrap()).collect();
+            SourceFlags { source, issue, context: Vec::new() }.again(&"e3".parse().unwrap())
+        };
+        assert_eq!(again(&[], &[]), "crucible spec e3 --source -");
+        assert_eq!(
+            again(&["a.md", "-"], &["a/b#3"]),
+            "crucible spec e3 --source a.md --source - --issue a/b#3"
+        );
+        assert_eq!(again(&["my 'idea'; rm.md"], &[]), r"crucible spec e3 --source 'my '\''idea'\''; rm.md'");
+        assert_eq!(again(&["a.md"; 100], &[]), "crucible spec e3");
     }
 
     #[test]

@@ -7,16 +7,17 @@ use clap::Args;
 use crucible_llm::CostBasis;
 use crucible_model::{ExitStatus, counted};
 use crucible_spec::{
-    PhaseStanding, SpecId, SpecStatus as Status, SpecStore, Standing, StepReason, age_words, spec_status,
+    PhaseStanding, SpecId, SpecStatus as Status, Standing, StepReason, age_words, fixup_under_way,
+    spec_status,
 };
 
-use super::fixups::under_way;
+use super::fixups::to_look_at;
 use super::place;
 use crate::app::App;
 use crate::commands::models::dollars;
 use crate::error::CommandError;
 use crate::output::Output;
-use crate::table::table;
+use crate::table::{lines_of, table};
 use crate::text::one_line;
 
 /// Show where a spec stands: its phases, their age and cost, pending fixups, and what comes next
@@ -35,10 +36,10 @@ pub(crate) struct SpecStatus {
 impl SpecStatus {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let project = place::project(app, self.workspace.as_deref())?;
-        let store = SpecStore::new(&project, self.spec.clone());
+        let store = to_look_at(app, &project, self.spec.clone());
         let ledger = app.ledger_to_ask()?;
         let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
-        let status = status.with_under_way(under_way(app, store)?.as_ref());
+        let status = status.with_under_way(fixup_under_way(&store)?.as_ref());
         if app.output.is_json() {
             app.output.json(&status)?;
         } else {
@@ -62,9 +63,7 @@ fn print(output: &Output, status: &Status) {
         ]);
     }
     output.line(status.spec_id.as_str());
-    for line in rows.lines() {
-        output.line(line.trim_end());
-    }
+    output.line(&lines_of(&rows));
     output.line("");
     for phase in &status.phase_statuses {
         for (kind, said) in [("failed", &phase.error), ("warning", &phase.first_warning)] {

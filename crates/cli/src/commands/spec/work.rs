@@ -300,7 +300,16 @@ impl<'a> Work<'a> {
 
     /// Where the spec stands now.
     pub(crate) fn status(&self) -> Result<SpecStatus, CommandError> {
-        Ok(spec_status(&self.state()?, self.app.clock.now()))
+        let state = self.state()?;
+        let mut status = spec_status(&state, self.app.clock.now());
+        // A dry run keeps no idea, so whoever goes on has to bring it again.
+        if self.flags.dry_run
+            && !state.has_idea
+            && let Some(next) = status.next.as_mut().filter(|next| next.phase_id == PhaseId::Requirements)
+        {
+            next.command = self.flags.sources.again(self.desk.store.spec());
+        }
+        Ok(status)
     }
 
     /// The phases that were run.

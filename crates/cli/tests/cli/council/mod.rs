@@ -8,4 +8,4 @@ mod input;
 mod record;
 mod settings;
 mod standstill;
-mod support;
+pub(crate) mod support;

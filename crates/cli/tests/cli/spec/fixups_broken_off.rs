@@ -7,7 +7,7 @@ use crucible_testkit::FakeApi;
 use serde_json::{Value, json};
 
 use super::fixups::proposing;
-use super::support::{SPEC, newest, project, resume, spec, spec_dir, valid};
+use super::support::{SPEC, newest, project, resume, spec, spec_dir, valid, valid_sarif};
 use crate::support::{Desk, Ran};
 
 const OLD: &str = "one = 1\ntwo = 2\n";
@@ -101,6 +101,9 @@ fn status_and_gate_tell_of_an_application_that_is_not_over_and_change_nothing() 
     for format in ["text", "github", "sarif"] {
         let ran = broken.run(["gate", SPEC, "--format", format]).exits(1);
         assert!(ran.stdout.contains("fixup-under-way"), "{}", ran.stdout);
+        if format == "sarif" {
+            valid_sarif(&ran.json());
+        }
     }
     let status = broken.run(["status", SPEC, "--json"]).ok().json();
     valid(&status, include_str!("../../../../../docs/schemas/status-json.v1.schema.json"));

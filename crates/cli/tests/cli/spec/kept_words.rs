@@ -6,7 +6,9 @@ use std::process::{Child, Stdio};
 
 use serde_json::json;
 
-use super::support::{SPEC, answering, at, newest, project, receipts, resume, server, spec, spec_dir};
+use super::support::{
+    LedgerHolder, SPEC, answering, at, newest, project, receipts, resume, server, spec, spec_dir,
+};
 use crate::crawl::support::wait_for;
 use crate::support::{Desk, right};
 
@@ -261,26 +263,9 @@ fn a_ledger_that_somebody_else_holds_is_found_before_a_model_is_asked() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     spec(&desk, &project, []).ok();
-    // Readers go on meanwhile, as beside any program that writes.
-    let script = "import sqlite3, sys\n\
-                  db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
-                  db.execute('BEGIN IMMEDIATE')\n\
-                  print('held', flush=True)\n\
-                  sys.stdin.read()\n";
-    let mut holder = std::process::Command::new("python3")
-        .args(["-c", script])
-        .arg(desk.data().join("ledger.db"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let mut told = std::io::BufReader::new(holder.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut told, &mut line).unwrap();
-    assert_eq!(line, "held\n");
+    let holder = LedgerHolder::new(&desk.data().join("ledger.db"));
     resume(&desk, &project, ["--phase", "design"]).exits(9);
     assert_eq!(server.completions().len(), 1, "nobody was asked for what cannot be recorded");
-    drop(holder.stdin.take());
-    holder.wait().unwrap();
+    drop(holder);
     resume(&desk, &project, ["--phase", "design"]).ok();
 }

@@ -20,6 +20,7 @@ mod stops;
 mod strangers;
 pub(crate) mod support;
 mod templates;
+mod told;
 mod tui;
 mod walkthroughs;
 mod written;

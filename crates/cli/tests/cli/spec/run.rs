@@ -536,7 +536,7 @@ fn an_idea_that_is_kept_gives_way_to_a_named_one_alone() {
     let desk = Desk::with(&server);
     let project = project(&desk);
     let dry = spec(&desk, &project, ["--dry-run"]).ok();
-    assert!(dry.stdout.ends_with("next: crucible spec export-data\n"), "{}", dry.stdout);
+    assert!(dry.stdout.ends_with("next: crucible spec export-data --source -\n"), "{}", dry.stdout);
     assert!(dry.stderr.contains("a dry run keeps no idea"), "{}", dry.stderr);
     spec(&desk, &project, []).ok();
     let kept = std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap();

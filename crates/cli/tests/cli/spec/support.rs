@@ -1,8 +1,8 @@
 //! What the tests of specifications share: a project, and a server that answers each phase with its document.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 use crucible_testkit::{FakeApi, Reply, SeenRequest};
 use serde_json::Value;
@@ -216,6 +216,59 @@ pub(crate) fn valid(document: &Value, schema: &str) {
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     let problem = schema.iter_errors(document).next().map(|error| error.to_string());
     assert_eq!(problem, None, "{document:#}");
+}
+
+/// A log of a gate, checked against what SARIF 2.1.0 and GitHub ask of it: each result has the rule that it names.
+#[track_caller]
+pub(crate) fn valid_sarif(log: &Value) {
+    valid(log, include_str!("../../../../../docs/schemas/gate-sarif.schema.json"));
+    let run = &log["runs"][0];
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    let ids: std::collections::BTreeSet<&str> =
+        rules.iter().map(|rule| rule["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), rules.len(), "two rules have one id");
+    let results = run["results"].as_array().unwrap();
+    for result in results {
+        let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+        assert_eq!(rules[index]["id"], result["ruleId"], "{result:#}");
+    }
+    let prints =
+        results.iter().map(|result| result["partialFingerprints"]["primaryLocationLineHash"].as_str());
+    let prints: std::collections::BTreeSet<_> = prints.collect();
+    assert_eq!(prints.len(), results.len(), "two results are one to GitHub");
+}
+
+/// Another program that writes to the ledger, and does not come to an end until this is dropped. Readers go on beside it.
+pub(crate) struct LedgerHolder {
+    program: Child,
+}
+
+impl LedgerHolder {
+    pub(crate) fn new(ledger: &Path) -> Self {
+        let script = "import sqlite3, sys\n\
+                      db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                      db.execute('BEGIN IMMEDIATE')\n\
+                      print('held', flush=True)\n\
+                      sys.stdin.read()\n";
+        let mut program = Command::new("python3")
+            .args(["-c", script])
+            .arg(ledger)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(program.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "held\n");
+        Self { program }
+    }
+}
+
+impl Drop for LedgerHolder {
+    fn drop(&mut self) {
+        let _it_may_have_ended = self.program.kill();
+        let _it_may_have_ended = self.program.wait();
+    }
 }
 
 /// Any command in the project.

@@ -7,6 +7,7 @@
 //! This says only what a text holds. Whether a patch brought it there is weighed by comparing two texts.
 
 mod python;
+mod report;
 mod rust;
 mod table;
 
@@ -30,6 +31,10 @@ pub(crate) enum Trick {
     Disabled,
     /// A test's name is bound to something else, or to nothing.
     Replaced,
+    /// The code prints what a test runner would.
+    Report,
+    /// The name of what is called is put together, so that no reader finds it.
+    HiddenName,
 }
 
 /// How sure it is that nothing honest looks like this.
@@ -106,7 +111,7 @@ impl Role {
 
 /// Whether a changed line has a word without which none of the constructs can come or go.
 pub(crate) fn may_matter(language: Language, line: &[u8]) -> bool {
-    table::words(language).iter().any(|word| contains(line, word.as_bytes()))
+    table::words(language).iter().any(|word| contains(line, word.as_bytes())) || report::may_matter(line)
 }
 
 /// Every construct in a source text, as often as it occurs.
@@ -120,6 +125,7 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight
             found.extend(std::iter::repeat_n(sight, count));
         }
     }
+    report::find(language, source, &masked, role, &mut found);
     if language == Language::Python {
         python::find(source, &masked, role, &mut found);
         return found;

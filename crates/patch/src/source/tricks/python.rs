@@ -37,6 +37,7 @@ pub(super) fn find(source: &[u8], masked: &[u8], role: Role, found: &mut Vec<Sig
     let mut defined: BTreeSet<(usize, &str, usize)> = BTreeSet::new();
     let mut blocks: Vec<(usize, Block)> = Vec::new();
     let other_names = other_names(&lines);
+    let mut callers = Callers::of(masked, role);
     // How many brackets are open, and how far the line is indented in which the first of them was opened.
     let (mut open, mut opened_at) = (0usize, 0usize);
     // Tests of the same name in different classes are different tests.
@@ -58,6 +59,9 @@ pub(super) fn find(source: &[u8], masked: &[u8], role: Role, found: &mut Vec<Sig
         let start = line.start + line.indent;
         let text = source.get(start..start + line.code.len()).unwrap_or_default();
         constructs(text, &tokens, &rows, role, moment, found);
+        if callers.are_compared(text, &tokens) {
+            found.push(Sight::new(Trick::TestAware, Weight::Certain, "a caller's name in a comparison"));
+        }
         let is_definition = definition(line.code).is_some();
         if is_definition {
             open = 0;
@@ -129,7 +133,19 @@ impl<'l> OtherNames<'l> {
 
 /// Reads `import os as o`, `from os import path, _exit as e` and `from os import *`.
 fn other_names<'l>(lines: &[Line<'l>]) -> OtherNames<'l> {
-    const MODULES: [&str; 8] = ["os", "sys", "posix", "nt", "unittest", "pytest", "builtins", "ctypes"];
+    const MODULES: [&str; 11] = [
+        "os",
+        "sys",
+        "posix",
+        "nt",
+        "unittest",
+        "pytest",
+        "builtins",
+        "ctypes",
+        "inspect",
+        "gc",
+        "traceback",
+    ];
     const MEMBERS: [&str; 6] = ["_exit", "abort", "exit", "SkipTest", "skip", "CDLL"];
     let mut names = OtherNames::default();
     let imports = lines.iter().filter(|line| line.code.contains("import "));
@@ -147,6 +163,65 @@ fn other_names<'l>(lines: &[Line<'l>]) -> OtherNames<'l> {
         }
     }
     names
+}
+
+/// What a file knows of whoever calls its functions.
+struct Callers<'l> {
+    /// Whether it looks at the stack at all.
+    looks: bool,
+    /// The names that hold what it saw there.
+    names: BTreeSet<&'l [u8]>,
+}
+
+impl<'l> Callers<'l> {
+    fn of(masked: &[u8], role: Role) -> Self {
+        const LOOKS: [&[u8]; 6] =
+            [b"_getframe", b"currentframe", b"_stack", b"inspect", b"f_back", b"get_objects"];
+        let looks = LOOKS.iter().any(|word| masked.windows(word.len()).any(|window| window == *word));
+        Self { looks: looks && role != Role::Test, names: BTreeSet::new() }
+    }
+
+    /// Whether a line, whose text with its literals is `source`, compares what was seen on the stack with a literal. Remembers the
+    /// names that the line gives to it.
+    fn are_compared(&mut self, source: &[u8], tokens: &[Token<'l>]) -> bool {
+        const SEEN: [&str; 10] = [
+            "co_name",
+            "co_qualname",
+            "co_filename",
+            "f_code",
+            "function",
+            "filename",
+            "stack",
+            "f_back",
+            "currentframe",
+            "_getframe",
+        ];
+        const COMPARES: [&str; 6] = ["in", "startswith", "endswith", "find", "match", "search"];
+        if !self.looks {
+            return false;
+        }
+        let is_seen =
+            |token: &Token<'_>| SEEN.iter().any(|word| token.is(word)) || self.names.contains(token.text);
+        if !tokens.iter().any(is_seen) || tokens.first().is_some_and(|word| word.is("def") || word.is("from"))
+        {
+            return false;
+        }
+        let pairs = |first: &str| tokens.windows(2).any(|two| two[0].is(first) && two[1].is("="));
+        let compares =
+            pairs("=") || pairs("!") || tokens.iter().any(|token| COMPARES.iter().any(|word| token.is(word)));
+        if let [name, equals, next, ..] = tokens
+            && equals.is("=")
+            && !next.is("=")
+        {
+            self.names.insert(name.text);
+        }
+        if let [first, name, ..] = tokens
+            && first.is("for")
+        {
+            self.names.insert(name.text);
+        }
+        compares && source.iter().any(|byte| matches!(byte, b'"' | b'\''))
+    }
 }
 
 /// The constructs of one line, whose text with its literals is `source`.

@@ -146,7 +146,14 @@ impl Eye<'_> {
                 seen = Seen::Gone;
                 0
             }
-            Some(FoundAt::NotAFile | FoundAt::Outside | FoundAt::Refused { .. }) | None => 0,
+            Some(
+                FoundAt::NotAFile
+                | FoundAt::Outside
+                | FoundAt::Circle
+                | FoundAt::Nowhere
+                | FoundAt::Refused { .. },
+            )
+            | None => 0,
         });
         Look { candidate: self.named(self.goal.look_at(file.path.clone(), size, None)), size, seen }
     }

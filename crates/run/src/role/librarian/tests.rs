@@ -66,7 +66,13 @@ fn rows(pack: &ContextPack) -> Vec<(&str, &str)> {
 fn what_stands_at_a_path_is_told_with_and_without_links_on_the_way() {
     let room = Room::new(
         &[("src/a.rs", b"four"), ("src/deep/x", b"")],
-        &[("to-dir", "src"), ("to-file", "src/a.rs"), ("to-nothing", "missing"), ("out", "../outside")],
+        &[
+            ("to-dir", "src"),
+            ("to-file", "src/a.rs"),
+            ("to-nothing", "missing"),
+            ("to-itself", "to-itself"),
+            ("out", "../outside"),
+        ],
     );
     let tree = WorkTree::new(room.top());
     let linked = |to: &str| Entry::Linked { through: Vec::new(), to: to.parse().unwrap(), size: 4 };
@@ -78,7 +84,8 @@ fn what_stands_at_a_path_is_told_with_and_without_links_on_the_way() {
         ("to-file", linked("src/a.rs")),
         ("to-dir/a.rs", linked("src/a.rs")),
         ("to-dir/deep", Entry::NotAFile),
-        ("to-nothing", Entry::LeavesRepository),
+        ("to-nothing", Entry::LinkToNothing),
+        ("to-itself", Entry::LinkInCircles),
         ("out", Entry::LeavesRepository),
     ] {
         assert_eq!(tree.entry(&path.parse().unwrap()), expected, "{path}");

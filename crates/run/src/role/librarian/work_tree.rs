@@ -26,6 +26,8 @@ impl Source for WorkTree {
             Ok(FoundAt::Missing) => Entry::Missing,
             Ok(FoundAt::NotAFile) => Entry::NotAFile,
             Ok(FoundAt::Outside) => Entry::LeavesRepository,
+            Ok(FoundAt::Circle) => Entry::LinkInCircles,
+            Ok(FoundAt::Nowhere) => Entry::LinkToNothing,
             Ok(FoundAt::Refused { problem }) => Entry::Unreadable { problem },
             Err(problem) => Entry::Unreadable { problem: problem.clone() },
         }

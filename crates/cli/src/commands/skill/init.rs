@@ -1,0 +1,60 @@
+//! `crucible skill init`.
+
+use clap::Args;
+use crucible_forge::{Skeleton, SkeletonError};
+use crucible_model::ExitStatus;
+
+use super::place;
+use crate::app::App;
+use crate::commands::spec::ignored::keep_out_of_git;
+use crate::error::CommandError;
+
+/// Lay a Python package for skills in this project
+///
+/// Writes src/PACKAGE/ with a base class and one example skill, its test, a pyproject.toml and .crucible/skills/policy.yaml, ready for
+/// ruff, mypy and pytest. What is there already stays as it is; of the rest all is written, or nothing. The package is called skillset,
+/// or as [forge] package says:
+///
+/// `CRUCIBLE_FORGE_PACKAGE=my_tools crucible skill init`
+#[derive(Args)]
+pub(crate) struct Init {}
+
+impl Init {
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let project = place::project(app)?;
+        let skeleton = Skeleton::of(project.package()).map_err(|error| place::no_path(&error))?;
+        let laid = skeleton.lay(&project, &app.home()?)?;
+        keep_out_of_git(project.root())?;
+        if app.output.is_json() {
+            app.output.json(&serde_json::json!({
+                "schema_version": "skill-init.v1", "project": project.root(), "package": project.package(), "written": laid.written,
+                "kept": laid.kept, "settings_to_add": laid.settings_to_add,
+            }))?;
+            return Ok(ExitStatus::Success);
+        }
+        for path in &laid.written {
+            app.output.line(&format!("wrote {path}"));
+        }
+        for path in &laid.kept {
+            app.output.line(&format!("{path} is there already and was left as it is"));
+        }
+        if let Some(settings) = &laid.settings_to_add {
+            app.output.remark("note: pyproject.toml is yours; the tools need these lines in it:");
+            app.output.remark(settings.trim_end());
+        }
+        app.output.line("next: crucible skill propose NAME --describe TEXT --io FILE --effects CLASS");
+        Ok(ExitStatus::Success)
+    }
+}
+
+impl From<SkeletonError> for CommandError {
+    fn from(error: SkeletonError) -> Self {
+        match error {
+            SkeletonError::Fs(error) => error.into(),
+            SkeletonError::Own(error) => error.into(),
+            SkeletonError::Path(error) => place::no_path(&error),
+            SkeletonError::Edit(_) => Self::new(ExitStatus::Refused, error.to_string())
+                .hint("Nothing was written. Put right what is in the way, and run it again."),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! `crucible skill propose`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use crucible_forge::{
+    ForgeProject, Grants, HeldOutExample, HostName, IoSchema, MAX_EXAMPLES_BYTES, MAX_SCHEMA_BYTES,
+    ProposalError, ProposalParts, SecretName, SkillName, SkillProposal,
+};
+use crucible_host::fs::read_regular_up_to;
+use crucible_ledger::{Moment, SideEffect};
+use crucible_model::{ByteLimit, Digest, ExitStatus, PathPrefix, RepoPath};
+
+use super::place;
+use crate::app::App;
+use crate::error::CommandError;
+use crate::input::{Awaited, whole};
+
+/// The name of a file that stands for standard input.
+const STANDARD_INPUT: &str = "-";
+/// A document may be laid out with as much space as it has text.
+const MOST_SCHEMA: usize = 4 * MAX_SCHEMA_BYTES;
+
+/// Ask for a skill: what it is for, what goes in and out, and what it may do
+///
+/// The I/O schema is one JSON document, {"input": SCHEMA, "output": SCHEMA}; both are JSON Schemas (2020-12) of objects. For example:
+///
+/// `echo '{"input": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}, "output": {"type": "object"}}' |
+/// crucible skill propose word_count --describe "Counts the words of a text." --io - --effects READ_ONLY`
+///
+/// A skill that fetches a page: `--effects NETWORK --allow-host api.example.com`; one that writes notes:
+/// `--effects FILE_WRITE --allow-write notes/`.
+///
+/// Examples are inputs with the outputs that belong to them. They are kept apart: whoever builds the skill is not shown them.
+#[derive(Args)]
+#[command(
+    after_help = "Exit codes: 0 proposed, 1 the record cannot be written, 2 usage, a skill of this name, or no `skill init` yet, \
+    3 the I/O schema or an example is none, 8 secret found, 9 another process is at work on it."
+)]
+pub(crate) struct Propose {
+    /// The name: small letters, digits and `_`, such as word_count
+    #[arg(value_name = "NAME", value_parser = place::skill_name)]
+    name: SkillName,
+    /// What it does with what it is given, in one line
+    #[arg(long, value_name = "TEXT")]
+    describe: String,
+    /// The I/O schema; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    io: PathBuf,
+    /// What it may do: READ_ONLY, FILE_WRITE, NETWORK, SECRET_READ, MONEY or MESSAGING
+    #[arg(long, value_name = "CLASS", value_parser = place::effects)]
+    effects: SideEffect,
+    /// A host that it may connect to; may be given several times
+    #[arg(long = "allow-host", value_name = "HOST", value_parser = host)]
+    hosts: Vec<HostName>,
+    /// A path of the project below which it may write; may be given several times
+    #[arg(long = "allow-write", value_name = "PATH", value_parser = write_path)]
+    write_paths: Vec<PathPrefix>,
+    /// An environment variable that is handed to it; may be given several times
+    #[arg(long = "allow-secret", value_name = "NAME", value_parser = secret)]
+    secrets: Vec<SecretName>,
+    /// Held-out examples: a JSON list of {"input": …, "output": …}
+    #[arg(long, value_name = "FILE")]
+    examples: Option<PathBuf>,
+}
+
+type ParseError = Box<dyn std::error::Error + Send + Sync>;
+
+fn host(text: &str) -> Result<HostName, ParseError> {
+    place::free_of_secrets("the host", text)?;
+    Ok(text.parse::<HostName>()?)
+}
+
+fn write_path(text: &str) -> Result<PathPrefix, ParseError> {
+    place::free_of_secrets("the path", text)?;
+    Ok(text.parse::<PathPrefix>()?)
+}
+
+fn secret(text: &str) -> Result<SecretName, ParseError> {
+    place::free_of_secrets("the name of the secret", text)?;
+    Ok(text.parse::<SecretName>()?)
+}
+
+impl Propose {
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let project = place::project(app)?;
+        let there = check_begun(&project, &self.name)?;
+        let proposal = self.proposal(app)?;
+        let _alone = project.lock(&app.home()?, &self.name, "crucible skill propose")?;
+        let mut ledger = app.ledger()?;
+        proposal.record(&mut ledger, &project, Moment::of(app.clock.as_ref()))?;
+        if let Some(path) = there {
+            app.output.remark(&format!("note: {path} is there already; a build writes over it"));
+        }
+        if app.output.is_json() {
+            let spec = Digest::of(&proposal.spec(&project).map_err(ProposalError::from)?);
+            app.output.json(&serde_json::json!({
+                "schema_version": "skill-propose.v1", "name": self.name, "status": "PROPOSED", "spec": spec,
+            }))?;
+            return Ok(ExitStatus::Success);
+        }
+        app.output.line(&proposal.markdown());
+        app.output.line(&format!("proposed {}", self.name));
+        app.output.line(&format!("next: crucible skill show {}", self.name));
+        Ok(ExitStatus::Success)
+    }
+
+    fn proposal(&self, app: &App) -> Result<SkillProposal, CommandError> {
+        let bytes = if self.io == Path::new(STANDARD_INPUT) {
+            let awaited = Awaited::Saying("waiting for the I/O schema on standard input (Ctrl-D ends it)");
+            unreadable("--io", whole(app, MOST_SCHEMA, awaited)?)?
+        } else {
+            read(app, "--io", &self.io, MOST_SCHEMA)?
+        };
+        let io_schema = IoSchema::parse(&bytes).map_err(|error| {
+            CommandError::new(ExitStatus::Schema, error.to_string())
+                .hint("`crucible skill propose --help` shows one that is taken.")
+        })?;
+        let examples = match &self.examples {
+            None => Vec::new(),
+            Some(path) => {
+                let bytes = read(app, "--examples", path, MAX_EXAMPLES_BYTES)?;
+                HeldOutExample::read(&bytes, &io_schema)
+                    .map_err(|error| CommandError::new(ExitStatus::Schema, error.to_string()))?
+            }
+        };
+        let grants = Grants {
+            hosts: self.hosts.clone(),
+            write_paths: self.write_paths.clone(),
+            secrets: self.secrets.clone(),
+        };
+        Ok(SkillProposal::new(ProposalParts {
+            name: self.name.clone(),
+            description: self.describe.clone(),
+            io_schema,
+            side_effect: self.effects,
+            grants,
+            examples,
+        })?)
+    }
+}
+
+/// Refuses a project without the package of its skills. Returns a file of the skill that is there before any build.
+fn check_begun(project: &ForgeProject, name: &SkillName) -> Result<Option<RepoPath>, CommandError> {
+    let paths = project.paths(name).map_err(|error| place::no_path(&error))?;
+    if !project.root().join(paths.base.as_str()).is_file() {
+        return Err(CommandError::usage(format!(
+            "there is no {} in {}",
+            paths.base,
+            project.root().display()
+        ))
+        .hint("Lay the package first: crucible skill init"));
+    }
+    Ok(paths
+        .files()
+        .into_iter()
+        .find(|path| project.root().join(path.as_str()).symlink_metadata().is_ok())
+        .cloned())
+}
+
+fn read(app: &App, flag: &str, path: &Path, most: usize) -> Result<Vec<u8>, CommandError> {
+    let limit = ByteLimit(u64::try_from(most).unwrap_or(u64::MAX));
+    read_regular_up_to(&app.absolute(path), limit).map_err(|error| {
+        CommandError::usage(format!("{flag}: {error}")).hint("Name a file that can be read.")
+    })
+}
+
+fn unreadable(flag: &str, read: io::Result<Vec<u8>>) -> Result<Vec<u8>, CommandError> {
+    read.map_err(|error| CommandError::usage(format!("{flag}: standard input cannot be read: {error}")))
+}
+
+impl From<ProposalError> for CommandError {
+    fn from(error: ProposalError) -> Self {
+        let message = error.to_string();
+        match error {
+            ProposalError::Ledger(error @ crucible_ledger::LedgerError::SkillTaken { .. }) => {
+                Self::from(error).hint("`crucible skill list` shows where it stands; take another name for another skill.")
+            }
+            ProposalError::Ledger(error) => error.into(),
+            ProposalError::NoDescription
+            | ProposalError::LongDescription { .. }
+            | ProposalError::HiddenCharacter { .. }
+            | ProposalError::Grants(_) => Self::usage(message),
+            ProposalError::Canonical(_) => Self::new(ExitStatus::Schema, message),
+            ProposalError::Secret { .. } => Self::new(ExitStatus::SecretDetected, message)
+                .hint("Take it out; a skill is handed a secret by its name, with --allow-secret. If it is a real one, revoke it."),
+        }
+    }
+}

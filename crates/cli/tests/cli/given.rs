@@ -1,0 +1,109 @@
+//! What a person gives as an answer: the same once more, the wrong form, and what an editor adds.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::{Desk, GOOD_DIFF, codes, small};
+
+const PATCH: &str = "artifacts/diff.patch";
+
+/// A run that waits for a person's patch; its directory.
+fn waiting(desk: &Desk, repo: &std::path::Path) -> PathBuf {
+    desk.start_call(repo).args(["--mode", "manual_outbox"]).run().exits(1);
+    desk.runs().pop().unwrap()
+}
+
+fn give(desk: &Desk, run: &std::path::Path, answer: &str) -> Value {
+    fs::write(run.join(PATCH), answer).unwrap();
+    desk.run(["run", "advance", "--json"]).exits(1).json()
+}
+
+#[test]
+fn what_was_judged_before_uses_up_no_try_of_a_person() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let run = waiting(&desk, repo.path());
+    let wrong = GOOD_DIFF.replace("width * height", "width - height");
+    assert_eq!(give(&desk, &run, &wrong)["budgets"]["iterations"], 1);
+    for same in [
+        format!("{wrong}\n"),
+        format!("\n{wrong}"),
+        format!("\u{feff}{wrong}"),
+        format!("```diff\n{wrong}```\n"),
+        wrong.trim_end().to_owned(),
+    ] {
+        let still = give(&desk, &run, &same);
+        assert_eq!((&still["state"], &still["failure"]), (&json!("blocked"), &Value::Null), "{same}");
+        assert_eq!(
+            (&still["budgets"]["iterations"], &still["budgets"]["outbox_prompts"]),
+            (&json!(1), &json!(2))
+        );
+        assert!(desk.run(["run", "advance"]).exits(1).stderr.contains("judged as attempt 1"));
+    }
+    // The same for words that are no patch.
+    assert_eq!(give(&desk, &run, "I would multiply.\n")["budgets"]["iterations"], 2);
+    assert_eq!(give(&desk, &run, "\nI would multiply.\n\n")["budgets"]["iterations"], 2);
+    fs::write(run.join(PATCH), format!("\u{feff}{GOOD_DIFF}")).unwrap();
+    assert_eq!(desk.run(["run", "advance", "--json"]).ok().json()["state"], "verified");
+}
+
+#[test]
+fn a_person_sees_the_answer_that_was_refused_for_its_form_and_what_is_still_owed() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let run = waiting(&desk, repo.path());
+    let bare = GOOD_DIFF.split_once('\n').unwrap().1;
+    let refused = give(&desk, &run, bare);
+    assert_eq!(codes(&refused, 1), ["answer-no-edit"]);
+    assert!(refused["missing"].as_array().unwrap().contains(&json!(PATCH)), "{refused}");
+    let prompt = fs::read_to_string(run.join("outbox/002_fixer_fix.md")).unwrap();
+    for part in [
+        "Missing-Artifacts: artifacts/diff.patch, artifacts/verify_report.json\n",
+        "the first line has to begin with `diff --git`",
+        "the refused answer",
+        "width * height",
+    ] {
+        assert!(prompt.contains(part), "{part} in {prompt}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_none_and_names_the_limit_and_the_place() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let run = waiting(&desk, repo.path());
+    // A directory there is no answer either.
+    fs::create_dir(run.join(PATCH)).unwrap();
+    let told = desk.run(["run", "advance"]).exits(1);
+    assert!(told.stderr.contains("is no answer") && told.stdout.contains("outbox/001_"), "{}", told.stderr);
+    fs::remove_dir(run.join(PATCH)).unwrap();
+    fs::write(run.join(PATCH), "x".repeat((2 << 20) + 1)).unwrap();
+    let told = desk.run(["run", "advance"]).exits(1);
+    let place = run.join(PATCH).display().to_string();
+    assert!(told.stderr.contains("2097152 bytes") && told.stderr.contains(&place), "{}", told.stderr);
+    let status = desk.status();
+    assert_eq!((&status["state"], &status["budgets"]["iterations"]), (&json!("blocked"), &json!(0)));
+    assert_eq!(status["owed"]["prompt"], "outbox/001_patchmaker_patch.md");
+}
+
+#[test]
+fn a_person_in_the_chair_is_told_which_files_there_are_and_what_an_editor_adds_is_passed_over() {
+    let (repo, desk) = (small().build(), Desk::new());
+    desk.user_config("[dispatch]\nchair = \"manual_outbox\"\n");
+    let run = waiting(&desk, repo.path());
+    let prompt = fs::read_to_string(run.join("outbox/001_chair_file_request.md")).unwrap();
+    assert!(prompt.contains("\nsrc/area.py\n"), "{prompt}");
+    let request = json!({
+        "schema_version": "ctcp-file-request-v1", "goal": "x", "reason": "r",
+        "needs": [{ "path": "src/area.py", "mode": "full" }],
+        "budget": { "max_files": 3, "max_total_bytes": 20_000 },
+    });
+    fs::write(run.join("artifacts/file_request.json"), "I need it all.\n").unwrap();
+    desk.run(["run", "advance", "--json"]).exits(1);
+    let prompt = fs::read_to_string(run.join("outbox/002_chair_file_request.md")).unwrap();
+    for part in ["I need it all.", "Missing-Artifacts: artifacts/file_request.json, "] {
+        assert!(prompt.contains(part), "{part} in {prompt}");
+    }
+    fs::write(run.join("artifacts/file_request.json"), format!("\u{feff}{request}\n")).unwrap();
+    let asked = desk.run(["run", "advance", "--json"]).exits(1).json();
+    assert_eq!(asked["owed"]["target"], "artifacts/PLAN_draft.md", "{asked}");
+}

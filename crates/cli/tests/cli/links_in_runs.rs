@@ -1,0 +1,153 @@
+//! What somebody plants where a run expects a person's answer or its own directories, and names that a plan and a file system can hold.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+
+use crucible_testkit::TestRepo;
+use serde_json::{Value, json};
+
+use crate::support::{Desk, GOOD_DIFF, codes, id_of, small};
+
+/// A run that waits for a person.
+fn waiting() -> (TestRepo, Desk, String) {
+    let (repo, desk) = (small().build(), Desk::new());
+    let started = desk.start_call(repo.path()).args(["--mode", "manual_outbox"]).run().exits(1).json();
+    (repo, desk, id_of(&started))
+}
+
+/// The patch that makes a file.
+fn creating(path: &str) -> String {
+    format!(
+        "{GOOD_DIFF}diff --git a/{path} b/{path}\nnew file mode 100644\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x = 1\n"
+    )
+}
+
+#[test]
+fn a_link_as_an_answer_is_not_followed_and_nothing_of_it_becomes_part_of_the_run() {
+    let (_repo, desk, id) = waiting();
+    let run = desk.runs().pop().unwrap();
+    let private = desk.path("private.txt");
+    fs::write(&private, "a private word\n").unwrap();
+    symlink(&private, run.join("artifacts/diff.patch")).unwrap();
+    let told = desk.run(["run", "advance", &id]).exits(1);
+    let said = format!("{}{}", told.stdout, told.stderr);
+    assert!(said.contains("artifacts/diff.patch is no answer: a symbolic link stands there"), "{said}");
+    let status = desk.run(["run", "status", &id, "--json"]).json();
+    assert_eq!((&status["state"], &status["budgets"]["outbox_prompts"]), (&json!("blocked"), &json!(1)));
+    for name in ["answers", "attempts"] {
+        assert_eq!(fs::read_dir(run.join(name)).unwrap().count(), 0, "{name}");
+    }
+    assert_eq!(fs::read(&private).unwrap(), b"a private word\n");
+    // The file itself in its place, and the run goes on.
+    fs::remove_file(run.join("artifacts/diff.patch")).unwrap();
+    fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
+    assert_eq!(desk.run(["run", "advance", &id, "--json"]).ok().json()["state"], "verified");
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_not_read_and_uses_nothing_up() {
+    let (_repo, desk, id) = waiting();
+    let answer = desk.runs().pop().unwrap().join("artifacts/diff.patch");
+    // Nothing could read this: it is longer than any memory.
+    File::create(&answer).unwrap().set_len(1 << 42).unwrap();
+    let told = desk.run(["run", "advance", &id]).exits(1);
+    let said = format!("{}{}", told.stdout, told.stderr);
+    assert!(said.contains("is no answer: it has more than 2097152 bytes; write one of at most"), "{said}");
+    let status = desk.run(["run", "status", &id, "--json"]).json();
+    assert_eq!((&status["state"], &status["budgets"]["outbox_prompts"]), (&json!("blocked"), &json!(1)));
+    fs::write(&answer, GOOD_DIFF).unwrap();
+    assert_eq!(desk.run(["run", "advance", &id, "--json"]).ok().json()["state"], "verified");
+}
+
+#[test]
+fn a_link_in_place_of_a_part_of_a_run_is_refused_and_not_written_through() {
+    let (_repo, desk, id) = waiting();
+    let run = desk.runs().pop().unwrap();
+    for part in
+        ["outbox", "artifacts", "answers", "attempts", "logs", "reviews", "cassette.jsonl", "events.jsonl"]
+    {
+        let (there, aside) = (run.join(part), run.join("aside"));
+        let elsewhere = desk.path("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join(".tmp-mine"), "keep").unwrap();
+        let had = fs::rename(&there, &aside).is_ok();
+        let target = if part.ends_with(".jsonl") { elsewhere.join(".tmp-mine") } else { elsewhere.clone() };
+        symlink(target, &there).unwrap();
+        let told = desk.run(["run", "advance", &id]);
+        assert!(told.stderr.contains("a symbolic link stands there"), "{part}: {}", told.stderr);
+        assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
+        let names: Vec<_> =
+            fs::read_dir(&elsewhere).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, [".tmp-mine"], "{part}");
+        assert_eq!(fs::read(elsewhere.join(".tmp-mine")).unwrap(), b"keep", "{part}");
+        fs::remove_file(&there).unwrap();
+        if had {
+            fs::rename(&aside, &there).unwrap();
+        }
+        fs::remove_dir_all(&elsewhere).unwrap();
+    }
+    fs::write(run.join("artifacts/diff.patch"), GOOD_DIFF).unwrap();
+    assert_eq!(desk.run(["run", "advance", &id, "--json"]).ok().json()["state"], "verified");
+}
+
+#[test]
+fn a_new_file_that_only_case_tells_from_another_is_refused_by_a_run_and_by_patch_check() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let call = desk.start_call(repo.path()).args([
+        "--mode",
+        "manual_outbox",
+        "--file",
+        "src/area.py",
+        "--file",
+        "src/Area.py",
+    ]);
+    let id = id_of(&call.run().exits(1).json());
+    let run = desk.runs().pop().unwrap();
+    fs::write(run.join("artifacts/diff.patch"), creating("src/Area.py")).unwrap();
+    let refused = desk.run(["run", "advance", &id, "--json"]).exits(1).json();
+    assert_eq!(codes(&refused, 1), ["patch-name-collides"]);
+    let (patch, plan) = (desk.path("case.diff"), run.join("artifacts/PLAN.md"));
+    fs::write(&patch, creating("src/Area.py")).unwrap();
+    let top = repo.path().to_str().unwrap();
+    let words = [
+        "patch",
+        "check",
+        "--json",
+        "--repo",
+        top,
+        "--patch",
+        patch.to_str().unwrap(),
+        "--plan",
+        plan.to_str().unwrap(),
+    ];
+    let checked = desk.run(words).exits(1).json();
+    assert_eq!(checked["findings"][0]["code"], "patch-name-collides", "{checked}");
+}
+
+#[test]
+fn a_file_whose_name_holds_a_comma_can_be_named() {
+    let (repo, desk) = (small().build(), Desk::new());
+    let odd = "add, tests/add.py";
+    let call = desk.start_call(repo.path()).args([
+        "--mode",
+        "manual_outbox",
+        "--file",
+        "src/area.py",
+        "--file",
+        odd,
+    ]);
+    let id = id_of(&call.run().exits(1).json());
+    let run = desk.runs().pop().unwrap();
+    let plan = fs::read_to_string(run.join("artifacts/PLAN.md")).unwrap();
+    assert!(plan.contains("\"add, tests/add.py\""), "{plan}");
+    fs::write(run.join("artifacts/diff.patch"), creating(odd)).unwrap();
+    let verified: Value = desk.run(["run", "advance", &id, "--json"]).ok().json();
+    assert_eq!(verified["state"], "verified");
+
+    let hidden = desk.start_call(repo.path()).args(["--file", "src/a\u{200b}.py"]).run().exits(2);
+    assert!(
+        hidden.stdout.contains("nobody sees") || hidden.stderr.contains("nobody sees"),
+        "{}",
+        hidden.stderr
+    );
+}

@@ -1,0 +1,78 @@
+//! The single tools' inputs: what is missing is told with every way there is, what cannot be read is no "no", and no file of
+//! the user's is written over.
+
+use crate::support::{Desk, GOAL, GOOD_DIFF, answering, good_answer, id_of, small};
+
+#[test]
+fn a_missing_argument_is_told_with_both_of_its_alternatives() {
+    let desk = Desk::new();
+    for (args, both) in [
+        (&["patch", "check", "--patch", "x"][..], ["--plan", "--policy"]),
+        (&["patch", "apply", "--patch", "x"], ["--plan", "--policy"]),
+        (&["plan", "check"], ["--run", "--plan"]),
+    ] {
+        let plain = desk.call(args).run().exits(2).stderr;
+        let json = desk.call(args).arg("--json").run().exits(2).message();
+        for name in both {
+            let told = plain.split("Usage").next().unwrap();
+            assert!(told.contains(name) && json.contains(name), "{name}: {plain}\n{json}");
+        }
+    }
+}
+
+#[test]
+fn an_input_that_cannot_be_read_is_a_wrong_call_and_no_refusal() {
+    let (desk, repo) = (Desk::new(), small().build());
+    let directory = repo.path().to_str().unwrap();
+    for at in ["/nonexistent/x", directory] {
+        for args in [
+            ["patch", "check", "--patch", at, "--policy", "/nonexistent/p"],
+            ["patch", "check", "--patch", "/dev/null", "--policy", at],
+            ["patch", "check", "--patch", "/dev/null", "--plan", at],
+            ["plan", "check", "--plan", at, "--repo", directory],
+        ] {
+            desk.call(args).current_dir(repo.path()).run().exits(2);
+        }
+    }
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok().json();
+    let ran = desk.run(["plan", "check", "--run", &id_of(&new)]).exits(2);
+    assert!(ran.stderr.contains("no plan yet") && ran.stderr.contains("run advance"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_patch_comes_on_standard_input_and_a_policy_is_refused_in_words_of_json() {
+    let (desk, repo) = (Desk::new(), small().build());
+    let (policy, diff) = (desk.path("policy.json"), desk.path("change.patch"));
+    std::fs::write(&diff, GOOD_DIFF).unwrap();
+    for (text, code) in [(r#"{"allow_roots":["src/"]}"#, 0), (r#"{"allow_roots":["docs/"]}"#, 1), ("[]", 3)] {
+        std::fs::write(&policy, text).unwrap();
+        let script = "\"$0\" patch check --patch - --policy \"$1\" --repo . < \"$2\"";
+        let bin = env!("CARGO_BIN_EXE_crucible");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script, bin]).arg(&policy).arg(&diff).current_dir(repo.path());
+        let ran = command.env("CRUCIBLE_HOME", desk.data()).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(code), "{text}: {said}");
+        assert!(!said.contains("struct"), "{said}");
+    }
+}
+
+#[test]
+fn a_bundle_writes_over_nothing_and_tells_where_in_a_work_tree_it_lies() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let id = id_of(&desk.start(repo.path()).ok().json());
+    let out = desk.path("mine.txt");
+    std::fs::write(&out, "mine").unwrap();
+    let ran = desk.call(["run", "bundle", &id, "--out"]).arg(&out).run().exits(2);
+    assert!(ran.stderr.contains("--force"), "{}", ran.stderr);
+    assert_eq!(std::fs::read(&out).unwrap(), b"mine");
+    for _ in 0..2 {
+        desk.call(["run", "bundle", &id, "--force", "--out"]).arg(&out).run().ok();
+    }
+    desk.call(["run", "bundle", &id, "--out"]).arg(&out).run().ok();
+    let ran = desk.call(["run", "bundle", &id]).current_dir(repo.path()).run().ok();
+    assert!(ran.stderr.contains("in a work tree"), "{}", ran.stderr);
+}

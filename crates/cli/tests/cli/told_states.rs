@@ -1,0 +1,107 @@
+//! What a run says of itself when something beside it changed: its commit, its copies, its repository.
+
+use std::path::PathBuf;
+
+use crucible_testkit::{FakeOpenAi, TestRepo};
+
+use crate::support::{Desk, GOAL, answering, good_answer, id_of, small};
+
+struct Run {
+    repo: TestRepo,
+    _server: FakeOpenAi,
+    desk: Desk,
+    id: String,
+}
+
+impl Run {
+    fn verified() -> Self {
+        let (repo, server) = (small().build(), answering(good_answer()));
+        let desk = Desk::with(&server);
+        let id = id_of(&desk.start(repo.path()).ok().json());
+        Self { repo, _server: server, desk, id }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.desk.data().join("runs").join(&self.id).join(name)
+    }
+}
+
+#[test]
+fn a_landed_run_whose_commit_is_gone_from_its_branch_does_not_say_that_it_landed() {
+    for taken_back in
+        [&["reset", "--quiet", "--hard", "HEAD~1"][..], &["commit", "--quiet", "--amend", "-m", "Mine"]]
+    {
+        let run = Run::verified();
+        let landed = run.desk.run(["run", "land", &run.id, "--json"]).ok().json();
+        let commit = landed["commit"].as_str().unwrap();
+        run.repo.write("more.txt", "x\n");
+        run.repo.commit("Later");
+        run.desk.run(["run", "land", &run.id]).ok();
+        run.repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
+        run.repo.git(taken_back.iter().copied());
+        let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+        for part in [commit, "main", "git cherry-pick"] {
+            assert!(message.contains(part), "{part}: {message}");
+        }
+    }
+}
+
+#[test]
+fn an_edited_copy_changes_no_state_and_is_put_back_with_the_command_that_is_told() {
+    for land in [false, true] {
+        let run = Run::verified();
+        if land {
+            run.desk.run(["run", "land", &run.id]).ok();
+        }
+        let state = run.desk.status()["state"].clone();
+        for name in ["artifacts/diff.patch", "artifacts/verify_report.json", "artifacts/PLAN.md"] {
+            let whole = std::fs::read(run.file(name)).unwrap();
+            std::fs::write(run.file(name), "").unwrap();
+            let status = run.desk.status();
+            assert_eq!(status["state"], state, "{name}");
+            assert_eq!(status["edited"], serde_json::json!([name]));
+            let next = status["next"].as_str().unwrap();
+            let digest = next.split("ledger show ").nth(1).unwrap().split(' ').next().unwrap();
+            let refused = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+            assert!(refused.contains(digest), "{name}: {refused}");
+            let shown = run.desk.run(["ledger", "show", digest]).ok().stdout;
+            assert_eq!(shown.as_bytes(), whole, "{name}");
+            std::fs::write(run.file(name), whole).unwrap();
+        }
+        assert!(run.desk.status().get("edited").is_none());
+        let held = run.desk.run(["run", "verify-record", &run.id]).ok().stdout;
+        assert!(held.contains("the record holds, and the run is"), "{held}");
+    }
+}
+
+#[test]
+fn what_is_dirty_is_no_moved_head_and_is_named_before_anything_begins() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let desk = Desk::with(&server);
+    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok().json();
+    let was = std::fs::read(repo.path().join("src/area.py")).unwrap();
+    repo.write("src/area.py", "mine\n");
+    let message = desk.run(["run", "advance", "--json"]).exits(1).message();
+    assert!(message.contains("src/area.py") && !message.contains("no longer at"), "{message}");
+    std::fs::write(repo.path().join("src/area.py"), was).unwrap();
+    desk.run(["run", "advance"]).ok();
+    repo.write("src/area.py", "mine\n");
+    let ran = desk.run(["run", "land", &id_of(&new)]).exits(1);
+    assert!(ran.stderr.contains("src/area.py"), "{}", ran.stderr);
+    for early in ["landing", "committing"] {
+        assert!(!ran.stderr.contains(early), "{}", ran.stderr);
+    }
+    let events = std::fs::read_to_string(desk.runs()[0].join("events.jsonl")).unwrap();
+    assert!(!events.contains("LANDING_STARTED"), "{events}");
+}
+
+#[test]
+fn the_gates_of_an_ended_run_are_not_run_where_its_base_is_not_checked_out_and_that_is_said() {
+    let run = Run::verified();
+    run.desk.run(["run", "land", &run.id]).ok();
+    let message = run.desk.run(["verify", "--run", &run.id]).exits(1).stderr;
+    for part in ["has ended", "crucible run verify-record", run.id.as_str()] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert!(!message.contains("crucible run advance"), "{message}");
+}

@@ -1,0 +1,133 @@
+//! Held-out examples: what a skill gives for what it takes, told by whoever proposes it and shown to nobody who builds it.
+
+use crucible_model::{CanonicalError, UniqueJson, short_line, to_canonical_json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::io_schema::{IoSchema, IoSide};
+
+/// The most examples.
+pub const MAX_EXAMPLES: usize = 64;
+/// The most bytes that they take together.
+pub const MAX_EXAMPLES_BYTES: usize = 256 * 1024;
+/// The form in which they are kept.
+const FORM: &str = "skill-examples.v1";
+
+/// One example.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldOutExample {
+    /// What goes in.
+    pub input: Value,
+    /// What has to come out.
+    pub output: Value,
+}
+
+/// Why a document is no list of examples.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExamplesError {
+    /// It is not of that form.
+    #[error("the examples are a JSON list of {{\"input\": …, \"output\": …}}: {why}")]
+    Form {
+        /// What is wrong.
+        why: String,
+    },
+    /// There is none.
+    #[error("the list of examples is empty; leave it out, or give one")]
+    None,
+    /// Too many.
+    #[error("there are {count} examples, at most {MAX_EXAMPLES} are taken")]
+    TooMany {
+        /// How many.
+        count: usize,
+    },
+    /// Too large.
+    #[error("the examples have more than {MAX_EXAMPLES_BYTES} bytes; take smaller ones")]
+    TooLarge,
+    /// One does not fit its schema.
+    #[error("example {number}: its {} does not fit the I/O schema: {why}", side.as_str())]
+    Misfit {
+        /// Which, from 1 on.
+        number: usize,
+        /// Which part of it.
+        side: IoSide,
+        /// What does not fit.
+        why: String,
+    },
+}
+
+impl HeldOutExample {
+    /// Reads a list of examples, each of which has to fit these schemas.
+    ///
+    /// # Errors
+    ///
+    /// [`ExamplesError`] names the first that is wrong.
+    pub fn read(bytes: &[u8], schema: &IoSchema) -> Result<Vec<Self>, ExamplesError> {
+        if bytes.len() > MAX_EXAMPLES_BYTES {
+            return Err(ExamplesError::TooLarge);
+        }
+        let form =
+            |error: serde_json::Error| ExamplesError::Form { why: short_line(&error.to_string(), 120) };
+        let UniqueJson(document) = serde_json::from_slice(bytes).map_err(form)?;
+        let examples: Vec<Self> = serde_json::from_value(document)
+            .map_err(|_| ExamplesError::Form { why: "something else stands there".to_owned() })?;
+        match examples.len() {
+            0 => return Err(ExamplesError::None),
+            count if count > MAX_EXAMPLES => return Err(ExamplesError::TooMany { count }),
+            _ => {}
+        }
+        for (index, example) in examples.iter().enumerate() {
+            for (side, value) in [(IoSide::Input, &example.input), (IoSide::Output, &example.output)] {
+                let problems = schema.problems(side, value);
+                if !problems.is_empty() {
+                    return Err(ExamplesError::Misfit { number: index + 1, side, why: problems.join("; ") });
+                }
+            }
+        }
+        Ok(examples)
+    }
+
+    /// The document in which examples are kept.
+    ///
+    /// # Errors
+    ///
+    /// Fails for numbers that have no canonical form.
+    pub fn document(examples: &[Self]) -> Result<Vec<u8>, CanonicalError> {
+        to_canonical_json(&json!({ "schema_version": FORM, "examples": examples }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> IoSchema {
+        IoSchema::from_value(json!({
+            "input": {"type": "object", "required": ["text"]},
+            "output": {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+        }))
+        .unwrap()
+    }
+
+    fn read(value: &Value) -> Result<Vec<HeldOutExample>, ExamplesError> {
+        HeldOutExample::read(value.to_string().as_bytes(), &schema())
+    }
+
+    #[test]
+    fn each_example_fits_its_schemas_and_nothing_else_is_taken() {
+        let good = json!({"input": {"text": "a b"}, "output": {"count": 2}});
+        assert_eq!(read(&json!([good])).unwrap().len(), 1);
+        assert_eq!(read(&json!([])), Err(ExamplesError::None));
+        let many = vec![good.clone(); MAX_EXAMPLES + 1];
+        assert_eq!(read(&json!(many)), Err(ExamplesError::TooMany { count: MAX_EXAMPLES + 1 }));
+        for bad in
+            [json!({}), json!([1]), json!([{"input": {}}]), json!([{"input": {}, "output": {}, "x": 1}])]
+        {
+            assert!(matches!(read(&bad), Err(ExamplesError::Form { .. })), "{bad}");
+        }
+        let misfit = json!([good, {"input": {"text": ""}, "output": {"count": "two"}}]);
+        assert!(matches!(read(&misfit), Err(ExamplesError::Misfit { number: 2, side: IoSide::Output, .. })));
+        let large = vec![b' '; MAX_EXAMPLES_BYTES + 1];
+        assert_eq!(HeldOutExample::read(&large, &schema()), Err(ExamplesError::TooLarge));
+    }
+}

@@ -1,0 +1,176 @@
+//! The name of a skill, from which everything else about its place follows.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest name, in bytes.
+const LONGEST: usize = 64;
+
+/// Words that Python keeps for itself, as far as a name could be one of them; `case`, `match`, `type` and the others that are words only in
+/// some places can be names.
+const KEYWORDS: [&str; 32] = [
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
+    "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
+    "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
+/// Names that the package uses itself.
+const TAKEN: [&str; 2] = ["base", "conftest"];
+
+/// The name of a skill: `[a-z][a-z0-9_]*`, at most 64 bytes, no word of Python's own. So it is one plain file name, one module and,
+/// in another spelling, one class.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SkillName(String);
+
+/// The text is not the name of a skill.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SkillNameError {
+    /// It is not of that form.
+    #[error(
+        "not the name of a skill: {text:?}; it takes 1 to {LONGEST} small letters, digits and `_`, and begins with a letter: word_count"
+    )]
+    Form {
+        /// The text, or its beginning.
+        text: String,
+    },
+    /// It ends with `_`, or holds two in a row, so that two names would make the same class.
+    #[error("not the name of a skill: {text:?}; its words are parted by one `_` each: word_count")]
+    Underscores {
+        /// The text.
+        text: String,
+    },
+    /// It means something else to Python or to the package.
+    #[error(
+        "not the name of a skill: {text:?} means something else to Python or to the package; add a word to it: {text}_skill"
+    )]
+    Reserved {
+        /// The text.
+        text: String,
+    },
+}
+
+impl SkillName {
+    /// The name as text: the module.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of its class: `word_count` has `WordCountSkill` (seed 004, "Convention-based paths").
+    #[must_use]
+    pub fn class(&self) -> String {
+        let mut class = String::with_capacity(self.0.len() + 5);
+        for word in self.0.split('_') {
+            let mut letters = word.chars();
+            class.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+            class.push_str(letters.as_str());
+        }
+        class + "Skill"
+    }
+}
+
+impl FromStr for SkillName {
+    type Err = SkillNameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let begins = text.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
+        let text = || text.to_owned();
+        if !begins || text().len() > LONGEST || !text().bytes().all(allowed) {
+            return Err(SkillNameError::Form { text: text().chars().take(LONGEST + 8).collect() });
+        }
+        if text().ends_with('_') || text().contains("__") {
+            return Err(SkillNameError::Underscores { text: text() });
+        }
+        // A digit behind `_` has no capital: `a_1` and `a1` would be the same class.
+        if text().split('_').skip(1).any(|word| word.starts_with(|first: char| first.is_ascii_digit())) {
+            return Err(SkillNameError::Underscores { text: text() });
+        }
+        if KEYWORDS.contains(&text().as_str()) || TAKEN.contains(&text().as_str()) {
+            return Err(SkillNameError::Reserved { text: text() });
+        }
+        Ok(Self(text()))
+    }
+}
+
+impl TryFrom<String> for SkillName {
+    type Error = SkillNameError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<SkillName> for String {
+    fn from(name: SkillName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for SkillName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_plain_module() {
+        for (good, class) in [
+            ("word_count", "WordCountSkill"),
+            ("a", "ASkill"),
+            ("sha256_sum", "Sha256SumSkill"),
+            ("match", "MatchSkill"),
+        ] {
+            assert_eq!(good.parse::<SkillName>().unwrap().class(), class);
+        }
+        for bad in [
+            "",
+            "../../../evil",
+            "TIMEOUT_x",
+            "class",
+            "base",
+            "conftest",
+            "Word",
+            "1st",
+            "_x",
+            "x_",
+            "x__y",
+            "a_1",
+            "wörter",
+            "a-b",
+            "a.b",
+            "a b",
+            "a\n",
+            "a\0",
+            &"a".repeat(65),
+            "con/x",
+        ] {
+            assert!(bad.parse::<SkillName>().is_err(), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn two_names_never_make_the_same_class(one in "[a-z][a-z0-9_]{0,6}", other in "[a-z][a-z0-9_]{0,6}") {
+            if let (Ok(one), Ok(other)) = (one.parse::<SkillName>(), other.parse::<SkillName>()) {
+                prop_assert_eq!(one == other, one.class() == other.class());
+            }
+        }
+
+        #[test]
+        fn whatever_the_text_a_name_that_is_taken_is_one_path_component(text in any::<String>()) {
+            if let Ok(name) = text.parse::<SkillName>() {
+                prop_assert!(name.as_str().bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'));
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What a skill may do, judged by its syntax tree.
+//!
+//! [`check_policy`] walks the tree once. Every mention of a thing counts, whether it is called or not, so that it does not matter how it is
+//! passed on; modules are no values, attributes are not named by computed text, and nothing but imports, constants and definitions runs
+//! while the skill is imported. What a value holds at run time is the sandbox's business, not this judge's.
+
+mod file;
+mod import_time;
+mod table;
+mod walk;
+mod words;
+
+use crucible_ledger::SideEffect;
+use crucible_model::{Code, Finding, Verdict};
+
+pub use file::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError};
+pub(crate) use table::is_sensitive_builtin;
+
+use crate::grants::Grants;
+use crate::python::PythonSource;
+
+/// Judges the source of a skill of this class, with these grants, by the built-in rules and the operator's own.
+#[must_use]
+pub fn check_policy(
+    source: &PythonSource,
+    policy: &SkillPolicy,
+    class: SideEffect,
+    grants: &Grants,
+) -> Verdict {
+    let mut verdict = walk::Walk::over(source, policy, class, grants);
+    for pattern in &policy.forbidden_patterns {
+        if let Some(found) = pattern.find(source.text()) {
+            let before = source.text().get(..found.start()).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let column = found.start() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
+            verdict.push(Finding::error(
+                Code::new("forge-pattern"),
+                format!("line {line}, column {column}"),
+                format!("The policy forbids what matches {:?}.", pattern.as_str()),
+            ));
+        }
+    }
+    verdict
+}

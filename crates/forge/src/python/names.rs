@@ -1,0 +1,273 @@
+//! What a dotted expression may mean: through imports, aliases, assignments, default arguments.
+//!
+//! One table for the whole file, without regard to order or scope: a name that is bound to a thing anywhere may mean it everywhere. That errs
+//! on the side of refusing, and cannot be led astray by scopes, branches or order. Only names that lead to an import or a built-in have a
+//! meaning; everything else means nothing here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tree_sitter::Node;
+
+use super::PythonSource;
+
+/// How often the assignments are gone through; an alias of an alias of an alias takes one round in the order of the text.
+const MOST_ROUNDS: usize = 6;
+
+/// How many things one name may mean, and of how many words a meaning may be.
+const MOST_MEANINGS: usize = 16;
+const MOST_WORDS: usize = 6;
+
+/// The names of a file.
+pub(crate) struct Names<'s> {
+    source: &'s PythonSource,
+    meanings: BTreeMap<&'s str, BTreeSet<String>>,
+    /// Every name that the file itself binds other than by an import.
+    own: BTreeSet<&'s str>,
+    /// Every function that it defines.
+    functions: BTreeSet<&'s str>,
+    /// Every module that it imports something from.
+    modules: BTreeSet<String>,
+    clarity: Clarity,
+}
+
+/// Whether the table is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clarity {
+    /// It is.
+    Clear,
+    /// More aliases than are followed.
+    Unclear,
+}
+
+impl<'s> Names<'s> {
+    /// The names of a file.
+    pub(crate) fn of(source: &'s PythonSource) -> Self {
+        let mut names = Self {
+            source,
+            meanings: BTreeMap::new(),
+            own: BTreeSet::new(),
+            functions: BTreeSet::new(),
+            modules: BTreeSet::new(),
+            clarity: Clarity::Clear,
+        };
+        let mut bindings = Vec::new();
+        let mut cursor = source.root().walk();
+        'all: loop {
+            names.collect(cursor.node(), &mut bindings);
+            if cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    break 'all;
+                }
+            }
+        }
+        names.follow(&bindings);
+        names
+    }
+
+    /// What an expression may mean, as dotted paths from a module or from `builtins`.
+    pub(crate) fn meanings(&self, node: Node<'_>) -> BTreeSet<String> {
+        let child =
+            |field| node.child_by_field_name(field).map(|child| self.meanings(child)).unwrap_or_default();
+        match node.kind() {
+            "identifier" => {
+                let name = self.source.of(node);
+                let mut found = self.meanings.get(name).cloned().unwrap_or_default();
+                // A built-in keeps its meaning even where the file binds the same name: somewhere it may not be bound yet.
+                if crate::policy::is_sensitive_builtin(name) {
+                    found.insert(format!("builtins.{name}"));
+                }
+                found
+            }
+            "attribute" => {
+                let Some(attribute) = node.child_by_field_name("attribute") else { return BTreeSet::new() };
+                let word = self.source.of(attribute);
+                let extend = |base: &String| {
+                    let room = base.split('.').count() < MOST_WORDS;
+                    room.then(|| format!("{base}.{word}"))
+                };
+                child("object").iter().filter_map(extend).collect()
+            }
+            "parenthesized_expression" => {
+                node.named_child(0).map(|inner| self.meanings(inner)).unwrap_or_default()
+            }
+            "conditional_expression" | "boolean_operator" => {
+                node.named_children(&mut node.walk()).flat_map(|part| self.meanings(part)).collect()
+            }
+            "named_expression" => child("value"),
+            "assignment" => child("right"),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// Whether the file itself binds this name, other than by an import.
+    pub(crate) fn is_own(&self, name: &str) -> bool {
+        self.own.contains(name)
+    }
+
+    /// Whether the file defines a function of this name.
+    pub(crate) fn defines(&self, name: &str) -> bool {
+        self.functions.contains(name)
+    }
+
+    /// Whether the file imports this module, or something from it.
+    pub(crate) fn imports(&self, module: &str) -> bool {
+        self.modules.contains(module)
+    }
+
+    pub(crate) fn clarity(&self) -> Clarity {
+        self.clarity
+    }
+
+    fn collect(&mut self, node: Node<'s>, bindings: &mut Vec<(&'s str, Node<'s>)>) {
+        let field = |name| node.child_by_field_name(name);
+        match node.kind() {
+            "import_statement" | "import_from_statement" => {
+                for import in imports(self.source, node) {
+                    self.modules.insert(import.module.clone());
+                    self.meanings.entry(import.binds).or_default().insert(import.means);
+                }
+            }
+            "assignment" | "named_expression" => {
+                let (left, right) = match node.kind() {
+                    "assignment" => (field("left"), field("right")),
+                    _ => (field("name"), field("value")),
+                };
+                if let Some(left) = left {
+                    self.bind(left, right, bindings);
+                }
+            }
+            "default_parameter" | "typed_default_parameter" => {
+                if let Some(name) = field("name") {
+                    self.bind(name, field("value"), bindings);
+                }
+            }
+            "function_definition" | "class_definition" => {
+                if let Some(name) = field("name") {
+                    self.own.insert(self.source.of(name));
+                    if node.kind() == "function_definition" {
+                        self.functions.insert(self.source.of(name));
+                    }
+                }
+            }
+            "for_statement" | "for_in_clause" => {
+                if let Some(left) = field("left") {
+                    self.bind(left, None, bindings);
+                }
+            }
+            "parameters" | "lambda_parameters" | "as_pattern_target" | "global_statement" => {
+                for name in node.named_children(&mut node.walk()).filter(|child| child.kind() == "identifier")
+                {
+                    self.own.insert(self.source.of(name));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn bind(&mut self, left: Node<'s>, right: Option<Node<'s>>, bindings: &mut Vec<(&'s str, Node<'s>)>) {
+        match left.kind() {
+            "identifier" => {
+                let name = self.source.of(left);
+                self.own.insert(name);
+                if let Some(right) = right {
+                    bindings.push((name, right));
+                }
+            }
+            "pattern_list" | "tuple_pattern" | "list_pattern" | "tuple" | "list" => {
+                let lefts: Vec<_> = left.named_children(&mut left.walk()).collect();
+                let rights: Vec<_> = right
+                    .filter(|right| {
+                        matches!(right.kind(), "expression_list" | "tuple" | "list" | "pattern_list")
+                    })
+                    .map(|right| right.named_children(&mut right.walk()).collect())
+                    .unwrap_or_default();
+                let paired = lefts.len() == rights.len();
+                for (at, left) in lefts.into_iter().enumerate() {
+                    self.bind(left, rights.get(at).filter(|_| paired).copied(), bindings);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn follow(&mut self, bindings: &[(&'s str, Node<'s>)]) {
+        for _ in 0..MOST_ROUNDS {
+            let mut grew = false;
+            for (name, value) in bindings {
+                let found = self.meanings(*value);
+                let known = self.meanings.get(name);
+                let new: Vec<_> = found
+                    .into_iter()
+                    .filter(|path| known.is_none_or(|known| !known.contains(path)))
+                    .collect();
+                if new.is_empty() {
+                    continue;
+                }
+                let known = self.meanings.entry(name).or_default();
+                known.extend(new);
+                if known.len() > MOST_MEANINGS {
+                    self.clarity = Clarity::Unclear;
+                    return;
+                }
+                grew = true;
+            }
+            if !grew {
+                return;
+            }
+        }
+        self.clarity = Clarity::Unclear;
+    }
+}
+
+/// One name that an import binds.
+pub(crate) struct Import<'s> {
+    /// The name in the file.
+    pub(crate) binds: &'s str,
+    /// What it means.
+    pub(crate) means: String,
+    /// The module that is loaded for it; relative ones begin with dots.
+    pub(crate) module: String,
+    /// What is taken from the module; nothing where it is the module itself.
+    pub(crate) member: Option<&'s str>,
+}
+
+/// What an import statement binds; a star binds `*`.
+pub(crate) fn imports<'s>(source: &'s PythonSource, node: Node<'s>) -> Vec<Import<'s>> {
+    let squeezed = |node| source.of(node).split_whitespace().collect::<String>();
+    let from = node.child_by_field_name("module_name").map(squeezed);
+    let mut found = Vec::new();
+    for name in node.children_by_field_name("name", &mut node.walk()).filter(Node::is_named) {
+        let (path, alias) = match name.kind() {
+            "aliased_import" => (name.child_by_field_name("name"), name.child_by_field_name("alias")),
+            _ => (Some(name), None),
+        };
+        let Some(path) = path else { continue };
+        let first = path.named_child(0).map_or(source.of(path), |first| source.of(first));
+        let binds = alias.map_or(first, |alias| source.of(alias));
+        found.push(match &from {
+            Some(module) => {
+                let joint = if module.ends_with('.') { "" } else { "." };
+                Import {
+                    binds,
+                    means: format!("{module}{joint}{first}"),
+                    module: module.clone(),
+                    member: Some(first),
+                }
+            }
+            None => {
+                let module = squeezed(path);
+                let means = if alias.is_some() { module.clone() } else { first.to_owned() };
+                Import { binds, means, module, member: None }
+            }
+        });
+    }
+    if let Some(module) = from
+        && node.named_children(&mut node.walk()).any(|child| child.kind() == "wildcard_import")
+    {
+        found.push(Import { binds: "*", means: format!("{module}.*"), module, member: Some("*") });
+    }
+    found
+}

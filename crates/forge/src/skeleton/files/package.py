@@ -1,0 +1,1 @@
+"""The package that holds this project's skills."""

@@ -1,0 +1,114 @@
+//! What is laid down, where a file is in the way, and whether the tools are content.
+#![expect(clippy::disallowed_methods, reason = "a test lays out directories and starts the tools")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::*;
+
+struct Scene {
+    directory: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("project")).unwrap();
+        Self { directory }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.directory.path().join("project")
+    }
+
+    fn lay(&self, package: &str) -> Result<LaidSkeleton, SkeletonError> {
+        let package: PackageName = package.parse().unwrap();
+        let project = ForgeProject::new(self.root(), Digest::of(b"project"), package.clone());
+        Skeleton::of(&package).unwrap().lay(&project, &self.directory.path().join("home"))
+    }
+
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        fn walk(place: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+            for entry in std::fs::read_dir(place).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    walk(&path, files);
+                } else {
+                    files.insert(path.clone(), std::fs::read(&path).unwrap());
+                }
+            }
+        }
+        let mut files = BTreeMap::new();
+        walk(&self.root(), &mut files);
+        files
+    }
+}
+
+#[test]
+fn ruff_mypy_and_pytest_are_content_with_what_is_laid_down() {
+    let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/python/bin").canonicalize();
+    let tools = tools.expect("the Python tools are missing: run `cargo xtask test`, which installs them");
+    for package in ["skillset", "my_tools2"] {
+        let scene = Scene::new();
+        scene.lay(package).unwrap();
+        let run = |program: &str, words: &[&str]| {
+            let output = Command::new(tools.join(program))
+                .args(words)
+                .current_dir(scene.root())
+                .env_clear()
+                .env("HOME", scene.directory.path())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{program}: {said}");
+            said
+        };
+        run("ruff", &["check", "--no-cache", "."]);
+        run("ruff", &["format", "--check", "--no-cache", "--line-length", "110", "."]);
+        run("mypy", &["--strict", "--cache-dir=/dev/null"]);
+        let said = run("pytest", &["-q", "-p", "no:cacheprovider"]);
+        assert!(said.contains("6 passed"), "{said}");
+    }
+}
+
+#[test]
+fn what_is_there_stays_and_a_second_time_nothing_is_written() {
+    let scene = Scene::new();
+    std::fs::write(scene.root().join("pyproject.toml"), "[project]\nname = \"mine\"\n").unwrap();
+    std::fs::create_dir_all(scene.root().join("src/skillset/skills")).unwrap();
+    std::fs::write(scene.root().join("src/skillset/__init__.py"), "MINE = 1\n").unwrap();
+    std::os::unix::fs::symlink("nowhere", scene.root().join("src/skillset/py.typed")).unwrap();
+    let laid = scene.lay("skillset").unwrap();
+    let kept: Vec<&str> = laid.kept.iter().map(RepoPath::as_str).collect();
+    assert_eq!(kept, ["pyproject.toml", "src/skillset/__init__.py", "src/skillset/py.typed"]);
+    assert_eq!(laid.written.len(), 5);
+    let add = laid.settings_to_add.unwrap();
+    assert!(add.starts_with("[tool.ruff]") && add.contains("[tool.pytest.ini_options]"), "{add}");
+    assert_eq!(std::fs::read(scene.root().join("src/skillset/__init__.py")).unwrap(), b"MINE = 1\n");
+    std::fs::remove_file(scene.root().join("src/skillset/py.typed")).unwrap();
+    std::fs::write(scene.root().join("src/skillset/py.typed"), "").unwrap();
+    let before = scene.files();
+    let again = scene.lay("skillset").unwrap();
+    assert_eq!((again.written.len(), again.kept.len()), (0, 8));
+    assert_eq!(again.settings_to_add, None);
+    assert_eq!(scene.files(), before);
+}
+
+#[test]
+fn where_one_file_cannot_be_written_none_is() {
+    let scene = Scene::new();
+    // A file where a directory has to be, and a link that leads out.
+    std::fs::write(scene.root().join("tests"), "not a directory").unwrap();
+    let before = scene.files();
+    assert!(scene.lay("skillset").is_err());
+    assert_eq!(scene.files(), before);
+    std::fs::remove_file(scene.root().join("tests")).unwrap();
+    let outside = scene.directory.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, scene.root().join("src")).unwrap();
+    assert!(scene.lay("skillset").is_err());
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    assert!(!scene.root().join("pyproject.toml").exists());
+}

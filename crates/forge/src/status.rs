@@ -1,0 +1,153 @@
+//! Which step of a skill may follow where it stands: PROPOSED, BUILT, VERIFIED, TRUSTED (K14).
+
+use std::fmt;
+
+use crucible_ledger::SkillStatus;
+use serde::Serialize;
+
+use crate::name::SkillName;
+
+/// A step of a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SkillStep {
+    /// An attempt at building it.
+    Build,
+    /// Its gates.
+    Verify,
+    /// Looking into a failure of an attempt or a gate.
+    Research,
+    /// Somebody answers for it.
+    Promote,
+    /// Nobody answers for it any more.
+    Demote,
+    /// It is run.
+    Run,
+}
+
+/// The step may not follow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the skill {name} is {}: {why}", status.as_str())]
+pub struct StepRefused {
+    /// The skill.
+    pub name: SkillName,
+    /// Where it stands.
+    pub status: SkillStatus,
+    /// Why not, and what to do instead.
+    pub why: String,
+}
+
+impl SkillStep {
+    /// Every step, in the order in which a skill usually takes them.
+    pub const ALL: [Self; 6] =
+        [Self::Build, Self::Verify, Self::Research, Self::Promote, Self::Run, Self::Demote];
+
+    /// The word of the command.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Build => "build",
+            Self::Verify => "verify",
+            Self::Research => "research",
+            Self::Promote => "promote",
+            Self::Demote => "demote",
+            Self::Run => "run",
+        }
+    }
+
+    /// The steps that may follow here.
+    pub fn after(status: SkillStatus) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |step| step.obstacle(status).is_none())
+    }
+
+    /// Judges whether the step may follow for a skill that stands here.
+    ///
+    /// # Errors
+    ///
+    /// [`StepRefused`] says what to do first.
+    pub fn check(self, name: &SkillName, status: SkillStatus) -> Result<(), StepRefused> {
+        match self.obstacle(status) {
+            None => Ok(()),
+            Some((why, command)) => {
+                let why = match command {
+                    Some(step) => format!("{why}; `crucible skill {step} {name}` comes first"),
+                    None => why.to_owned(),
+                };
+                Err(StepRefused { name: name.clone(), status, why })
+            }
+        }
+    }
+
+    /// Why the step may not follow, and which one has to come before it.
+    const fn obstacle(self, status: SkillStatus) -> Option<(&'static str, Option<Self>)> {
+        use SkillStatus::{Built, Proposed, Trusted, Verified};
+        match (self, status) {
+            (Self::Build, Proposed | Built)
+            | (Self::Verify, Built | Verified)
+            | (Self::Research, Proposed | Built)
+            | (Self::Promote, Verified)
+            | (Self::Demote | Self::Run, Trusted) => None,
+            (Self::Build, Verified) => {
+                Some(("what passed its gates is not built over; promote it, or verify it again", None))
+            }
+            (Self::Build | Self::Verify, Trusted) => {
+                Some(("somebody answers for exactly these files", Some(Self::Demote)))
+            }
+            (Self::Verify, Proposed) => Some(("there is nothing to verify yet", Some(Self::Build))),
+            (Self::Research, Verified | Trusted) => Some(("nothing of it failed", None)),
+            (Self::Promote, Trusted) => Some(("somebody answers for it already", None)),
+            (Self::Promote | Self::Run, Proposed) => Some(("nothing of it is built", Some(Self::Build))),
+            (Self::Promote | Self::Run, Built) => Some(("it has not passed its gates", Some(Self::Verify))),
+            (Self::Run, Verified) => Some(("nobody answers for it yet", Some(Self::Promote))),
+            (Self::Demote, Proposed | Built | Verified) => Some(("it is not trusted anyway", None)),
+        }
+    }
+}
+
+impl fmt::Display for SkillStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_these_steps_follow_each_status() {
+        use SkillStep::{Build, Demote, Promote, Research, Run, Verify};
+        let table = [
+            (SkillStatus::Proposed, vec![Build, Research]),
+            (SkillStatus::Built, vec![Build, Verify, Research]),
+            (SkillStatus::Verified, vec![Verify, Promote]),
+            (SkillStatus::Trusted, vec![Run, Demote]),
+        ];
+        assert_eq!(table.len(), SkillStatus::ALL.len());
+        for (status, steps) in table {
+            assert_eq!(SkillStep::after(status).collect::<Vec<_>>(), steps, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_step_names_one_that_is_possible_there() {
+        let name: SkillName = "word_count".parse().unwrap();
+        for status in SkillStatus::ALL.iter().copied() {
+            for step in SkillStep::ALL {
+                let Some((_, first)) = step.obstacle(status) else {
+                    assert_eq!(step.check(&name, status), Ok(()));
+                    continue;
+                };
+                let said = step.check(&name, status).unwrap_err().to_string();
+                assert!(
+                    said.starts_with(&format!("the skill word_count is {}: ", status.as_str())),
+                    "{said}"
+                );
+                if let Some(first) = first {
+                    assert!(said.contains(&format!("`crucible skill {first} word_count`")), "{said}");
+                    assert!(first.obstacle(status).is_none(), "{step} in {status:?} sends to {first}");
+                }
+            }
+        }
+    }
+}

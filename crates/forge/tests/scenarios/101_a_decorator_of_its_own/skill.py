@@ -1,0 +1,19 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+def wrap(f):
+    return f
+
+
+@wrap
+def helper():
+    return 1
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,18 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+def one():
+    return 1
+
+
+def helper(x=one()):
+    return x
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {}

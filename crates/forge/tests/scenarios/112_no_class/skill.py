@@ -1,0 +1,3 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill

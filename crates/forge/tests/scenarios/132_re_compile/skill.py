@@ -1,0 +1,15 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+import re
+
+WORD = re.compile(r"\w+")
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"n": len(WORD.findall(inputs["text"]))}

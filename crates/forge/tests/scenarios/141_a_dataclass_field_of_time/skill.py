@@ -1,0 +1,15 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+from datetime import UTC, datetime, timedelta
+
+DAY = timedelta(days=1)
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"x": (datetime.now(UTC) + DAY).isoformat()}

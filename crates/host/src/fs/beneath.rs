@@ -1,0 +1,206 @@
+//! Files below a directory, reached without following a link on the way.
+//!
+//! A directory of ours can hold a link where a file or a directory was a moment ago. Each part of a path is therefore opened from the
+//! directory before it, and a link in any of them is refused: nothing is read from another place, and nothing is written to one. The
+//! directory itself is the caller's word; links on the way to it are followed.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use crucible_model::ByteLimit;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{FsError, TEMPORARY, link_stands, read_known};
+
+/// Whether missing directories on the way are made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnTheWay {
+    Made,
+    MustStand,
+}
+
+/// Reads a whole regular file of at most `limit` bytes below `root`; one that says it is longer is not read at all.
+///
+/// # Errors
+///
+/// [`FsError::TooLarge`] when the file is longer; otherwise when it is not there, no regular file, or behind a link
+/// ([`FsError::is_link`]).
+pub fn read_beneath(root: &Path, relative: &str, limit: ByteLimit) -> Result<Vec<u8>, FsError> {
+    let place = root.join(relative);
+    let fail = |source| FsError::io("read", &place, source);
+    let file = open(root, relative).map_err(fail)?;
+    read_known(file, &place, limit)
+}
+
+/// Whether a regular file stands below `root`, without any link on the way.
+#[must_use]
+pub fn is_file_beneath(root: &Path, relative: &str) -> bool {
+    let Ok((parent, name)) = parent_of(root, relative, OnTheWay::MustStand) else { return false };
+    kind_of(&parent, name).is_ok_and(|kind| kind == FileType::RegularFile)
+}
+
+/// Makes a directory below `root` and those on the way to it, for this user alone where they are new.
+///
+/// # Errors
+///
+/// Fails when something else stands there, a link among it, or the parent is not writable.
+pub fn create_dir_beneath(root: &Path, relative: &str) -> Result<(), FsError> {
+    let fail = |source| FsError::io("create", &root.join(relative), source);
+    walk(root, Path::new(relative), OnTheWay::Made).map(drop).map_err(fail)
+}
+
+/// Writes a file below `root` whole, as [`super::write_atomic`] does; directories that are missing on the way are made. A link that
+/// stands at the file's own place gives way to the file.
+///
+/// # Errors
+///
+/// Fails when a link stands on the way, or a directory is not writable or full.
+pub fn write_beneath(root: &Path, relative: &str, bytes: &[u8]) -> Result<(), FsError> {
+    let fail = |source| FsError::io("write", &root.join(relative), source);
+    let (parent, name) = parent_of(root, relative, OnTheWay::Made).map_err(fail)?;
+    let (mut file, temporary) = temporary_in(&parent).map_err(fail)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| {
+        rustix::fs::renameat(&parent, temporary.as_str(), &parent, name)?;
+        Ok(rustix::fs::fsync(&parent)?)
+    });
+    if written.is_err() {
+        // What is left of it goes with the next start, where it cannot go now.
+        let _stays = rustix::fs::unlinkat(&parent, temporary.as_str(), AtFlags::empty());
+    }
+    written.map_err(fail)
+}
+
+/// A new file in a directory, and its name.
+fn temporary_in(parent: &OwnedFd) -> io::Result<(File, String)> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o644);
+    let token = crate::random::token().map_err(FsError::into_source)?;
+    let name = format!("{TEMPORARY}{token}");
+    let fd = rustix::fs::openat(parent, name.as_str(), flags, mode)?;
+    // Whatever the user's mask takes away from new files.
+    rustix::fs::fchmod(&fd, mode)?;
+    Ok((File::from(fd), name))
+}
+
+/// Opens a regular file for reading, without waiting for somebody to write.
+fn open(root: &Path, relative: &str) -> io::Result<File> {
+    let (parent, name) = parent_of(root, relative, OnTheWay::MustStand)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(&parent, name, flags, Mode::empty()) {
+        Ok(fd) => Ok(File::from(fd)),
+        Err(Errno::LOOP) => Err(link_stands()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// The open directory of a file, and the file's name.
+fn parent_of<'r>(root: &Path, relative: &'r str, way: OnTheWay) -> io::Result<(OwnedFd, &'r OsStr)> {
+    let path = Path::new(relative);
+    let name = path.file_name().ok_or(Errno::INVAL)?;
+    Ok((walk(root, path.parent().unwrap_or(Path::new("")), way)?, name))
+}
+
+/// Opens the directory at `path` below `root`, part by part.
+fn walk(root: &Path, path: &Path, way: OnTheWay) -> io::Result<OwnedFd> {
+    if way == OnTheWay::Made {
+        super::create_dir_all(root).map_err(FsError::into_source)?;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut at = rustix::fs::openat(CWD, root, flags, Mode::empty())?;
+    for part in path.components() {
+        let Component::Normal(name) = part else { return Err(Errno::INVAL.into()) };
+        if way == OnTheWay::Made {
+            match rustix::fs::mkdirat(&at, name, Mode::from_raw_mode(0o700)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        at = match rustix::fs::openat(&at, name, flags | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(next) => next,
+            Err(Errno::LOOP | Errno::NOTDIR) if kind_of(&at, name)? == FileType::Symlink => {
+                return Err(link_stands());
+            }
+            Err(errno) => return Err(errno.into()),
+        };
+    }
+    Ok(at)
+}
+
+/// What stands under a name in a directory, a link included.
+fn kind_of(parent: &OwnedFd, name: &OsStr) -> io::Result<FileType> {
+    let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(stat.st_mode))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests plant links by hand")]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_link_in_any_part_of_a_path_is_neither_read_nor_written_through() {
+        let room = tempfile::tempdir().unwrap();
+        let (root, other) = (room.path().join("root"), room.path().join("other"));
+        std::fs::create_dir_all(root.join("a")).unwrap();
+        std::fs::create_dir_all(&other).unwrap();
+        std::fs::write(other.join("private"), "private").unwrap();
+        symlink(other.join("private"), root.join("a/file")).unwrap();
+        symlink(&other, root.join("dir")).unwrap();
+        for path in ["a/file", "dir/private"] {
+            let error = read_beneath(&root, path, ByteLimit(100)).unwrap_err();
+            assert!(error.is_link(), "{error}");
+            assert!(error.to_string().contains("a symbolic link stands there; "), "{error}");
+            assert!(!is_file_beneath(&root, path));
+        }
+        for path in ["dir/new", "dir/deeper/new"] {
+            assert!(write_beneath(&root, path, b"ours").unwrap_err().is_link());
+        }
+        assert!(create_dir_beneath(&root, "dir/deeper").unwrap_err().is_link());
+        assert!(create_dir_beneath(&root, "dir").unwrap_err().is_link());
+        assert_eq!(std::fs::read_dir(&other).unwrap().count(), 1, "nothing was written there");
+        // The link itself gives way to a file of ours, and what it led to stays.
+        write_beneath(&root, "a/file", b"ours").unwrap();
+        assert_eq!(read_beneath(&root, "a/file", ByteLimit(4)).unwrap(), b"ours");
+        assert_eq!(std::fs::read(other.join("private")).unwrap(), b"private");
+        assert!(is_file_beneath(&root, "a/file"));
+    }
+
+    #[test]
+    fn a_write_makes_its_directories_and_leaves_nothing_beside_the_file() {
+        let room = tempfile::tempdir().unwrap();
+        let root = room.path().join("run");
+        write_beneath(&root, "a/b/c", b"old and long").unwrap();
+        write_beneath(&root, "a/b/c", b"new").unwrap();
+        assert_eq!(std::fs::read(root.join("a/b/c")).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(root.join("a/b")).unwrap().count(), 1);
+        assert_eq!(std::fs::metadata(root.join("a/b/c")).unwrap().permissions().mode() & 0o777, 0o644);
+        assert_eq!(std::fs::metadata(root.join("a")).unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(write_beneath(&root, "a/b", b"x").is_err());
+        assert_eq!(std::fs::read_dir(root.join("a")).unwrap().count(), 1, "a failed write leaves nothing");
+        assert!(write_beneath(&root, "../x", b"x").is_err());
+    }
+
+    #[test]
+    fn a_file_that_says_it_is_too_long_is_not_read() {
+        let room = tempfile::tempdir().unwrap();
+        let file = File::create(room.path().join("sparse")).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let error = read_beneath(room.path(), "sparse", ByteLimit(u64::MAX >> 24)).unwrap_err();
+        assert!(matches!(error, FsError::TooLarge { limit, .. } if limit == u64::MAX >> 24), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let room = tempfile::tempdir().unwrap();
+        rustix::fs::mkfifoat(CWD, room.path().join("pipe"), Mode::from_raw_mode(0o600)).unwrap();
+        assert!(read_beneath(room.path(), "pipe", ByteLimit(10)).is_err());
+        assert!(read_beneath(room.path(), "none", ByteLimit(10)).unwrap_err().is_not_found());
+        assert!(read_beneath(room.path(), "none/x", ByteLimit(10)).unwrap_err().is_not_found());
+    }
+}

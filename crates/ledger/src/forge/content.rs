@@ -1,0 +1,222 @@
+//! What a skill's story keeps: artifacts by kind, and the runs of trusted skills.
+
+use crucible_model::{Digest, Timestamp};
+use rusqlite::{Connection, Row, params};
+use serde_json::{Value, json};
+
+use super::{digest, json as json_of, member, stored, subject, tell};
+use crate::artifact::put_within;
+use crate::error::LedgerError;
+use crate::moment::{Moment, instant, number, sql_id};
+use crate::store::Ledger;
+
+stored! {
+    /// What an artifact of a skill is.
+    SkillArtifactKind {
+        /// What was proposed.
+        SkillSpec = "SKILL_SPEC",
+        /// What an attempt was asked.
+        BuildPacket = "BUILD_PACKET",
+        /// What an attempt's agent printed.
+        BuildLog = "BUILD_LOG",
+        /// What the gates said.
+        VerificationReport = "VERIFICATION_REPORT",
+        /// What was found out about a failure.
+        ResearchNote = "RESEARCH_NOTE",
+        /// What an attempt changed.
+        PatchSummary = "PATCH_SUMMARY",
+        /// Anything else.
+        Note = "NOTE",
+    }
+}
+
+stored! {
+    /// How a run of a skill ended.
+    SkillRunOutcome {
+        /// It gave a result of the declared form.
+        Succeeded = "SUCCEEDED",
+        /// It failed, or gave something else.
+        Failed = "FAILED",
+        /// It tried what its class does not allow.
+        Denied = "DENIED",
+        /// Nothing was run: the bytes are not those that somebody answered for.
+        Refused = "REFUSED",
+    }
+}
+
+/// An artifact of a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillArtifactRow {
+    /// The attempt it belongs to.
+    pub build: Option<u64>,
+    /// What it is.
+    pub kind: SkillArtifactKind,
+    /// The digest of its bytes.
+    pub digest: Digest,
+    /// When it was kept.
+    pub created_at: Timestamp,
+}
+
+/// A run that ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSkillRun {
+    /// When.
+    pub moment: Moment,
+    /// Of which skill.
+    pub proposal: u64,
+    /// The digest of the bytes that ran, or would have.
+    pub skill: Digest,
+    /// How it ended.
+    pub outcome: SkillRunOutcome,
+    /// What was found: a list of findings.
+    pub findings: Value,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// A run as it stands in the ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SkillRunRow {
+    /// The digest of the bytes that ran, or would have.
+    pub skill: Digest,
+    /// How it ended.
+    pub outcome: SkillRunOutcome,
+    /// What was found: a list of findings.
+    pub findings: Value,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Ledger {
+    /// Keeps an artifact of a skill, free of secrets.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the bytes are too large, and for all that can be wrong with the database.
+    pub fn keep_skill_artifact(
+        &mut self,
+        proposal: u64,
+        build: Option<u64>,
+        kind: SkillArtifactKind,
+        bytes: &[u8],
+        moment: Moment,
+    ) -> Result<Digest, LedgerError> {
+        let fail = self.fail();
+        let transaction = self.connection.transaction().map_err(&fail)?;
+        let skill = subject(&transaction, proposal, &fail)?;
+        let kept = put_within(&transaction, kind.as_str(), bytes, &fail)?;
+        attach_within(&transaction, proposal, build, kind, &kept, moment, &fail)?;
+        let body = json!({ "kind": kind, "build": build });
+        tell(&transaction, &skill, moment, "SKILL_ARTIFACT", body, &[kept], &fail)?;
+        transaction.commit().map_err(&fail)?;
+        Ok(kept)
+    }
+
+    /// The artifacts of a skill, in the order in which they were kept.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database cannot be read or a row does not hold what Crucible writes.
+    pub fn skill_artifacts(&self, proposal: u64) -> Result<Vec<SkillArtifactRow>, LedgerError> {
+        let read = |row: &Row<'_>| {
+            let build: Option<i64> = row.get(0)?;
+            Ok(SkillArtifactRow {
+                build: build.map(i64::unsigned_abs),
+                kind: member(row, 1, SkillArtifactKind::parse)?,
+                digest: digest(row, 2)?,
+                created_at: instant(row, 3)?,
+            })
+        };
+        self.connection
+            .prepare_cached(
+                "SELECT build_id, kind, digest, created_at FROM skill_artifacts WHERE proposal_id = ?1 ORDER BY id",
+            )
+            .and_then(|mut select| select.query_map([sql_id(proposal)], read)?.collect())
+            .map_err(self.fail())
+    }
+
+    /// Records a run that ended, or that was refused.
+    ///
+    /// # Errors
+    ///
+    /// Fails for all that can be wrong with the database.
+    pub fn record_skill_run(&mut self, new: &NewSkillRun) -> Result<(), LedgerError> {
+        let fail = self.fail();
+        let transaction = self.connection.transaction().map_err(&fail)?;
+        let skill = subject(&transaction, new.proposal, &fail)?;
+        transaction
+            .prepare_cached(
+                "INSERT INTO skill_runs (proposal_id, skill_digest, outcome, findings, duration_ms, at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )
+            .and_then(|mut insert| {
+                insert.execute(params![
+                    sql_id(new.proposal),
+                    new.skill.to_string(),
+                    new.outcome.as_str(),
+                    new.findings.to_string(),
+                    sql_id(new.duration_ms),
+                    new.moment.at.to_string()
+                ])
+            })
+            .map_err(&fail)?;
+        let body = json!({
+            "skill": new.skill, "outcome": new.outcome, "findings": new.findings, "duration_ms": new.duration_ms,
+        });
+        tell(&transaction, &skill, new.moment, "SKILL_RUN", body, &[], &fail)?;
+        transaction.commit().map_err(&fail)
+    }
+
+    /// The last runs of a skill, the newest first, `most` of them.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database cannot be read or a row does not hold what Crucible writes.
+    pub fn skill_runs(&self, proposal: u64, most: u32) -> Result<Vec<SkillRunRow>, LedgerError> {
+        let read = |row: &Row<'_>| {
+            Ok(SkillRunRow {
+                skill: digest(row, 0)?,
+                outcome: member(row, 1, SkillRunOutcome::parse)?,
+                findings: json_of(row, 2)?,
+                duration_ms: number(row, 3)?,
+                at: instant(row, 4)?,
+            })
+        };
+        self.connection
+            .prepare_cached(
+                "SELECT skill_digest, outcome, findings, duration_ms, at FROM skill_runs
+                 WHERE proposal_id = ?1 ORDER BY id DESC LIMIT ?2",
+            )
+            .and_then(|mut select| select.query_map(params![sql_id(proposal), most], read)?.collect())
+            .map_err(self.fail())
+    }
+}
+
+/// Writes down which kept bytes belong to a skill, within a transaction.
+pub(super) fn attach_within(
+    transaction: &Connection,
+    proposal: u64,
+    build: Option<u64>,
+    kind: SkillArtifactKind,
+    kept: &Digest,
+    moment: Moment,
+    fail: &impl Fn(rusqlite::Error) -> LedgerError,
+) -> Result<(), LedgerError> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO skill_artifacts (proposal_id, build_id, kind, digest, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )
+        .and_then(|mut insert| {
+            insert.execute(params![
+                sql_id(proposal),
+                build.map(sql_id),
+                kind.as_str(),
+                kept.to_string(),
+                moment.at.to_string()
+            ])
+        })
+        .map_err(fail)?;
+    Ok(())
+}

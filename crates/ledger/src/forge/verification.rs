@@ -1,0 +1,297 @@
+//! Verifications: the gates that the files of a skill went through, one by one.
+
+use crucible_model::{Digest, Timestamp};
+use rusqlite::{Row, params};
+use serde_json::{Value, json};
+
+use super::{SkillStatus, digest, json as json_of, member, move_on, optional_digest, stored, subject, tell};
+use crate::error::LedgerError;
+use crate::moment::{Moment, instant, number, sql_id};
+use crate::store::Ledger;
+
+stored! {
+    /// A gate of a skill.
+    SkillGate {
+        /// The linter.
+        Ruff = "ruff",
+        /// The type checker.
+        Mypy = "mypy",
+        /// The skill's test; with [`VerificationLevel::Full`] the whole suite.
+        Pytest = "pytest",
+        /// What the syntax tree may not hold.
+        Policy = "policy",
+        /// What the syntax tree has to hold.
+        Invariants = "invariants",
+        /// Held-out examples, where the proposal has some.
+        Examples = "examples",
+    }
+}
+
+stored! {
+    /// How much is verified.
+    VerificationLevel {
+        /// The skill and its test.
+        Skill = "skill",
+        /// The project's whole suite as well.
+        Full = "full",
+    }
+}
+
+stored! {
+    /// How a verification stands.
+    VerificationStatus {
+        /// It goes on, or its process was killed.
+        Running = "RUNNING",
+        /// Every gate passed.
+        Passed = "PASSED",
+        /// A gate did not pass.
+        Failed = "FAILED",
+        /// It was interrupted.
+        Aborted = "ABORTED",
+    }
+}
+
+/// A verification that begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewVerification {
+    /// When.
+    pub moment: Moment,
+    /// Of which skill.
+    pub proposal: u64,
+    /// Of which attempt.
+    pub build: u64,
+    /// How much.
+    pub level: VerificationLevel,
+    /// The digest of the skill's file as the gates get it.
+    pub skill: Digest,
+    /// The digest of its test as the gates get it.
+    pub test: Digest,
+}
+
+/// How a verification ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VerificationEnd {
+    /// Every gate passed: the skill is verified.
+    Passed,
+    /// A gate did not: the skill is built, and no more.
+    Failed,
+    /// It was interrupted: the skill stands as before.
+    Aborted,
+}
+
+/// What came of a gate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SkillGateRow {
+    /// Which.
+    pub gate: SkillGate,
+    /// Whether it passed.
+    pub passed: bool,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// What it found: a list of findings.
+    pub findings: Value,
+    /// What it printed, where it is a program: an artifact.
+    pub log: Option<Digest>,
+}
+
+/// A verification as it stands in the ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerificationRow {
+    /// Its number.
+    pub id: u64,
+    /// Of which skill.
+    pub proposal: u64,
+    /// Of which attempt.
+    pub build: u64,
+    /// How much.
+    pub level: VerificationLevel,
+    /// How it stands.
+    pub status: VerificationStatus,
+    /// The digest of the skill's file as the gates got it.
+    pub skill: Digest,
+    /// The digest of its test as the gates got it.
+    pub test: Digest,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+const COLUMNS: &str =
+    "id, proposal_id, build_id, level, status, skill_digest, test_digest, started_at, ended_at";
+
+impl Ledger {
+    /// Begins a verification of a skill that is built or was verified before. The caller holds the lock of the skill: a verification
+    /// that still runs is one of a process that was killed, and is ended as aborted.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::SkillMoved`] where the skill is proposed or trusted, and all that can be wrong with the database.
+    pub fn begin_verification(&mut self, new: &NewVerification) -> Result<VerificationRow, LedgerError> {
+        let fail = self.fail();
+        let transaction = self.connection.transaction().map_err(&fail)?;
+        let from = [SkillStatus::Built, SkillStatus::Verified];
+        let skill = move_on(&transaction, new.proposal, &from, SkillStatus::Built, new.moment, &fail)?;
+        let at = new.moment.at.to_string();
+        let sql = "UPDATE verifications SET status = 'ABORTED', ended_at = ?2 WHERE proposal_id = ?1 AND status = 'RUNNING'";
+        transaction
+            .prepare_cached(sql)
+            .and_then(|mut update| update.execute(params![sql_id(new.proposal), at]))
+            .map_err(&fail)?;
+        let sql = format!(
+            "INSERT INTO verifications (proposal_id, build_id, level, skill_digest, test_digest, started_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING {COLUMNS}"
+        );
+        let row = transaction
+            .prepare_cached(&sql)
+            .and_then(|mut insert| {
+                let values = params![
+                    sql_id(new.proposal),
+                    sql_id(new.build),
+                    new.level.as_str(),
+                    new.skill.to_string(),
+                    new.test.to_string(),
+                    at
+                ];
+                insert.query_row(values, read)
+            })
+            .map_err(&fail)?;
+        let body = json!({
+            "verification": row.id, "build": row.build, "level": row.level, "skill": row.skill, "test": row.test,
+        });
+        tell(&transaction, &skill, new.moment, "SKILL_VERIFICATION_STARTED", body, &[], &fail)?;
+        transaction.commit().map_err(&fail)?;
+        Ok(row)
+    }
+
+    /// Records what came of a gate, when it came. Its log has to be an artifact already.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the gate is recorded already, and for all that can be wrong with the database.
+    pub fn record_skill_gate(
+        &mut self,
+        verification: &VerificationRow,
+        moment: Moment,
+        result: &SkillGateRow,
+    ) -> Result<(), LedgerError> {
+        let fail = self.fail();
+        let transaction = self.connection.transaction().map_err(&fail)?;
+        let skill = subject(&transaction, verification.proposal, &fail)?;
+        let sql = "INSERT INTO gate_results (verification_id, gate, passed, duration_ms, findings, log)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        transaction
+            .prepare_cached(sql)
+            .and_then(|mut insert| {
+                insert.execute(params![
+                    sql_id(verification.id),
+                    result.gate.as_str(),
+                    result.passed,
+                    sql_id(result.duration_ms),
+                    result.findings.to_string(),
+                    result.log.map(|log| log.to_string())
+                ])
+            })
+            .map_err(&fail)?;
+        let body = json!({
+            "verification": verification.id, "gate": result.gate, "passed": result.passed, "duration_ms": result.duration_ms,
+            "findings": result.findings,
+        });
+        let logs: Vec<Digest> = result.log.into_iter().collect();
+        tell(&transaction, &skill, moment, "SKILL_GATE_FINISHED", body, &logs, &fail)?;
+        transaction.commit().map_err(&fail)
+    }
+
+    /// Ends a verification that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`LedgerError::SkillMoved`] where the skill was built anew meanwhile or the verification does not run, and all that can be wrong
+    /// with the database.
+    pub fn end_verification(
+        &mut self,
+        verification: &VerificationRow,
+        moment: Moment,
+        end: VerificationEnd,
+    ) -> Result<(), LedgerError> {
+        let fail = self.fail();
+        let transaction = self.connection.transaction().map_err(&fail)?;
+        let (status, skill) = match end {
+            VerificationEnd::Passed => {
+                let (from, to) = ([SkillStatus::Built], SkillStatus::Verified);
+                let skill = move_on(&transaction, verification.proposal, &from, to, moment, &fail)?;
+                (VerificationStatus::Passed, skill)
+            }
+            VerificationEnd::Failed => {
+                (VerificationStatus::Failed, subject(&transaction, verification.proposal, &fail)?)
+            }
+            VerificationEnd::Aborted => {
+                (VerificationStatus::Aborted, subject(&transaction, verification.proposal, &fail)?)
+            }
+        };
+        let sql = "UPDATE verifications SET status = ?2, ended_at = ?3 WHERE id = ?1 AND status = 'RUNNING'";
+        let ended = transaction
+            .prepare_cached(sql)
+            .and_then(|mut update| {
+                update.execute(params![sql_id(verification.id), status.as_str(), moment.at.to_string()])
+            })
+            .map_err(&fail)?;
+        if ended == 0 {
+            return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
+        }
+        let body = json!({ "verification": verification.id, "status": status });
+        tell(&transaction, &skill, moment, "SKILL_VERIFICATION_ENDED", body, &[], &fail)?;
+        transaction.commit().map_err(&fail)
+    }
+
+    /// The verifications of a skill, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the database cannot be read or a row does not hold what Crucible writes.
+    pub fn verifications(&self, proposal: u64) -> Result<Vec<VerificationRow>, LedgerError> {
+        self.connection
+            .prepare_cached(&format!(
+                "SELECT {COLUMNS} FROM verifications WHERE proposal_id = ?1 ORDER BY id"
+            ))
+            .and_then(|mut select| select.query_map([sql_id(proposal)], read)?.collect())
+            .map_err(self.fail())
+    }
+
+    /// What came of the gates of a verification.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::verifications`].
+    pub fn skill_gates(&self, verification: u64) -> Result<Vec<SkillGateRow>, LedgerError> {
+        let sql = "SELECT gate, passed, duration_ms, findings, log FROM gate_results WHERE verification_id = ?1 ORDER BY gate";
+        let read = |row: &Row<'_>| {
+            Ok(SkillGateRow {
+                gate: member(row, 0, SkillGate::parse)?,
+                passed: row.get(1)?,
+                duration_ms: number(row, 2)?,
+                findings: json_of(row, 3)?,
+                log: optional_digest(row, 4)?,
+            })
+        };
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut select| select.query_map([sql_id(verification)], read)?.collect())
+            .map_err(self.fail())
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<VerificationRow, rusqlite::Error> {
+    let ended: Option<String> = row.get(8)?;
+    Ok(VerificationRow {
+        id: number(row, 0)?,
+        proposal: number(row, 1)?,
+        build: number(row, 2)?,
+        level: member(row, 3, VerificationLevel::parse)?,
+        status: member(row, 4, VerificationStatus::parse)?,
+        skill: digest(row, 5)?,
+        test: digest(row, 6)?,
+        started_at: instant(row, 7)?,
+        ended_at: ended.map(|_| instant(row, 8)).transpose()?,
+    })
+}

@@ -1,0 +1,285 @@
+//! The story of skills: steps, rows and events stand or fall together; a step from the wrong place is refused; trust that was written by
+//! hand is found.
+
+use crucible_ledger::{
+    Ledger, LedgerError, Moment, NewPromotion, NewSkill, NewSkillBuild, NewSkillRun, NewVerification,
+    SideEffect, SkillArtifactKind, SkillBuildEnd, SkillBuildRow, SkillBuildStatus, SkillGate, SkillGateRow,
+    SkillRunOutcome, SkillStatus, VerificationEnd, VerificationLevel, VerificationStatus, skill_run_id,
+};
+use crucible_model::{ClockSource, Digest};
+use serde_json::{Value, json};
+
+use crate::common::{instant, place, tamper};
+
+fn project() -> Digest {
+    Digest::of(b"a project")
+}
+
+fn moment() -> Moment {
+    Moment { at: instant(), clock: ClockSource::System }
+}
+
+fn proposal(name: &str) -> NewSkill {
+    NewSkill {
+        moment: moment(),
+        project: project(),
+        name: name.to_owned(),
+        description: "count words".to_owned(),
+        io_schema: json!({ "input": { "type": "object" }, "output": { "type": "object" } }),
+        side_effect: SideEffect::ReadOnly,
+        grants: json!({}),
+        spec: b"# word_count\n".to_vec(),
+        held_out: None,
+    }
+}
+
+fn build(ledger: &mut Ledger, proposal: u64) -> Result<SkillBuildRow, LedgerError> {
+    let new = NewSkillBuild { moment: moment(), proposal, agent: "claude".to_owned() };
+    ledger.begin_skill_build(&new, |row| {
+        Ok::<_, LedgerError>(format!("packet of attempt {}", row.attempt).into_bytes())
+    })
+}
+
+fn succeeded() -> SkillBuildEnd {
+    SkillBuildEnd::Succeeded { skill: Digest::of(b"skill"), test: Digest::of(b"test") }
+}
+
+fn verification(proposal: u64, build: u64) -> NewVerification {
+    NewVerification {
+        moment: moment(),
+        proposal,
+        build,
+        level: VerificationLevel::Skill,
+        skill: Digest::of(b"skill"),
+        test: Digest::of(b"test"),
+    }
+}
+
+fn promotion(proposal: u64, verification: u64) -> NewPromotion {
+    NewPromotion {
+        moment: moment(),
+        proposal,
+        verification: Some(verification),
+        from: SkillStatus::Verified,
+        to: SkillStatus::Trusted,
+        approved_by: "a maintainer".to_owned(),
+        reason: "read it".to_owned(),
+        skill: Digest::of(b"skill"),
+        test: Digest::of(b"test"),
+    }
+}
+
+fn status(ledger: &Ledger, name: &str) -> SkillStatus {
+    ledger.skill(&project(), name).unwrap().unwrap().status
+}
+
+/// A ledger in which `word_count` is trusted, and its number.
+fn trusted(path: &std::path::Path) -> (Ledger, u64) {
+    let mut ledger = Ledger::open(path).unwrap();
+    let id = ledger.propose_skill(&proposal("word_count")).unwrap();
+    let attempt = build(&mut ledger, id).unwrap();
+    ledger.end_skill_build(&attempt, moment(), &succeeded()).unwrap();
+    let checked = ledger.begin_verification(&verification(id, attempt.id)).unwrap();
+    ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
+    ledger.promote_skill(&promotion(id, checked.id)).unwrap();
+    (ledger, id)
+}
+
+#[test]
+fn a_skill_goes_from_proposal_to_trust_and_the_chain_tells_each_step() {
+    let place = place();
+    let mut ledger = Ledger::open(&place.path).unwrap();
+    let id = ledger.propose_skill(&proposal("word_count")).unwrap();
+    assert_eq!(status(&ledger, "word_count"), SkillStatus::Proposed);
+
+    let first = build(&mut ledger, id).unwrap();
+    let why = json!({ "kind": "TIMEOUT" });
+    ledger.end_skill_build(&first, moment(), &SkillBuildEnd::Failed(why.clone())).unwrap();
+    assert_eq!(status(&ledger, "word_count"), SkillStatus::Proposed);
+    let second = build(&mut ledger, id).unwrap();
+    assert_eq!((second.attempt, second.parent), (2, Some(first.id)));
+    ledger.end_skill_build(&second, moment(), &succeeded()).unwrap();
+    assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
+    let builds = ledger.skill_builds(id).unwrap();
+    assert_eq!(builds[0].failure, Some(why));
+    assert_eq!(builds[1].skill, Some(Digest::of(b"skill")));
+
+    let checked = ledger.begin_verification(&verification(id, second.id)).unwrap();
+    let log = ledger.put_artifact("gate-log", b"1 passed").unwrap();
+    for (gate, log) in [(SkillGate::Pytest, Some(log)), (SkillGate::Policy, None)] {
+        let row = SkillGateRow { gate, passed: true, duration_ms: 12, findings: json!([]), log };
+        ledger.record_skill_gate(&checked, moment(), &row).unwrap();
+        assert!(ledger.skill_gates(checked.id).unwrap().contains(&row));
+        assert!(ledger.record_skill_gate(&checked, moment(), &row).is_err(), "each gate once");
+    }
+    ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
+    assert_eq!(status(&ledger, "word_count"), SkillStatus::Verified);
+    assert_eq!(ledger.verifications(id).unwrap()[0].status, VerificationStatus::Passed);
+
+    assert_eq!(ledger.skill_trust(&project(), "word_count").unwrap(), None);
+    let row = ledger.promote_skill(&promotion(id, checked.id)).unwrap();
+    assert_eq!(ledger.skill_trust(&project(), "word_count").unwrap(), Some(row.clone()));
+    assert_eq!(ledger.promotions(id).unwrap(), [row]);
+    let run = NewSkillRun {
+        moment: moment(),
+        proposal: id,
+        skill: Digest::of(b"skill"),
+        outcome: SkillRunOutcome::Succeeded,
+        findings: json!([]),
+        duration_ms: 40,
+    };
+    ledger.record_skill_run(&run).unwrap();
+    assert_eq!(ledger.skill_runs(id, 5).unwrap()[0].outcome, SkillRunOutcome::Succeeded);
+
+    let kinds: Vec<_> = ledger.skill_artifacts(id).unwrap().into_iter().map(|row| row.kind).collect();
+    assert_eq!(
+        kinds,
+        [SkillArtifactKind::SkillSpec, SkillArtifactKind::BuildPacket, SkillArtifactKind::BuildPacket]
+    );
+    let told: Vec<String> = ledger
+        .events(Some(&skill_run_id(&project(), "word_count").unwrap()))
+        .unwrap()
+        .into_iter()
+        .map(|event| event.event)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "SKILL_PROPOSED",
+            "SKILL_BUILD_STARTED",
+            "SKILL_BUILD_ENDED",
+            "SKILL_BUILD_STARTED",
+            "SKILL_BUILD_ENDED",
+            "SKILL_VERIFICATION_STARTED",
+            "SKILL_GATE_FINISHED",
+            "SKILL_GATE_FINISHED",
+            "SKILL_VERIFICATION_ENDED",
+            "SKILL_PROMOTED",
+            "SKILL_RUN",
+        ]
+    );
+    assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
+}
+
+#[test]
+fn a_step_from_the_wrong_place_is_refused_and_changes_nothing() {
+    let place = place();
+    let (mut ledger, id) = trusted(&place.path);
+    let head = ledger.head().unwrap();
+    let moved = |result: Result<(), LedgerError>| {
+        assert!(matches!(result, Err(LedgerError::SkillMoved { status: "TRUSTED", .. })), "{result:?}");
+    };
+    moved(build(&mut ledger, id).map(drop));
+    moved(ledger.begin_verification(&verification(id, 1)).map(drop));
+    moved(ledger.promote_skill(&promotion(id, 1)).map(drop));
+    assert!(matches!(ledger.propose_skill(&proposal("word_count")), Err(LedgerError::SkillTaken { .. })));
+    assert!(matches!(build(&mut ledger, 99), Err(LedgerError::NoSuchSkill { id: 99 })));
+    // The same name in another project is another skill.
+    ledger.propose_skill(&NewSkill { project: Digest::of(b"another"), ..proposal("word_count") }).unwrap();
+    assert_eq!(ledger.head().unwrap().seq, head.seq + 1);
+    assert_eq!(ledger.skills(&project()).unwrap().len(), 1);
+}
+
+#[test]
+fn a_packet_that_cannot_be_made_leaves_no_attempt() {
+    let place = place();
+    let mut ledger = Ledger::open(&place.path).unwrap();
+    let id = ledger.propose_skill(&proposal("word_count")).unwrap();
+    let new = NewSkillBuild { moment: moment(), proposal: id, agent: "claude".to_owned() };
+    let failed = ledger.begin_skill_build(&new, |_| Err(LedgerError::NoSuchSkill { id: 0 }));
+    assert!(failed.is_err());
+    assert_eq!(ledger.skill_builds(id).unwrap(), []);
+}
+
+#[test]
+fn an_attempt_and_a_verification_that_were_killed_are_ended_by_the_next() {
+    let place = place();
+    let mut ledger = Ledger::open(&place.path).unwrap();
+    let id = ledger.propose_skill(&proposal("word_count")).unwrap();
+    let killed = build(&mut ledger, id).unwrap();
+    let next = build(&mut ledger, id).unwrap();
+    let builds = ledger.skill_builds(id).unwrap();
+    assert_eq!(builds[0].status, SkillBuildStatus::Aborted);
+    assert_eq!(builds[1].status, SkillBuildStatus::Running);
+    // The process that was taken for dead comes back: its end is refused.
+    assert!(matches!(
+        ledger.end_skill_build(&killed, moment(), &succeeded()),
+        Err(LedgerError::SkillMoved { .. })
+    ));
+    ledger.end_skill_build(&next, moment(), &succeeded()).unwrap();
+    let killed = ledger.begin_verification(&verification(id, next.id)).unwrap();
+    let again = ledger.begin_verification(&verification(id, next.id)).unwrap();
+    assert!(ledger.end_verification(&killed, moment(), VerificationEnd::Passed).is_err());
+    ledger.end_verification(&again, moment(), VerificationEnd::Failed).unwrap();
+    assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
+    assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
+}
+
+#[test]
+fn trust_that_is_taken_away_is_gone() {
+    let place = place();
+    let (mut ledger, id) = trusted(&place.path);
+    let away = NewPromotion {
+        verification: None,
+        from: SkillStatus::Trusted,
+        to: SkillStatus::Built,
+        ..promotion(id, 1)
+    };
+    ledger.promote_skill(&away).unwrap();
+    assert_eq!(ledger.skill_trust(&project(), "word_count").unwrap(), None);
+    assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
+}
+
+#[test]
+fn a_promotion_that_was_edited_or_written_by_hand_is_found_by_each_reader() {
+    let forged = Digest::of(b"forged");
+    let edits = [
+        format!("UPDATE promotions SET skill_digest = '{forged}'"),
+        "UPDATE promotions SET approved_by = 'somebody else'".to_owned(),
+        "UPDATE skill_proposals SET name = 'other' WHERE name = 'word_count'".to_owned(),
+        format!(
+            "INSERT INTO promotions SELECT 1, proposal_id, verification_id, from_status, to_status, approved_by, reason,
+             '{forged}', test_digest, at FROM promotions; DELETE FROM promotions WHERE event_seq > 1"
+        ),
+    ];
+    for edit in edits {
+        let place = place();
+        let (ledger, _) = trusted(&place.path);
+        drop(ledger);
+        tamper(&place.path, &edit);
+        let ledger = Ledger::open(&place.path).unwrap();
+        let name = if edit.contains("'other'") { "other" } else { "word_count" };
+        let trust = ledger.skill_trust(&project(), name);
+        assert!(matches!(trust, Err(LedgerError::Damaged { .. })), "{edit}: {trust:?}");
+        if name == "word_count" {
+            let findings = ledger.verify(&[]).unwrap();
+            let told =
+                findings.findings().iter().any(|found| found.code.as_str() == "ledger-promotion-edited");
+            assert!(told, "{edit}");
+        }
+    }
+}
+
+#[test]
+fn rows_hold_only_what_the_seed_names() {
+    let place = place();
+    let (ledger, _) = trusted(&place.path);
+    drop(ledger);
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    for bad in [
+        "UPDATE skill_proposals SET status = 'DONE'",
+        "UPDATE skill_proposals SET side_effect_class = 'ANY'",
+        "UPDATE builds SET status = 'RUNNING'",
+        "INSERT INTO skill_artifacts (proposal_id, kind, digest, created_at) SELECT 1, 'OTHER', digest, '' FROM artifacts",
+        "UPDATE promotions SET reason = ''",
+        "DELETE FROM promotions",
+    ] {
+        assert!(connection.execute(bad, []).is_err(), "{bad}");
+    }
+    let names: Vec<Value> = [
+        SideEffect::ALL.iter().map(|one| json!(one)).collect::<Vec<_>>(),
+        SkillArtifactKind::ALL.iter().map(|one| json!(one)).collect(),
+    ]
+    .concat();
+    assert_eq!(names.len(), 13);
+}

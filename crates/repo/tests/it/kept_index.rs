@@ -1,0 +1,130 @@
+//! One handle, asked again and again: it sees whatever changed in between, and asks git no more than it must.
+
+#![expect(clippy::disallowed_methods, reason = "the tests change files by hand")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crucible_host::env::Environment;
+use crucible_repo::{Branch, DirtyKind, Git, RepoError};
+
+use crate::common::{Repo, sandbox};
+
+async fn changed(git: &Git) -> Vec<(PathBuf, DirtyKind)> {
+    let now = git.tracked_state().await.unwrap();
+    now.changed.into_iter().map(|entry| (entry.path, entry.kind)).collect()
+}
+
+#[tokio::test]
+async fn flags_that_are_set_after_the_index_was_listed_hide_nothing() {
+    let repo = Repo::with(&[("a", "a\n"), ("b", "b\n")]);
+    let git = repo.open().await;
+    assert_eq!(changed(&git).await, []);
+    assert_eq!(git.tracked_files().await.unwrap().len(), 2);
+    repo.git(["update-index", "--skip-worktree", "a"]);
+    repo.write("a", "changed\n");
+    assert_eq!(changed(&git).await, [("a".into(), DirtyKind::Hidden)]);
+    repo.git(["update-index", "--no-skip-worktree", "a"]);
+    assert_eq!(changed(&git).await, [("a".into(), DirtyKind::Changed)]);
+    repo.write("c", "c\n");
+    repo.git(["add", "c"]);
+    assert_eq!(git.tracked_files().await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_file_that_goes_from_a_sparse_work_tree_is_seen_to_be_gone() {
+    let repo = Repo::with(&[("a", "a\n"), ("b", "b\n")]);
+    repo.git(["config", "core.sparseCheckout", "true"]);
+    repo.git(["update-index", "--skip-worktree", "a"]);
+    let git = repo.open().await;
+    // As long as the file is there, git looks at it whatever the flag says.
+    assert_eq!(changed(&git).await, []);
+    repo.remove("a");
+    assert_eq!(changed(&git).await, [("a".into(), DirtyKind::Hidden)]);
+}
+
+#[tokio::test]
+async fn what_is_checked_out_is_told_whatever_its_name() {
+    let repo = Repo::with(&[("a", "a\n")]);
+    let git = repo.open().await;
+    let named = |name: &str| Branch::Named(name.to_owned());
+    assert_eq!(git.tracked_state().await.unwrap().branch, named("main"));
+    for name in ["(detached)", "refs/heads/main", "side/\u{e9}"] {
+        repo.git(["checkout", "-q", "-b", name]);
+        assert_eq!(git.tracked_state().await.unwrap().branch, named(name));
+    }
+    repo.write("a", "b\n");
+    repo.commit("second");
+    repo.write("untracked", "x");
+    repo.git(["checkout", "-q", "--detach"]);
+    let now = git.tracked_state().await.unwrap();
+    assert_eq!((now.branch, now.changed), (Branch::Detached, Vec::new()));
+    assert_eq!(now.commit, git.head().await.unwrap().commit);
+    assert_ne!(now.commit, git.opened_at().commit);
+    repo.git(["checkout", "-q", "--orphan", "empty"]);
+    assert!(matches!(git.tracked_state().await, Err(RepoError::Empty { .. })));
+}
+
+/// A repository that is opened with a git that counts its calls.
+async fn counted(repo: &Repo) -> (Git, impl Fn() -> usize) {
+    let path = std::env::var_os("PATH").unwrap();
+    let real = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let (room, log) = (repo.home().join("bin"), repo.home().join("calls"));
+    std::fs::create_dir(&room).unwrap();
+    let script = format!("#!/bin/sh\necho >> '{}'\nexec '{}' \"$@\"\n", log.display(), real.display());
+    std::fs::write(room.join("git"), script).unwrap();
+    std::fs::set_permissions(room.join("git"), PermissionsExt::from_mode(0o755)).unwrap();
+    let env = Environment::from_pairs([("PATH", room.as_os_str()), ("TMPDIR", repo.home().as_os_str())], "/");
+    let git = Git::open(sandbox(), &env, &repo.top).await.unwrap();
+    let mut seen = 0;
+    let calls = move |log: &Path| std::fs::read(log).unwrap().len();
+    let mut since = move || {
+        let all = calls(&log);
+        let new = all - seen;
+        seen = all;
+        new
+    };
+    since();
+    let since = std::sync::Mutex::new(since);
+    (git, move || (since.lock().unwrap())())
+}
+
+#[tokio::test]
+async fn an_index_that_nobody_wrote_is_listed_once() {
+    let repo = Repo::with(&[("a", "a\n"), ("dir/b", "b\n")]);
+    let (git, calls) = counted(&repo).await;
+    changed(&git).await;
+    assert_eq!(calls(), 2, "the status and the list");
+    for _ in 0..3 {
+        changed(&git).await;
+        assert_eq!(calls(), 1, "the status");
+    }
+    git.tracked_files().await.unwrap();
+    assert_eq!(calls(), 1, "the sizes");
+    git.tracked_files().await.unwrap();
+    git.tracked_names().await.unwrap();
+    git.submodules().await.unwrap();
+    assert_eq!(git.name(), "repo");
+    assert_eq!(calls(), 0);
+    git.guards().await;
+    assert_eq!(calls(), 1, "the settings, which may have changed");
+    repo.git(["config", "core.hooksPath", "tools"]);
+    git.guards().await;
+    assert_eq!(calls(), 2, "the settings, and the hooks that they name");
+    repo.git(["update-index", "--skip-worktree", "a"]);
+    changed(&git).await;
+    assert_eq!(calls(), 2, "the status and the list");
+    git.identity().await.unwrap();
+    assert_eq!(calls(), 1, "name and address together");
+}
+
+#[tokio::test]
+async fn a_split_index_is_listed_each_time_for_part_of_it_lies_elsewhere() {
+    let repo = Repo::with(&[("a", "a\n")]);
+    repo.git(["update-index", "--split-index"]);
+    let (git, calls) = counted(&repo).await;
+    for _ in 0..2 {
+        changed(&git).await;
+        assert_eq!(calls(), 2, "the status and the list");
+    }
+}

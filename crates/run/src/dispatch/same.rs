@@ -1,0 +1,72 @@
+//! When two answers of a person are one: what they say is compared, not their bytes.
+//!
+//! Of a patch it is what the patch does; of any other text, and of a patch that cannot be read, the words. What editors and
+//! chats leave around a text says nothing.
+
+use crucible_model::{EditFormat, Untrusted};
+use crucible_patch::{Patch, Proposal, parse, read_answer};
+
+use crate::layout;
+
+/// What an answer says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// A change.
+    Patch(Patch),
+    /// Words.
+    Text(String),
+}
+
+impl Said {
+    /// What the text at a target says.
+    pub(crate) fn at(target: &str, text: &str) -> Self {
+        let diff = match read_answer(EditFormat::UnifiedDiff, &Untrusted::new(text), &[]) {
+            Ok(Proposal::Diff(diff)) if target == layout::PATCH => parse(&diff).ok(),
+            _ => None,
+        };
+        match diff {
+            Some(patch) => Self::Patch(patch),
+            None => Self::Text(text.trim_start_matches('\u{feff}').trim().to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIFF: &str =
+        "diff --git a/a b/a\nindex 1111111..2222222 100644\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n";
+
+    #[test]
+    fn a_patch_is_the_same_whatever_stands_around_it() {
+        let said = |text: &str| Said::at(layout::PATCH, text);
+        for same in [
+            format!("{DIFF}\n"),
+            format!("\u{feff}\n{DIFF}"),
+            format!("```diff\n{DIFF}```\n"),
+            DIFF.replace("1111111..2222222", "3333333..4444444"),
+            DIFF.replace("@@ -1 +1 @@", "@@ -1 +1 @@ fn a()"),
+        ] {
+            assert_eq!(said(&same), said(DIFF), "{same:?}");
+        }
+        for other in [
+            DIFF.replace("+y", "+z"),
+            DIFF.replace("+y", "+y "),
+            DIFF.replace("+y\n", "+y\n\\ No newline at end of file\n"),
+            DIFF.replace("index 1111111..2222222 100644", "old mode 100644\nnew mode 100755"),
+            DIFF.replace("diff --git a/a b/a\n", ""),
+        ] {
+            assert_ne!(said(&other), said(DIFF), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_another_answer() {
+        let said = |text: &str| Said::at(layout::PLAN_DRAFT, text);
+        assert_eq!(said("Scope-Allow: a\n\n"), said("\u{feff}Scope-Allow: a"));
+        assert_ne!(said("Scope-Allow: a\n"), said("Scope-Allow: b\n"));
+        // Elsewhere a diff is text like any other.
+        assert!(matches!(said(DIFF), Said::Text(_)));
+    }
+}
