@@ -8,7 +8,7 @@
 //! Words do not tell everything: a script changes its directory, keeps a name in a variable, starts a wrapper that nobody
 //! knows. So two rules ask for no reading. Where the directory or a part of a name is not known, every tracked file whose path
 //! ends like the name counts. And once a gate runs anything that can start other programs, every tracked script that a shell would run counts:
-//! by its ending, its first line or its executable bit. Whoever wants one of them changed names it.
+//! by its ending, its name (makefiles and settings of task runners), its first line or its executable bit. Whoever wants one of them changed names it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
@@ -75,6 +75,11 @@ const STARTS_PROGRAMS: [&str; 7] =
 /// Programs for which what stands in quotes is text, and no command.
 const QUIET: [&str; 13] =
     ["[", "[[", "case", "echo", "egrep", "error", "exit", "fgrep", "grep", "printf", "return", "rg", "test"];
+
+/// What makes a word a pattern for names.
+const GLOB: [char; 4] = ['*', '?', '[', '{'];
+/// Words with which a line hands names on to the program that it names.
+const SPREADERS: [&str; 6] = ["-exec", "-execdir", "entr", "parallel", "run-parts", "xargs"];
 
 /// How the text of a file is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -175,13 +180,16 @@ impl Search<'_> {
         // Behind a variable or another command stands the end of a path.
         let is_end = moves || candidate.contains('$') || candidate.starts_with('/');
         let known = known_part(candidate);
-        if known.contains(['*', '?', '[', '{']) {
-            let start =
-                if is_end { "" } else { known.split(['*', '?', '[', '{']).next().unwrap_or_default() };
+        if known.contains(GLOB) {
+            let start = known.split(GLOB).next().unwrap_or_default().trim_start_matches("./");
             let end = known.rsplit(['*', '?', ']', '}']).next().unwrap_or_default();
-            let start = start.trim_start_matches("./");
-            let alike =
-                self.tracked.iter().filter(|(path, _)| path.starts_with(start) && path.ends_with(end));
+            let inner = format!("/{start}");
+            // A pattern that says nothing of any name would say every file.
+            if start.is_empty() && end.is_empty() {
+                return;
+            }
+            let begins = |path: &str| path.starts_with(start) || is_end && path.contains(&inner);
+            let alike = self.tracked.iter().filter(|(path, _)| begins(path) && path.ends_with(end));
             paths.extend(alike.filter_map(|(path, _)| path.parse().ok()));
         } else if is_end && let Some(known) = normal(known.trim_start_matches("../")) {
             let same = self.by_name.get(file_name(known.as_str())).into_iter().flatten();
@@ -250,116 +258,256 @@ fn scripts(text: &str) -> Vec<String> {
 
 /// What stands where a program or a script stands in lines of shell commands.
 fn run_by(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut reading = Reading::default();
     // How a makefile starts another one.
     let text = text.replace("$(MAKE)", "make").replace("${MAKE}", "make");
     for line in text.lines() {
         let line = line.trim_start().trim_start_matches(['@', '-', '+']);
-        if line.starts_with('#') {
-            continue;
+        if !line.starts_with('#') {
+            reading.line(&without_texts(line));
         }
-        let line = without_texts(line);
+    }
+    reading.found()
+}
+
+/// What lines of commands run, as far as they were read.
+#[derive(Default)]
+struct Reading {
+    found: Vec<String>,
+    /// The variables that stand where a program or a script stands.
+    run: BTreeSet<String>,
+    /// What variables are set to or go through: names, patterns and other variables.
+    values: Vec<(String, String)>,
+}
+
+impl Reading {
+    fn line(&mut self, line: &str) {
+        let spreads = words(line).any(|word| SPREADERS.contains(&word));
+        // How a makefile writes a variable; what is no name stays a command of its own.
+        let line = variables(line);
         for command in line.split(SEPARATORS) {
             let all: Vec<&str> = words(command).filter(|word| !word.is_empty()).collect();
-            mentioned(&all, &mut found);
-            let mut words = all.into_iter().peekable();
-            // Settings of variables, words that another command follows, and their options and numbers.
-            while words
-                .next_if(|word| {
-                    PREFIXES.contains(word)
-                        || word.starts_with('-')
-                        || is_measure(word)
-                        || word.split_once('=').is_some_and(|(name, _)| {
-                            !name.is_empty()
-                                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-                        })
-                })
-                .is_some()
-            {}
-            let Some(program) = words.next() else { continue };
-            found.push(program.to_owned());
-            let name = file_name(program);
-            let rest: Vec<&str> = words.collect();
-            if matches!(name, "include" | "sinclude") {
-                found.extend(rest.iter().map(|word| (*word).to_owned()));
+            self.mentioned(&all);
+            self.assigned(&all);
+            if spreads && hands_on(&all) {
+                // In which directory they are found is not known.
+                let names = words(&line).filter(|word| word.contains(GLOB) || word.contains('.'));
+                self.found.extend(names.map(|name| format!("$/{name}")));
             }
-            for (_, files) in RUNNERS.iter().filter(|(runner, _)| *runner == name) {
-                let directory = rest.windows(2).find(|pair| ["-C", "--prefix", "--dir"].contains(&pair[0]));
-                let directory = directory.map_or(String::new(), |pair| format!("{}/", pair[1]));
-                found.extend(files.iter().map(|file| format!("{directory}{file}")));
-                found.extend(rest.windows(2).filter(|pair| pair[0] == "-f").map(|pair| pair[1].to_owned()));
-            }
-            if is_interpreter(name) {
-                let module =
-                    rest.windows(2).find(|pair| pair[0] == "-m").map(|pair| pair[1].replace('.', "/"));
-                found.extend(
-                    module
-                        .iter()
-                        .flat_map(|module| [format!("{module}.py"), format!("{module}/__main__.py")]),
-                );
-                found.extend(rest.iter().find(|word| !word.starts_with('-')).map(|word| (*word).to_owned()));
+            self.command(all);
+        }
+    }
+
+    /// What the first words of a command run.
+    fn command(&mut self, all: Vec<&str>) {
+        let mut words = all.into_iter().peekable();
+        // Settings of variables, words that another command follows, and their options and numbers.
+        while words
+            .next_if(|word| {
+                PREFIXES.contains(word)
+                    || word.starts_with('-')
+                    || is_measure(word)
+                    || setting(word).is_some()
+            })
+            .is_some()
+        {}
+        let Some(program) = words.next() else { return };
+        self.runs(program);
+        let name = file_name(program);
+        let rest: Vec<&str> = words.collect();
+        if matches!(name, "include" | "sinclude") && rest.first() != Some(&"=") {
+            self.found.extend(rest.iter().map(|word| (*word).to_owned()));
+        }
+        for (_, files) in RUNNERS.iter().filter(|(runner, _)| *runner == name) {
+            let directory = rest.windows(2).find(|pair| ["-C", "--prefix", "--dir"].contains(&pair[0]));
+            let directory = directory.map_or(String::new(), |pair| format!("{}/", pair[1]));
+            self.found.extend(files.iter().map(|file| format!("{directory}{file}")));
+            self.found.extend(rest.windows(2).filter(|pair| pair[0] == "-f").map(|pair| pair[1].to_owned()));
+        }
+        if is_interpreter(name) {
+            let module = rest.windows(2).find(|pair| pair[0] == "-m").map(|pair| pair[1].replace('.', "/"));
+            let files =
+                module.iter().flat_map(|module| [format!("{module}.py"), format!("{module}/__main__.py")]);
+            self.found.extend(files);
+            if let Some(script) = rest.iter().find(|word| !word.starts_with('-')) {
+                self.runs(script);
             }
         }
     }
-    found
+
+    /// Adds what is run wherever it stands: the script behind an interpreter that something unknown starts, every word that ends
+    /// like a shell script, and what a variable is set to where that is a path.
+    fn mentioned(&mut self, words: &[&str]) {
+        for (at, word) in words.iter().enumerate() {
+            let value = word.split_once('=').map_or(*word, |(_, value)| value).trim_matches(['[', ']', ',']);
+            let is_shell = value.rsplit_once('.').is_some_and(|(_, ending)| SHELL_ENDINGS.contains(&ending));
+            let is_set = value.len() < word.len() && value.contains('/') && !value.contains(GLOB);
+            if is_shell || is_set {
+                self.found.push(value.to_owned());
+            }
+            let is_program = !matches!(*word, "." | "source") && is_interpreter(file_name(word));
+            if is_program || RUNNERS.iter().any(|(runner, _)| runner == word) {
+                let rest = words.get(at + 1..).unwrap_or_default();
+                let script = rest.iter().map(|word| word.trim_matches(['[', ']', ',']));
+                if let Some(script) =
+                    script.into_iter().find(|word| !word.is_empty() && !word.starts_with('-'))
+                {
+                    self.runs(script);
+                }
+                let files =
+                    RUNNERS.iter().filter(|(runner, _)| runner == word).flat_map(|(_, files)| files.iter());
+                self.found.extend(files.map(|file| (*file).to_owned()));
+            }
+        }
+    }
+
+    /// Notes what variables are set to, and what loops go through.
+    fn assigned(&mut self, words: &[&str]) {
+        let mut note = |name: &str, values: &[&str]| {
+            self.values.extend(values.iter().map(|value| (name.to_owned(), (*value).to_owned())));
+        };
+        if let Some(at) = words.iter().position(|word| *word == "for")
+            && let Some([name, values @ ..]) = words.get(at + 1..)
+        {
+            note(name, values);
+        }
+        if let [name, ":=" | "=" | "+=" | "?=" | "::=", values @ ..] = words {
+            note(name, values);
+        }
+        for (name, value) in words.iter().filter_map(|word| setting(word)) {
+            note(name, &[value]);
+        }
+    }
+
+    /// Something stands where a program or a script does.
+    fn runs(&mut self, word: &str) {
+        if let Some(name) = variable(word) {
+            self.run.insert(name.to_owned());
+        }
+        self.found.push(word.to_owned());
+    }
+
+    /// All that is run: what a variable stands for as well, where the variable is run.
+    fn found(mut self) -> Vec<String> {
+        let mut open: Vec<String> = self.run.iter().cloned().collect();
+        while let Some(name) = open.pop() {
+            for (_, value) in self.values.iter().filter(|(set, _)| *set == name) {
+                match variable(value) {
+                    Some(other) => {
+                        if self.run.insert(other.to_owned()) {
+                            open.push(other.to_owned());
+                        }
+                    }
+                    None => self.found.push(value.clone()),
+                }
+            }
+        }
+        self.found
+    }
+}
+
+/// The name and the value of a setting, `NAME=value`.
+fn setting(word: &str) -> Option<(&str, &str)> {
+    word.split_once('=').filter(|(name, _)| is_name(name))
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The variable that a word is, and nothing else.
+fn variable(word: &str) -> Option<&str> {
+    let name = word.strip_prefix('$')?;
+    let name = name.strip_prefix('$').unwrap_or(name);
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    let name = name.strip_suffix("[@]").unwrap_or(name);
+    is_name(name).then_some(name)
+}
+
+/// The line with `$(NAME)` written as `$NAME`.
+fn variables(line: &str) -> String {
+    let mut written = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, inner)) = rest.split_once("$(") {
+        written.push_str(before);
+        match inner.split_once(')') {
+            Some((name, after)) if is_name(name) => {
+                written.push('$');
+                written.push_str(name);
+                rest = after;
+            }
+            _ => {
+                written.push_str("$(");
+                rest = inner;
+            }
+        }
+    }
+    written.push_str(rest);
+    written
+}
+
+/// Whether a command ends with an interpreter that gets its scripts from elsewhere: `xargs sh`, `-exec python3 {} +`.
+fn hands_on(words: &[&str]) -> bool {
+    let first = words.iter().position(|word| is_interpreter(file_name(word)));
+    let scripts =
+        first.and_then(|at| words.get(at + 1..)).map(|rest| rest.iter().find(|word| !word.starts_with('-')));
+    let is_open =
+        scripts.is_some_and(|script| script.is_none_or(|word| matches!(*word, "{}" | ":::" | "\\")));
+    is_open || words.first().is_some_and(|word| *word == "run-parts")
 }
 
 /// What stands between two commands.
 const SEPARATORS: [char; 7] = [';', '|', '&', '(', ')', '`', '\n'];
 
 /// The line without the quoted words of programs that only print, compare or search: a message may name a file in parentheses. What a
-/// shell would run within such a word stays.
+/// shell would run within such a word stays, and so does everything where the words go on into another program or cannot be told
+/// apart.
 fn without_texts(line: &str) -> String {
     let mut kept = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(at) = rest.find(['\'', '"']) {
-        let (before, quoted) = rest.split_at(at);
-        kept.push_str(before);
-        let quote = if quoted.starts_with('"') { '"' } else { '\'' };
-        let inner = quoted.get(1..).unwrap_or_default();
-        let Some((text, after)) = inner.split_once(quote) else {
-            // It goes on in the next line.
-            kept.push_str(quoted);
-            return kept;
-        };
-        let command = kept.rsplit(SEPARATORS).next().unwrap_or_default();
-        let program = words(command).find(|word| !word.is_empty() && !PREFIXES.contains(word));
-        let is_quiet = program.is_some_and(|word| QUIET.contains(&word));
-        let runs = quote == '"' && (text.contains("$(") || text.contains('`'));
-        if !is_quiet || runs {
-            kept.push(quote);
-            kept.push_str(text);
-            kept.push(quote);
+    let mut letters = line.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => {
+                kept.push(letter);
+                kept.extend(letters.next().map(|(_, escaped)| escaped));
+            }
+            '|' if letters.next_if(|(_, next)| *next == '|').is_none() => return line.to_owned(),
+            '|' => kept.push_str("||"),
+            '\'' | '"' => {
+                let Some(length) = quoted(line.get(at + 1..).unwrap_or_default(), letter) else {
+                    return line.to_owned();
+                };
+                let end = at + 1 + length;
+                let text = line.get(at + 1..end).unwrap_or_default();
+                let command = kept.rsplit(SEPARATORS).next().unwrap_or_default();
+                let program = words(command).find(|word| !word.is_empty() && !PREFIXES.contains(word));
+                let is_quiet = program.is_some_and(|word| QUIET.contains(&word));
+                let runs = letter == '"' && (text.contains("$(") || text.contains('`'));
+                if !is_quiet || runs {
+                    kept.push(letter);
+                    kept.push_str(text);
+                    kept.push(letter);
+                }
+                while letters.next_if(|(place, _)| *place <= end).is_some() {}
+            }
+            letter => kept.push(letter),
         }
-        rest = after;
     }
-    kept.push_str(rest);
     kept
 }
 
-/// Adds what is run wherever it stands: the script behind an interpreter that something unknown starts, and every word that ends
-/// like a shell script. A list of files to go through, or what a variable is set to, is found so as well.
-fn mentioned(words: &[&str], found: &mut Vec<String>) {
-    for (at, word) in words.iter().enumerate() {
-        let value = word.split_once('=').map_or(*word, |(_, value)| value).trim_matches(['[', ']', ',']);
-        let is_shell = value.rsplit_once('.').is_some_and(|(_, ending)| SHELL_ENDINGS.contains(&ending));
-        let is_list = value.contains('*') && value.len() > 1;
-        let is_set = value.len() < word.len() && value.contains('/');
-        if is_shell || is_list || is_set {
-            found.push(value.to_owned());
-        }
-        let is_program = !matches!(*word, "." | "source") && is_interpreter(file_name(word));
-        if is_program || RUNNERS.iter().any(|(runner, _)| runner == word) {
-            let rest = words.get(at + 1..).unwrap_or_default();
-            let script = rest.iter().map(|word| word.trim_matches(['[', ']', ',']));
-            found.extend(
-                script.filter(|word| !word.is_empty() && !word.starts_with('-')).take(1).map(str::to_owned),
-            );
-            let files =
-                RUNNERS.iter().filter(|(runner, _)| runner == word).flat_map(|(_, files)| files.iter());
-            found.extend(files.map(|file| (*file).to_owned()));
+/// How many bytes a quoted word has before the quote that ends it; nothing where it goes on in the next line.
+fn quoted(text: &str, quote: char) -> Option<usize> {
+    let mut escaped = false;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' if quote == '"' => escaped = true,
+            letter if letter == quote => return Some(at),
+            _ => {}
         }
     }
+    None
 }
 
 /// A program of this name, or one that only its variable knows, runs the script that it is given.
@@ -395,10 +543,17 @@ fn places(candidate: &str, beside: Option<&RepoPath>) -> Vec<RepoPath> {
     [Some(known.to_owned()), beside].into_iter().flatten().filter_map(|path| normal(&path)).collect()
 }
 
-/// What stands behind the last variable of a candidate.
+/// What stands behind the last variable of a candidate. What stands in its braces is its own business: `${0%/*}` names no file.
 fn known_part(candidate: &str) -> &str {
     let known = match candidate.rfind('$') {
-        Some(at) => candidate.get(at..).and_then(|rest| rest.split_once('/')).map_or("", |(_, rest)| rest),
+        Some(at) => {
+            let variable = candidate.get(at..).unwrap_or_default();
+            let behind = match variable.strip_prefix("${") {
+                Some(inner) => inner.split_once('}').map_or("", |(_, behind)| behind),
+                None => variable,
+            };
+            behind.split_once('/').map_or("", |(_, rest)| rest)
+        }
         None => candidate,
     };
     known.trim_start_matches('/')
@@ -523,6 +678,12 @@ mod tests {
             "env -C dev python3 steps.py",
             "bash -c 'python3 dev/steps.py'",
             "find dev | xargs -n 1 python3 dev/steps.py",
+            "find dev -name 'st*.py' | xargs -n 1 python3",
+            "find dev -name 'st*.py' -exec python3 {} \\;",
+            "parallel python3 ::: dev/st*.py",
+            "T=dev/st*.py; for t in $T; do python3 \"$t\"; done",
+            "for t in dev/steps.py; do python3 \"$t\"; done",
+            "cd dev; for t in st*.py; do python3 $t; done",
             "python3 \\\n  dev/steps.py",
         ] {
             let files = [("check.sh", line), (steps, ""), ("src/total.py", "")];
@@ -538,6 +699,11 @@ mod tests {
             ("echo \"$(src/total.py)\"", vec!["check.sh", "src/total.py"]),
             ("echo 'it runs:'; src/total.py", vec!["check.sh", "src/total.py"]),
             ("sh -c 'true; src/total.py'", vec!["check.sh", "src/total.py"]),
+            // What is printed goes on into a program that runs it.
+            ("echo 'python3 src/total.py' | sh", vec!["check.sh", "src/total.py"]),
+            ("echo \"5\\\" disk\"; python3 \"src/total.py\"", vec!["check.sh", "src/total.py"]),
+            ("echo don\\'t; python3 'src/total.py'", vec!["check.sh", "src/total.py"]),
+            ("echo 'it is (src/total.py", vec!["check.sh", "src/total.py"]),
         ] {
             let files = [("check.sh", line), ("src/total.py", "")];
             assert_eq!(found(&["sh", "check.sh"], &files), expected, "{line}");
@@ -545,9 +711,32 @@ mod tests {
     }
 
     #[test]
+    fn what_a_line_moves_to_cleans_up_or_checks_is_not_what_it_runs() {
+        for line in [
+            "cd \"${0%/*}\"",
+            "DIR=${0%/*}; cd \"$DIR\"",
+            "cd \"${BASH_SOURCE[0]%/*}\"",
+            "rm -rf \"$TMP\"/*",
+            "rm -rf $(BUILD)/*",
+            "cp -r src/* out/",
+            "ruff check src/*.py",
+            "SRC=src/*.py; ruff check $SRC",
+            "SRC := $(wildcard src/*.py)",
+            "find . -name '*.py' | xargs python3 -m py_compile",
+            "for f in src/*.py; do python3 -m py_compile \"$f\"; done",
+        ] {
+            let files = [("check.sh", line), ("src/total.py", ""), ("README.md", "")];
+            assert_eq!(found(&["sh", "check.sh"], &files), ["check.sh"], "{line}");
+        }
+        let files = [("tox.ini", "[tool]\ninclude = [\"src*\"]\n"), ("src/total.py", "")];
+        assert_eq!(found(&["tox"], &files), ["tox.ini"]);
+    }
+
+    #[test]
     fn settings_of_task_runners_and_included_makefiles_are_followed() {
-        let cases: [(&[&str], &str, &str); 6] = [
+        let cases: [(&[&str], &str, &str); 7] = [
             (&["make", "test"], "Makefile", "include rules.inc"),
+            (&["make"], "Makefile", "T := tools/*.py\nall:\n\tfor t in $(T); do python3 $$t; done"),
             (&["tox"], "tox.ini", "commands =\n  python tools/verify.py"),
             (&["nox"], "noxfile.py", "session.run(\"python\", \"tools/verify.py\")"),
             (&["just", "test"], "justfile", "test:\n  @python3 tools/verify.py"),
