@@ -34,6 +34,15 @@ impl CommandError {
         Self::new(ExitStatus::Usage, message)
     }
 
+    /// Of a named input that cannot be read. That says nothing of what it holds: exit code 1 is kept for "no".
+    pub(crate) fn unreadable(error: FsError) -> Self {
+        let status = match &error {
+            FsError::Io { .. } => ExitStatus::Usage,
+            FsError::TooLarge { .. } => ExitStatus::OverLimit,
+        };
+        Self::new(status, error.to_string())
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
@@ -172,6 +181,7 @@ impl From<RepoError> for CommandError {
 impl From<LlmError> for CommandError {
     fn from(error: LlmError) -> Self {
         let status = match &error {
+            error if error.holds_secret() => ExitStatus::SecretDetected,
             LlmError::Misconfiguration(_) | LlmError::Unsupported(_) => ExitStatus::Usage,
             LlmError::Timeout { .. } => ExitStatus::TimedOut,
             // Seed 002 gives a provider's quota the code of a failed provider; 4 is for our own limits of rate.

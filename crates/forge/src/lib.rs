@@ -32,7 +32,7 @@ pub use io_schema::{IoSchema, IoSchemaError, IoSide, MAX_SCHEMA_BYTES};
 pub use name::{SkillName, SkillNameError};
 pub use paths::{PackageName, SkillPaths};
 pub use policy::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError, check_policy};
-pub use project::ForgeProject;
+pub use project::{ForgeProject, POLICY_FILE};
 pub use proposal::{MAX_DESCRIPTION_CHARS, ProposalError, ProposalParts, SkillProposal};
 pub use python::{MAX_SKILL_BYTES, PythonFault, PythonSource};
 pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};

@@ -12,6 +12,9 @@ use crate::paths::{PackageName, SkillPaths};
 /// Where the forge keeps what is its own, in Crucible's own directory.
 const SKILLS: &str = "skills";
 
+/// The operator's own rules for skills, from the project's top.
+pub const POLICY_FILE: &str = ".crucible/skills/policy.yaml";
+
 /// A project with skills: its top, the digest it is known by in the ledger, and the package that holds its skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForgeProject {

@@ -29,7 +29,8 @@ pub trait LlmBackend: Send + Sync {
 pub enum Origin {
     /// A model, now.
     Live,
-    /// Somebody whose words nobody here pays for, now: a person, or a command of the user's own.
+    /// Somebody whose words cost nothing by themselves, now: a person, a command of the user's own, or a backend that asks others and
+    /// books each of those calls by itself, such as a council of a run.
     Unpaid,
     /// A recording of earlier answers.
     Recording,

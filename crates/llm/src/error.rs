@@ -26,6 +26,14 @@ pub enum AnswerFault {
     TooLarge,
 }
 
+/// Why nothing was sent, where what was to be sent is the reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestFault {
+    /// It holds a secret.
+    Secret,
+}
+
 /// What happened at a provider, in our own words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
@@ -49,6 +57,9 @@ pub struct Fault {
     /// What is wrong with the answer, where one came that cannot be taken; absent where the provider itself failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerFault>,
+    /// What is wrong with the request, where a backend that asks others refused to hand it on; absent where it was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RequestFault>,
 }
 
 impl Fault {
@@ -68,6 +79,7 @@ impl Fault {
             retry_after_seconds: None,
             stderr: None,
             answer: None,
+            request: None,
         })
     }
 }
@@ -241,6 +253,12 @@ impl LlmError {
             | Self::Misconfiguration(_)
             | Self::Unsupported(_) => None,
         }
+    }
+
+    /// Whether a secret was found in what was to be sent.
+    #[must_use]
+    pub fn holds_secret(&self) -> bool {
+        self.fault().is_some_and(|fault| fault.request == Some(RequestFault::Secret))
     }
 
     /// The class of the error as one word, for records and statistics.

@@ -53,7 +53,9 @@ pub use cassette::{
     RecordedMessage, RecordedRequest, TornTail,
 };
 pub use client::{ClientOptions, ModelClient};
-pub use error::{AnswerFault, CallError, Fault, LlmError, Resource, SecretInRequest, SecretPlace};
+pub use error::{
+    AnswerFault, CallError, Fault, LlmError, RequestFault, Resource, SecretInRequest, SecretPlace,
+};
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
 pub use offered::{Availability, Catalogue, ListExtent, Offered, OfferedModel, availability, offered};
 pub use price::{ListedPrice, Price, PriceTable, micro_dollars};

@@ -48,7 +48,7 @@ pub(crate) const CONTEXT_PACK: &str = "artifacts/context_pack.json";
 /// The plan as proposed.
 pub(crate) const PLAN_DRAFT: &str = "artifacts/PLAN_draft.md";
 /// The plan as signed.
-pub(crate) const PLAN: &str = "artifacts/PLAN.md";
+pub const PLAN: &str = "artifacts/PLAN.md";
 /// Why the plan says what it says.
 pub(crate) const REASONS: &str = "artifacts/REASONS.md";
 /// What the change must achieve, and what shows it.

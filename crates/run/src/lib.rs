@@ -70,7 +70,7 @@ pub use find::{
 pub use gatekeeper::{AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, signed_plan};
 pub use journal::Witness;
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
-pub use layout::{CASSETTE, RunDir, SOURCE};
+pub use layout::{CASSETTE, PLAN, RunDir, SOURCE};
 pub use may_drop::is_definition_name;
 pub use plan_evidence::{RunPlan, check_signature, check_status, executed_gates, find_evidence};
 pub use receipt::{PhaseReceipt, RunReceipt};

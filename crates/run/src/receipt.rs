@@ -2,7 +2,7 @@
 //! *Receipt Extensions*; edits to it change nothing.
 
 use crucible_ledger::EventRecord;
-use crucible_llm::{LlmReceipt, PipelineReceipt, ReceiptWarning};
+use crucible_llm::{Cost, LlmReceipt, PipelineReceipt, ReceiptWarning};
 use crucible_model::RunId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -68,7 +68,8 @@ fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseReceipt> {
         Some(EventKind::ModelAnswered | EventKind::ModelFailed) => role(),
         _ => return None,
     };
-    let llm: LlmReceipt = serde_json::from_value(event.body.get(LLM)?.clone()).ok()?;
+    let mut llm: LlmReceipt = serde_json::from_value(event.body.get(LLM)?.clone()).ok()?;
+    llm.cost = llm.cost.or_else(|| cost_of_council(&event.body));
     let status = if llm.error.is_none() { "success" } else { "failed" }.to_owned();
     let mut warnings = record.warnings.clone();
     let of_council = event.body.get(COUNCIL).and_then(|told| told.get("warnings")).and_then(Value::as_array);
@@ -79,6 +80,16 @@ fn phase(record: &RunRecord, event: &EventRecord) -> Option<PhaseReceipt> {
         }),
     );
     Some(PhaseReceipt { phase_id, status, llm, warnings })
+}
+
+/// What the calls of a council cost together, where the cost of each is known. They are booked by themselves, and so not with its answer.
+fn cost_of_council(body: &Value) -> Option<Cost> {
+    let usage = body.get(COUNCIL)?.get("usage")?;
+    if usage.get("calls_without_cost")?.as_u64()? > 0 {
+        return None;
+    }
+    let basis = serde_json::from_value(usage.get("cost_basis")?.clone()).ok()?;
+    Some(Cost { micro_dollars: usage.get("micro_dollars")?.as_u64()?, basis, price_date: None })
 }
 
 #[cfg(test)]

@@ -7,12 +7,11 @@ use crucible_host::fs::read_regular_up_to;
 use crucible_model::{ByteLimit, Code, ExitStatus, Finding, Verdict};
 use crucible_repo::Git;
 use crucible_run::{
-    Plan, PlanDocuments, RunDir, RunPlan, check_executed, check_signature, check_status, executed_gates,
-    find_evidence, listed_behaviors,
+    PLAN, Plan, PlanDocuments, RunDir, RunError, RunPlan, check_executed, check_signature, check_status,
+    executed_gates, find_evidence, listed_behaviors,
 };
 
 use crate::app::App;
-use crate::commands::patch::unreadable;
 use crate::commands::run::{find, shared_sandbox, world};
 use crate::error::CommandError;
 
@@ -63,8 +62,10 @@ impl Check {
     fn judge(&self, app: &App) -> Result<Verdict, CommandError> {
         let run = self.run.as_deref().map(|named| run_dir(app, named)).transpose()?;
         let texts = match &run {
-            Some(dir) if !dir.root().join("artifacts/PLAN.md").exists() => return Err(no_plan(dir)),
-            Some(dir) => RunPlan::read(dir)?,
+            Some(dir) => match RunPlan::read(dir) {
+                Err(RunError::Fs(error)) if error.is_not_found() => return Err(no_plan(dir)),
+                texts => texts?,
+            },
             None => beside(&app.absolute(&self.plan.clone().unwrap_or_default()))?,
         };
         let mut verdict = Verdict::default();
@@ -121,7 +122,7 @@ impl Check {
 fn no_plan(dir: &RunDir) -> CommandError {
     let id = dir.root().file_name().unwrap_or_default().to_string_lossy();
     CommandError::usage(format!(
-        "run {id} has no plan yet: there is no artifacts/PLAN.md in {}",
+        "run {id} has no plan yet: there is no {PLAN} in {}",
         dir.root().display()
     ))
     .hint(format!(
@@ -148,10 +149,10 @@ fn beside(plan: &Path) -> Result<RunPlan, CommandError> {
                 .hint("Write it as UTF-8.")
         }),
         Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(unreadable(error)),
+        Err(error) => Err(CommandError::unreadable(error)),
     };
     Ok(RunPlan {
-        plan: read_regular_up_to(plan, MAX_FILE).map_err(unreadable)?,
+        plan: read_regular_up_to(plan, MAX_FILE).map_err(CommandError::unreadable)?,
         reasons: text("REASONS.md")?,
         results: text("EXPECTED_RESULTS.md")?,
         repo: None,

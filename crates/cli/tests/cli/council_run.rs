@@ -292,6 +292,53 @@ fn a_council_is_made_of_its_own_provider_where_the_run_has_none() {
     assert_eq!(desk.runs().len(), 1);
 }
 
+/// The last answer of a council that the ledger knows.
+fn told(desk: &Desk) -> Value {
+    let events = desk.run(["ledger", "log", "--json"]).ok().json();
+    let events = events["events"].as_array().unwrap();
+    events.iter().filter_map(|event| event["body"].get("council")).next_back().unwrap().clone()
+}
+
+#[test]
+fn the_record_of_a_councils_answer_says_who_sat_in_it_and_whom_they_stood_in_for() {
+    let (repo, server) = (small().build(), serve(|_, _| None));
+    let desk = Desk::with(&server);
+    desk.user_config(CHAIR);
+    desk.start(repo.path()).ok();
+    let own = told(&desk);
+    assert_eq!((&own["provider"], &own["fallback"]), (&json!("gateway"), &Value::Null), "{own:#}");
+    let models = own["models"].as_array().unwrap();
+    assert!(!models.is_empty() && models.iter().all(Value::is_string), "{own:#}");
+
+    let (repo, desk) = (small().build(), Desk::with(&server));
+    desk.user_config(&format!(
+        "{CHAIR}[llm]\nfallback_provider = \"gateway\"\n[council]\nprovider = \"openrouter\"\n"
+    ));
+    desk.start(repo.path()).ok();
+    let other = told(&desk);
+    assert_eq!((&other["provider"], &other["models"]), (&own["provider"], &own["models"]));
+    let why = other["fallback"].as_str().unwrap();
+    assert!(why.contains("'openrouter' failed") && why.contains("fallback 'gateway'"), "{why}");
+}
+
+#[test]
+fn a_receipt_tells_what_a_council_cost_and_adds_up_to_what_was_booked() {
+    let (repo, server) = (small().build(), serve(|_, _| None));
+    let desk = Desk::with(&server);
+    desk.user_config(&format!(
+        "{CHAIR}[llm.prices.\"gateway/*\"]\ninput = 1.0\noutput = 10.0\ndate = \"2026-01-31\"\nsource = \"a price list\"\n"
+    ));
+    let started = desk.start(repo.path()).ok().json();
+    let receipt: Value =
+        serde_json::from_slice(&fs::read(run_of(&desk).join("receipt.json")).unwrap()).unwrap();
+    let phases = receipt["phases"].as_array().unwrap();
+    let costs: Vec<u64> =
+        phases.iter().map(|phase| phase["llm"]["cost"]["micro_dollars"].as_u64().unwrap()).collect();
+    assert!(costs.len() == 3 && costs.iter().all(|cost| *cost > 0), "{receipt:#}");
+    assert_eq!(phases[0]["llm"]["cost"]["basis"], "estimated");
+    assert_eq!(started["budgets"]["micro_dollars"], costs.iter().sum::<u64>(), "{started:#}");
+}
+
 #[test]
 fn a_council_is_refused_where_no_deliberation_can_do_the_work() {
     let (repo, desk) = (small().build(), Desk::new());

@@ -39,6 +39,11 @@ fn an_input_that_cannot_be_read_is_a_wrong_call_and_no_refusal() {
     let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(repo.path()).run().ok().json();
     let ran = desk.run(["plan", "check", "--run", &id_of(&new)]).exits(2);
     assert!(ran.stderr.contains("no plan yet") && ran.stderr.contains("run advance"), "{}", ran.stderr);
+    // A link in its place is told of, wherever it leads.
+    let plan = desk.runs().pop().unwrap().join("artifacts/PLAN.md");
+    std::os::unix::fs::symlink(desk.path("gone.md"), &plan).unwrap();
+    let ran = desk.run(["plan", "check", "--run", &id_of(&new)]).exits(1);
+    assert!(ran.stderr.contains("link") && !ran.stderr.contains("no plan yet"), "{}", ran.stderr);
 }
 
 #[test]
@@ -57,6 +62,19 @@ fn a_patch_comes_on_standard_input_and_a_policy_is_refused_in_words_of_json() {
         assert_eq!(ran.status.code(), Some(code), "{text}: {said}");
         assert!(!said.contains("struct"), "{said}");
     }
+}
+
+#[test]
+fn a_patch_that_is_too_large_is_over_a_limit_wherever_it_comes_from() {
+    let (desk, repo) = (Desk::new(), small().build());
+    let (policy, diff) = (desk.path("policy.json"), desk.path("change.patch"));
+    std::fs::write(&policy, r#"{"allow_roots":["src/"]}"#).unwrap();
+    std::fs::File::create(&diff).unwrap().set_len((16 << 20) + 1).unwrap();
+    let call =
+        || desk.call(["patch", "check", "--policy"]).arg(&policy).arg("--patch").current_dir(repo.path());
+    call().arg(&diff).run().exits(7);
+    let piped = call().arg("-").command().stdin(std::fs::File::open(&diff).unwrap()).output().unwrap();
+    assert_eq!(piped.status.code(), Some(7), "{}", String::from_utf8_lossy(&piped.stderr));
 }
 
 #[test]

@@ -56,3 +56,67 @@ fn a_policy_that_is_none_is_no_policy() {
     let call = desk.call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY", "--policy"]);
     call.arg(desk.path("policy.yaml")).arg(desk.path("demo.py")).run().exits(3);
 }
+
+#[test]
+fn what_cannot_be_read_is_no_judgement_of_the_skill() {
+    let desk = Desk::new();
+    let (there, gone) = (desk.path("demo.py"), desk.path("gone.py"));
+    check(&desk, GOOD.as_bytes(), "READ_ONLY").ok();
+    let directory = desk.path("");
+    let huge = desk.path("huge.py");
+    std::fs::File::create(&huge).unwrap().set_len((16 << 20) + 1).unwrap();
+    for (file, policy, code) in [
+        (&gone, None, 2),
+        (&directory, None, 2),
+        (&huge, None, 7),
+        (&there, Some(&gone), 2),
+        (&there, Some(&directory), 2),
+        (&there, Some(&huge), 7),
+    ] {
+        let call = desk.call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY"]).arg(file);
+        let call = policy.into_iter().fold(call, |call, policy| call.arg("--policy").arg(policy));
+        let ran = call.run().exits(code);
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
+    let desk = Desk::new();
+    let own = desk.home().join(".crucible/skills/policy.yaml");
+    std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+    let without = check(&desk, GOOD.as_bytes(), "READ_ONLY").ok();
+    assert!(
+        without.stderr.contains("there is no") && without.stderr.contains("policy.yaml"),
+        "{}",
+        without.stderr
+    );
+
+    // The project's policy holds where none is named, and the remark says so.
+    std::fs::write(&own, "forbidden_imports: [json]\n").unwrap();
+    let json = GOOD.replacen("from typing", "import json\nfrom typing", 1);
+    let refused = check(&desk, json.as_bytes(), "READ_ONLY").exits(1);
+    assert!(refused.stderr.contains(own.to_str().unwrap()), "{}", refused.stderr);
+    let other = desk.path("policy.yaml");
+    std::fs::write(&other, "allowed_imports: []\n").unwrap();
+    let call = desk.call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY", "--policy"]);
+    let named = call.arg(&other).arg(desk.path("demo.py")).run().ok();
+    assert!(named.stderr.contains(other.to_str().unwrap()), "{}", named.stderr);
+    // One that is none, or lies behind a link, is not passed over.
+    std::fs::write(&own, "allow_imports: []\n").unwrap();
+    check(&desk, GOOD.as_bytes(), "READ_ONLY").exits(3);
+    std::fs::remove_file(&own).unwrap();
+    std::os::unix::fs::symlink(&other, &own).unwrap();
+    check(&desk, GOOD.as_bytes(), "READ_ONLY").exits(2);
+    std::fs::remove_file(&own).unwrap();
+
+    // So does its package.
+    std::fs::write(desk.home().join(".crucible/config.toml"), "[forge]\npackage = \"my_tools\"\n").unwrap();
+    check(&desk, GOOD.as_bytes(), "READ_ONLY").exits(1);
+    let mine = GOOD.replace("skillset", "my_tools");
+    check(&desk, mine.as_bytes(), "READ_ONLY").ok();
+    std::fs::write(desk.path("demo.py"), GOOD).unwrap();
+    let call =
+        desk.call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY", "--package", "skillset"]);
+    call.arg(desk.path("demo.py")).run().ok();
+}

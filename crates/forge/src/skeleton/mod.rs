@@ -10,7 +10,7 @@ use crucible_model::{Digest, RepoPath, RepoPathError};
 use crucible_repo::{EditClaim, EditJournal, NewFile, TreeEdit, TreeEditError, edit_tree, recover_tree_edit};
 
 use crate::paths::PackageName;
-use crate::project::ForgeProject;
+use crate::project::{ForgeProject, POLICY_FILE};
 
 /// The settings of the tools, and what tells Python of the package.
 const SETTINGS: &str = "pyproject.toml";
@@ -66,7 +66,7 @@ impl Skeleton {
             (format!("src/{package}/skills/base.py"), include_str!("files/base.py")),
             (format!("src/{package}/skills/word_count.py"), include_str!("files/word_count.py")),
             ("tests/test_skill_word_count.py".to_owned(), include_str!("files/test_word_count.py")),
-            (".crucible/skills/policy.yaml".to_owned(), include_str!("files/policy.yaml")),
+            (POLICY_FILE.to_owned(), include_str!("files/policy.yaml")),
         ];
         let named = |(path, text): (String, &str)| {
             path.parse().map(|path: RepoPath| (path, text.replace(PLACEHOLDER, package.as_str())))

@@ -23,7 +23,7 @@ use crucible_council::{
     Observability, Part, Wording,
 };
 use crucible_host::config::{Config, variable_of};
-use crucible_llm::{Backend, CallBudget, CallWatch, Limit, PriceTable, Recording, Selected};
+use crucible_llm::{Backend, CallBudget, CallWatch, FellBack, Limit, PriceTable, Recording, Selected};
 
 use crate::app::App;
 use crate::commands::model;
@@ -97,6 +97,7 @@ pub(crate) struct Bench {
     delta: DeltaChoice,
     limits: CouncilLimits,
     prices: Arc<PriceTable>,
+    fell_back: Option<FellBack>,
 }
 
 /// The models that are named for a council; an empty name stands for the provider's own.
@@ -175,7 +176,7 @@ impl Bench {
         let prices = Arc::new(model::prices(config)?);
         let context = model::context(app, config, &shared_sandbox(app))?;
         let Selected { backend, fell_back, .. } = model::selected_with(app, config, &context, provider)?;
-        let mut models = match fell_back {
+        let mut models = match &fell_back {
             None => Models::of(config, flags),
             Some(_) => Models::none_of(config, flags, app, &backend),
         };
@@ -187,7 +188,7 @@ impl Bench {
             let default = std::mem::take(&mut models.default);
             each_phase_with_a_model(backend, &default)
         };
-        let bench = Self { backend, models, delta, limits, prices };
+        let bench = Self { backend, models, delta, limits, prices, fell_back };
         // What no engine can be made of is told now, and not when somebody waits for an answer.
         Crucible::new(bench.config(Recording::Off, Observability::Off))?;
         Ok(bench)
@@ -228,7 +229,18 @@ impl Bench {
         &self.limits
     }
 
-    fn asked(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
+    /// Who answers every call.
+    pub(crate) fn provider(&self) -> &'static str {
+        self.backend.provider()
+    }
+
+    /// Why that is not the one that was named, where it is not.
+    pub(crate) fn fell_back(&self) -> Option<&FellBack> {
+        self.fell_back.as_ref()
+    }
+
+    /// The models that these parts were asked with, each once. A model that the triage chose for a seat is not among them.
+    pub(crate) fn models_of(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
         let mut asked = Vec::new();
         for part in parts.keys() {
             let model = self.model_of(*part);
@@ -236,6 +248,11 @@ impl Bench {
                 asked.push(model);
             }
         }
+        asked
+    }
+
+    fn asked(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
+        let asked = self.models_of(parts);
         let own = self.backend.default_model();
         if asked.iter().any(|model| *model != own) { asked } else { Vec::new() }
     }

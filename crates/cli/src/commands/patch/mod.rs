@@ -10,7 +10,7 @@ use crucible_model::ExitStatus;
 use crate::app::App;
 use crate::error::CommandError;
 
-pub(crate) use self::yardstick::{patch_limits, unreadable};
+pub(crate) use self::yardstick::patch_limits;
 
 /// Judge a patch, and apply one that passes
 #[derive(Subcommand)]

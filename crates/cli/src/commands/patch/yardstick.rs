@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 use crucible_host::config::Config;
-use crucible_host::fs::{FsError, read_prefix, read_up_to};
+use crucible_host::fs::{read_prefix, read_up_to};
 use crucible_model::{ByteLimit, ExitStatus, Verdict};
 use crucible_patch::Policy;
 use crucible_repo::Git;
@@ -54,11 +54,11 @@ impl Yardstick {
     pub(super) fn read(&self, app: &App) -> Result<Measured, CommandError> {
         let patch = match self.patch.to_str() {
             Some("-") => piped(app)?,
-            _ => read_up_to(&app.absolute(&self.patch), MAX_FILE).map_err(unreadable)?,
+            _ => read_up_to(&app.absolute(&self.patch), MAX_FILE).map_err(CommandError::unreadable)?,
         };
         let policy = match (&self.plan, &self.policy) {
             (_, Some(path)) => {
-                let bytes = read_up_to(&app.absolute(path), MAX_FILE).map_err(unreadable)?;
+                let bytes = read_up_to(&app.absolute(path), MAX_FILE).map_err(CommandError::unreadable)?;
                 Policy::parse(&bytes).map_err(|problem| {
                     CommandError::new(ExitStatus::Schema, format!("{} is no policy: {problem}", path.display()))
                         .hint("A policy is like {\"allow_roots\": [\"src/\"], \"max_files\": 5, \"max_added_lines\": 400}")
@@ -98,13 +98,8 @@ fn piped(app: &App) -> Result<Vec<u8>, CommandError> {
 
 /// The plan at a path. One that cannot be read is a wrong input, no judgement.
 fn plan_at(path: &Path) -> Result<SignedPlan, CommandError> {
-    read_prefix(path, ByteLimit(1)).map_err(unreadable)?;
+    read_prefix(path, ByteLimit(1)).map_err(CommandError::unreadable)?;
     Ok(signed_plan(path)?)
-}
-
-/// A named input that cannot be read says nothing of the patch or plan: exit code 1 is kept for "no".
-pub(crate) fn unreadable(error: FsError) -> CommandError {
-    CommandError::usage(error.to_string())
 }
 
 /// How much a patch may change, as it is configured.

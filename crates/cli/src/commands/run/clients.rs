@@ -140,7 +140,8 @@ fn by_command(world: &World<'_>, dir: &RunDir) -> Result<Backend, RunError> {
     Ok(no_model(API_AGENT, Box::new(AgentBackend::new(world, dir)?)))
 }
 
-/// Somebody who answers with a diff, and whose words nobody here pays for.
+/// Somebody who is no model, and whose words cost nothing by themselves: a person, a command of the user's own, or a council, whose calls
+/// take their part of the budget and are booked each by itself ([`super::council`]).
 pub(super) fn no_model(provider: &'static str, inner: Box<dyn LlmBackend>) -> Backend {
     let name = stand_in(&Service::of(provider)).unwrap_or(provider).to_owned();
     Backend::new(BackendParts {

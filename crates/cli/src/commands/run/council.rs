@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use crucible_council::{CouncilError, CouncilFailure, CouncilLimits, ExecutorResult, TriageContext};
 use crucible_host::config::{Config, variable_of};
 use crucible_llm::{
-    Amount, BudgetLimits, CallBudget, CallError, ClientOptions, Fault, Limit, LlmBackend, LlmError,
-    LlmInvocation, LlmResult, ModelClient, Recording, Resource, RetryPolicy,
+    Amount, BudgetLimits, CallBudget, CallError, ClientOptions, Fault, FellBack, Limit, LlmBackend, LlmError,
+    LlmInvocation, LlmResult, ModelClient, Recording, RequestFault, Resource, RetryPolicy,
 };
 use crucible_run::{COUNCIL, DispatchConfig};
 use serde_json::json;
@@ -104,7 +104,9 @@ impl LlmBackend for CouncilBackend {
         let engine = self.bench.engine_within(&self.budget, limits);
         let engine = engine.map_err(|error| failed(error, &allowed))?;
         let ended = engine.run(&said.join("\n"), &TriageContext::none()).await;
-        ended.map(answer).map_err(|CouncilFailure { error, .. }| failed(*error, &allowed))
+        ended
+            .map(|result| answer(result, &self.bench))
+            .map_err(|CouncilFailure { error, .. }| failed(*error, &allowed))
     }
 }
 
@@ -137,7 +139,7 @@ impl CouncilBackend {
 }
 
 /// What a council answered, with what it took.
-fn answer(result: ExecutorResult) -> LlmResult {
+fn answer(result: ExecutorResult, bench: &Bench) -> LlmResult {
     let usage = result.usage;
     let tokens = |count: u64| (usage.calls_without_tokens == 0).then_some(count);
     let told = json!({
@@ -146,6 +148,9 @@ fn answer(result: ExecutorResult) -> LlmResult {
         "early_exit": result.early_exit,
         "usage": usage,
         "warnings": degraded(&result.degradations),
+        "provider": bench.provider(),
+        "models": bench.models_of(&result.usage_by_part),
+        "fallback": bench.fell_back().map(FellBack::warning),
     });
     LlmResult {
         raw_response: result.final_response.as_str().to_owned(),
@@ -174,13 +179,17 @@ fn failed(error: CouncilError, allowed: &Allowed) -> LlmError {
                 &format!("raise council.calls ({})", variable_of("council.calls")),
             )),
         },
+        CouncilError::SecretInQuery { .. }
+        | CouncilError::SecretInContext { .. }
+        | CouncilError::Call { source: CallError::Secret(_), .. } => {
+            let found = fault(error.to_string(), "if it is a real one, revoke it");
+            LlmError::Unsupported(Box::new(Fault { request: Some(RequestFault::Secret), ..*found }))
+        }
         CouncilError::EmptyQuery
         | CouncilError::QueryTooLong { .. }
         | CouncilError::ContextTooLong { .. }
-        | CouncilError::SecretInQuery { .. }
-        | CouncilError::SecretInContext { .. }
         | CouncilError::Setting { .. }
-        | CouncilError::Call { source: CallError::Secret(_) | CallError::Record(_), .. } => {
+        | CouncilError::Call { source: CallError::Record(_), .. } => {
             LlmError::Misconfiguration(fault(error.to_string(), "look at the section [council]"))
         }
         CouncilError::TriageUnreadable { .. }
@@ -192,5 +201,38 @@ fn failed(error: CouncilError, allowed: &Allowed) -> LlmError {
             &format!("go on with the run, or choose another model ({})", variable_of("council.triage_model")),
         )),
         CouncilError::Runtime(_) => LlmError::Transport(fault(error.to_string(), "go on with the run")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crucible_council::Part;
+    use crucible_llm::{SecretInRequest, SecretPlace};
+    use crucible_model::ExitStatus;
+    use crucible_run::RunError;
+
+    use super::*;
+
+    #[test]
+    fn a_secret_that_is_found_within_a_council_ends_the_run_like_any_other() {
+        let (rule, line) = ("aws-access-key", 3);
+        let found = SecretInRequest { rule: rule.to_owned(), place: SecretPlace::Message(1), line };
+        for error in [
+            CouncilError::SecretInQuery { rule: rule.to_owned(), line },
+            CouncilError::SecretInContext { rule: rule.to_owned(), line },
+            CouncilError::Call { part: Part::Triage, loop_number: None, source: found.into() },
+        ] {
+            let failed = failed(error, &Allowed { calls: 8, by_run: None });
+            assert!(!failed.was_sent() && !failed.is_transient());
+            // As a recording keeps it.
+            let kept: LlmError = serde_json::from_str(&serde_json::to_string(&failed).unwrap()).unwrap();
+            let told = CommandError::from(RunError::Call(kept.into()));
+            assert_eq!(told.status, ExitStatus::SecretDetected, "{}", told.message);
+            assert!(told.message.contains(rule) && !told.message.contains("[council]"), "{}", told.message);
+        }
+        let setting =
+            CouncilError::Setting { setting: "council.calls", value: "0".to_owned(), next: "raise it" };
+        let failed = failed(setting, &Allowed { calls: 8, by_run: None });
+        assert_eq!(CommandError::from(failed).status, ExitStatus::Usage);
     }
 }

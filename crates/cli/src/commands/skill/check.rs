@@ -1,13 +1,13 @@
 //! `crucible skill check`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_forge::{
-    Grants, HostName, MAX_POLICY_BYTES, PackageName, PythonSource, SecretName, SkillName, SkillPaths,
-    SkillPolicy, check_invariants, check_policy,
+    ForgeProject, Grants, HostName, MAX_POLICY_BYTES, POLICY_FILE, PackageName, PythonSource, SecretName,
+    SkillName, SkillPaths, SkillPolicy, check_invariants, check_policy,
 };
-use crucible_host::fs::read_regular_up_to;
+use crucible_host::fs::{read_beneath, read_regular_up_to};
 use crucible_ledger::SideEffect;
 use crucible_model::{ByteLimit, ExitStatus, PathPrefix, Verdict};
 
@@ -15,14 +15,21 @@ use super::place;
 use crate::app::App;
 use crate::error::CommandError;
 
+/// What is read of a policy: all of one that is taken.
+const MOST_OF_POLICY: ByteLimit = ByteLimit(MAX_POLICY_BYTES as u64);
 /// More than the judge takes, so that it is the judge who says that a skill is too large.
 const MOST_READ: ByteLimit = ByteLimit(16 << 20);
 
 /// Judge the source of a skill by its syntax tree: what it may do, and what it is made of; nothing of it is run
 ///
+/// The policy is that of --policy, else .crucible/skills/policy.yaml of the project that holds the working directory, else none but the
+/// rules that always hold; the package is that of --package, else [forge] package.
+///
 /// For example: `crucible skill check src/skillset/skills/word_count.py --name word_count --effects READ_ONLY`
 #[derive(Args)]
-#[command(after_help = "Exit codes: 0 it may pass, 1 it may not, 2 usage, 3 the policy is none.")]
+#[command(
+    after_help = "Exit codes: 0 it may pass, 1 it may not, 2 usage or an unreadable file, 3 the policy is none, 7 a file is too large."
+)]
 pub(crate) struct Check {
     /// The source of the skill
     #[arg(value_name = "FILE.py")]
@@ -33,12 +40,12 @@ pub(crate) struct Check {
     /// What it may do: READ_ONLY, FILE_WRITE, NETWORK, SECRET_READ, MONEY or MESSAGING
     #[arg(long, value_name = "CLASS", value_parser = place::effects)]
     effects: SideEffect,
-    /// The operator's rules, as in .crucible/skills/policy.yaml
+    /// The operator's rules, instead of the project's
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// The Python package that holds the skills
-    #[arg(long, value_name = "NAME", default_value = "skillset")]
-    package: PackageName,
+    /// The Python package that holds the skills, instead of the project's
+    #[arg(long, value_name = "NAME")]
+    package: Option<PackageName>,
     /// A host that it may connect to; may be given several times
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<HostName>,
@@ -52,17 +59,17 @@ pub(crate) struct Check {
 
 impl Check {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
-        let policy = match &self.policy {
-            Some(path) => self.policy(app, path)?,
-            None => SkillPolicy::default(),
-        };
+        let project = place::project(app)?;
+        let Rules { policy, told } = self.rules(app, &project)?;
         let grants = Grants {
             hosts: self.hosts.clone(),
             write_paths: self.write_paths.clone(),
             secrets: self.secrets.clone(),
         };
-        let paths = SkillPaths::of(&self.package, &self.name).map_err(|error| place::no_path(&error))?;
-        let bytes = read_regular_up_to(&app.absolute(&self.file), MOST_READ)?;
+        let paths = SkillPaths::of(self.package.as_ref().unwrap_or(project.package()), &self.name)
+            .map_err(|error| place::no_path(&error))?;
+        let bytes =
+            read_regular_up_to(&app.absolute(&self.file), MOST_READ).map_err(CommandError::unreadable)?;
         let verdict = match PythonSource::parse(&bytes) {
             Ok(source) => {
                 let mut verdict = check_policy(&source, &policy, self.effects, &grants);
@@ -71,25 +78,49 @@ impl Check {
             }
             Err(fault) => Verdict::new(vec![fault.finding()]),
         };
+        app.output.remark(&told);
         app.output.verdict(
             &verdict.report("crucible-skill-check-v1"),
             "the skill keeps the policy and the invariants",
         )
     }
 
-    fn policy(&self, app: &App, path: &std::path::Path) -> Result<SkillPolicy, CommandError> {
-        let bytes = read_regular_up_to(&app.absolute(path), limit(MAX_POLICY_BYTES))?;
+    /// The operator's rules: those that are named, else the project's own, else none.
+    fn rules(&self, app: &App, project: &ForgeProject) -> Result<Rules, CommandError> {
+        if let Some(named) = &self.policy {
+            let path = app.absolute(named);
+            let bytes = read_regular_up_to(&path, MOST_OF_POLICY).map_err(CommandError::unreadable)?;
+            return Rules::read(bytes, &path);
+        }
+        let path = project.root().join(POLICY_FILE);
+        match read_beneath(project.root(), POLICY_FILE, MOST_OF_POLICY) {
+            Ok(bytes) => Rules::read(bytes, &path),
+            Err(error) if error.is_not_found() => Ok(Rules {
+                policy: SkillPolicy::default(),
+                told: format!("policy: the rules that always hold; there is no {}", path.display()),
+            }),
+            Err(error) => Err(CommandError::unreadable(error)),
+        }
+    }
+}
+
+/// The rules that a skill is judged by.
+struct Rules {
+    policy: SkillPolicy,
+    /// Which those are, for people.
+    told: String,
+}
+
+impl Rules {
+    fn read(bytes: Vec<u8>, path: &Path) -> Result<Self, CommandError> {
         let text = String::from_utf8(bytes).map_err(|error| {
             CommandError::new(ExitStatus::Schema, format!("{}: {error}", path.display()))
                 .hint("Write it as UTF-8.")
         })?;
-        SkillPolicy::read(&text).map_err(|error| {
+        let policy = SkillPolicy::read(&text).map_err(|error| {
             CommandError::new(ExitStatus::Schema, format!("{}: {error}", path.display()))
                 .hint("A policy is like `allowed_imports: [yaml]`.")
-        })
+        })?;
+        Ok(Self { policy, told: format!("policy: {}", path.display()) })
     }
-}
-
-fn limit(bytes: usize) -> ByteLimit {
-    ByteLimit(bytes as u64)
 }
