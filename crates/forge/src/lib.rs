@@ -13,6 +13,7 @@
 //! verified, byte for byte; nothing a skill or an agent prints chooses what becomes of it.
 
 mod examples;
+mod failure;
 mod grants;
 mod invariants;
 mod io_schema;
@@ -24,8 +25,10 @@ mod proposal;
 mod python;
 mod skeleton;
 mod status;
+mod world;
 
 pub use examples::{ExamplesError, HeldOutExample, MAX_EXAMPLES, MAX_EXAMPLES_BYTES};
+pub use failure::{FailureKind, SkillFailure};
 pub use grants::{Grants, GrantsError, HostName, HostNameError, SecretName, SecretNameError};
 pub use invariants::check_invariants;
 pub use io_schema::{IoSchema, IoSchemaError, IoSide, MAX_SCHEMA_BYTES};
@@ -37,3 +40,4 @@ pub use proposal::{MAX_DESCRIPTION_CHARS, ProposalError, ProposalParts, SkillPro
 pub use python::{MAX_SKILL_BYTES, PythonFault, PythonSource};
 pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};
 pub use status::{SkillStep, StepRefused};
+pub use world::ForgeWorld;

@@ -1,0 +1,45 @@
+//! Why a step of a skill came to nothing: the eight kinds of seed 004, and what was found.
+//!
+//! What always holds: the kind is chosen by the code that saw the failure, from what it measured itself; no text that an agent or a skill
+//! printed takes part in it.
+
+use crucible_model::{Digest, Finding};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What kind of failure it is (seed 004, "Layer 1").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum FailureKind {
+    /// An agent changed what it may not change, or did not make both files.
+    GateViolation,
+    /// A deadline passed.
+    Timeout,
+    /// The agent could not be run, or failed.
+    BuildError,
+    /// ruff or mypy did not pass.
+    VerifyLint,
+    /// The tests or the held-out examples did not pass.
+    VerifyTest,
+    /// The policy did not pass.
+    VerifyPolicy,
+    /// The invariants did not pass.
+    VerifyInvariant,
+    /// Nothing that was measured tells.
+    Unknown,
+}
+
+/// What is recorded of an attempt that failed, in the ledger's column `failure`: free of secrets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SkillFailure {
+    /// Which kind.
+    pub kind: FailureKind,
+    /// What was found, the gravest first.
+    pub findings: Vec<Finding>,
+    /// What was measured: exit code, seconds, bytes, paths.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub facts: Map<String, Value>,
+    /// What was printed: an artifact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Digest>,
+}

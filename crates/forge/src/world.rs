@@ -1,0 +1,24 @@
+//! What the forge works with: the outside world, handed in by whoever starts it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crucible_host::env::Environment;
+use crucible_model::Clock;
+use crucible_sandbox::{Sandbox, Strength};
+
+/// The places and means of a step of a skill.
+pub struct ForgeWorld<'a> {
+    /// The environment the command began with.
+    pub env: &'a Environment,
+    /// Tells the time.
+    pub clock: &'a dyn Clock,
+    /// Starts processes.
+    pub sandbox: Arc<Sandbox>,
+    /// How strong the walls have to be around anything that an agent wrote, and around the agent.
+    pub strength: Strength,
+    /// Crucible's own directory: locks and journals of the forge lie below it.
+    pub home: PathBuf,
+    /// Where temporary copies lie; never inside the project.
+    pub tmp: PathBuf,
+}
