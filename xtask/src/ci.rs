@@ -24,12 +24,13 @@ struct Step {
     run: fn(&Root) -> Result<(), TaskError>,
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step { name: "fmt", run: fmt },
     Step { name: "tidy", run: |root| tidy::run(root, &tidy::TidyArgs::default()) },
     Step { name: "deny", run: deny },
     Step { name: "clippy", run: clippy },
     Step { name: "test", run: |root| test::run(root, &test::TestArgs::default()) },
+    Step { name: "slow", run: |root| test::run(root, &test::TestArgs::slow()) },
     Step { name: "demo", run: demo },
 ];
 
@@ -102,6 +103,6 @@ mod tests {
     fn the_steps_are_the_ones_that_the_contract_names() {
         let mut names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         names.sort_unstable();
-        assert_eq!(names, ["clippy", "demo", "deny", "fmt", "test", "tidy"]);
+        assert_eq!(names, ["clippy", "demo", "deny", "fmt", "slow", "test", "tidy"]);
     }
 }

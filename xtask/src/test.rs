@@ -1,8 +1,8 @@
 //! `cargo xtask test`: installs what the tests need, runs every test, and ends with one line of counts.
 //!
 //! The tests run under nextest, each in its own process; documentation examples under `cargo test
-//! --doc`, only for the crates that have any. No test needs a real model but those of the live suite, which runs where
-//! it is asked for. The counts come from the runner's own report, never from a guess: no report is an error.
+//! --doc`, only for the crates that have any. Tests in modules called `slow` are a suite of their own (`--slow`), which CI runs as well.
+//! No test needs a real model but those of the live suite, which runs where it is asked for. The counts come from the runner's own report, never from a guess: no report is an error.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,9 +23,20 @@ pub(crate) struct TestArgs {
     /// and ask a real model. `CRUCIBLE_REAL_LLM_TESTS=1` runs it after the others; `CRUCIBLE_SKIP_LLM_TESTS=1` forbids it.
     #[arg(long)]
     live: bool,
+    /// Run the slow suite instead: the tests in modules called `slow`, which take thousands of turns or wait for whole programs.
+    /// `cargo xtask ci` runs it after the others.
+    #[arg(long, conflicts_with = "live")]
+    slow: bool,
     /// Handed to `cargo nextest run`: `-p crucible-patch`, a name filter. Narrows the run to what it selects.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NEXTEST ARGS")]
     nextest: Vec<String>,
+}
+
+impl TestArgs {
+    /// The slow suite.
+    pub(crate) fn slow() -> Self {
+        Self { slow: true, ..Self::default() }
+    }
 }
 
 /// Runs the tests.
@@ -42,7 +53,11 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
 
     let mut counts = Counts::default();
     let mut examples = "not run: narrowed".to_owned();
-    if suites != Suites::Live {
+    if args.slow {
+        let suite = Suite { profile: "slow", words: usual_words(args), env: Vec::new() };
+        counts = nextest(root, &suite)?;
+        examples = "not run: slow suite alone".to_owned();
+    } else if suites != Suites::Live {
         let suite = Suite { profile: "default", words: usual_words(args), env: Vec::new() };
         counts = nextest(root, &suite)?;
         if args.nextest.is_empty() {
@@ -50,6 +65,8 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
         }
     }
     match suites {
+        // It is asked for alone; a variable that asks for the live one as well is for the usual tests.
+        _ if args.slow => {}
         Suites::Live => {
             examples = "not run: live suite alone".to_owned();
             counts = live::run(root, &args.nextest)?;

@@ -97,6 +97,9 @@ impl From<LedgerError> for CommandError {
             | LedgerError::UnknownArtifact { .. }
             | LedgerError::NoOpenCall { .. }
             | LedgerError::NoActiveCrawl { .. }
+            | LedgerError::GatesNotPassed { .. }
+            | LedgerError::NotVerified { .. }
+            | LedgerError::NotPromoted { .. }
             | LedgerError::Unreadable { .. }
             | LedgerError::Canonical(_)
             | LedgerError::Sqlite { .. } => ExitStatus::Refused,
@@ -121,6 +124,7 @@ impl From<SandboxError> for CommandError {
             | SandboxError::Masked { .. }
             | SandboxError::ReadOnly { .. }
             | SandboxError::BadArgument { .. }
+            | SandboxError::Host(_)
             | SandboxError::LayersMissing { .. } => ExitStatus::Usage,
             SandboxError::Exec { .. }
             | SandboxError::Setup { .. }
@@ -273,6 +277,7 @@ impl From<RunError> for CommandError {
             | RunError::EditedSince { .. }
             | RunError::CommitGone { .. }
             | RunError::BaseDirty { .. }
+            | RunError::RepositoryElsewhere { .. }
             | RunError::RepositoryChanged { .. }
             | RunError::EndedElsewhere { .. }
             | RunError::FullGates { .. }

@@ -87,6 +87,19 @@ impl HeldOutExample {
         Ok(examples)
     }
 
+    /// The examples in a kept document; none where the document is something else.
+    ///
+    /// # Errors
+    ///
+    /// [`ExamplesError`] where a document of this form holds no examples for these schemas.
+    pub fn kept(document: &[u8], schema: &IoSchema) -> Result<Option<Vec<Self>>, ExamplesError> {
+        let Ok(UniqueJson(document)) = serde_json::from_slice::<UniqueJson>(document) else { return Ok(None) };
+        match (document.get("schema_version").and_then(Value::as_str), document.get("examples")) {
+            (Some(FORM), Some(examples)) => Self::read(examples.to_string().as_bytes(), schema).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// The document in which examples are kept.
     ///
     /// # Errors
@@ -111,6 +124,18 @@ mod tests {
 
     fn read(value: &Value) -> Result<Vec<HeldOutExample>, ExamplesError> {
         HeldOutExample::read(value.to_string().as_bytes(), &schema())
+    }
+
+    #[test]
+    fn what_was_kept_is_read_again_and_another_document_is_none() {
+        let example = json!({"input": {"text": "a b"}, "output": {"count": 2}});
+        let examples = read(&json!([example])).unwrap();
+        let document = HeldOutExample::document(&examples).unwrap();
+        assert_eq!(HeldOutExample::kept(&document, &schema()), Ok(Some(examples)));
+        assert_eq!(HeldOutExample::kept(br#"{"schema_version": "x", "examples": []}"#, &schema()), Ok(None));
+        assert_eq!(HeldOutExample::kept(b"a note", &schema()), Ok(None));
+        let empty = format!(r#"{{"schema_version": "{FORM}", "examples": []}}"#);
+        assert_eq!(HeldOutExample::kept(empty.as_bytes(), &schema()), Err(ExamplesError::None));
     }
 
     #[test]

@@ -12,32 +12,70 @@
 //! What always holds: an agent's words and files reach the project through the gate of changes alone; what is promoted is what was
 //! verified, byte for byte; nothing a skill or an agent prints chooses what becomes of it.
 
+mod agent;
+mod build;
 mod examples;
 mod failure;
+mod gates;
 mod grants;
 mod invariants;
 mod io_schema;
 mod name;
+mod packet;
 mod paths;
 mod policy;
 mod project;
 mod proposal;
 mod python;
+mod registry;
+mod research;
+mod runner;
 mod skeleton;
 mod status;
+mod trust;
+mod verify;
+mod workspace;
 mod world;
 
+pub use agent::{
+    AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, ClaudeSkillAgent, CommandSkillAgent, SkillAgent,
+    WholeFileSkillAgent,
+};
+pub use build::{
+    BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched, abort_builds,
+    build_skill,
+};
 pub use examples::{ExamplesError, HeldOutExample, MAX_EXAMPLES, MAX_EXAMPLES_BYTES};
 pub use failure::{FailureKind, SkillFailure};
+pub use gates::{GateObstacle, SkillGateOutcome, SkillTool, SkillTools, ToolsMissing};
 pub use grants::{Grants, GrantsError, HostName, HostNameError, SecretName, SecretNameError};
 pub use invariants::check_invariants;
 pub use io_schema::{IoSchema, IoSchemaError, IoSide, MAX_SCHEMA_BYTES};
 pub use name::{SkillName, SkillNameError};
+pub use packet::{AnswerForm, PacketParts, build_packet};
 pub use paths::{PackageName, SkillPaths};
 pub use policy::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError, check_policy};
-pub use project::{ForgeProject, POLICY_FILE};
+pub use project::{ForgeProject, POLICY_FILE, PolicyUnread};
 pub use proposal::{MAX_DESCRIPTION_CHARS, ProposalError, ProposalParts, SkillProposal};
 pub use python::{MAX_SKILL_BYTES, PythonFault, PythonSource};
+pub use registry::{REGISTRY_FILE, RegistryError, SkillRegistry, UnhashedEntry};
+pub use research::{
+    AdviceSource, DiagnosisBasis, EscalationAdvice, EscalationTrigger, FailedStep, FailureDiagnosis, FailureFact, KeptAdvice,
+    MAX_FAILURES_IN_A_ROW, NotedAdvice, ResearchError, ResearchNote, ResearchOutcome, RetryMaterial, SkillReview,
+    StandingFailure, diagnose, escalation, needs_review, record_review, research, retry_material, standing_failure,
+};
+pub use runner::{
+    Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, RunRequest, RunStepError, RunnerError, SkillCall, SkillCode, SkillEnd,
+    SkillRan, SkillRunReport, execute, find_python, run_skill,
+};
 pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};
 pub use status::{SkillStep, StepRefused};
+pub use trust::{
+    Approval, ApprovalError, ExamplesRule, TrustChange, TrustError, demote_skill, promote_skill,
+};
+pub use verify::{SkillGateObserver, SkillVerification, SkillVerified, VerifyRequest, VerifyStepError};
+pub use workspace::{
+    BuiltFile, CopyBackError, MAX_SCOPE_FINDINGS, Scope, SkillWorkspace, WorkspaceError, check_built, check_scope, copy_back,
+    recover_copy_back,
+};
 pub use world::ForgeWorld;

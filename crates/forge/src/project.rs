@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crucible_host::fs::create_dir_all;
+use crucible_host::fs::{FsError, create_dir_all, read_beneath};
 use crucible_host::lock::{Lock, LockError};
-use crucible_model::{Digest, RepoPathError};
+use crucible_model::{ByteLimit, Digest, RepoPathError};
 
 use crate::name::SkillName;
 use crate::paths::{PackageName, SkillPaths};
+use crate::policy::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError};
 
 /// Where the forge keeps what is its own, in Crucible's own directory.
 const SKILLS: &str = "skills";
@@ -21,6 +22,20 @@ pub struct ForgeProject {
     root: PathBuf,
     key: Digest,
     package: PackageName,
+}
+
+/// The operator's rules cannot be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyUnread {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// It is no text.
+    #[error("{POLICY_FILE} is not UTF-8; write it as UTF-8")]
+    NotText,
+    /// It holds no rules.
+    #[error("{POLICY_FILE}: {0}")]
+    Rules(#[from] SkillPolicyError),
 }
 
 impl ForgeProject {
@@ -55,6 +70,20 @@ impl ForgeProject {
     /// As [`SkillPaths::of`].
     pub fn paths(&self, name: &SkillName) -> Result<SkillPaths, RepoPathError> {
         SkillPaths::of(&self.package, name)
+    }
+
+    /// The operator's rules for skills, from [`POLICY_FILE`]; where there is no such file, those that always hold.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyUnread`] where a file is there and cannot be taken.
+    pub fn policy(&self) -> Result<SkillPolicy, PolicyUnread> {
+        let bytes = match read_beneath(&self.root, POLICY_FILE, ByteLimit(MAX_POLICY_BYTES as u64)) {
+            Err(error) if error.is_not_found() => return Ok(SkillPolicy::default()),
+            read => read?,
+        };
+        let text = std::str::from_utf8(&bytes).map_err(|_| PolicyUnread::NotText)?;
+        Ok(SkillPolicy::read(text)?)
     }
 
     /// Takes the lock of a skill, which lies below Crucible's own directory `home`: one process at a time works on it. `purpose` is what the

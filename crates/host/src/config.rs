@@ -44,7 +44,7 @@ const COMMANDS: [&str; 3] = ["dispatch.plan_command", "dispatch.patch_command", 
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go, who may be paid or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 20] = [
+const NOT_FOR_PROJECTS: [&str; 25] = [
     "paths.runs_root",
     "sandbox.strength",
     "crawl.clone_base",
@@ -69,11 +69,17 @@ const NOT_FOR_PROJECTS: [&str; 20] = [
     "dispatch.agent_command",
     "dispatch.agent_network",
     "dispatch.agent_env",
+    // Nor what its skills are run by, nor when they are trusted.
+    "forge.python",
+    "forge.site_packages",
+    "forge.examples",
+    "forge.demote_after_failures",
+    "forge.advise",
 ];
 
 /// Limits that a project's file may tighten and not loosen: what they cap is the user's money and machine. Zero stands
 /// for "no limit" where a key allows it.
-const ONLY_LOWER: [&str; 24] = [
+const ONLY_LOWER: [&str; 27] = [
     "llm.budget.calls",
     "llm.budget.tokens",
     "llm.budget.dollars",
@@ -98,6 +104,9 @@ const ONLY_LOWER: [&str; 24] = [
     "find.max_pages",
     "dispatch.max_outbox_prompts",
     "dispatch.agent_timeout_s",
+    "forge.run_timeout_s",
+    "forge.advice_prompt_chars",
+    "forge.advice_timeout_s",
 ];
 
 /// Flags whose names do not follow from their keys (the last word of the key).

@@ -287,6 +287,20 @@ pub fn check_url(url: &str) -> Result<(), HttpError> {
     parse_url(url).map(|_| ())
 }
 
+/// The host of an address that can be sent to, and its port: the one that it names, or that of its scheme.
+///
+/// # Errors
+///
+/// [`HttpError::BadUrl`] as [`check_url`].
+pub fn host_and_port(url: &str) -> Result<(String, u16), HttpError> {
+    let url = parse_url(url)?;
+    let no_host = HttpError::BadUrl { why: "it names no host" };
+    let port = url.port_or_known_default();
+    // An IPv6 address stands between brackets there.
+    let host = url.host_str().map(|host| host.trim_start_matches('[').trim_end_matches(']').to_owned());
+    host.zip(port).ok_or(no_host)
+}
+
 /// An address without the name and the password that somebody put into it, to be shown: behind its scheme, everything up to the
 /// last `@` is left out. A password may hold any character, so one that stands behind `/`, `?` or `#` ends a login, too.
 #[must_use]

@@ -19,6 +19,17 @@ pub enum WordsError {
     Shell(char),
 }
 
+/// A text as one word of a shell: itself where a shell takes it for itself, and between single quotation marks otherwise.
+#[must_use]
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=#".contains(c);
+    if !text.is_empty() && !text.starts_with('#') && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
 /// What a shell does more with than to take it for a part of a word.
 const SHELL: &str = "|&;<>()$`*?[\n\r\0";
 
@@ -131,6 +142,11 @@ mod tests {
         fn words_in_single_quotation_marks_come_back_as_they_were(words in prop::collection::vec("[^'\0]{0,12}", 0..6)) {
             let text: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
             prop_assert_eq!(split_words(&text.join(" ")), Ok(words));
+        }
+
+        #[test]
+        fn any_text_is_one_word_of_a_shell(text in "[^\0]{0,20}") {
+            prop_assert_eq!(split_words(&shell_word(&text)), Ok(vec![text]));
         }
 
         #[test]

@@ -137,6 +137,32 @@ pub enum LedgerError {
         /// Where it stands.
         status: &'static str,
     },
+    /// A verification is to end as passed without five gates that passed.
+    #[error(
+        "the skill {name} has not passed its gates: {missing} did not pass or did not run; `crucible skill verify {name}` runs them"
+    )]
+    GatesNotPassed {
+        /// The skill.
+        name: String,
+        /// Which gates did not pass or did not run.
+        missing: String,
+    },
+    /// A step into trust does not rest on the newest verification of these very files, or a step out of it on one.
+    #[error(
+        "the skill {name} was not verified with these files, or was verified or built again since; run `crucible skill verify {name}`"
+    )]
+    NotVerified {
+        /// The skill.
+        name: String,
+    },
+    /// A run names a promotion that did not let these bytes run.
+    #[error(
+        "the run of the skill {name} does not belong to the promotion it names; `crucible skill show {name}` tells which there are"
+    )]
+    NotPromoted {
+        /// The skill.
+        name: String,
+    },
     /// A row does not hold what Crucible writes there.
     #[error("{what} in the ledger cannot be read; run `crucible ledger verify`")]
     Unreadable {

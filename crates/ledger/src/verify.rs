@@ -186,12 +186,11 @@ fn check_spec_receipts(connection: &Connection, check: &mut Check) -> Result<(),
 
 /// The rows by which trust in skills is found, against the events that tell of them.
 fn check_promotions(connection: &Connection, check: &mut Check) -> Result<(), PassError> {
-    for event in forge::disagreements(connection)? {
+    for (subject, what) in forge::disagreements(connection)? {
         check.push(
             Code::new("ledger-promotion-edited"),
-            format!("event {event}"),
-            "the row of this promotion does not say what the event says; restore the ledger from a copy"
-                .to_owned(),
+            subject,
+            format!("{what}; restore the ledger from a copy"),
         );
     }
     Ok(())

@@ -20,7 +20,7 @@ use std::time::Duration;
 use crucible_host::env::Environment;
 use crucible_host::fs::{self, FsError};
 use crucible_model::{ByteLimit, Secret};
-use crucible_sandbox::{End, Extent, Keep, Limits, Redaction, Sandbox, SandboxError, Spawn, Stdin};
+use crucible_sandbox::{End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Redaction, Sandbox, SandboxError, Spawn, Stdin};
 use crucible_secrets::Scanner;
 use serde_json::Value;
 
@@ -243,7 +243,8 @@ impl ClientProgram {
             End::DiskLimit => {
                 return Err(asked.unreadable("the program wrote more to the disk than it may", "try again"));
             }
-            End::Signalled(signal) => {
+            end @ (End::Signalled(_) | End::Forbidden) => {
+                let signal = if let End::Signalled(signal) = end { signal } else { FORBIDDEN_SIGNAL };
                 return Err(
                     asked.unreadable(format!("the program was ended by signal {signal}"), "try again")
                 );
@@ -291,6 +292,7 @@ impl ClientProgram {
             | SandboxError::Writable { .. }
             | SandboxError::Masked { .. }
             | SandboxError::ReadOnly { .. }
+            | SandboxError::Host(_)
             | SandboxError::LayersMissing { .. } => LlmError::Misconfiguration(fault),
             SandboxError::Setup { .. }
             | SandboxError::Supervision { .. }

@@ -37,7 +37,11 @@ pub async fn baseline(sandbox: Arc<Sandbox>, env: &Environment, copy: &Path) -> 
     let here = [("GIT_DIR", copy.join(".git")), ("GIT_WORK_TREE", copy.to_owned())];
     let run = async |words: &[&str]| {
         // The copy does not live long.
-        let mut call = Call::new(words.iter().copied()).flushing(Flush::No);
+        let mut call = Call::new(words.iter().copied())
+            .flushing(Flush::No)
+            // It is never checked out on a file system for which a name of the project would mean another one.
+            .with_setting("core.protectNTFS", "false")
+            .with_setting("core.protectHFS", "false");
         for (name, value) in WHO {
             call = call.with_env(name, value);
         }

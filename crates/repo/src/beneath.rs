@@ -159,6 +159,14 @@ impl Root {
         }
     }
 
+    /// Whether the link at `path` leads back to itself, or through more links than the system follows.
+    pub(crate) fn is_loop(&self, path: &Path) -> bool {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let opened =
+            rustix::fs::openat2(&self.fd, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
+        opened.err() == Some(Errno::LOOP)
+    }
+
     /// Whether anything but a directory stands at `path`. Behind a link there is nothing: what is there belongs to
     /// another place.
     pub(crate) fn has_file(&self, path: &Path) -> Result<bool, RepoError> {

@@ -8,7 +8,8 @@
 //! - [`Git::tree_after_patch`] makes the tree that a patch really produces, beside the repository; [`Git::changes_after_patch`] only
 //!   what it changes. [`agrees`] and [`changes_agree`] compare that with the patch's text.
 //! - [`Git::land`] commits such a tree, exactly once however often it is interrupted.
-//! - [`snapshot`] copies the work tree for the sandbox, [`baseline`] gives the copy a repository of its own.
+//! - [`snapshot`] copies the work tree for the sandbox, [`baseline`] gives the copy a repository of its own. [`copy_tree`] copies any tree by
+//!   walking it, and its [`TreeManifest`] tells later what was changed in the copy.
 //! - [`detect`] finds the gates that a repository has.
 //! - [`Git::apply_to_work_tree`] brings such a tree's files to the work tree, and commits nothing.
 //! - [`edit_tree`] replaces files below a directory, with git or without: all of them or none.
@@ -54,7 +55,7 @@ pub use detect::{DetectedGate, Detector, TreeView, detect, detectors};
 pub use error::RepoError;
 pub use gh::{Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset};
 pub use git::{
-    Branch, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, Head, TrackedFile, TrackedState,
+    Branch, BranchReach, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, Head, TrackedFile, TrackedState,
 };
 pub use land::{Commit, Identity, LandRequest, Landed, RUN_TRAILER};
 pub use language::count_languages;
@@ -63,7 +64,9 @@ pub use patch_index::PatchIndex;
 pub use ref_name::{RefName, RefNameError};
 pub use sample::{FileKind, SampleCap, SampleCaps, SampleExtent, SampledFile, Sampling, sample};
 pub use snapshot::{
-    CopyMethod, Omission, OmitReason, SecretCheck, SnapshotOptions, SnapshotReport, Untracked, snapshot,
+    ContentCheck, CopyMethod, FileContent, Omission, OmitReason, PathCheck, SecretCheck, SnapshotOptions,
+    SnapshotReport, TreeCopy, TreeCopyOptions, TreeLimits, TreeManifest, UnseenWhy, Untracked, WorkspaceChange,
+    CopyEntry, copy_tree, snapshot,
 };
 pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedChanges, ProducedTree, TreeChange};
 pub use tree_edit::{

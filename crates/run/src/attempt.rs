@@ -77,7 +77,7 @@ versions! {
 }
 
 /// What lies outside of `attempts/` as a copy, with the name of its original in the attempt's directory.
-const COPIES: [(&str, &str); 5] = [
+pub(crate) const COPIES: [(&str, &str); 5] = [
     (layout::PATCH, PATCH),
     (layout::REVIEW_PATCH, REVIEW),
     (layout::VERIFY_REPORT, REPORT),

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crucible_ledger::{
-    Allowance, CallRow, EventRecord, Ledger, LedgerError, MicroDollars, NewCall, Scarce, Settlement,
+    Allowance, CallRow, EventRecord, Ledger, LedgerError, MicroDollars, NewCall, Scarce, Settlement, Usage,
 };
 use crucible_llm::{
     Amount, BookError, BudgetLimits, CallBook, CallEnd, Limit, PlannedCall, Resource, Ticket,
@@ -53,11 +53,9 @@ impl CallBook for LedgerBook {
             cost: bound(limits.micro_dollars).map(MicroDollars),
         };
         let mut ledger = self.ledger();
-        let (events, calls) = ledger
-            .events(Some(&self.run))
-            .and_then(|events| Ok((events, ledger.calls(&self.run)?)))
-            .map_err(unavailable)?;
-        if let Some(lost) = lost_bookings(&events, &calls) {
+        let events = ledger.events(Some(&self.run)).map_err(unavailable)?;
+        let booked = Booked::read(&ledger, &self.run, &events).map_err(unavailable)?;
+        if let Some(lost) = booked.lost {
             return Err(BookError::Unavailable { detail: RunError::BookingsLost { lost }.to_string() });
         }
         match ledger.reserve_call(&new, &allowance).map_err(unavailable)? {
@@ -90,9 +88,25 @@ impl CallBook for LedgerBook {
     }
 }
 
+/// What a run's bookings say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Booked {
+    /// What is used.
+    pub(crate) usage: Usage,
+    /// How many bookings are missing; nothing where none is.
+    pub(crate) lost: Option<u64>,
+}
+
+impl Booked {
+    /// The bookings of a run of these events.
+    pub(crate) fn read(ledger: &Ledger, run: &RunId, events: &[EventRecord]) -> Result<Self, LedgerError> {
+        Ok(Self { usage: ledger.usage(run)?, lost: lost_bookings(events, &ledger.calls(run)?) })
+    }
+}
+
 /// How many bookings of model calls are missing in the ledger, of those that these events and the numbers of the others tell of;
 /// nothing where none is. A call is booked before it is sent, so whatever was answered, or may have been worked at, has one.
-pub(crate) fn lost_bookings(events: &[EventRecord], calls: &[CallRow]) -> Option<u64> {
+fn lost_bookings(events: &[EventRecord], calls: &[CallRow]) -> Option<u64> {
     // They are numbered without gaps.
     let numbered = calls.iter().map(|call| call.seq).max().unwrap_or_default();
     let lost = told_calls(events).max(numbered).saturating_sub(calls.len() as u64);
@@ -100,7 +114,7 @@ pub(crate) fn lost_bookings(events: &[EventRecord], calls: &[CallRow]) -> Option
 }
 
 /// How many calls these events tell of that cannot have been made without a booking.
-pub(crate) fn told_calls(events: &[EventRecord]) -> u64 {
+fn told_calls(events: &[EventRecord]) -> u64 {
     events.iter().filter(|event| was_booked(event)).count() as u64
 }
 
@@ -175,6 +189,39 @@ mod tests {
         assert_eq!(later.used().unwrap(), Amount { calls: 20, tokens: 140, micro_dollars: 60 });
         let refused = reserve(&later, Amount { calls: 1, ..Amount::default() }, &limits).unwrap_err();
         assert_eq!(refused, BookError::Exhausted { resource: Resource::Calls, limit: 20, attempted: 21 });
+    }
+
+    #[test]
+    fn a_booking_is_missed_where_its_number_is_and_where_an_answer_tells_of_it() {
+        let room = tempfile::tempdir().unwrap();
+        let path = room.path().join("ledger.db");
+        let book = book(&path);
+        for _ in 0..3 {
+            reserve(&book, Amount { calls: 1, ..Amount::default() }, &BudgetLimits::calls(9)).unwrap();
+        }
+        let calls = book.ledger().calls(&book.run).unwrap();
+        let answered = |count: usize| {
+            let answer = EventRecord {
+                seq: 1,
+                run: book.run.clone(),
+                ts: "2026-01-31T09:30:00Z".parse().unwrap(),
+                role: "fixer".to_owned(),
+                event: EventKind::ModelAnswered.name().to_owned(),
+                path: None,
+                key: None,
+                artifacts: Vec::new(),
+                body: serde_json::json!({}),
+                prev: Digest::ZERO,
+                hash: Digest::ZERO,
+            };
+            vec![answer; count]
+        };
+        assert_eq!(lost_bookings(&answered(3), &calls), None);
+        assert_eq!(lost_bookings(&answered(2), &calls), None, "a call that was cut off is booked, too");
+        assert_eq!(lost_bookings(&answered(5), &calls), Some(2));
+        let gap = [calls[0].clone(), calls[2].clone()];
+        assert_eq!(lost_bookings(&answered(2), &gap), Some(1), "the numbers have a gap");
+        assert_eq!(lost_bookings(&answered(2), &calls[1..]), Some(1));
     }
 
     #[test]

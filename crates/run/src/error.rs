@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use crucible_model::{CanonicalError, RepoPath, counted};
 use crucible_pack::OmittedReason;
+use crucible_repo::BranchReach;
+
+use crate::journal::restore_command;
 
 /// Why a command on a run ended early. The run itself stays as it is, and can be advanced again.
 #[derive(Debug, thiserror::Error)]
@@ -146,15 +149,15 @@ pub enum RunError {
     )]
     NoGates,
     /// A file that the run depends on was edited after it had been recorded.
-    #[error("{} was changed after it was recorded; restore it from the ledger (`crucible ledger show`) or start a new run", path.display())]
+    #[error("{} was changed after it was recorded; put it back as it was recorded, or start a new run", path.display())]
     Edited {
         /// Which file.
         path: PathBuf,
     },
     /// A recorded file was edited, and the ledger holds it as it was.
     #[error(
-        "{} was changed after it was recorded; put it back with `crucible ledger show {digest} > {}`, or start a new run",
-        path.display(), path.display()
+        "{} was changed after it was recorded; put it back with `{}`, or start a new run",
+        path.display(), restore_command(digest, path)
     )]
     EditedSince {
         /// Which file.
@@ -164,8 +167,8 @@ pub enum RunError {
     },
     /// The commit of a landed run is not on its branch any more.
     #[error(
-        "run {id} landed as commit {commit}, and {branch} no longer leads to it: it was reset, amended or taken back; \
-         bring it back with `git cherry-pick {commit}`, or start a new run on the present state"
+        "run {id} landed as commit {commit}, and {}, or start a new run on the present state",
+        gone(commit, branch, *reach)
     )]
     CommitGone {
         /// Which run.
@@ -174,11 +177,13 @@ pub enum RunError {
         commit: String,
         /// Where it landed.
         branch: String,
+        /// What has become of it there.
+        reach: BranchReach,
     },
     /// The repository is where the run started, and files of it are not.
     #[error(
         "these paths have changes of your own: {first}{}; the run needs its base as it was committed: stash or undo them, \
-         then `crucible run advance`",
+         then `{then}`",
         more(*count)
     )]
     BaseDirty {
@@ -186,6 +191,17 @@ pub enum RunError {
         count: usize,
         /// The first of them.
         first: String,
+        /// The command to call again.
+        then: &'static str,
+    },
+    /// The repository is not where the run was started.
+    #[error(
+        "the repository is no longer at {}, where the run was started; put it back there, or start a new run where it is now",
+        repo.display()
+    )]
+    RepositoryElsewhere {
+        /// Where it was.
+        repo: PathBuf,
     },
     /// A file of the run cannot be understood.
     #[error("{} cannot be read: {problem}", path.display())]
@@ -215,13 +231,15 @@ pub enum RunError {
     },
     /// A gate of level `full`, or another one beside it, refuses what the attempts' gates let through.
     #[error(
-        "run {id} does not land: {first}; see `crucible verify --run {id} --gate full`, mend the gate or start a new run"
+        "run {id} does not land: {first}; see {report} in the run's directory, or `crucible verify --run {id} --gate full`; mend the gate or start a new run"
     )]
     FullGates {
         /// Which run.
         id: String,
         /// The first finding.
         first: String,
+        /// Which file tells all.
+        report: String,
     },
     /// The patch gate refuses what it let through: attributes, submodules or settings of the repository changed since.
     #[error(
@@ -248,6 +266,20 @@ pub enum RunError {
         crucible_host::clock::CLOCK_VARIABLE
     )]
     PinnedClock,
+}
+
+/// What has become of a commit that its branch no longer leads to, and how it comes back.
+fn gone(commit: &str, branch: &str, reach: BranchReach) -> String {
+    let back = format!("bring it back with `git cherry-pick {commit}`");
+    match reach {
+        BranchReach::NoBranch => format!("{branch} is no longer there; {back}"),
+        BranchReach::NoCommit => {
+            "the repository no longer holds it; fetch it from where it was pushed to".to_owned()
+        }
+        BranchReach::Reached | BranchReach::Unreached => {
+            format!("{branch} no longer leads to it: it was reset, amended or taken back; {back}")
+        }
+    }
 }
 
 /// That there are more than the one that is named.

@@ -1,6 +1,8 @@
 //! The events of a run by name, and the keys under which an attempt's steps are recorded: the one place for both, for who
 //! writes them and for who reads them.
 
+use crucible_ledger::EventRecord;
+
 /// What an event of a run tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
@@ -74,6 +76,8 @@ pub enum EventKind {
     BundleCreated,
     /// The run failed for good.
     RunFailed,
+    /// Before a landing every gate was run, those that were kept for it among them.
+    FullGatesRun,
     /// The commit is fixed and about to be made.
     LandingStarted,
     /// The commit is made.
@@ -82,7 +86,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind, in the order in which a run meets them.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::RunCreated,
         Self::GoalStated,
         Self::RecordingTaken,
@@ -118,6 +122,7 @@ impl EventKind {
         Self::VerifyPassed,
         Self::BundleCreated,
         Self::RunFailed,
+        Self::FullGatesRun,
         Self::LandingStarted,
         Self::Landed,
     ];
@@ -165,6 +170,7 @@ impl EventKind {
             Self::VerifyPassed => "VERIFY_PASSED",
             Self::BundleCreated => "BUNDLE_CREATED",
             Self::RunFailed => "RUN_FAILED",
+            Self::FullGatesRun => "FULL_GATES_RUN",
             Self::LandingStarted => "LANDING_STARTED",
             Self::Landed => "LANDED",
         }
@@ -238,6 +244,16 @@ pub(crate) fn attempt_key(number: u64, step: AttemptStep) -> String {
         AttemptStep::Bundle => "bundle",
     };
     format!("{}-{step}", attempt_step(number))
+}
+
+/// The key under which it is recorded that the gates were run for a landing, for the `number`th time.
+pub(crate) fn full_gates_key(number: u64) -> String {
+    format!("full-gates-{number}")
+}
+
+/// How often these events tell that the gates were run for a landing.
+pub(crate) fn full_gates_runs(events: &[EventRecord]) -> u64 {
+    events.iter().filter(|event| event.event == EventKind::FullGatesRun.name()).count() as u64
 }
 
 /// The step that attempt `number` is, as a question.

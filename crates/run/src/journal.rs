@@ -5,14 +5,17 @@
 //! and whatever is missing, half a line included, is added. A file that says something else was edited.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crucible_host::fs::append_durable;
+use crucible_host::words::shell_word;
 use crucible_ledger::{EventRecord, Ledger, NewEvent};
 use crucible_model::{CanonicalError, Clock, ClockSource, Digest, RunId, Timestamp, to_canonical_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::attempt;
+use crate::call_book::Booked;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
@@ -37,6 +40,9 @@ pub(crate) const FILES: &str = "files";
 /// The field of an event that says where its instant comes from, and what it says of one that somebody chose.
 const CLOCK: &str = "clock";
 const PINNED: &str = "pinned";
+
+/// Recorded files whose bytes the ledger does not hold: a copy of what lies elsewhere, and what is derived.
+pub(crate) const NOT_KEPT: [&str; 2] = [layout::BUNDLE, layout::SOURCE];
 
 /// The journal of one run.
 pub(crate) struct Journal<'a> {
@@ -194,6 +200,11 @@ impl<'a> Journal<'a> {
         &self.events
     }
 
+    /// What the run's bookings say together.
+    pub(crate) fn booked(&self) -> Result<Booked, RunError> {
+        Ok(Booked::read(self.ledger, &self.run, &self.events)?)
+    }
+
     pub(crate) fn ledger(&mut self) -> &mut Ledger {
         self.ledger
     }
@@ -260,9 +271,27 @@ pub(crate) fn edited_since(dir: &RunDir, events: &[EventRecord], path: &str) -> 
     }
 }
 
+/// How a file that was edited is put back, in one sentence; as what was recorded of it allows.
+pub(crate) fn way_back(dir: &RunDir, events: &[EventRecord], path: &str) -> String {
+    match recorded_digest(events, path) {
+        Some(digest) => {
+            format!("Put {path} back as it was recorded: `{}`.", restore_command(&digest, &dir.path(path)))
+        }
+        None => format!("Put {path} back as it was recorded, or start a new run."),
+    }
+}
+
+/// The command that puts a file back as the ledger holds it.
+pub(crate) fn restore_command(digest: &str, path: &Path) -> String {
+    format!("crucible ledger show {digest} > {}", shell_word(&path.to_string_lossy()))
+}
+
 /// What a file was when it was last recorded; of a copy, what the file of the last attempt was that it is the copy of. A log is
-/// recorded by its digest alone: the ledger does not hold it.
-pub(crate) fn recorded_digest(events: &[EventRecord], path: &str) -> Option<String> {
+/// recorded by its digest alone, and so is what is not kept: nothing is said of what the ledger does not hold.
+fn recorded_digest(events: &[EventRecord], path: &str) -> Option<String> {
+    if NOT_KEPT.contains(&path) {
+        return None;
+    }
     let kept = |path: &str| {
         let last = events
             .iter()
@@ -291,4 +320,43 @@ pub(crate) fn line(event: &EventRecord) -> Result<Vec<u8>, CanonicalError> {
     })?;
     line.push(b'\n');
     Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(path: &str, body: Value) -> EventRecord {
+        EventRecord {
+            seq: 1,
+            run: "r".parse().unwrap(),
+            ts: "2026-01-31T09:30:00Z".parse().unwrap(),
+            role: "operator".to_owned(),
+            event: EventKind::GuardrailsWritten.name().to_owned(),
+            path: Some(path.to_owned()),
+            key: None,
+            artifacts: Vec::new(),
+            body,
+            prev: Digest::ZERO,
+            hash: Digest::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_command_puts_back_only_what_the_ledger_holds_and_holds_together_in_a_shell() {
+        let digest = Digest::of(b"x").to_string();
+        let recorded = |path: &str| event(path, serde_json::json!({ "digest": digest }));
+        let log = event("attempts/001/outcome.json", serde_json::json!({
+            "digest": digest, FILES: { "attempts/001/stdout.log": digest },
+        }));
+        let events = [recorded(layout::SOURCE), recorded(layout::BUNDLE), recorded(layout::PLAN), log];
+        let dir = RunDir::at("/a b/it's/r".into());
+        for path in [layout::SOURCE, layout::BUNDLE, "attempts/001/stdout.log", layout::STDOUT_LOG] {
+            let told = format!("{} {}", way_back(&dir, &events, path), edited_since(&dir, &events, path));
+            assert!(!told.contains("ledger show") && told.contains("start a new run"), "{told}");
+        }
+        let command = format!("crucible ledger show {digest} > '/a b/it'\\''s/r/artifacts/PLAN.md'");
+        assert!(way_back(&dir, &events, layout::PLAN).contains(&command), "{command}");
+        assert!(edited_since(&dir, &events, layout::PLAN).to_string().contains(&command), "{command}");
+    }
 }

@@ -4,28 +4,29 @@
 //! side effect, so a landing that was cut off is finished with the very same commit, and never made twice. The
 //! trailers tie the commit to the run: its id, the digests of plan and verify report, and the head of the ledger.
 
+use std::collections::BTreeMap;
+
 use crucible_ledger::Ledger;
 use crucible_model::{ClockSource, Digest, Timestamp, is_hidden, single_spaced};
-use crucible_repo::{Branch, Git, Identity, LandRequest, Oid, RUN_TRAILER};
+use crucible_repo::{Branch, BranchReach, Git, Identity, LandRequest, Oid, RUN_TRAILER};
 use crucible_verify::{GateId, GateLevel, VerifyReport};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::analysis::Analysis;
 use crate::attempt;
-use crate::call_book::lost_bookings;
 use crate::contract::{Plan, RunRecord};
 use crate::document::versions;
 use crate::error::RunError;
-use crate::event_kind::EventKind;
+use crate::event_kind::{EventKind, full_gates_key, full_gates_runs};
 use crate::gatekeeper::{self, Ground};
-use crate::journal::{Entry, Journal, Witness, is_pinned};
-use crate::layout::{self, RunDir};
+use crate::journal::{Entry, FILES, Journal, Witness, is_pinned};
+use crate::layout::{self, RunDir, full_gates_files};
 use crate::recording::check_recording;
 use crate::start::register;
 use crate::state::RunState;
 use crate::status::{progress, status_of};
-use crate::trial::or_base_gone;
+use crate::trial::{Trial, or_base_gone};
 use crate::verify_again::verify_outcome;
 use crate::world::World;
 
@@ -75,7 +76,7 @@ pub async fn land(
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     // As the steps of a run, these are too large for the stack of a small thread.
     let landed = Box::pin(land_recorded(world, dir, &record, &mut journal)).await;
-    if landed.is_err() && journal.has(BEGUN) {
+    if landed.is_err() && (journal.has(BEGUN) || full_gates_runs(journal.events()) > 0) {
         // What stopped the landing is the error to tell, not that its story could not be written.
         let _derived = journal.write_trace();
     }
@@ -91,17 +92,16 @@ async fn land_recorded(
     journal.check_files()?;
     attempt::check_copies(dir, journal.events())?;
     let state = progress(dir, journal.events())?.state();
+    let booked = journal.booked()?;
     if state < RunState::Verified || state > RunState::Landed {
-        let usage = journal.ledger().usage(&record.run_id)?;
-        let hint = status_of(dir, record.clone(), journal.events(), &usage)?.next;
+        let hint = status_of(dir, record.clone(), journal.events(), &booked)?.next;
         return Err(RunError::NotVerified { id: record.run_id.to_string(), state: state.name(), hint });
     }
     let pinned = [record.clock, world.clock.source()].contains(&ClockSource::Pinned);
     if pinned || journal.events().iter().any(is_pinned) {
         return Err(RunError::PinnedClock);
     }
-    let calls = journal.ledger().calls(&record.run_id)?;
-    if let Some(lost) = lost_bookings(journal.events(), &calls) {
+    if let Some(lost) = booked.lost {
         return Err(RunError::BookingsLost { lost });
     }
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
@@ -162,19 +162,17 @@ async fn land_recorded(
 
 /// What landed, where the branch that it landed on still leads to it.
 async fn still_there(git: &Git, record: &RunRecord, landing: Landing) -> Result<Landing, RunError> {
-    let holds = match &record.branch {
-        Branch::Named(name) => git.is_on_branch(&landing.commit, name).await?,
+    let reach = match &record.branch {
+        Branch::Named(name) => git.branch_reach(&landing.commit, name).await?,
         // What landed on no branch is on none.
-        Branch::Detached => git.commit_object(&landing.commit).await?.is_some(),
+        Branch::Detached if git.commit_object(&landing.commit).await?.is_some() => BranchReach::Reached,
+        Branch::Detached => BranchReach::NoCommit,
     };
-    if holds {
+    if reach == BranchReach::Reached {
         return Ok(landing);
     }
-    Err(RunError::CommitGone {
-        id: record.run_id.to_string(),
-        commit: landing.commit.to_string(),
-        branch: record.branch.to_string(),
-    })
+    let (commit, branch) = (landing.commit.to_string(), record.branch.to_string());
+    Err(RunError::CommitGone { id: record.run_id.to_string(), commit, branch, reach })
 }
 
 /// Runs every gate on a copy with the change, where some of them were kept for the landing, and tells which ran. What was
@@ -191,12 +189,50 @@ async fn pass_full_gates(
     // A verified run has an attempt that was.
     let Some(outcome) = attempt::recorded(dir, journal.events())?.pop() else { return Ok(Vec::new()) };
     let full = GateLevel::Full;
-    let again = verify_outcome(world, dir, record, outcome, full, journal.witness()).await?;
-    if let Some(first) = again.verdict.errors().next() {
-        let (id, first) = (record.run_id.to_string(), first.to_string());
-        return Err(RunError::FullGates { id, first });
+    let verified = verify_outcome(world, dir, record, outcome, full, journal.witness()).await;
+    let (again, trial) = verified.map_err(|error| match error {
+        RunError::BaseDirty { count, first, .. } => {
+            RunError::BaseDirty { count, first, then: "crucible run land" }
+        }
+        other => other,
+    })?;
+    let id = record.run_id.to_string();
+    let first = again.verdict.errors().next().map(ToString::to_string);
+    let (Some(report), Some(trial)) = (again.report, trial) else {
+        return Err(RunError::NoLongerAccepted { id, first: first.unwrap_or_default() });
+    };
+    let kept = keep_full_gates(dir, &report, &trial, journal)?;
+    match first {
+        Some(first) => Err(RunError::FullGates { id, first, report: kept }),
+        None => Ok(report.executed_gates),
     }
-    Ok(again.report.map(|report| report.executed_gates).unwrap_or_default())
+}
+
+/// Keeps what the gates of a landing said and printed, whether they let the change through or not: recorded in one event, as an
+/// attempt's end is. Gives the path of the report.
+fn keep_full_gates(
+    dir: &RunDir,
+    report: &VerifyReport,
+    trial: &Trial,
+    journal: &mut Journal<'_>,
+) -> Result<String, RunError> {
+    let number = full_gates_runs(journal.events()) + 1;
+    let [path, stdout, stderr] = full_gates_files(number);
+    let logs = [
+        (&stdout, dir.write(&stdout, &trial.stdout)?),
+        (&stderr, dir.write(&stderr, &trial.stderr)?),
+    ];
+    dir.write_json(&path, report)?;
+    let body = serde_json::json!({ "result": report.result, FILES: BTreeMap::from(logs) });
+    let entry = Entry {
+        role: "verifier",
+        event: EventKind::FullGatesRun,
+        key: full_gates_key(number),
+        path: &path,
+        body,
+    };
+    journal.record_file_with(entry)?;
+    Ok(path)
 }
 
 struct Begun {

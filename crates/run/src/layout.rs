@@ -251,6 +251,16 @@ impl RunDir {
     }
 }
 
+/// The files of the gates that were run before a landing, for the `number`th time: their report, and what they printed.
+#[must_use]
+pub(crate) fn full_gates_files(number: u64) -> [String; 3] {
+    [
+        format!("artifacts/full_gates_{number:03}.json"),
+        format!("logs/full_gates_{number:03}.stdout.log"),
+        format!("logs/full_gates_{number:03}.stderr.log"),
+    ]
+}
+
 /// A file of attempt `number`, counted from 1.
 #[must_use]
 pub(crate) fn attempt_file(number: u64, name: &str) -> String {

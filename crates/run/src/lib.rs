@@ -84,5 +84,7 @@ pub use start::{RunOptions, create};
 pub use state::{Progress, RunState};
 pub use status::{ArtifactStatus, RunStatus, answers_used, status};
 pub use verify_again::{VerifiedAgain, verify_again};
-pub use verify_record::{RecordCheck, unrecorded, verify_record};
+pub use verify_record::{
+    AccountedFiles, FilesListed, RecordCheck, UnrecordedFiles, unrecorded, verify_record,
+};
 pub use world::World;

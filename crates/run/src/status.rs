@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crucible_ledger::{EventRecord, Ledger, Usage};
+use crucible_ledger::{EventRecord, Ledger};
 use crucible_model::{ClockSource, Digest, Finding};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::attempt::{self, AttemptEnd, AttemptOutcome};
 use crate::budget::allowed;
-use crate::call_book::told_calls;
+use crate::call_book::Booked;
 use crate::contract::{Review, ReviewVerdict, RunRecord, Signature};
 use crate::error::RunError;
 use crate::event_kind::{EventKind, answered_key, prompted_step};
@@ -151,8 +151,8 @@ pub struct RunStatus {
 pub fn status(dir: &RunDir, ledger: &Ledger) -> Result<RunStatus, RunError> {
     let run = dir.record()?;
     let events = ledger.events(Some(&run.run_id))?;
-    let usage = ledger.usage(&run.run_id)?;
-    status_of(dir, run, &events, &usage)
+    let booked = Booked::read(ledger, &run.run_id, &events)?;
+    status_of(dir, run, &events, &booked)
 }
 
 /// Where a run of these events stands.
@@ -160,7 +160,7 @@ pub(crate) fn status_of(
     dir: &RunDir,
     run: RunRecord,
     events: &[EventRecord],
-    usage: &Usage,
+    booked: &Booked,
 ) -> Result<RunStatus, RunError> {
     let mut state = progress(dir, events)?.state();
     let mut artifacts = Vec::new();
@@ -187,30 +187,27 @@ pub(crate) fn status_of(
     };
     let owed = if state == RunState::Blocked { owed(events) } else { None };
     let next = match edited.first() {
-        Some(first) => match journal::recorded_digest(events, first) {
-            Some(digest) => format!(
-                "Put {first} back as it was recorded: `crucible ledger show {digest} > {}`.",
-                dir.path(first).display()
-            ),
-            None => format!("Put {first} back as it was recorded, or start a new run."),
-        },
-        _ if usage.calls < told_calls(events) && state != RunState::Landed => {
-            RunError::BookingsLost { lost: told_calls(events) - usage.calls }.to_string()
+        Some(first) => journal::way_back(dir, events, first),
+        _ if booked.lost.is_some() && state != RunState::Landed => {
+            RunError::BookingsLost { lost: booked.lost.unwrap_or_default() }.to_string()
         }
         _ if state == RunState::Verified
             && (run.clock == ClockSource::Pinned || events.iter().any(is_pinned)) =>
         {
             RunError::PinnedClock.to_string()
         }
+        _ if !matches!(state, RunState::Landed | RunState::Failed) && !run.repo.is_dir() => {
+            RunError::RepositoryElsewhere { repo: run.repo.clone() }.to_string()
+        }
         _ => next(&run, state, owed.as_ref()),
     };
     let attempts = attempt::recorded(dir, events)?;
     let laid = events.iter().filter(|event| event.event == EventKind::OutboxPrompted.name());
     let budgets = BudgetStatus {
-        calls: usage.calls,
+        calls: booked.usage.calls,
         max_calls: allowed(&run, events),
-        tokens: usage.tokens,
-        micro_dollars: usage.cost.0,
+        tokens: booked.usage.tokens,
+        micro_dollars: booked.usage.cost.0,
         iterations: attempts.len() as u64,
         max_iterations: run.settings.max_iterations,
         outbox_prompts: laid.count() as u64,

@@ -36,6 +36,9 @@ pub(crate) use crate::contract::BEHAVIOR_INDEX;
 
 const PASSED_BEFORE: Code = Code::new("run-gates-passed-before");
 
+/// The command that goes on with a run.
+const ADVANCE: &str = "crucible run advance";
+
 /// How much a prompt holds of what one gate printed.
 const MAX_EXCERPT: ByteLimit = ByteLimit(3000);
 /// How much of each stream is kept in the logs.
@@ -203,7 +206,8 @@ pub(crate) async fn require_base(git: &Git, record: &RunRecord) -> Result<(), Ru
     }
     match now.changed.first() {
         Some(first) if now.commit == record.base_commit => {
-            Err(RunError::BaseDirty { count: now.changed.len(), first: first.path.display().to_string() })
+            let (count, first) = (now.changed.len(), first.path.display().to_string());
+            Err(RunError::BaseDirty { count, first, then: ADVANCE })
         }
         _ => Err(RunError::RepositoryChanged { base: record.base_commit.to_string() }),
     }

@@ -16,7 +16,7 @@ use crate::gatekeeper::{self, Ground};
 use crate::journal::{Witness, edited, edited_since};
 use crate::layout::{self, RunDir};
 use crate::status::status;
-use crate::trial::{self, Yardstick};
+use crate::trial::{self, Trial, Yardstick};
 use crate::world::World;
 
 const REFUSED: Code = Code::new("verify-patch-refused");
@@ -61,15 +61,18 @@ pub async fn verify_again(
         return Err(edited_since(dir, &events, path));
     }
     let has_ended = status(dir, ledger)?.state.is_end();
-    match verify_outcome(world, dir, &record, outcome, level, witness).await {
+    match verify_outcome(world, dir, &record, outcome, level, witness).await.map(|(again, _)| again) {
         Err(RunError::RepositoryChanged { base }) if has_ended => {
             Err(RunError::EndedElsewhere { id: record.run_id.to_string(), base })
+        }
+        Err(RunError::BaseDirty { count, first, .. }) => {
+            Err(RunError::BaseDirty { count, first, then: "crucible verify" })
         }
         verified => verified,
     }
 }
 
-/// The same for an attempt whose files were found to be as they were recorded.
+/// The same for an attempt whose files were found to be as they were recorded; with the trial, where gates ran.
 pub(crate) async fn verify_outcome(
     world: &World<'_>,
     dir: &RunDir,
@@ -77,7 +80,7 @@ pub(crate) async fn verify_outcome(
     mut outcome: AttemptOutcome,
     level: GateLevel,
     witness: &mut dyn Witness,
-) -> Result<VerifiedAgain, RunError> {
+) -> Result<(VerifiedAgain, Option<Trial>), RunError> {
     create_dir_all(&world.tmp)?;
     let room = temp_dir_in(&world.tmp, "verify-")?;
     let git = world.git(&record.repo, &room.path().join("git")).await?;
@@ -96,13 +99,13 @@ pub(crate) async fn verify_outcome(
             layout::PATCH,
             "The patch gate refuses it, so no gate was run.",
         ));
-        return Ok(VerifiedAgain { verdict, report: None });
+        return Ok((VerifiedAgain { verdict, report: None }, None));
     };
     outcome.findings = judged.verdict.findings().to_vec();
     let by = Yardstick { git: &git, record, dir, plan: &plan, analysis: &analysis, level };
     witness.working("verifier", "running the gates on the patched copy");
-    let (_, report) = trial::verify(world, by, room.path(), &change, &mut outcome, witness).await?;
-    Ok(VerifiedAgain { verdict: said(&report), report: Some(report) })
+    let (trial, report) = trial::verify(world, by, room.path(), &change, &mut outcome, witness).await?;
+    Ok((VerifiedAgain { verdict: said(&report), report: Some(report) }, Some(trial)))
 }
 
 /// What a report says, as findings.

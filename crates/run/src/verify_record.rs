@@ -22,7 +22,7 @@ use crate::layout::RunDir;
 use crate::state::RunState;
 use crate::world::World;
 
-pub use unrecorded::unrecorded;
+pub use unrecorded::{AccountedFiles, FilesListed, UnrecordedFiles, unrecorded};
 
 /// What came of checking the record of a run.
 #[derive(Debug, Clone)]

@@ -1,7 +1,9 @@
 //! The outer stage: the command that starts the inner stage, inside namespaces where they work.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::AsRawFd;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crucible_host::env::Environment;
@@ -10,6 +12,7 @@ use rustix::process::Signal;
 use crate::directory::Directory;
 use crate::environment::CONFINED_HOME;
 use crate::error::SandboxError;
+use crate::hosts::{self, HOSTNAME, Route};
 use crate::layers::{Layer, LayerState, Layers};
 use crate::layout::{Layout, PRIVATE, SHARED_MEMORY};
 use crate::masks::Placeholders;
@@ -27,6 +30,22 @@ const INNER_PROGRAM: &str = "/dev/.crucible-sandbox-exec";
 const LEAST: u64 = 64 << 10;
 /// The user and group that the superuser becomes inside.
 const INNER_ID: &str = "1000";
+
+/// What the inner stage needs to listen for hosts in the program's own network: to give its loopback addresses, to use
+/// ports below 1024, and to give all of this up for good.
+const NETWORK_CAPABILITIES: [&str; 3] = ["CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE", "CAP_SETPCAP"];
+/// Where programs look names up first.
+const HOSTS_FILE: &str = "/etc/hosts";
+/// The devices of a program that reaches hosts. For terminals bubblewrap makes a second user namespace, in which nobody has a right over
+/// the network any more; there are none.
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+/// Links beside them.
+const DEVICE_LINKS: [(&str, &str); 4] = [
+    ("/proc/self/fd", "/dev/fd"),
+    ("/proc/self/fd/0", "/dev/stdin"),
+    ("/proc/self/fd/1", "/dev/stdout"),
+    ("/proc/self/fd/2", "/dev/stderr"),
+];
 
 /// What a run's inner stage will find around it on this machine.
 pub(crate) fn surroundings(layers: &Layers) -> Surroundings {
@@ -47,8 +66,13 @@ pub(crate) fn plan(
     env: &Environment,
 ) -> Result<Plan, SandboxError> {
     let (socket, theirs) = socket_pair()?;
+    let routes = match (&profile.network, surroundings) {
+        (Network::Hosts(hosts), Surroundings::Namespaces) => hosts::routes(hosts)?,
+        _ => Vec::new(),
+    };
     let mut layout = Layout::new(profile, &target, &spawn.env, env)?;
     let number = theirs.as_raw_fd().to_string();
+    let mut keep = vec![theirs];
     let mut placeholders = Placeholders::default();
     let mut command = match surroundings {
         Surroundings::Namespaces => {
@@ -61,9 +85,14 @@ pub(crate) fn plan(
             })?;
             let mut command = command(bubblewrap.as_os_str());
             let size = |place: &Path| size(place, private, spawn.limits.resources.disk);
-            command.args(world(profile.network));
+            command.args(world(&profile.network));
             command.args(size(Path::new(SHARED_MEMORY))).args(["--tmpfs", SHARED_MEMORY]);
             command.args(layout.arguments(size)).args(["--dir", CONFINED_HOME]);
+            if matches!(profile.network, Network::Hosts(_)) {
+                let (words, file) = hosts_file(&routes)?;
+                command.args(words);
+                keep.push(file);
+            }
             command.args([OsStr::new("--ro-bind"), launcher.program.as_os_str(), OsStr::new(INNER_PROGRAM)]);
             command.args(["--remount-ro", "/dev"]);
             command.args(["--chdir", "/", "--", INNER_PROGRAM]);
@@ -78,7 +107,7 @@ pub(crate) fn plan(
         .map_err(|problem| SandboxError::WorkingDirectory { path: "/".into(), problem })?;
     prepare_child(
         &mut command,
-        ChildSettings { cwd: root.handle, keep: Some(theirs), on_orphaned: Signal::KILL },
+        ChildSettings { cwd: root.handle, keep, on_orphaned: Signal::KILL },
     );
     let readable = match surroundings {
         Surroundings::Namespaces => vec!["/".into()],
@@ -100,7 +129,9 @@ pub(crate) fn plan(
         readable,
         surroundings,
         private,
-        network: profile.network,
+        network: profile.network.clone(),
+        calls: profile.calls,
+        listen: routes.iter().map(|route| route.inside).collect(),
         resources: spawn.limits.resources,
         strength: profile.strength,
     };
@@ -110,7 +141,7 @@ pub(crate) fn plan(
         Surroundings::Namespaces => Reach::Below,
         Surroundings::Machine => Reach::Group,
     };
-    let conversation = Some(Conversation { socket, order });
+    let conversation = Some(Conversation { socket, order, routes });
     Ok(Plan { command, reach, placeholders, conversation, program: target.program })
 }
 
@@ -127,16 +158,44 @@ fn size(place: &Path, private: PrivateBound, disk: Cap) -> Vec<OsString> {
 }
 
 /// The namespaces and the read-only world.
-fn world(network: Network) -> Vec<OsString> {
+fn world(network: &Network) -> Vec<OsString> {
     let mut words = vec!["--unshare-user", "--unshare-all"];
-    if network == Network::Host {
+    if *network == Network::Host {
         words.push("--share-net");
     }
-    words.extend(["--die-with-parent", "--new-session", "--hostname", "crucible", "--cap-drop", "ALL"]);
+    words.extend(["--die-with-parent", "--new-session", "--hostname", HOSTNAME, "--cap-drop", "ALL"]);
     if rustix::process::geteuid().is_root() {
         // Without these the superuser keeps every capability inside.
         words.extend(["--uid", INNER_ID, "--gid", INNER_ID]);
     }
-    words.extend(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+    words.extend(["--ro-bind", "/", "/"]);
+    if matches!(network, Network::Hosts(_)) {
+        for capability in NETWORK_CAPABILITIES {
+            words.extend(["--cap-add", capability]);
+        }
+        words.extend(["--tmpfs", "/dev"]);
+        for device in DEVICES {
+            words.extend(["--dev-bind-try", device, device]);
+        }
+        for (to, link) in DEVICE_LINKS {
+            words.extend(["--symlink", to, link]);
+        }
+    } else {
+        words.extend(["--dev", "/dev"]);
+    }
+    words.extend(["--proc", "/proc"]);
     words.iter().map(OsString::from).collect()
+}
+
+/// The options that put a hosts file of our own over the machine's, and the descriptor that it is read from.
+fn hosts_file(routes: &[Route]) -> Result<(Vec<OsString>, OwnedFd), SandboxError> {
+    let failed = |source| SandboxError::Supervision { action: "making the program's hosts file", source };
+    // A link is followed: what it names is what programs read.
+    let place = Path::new(HOSTS_FILE).canonicalize().map_err(failed)?;
+    let (mut writer, reader) = UnixStream::pair().map_err(failed)?;
+    // The text of the most hosts fits into the socket's buffer.
+    writer.write_all(hosts::hosts_file(routes).as_bytes()).map_err(failed)?;
+    let reader = OwnedFd::from(reader);
+    let words = vec!["--ro-bind-data".into(), reader.as_raw_fd().to_string().into(), place.into_os_string()];
+    Ok((words, reader))
 }

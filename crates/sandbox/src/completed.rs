@@ -19,6 +19,24 @@ pub struct Completed {
     pub duration: Duration,
     /// Which walls stood around it.
     pub receipt: IsolationReceipt,
+    /// What it did with the hosts that it could reach ([`crate::Network::Hosts`]): those that it connected to, or tried to.
+    pub contacts: Vec<Contact>,
+}
+
+/// What became of a program's connections to one port of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contact {
+    /// The host, as it was allowed.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// How many connections were made.
+    pub opened: u64,
+    /// How many could not be made, or were refused because of where the name leads.
+    pub failed: u64,
+    /// Why the last of these was not; empty where there was none.
+    pub last_failure: String,
 }
 
 /// How a process ended.
@@ -35,7 +53,12 @@ pub enum End {
     OutputLimit,
     /// By us, because it wrote more than [`crate::Resources::disk`] into the writable directories.
     DiskLimit,
+    /// By the kernel, because it made a system call that [`crate::Profile::calls`] does not allow.
+    Forbidden,
 }
+
+/// The signal by which the kernel ends a program for [`End::Forbidden`], for callers that know signals only.
+pub const FORBIDDEN_SIGNAL: i32 = libc::SIGSYS;
 
 /// What was kept of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::hosts::AllowedHostError;
 use crate::layers::MissingLayer;
 
 /// Nothing was run, or it was ended because its supervision broke.
@@ -75,6 +76,9 @@ pub enum SandboxError {
         /// Why not.
         reason: &'static str,
     },
+    /// A host that should be reachable cannot be.
+    #[error(transparent)]
+    Host(#[from] AllowedHostError),
     /// The policy requires layers that this machine does not offer.
     #[error(
         "the sandbox is required but not complete here: {}; see `crucible sandbox status`",

@@ -18,11 +18,14 @@
 mod bubblewrap;
 mod capture;
 mod completed;
+mod descriptors;
 mod directory;
 mod disk;
 mod environment;
 mod error;
+mod forward;
 mod hidden;
+mod hosts;
 mod inner;
 mod layers;
 mod layout;
@@ -41,9 +44,10 @@ mod tree;
 mod version;
 mod wire;
 
-pub use completed::{Captured, Completed, End, Extent};
+pub use completed::{Captured, Completed, Contact, End, Extent, FORBIDDEN_SIGNAL};
 pub use environment::{CONFINED_HOME, base_env, toolchain_env};
 pub use error::{PathProblem, SandboxError};
+pub use hosts::{AllowedHost, AllowedHostError, HostProblem};
 pub use inner::inner_main;
 pub use layers::{
     IsolationLevel, IsolationReceipt, Layer, LayerState, LayerStatus, Layers, MissingLayer, ReachedLayer,
@@ -51,7 +55,7 @@ pub use layers::{
 };
 pub use sandbox::Sandbox;
 pub use spawn::{
-    Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout,
+    Calls, Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout,
     Strength, StrengthError,
 };
 pub use version::{NoVersion, SaidVersion};

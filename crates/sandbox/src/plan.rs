@@ -13,6 +13,7 @@ use rustix::process::Signal;
 
 use crate::directory::Directory;
 use crate::error::SandboxError;
+use crate::hosts::Route;
 use crate::masks::Placeholders;
 use crate::program;
 use crate::spawn::{Spawn, Stdin};
@@ -33,6 +34,8 @@ pub(crate) struct Plan {
 pub(crate) struct Conversation {
     pub(crate) socket: UnixStream,
     pub(crate) order: Vec<u8>,
+    /// Where the connections go that the program makes, one listener for each.
+    pub(crate) routes: Vec<Route>,
 }
 
 /// A request whose program and directory have been found.
@@ -59,7 +62,7 @@ pub(crate) fn direct(spawn: &Spawn, target: Target) -> Plan {
     // TERM lets git and its like remove their lock files when we are killed.
     prepare_child(
         &mut command,
-        ChildSettings { cwd: target.cwd.handle, keep: None, on_orphaned: Signal::TERM },
+        ChildSettings { cwd: target.cwd.handle, keep: Vec::new(), on_orphaned: Signal::TERM },
     );
     Plan {
         command,

@@ -9,7 +9,7 @@ use crate::bubblewrap::BUBBLEWRAP;
 use crate::error::SandboxError;
 use crate::layers::{Layer, Layers, MissingLayer, ReachedLayer};
 use crate::sandbox::{run_walled, walls};
-use crate::spawn::{Confinement, Launcher, Limits, Network, Profile, Spawn, Strength};
+use crate::spawn::{Calls, Confinement, Launcher, Limits, Network, Profile, Spawn, Strength};
 use crate::wire::{PrivateBound, Surroundings};
 
 /// How long one trial may take.
@@ -101,6 +101,7 @@ async fn trial(
         masked: Vec::new(),
         read_only: Vec::new(),
         network: Network::None,
+        calls: Calls::Tools,
     };
     let mut spawn = Spawn::new("/proc/self/exe", "/", Limits::new(PATIENCE));
     spawn.args = launcher.args.iter().cloned().chain(["nothing".into()]).collect();

@@ -6,12 +6,13 @@ use crucible_host::clock::Stopwatch;
 use crucible_host::env::Environment;
 
 use crate::bubblewrap;
-use crate::completed::Completed;
+use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
 use crate::error::SandboxError;
-use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, Requested};
+use crate::hosts;
+use crate::layers::{IsolationReceipt, Layer, Layers, MissingLayer, ReachedLayer, Requested};
 use crate::plan;
 use crate::probe::{self, Offer};
-use crate::spawn::{Confinement, Launcher, Network, Profile, Spawn, Strength};
+use crate::spawn::{Calls, Confinement, Launcher, Network, Profile, Spawn, Strength};
 use crate::supervise::{Observed, Watch, supervise};
 use crate::wire::{PrivateBound, Report, Surroundings, read_report};
 
@@ -67,8 +68,8 @@ impl Sandbox {
                 Box::pin(self.run_confined(spawn, &profile)).await?
             }
         };
-        let Observed { end, stdout, stderr, .. } = observed;
-        Ok(Completed { end, stdout, stderr, duration: watch.elapsed(), receipt })
+        let Observed { end, stdout, stderr, contacts, .. } = observed;
+        Ok(Completed { end, stdout, stderr, duration: watch.elapsed(), receipt, contacts })
     }
 
     async fn run_confined(
@@ -77,7 +78,11 @@ impl Sandbox {
         profile: &Profile,
     ) -> Result<(Observed, IsolationReceipt), SandboxError> {
         let requested = Requested::from(profile.strength);
-        let unwalled = |missing| IsolationReceipt::new(requested, profile.network, Vec::new(), missing);
+        let unwalled = |missing| IsolationReceipt::new(requested, profile.network.clone(), Vec::new(), missing);
+        if let Network::Hosts(hosts) = &profile.network {
+            // Also where nothing comes of it.
+            hosts::routes(hosts)?;
+        }
         if profile.strength == Strength::Off {
             let receipt = unwalled(MissingLayer::every("the sandbox is switched off"));
             return Ok((run_direct(spawn).await?, receipt));
@@ -108,7 +113,7 @@ impl Sandbox {
         if surroundings == Surroundings::Machine && profile.network == Network::Host {
             lost.retain(|lost| lost.layer != Layer::NetworkCut);
         }
-        Ok((observed, IsolationReceipt::new(requested, profile.network, reached, lost)))
+        Ok((observed, IsolationReceipt::new(requested, profile.network.clone(), reached, lost)))
     }
 }
 
@@ -130,8 +135,19 @@ pub(crate) async fn run_walled(
             let source = std::io::Error::from_raw_os_error(errno);
             Err(SandboxError::Exec { program, source })
         }
+        Some(Report::Failed { detail }) => Err(SandboxError::Setup { detail }),
+        Some(Report::Ready { reached, .. }) if was_forbidden(profile, &reached, observed.end) => {
+            Ok(Observed { end: End::Forbidden, ..observed })
+        }
         _ => Ok(observed),
     }
+}
+
+/// Whether a program ended by a system call that is not of its class. Under such a filter nothing else lives in the sandbox whose
+/// signal the first process could pass on.
+fn was_forbidden(profile: &Profile, reached: &[ReachedLayer], end: End) -> bool {
+    let named = profile.calls != Calls::Tools && reached.iter().any(|found| found.layer == Layer::Seccomp);
+    named && (end == End::Signalled(FORBIDDEN_SIGNAL) || end == End::Exited(128 + FORBIDDEN_SIGNAL))
 }
 
 async fn run_direct(spawn: Spawn) -> Result<Observed, SandboxError> {
@@ -152,7 +168,7 @@ pub(crate) fn watch(spawn: Spawn) -> Watch {
 /// The walls that the inner stage reported, or why there are none.
 pub(crate) fn walls(
     observed: &Observed,
-) -> Result<(Vec<crate::layers::ReachedLayer>, Vec<MissingLayer>), SandboxError> {
+) -> Result<(Vec<ReachedLayer>, Vec<MissingLayer>), SandboxError> {
     match read_report(&observed.report).into_iter().next() {
         Some(Report::Ready { reached, missing }) => Ok((reached, missing)),
         Some(Report::Refused { missing }) => Err(SandboxError::LayersMissing { missing }),

@@ -13,6 +13,8 @@ use std::time::Duration;
 use crucible_model::ByteLimit;
 use serde::{Deserialize, Serialize};
 
+use crate::hosts::AllowedHost;
+
 /// How to reach the inner stage: this binary, and the words before the number of the order's socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
@@ -194,6 +196,8 @@ pub struct Profile {
     pub read_only: Vec<PathBuf>,
     /// What the program can reach.
     pub network: Network,
+    /// Which system calls it may make.
+    pub calls: Calls,
 }
 
 /// How much of the isolation must be there.
@@ -241,13 +245,30 @@ pub struct StrengthError {
 }
 
 /// What a confined program can reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
     /// Nothing but its own loopback.
     None,
     /// The network of the machine.
     Host,
+    /// Its own loopback, and these hosts by TCP. Needs namespaces; where they are missing nothing is reached.
+    Hosts(Vec<AllowedHost>),
+}
+
+/// Which system calls a confined program may make. What is worse than an error ends the program
+/// ([`crate::End::Forbidden`]), so that it cannot hide that it tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Calls {
+    /// What builds and tests do.
+    Tools,
+    /// Reading and computing: nothing is opened for writing or made, no socket, no other process.
+    Compute,
+    /// The same, and writing where the profile lets it.
+    Files,
+    /// Reading, computing and internet sockets: nothing is written, no other process.
+    Connect,
 }
 
 /// Which end of an output that is longer than its limit is kept.

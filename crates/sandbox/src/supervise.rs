@@ -6,6 +6,7 @@
 //! it left behind is killed too, and the pipes are read to their end.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -13,16 +14,18 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::Pid;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::process::ChildStdin;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
 use crate::capture::{Capture, Secrets, pump};
-use crate::completed::{Captured, End};
+use crate::completed::{Captured, Contact, End};
+use crate::descriptors;
 use crate::disk::Disk;
 use crate::error::SandboxError;
+use crate::forward::Forwarder;
 use crate::plan::{Conversation, Plan};
 use crate::spawn::{Keep, Limits, Redaction, Stdin, Stdout};
 use crate::spawner;
@@ -33,7 +36,9 @@ const STRAYS: Duration = Duration::from_secs(5);
 /// How long the pipes may stay open once everything that could hold them is dead.
 const PIPES: Duration = Duration::from_secs(2);
 /// The longest report the inner stage may send.
-const REPORT: u64 = 256 << 10;
+const REPORT: usize = 256 << 10;
+/// How much of it is read at once.
+const CHUNK: usize = 4 << 10;
 
 /// What was seen of a program.
 pub(crate) struct Observed {
@@ -42,6 +47,8 @@ pub(crate) struct Observed {
     pub(crate) stderr: Captured,
     /// What the inner stage said, where there is one.
     pub(crate) report: Vec<u8>,
+    /// What the program did with the hosts that it could reach.
+    pub(crate) contacts: Vec<Contact>,
 }
 
 /// How a program is watched.
@@ -84,6 +91,9 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     };
     let mut err = Capture::new(watch.keep, limits.stderr, of_err);
     let mut report = Vec::new();
+    let routes = conversation.as_ref().map(|talk| talk.routes.clone()).unwrap_or_default();
+    let mut forwarder = Forwarder::new(routes);
+    let (listening, listeners) = oneshot::channel();
     let runaway = Notify::new();
     let cause;
     {
@@ -92,11 +102,12 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
                 pump(stdout, &mut out, limits.runaway, &runaway),
                 pump(stderr, &mut err, limits.runaway, &runaway),
                 feed(stdin, watch.stdin),
-                converse(conversation, &mut report),
+                converse(conversation, &mut report, listening),
             );
         });
         let mut deadline = pin!(deadline);
         let mut full = pin!(watch_disk(disk, running.root()));
+        let mut forwarding = pin!(forwarder.serve(listeners));
         let mut talking = Talking::Yes;
         cause = loop {
             tokio::select! {
@@ -104,6 +115,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
                 () = &mut deadline => break Cause::TimedOut,
                 () = runaway.notified() => break Cause::OutputLimit,
                 () = &mut full => break Cause::DiskLimit,
+                () = &mut forwarding => {}
                 () = &mut talk, if talking == Talking::Yes => talking = Talking::No,
             }
         };
@@ -117,6 +129,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
                         running.kill();
                         break;
                     }
+                    () = &mut forwarding => {}
                     () = &mut talk, if talking == Talking::Yes => talking = Talking::No,
                 }
             }
@@ -132,6 +145,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
             let _ = timeout(PIPES, talk).await;
         }
     }
+    let contacts = forwarder.end().await;
     running.settled();
     let end = match cause {
         Cause::Ended(status) => {
@@ -143,7 +157,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     };
     let kept = supervision("keeping what a program printed");
     let (stdout, stderr) = (out.finish().map_err(&kept)?, err.finish().map_err(&kept)?);
-    Ok(Observed { end, stdout, stderr, report })
+    Ok(Observed { end, stdout, stderr, report, contacts })
 }
 
 /// Returns when the program has written more than it may; never where that is not bounded.
@@ -198,16 +212,36 @@ async fn feed(pipe: Option<ChildStdin>, input: Stdin) {
 }
 
 /// Sends the order to the inner stage and reads its report until it closes the socket.
-async fn converse(conversation: Option<Conversation>, report: &mut Vec<u8>) {
-    let Some(Conversation { socket, order }) = conversation else {
+async fn converse(
+    conversation: Option<Conversation>,
+    report: &mut Vec<u8>,
+    listening: oneshot::Sender<Vec<OwnedFd>>,
+) {
+    let Some(Conversation { socket, order, routes }) = conversation else {
         return;
     };
     // A failure shows as a report that is missing, which the caller treats as a failed set-up.
     let Ok(mut socket) = UnixStream::from_std(socket) else {
         return;
     };
-    if socket.write_all(&order).await.is_ok() && socket.shutdown().await.is_ok() {
-        let _ = socket.take(REPORT).read_to_end(report).await;
+    if socket.write_all(&order).await.is_err() || socket.shutdown().await.is_err() {
+        return;
+    }
+    let mut listening = Some(listening);
+    let mut listeners = Vec::new();
+    let mut chunk = [0; CHUNK];
+    while report.len() < REPORT {
+        let read = socket
+            .async_io(Interest::READABLE, || descriptors::receive(&socket, &mut chunk, &mut listeners))
+            .await;
+        let Ok(length @ 1..) = read else { return };
+        report.extend(chunk.get(..length).unwrap_or_default());
+        if listeners.len() == routes.len()
+            && let Some(listening) = listening.take()
+        {
+            // An error means that the run is over.
+            let _ = listening.send(std::mem::take(&mut listeners));
+        }
     }
 }
 

@@ -3,13 +3,16 @@
 //! What always holds: code that runs between `fork` and `exec` makes system calls and nothing else: no
 //! allocation, no lock, no panic. Every `unsafe` of the crate is in this file.
 
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr, OsString, c_char};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::ptr;
 use std::process::Command;
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::process::{Pid, Signal};
 
 /// The first descriptor that no child is given.
@@ -27,8 +30,8 @@ pub(crate) fn command(program: &OsStr) -> Command {
 pub(crate) struct ChildSettings {
     /// The directory it enters.
     pub(crate) cwd: OwnedFd,
-    /// The one descriptor above 2 that it keeps: the socket of the inner stage.
-    pub(crate) keep: Option<OwnedFd>,
+    /// The descriptors above 2 that it keeps: the socket of the inner stage, and what bubblewrap reads.
+    pub(crate) keep: Vec<OwnedFd>,
     /// What it is sent when this process dies.
     pub(crate) on_orphaned: Signal,
 }
@@ -49,7 +52,7 @@ pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
             }
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
             mark_private_descriptors()?;
-            if let Some(keep) = &settings.keep {
+            for keep in &settings.keep {
                 fcntl_setfd(keep, FdFlags::empty())?;
             }
             rustix::process::fchdir(&settings.cwd)?;
@@ -101,4 +104,120 @@ pub(crate) fn adopt_descriptor(number: RawFd) -> io::Result<OwnedFd> {
 /// A process id as the kernel spells it.
 pub(crate) fn pid(raw: i32) -> Option<Pid> {
     Pid::from_raw(raw)
+}
+
+/// Words of a program that is to start, at addresses that nobody can guess: by them a filter knows the start that it must let
+/// through. They are gone with the program that this process was.
+pub(crate) struct SecretStart {
+    program: *const c_char,
+    args: *const *const c_char,
+    env: *const *const c_char,
+}
+
+/// Where the words may lie: in the upper part of what a process can map, as far down as the least of the supported machines has it.
+const LOWEST: usize = 1 << 36;
+const SPAN: usize = if cfg!(target_arch = "x86_64") { 1 << 46 } else { 1 << 38 };
+const PAGE: usize = 4096;
+/// How many places are tried: most are free.
+const TRIES: usize = 32;
+
+impl SecretStart {
+    /// Lays out the words of a program: its path, what it is told that it is called, its arguments and its variables.
+    #[expect(unsafe_code, reason = "memory at an address of our own choice has no safe wrapper")]
+    pub(crate) fn new(
+        program: &OsStr,
+        called: &OsStr,
+        args: &[OsString],
+        env: &[(OsString, OsString)],
+    ) -> io::Result<Self> {
+        let c = |text: &OsStr| CString::new(text.as_bytes()).map_err(io::Error::from);
+        let mut words = vec![c(program)?, c(called)?];
+        for arg in args {
+            words.push(c(arg)?);
+        }
+        let first_variable = words.len();
+        for (name, value) in env {
+            words.push(c(&[name, OsStr::new("="), value].into_iter().collect::<OsString>())?);
+        }
+        // Two tables, each with a zero at its end, then the words.
+        let pointers = (words.len() - 1) + 2;
+        let width = size_of::<*const c_char>();
+        let needed = pointers * width + words.iter().map(|word| word.as_bytes_with_nul().len()).sum::<usize>();
+        let (place, offset) = random_place(needed + PAGE)?;
+        let base = place.wrapping_byte_add(offset / width * width);
+        let mut entry = base.cast::<*const c_char>();
+        let mut text = base.wrapping_byte_add(pointers * width).cast::<u8>();
+        let mut start = Self { program: ptr::null(), args: entry.cast(), env: ptr::null() };
+        for (index, word) in words.iter().enumerate() {
+            let bytes = word.as_bytes_with_nul();
+            // SAFETY: the place holds a page more than `needed`; the offset is less than a page, and `needed` counts every entry and byte.
+            unsafe {
+                if index == first_variable {
+                    entry.write(ptr::null());
+                    entry = entry.add(1);
+                    start.env = entry.cast();
+                }
+                if index == 0 {
+                    start.program = text.cast();
+                } else {
+                    entry.write(text.cast());
+                    entry = entry.add(1);
+                }
+                text.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                text = text.add(bytes.len());
+            }
+        }
+        // SAFETY: as above: the two zeros are counted.
+        unsafe {
+            entry.write(ptr::null());
+            if start.env.is_null() {
+                entry = entry.add(1);
+                start.env = entry.cast();
+                entry.write(ptr::null());
+            }
+        }
+        Ok(start)
+    }
+
+    /// The addresses of its path, its arguments and its variables.
+    pub(crate) fn addresses(&self) -> [u64; 3] {
+        [self.program.addr() as u64, self.args.addr() as u64, self.env.addr() as u64]
+    }
+
+    /// Becomes the program, with every signal as a new program expects it. Returns where that failed.
+    #[expect(unsafe_code, reason = "the call must be made with these very pointers")]
+    pub(crate) fn become_it(self) -> io::Error {
+        // SAFETY: the set is initialised before it is used; the three pointers lead to words and tables that end with a zero, as laid out above, and stay mapped.
+        unsafe {
+            let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+            libc::sigemptyset(none.as_mut_ptr());
+            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
+            // Rust has it ignored, and what is ignored stays so.
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            libc::execve(self.program, self.args, self.env);
+        }
+        io::Error::last_os_error()
+    }
+}
+
+/// Memory of this size at a random place, and a random offset below a page.
+#[expect(unsafe_code, reason = "memory at an address of our own choice has no safe wrapper")]
+fn random_place(size: usize) -> io::Result<(*mut libc::c_void, usize)> {
+    for _ in 0..TRIES {
+        let token = crucible_host::random::token().map_err(io::Error::other)?;
+        let number = u128::from_str_radix(&token, 16).map_err(io::Error::other)?;
+        let page = usize::try_from(number % (SPAN / PAGE) as u128).unwrap_or_default();
+        let offset = usize::try_from((number >> 64) % PAGE as u128).unwrap_or_default();
+        let wanted = LOWEST + page * PAGE;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+        // SAFETY: this flag never replaces a mapping, so nobody's memory changes.
+        let made = unsafe {
+            mmap_anonymous(ptr::without_provenance_mut(wanted), size, ProtFlags::READ | ProtFlags::WRITE, flags)
+        };
+        // A kernel before 4.17 takes the address for a hint.
+        if let Ok(place) = made {
+            return Ok((place, offset));
+        }
+    }
+    Err(Errno::NOMEM.into())
 }

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use crucible_model::{ByteLimit, is_hidden, single_spaced};
 
-use crate::completed::{Completed, End};
+use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
 use crate::environment::{CONFINED_HOME, base_env, toolchain_env};
 use crate::error::{PathProblem, SandboxError};
 use crate::layers::IsolationLevel;
 use crate::sandbox::Sandbox;
-use crate::spawn::{Cap, Confinement, Limits, Network, Profile, Resources, Spawn, Strength};
+use crate::spawn::{Calls, Cap, Confinement, Limits, Network, Profile, Resources, Spawn, Strength};
 
 /// How long a program may take to tell its version.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -116,6 +116,7 @@ impl Sandbox {
             masked: Vec::new(),
             read_only: Vec::new(),
             network: Network::None,
+            calls: Calls::Tools,
         };
         Spawn {
             args: vec!["--version".into()],
@@ -151,6 +152,7 @@ fn read(completed: &Completed) -> Result<SaidVersion, NoVersion> {
         (End::TimedOut, _) => Err(NoVersion::TimedOut),
         (End::OutputLimit, _) => Err(NoVersion::Endless),
         (End::DiskLimit, _) => Err(NoVersion::WroteTooMuch),
+        (End::Forbidden, _) => Err(NoVersion::Signalled { signal: FORBIDDEN_SIGNAL }),
     }
 }
 
@@ -243,7 +245,7 @@ mod tests {
             let receipt = IsolationReceipt::new(Requested::BestEffort, Network::None, Vec::new(), Vec::new());
             let stdout = Captured { bytes: b"1.0".to_vec(), ..Captured::default() };
             let stderr = Captured::default();
-            read(&Completed { end, stdout, stderr, duration: Duration::ZERO, receipt })
+            read(&Completed { end, stdout, stderr, duration: Duration::ZERO, receipt, contacts: Vec::new() })
                 .unwrap_err()
                 .to_string()
         };

@@ -4,11 +4,12 @@
 //! before any untrusted code runs, and the inner end of the socket closes itself as that code starts.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::layers::{MissingLayer, ReachedLayer};
-use crate::spawn::{Network, Resources, Strength};
+use crate::spawn::{Calls, Network, Resources, Strength};
 
 /// A directory and what it must be when the inner stage comes to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +56,9 @@ pub(crate) struct Order {
     pub(crate) surroundings: Surroundings,
     pub(crate) private: PrivateBound,
     pub(crate) network: Network,
+    pub(crate) calls: Calls,
+    /// Where the hosts that may be reached seem to be; a listener for each is handed out in this order.
+    pub(crate) listen: Vec<SocketAddr>,
     pub(crate) resources: Resources,
     pub(crate) strength: Strength,
 }

@@ -1,4 +1,4 @@
-//! File names that hold secrets whatever stands in the file.
+//! Names of files and directories that hold secrets whatever stands in them.
 //!
 //! What always holds: upper and lower case are the same, `\` separates like `/`, and the marks of a backup copy (`~`, `.bak`,
 //! `.old` and their like) change nothing.
@@ -26,6 +26,24 @@ pub fn is_secret_file(path: &str) -> bool {
         || (folder == ".ssh" && !is_public_ssh_file(name))
         || path.split('/').any(|part| part == ".gnupg")
 }
+
+/// Whether the last name of `path` is that of a directory in which programs keep keys and tokens, under whatever names: `.ssh`, `.gnupg`,
+/// `.azure`, `.config/gcloud`, and more. Case is ignored.
+#[must_use]
+pub fn is_secret_directory(path: &str) -> bool {
+    let path = path.to_ascii_lowercase().replace('\\', "/");
+    let mut parts = path.trim_end_matches('/').rsplit('/');
+    let name = parts.next().unwrap_or_default();
+    let above = parts.next().unwrap_or_default();
+    SECRET_DIRECTORIES.contains(&name)
+        || SECRET_PLACES.iter().any(|(place, directory)| *place == above && *directory == name)
+}
+
+const SECRET_DIRECTORIES: &[&str] =
+    &[".ssh", ".gnupg", ".azure", ".gcloud", ".kube", ".password-store", ".oci", ".aliyun", ".bluemix"];
+
+const SECRET_PLACES: &[(&str, &str)] =
+    &[(".config", "gcloud"), (".aws", "sso"), (".aws", "cli"), (".config", "gh"), (".config", "op")];
 
 const KEY_PAIRS: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss"];
 
@@ -135,7 +153,17 @@ fn is_public_ssh_file(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_secret_file;
+    use super::{is_secret_directory, is_secret_file};
+
+    #[test]
+    fn directories_that_hold_secrets_and_some_that_do_not() {
+        for path in [".ssh", "home/.SSH/", ".gnupg", "a/.config/gcloud", ".aws/sso", "x\\.ssh"] {
+            assert!(is_secret_directory(path), "{path}");
+        }
+        for path in ["", "/", "ssh", ".sshx", "gcloud", ".config", ".aws", "sso", ".ssh/keys", ".docker"] {
+            assert!(!is_secret_directory(path), "{path}");
+        }
+    }
 
     #[test]
     fn names_that_hold_secrets() {

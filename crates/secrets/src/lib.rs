@@ -21,7 +21,7 @@ mod scanner;
 mod stream;
 mod walk;
 
-pub use file_name::is_secret_file;
+pub use file_name::{is_secret_directory, is_secret_file};
 pub use report::findings;
 pub use rule::{RuleId, RulesError};
 pub use scanner::{MARKER_BEGIN, Redacted, Scanner, SecretMatch};

@@ -14,11 +14,11 @@ impl Dialect for Messages {
             Content::Text(text) => json!([{"type": "text", "text": text}]),
             Content::Null => json!([{"type": "text", "text": null}]),
             Content::Empty => json!([]),
-            Content::Tool { .. } => json!([tool_use(content)]),
+            Content::Tool { .. } => json!([tool_use(request, content)]),
         };
         let answer = if let Content::Text(text) = content { tokens(text) } else { 0 };
         json!({
-            "id": "msg_fake", "type": "message", "role": "assistant", "model": request.model(),
+            "id": id("msg_fake", request), "type": "message", "role": "assistant", "model": request.model(),
             "content": blocks,
             "stop_reason": stop_reason(content, finish), "stop_sequence": null,
             "usage": usage(request, answer),
@@ -27,11 +27,11 @@ impl Dialect for Messages {
 
     fn events(&self, request: &SeenRequest, content: &Content, finish: Finish) -> Vec<Event> {
         let message = json!({
-            "id": "msg_fake", "type": "message", "role": "assistant", "model": request.model(),
+            "id": id("msg_fake", request), "type": "message", "role": "assistant", "model": request.model(),
             "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(request, 1),
         });
         let mut events = vec![Event::named("message_start", json!({"message": message}))];
-        events.extend(block_events(content));
+        events.extend(block_events(request, content));
         let answer = if let Content::Text(text) = content { tokens(text) } else { 0 };
         events.push(Event::named(
             "message_delta",
@@ -64,7 +64,7 @@ impl Dialect for Messages {
 }
 
 /// The events of the one block of an answer; none when it has none.
-fn block_events(content: &Content) -> Vec<Event> {
+fn block_events(request: &SeenRequest, content: &Content) -> Vec<Event> {
     let (block, pieces) = match content {
         Content::Text(text) => {
             let pieces = deltas(text).into_iter().map(|piece| json!({"type": "text_delta", "text": piece}));
@@ -75,7 +75,7 @@ fn block_events(content: &Content) -> Vec<Event> {
         }
         Content::Empty => return Vec::new(),
         Content::Tool { input, .. } => {
-            let mut block = tool_use(content);
+            let mut block = tool_use(request, content);
             block["input"] = json!({});
             (block, vec![json!({"type": "input_json_delta", "partial_json": input.to_string()})])
         }
@@ -88,9 +88,15 @@ fn block_events(content: &Content) -> Vec<Event> {
     [start, Event::named("ping", json!({}))].into_iter().chain(deltas).chain([stop]).collect()
 }
 
-fn tool_use(content: &Content) -> Value {
+/// An id that no other answer of the same conversation has: clients take two messages of one id for one.
+fn id(name: &str, request: &SeenRequest) -> String {
+    let before = request.body["messages"].as_array().map_or(0, Vec::len);
+    format!("{name}_{before}")
+}
+
+fn tool_use(request: &SeenRequest, content: &Content) -> Value {
     let Content::Tool { name, input } = content else { return Value::Null };
-    json!({"type": "tool_use", "id": "toolu_fake", "name": name, "input": input})
+    json!({"type": "tool_use", "id": id("toolu_fake", request), "name": name, "input": input})
 }
 
 fn stop_reason(content: &Content, finish: Finish) -> &'static str {

@@ -11,7 +11,6 @@
 mod manifest;
 mod read;
 
-use std::collections::BTreeSet;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
@@ -78,16 +77,20 @@ pub enum BundleError {
     Manifest(#[from] CanonicalError),
 }
 
-/// Makes the bundle of a run, without the files at the paths of `unrecorded`: nobody knows who put them there. Files that cannot be read are named in the manifest; they do not stop it.
+/// Makes the bundle of a run, of the files of which `is_told_of` says, by their paths in `run_dir`, that they belong to it: of others nobody
+/// knows who put them there. Files that cannot be read are named in the manifest, and so are those that are left out; they do not stop it.
 ///
 /// # Errors
 ///
 /// Fails when `run_dir` is no directory, or when the archive cannot be put together.
-pub fn failure_bundle(run_dir: &Path, unrecorded: &BTreeSet<String>) -> Result<Vec<u8>, BundleError> {
+pub fn failure_bundle(
+    run_dir: &Path,
+    is_told_of: &dyn Fn(&Path) -> bool,
+) -> Result<Vec<u8>, BundleError> {
     if !run_dir.is_dir() {
         return Err(BundleError::NoRun { path: run_dir.to_owned() });
     }
-    let mut collected = read::collect(run_dir, unrecorded, &FILES, &DIRECTORIES, Scanner::builtin());
+    let mut collected = read::collect(run_dir, is_told_of, &FILES, &DIRECTORIES, Scanner::builtin());
     for (name, why) in REQUIRED {
         if !collected.has(name) {
             let text = format!("placeholder: {why}\n");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    Cap, Captured, Completed, Confinement, End, Keep, Limits, Network, Profile, Redaction, Resources,
+    Calls, Cap, Captured, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile, Redaction, Resources,
     Sandbox, SandboxError, Spawn, Stdin, Stdout, Strength,
 };
 
@@ -145,6 +145,7 @@ async fn run_command(
             masked: setting.masked.clone(),
             read_only: Vec::new(),
             network: Network::None,
+            calls: Calls::Tools,
         }),
         keep: Keep::Tail,
         redaction: Redaction::Redact,
@@ -162,6 +163,7 @@ fn finished(spec: &GateSpec, disk: Cap, completed: Completed) -> GateRun {
     let end = match completed.end {
         End::Exited(code) => GateEnd::Exited(code),
         End::Signalled(signal) => GateEnd::Signalled(signal),
+        End::Forbidden => GateEnd::Signalled(FORBIDDEN_SIGNAL),
         End::TimedOut => GateEnd::TimedOut { after: spec.timeout },
         End::OutputLimit => GateEnd::OutputLimit,
         End::DiskLimit => GateEnd::DiskLimit {
@@ -204,6 +206,7 @@ fn obstacle(error: &SandboxError) -> NotStarted {
         | SandboxError::Masked { .. }
         | SandboxError::ReadOnly { .. }
         | SandboxError::BadArgument { .. }
+        | SandboxError::Host(_)
         | SandboxError::LayersMissing { .. }
         | SandboxError::Setup { .. }
         | SandboxError::Supervision { .. }

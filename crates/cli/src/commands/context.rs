@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use crucible_host::config::Config;
 use crucible_host::fs::{FsError, read_up_to, write_atomic};
 use crucible_model::{ByteLimit, Digest, ExitStatus, FileLimit, RepoPath, counted, to_canonical_json};
@@ -45,12 +45,13 @@ pub(crate) enum ContextCommand {
     after_help = "Exits 7 when the mandatory documents do not fit the budget, 3 for a request that is none, 8 when the goal or \
     the request itself holds a secret; `crucible --help` lists all exit codes."
 )]
+#[command(group = ArgGroup::new("needs").required(true).args(["request", "goal"]))]
 pub(crate) struct Build {
     /// A directory in the repository
     #[arg(long, default_value = ".", value_name = "DIR")]
     repo: PathBuf,
     /// A file request, as docs/contracts/file_request.md describes it
-    #[arg(long, value_name = "FILE", conflicts_with = "goal", required_unless_present = "goal")]
+    #[arg(long, value_name = "FILE")]
     request: Option<PathBuf>,
     /// What is to be achieved: all files that git tracks are ranked for it, and the best that fit are packed
     #[arg(long, value_name = "TEXT")]

@@ -43,6 +43,8 @@ pub(crate) struct Doctor {
 }
 
 /// Somebody who serves a role of a run is not there.
+/// The finding that no provider is chosen.
+const PROVIDER_UNSET: &str = "doctor-provider-unset";
 const DISPATCH_UNREADY: Code = Code::new("doctor-dispatch-unready");
 
 /// The result as JSON.
@@ -92,7 +94,7 @@ impl Doctor {
         model::check_budget(&config)?;
         let context = model::context(app, &config, &Arc::new(app.sandbox()))?;
         let mut seen = app.block_on(async { Ok(examine(&configured, strength, &context).await) })?;
-        let mut verdict = verdict(&seen);
+        let mut verdict = chosen_or_needless(app, &config, verdict(&seen));
         let council = council(&mut seen, &config, &mut verdict);
         served(app, &mut seen, &config, &mut verdict);
         let choice = Choice::new(&seen, &config, "llm.provider");
@@ -112,6 +114,18 @@ impl Doctor {
         }
         Ok(if verdict.passes() { ExitStatus::Success } else { ExitStatus::Usage })
     }
+}
+
+/// Where the dispatch leaves nothing of a run to a provider, that none is chosen is worth knowing and no more: other commands ask one.
+fn chosen_or_needless(app: &App, config: &Config, found: Verdict) -> Verdict {
+    if dispatch::needs_provider(app, config) {
+        return found;
+    }
+    let lowered = found.findings().iter().map(|finding| match finding.code.as_str() {
+        PROVIDER_UNSET => Finding { level: Level::Info, ..finding.clone() },
+        _ => finding.clone(),
+    });
+    Verdict::new(lowered.collect())
 }
 
 /// What is said of the provider that answers a council, where it is another than that of a run. A run does without it, so what it
@@ -138,7 +152,8 @@ fn council(seen: &mut Diagnosis, config: &Config, found: &mut Verdict) -> Option
 fn served(app: &App, seen: &mut Diagnosis, config: &Config, found: &mut Verdict) {
     let unready = |subject: String, hint: String| Finding::error(DISPATCH_UNREADY, subject, hint);
     // That no provider is chosen is said elsewhere; here any does.
-    let provider = if seen.provider.is_empty() { "gateway" } else { &seen.provider };
+    let is_unset = seen.provider.is_empty() && dispatch::needs_provider(app, config);
+    let provider = if is_unset { "gateway" } else { &seen.provider };
     let chosen = dispatch::dispatch(app, config, provider);
     let looked = chosen.map(|chosen| (dispatch::agents(app, config, chosen.as_ref()), chosen));
     let (agents, Some(chosen)) = (match looked {

@@ -8,7 +8,7 @@ use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand};
 use crucible_model::{ExitStatus, Finding, counted};
 use crucible_sandbox::{
-    CONFINED_HOME, Confinement, End, LayerState, Layers, Limits, Network, Profile, Spawn, Strength, base_env,
+    CONFINED_HOME, Calls, Confinement, End, LayerState, Layers, Limits, Network, Profile, Spawn, Strength, base_env,
     toolchain_env,
 };
 use serde::Serialize;
@@ -114,6 +114,7 @@ impl Exec {
             masked: config.text("paths.runs_root").map(|root| here.join(root).join("")).into_iter().collect(),
             read_only: Vec::new(),
             network: if self.network { Network::Host } else { Network::None },
+            calls: Calls::Tools,
         };
         let spawn = Spawn {
             args: args.to_vec(),
@@ -148,6 +149,11 @@ impl Exec {
                 ExitStatus::Refused,
                 format!("the command was ended by signal {signal}; try it again, or look who sent it"),
             )),
+            End::Forbidden => Err(CommandError::new(
+                ExitStatus::Refused,
+                "the command was ended because it made a system call that --calls does not allow",
+            )
+            .hint("Choose a wider class with --calls, or let the command do without.")),
             End::TimedOut => Err(CommandError::new(
                 ExitStatus::TimedOut,
                 format!("the command was ended after {}", counted(self.timeout, "second")),

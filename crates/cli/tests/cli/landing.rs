@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::PathBuf;
 
+use serde_json::{Value, json};
 use crucible_testkit::{FakeOpenAi, TestRepo};
 
 use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, small, snapshot};
@@ -359,10 +360,40 @@ fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
             assert_eq!(repo.git(["rev-list", "--count", "HEAD"]), "2");
             let log = desk.run(["ledger", "log", "--json"]).ok().stdout;
             assert!(log.contains("\"full_gates\"") && log.contains("\"slow\""), "{log}");
+            let said = full_gates(&desk, &id, 1);
+            assert_eq!((&said["result"], &said["gate"]), (&json!("PASS"), &json!("full")));
         } else {
             let message = land.exits(1).message();
             assert!(message.contains("slow") && message.contains("--gate full"), "{message}");
+            // What they said is kept, of every try.
+            desk.run(["run", "land", &id]).exits(1);
+            for number in [1, 2] {
+                let said = full_gates(&desk, &id, number);
+                assert_eq!((&said["result"], &said["gate"]), (&json!("FAIL"), &json!("full")));
+            }
             before.is_still(&Snapshot::of([repo.path()]));
         }
     }
+}
+
+/// The report of the gates before a landing; their logs are there and what they printed, are in the bundle, and cannot be changed unseen.
+fn full_gates(desk: &Desk, id: &str, number: u32) -> Value {
+    let run = desk.runs().pop().unwrap();
+    let report = format!("artifacts/full_gates_{number:03}.json");
+    let [stdout, stderr] = ["stdout", "stderr"].map(|stream| format!("logs/full_gates_{number:03}.{stream}.log"));
+    assert!(std::fs::read_to_string(run.join(&stdout)).unwrap().contains("slow"));
+    desk.run(["run", "verify-record", id]).ok();
+    let out = desk.path("evidence.zip");
+    desk.call(["run", "bundle", id, "--force", "--out"]).arg(&out).run().ok();
+    let archive = zip::ZipArchive::new(std::fs::File::open(&out).unwrap()).unwrap();
+    for name in [&report, &stdout, &stderr] {
+        assert!(archive.file_names().any(|entry| entry.unwrap() == name), "{name}");
+        let (path, whole) = (run.join(name), std::fs::read(run.join(name)).unwrap());
+        std::fs::write(&path, "forged").unwrap();
+        let told = desk.run(["run", "verify-record", id, "--json"]).exits(1).stdout;
+        assert!(told.contains("record-file-edited") && told.contains(name), "{told}");
+        desk.run(["run", "land", id]).exits(1);
+        std::fs::write(&path, whole).unwrap();
+    }
+    serde_json::from_slice(&std::fs::read(run.join(&report)).unwrap()).unwrap()
 }

@@ -199,16 +199,13 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
         ledger.keep_skill_artifact(id, Some(build), SkillArtifactKind::BuildLog, b"log", moment).unwrap();
     let new = NewVerification { moment, proposal: id, build, level: VerificationLevel::Skill, skill, test };
     let row = ledger.begin_verification(&new).unwrap();
-    let gate = SkillGateRow {
-        gate: SkillGate::Ruff,
-        passed: true,
-        duration_ms: 7,
-        findings: json!([]),
-        log: Some(log),
-    };
-    ledger.record_skill_gate(&row, moment, &gate).unwrap();
+    for gate in SkillGate::REQUIRED {
+        let log = (gate == SkillGate::Ruff).then_some(log);
+        let gate = SkillGateRow { gate, passed: true, duration_ms: 7, findings: json!([]), log };
+        ledger.record_skill_gate(&row, moment, &gate).unwrap();
+    }
     ledger.end_verification(&row, moment, VerificationEnd::Passed).unwrap();
-    ledger
+    let promotion = ledger
         .promote_skill(&NewPromotion {
             moment,
             proposal: id,
@@ -224,6 +221,7 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
     let run = NewSkillRun {
         moment,
         proposal: id,
+        promotion: Some(promotion.event),
         skill,
         outcome: SkillRunOutcome::Denied,
         findings: json!([]),
@@ -236,7 +234,9 @@ fn the_whole_story_of_a_skill_is_shown_and_its_size_is_bounded() {
     assert_eq!(shown["next_steps"], json!(["run", "demote"]));
     assert_eq!((&shown["counts"]["builds"], shown["builds"].as_array().unwrap().len()), (&json!(60), 50));
     assert!(shown["builds"][0]["failure"]["left_out_bytes"].as_u64().unwrap() > 20_000);
-    assert_eq!(shown["verifications"][0]["gates"][0]["log"], log.to_string());
+    let gates = shown["verifications"][0]["gates"].as_array().unwrap();
+    let ruff = gates.iter().find(|gate| gate["gate"] == "ruff").unwrap();
+    assert_eq!((gates.len(), &ruff["log"]), (5, &json!(log)));
     assert_eq!(shown["trust"]["approved_by"], "operator");
     assert_eq!(shown["runs"][0]["outcome"], "DENIED");
     let text = scene.run(["skill", "show", "good"]).ok().stdout;

@@ -259,6 +259,17 @@ fn a_commit_that_is_gone_or_was_written_over_is_no_landed_commit() {
     std::fs::remove_file(&object).unwrap();
     std::fs::write(&object, kept).unwrap();
     // It is there again; the branch still stands at the base.
+    assert_eq!(run.found(0), BTreeSet::from([("record-commit-unreached".to_owned(), commit.clone())]));
+    // So is a branch that is gone, and one of which git cannot tell.
+    let hint = || run.report(0)["findings"][0]["hint"].as_str().unwrap().to_owned();
+    run.repo.git(["switch", "--quiet", "--create", "other"]);
+    run.repo.git(["branch", "--quiet", "-D", "main"]);
+    assert!(hint().contains("no longer there"), "{}", hint());
+    let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+    assert!(message.contains("main is no longer there"), "{message}");
+    let broken = "1".repeat(40);
+    std::fs::write(run.repo.path().join(".git/refs/heads/main"), format!("{broken}\n")).unwrap();
+    assert!(hint().contains("cannot be told"), "{}", hint());
     assert_eq!(run.found(0), BTreeSet::from([("record-commit-unreached".to_owned(), commit)]));
 }
 
@@ -434,12 +445,19 @@ fn a_refused_landing_leaves_a_record_that_holds() {
 #[test]
 fn bookings_that_are_gone_are_told_and_nothing_lands_without_them() {
     let run = Landed::verified();
-    in_ledger(&run, "DELETE FROM model_calls");
-    let told = ("record-bookings-lost".to_owned(), run.id.clone());
-    assert_eq!(run.found(1), BTreeSet::from([told]));
-    let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
-    assert!(message.contains("1 booked model call"), "{message}");
-    assert!(run.desk.status()["next"].as_str().unwrap().contains("1 booked model call"));
+    // First numbers that are left out, then the one that an answer tells of.
+    for (altered, lost) in [
+        ("UPDATE model_calls SET seq = seq + 2", "lacks 2 booked model calls that"),
+        ("DELETE FROM model_calls", "lacks 1 booked model call that"),
+    ] {
+        in_ledger(&run, altered);
+        let told = ("record-bookings-lost".to_owned(), run.id.clone());
+        assert_eq!(run.found(1), BTreeSet::from([told]));
+        let message = run.desk.run(["run", "land", &run.id, "--json"]).exits(1).message();
+        assert!(message.contains(lost), "{message}");
+        let next = run.desk.status()["next"].as_str().unwrap().to_owned();
+        assert!(next.contains(lost), "{next}");
+    }
 }
 
 #[test]

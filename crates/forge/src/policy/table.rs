@@ -3,6 +3,9 @@
 //! An allow-list: a module without a row may not be imported, a member that its row does not list is what the row says of the others. So a
 //! function that a later Python adds to `os` is refused until somebody has looked at it.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 /// What a thing can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Power {
@@ -36,6 +39,10 @@ pub(crate) enum Power {
     Pool,
     /// May be called with one argument only: with three it makes a class.
     Type,
+    /// May be called with so many arguments by position and with nothing else: the others name attributes.
+    Arguments(usize),
+    /// May stand as a decorator, and nowhere else: it writes code from the names of what it is given.
+    Decorator,
     /// A module without a row.
     Unknown,
 }
@@ -59,28 +66,28 @@ const fn all(module: &'static str, others: Power) -> Row {
 
 static ROWS: &[Row] = &[
     plain("__future__"),
-    plain("abc"),
+    Row { module: "abc", members: &[(Power::Code, &["ABCMeta", "update_abstractmethods"])], others: Power::None },
     plain("array"),
     plain("base64"),
     plain("binascii"),
     plain("bisect"),
-    plain("calendar"),
+    Row { module: "calendar", members: &[(Power::Reflection, &["different_locale", "format", "repeat"])], others: Power::None },
     plain("cmath"),
     plain("collections"),
     plain("collections.abc"),
     plain("colorsys"),
-    plain("contextlib"),
+    Row { module: "contextlib", members: &[(Power::Interpreter, &["chdir"])], others: Power::None },
     plain("contextvars"),
     plain("copy"),
     plain("csv"),
     plain("datetime"),
     plain("decimal"),
     plain("difflib"),
-    plain("enum"),
+    Row { module: "enum", members: &[(Power::Code, &["EnumMeta", "EnumType", "EnumDict"]), (Power::Interpreter, &["global_enum", "global_enum_repr", "global_flag_repr", "global_str", "pickle_by_enum_name", "pickle_by_global_name"])], others: Power::None },
     plain("errno"),
     plain("fnmatch"),
     plain("fractions"),
-    plain("functools"),
+    Row { module: "functools", members: &[(Power::Code, &["singledispatch", "singledispatchmethod"]), (Power::Reflection, &["partialmethod", "WRAPPER_ASSIGNMENTS", "WRAPPER_UPDATES"]), (Power::Arguments(1), &["wraps"]), (Power::Arguments(2), &["update_wrapper"])], others: Power::None },
     plain("glob"),
     plain("graphlib"),
     plain("hashlib"),
@@ -95,25 +102,25 @@ static ROWS: &[Row] = &[
     plain("keyword"),
     plain("math"),
     plain("numbers"),
-    plain("os.path"),
+    Row { module: "os.path", members: &[(Power::Secret, &["expandvars"])], others: Power::None },
     plain("pprint"),
     plain("queue"),
     plain("random"),
-    plain("re"),
+    Row { module: "re", members: &[(Power::None, &["RegexFlag"])], others: Power::None },
     plain("secrets"),
     plain("shlex"),
     plain("stat"),
     plain("statistics"),
-    plain("string"),
+    Row { module: "string", members: &[(Power::Reflection, &["Formatter"])], others: Power::None },
     plain("struct"),
     plain("textwrap"),
     plain("time"),
     plain("tomllib"),
-    plain("typing_extensions"),
+    Row { module: "typing_extensions", members: &[(Power::Code, &["get_type_hints", "ForwardRef", "evaluate_forward_ref", "get_annotations"])], others: Power::None },
     plain("unicodedata"),
     plain("urllib.parse"),
-    plain("uuid"),
-    plain("warnings"),
+    Row { module: "uuid", members: &[(Power::Process, &["getnode", "uuid1", "uuid6"])], others: Power::None },
+    Row { module: "warnings", members: &[(Power::Interpreter, &["showwarning", "warn_explicit"])], others: Power::None },
     plain("zlib"),
     plain("zoneinfo"),
     Row {
@@ -155,12 +162,12 @@ static ROWS: &[Row] = &[
         module: "concurrent.futures",
         members: &[
             (Power::Pool, &["ThreadPoolExecutor"]),
-            (Power::None, &["Future", "TimeoutError", "CancelledError", "as_completed", "wait", "thread"]),
+            (Power::None, &["Future", "TimeoutError", "CancelledError", "as_completed", "wait"]),
         ],
         others: Power::Process,
     },
     all("concurrent", Power::Process),
-    Row { module: "dataclasses", members: &[(Power::Code, &["make_dataclass"])], others: Power::None },
+    Row { module: "dataclasses", members: &[(Power::Code, &["make_dataclass"]), (Power::Decorator, &["dataclass"])], others: Power::None },
     Row {
         module: "io",
         members: &[
@@ -177,7 +184,6 @@ static ROWS: &[Row] = &[
                 &[
                     "getLogger",
                     "Logger",
-                    "LoggerAdapter",
                     "DEBUG",
                     "INFO",
                     "WARNING",
@@ -190,12 +196,12 @@ static ROWS: &[Row] = &[
                     "exception",
                     "critical",
                     "NullHandler",
-                    "Formatter",
                 ],
             ),
             (Power::Code, &["config"]),
+            (Power::Write, &["FileHandler", "basicConfig"]),
         ],
-        others: Power::Write,
+        others: Power::Outlives,
     },
     Row {
         module: "operator",
@@ -355,12 +361,12 @@ static ROWS: &[Row] = &[
     all("sqlite3", Power::Write),
     all("tarfile", Power::Write),
     all("tempfile", Power::Write),
-    all("zipfile", Power::Write),
+    Row { module: "zipfile", members: &[(Power::Code, &["PyZipFile"])], others: Power::Write },
     Row { module: "http", members: &[(Power::None, &["HTTPStatus", "HTTPMethod"])], others: Power::Network },
     all("aiohttp", Power::Network),
     all("ftplib", Power::Network),
     all("httpx", Power::Network),
-    all("imaplib", Power::Network),
+    Row { module: "imaplib", members: &[(Power::Process, &["IMAP4_stream"])], others: Power::Network },
     all("nntplib", Power::Network),
     all("poplib", Power::Network),
     all("requests", Power::Network),
@@ -369,10 +375,21 @@ static ROWS: &[Row] = &[
     all("smtplib", Power::Network),
     all("socket", Power::Network),
     all("_socket", Power::Network),
-    all("socketserver", Power::Network),
+    Row { module: "socketserver", members: &[(Power::Process, &["ForkingMixIn", "ForkingTCPServer", "ForkingUDPServer"])], others: Power::Network },
     all("ssl", Power::Network),
     all("telnetlib", Power::Network),
     all("urllib", Power::Network),
+    Row {
+        module: "urllib.request",
+        members: &[
+            (Power::Write, &["urlretrieve", "URLopener", "FancyURLopener"]),
+            (Power::Secret, &["getproxies"]),
+            (Power::Interpreter, &["install_opener"]),
+        ],
+        others: Power::Network,
+    },
+    Row { module: "http.cookiejar", members: &[(Power::Write, &["FileCookieJar", "LWPCookieJar", "MozillaCookieJar"])], others: Power::Network },
+    Row { module: "http.server", members: &[(Power::Process, &["CGIHTTPRequestHandler", "test"])], others: Power::Network },
     all("urllib3", Power::Network),
     all("websocket", Power::Network),
     all("websockets", Power::Network),
@@ -456,6 +473,8 @@ static BUILTINS: &[(&str, Power)] = &[
     ("eval", Power::Code),
     ("exec", Power::Code),
     ("execfile", Power::Code),
+    ("KeyboardInterrupt", Power::Process),
+    ("SystemExit", Power::Process),
     ("exit", Power::Process),
     ("getattr", Power::ByName(1)),
     ("globals", Power::Reflection),
@@ -470,33 +489,14 @@ static BUILTINS: &[(&str, Power)] = &[
     ("vars", Power::Reflection),
 ];
 
-/// Modules that are reached by an import of their own or not at all, never as a member of another module.
-static HIDDEN: [&str; 24] = [
-    "builtins",
-    "codecs",
-    "copyreg",
-    "ctypes",
-    "functools",
-    "gc",
-    "importlib",
-    "inspect",
-    "io",
-    "linecache",
-    "marshal",
-    "os",
-    "pathlib",
-    "pickle",
-    "posix",
-    "runpy",
-    "shutil",
-    "signal",
-    "socket",
-    "subprocess",
-    "sys",
-    "tempfile",
-    "threading",
-    "types",
-];
+/// Modules that no row tells of, and that are no member of another one either.
+static HIDDEN: [&str; 6] = ["bltns", "genericpath", "linecache", "re_compile", "stdlib_re", "sre_parse"];
+
+/// The public members of the modules of the standard library, by module.
+static MEMBERS: LazyLock<BTreeMap<&'static str, &'static str>> = LazyLock::new(|| {
+    let lines = include_str!("members.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(": ")).collect()
+});
 
 /// Whether a built-in of this name can do something.
 pub(crate) fn is_sensitive_builtin(name: &str) -> bool {
@@ -541,15 +541,34 @@ fn member_power(row: &Row, rest: &str) -> Power {
     let first = rest.split('.').next().unwrap_or_default();
     let listed = row.members.iter().find(|(_, names)| names.contains(&first)).map(|(power, _)| *power);
     let found = listed.unwrap_or(row.others);
+    let known = || MEMBERS.get(row.module).is_none_or(|names| names.split(' ').any(|name| name == first));
     let covers =
         matches!(found, Power::Process | Power::Code | Power::Interpreter | Power::Outlives | Power::Native);
-    if !covers && rest.split('.').any(hides) { Power::Reflection } else { found }
+    let strange = listed.is_none() && !is_dunder(first) && !known();
+    let deeper = rest.split('.').skip(1).any(hides) || (listed.is_none() && hides_at_all(row, first));
+    if !covers && (strange || deeper) { Power::Reflection } else { found }
+}
+
+fn is_dunder(word: &str) -> bool {
+    word.len() > 4 && word.starts_with("__") && word.ends_with("__")
 }
 
 /// Whether a member of a module is another module, or nobody's business.
-fn hides(word: &str) -> bool {
-    let dunder = word.len() > 4 && word.starts_with("__") && word.ends_with("__");
-    HIDDEN.contains(&word) || (word.starts_with('_') && !dunder)
+pub(crate) fn hides(word: &str) -> bool {
+    let strong = |row: &Row| {
+        !matches!(row.others, Power::None | Power::Network) || !row.members.is_empty()
+    };
+    HIDDEN.contains(&word)
+        || (word.starts_with('_') && !is_dunder(word))
+        || row(word).is_some_and(|row| strong(row) && !SHARED.contains(&word))
+}
+
+/// Words that are names of modules and of harmless members and methods of other things as well.
+static SHARED: [&str; 9] = ["abc", "calendar", "code", "enum", "http", "platform", "select", "string", "trace"];
+
+/// Whether the first member of a module without a list of its members is another module.
+fn hides_at_all(row: &Row, word: &str) -> bool {
+    !MEMBERS.contains_key(row.module) && hides(word)
 }
 
 fn row(module: &str) -> Option<&'static Row> {

@@ -3,7 +3,10 @@
 use crucible_model::RepoPath;
 
 /// Attributes with two underscores that show nothing but a name or a text, or that a class defines for itself.
-static SURFACE: [&str; 29] = [
+static SURFACE: [&str; 32] = [
+    "__author__",
+    "__debug__",
+    "__slots__",
     "__name__",
     "__qualname__",
     "__doc__",
@@ -35,40 +38,40 @@ static SURFACE: [&str; 29] = [
     "__notes__",
 ];
 
-/// Attributes without them that lead from a generator, a traceback or a function to its frame and names, and what starts processes from a
-/// running event loop.
-static DEEP: [&str; 26] = [
-    "gi_frame",
-    "gi_code",
-    "cr_frame",
-    "cr_code",
-    "ag_frame",
-    "ag_code",
-    "tb_frame",
-    "tb_next",
-    "f_back",
-    "f_globals",
-    "f_locals",
-    "f_builtins",
-    "f_code",
-    "func_globals",
-    "func_code",
-    "co_code",
-    "with_traceback",
-    "mro",
-    "subprocess_exec",
-    "subprocess_shell",
-    "run_in_executor",
-    "create_connection",
-    "load_module",
-    "exec_module",
-    "find_spec",
-    "extractall",
+/// Attributes without them that lead from a generator, a traceback or a function to its frame and names, and from what runs coroutines to
+/// processes and machine code.
+static DEEP: [&str; 61] = [
+    "gi_frame", "gi_code", "gi_yieldfrom", "cr_frame", "cr_code", "cr_await", "cr_origin", "ag_frame", "ag_code", "ag_await", "tb_frame",
+    "tb_next", "tb_lasti", "f_back", "f_globals", "f_locals", "f_builtins", "f_code", "f_trace", "f_generator", "func_globals",
+    "func_code", "func_closure", "func_defaults", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "with_traceback", "mro",
+    "subprocess_exec", "subprocess_shell", "run_in_executor", "set_default_executor", "get_loop", "get_event_loop", "get_running_loop",
+    "call_soon", "call_later", "call_at", "call_soon_threadsafe", "call_exception_handler", "set_task_factory", "set_exception_handler",
+    "add_signal_handler", "add_reader", "add_writer", "connect_read_pipe", "connect_write_pipe", "load_module", "exec_module", "find_spec",
+    "find_module", "get_data", "get_source", "extractall", "enable_load_extension", "load_extension", "register_instance",
+    "set_name_resolver",
+];
+
+/// Methods of a running loop that connect.
+static CONNECTS: [&str; 9] = [
+    "create_connection", "create_server", "create_unix_connection", "create_unix_server", "create_datagram_endpoint", "sock_connect",
+    "sock_accept", "start_tls", "open_connection",
+];
+
+/// What a named tuple says of itself, besides its fields.
+static OF_TUPLES: [&str; 5] = ["_asdict", "_field_defaults", "_fields", "_make", "_replace"];
+
+/// Attributes by which objects of the standard library keep modules, functions and loops; a skill calls nothing of its own like them.
+static KEPT: [&str; 14] = [
+    "_module", "_modules", "_os", "_sys", "_io", "_builtins", "_loop", "_get_loop", "_globals", "_locals", "_executor", "_rmtree", "_unlink",
+    "_sock",
 ];
 
 /// Methods that change files, of objects that stand for paths.
-static WRITERS: [&str; 12] = [
+static WRITERS: [&str; 15] = [
     "chmod",
+    "copy_into",
+    "move",
+    "move_into",
     "hardlink_to",
     "lchmod",
     "link_to",
@@ -109,6 +112,30 @@ pub(super) fn is_deep(word: &str) -> bool {
     (dunder && !SURFACE.contains(&word)) || DEEP.contains(&word) || !word.is_ascii()
 }
 
+/// Whether a word is meant for the object itself.
+pub(super) fn is_private(word: &str) -> bool {
+    word.starts_with('_') && !(word.len() > 4 && word.starts_with("__") && word.ends_with("__")) && !OF_TUPLES.contains(&word)
+}
+
+/// Whether objects of the standard library keep something powerful under this name.
+pub(super) fn keeps_power(word: &str) -> bool {
+    KEPT.contains(&word)
+}
+
+/// Whether a method connects.
+pub(super) fn connects(word: &str) -> bool {
+    CONNECTS.contains(&word)
+}
+
+/// Whether a text to be filled in reaches for attributes that are not shown.
+pub(super) fn format_reaches(text: &str) -> bool {
+    let mut fields = text.split('{').skip(1);
+    fields.any(|field| {
+        let field = field.split(['}', ':', '!']).next().unwrap_or_default();
+        field.split(['.', '[', ']']).skip(1).any(|word| is_deep(word) || is_private(word))
+    })
+}
+
 /// Whether a method changes files where its object is a path.
 pub(super) fn is_writer(word: &str) -> bool {
     WRITERS.contains(&word)
@@ -128,9 +155,12 @@ pub(super) fn secret_place(text: &str) -> Option<&'static str> {
     })
 }
 
-/// The hosts of the addresses in a literal text, in small letters.
+/// The hosts of the addresses in a literal text, in small letters. Where readers of addresses differ, all that they could see.
 pub(super) fn hosts(text: &str) -> Vec<String> {
     let mut found = Vec::new();
+    // Clients drop these; in prose they end an address.
+    let squeezed = !text.contains(' ') && text.contains(['\t', '\r', '\n']);
+    let text = if squeezed { text.replace(['\t', '\r', '\n'], "") } else { text.to_owned() };
     for (at, _) in text.match_indices("://") {
         let scheme = text.get(..at).unwrap_or_default();
         let scheme = scheme
@@ -142,15 +172,27 @@ pub(super) fn hosts(text: &str) -> Vec<String> {
             continue;
         }
         let rest = text.get(at + 3..).unwrap_or_default();
-        let end = rest.find(|c: char| matches!(c, '/' | '?' | '#' | '\\' | '"' | '\'') || c.is_whitespace());
-        let authority = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-        let host = authority.rsplit('@').next().unwrap_or_default();
-        let host = host.split(':').next().unwrap_or_default().trim_end_matches('.');
-        if !host.is_empty() {
-            found.push(host.to_ascii_lowercase());
+        let until = |ends: &[char]| {
+            let end = rest.find(|c: char| ends.contains(&c) || c.is_whitespace());
+            rest.get(..end.unwrap_or(rest.len())).unwrap_or_default()
+        };
+        let narrow = until(&['/', '?', '#', '\\', '"', '\'']);
+        let wide = until(&['/', '?', '#', '"', '\'']);
+        for authority in [narrow, wide] {
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            let host = host.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+            if !host.is_empty() && !found.contains(&host) {
+                found.push(host);
+            }
         }
     }
     found
+}
+
+/// Whether a text on its own looks like the name of a host, or its address.
+pub(super) fn looks_like_host(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':');
+    text.len() < 254 && (text == "localhost" || (text.contains('.') && text.chars().all(plain)))
 }
 
 /// The path inside the project that a literal text names; nothing where it leads out.

@@ -4,6 +4,7 @@
 //! a byte order mark, control characters that end a line for one of them only, marks that turn the direction of writing. A tree has no
 //! errors in it and is never deeper than [`MAX_DEPTH`], so walks over it may recurse.
 
+mod fold;
 mod names;
 
 use std::ops::ControlFlow;
@@ -11,7 +12,7 @@ use std::ops::ControlFlow;
 use crucible_model::{Code, Finding};
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
-pub(crate) use names::{Clarity, Names, imports};
+pub(crate) use names::{Clarity, Names, imports, parts};
 
 /// The largest skill, in bytes: 256 KiB.
 pub const MAX_SKILL_BYTES: usize = 256 << 10;
@@ -153,7 +154,7 @@ impl PythonSource {
     /// What a literal text says, where it says it plainly: no bytes, no placeholders, no escapes.
     pub(crate) fn literal(&self, node: Node<'_>) -> Option<String> {
         match node.kind() {
-            "parenthesized_expression" => self.literal(node.named_child(0)?),
+            "parenthesized_expression" => self.literal(*parts(node).first()?),
             "concatenated_string" => node
                 .named_children(&mut node.walk())
                 .filter(|part| part.kind() != "comment")
@@ -214,6 +215,7 @@ fn plain(text: &str) -> Result<(), PythonFault> {
     if text.starts_with('\u{feff}') {
         return Err(PythonFault::ByteOrderMark);
     }
+    let mut encodings = 0;
     for (number, line) in text.split('\n').enumerate() {
         let line = line.strip_suffix('\r').unwrap_or(line);
         let hides = |c: char| {
@@ -223,11 +225,17 @@ fn plain(text: &str) -> Result<(), PythonFault> {
         if let Some(character) = line.chars().find(|c| hides(*c)) {
             return Err(PythonFault::Hidden { line: number + 1, character: character.into() });
         }
+        // Every mention counts, not the first alone, and both lines together may have one.
         if number < 2 && line.trim_start().starts_with('#') {
-            let named = line.split_once("coding").map(|(_, rest)| rest);
-            if let Some(name) = named.and_then(|rest| rest.strip_prefix([':', '='])) {
-                let name = name.trim_start().to_ascii_lowercase();
-                if !(name.starts_with("utf-8") || name.starts_with("utf8")) {
+            for (at, word) in line.match_indices("coding") {
+                let rest = line.get(at + word.len()..).unwrap_or_default();
+                let Some(name) = rest.strip_prefix([':', '=']) else { continue };
+                let name = name.trim_start_matches([' ', '\t']);
+                let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
+                let name = name.get(..end.unwrap_or(name.len())).unwrap_or_default();
+                encodings += usize::from(!name.is_empty());
+                let plain = ["utf-8", "utf8", "utf_8"].iter().any(|known| name.eq_ignore_ascii_case(known));
+                if encodings > 1 || (!name.is_empty() && !plain) {
                     return Err(PythonFault::Encoding { line: number + 1 });
                 }
             }
@@ -249,7 +257,11 @@ mod tests {
         let deep = format!("x = {}1{}\n", "(".repeat(5_000), ")".repeat(5_000));
         let chain = format!("x = a{}\n", ".b".repeat(20_000));
         let huge = "#".repeat(MAX_SKILL_BYTES + 1);
-        let faults: [(&[u8], Expected); 13] = [
+        let faults: [(&[u8], Expected); 17] = [
+            (b"# coding coding: utf-7\n", |fault| matches!(fault, PythonFault::Encoding { line: 1 })),
+            (b"# coding: utf-8 coding: latin-1\n", |fault| matches!(fault, PythonFault::Encoding { line: 1 })),
+            (b"# coding: utf-8\n# coding: utf-8\n", |fault| matches!(fault, PythonFault::Encoding { line: 2 })),
+            (b"# coding=utf-8-sig\n", |fault| matches!(fault, PythonFault::Encoding { line: 1 })),
             (huge.as_bytes(), |fault| matches!(fault, PythonFault::TooLarge { .. })),
             (b"x = '\xff'\n", |fault| matches!(fault, PythonFault::NotUtf8 { at: 5 })),
             (b"\xef\xbb\xbfx = 1\n", |fault| matches!(fault, PythonFault::ByteOrderMark)),

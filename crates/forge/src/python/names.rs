@@ -25,6 +25,16 @@ pub(crate) struct Names<'s> {
     own: BTreeSet<&'s str>,
     /// Every function that it defines.
     functions: BTreeSet<&'s str>,
+    /// Those of them that are called on an object: their first parameter is `self`.
+    methods: BTreeSet<&'s str>,
+    /// Every class that it defines.
+    classes: BTreeSet<&'s str>,
+    /// What its classes and their methods bind on a class or an object of it.
+    members: BTreeSet<&'s str>,
+    /// Every name that is declared as one of an outer scope.
+    outer: BTreeSet<&'s str>,
+    /// Every text that a name stands for, and how often the name is bound.
+    texts: BTreeMap<&'s str, (usize, Option<Node<'s>>)>,
     /// Every module that it imports something from.
     modules: BTreeSet<String>,
     clarity: Clarity,
@@ -47,6 +57,11 @@ impl<'s> Names<'s> {
             meanings: BTreeMap::new(),
             own: BTreeSet::new(),
             functions: BTreeSet::new(),
+            methods: BTreeSet::new(),
+            classes: BTreeSet::new(),
+            members: BTreeSet::new(),
+            outer: BTreeSet::new(),
+            texts: BTreeMap::new(),
             modules: BTreeSet::new(),
             clarity: Clarity::Clear,
         };
@@ -76,7 +91,7 @@ impl<'s> Names<'s> {
                 let name = self.source.of(node);
                 let mut found = self.meanings.get(name).cloned().unwrap_or_default();
                 // A built-in keeps its meaning even where the file binds the same name: somewhere it may not be bound yet.
-                if crate::policy::is_sensitive_builtin(name) {
+                if crate::policy::is_sensitive_builtin(name) && !self.is_local(node) {
                     found.insert(format!("builtins.{name}"));
                 }
                 found
@@ -91,10 +106,10 @@ impl<'s> Names<'s> {
                 child("object").iter().filter_map(extend).collect()
             }
             "parenthesized_expression" => {
-                node.named_child(0).map(|inner| self.meanings(inner)).unwrap_or_default()
+                parts(node).first().map(|inner| self.meanings(*inner)).unwrap_or_default()
             }
             "conditional_expression" | "boolean_operator" => {
-                node.named_children(&mut node.walk()).flat_map(|part| self.meanings(part)).collect()
+                parts(node).into_iter().flat_map(|part| self.meanings(part)).collect()
             }
             "named_expression" => child("value"),
             "assignment" => child("right"),
@@ -112,6 +127,79 @@ impl<'s> Names<'s> {
         self.functions.contains(name)
     }
 
+    /// Whether a function of this name takes its object as its first argument.
+    pub(crate) fn is_method(&self, name: &str) -> bool {
+        self.methods.contains(name)
+    }
+
+    /// Whether a name is a parameter wherever it is bound, never assigned.
+    pub(crate) fn is_only_given(&self, name: &str) -> bool {
+        !self.outer.contains(name)
+    }
+
+    /// Whether the file defines a class of this name.
+    pub(crate) fn is_class(&self, name: &str) -> bool {
+        self.classes.contains(name)
+    }
+
+    /// Whether a class of the file binds an attribute of this name.
+    pub(crate) fn is_member(&self, name: &str) -> bool {
+        self.members.contains(name)
+    }
+
+    /// The only value that a name is ever bound to.
+    pub(crate) fn only_value(&self, name: &str) -> Option<Node<'s>> {
+        self.texts.get(name).filter(|(count, _)| *count == 1).and_then(|(_, value)| *value)
+    }
+
+    /// Whether a name is bound in a function around it, so that Python looks nowhere else.
+    fn is_local(&self, node: Node<'_>) -> bool {
+        let name = self.source.of(node);
+        if self.outer.contains(name) || !self.own.contains(name) {
+            return false;
+        }
+        let mut inside = node;
+        while let Some(outer) = inside.parent() {
+            let function = matches!(outer.kind(), "function_definition" | "lambda");
+            if function
+                && outer.child_by_field_name("body").is_some_and(|body| body.id() == inside.id())
+                && self.binds_here(outer, name)
+            {
+                return true;
+            }
+            inside = outer;
+        }
+        false
+    }
+
+    /// Whether a function binds a name among its parameters, or by a plain assignment in its body.
+    fn binds_here(&self, function: Node<'_>, name: &str) -> bool {
+        let parameters = function.child_by_field_name("parameters");
+        let given = parameters.is_some_and(|list| {
+            parts(list).into_iter().any(|part| {
+                let named = match part.kind() {
+                    "identifier" => Some(part),
+                    "typed_parameter" => part.named_child(0).filter(|first| first.kind() == "identifier"),
+                    _ => part.child_by_field_name("name"),
+                };
+                named.is_some_and(|named| self.source.of(named) == name)
+            })
+        });
+        let body = function.child_by_field_name("body").filter(|body| body.kind() == "block");
+        given
+            || body.is_some_and(|body| {
+                parts(body).into_iter().any(|line| {
+                    line.kind() == "expression_statement"
+                        && line.named_child(0).is_some_and(|assignment| {
+                            assignment.kind() == "assignment"
+                                && assignment
+                                    .child_by_field_name("left")
+                                    .is_some_and(|left| self.source.of(left) == name)
+                        })
+                })
+            })
+    }
+
     /// Whether the file imports this module, or something from it.
     pub(crate) fn imports(&self, module: &str) -> bool {
         self.modules.contains(module)
@@ -127,6 +215,7 @@ impl<'s> Names<'s> {
             "import_statement" | "import_from_statement" => {
                 for import in imports(self.source, node) {
                     self.modules.insert(import.module.clone());
+                    self.texts.entry(import.binds).or_default().0 += 1;
                     self.meanings.entry(import.binds).or_default().insert(import.means);
                 }
             }
@@ -136,7 +225,13 @@ impl<'s> Names<'s> {
                     _ => (field("name"), field("value")),
                 };
                 if let Some(left) = left {
+                    self.member(node, left);
                     self.bind(left, right, bindings);
+                }
+            }
+            "augmented_assignment" => {
+                if let Some(left) = field("left") {
+                    self.bind(left, None, bindings);
                 }
             }
             "default_parameter" | "typed_default_parameter" => {
@@ -146,9 +241,18 @@ impl<'s> Names<'s> {
             }
             "function_definition" | "class_definition" => {
                 if let Some(name) = field("name") {
-                    self.own.insert(self.source.of(name));
+                    let name = self.source.of(name);
+                    self.own.insert(name);
+                    self.texts.entry(name).or_default().0 += 1;
                     if node.kind() == "function_definition" {
-                        self.functions.insert(self.source.of(name));
+                        self.functions.insert(name);
+                        self.members.insert(name);
+                        let first = field("parameters").and_then(|list| parts(list).first().copied());
+                        if first.is_some_and(|first| self.source.of(first) == "self") {
+                            self.methods.insert(name);
+                        }
+                    } else {
+                        self.classes.insert(name);
                     }
                 }
             }
@@ -157,10 +261,28 @@ impl<'s> Names<'s> {
                     self.bind(left, None, bindings);
                 }
             }
-            "parameters" | "lambda_parameters" | "as_pattern_target" | "global_statement" => {
-                for name in node.named_children(&mut node.walk()).filter(|child| child.kind() == "identifier")
-                {
-                    self.own.insert(self.source.of(name));
+            "parameters"
+            | "lambda_parameters"
+            | "as_pattern_target"
+            | "global_statement"
+            | "nonlocal_statement"
+            | "typed_parameter"
+            | "list_splat_pattern"
+            | "dictionary_splat_pattern"
+            | "case_pattern"
+            | "dotted_name" => {
+                for name in parts(node).into_iter().filter(|child| child.kind() == "identifier") {
+                    let name = self.source.of(name);
+                    if node.kind() != "dotted_name" {
+                        self.own.insert(name);
+                    }
+                    let given = matches!(name, "self" | "cls" | "tmp_path" | "monkeypatch")
+                        && matches!(node.kind(), "as_pattern_target" | "case_pattern" | "list_splat_pattern");
+                    if given || matches!(node.kind(), "global_statement" | "nonlocal_statement") {
+                        self.outer.insert(name);
+                    }
+                    // No constant any more: it may be bound here.
+                    self.texts.entry(name).or_default().0 += 2;
                 }
             }
             _ => {}
@@ -172,6 +294,11 @@ impl<'s> Names<'s> {
             "identifier" => {
                 let name = self.source.of(left);
                 self.own.insert(name);
+                let known = self.texts.entry(name).or_default();
+                *known = (known.0 + 1, right);
+                if matches!(name, "self" | "cls" | "tmp_path" | "monkeypatch") {
+                    self.outer.insert(name);
+                }
                 if let Some(right) = right {
                     bindings.push((name, right));
                 }
@@ -190,6 +317,19 @@ impl<'s> Names<'s> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What an assignment binds on a class or on an object of it.
+    fn member(&mut self, node: Node<'s>, left: Node<'s>) {
+        let object = left.child_by_field_name("object").map(|object| self.source.of(object));
+        let word = left.child_by_field_name("attribute");
+        if let (Some("self" | "cls"), Some(word)) = (object, word) {
+            self.members.insert(self.source.of(word));
+        }
+        let outer = node.parent().and_then(|line| line.parent()).and_then(|block| block.parent());
+        if left.kind() == "identifier" && outer.is_some_and(|outer| outer.kind() == "class_definition") {
+            self.members.insert(self.source.of(left));
         }
     }
 
@@ -220,6 +360,13 @@ impl<'s> Names<'s> {
         }
         self.clarity = Clarity::Unclear;
     }
+}
+
+/// The named parts of a node, without what is said to readers only.
+pub(crate) fn parts(node: Node<'_>) -> Vec<Node<'_>> {
+    let mut cursor = node.walk();
+    let spoken = |part: &Node<'_>| !matches!(part.kind(), "comment" | "line_continuation");
+    node.named_children(&mut cursor).filter(spoken).collect()
 }
 
 /// One name that an import binds.

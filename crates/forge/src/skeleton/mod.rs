@@ -16,6 +16,18 @@ use crate::project::{ForgeProject, POLICY_FILE};
 const SETTINGS: &str = "pyproject.toml";
 /// What stands for the package's name in the texts.
 const PLACEHOLDER: &str = "PACKAGE";
+/// The base class, as every skill is run with it.
+pub(crate) const BASE_CLASS: &str = include_str!("files/base.py");
+
+/// A skill as an example.
+pub(crate) const EXAMPLE_TEXT: &str = include_str!("files/word_count.py");
+/// Its test.
+pub(crate) const EXAMPLE_TEST_TEXT: &str = include_str!("files/test_word_count.py");
+
+/// One of these texts for this package.
+pub(crate) fn of_package(text: &str, package: &PackageName) -> String {
+    text.replace(PLACEHOLDER, package.as_str())
+}
 
 /// What `init` lays down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,13 +75,13 @@ impl Skeleton {
             (format!("src/{package}/__init__.py"), include_str!("files/package.py")),
             (format!("src/{package}/py.typed"), ""),
             (format!("src/{package}/skills/__init__.py"), include_str!("files/skills.py")),
-            (format!("src/{package}/skills/base.py"), include_str!("files/base.py")),
-            (format!("src/{package}/skills/word_count.py"), include_str!("files/word_count.py")),
-            ("tests/test_skill_word_count.py".to_owned(), include_str!("files/test_word_count.py")),
+            (format!("src/{package}/skills/base.py"), BASE_CLASS),
+            (format!("src/{package}/skills/word_count.py"), EXAMPLE_TEXT),
+            ("tests/test_skill_word_count.py".to_owned(), EXAMPLE_TEST_TEXT),
             (POLICY_FILE.to_owned(), include_str!("files/policy.yaml")),
         ];
         let named = |(path, text): (String, &str)| {
-            path.parse().map(|path: RepoPath| (path, text.replace(PLACEHOLDER, package.as_str())))
+            path.parse().map(|path: RepoPath| (path, of_package(text, package)))
         };
         Ok(Self { files: texts.into_iter().map(named).collect::<Result<_, _>>()? })
     }

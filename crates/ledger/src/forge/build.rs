@@ -4,7 +4,7 @@ use crucible_model::{Digest, Timestamp};
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 
-use super::{SkillStatus, Subject, member, move_on, optional_digest, stored, subject, tell};
+use super::{SkillStatus, Subject, member, move_on, optional_digest, stored, subject, tell, verification};
 use crate::artifact::put_within;
 use crate::chain::unreadable;
 use crate::error::LedgerError;
@@ -84,8 +84,8 @@ const COLUMNS: &str = "id, proposal_id, attempt_number, parent_build_id, agent, 
 
 impl Ledger {
     /// Begins the next attempt: the skill, which has to be proposed or built, counts as proposed again. `packet` makes the packet of the
-    /// attempt from its row, and is kept with it. The caller holds the lock of the skill: an attempt that still runs is one of a
-    /// process that was killed, and is ended as aborted.
+    /// attempt from its row, and is kept with it. The caller holds the lock of the skill: an attempt or a
+    /// verification that still runs is one of a process that was killed, and is ended as aborted.
     ///
     /// # Errors
     ///
@@ -100,6 +100,7 @@ impl Ledger {
         let from = [SkillStatus::Proposed, SkillStatus::Built];
         let skill = move_on(&transaction, new.proposal, &from, SkillStatus::Proposed, new.moment, &fail)?;
         abort_running(&transaction, new.proposal, &skill, new.moment, &fail)?;
+        verification::abort_running(&transaction, new.proposal, &skill, new.moment, &fail)?;
         let sql = format!(
             "INSERT INTO builds (proposal_id, attempt_number, parent_build_id, agent, started_at)
              SELECT ?1, 1 + ifnull(max(attempt_number), 0), max(id), ?2, ?3 FROM builds WHERE proposal_id = ?1

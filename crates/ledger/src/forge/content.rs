@@ -64,6 +64,8 @@ pub struct NewSkillRun {
     pub moment: Moment,
     /// Of which skill.
     pub proposal: u64,
+    /// The promotion that it was run by, or refused by ([`PromotionRow::event`](super::PromotionRow)); none where none was known.
+    pub promotion: Option<u64>,
     /// The digest of the bytes that ran, or would have.
     pub skill: Digest,
     /// How it ended.
@@ -77,6 +79,8 @@ pub struct NewSkillRun {
 /// A run as it stands in the ledger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillRunRow {
+    /// The promotion that it was run by, or refused by; none where none was known.
+    pub promotion: Option<u64>,
     /// The digest of the bytes that ran, or would have.
     pub skill: Digest,
     /// How it ended.
@@ -137,23 +141,42 @@ impl Ledger {
             .map_err(self.fail())
     }
 
-    /// Records a run that ended, or that was refused.
+    /// Records a run that ended, or that was refused. A run that ended after its skill was demoted is recorded all the same.
     ///
     /// # Errors
     ///
-    /// Fails for all that can be wrong with the database.
+    /// [`LedgerError::NotPromoted`] where the promotion is none of this skill into trust, or was of other bytes than those that ran; and all
+    /// that can be wrong with the database.
     pub fn record_skill_run(&mut self, new: &NewSkillRun) -> Result<(), LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         let skill = subject(&transaction, new.proposal, &fail)?;
+        if let Some(promotion) = new.promotion {
+            let refused = new.outcome == SkillRunOutcome::Refused;
+            let promoted = transaction
+                .prepare_cached(
+                    "SELECT 1 FROM promotions WHERE event_seq = ?1 AND proposal_id = ?2 AND to_status = 'TRUSTED'
+                     AND (skill_digest = ?3 OR ?4)",
+                )
+                .and_then(|mut select| {
+                    let values =
+                        params![sql_id(promotion), sql_id(new.proposal), new.skill.to_string(), refused];
+                    select.exists(values)
+                })
+                .map_err(&fail)?;
+            if !promoted {
+                return Err(LedgerError::NotPromoted { name: skill.name });
+            }
+        }
         transaction
             .prepare_cached(
-                "INSERT INTO skill_runs (proposal_id, skill_digest, outcome, findings, duration_ms, at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO skill_runs (proposal_id, promotion, skill_digest, outcome, findings, duration_ms, at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )
             .and_then(|mut insert| {
                 insert.execute(params![
                     sql_id(new.proposal),
+                    new.promotion.map(sql_id),
                     new.skill.to_string(),
                     new.outcome.as_str(),
                     new.findings.to_string(),
@@ -163,7 +186,7 @@ impl Ledger {
             })
             .map_err(&fail)?;
         let body = json!({
-            "skill": new.skill, "outcome": new.outcome, "findings": new.findings, "duration_ms": new.duration_ms,
+            "promotion": new.promotion, "skill": new.skill, "outcome": new.outcome, "findings": new.findings, "duration_ms": new.duration_ms,
         });
         tell(&transaction, &skill, new.moment, "SKILL_RUN", body, &[], &fail)?;
         transaction.commit().map_err(&fail)
@@ -176,17 +199,19 @@ impl Ledger {
     /// Fails when the database cannot be read or a row does not hold what Crucible writes.
     pub fn skill_runs(&self, proposal: u64, most: u32) -> Result<Vec<SkillRunRow>, LedgerError> {
         let read = |row: &Row<'_>| {
+            let promotion: Option<i64> = row.get(0)?;
             Ok(SkillRunRow {
-                skill: digest(row, 0)?,
-                outcome: member(row, 1, SkillRunOutcome::parse)?,
-                findings: json_of(row, 2)?,
-                duration_ms: number(row, 3)?,
-                at: instant(row, 4)?,
+                promotion: promotion.map(i64::unsigned_abs),
+                skill: digest(row, 1)?,
+                outcome: member(row, 2, SkillRunOutcome::parse)?,
+                findings: json_of(row, 3)?,
+                duration_ms: number(row, 4)?,
+                at: instant(row, 5)?,
             })
         };
         self.connection
             .prepare_cached(
-                "SELECT skill_digest, outcome, findings, duration_ms, at FROM skill_runs
+                "SELECT promotion, skill_digest, outcome, findings, duration_ms, at FROM skill_runs
                  WHERE proposal_id = ?1 ORDER BY id DESC LIMIT ?2",
             )
             .and_then(|mut select| select.query_map(params![sql_id(proposal), most], read)?.collect())

@@ -79,15 +79,20 @@ struct Told {
 const COLUMNS: &str = "event_seq, proposal_id, verification_id, from_status, to_status, approved_by, reason, skill_digest, test_digest, at";
 
 impl Ledger {
-    /// Moves a skill into trust or out of it: status, row and event, or nothing.
+    /// Moves a skill into trust or out of it: status, row and event, or nothing. Into trust goes what is verified, by its newest verification,
+    /// which passed with these two files; nothing else leaves or reaches trust.
     ///
     /// # Errors
     ///
-    /// [`LedgerError::SkillMoved`] where the skill stands elsewhere than `from`, and all that can be wrong with the database.
+    /// [`LedgerError::SkillMoved`] where the skill stands elsewhere than `from`, [`LedgerError::NotVerified`] where the step does not rest on
+    /// that, and all that can be wrong with the database.
     pub fn promote_skill(&mut self, new: &NewPromotion) -> Result<PromotionRow, LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         let skill = move_on(&transaction, new.proposal, &[new.from], new.to, new.moment, &fail)?;
+        if !rests_on_its_verification(&transaction, new, &fail)? {
+            return Err(LedgerError::NotVerified { name: skill.name });
+        }
         let mut row = PromotionRow {
             event: 0,
             proposal: new.proposal,
@@ -140,36 +145,95 @@ impl Ledger {
             .map_err(self.fail())
     }
 
-    /// The promotion by which a skill of this project is trusted now; nothing where it is not. What the row says is compared with its
-    /// event, whose own hash is checked; the whole chain is read by [`Ledger::verify`] alone.
+    /// The promotion by which a skill of this project is trusted now; nothing where it is not. The newest row is compared with the newest
+    /// event of the skill that tells of a promotion, whose own hash is checked, and with the status: a row that was edited, added or
+    /// deleted is noticed. The whole chain is read by [`Ledger::verify`] alone.
     ///
     /// # Errors
     ///
-    /// [`LedgerError::Damaged`] where the row does not say what the event says.
+    /// [`LedgerError::Damaged`] where row, event and status do not agree.
     pub fn skill_trust(&self, project: &Digest, name: &str) -> Result<Option<PromotionRow>, LedgerError> {
-        let columns = COLUMNS.split(", ").map(|column| format!("p.{column}")).collect::<Vec<_>>().join(", ");
+        let fail = self.fail();
+        // One read transaction is one snapshot, whoever promotes meanwhile.
+        let snapshot = self.connection.unchecked_transaction().map_err(&fail)?;
+        let columns = prefixed_columns();
         let sql = format!(
             "SELECT {columns} FROM promotions p JOIN skill_proposals s ON s.id = p.proposal_id
              WHERE s.project = ?1 AND s.name = ?2 ORDER BY p.event_seq DESC LIMIT 1"
         );
-        let newest = self
-            .connection
+        let row = snapshot
             .prepare_cached(&sql)
             .and_then(|mut select| select.query_row(params![project.to_string(), name], read).optional())
-            .map_err(self.fail())?;
-        let Some(row) = newest else { return Ok(None) };
-        let event = self.event(row.event)?;
-        let agrees = event.is_some_and(|event| {
-            event.event == EVENT
-                && skill_run_id(project, name).is_ok_and(|run| run == event.run)
-                && serde_json::from_value::<Told>(event.body).is_ok_and(|told| told == row.told())
-        });
-        if !agrees {
-            let detail = format!("the row of promotion {} does not say what its event says", row.event);
-            return Err(LedgerError::Damaged { path: self.path().to_owned(), detail });
+            .map_err(&fail)?;
+        let run = skill_run_id(project, name)?;
+        let told: Option<u64> = snapshot
+            .prepare_cached(&format!("SELECT max(seq) FROM events WHERE run_id = ?1 AND event = '{EVENT}'"))
+            .and_then(|mut select| select.query_row([run.as_str()], |row| row.get::<_, Option<i64>>(0)))
+            .map_err(&fail)?
+            .map(i64::unsigned_abs);
+        let status = self.skill(project, name)?.map(|skill| skill.status);
+        let damaged = |detail: String| LedgerError::Damaged { path: self.path().to_owned(), detail };
+        match (&row, told) {
+            (None, None) => {}
+            (Some(row), Some(seq)) if row.event == seq => {
+                let agrees = self.event(seq)?.is_some_and(|event| {
+                    serde_json::from_value::<Told>(event.body).is_ok_and(|told| told == row.told())
+                });
+                if !agrees {
+                    return Err(damaged(format!(
+                        "the row of promotion {seq} does not say what its event says"
+                    )));
+                }
+            }
+            (Some(row), Some(seq)) if row.event < seq => {
+                return Err(damaged(format!("event {seq} tells of a promotion whose row is gone")));
+            }
+            (None, Some(seq)) => {
+                return Err(damaged(format!("event {seq} tells of a promotion whose row is gone")));
+            }
+            (Some(row), _) => {
+                return Err(damaged(format!("no event of this skill tells of promotion {}", row.event)));
+            }
         }
-        Ok(Some(row).filter(|row| row.to == SkillStatus::Trusted))
+        let trusted = row.filter(|row| row.to == SkillStatus::Trusted);
+        if trusted.is_some() != (status == Some(SkillStatus::Trusted)) {
+            return Err(damaged(format!("the status of the skill {name} is not what its promotions say")));
+        }
+        Ok(trusted)
     }
+}
+
+/// Whether a step leads out of trust, or into it by the newest verification of the newest attempt, which passed with these two files.
+fn rests_on_its_verification(
+    transaction: &Connection,
+    new: &NewPromotion,
+    fail: &impl Fn(rusqlite::Error) -> LedgerError,
+) -> Result<bool, LedgerError> {
+    match (new.from, new.to, new.verification) {
+        (SkillStatus::Verified, SkillStatus::Trusted, Some(verification)) => transaction
+            .prepare_cached(
+                "SELECT 1 FROM verifications WHERE id = ?1 AND proposal_id = ?2 AND status = 'PASSED'
+                 AND skill_digest = ?3 AND test_digest = ?4
+                 AND id = (SELECT max(id) FROM verifications WHERE proposal_id = ?2)
+                 AND build_id = (SELECT max(id) FROM builds WHERE proposal_id = ?2)",
+            )
+            .and_then(|mut select| {
+                select.exists(params![
+                    sql_id(verification),
+                    sql_id(new.proposal),
+                    new.skill.to_string(),
+                    new.test.to_string()
+                ])
+            })
+            .map_err(fail),
+        (SkillStatus::Trusted, to, None) => Ok(to != SkillStatus::Trusted),
+        _ => Ok(false),
+    }
+}
+
+/// The columns of a row that is called `p`.
+fn prefixed_columns() -> String {
+    COLUMNS.split(", ").map(|column| format!("p.{column}")).collect::<Vec<_>>().join(", ")
 }
 
 impl PromotionRow {
@@ -187,25 +251,71 @@ impl PromotionRow {
     }
 }
 
-/// The events of the promotions whose row says something else.
-pub(crate) fn disagreements(connection: &Connection) -> Result<Vec<u64>, rusqlite::Error> {
-    let columns = COLUMNS.split(", ").map(|column| format!("p.{column}")).collect::<Vec<_>>().join(", ");
+/// What does not agree about promotions: events and skills by what a reader knows them by, with what is wrong.
+pub(crate) fn disagreements(connection: &Connection) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
+    let mut found = rows_against_events(connection)?;
+    found.extend(events_without_rows(connection)?);
+    found.extend(trust_against_rows(connection)?);
+    Ok(found)
+}
+
+/// Rows that do not say what their event says, or rest on no verification that passed with the same files.
+fn rows_against_events(connection: &Connection) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
+    let columns = prefixed_columns();
     let sql = format!(
-        "SELECT {columns}, e.body FROM promotions p LEFT JOIN events e ON e.seq = p.event_seq AND e.event = '{EVENT}'
+        "SELECT {columns}, e.body, e.run_id, s.project, s.name,
+                p.to_status <> 'TRUSTED' OR EXISTS (
+                    SELECT 1 FROM verifications v WHERE v.id = p.verification_id AND v.proposal_id = p.proposal_id
+                    AND v.status = 'PASSED' AND v.skill_digest = p.skill_digest AND v.test_digest = p.test_digest)
+         FROM promotions p
+         LEFT JOIN events e ON e.seq = p.event_seq AND e.event = '{EVENT}'
+         LEFT JOIN skill_proposals s ON s.id = p.proposal_id
          ORDER BY p.event_seq"
     );
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let seq = number(row, 0)?;
-        let body: Option<String> = row.get(10)?;
-        let told = body.and_then(|body| serde_json::from_str::<Told>(&body).ok());
-        if !read(row).is_ok_and(|row| told.as_ref() == Some(&row.told())) {
-            found.push(seq);
+        let seq: i64 = row.get(0)?;
+        let text = |column| row.get::<_, Option<String>>(column).ok().flatten();
+        let told = text(10).and_then(|body| serde_json::from_str::<Told>(&body).ok());
+        let own_run = text(12)
+            .and_then(|project| project.parse().ok())
+            .zip(text(13))
+            .and_then(|(project, name)| skill_run_id(&project, &name).ok());
+        let is_own = text(11).is_some_and(|run| own_run.is_some_and(|own| own.as_str() == run));
+        let agrees = read(row).is_ok_and(|row| told.as_ref() == Some(&row.told()));
+        if !agrees || !is_own {
+            found
+                .push((format!("event {seq}"), "the row of this promotion does not say what the event says"));
+        } else if !row.get::<_, bool>(14)? {
+            found.push((
+                format!("event {seq}"),
+                "no verification that passed with the same files is behind this promotion",
+            ));
         }
     }
     Ok(found)
+}
+
+/// Events that tell of a promotion whose row is gone.
+fn events_without_rows(connection: &Connection) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
+    let sql = format!(
+        "SELECT seq FROM events WHERE event = '{EVENT}' AND seq NOT IN (SELECT event_seq FROM promotions) ORDER BY seq"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let gone = statement.query_map([], |row| row.get::<_, i64>(0))?;
+    gone.map(|seq| Ok((format!("event {}", seq?), "the row of this promotion was deleted"))).collect()
+}
+
+/// Skills whose status is not what their newest promotion says.
+fn trust_against_rows(connection: &Connection) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
+    let sql = "SELECT s.id FROM skill_proposals s
+               WHERE (s.status = 'TRUSTED') <> ifnull((SELECT p.to_status = 'TRUSTED' FROM promotions p
+                      WHERE p.proposal_id = s.id ORDER BY p.event_seq DESC LIMIT 1), 0) ORDER BY s.id";
+    let mut statement = connection.prepare(sql)?;
+    let odd = statement.query_map([], |row| row.get::<_, i64>(0))?;
+    odd.map(|id| Ok((format!("skill {}", id?), "its status is not what its promotions say"))).collect()
 }
 
 fn read(row: &Row<'_>) -> Result<PromotionRow, rusqlite::Error> {

@@ -1,10 +1,13 @@
 //! Verifications: the gates that the files of a skill went through, one by one.
 
 use crucible_model::{Digest, Timestamp};
-use rusqlite::{Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Value, json};
 
-use super::{SkillStatus, digest, json as json_of, member, move_on, optional_digest, stored, subject, tell};
+use super::{
+    SkillBuildStatus, SkillStatus, Subject, digest, json as json_of, member, move_on, optional_digest,
+    stored, subject, tell,
+};
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
 use crate::store::Ledger;
@@ -71,12 +74,27 @@ pub struct NewVerification {
 /// How a verification ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerificationEnd {
-    /// Every gate passed: the skill is verified.
+    /// Every gate passed, and the five that are always asked are recorded: the skill is verified.
     Passed,
     /// A gate did not: the skill is built, and no more.
     Failed,
-    /// It was interrupted: the skill stands as before.
+    /// It was interrupted: the skill is built, and no more.
     Aborted,
+}
+
+impl SkillGate {
+    /// The gates that every verification has to pass. The examples are one more where they are asked.
+    pub const REQUIRED: [Self; 5] = [Self::Ruff, Self::Mypy, Self::Pytest, Self::Policy, Self::Invariants];
+}
+
+impl VerificationEnd {
+    const fn status(self) -> VerificationStatus {
+        match self {
+            Self::Passed => VerificationStatus::Passed,
+            Self::Failed => VerificationStatus::Failed,
+            Self::Aborted => VerificationStatus::Aborted,
+        }
+    }
 }
 
 /// What came of a gate.
@@ -126,18 +144,18 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`LedgerError::SkillMoved`] where the skill is proposed or trusted, and all that can be wrong with the database.
+    /// [`LedgerError::SkillMoved`] where the skill is proposed or trusted or the attempt is not the newest, which succeeded; and all that can
+    /// be wrong with the database.
     pub fn begin_verification(&mut self, new: &NewVerification) -> Result<VerificationRow, LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         let from = [SkillStatus::Built, SkillStatus::Verified];
         let skill = move_on(&transaction, new.proposal, &from, SkillStatus::Built, new.moment, &fail)?;
-        let at = new.moment.at.to_string();
-        let sql = "UPDATE verifications SET status = 'ABORTED', ended_at = ?2 WHERE proposal_id = ?1 AND status = 'RUNNING'";
-        transaction
-            .prepare_cached(sql)
-            .and_then(|mut update| update.execute(params![sql_id(new.proposal), at]))
-            .map_err(&fail)?;
+        abort_running(&transaction, new.proposal, &skill, new.moment, &fail)?;
+        let newest = newest_build(&transaction, new.proposal, &fail)?;
+        if newest != Some((new.build, SkillBuildStatus::Succeeded)) {
+            return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
+        }
         let sql = format!(
             "INSERT INTO verifications (proposal_id, build_id, level, skill_digest, test_digest, started_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING {COLUMNS}"
@@ -151,7 +169,7 @@ impl Ledger {
                     new.level.as_str(),
                     new.skill.to_string(),
                     new.test.to_string(),
-                    at
+                    new.moment.at.to_string()
                 ];
                 insert.query_row(values, read)
             })
@@ -168,7 +186,8 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// Fails where the gate is recorded already, and for all that can be wrong with the database.
+    /// [`LedgerError::SkillMoved`] where the verification does not run any more; fails where the gate is recorded already, and for all that can
+    /// be wrong with the database.
     pub fn record_skill_gate(
         &mut self,
         verification: &VerificationRow,
@@ -178,6 +197,14 @@ impl Ledger {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
         let skill = subject(&transaction, verification.proposal, &fail)?;
+        let running = "SELECT 1 FROM verifications WHERE id = ?1 AND status = 'RUNNING'";
+        let runs = transaction
+            .prepare_cached(running)
+            .and_then(|mut select| select.exists([sql_id(verification.id)]))
+            .map_err(&fail)?;
+        if !runs {
+            return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
+        }
         let sql = "INSERT INTO gate_results (verification_id, gate, passed, duration_ms, findings, log)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         transaction
@@ -206,8 +233,8 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`LedgerError::SkillMoved`] where the skill was built anew meanwhile or the verification does not run, and all that can be wrong
-    /// with the database.
+    /// [`LedgerError::SkillMoved`] where the skill was built anew meanwhile or the verification does not run,
+    /// [`LedgerError::GatesNotPassed`] where it is to end as passed without all that takes, and all that can be wrong with the database.
     pub fn end_verification(
         &mut self,
         verification: &VerificationRow,
@@ -216,31 +243,26 @@ impl Ledger {
     ) -> Result<(), LedgerError> {
         let fail = self.fail();
         let transaction = self.connection.transaction().map_err(&fail)?;
-        let (status, skill) = match end {
+        let skill = match end {
             VerificationEnd::Passed => {
                 let (from, to) = ([SkillStatus::Built], SkillStatus::Verified);
-                let skill = move_on(&transaction, verification.proposal, &from, to, moment, &fail)?;
-                (VerificationStatus::Passed, skill)
+                move_on(&transaction, verification.proposal, &from, to, moment, &fail)?
             }
-            VerificationEnd::Failed => {
-                (VerificationStatus::Failed, subject(&transaction, verification.proposal, &fail)?)
-            }
-            VerificationEnd::Aborted => {
-                (VerificationStatus::Aborted, subject(&transaction, verification.proposal, &fail)?)
+            VerificationEnd::Failed | VerificationEnd::Aborted => {
+                subject(&transaction, verification.proposal, &fail)?
             }
         };
-        let sql = "UPDATE verifications SET status = ?2, ended_at = ?3 WHERE id = ?1 AND status = 'RUNNING'";
-        let ended = transaction
-            .prepare_cached(sql)
-            .and_then(|mut update| {
-                update.execute(params![sql_id(verification.id), status.as_str(), moment.at.to_string()])
-            })
-            .map_err(&fail)?;
-        if ended == 0 {
+        if end == VerificationEnd::Passed {
+            let gates = gates_within(&transaction, verification.id, &fail)?;
+            let missing = not_passed(&gates);
+            if !missing.is_empty() {
+                return Err(LedgerError::GatesNotPassed { name: skill.name, missing: missing.join(", ") });
+            }
+        }
+        if end_within(&transaction, verification.id, moment, end, &fail)? == 0 {
             return Err(LedgerError::SkillMoved { name: skill.name, status: skill.status.as_str() });
         }
-        let body = json!({ "verification": verification.id, "status": status });
-        tell(&transaction, &skill, moment, "SKILL_VERIFICATION_ENDED", body, &[], &fail)?;
+        tell_end(&transaction, verification.id, &skill, moment, end, &fail)?;
         transaction.commit().map_err(&fail)
     }
 
@@ -264,21 +286,96 @@ impl Ledger {
     ///
     /// As [`Ledger::verifications`].
     pub fn skill_gates(&self, verification: u64) -> Result<Vec<SkillGateRow>, LedgerError> {
-        let sql = "SELECT gate, passed, duration_ms, findings, log FROM gate_results WHERE verification_id = ?1 ORDER BY gate";
-        let read = |row: &Row<'_>| {
-            Ok(SkillGateRow {
-                gate: member(row, 0, SkillGate::parse)?,
-                passed: row.get(1)?,
-                duration_ms: number(row, 2)?,
-                findings: json_of(row, 3)?,
-                log: optional_digest(row, 4)?,
-            })
-        };
-        self.connection
-            .prepare_cached(sql)
-            .and_then(|mut select| select.query_map([sql_id(verification)], read)?.collect())
-            .map_err(self.fail())
+        gates_within(&self.connection, verification, &self.fail())
     }
+}
+
+/// Ends every verification of a skill that runs, and tells of it.
+pub(super) fn abort_running(
+    transaction: &Connection,
+    proposal: u64,
+    skill: &Subject,
+    moment: Moment,
+    fail: &impl Fn(rusqlite::Error) -> LedgerError,
+) -> Result<(), LedgerError> {
+    let running: Vec<u64> = transaction
+        .prepare_cached(
+            "SELECT id FROM verifications WHERE proposal_id = ?1 AND status = 'RUNNING' ORDER BY id",
+        )
+        .and_then(|mut select| select.query_map([sql_id(proposal)], |row| number(row, 0))?.collect())
+        .map_err(fail)?;
+    for verification in running {
+        end_within(transaction, verification, moment, VerificationEnd::Aborted, fail)?;
+        tell_end(transaction, verification, skill, moment, VerificationEnd::Aborted, fail)?;
+    }
+    Ok(())
+}
+
+fn end_within(
+    transaction: &Connection,
+    verification: u64,
+    moment: Moment,
+    end: VerificationEnd,
+    fail: &impl Fn(rusqlite::Error) -> LedgerError,
+) -> Result<usize, LedgerError> {
+    let sql = "UPDATE verifications SET status = ?2, ended_at = ?3 WHERE id = ?1 AND status = 'RUNNING'";
+    let values = params![sql_id(verification), end.status().as_str(), moment.at.to_string()];
+    transaction.prepare_cached(sql).and_then(|mut update| update.execute(values)).map_err(fail)
+}
+
+fn tell_end(
+    transaction: &Connection,
+    verification: u64,
+    skill: &Subject,
+    moment: Moment,
+    end: VerificationEnd,
+    fail: &impl Fn(rusqlite::Error) -> LedgerError,
+) -> Result<(), LedgerError> {
+    let body = json!({ "verification": verification, "status": end.status() });
+    tell(transaction, skill, moment, "SKILL_VERIFICATION_ENDED", body, &[], fail).map(drop)
+}
+
+/// The newest attempt at a skill, with how it stands.
+fn newest_build(
+    transaction: &Connection,
+    proposal: u64,
+    fail: &impl Fn(rusqlite::Error) -> LedgerError,
+) -> Result<Option<(u64, SkillBuildStatus)>, LedgerError> {
+    let sql = "SELECT id, status FROM builds WHERE proposal_id = ?1 ORDER BY attempt_number DESC LIMIT 1";
+    let read = |row: &Row<'_>| Ok((number(row, 0)?, member(row, 1, SkillBuildStatus::parse)?));
+    transaction
+        .prepare_cached(sql)
+        .and_then(|mut select| select.query_row([sql_id(proposal)], read).optional())
+        .map_err(fail)
+}
+
+fn gates_within(
+    connection: &Connection,
+    verification: u64,
+    fail: &impl Fn(rusqlite::Error) -> LedgerError,
+) -> Result<Vec<SkillGateRow>, LedgerError> {
+    let sql = "SELECT gate, passed, duration_ms, findings, log FROM gate_results WHERE verification_id = ?1 ORDER BY gate";
+    let read = |row: &Row<'_>| {
+        Ok(SkillGateRow {
+            gate: member(row, 0, SkillGate::parse)?,
+            passed: row.get(1)?,
+            duration_ms: number(row, 2)?,
+            findings: json_of(row, 3)?,
+            log: optional_digest(row, 4)?,
+        })
+    };
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut select| select.query_map([sql_id(verification)], read)?.collect())
+        .map_err(fail)
+}
+
+/// The gates that have to pass and did not, or were not run.
+fn not_passed(gates: &[SkillGateRow]) -> Vec<&'static str> {
+    let required = SkillGate::REQUIRED.into_iter();
+    let lacking = required.filter(|gate| !gates.iter().any(|row| row.gate == *gate));
+    let failed = gates.iter().filter(|row| !row.passed).map(|row| row.gate);
+    lacking.chain(failed).map(SkillGate::as_str).collect()
 }
 
 fn read(row: &Row<'_>) -> Result<VerificationRow, rusqlite::Error> {

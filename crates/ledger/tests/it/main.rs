@@ -9,6 +9,8 @@ mod crawl;
 #[cfg(test)]
 mod forge;
 #[cfg(test)]
+mod forge_trust;
+#[cfg(test)]
 mod opening;
 #[cfg(test)]
 mod spec_receipts;

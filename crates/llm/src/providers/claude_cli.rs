@@ -22,7 +22,10 @@ use crate::http_fault::{Asked, CallTime};
 use crate::invocation::{LlmInvocation, LlmResult};
 use crate::registry::{Context, Login, ProviderClass, ProviderKind, ProviderSettings, checked_url, required};
 
+mod agent;
 mod output;
+
+pub use agent::ClaudeAgent;
 
 const NAME: &str = "claude-cli";
 

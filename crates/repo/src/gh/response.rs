@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crucible_model::{ByteLimit, Timestamp, is_hidden, single_spaced};
-use crucible_sandbox::{Completed, End, Extent};
+use crucible_sandbox::{Completed, End, Extent, FORBIDDEN_SIGNAL};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -112,6 +112,9 @@ pub(super) fn ended(
         End::TimedOut => Err(GhError::TimedOut { what, after: deadline }),
         End::OutputLimit | End::DiskLimit => Err(GhError::TooLarge { what, limit: limit.0 }),
         End::Signalled(signal) => Err(GhError::NotRun { said: format!("`gh` was ended by signal {signal}") }),
+        End::Forbidden => {
+            Err(GhError::NotRun { said: format!("`gh` was ended by signal {FORBIDDEN_SIGNAL}") })
+        }
     }
 }
 

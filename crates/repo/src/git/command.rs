@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crucible_host::env::Environment;
 use crucible_model::ByteLimit;
-use crucible_sandbox::{Completed, Confinement, End, Extent, Keep, Limits, Redaction, Sandbox, Spawn, Stdin};
+use crucible_sandbox::{Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Redaction, Sandbox, Spawn, Stdin};
 
 use super::locate::Place;
 use crate::error::RepoError;
@@ -319,6 +319,9 @@ fn finish(
         }
         End::Signalled(signal) => {
             Err(RepoError::GitFailed { command, code: format!("signal {signal}"), stderr })
+        }
+        End::Forbidden => {
+            Err(RepoError::GitFailed { command, code: format!("signal {FORBIDDEN_SIGNAL}"), stderr })
         }
         End::TimedOut => Err(RepoError::TimedOut { command, after: patience }),
     }

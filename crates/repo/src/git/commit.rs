@@ -23,6 +23,19 @@ pub struct CommitObject {
     pub message: String,
 }
 
+/// Whether a branch leads to a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BranchReach {
+    /// It does.
+    Reached,
+    /// It does not.
+    Unreached,
+    /// There is no branch of this name.
+    NoBranch,
+    /// The repository holds no such commit.
+    NoCommit,
+}
+
 impl Git {
     /// Reads a commit; nothing where the repository holds no commit of this name, or one whose bytes are not what the name
     /// promises.
@@ -43,15 +56,29 @@ impl Git {
         Ok(if is_itself { read(&output.stdout) } else { None })
     }
 
-    /// Whether a local branch leads to a commit. One that is not there leads to none.
+    /// Whether a local branch leads to a commit.
     ///
     /// # Errors
     ///
-    /// Fails when git cannot be run.
-    pub async fn is_on_branch(&self, commit: &Oid, branch: &str) -> Result<bool, RepoError> {
+    /// Fails when git cannot be run or cannot tell: an object on the way is missing or damaged.
+    pub async fn branch_reach(&self, commit: &Oid, branch: &str) -> Result<BranchReach, RepoError> {
         let branch = format!("refs/heads/{branch}");
+        let call = Call::new(["for-each-ref", "--format=%(refname)", &branch]);
+        let output = self.run_ok(call).await?;
+        // A branch below one of this name is listed, too.
+        if !output.stdout.split(|byte| *byte == b'\n').any(|line| line == branch.as_bytes()) {
+            return Ok(BranchReach::NoBranch);
+        }
+        if self.commit_object(commit).await?.is_none() {
+            return Ok(BranchReach::NoCommit);
+        }
         let call = Call::new(["merge-base", "--is-ancestor", commit.as_str(), &branch]);
-        Ok(self.run(call).await?.code == 0)
+        let output = self.run(call).await?;
+        match output.code {
+            0 => Ok(BranchReach::Reached),
+            1 => Ok(BranchReach::Unreached),
+            _ => Err(output.failed()),
+        }
     }
 }
 

@@ -28,7 +28,7 @@ use crate::error::RepoError;
 use crate::oid::Oid;
 
 pub(crate) use command::{Call, Flush, Output, Runner, as_path};
-pub use commit::CommitObject;
+pub use commit::{BranchReach, CommitObject};
 use config::{LineEnds, SparseWorkTree};
 pub use history::CommitFiles;
 use index::KeptIndex;

@@ -1,18 +1,22 @@
 //! Copying one file after the other, by several threads.
 //!
 //! A source is opened without following links and without waiting (a pipe would make us wait for ever), and only then
-//! looked at: what was opened is what is copied.
+//! looked at: what was opened is what is copied. Where files are judged by what they hold, that is judged which the copy holds: a small file
+//! from the bytes that are written, a large one from the copy itself, which goes again where it must not stay.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use crucible_model::{Digest, DigestWriter};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::{CopyMethod, Omission, OmitReason};
+use super::manifest::CopyEntry;
+use super::{ContentCheck, CopyMethod, FileContent, Omission, OmitReason, TreeLimits, kind};
 use crate::beneath::Root;
 use crate::error::RepoError;
 
@@ -25,6 +29,17 @@ const RUN: usize = 32;
 /// How often each thread comes back for more where there are few files, so that one of them does not copy all.
 const TURNS: usize = 4;
 
+/// The largest file that is held in memory as a whole.
+const SMALL: usize = 1 << 20;
+
+/// How files are judged by what they hold.
+pub(super) struct Judging<'a> {
+    pub(super) check: &'a ContentCheck,
+    /// Files that stay out under another name: device and number.
+    pub(super) other_names: HashSet<(u64, u64)>,
+    pub(super) limits: TreeLimits,
+}
+
 /// What the threads did together.
 #[derive(Debug)]
 pub(super) struct Copied {
@@ -32,11 +47,19 @@ pub(super) struct Copied {
     pub(super) files: u64,
     pub(super) bytes: u64,
     pub(super) omitted: Vec<Omission>,
+    /// Every file that was copied, where files are judged.
+    pub(super) entries: Vec<(PathBuf, CopyEntry)>,
+}
+
+impl Copied {
+    const fn nothing() -> Self {
+        Self { method: CopyMethod::ParallelCopy, files: 0, bytes: 0, omitted: Vec::new(), entries: Vec::new() }
+    }
 }
 
 /// What one path came to.
 enum Outcome {
-    Copied { bytes: u64 },
+    Copied { bytes: u64, entry: Option<CopyEntry> },
     Omitted(OmitReason),
 }
 
@@ -45,6 +68,9 @@ struct Work<'a> {
     source: &'a Root,
     target: &'a Root,
     paths: &'a [PathBuf],
+    judging: Option<&'a Judging<'a>>,
+    /// How many bytes were judged until now.
+    judged: AtomicU64,
     /// How many neighbours one thread takes at once.
     run: usize,
     next: AtomicUsize,
@@ -54,12 +80,19 @@ struct Work<'a> {
 }
 
 /// Copies every path. Their directories are there.
-pub(super) fn copy_all(source: &Root, target: &Root, paths: &[PathBuf]) -> Result<Copied, RepoError> {
+pub(super) fn copy_all(
+    source: &Root,
+    target: &Root,
+    paths: &[PathBuf],
+    judging: Option<&Judging<'_>>,
+) -> Result<Copied, RepoError> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
     let work = Work {
         source,
         target,
         paths,
+        judging,
+        judged: AtomicU64::new(0),
         run: (paths.len() / (threads * TURNS)).clamp(1, RUN),
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
@@ -70,12 +103,13 @@ pub(super) fn copy_all(source: &Root, target: &Root, paths: &[PathBuf]) -> Resul
         let died = || RepoError::io("copy", "the work tree", io::Error::other("a copying thread died"));
         handles.into_iter().map(|handle| handle.join().unwrap_or_else(|_| Err(died()))).collect()
     });
-    let mut all = Copied { method: CopyMethod::ParallelCopy, files: 0, bytes: 0, omitted: Vec::new() };
+    let mut all = Copied::nothing();
     for part in parts {
         let part = part?;
         all.files += part.files;
         all.bytes += part.bytes;
         all.omitted.extend(part.omitted);
+        all.entries.extend(part.entries);
     }
     if work.can_share.into_inner() && all.files > 0 {
         all.method = CopyMethod::Reflink;
@@ -85,7 +119,8 @@ pub(super) fn copy_all(source: &Root, target: &Root, paths: &[PathBuf]) -> Resul
 
 impl Work<'_> {
     fn run(&self) -> Result<Copied, RepoError> {
-        let mut done = Copied { method: CopyMethod::ParallelCopy, files: 0, bytes: 0, omitted: Vec::new() };
+        let mut done = Copied::nothing();
+        let mut room = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {
             let start = self.next.fetch_add(self.run, Ordering::Relaxed);
             let rest = self.paths.get(start..).unwrap_or_default();
@@ -93,13 +128,14 @@ impl Work<'_> {
                 break;
             }
             for path in rest.iter().take(self.run) {
-                match self.copy(path) {
-                    Ok(Outcome::Copied { bytes }) => {
+                match self.copy(path, &mut room) {
+                    Ok(Outcome::Copied { bytes, entry }) => {
                         done.files += 1;
                         done.bytes += bytes;
+                        done.entries.extend(entry.map(|entry| (path.clone(), entry)));
                     }
                     Ok(Outcome::Omitted(reason)) => {
-                        done.omitted.push(Omission { path: path.clone(), reason })
+                        done.omitted.push(Omission { path: path.clone(), reason });
                     }
                     Err(error) => {
                         self.stop.store(true, Ordering::Relaxed);
@@ -111,7 +147,7 @@ impl Work<'_> {
         Ok(done)
     }
 
-    fn copy(&self, path: &Path) -> Result<Outcome, RepoError> {
+    fn copy(&self, path: &Path, room: &mut Vec<u8>) -> Result<Outcome, RepoError> {
         let omit = |reason| Ok(Outcome::Omitted(reason));
         let source = match self.source.open_file(
             path,
@@ -119,6 +155,8 @@ impl Work<'_> {
             Mode::empty(),
         ) {
             Ok(source) => source,
+            // Links are made last where files are judged; this one was a file a moment ago.
+            Err(Errno::LOOP) if self.judging.is_some() => return omit(OmitReason::BehindLink),
             Err(Errno::LOOP) => return self.copy_link(path),
             Err(Errno::NOENT | Errno::NOTDIR) => return omit(OmitReason::Missing),
             // A socket, or a device without a driver.
@@ -132,13 +170,86 @@ impl Work<'_> {
             FileType::Directory => return omit(OmitReason::Directory),
             _ => return omit(OmitReason::Special),
         }
+        if let Some(judging) = self.judging {
+            return self.copy_judged(judging, path, File::from(source), &stat, room);
+        }
         // The owner may always write in a copy; no bit that gives another user's rights comes along.
         let mode = Mode::from_raw_mode(stat.st_mode & 0o777 | 0o600);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let fail = |errno| self.target.fail("write", path, errno);
         let target = self.target.open_file(path, flags, mode).map_err(fail)?;
         let bytes = self.copy_bytes(source, target).map_err(|error| RepoError::io("copy", path, error))?;
-        Ok(Outcome::Copied { bytes })
+        Ok(Outcome::Copied { bytes, entry: None })
+    }
+
+    fn copy_judged(
+        &self,
+        judging: &Judging<'_>,
+        path: &Path,
+        mut source: File,
+        stat: &Stat,
+        room: &mut Vec<u8>,
+    ) -> Result<Outcome, RepoError> {
+        let fail = |error| RepoError::io("copy", path, error);
+        let size = u64::try_from(stat.st_size).unwrap_or_default();
+        if size > judging.limits.file.0 {
+            return Ok(Outcome::Omitted(OmitReason::TooLarge));
+        }
+        if stat.st_nlink > 1 && judging.other_names.contains(&(stat.st_dev, stat.st_ino)) {
+            let why = "it is another name of a file that holds secrets".to_owned();
+            return Ok(Outcome::Omitted(OmitReason::Secret(why)));
+        }
+        let total = self.judged.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+        if total > judging.limits.total.0 {
+            return Err(RepoError::TooLarge { what: "the project".to_owned(), limit: judging.limits.total.0 });
+        }
+        let mode = Mode::from_raw_mode(stat.st_mode & 0o777 | 0o600);
+        let make = || {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+            self.target.open_file(path, flags, mode).map_err(|errno| self.target.fail("write", path, errno))
+        };
+        room.clear();
+        let most = SMALL as u64 + 1;
+        if size < most {
+            Read::by_ref(&mut source).take(most).read_to_end(room).map_err(fail)?;
+        }
+        // One that grew over the bound while it was read is copied like any other large one.
+        let (target, bytes, digest) = if size < most && room.len() <= SMALL {
+            let judged = match kind::of_content(room) {
+                None => (judging.check)(FileContent::Whole(room)).map_err(fail)?,
+                some => some,
+            };
+            if let Some(reason) = judged {
+                return Ok(Outcome::Omitted(reason));
+            }
+            let mut target = File::from(make()?);
+            target.write_all(room).map_err(fail)?;
+            (target, room.len() as u64, Digest::of(room))
+        } else {
+            source.rewind().map_err(fail)?;
+            let mut target = File::from(make()?);
+            let again = target.try_clone().map_err(fail)?;
+            self.copy_bytes(OwnedFd::from(source), OwnedFd::from(again)).map_err(fail)?;
+            target.rewind().map_err(fail)?;
+            let (bytes, found) = judge_large(judging, &mut target, room).map_err(fail)?;
+            match found {
+                Ok(digest) => (target, bytes, digest),
+                Err(reason) => {
+                    self.target
+                        .unlink(path)
+                        .map_err(|errno| self.target.fail("remove", path, errno))?;
+                    return Ok(Outcome::Omitted(reason));
+                }
+            }
+        };
+        let made = rustix::fs::fstat(&target).map_err(|errno| self.target.fail("look at", path, errno))?;
+        let entry = CopyEntry::File {
+            bytes,
+            mode: made.st_mode & 0o7777,
+            names: made.st_nlink,
+            digest: Some(digest),
+        };
+        Ok(Outcome::Copied { bytes, entry: Some(entry) })
     }
 
     fn copy_bytes(&self, source: OwnedFd, target: OwnedFd) -> io::Result<u64> {
@@ -177,12 +288,56 @@ impl Work<'_> {
             return Ok(Outcome::Omitted(OmitReason::LeavesTree));
         }
         self.target.make_link(path, &link).map_err(|errno| self.target.fail("make the link", path, errno))?;
-        Ok(Outcome::Copied { bytes: 0 })
+        Ok(Outcome::Copied { bytes: 0, entry: None })
+    }
+}
+
+/// How many bytes a large file holds, and their digest, or why it stays out.
+fn judge_large(
+    judging: &Judging<'_>,
+    file: &mut File,
+    room: &mut Vec<u8>,
+) -> io::Result<(u64, Result<Digest, OmitReason>)> {
+    let mut head = Vec::new();
+    Read::by_ref(file).take(64).read_to_end(&mut head)?;
+    if let Some(reason) = kind::of_content(&head) {
+        return Ok((0, Err(reason)));
+    }
+    file.rewind()?;
+    let mut tee = Tee { file, digest: DigestWriter::default(), bytes: 0 };
+    if let Some(reason) = (judging.check)(FileContent::Large(&mut tee))? {
+        return Ok((tee.bytes, Err(reason)));
+    }
+    room.resize(SMALL, 0);
+    while tee.read(room)? > 0 {}
+    Ok((tee.bytes, Ok(tee.digest.finish())))
+}
+
+/// Digests a file while it is read.
+struct Tee<'a> {
+    file: &'a mut File,
+    digest: DigestWriter,
+    bytes: u64,
+}
+
+impl Read for Tee<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.file.read(room) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => {
+                    let count = read?;
+                    self.digest.update(room.get(..count).unwrap_or_default());
+                    self.bytes += count as u64;
+                    return Ok(count);
+                }
+            }
+        }
     }
 }
 
 /// Whether a link at `path` that says `link` stays below the top by its text alone.
-fn stays_inside(path: &Path, link: &Path) -> bool {
+pub(super) fn stays_inside(path: &Path, link: &Path) -> bool {
     let mut depth = path.components().count().saturating_sub(1);
     for part in link.components() {
         match part {

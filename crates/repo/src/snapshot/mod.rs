@@ -1,12 +1,16 @@
 //! A copy of the work tree for the sandbox.
 //!
-//! What is copied is what git tracks, as it stands in the work tree now, and on request what it neither tracks nor
-//! ignores. A file is cloned where the file system can share blocks, else copied, by several threads. The copy never
+//! There are two: [`snapshot`] copies what git tracks, as it stands in the work tree now, and on request what it neither tracks nor
+//! ignores; [`copy_tree`] walks a tree, asks no git, and knows later what was changed in its copy. A file is cloned where the file system can share blocks, else copied, by several threads. The copy never
 //! shares a file with the original: there are no hard links, and a link is kept only if it stays inside.
 //!
 //! Whatever is left out is listed with its reason.
 
 mod copy;
+mod kind;
+mod manifest;
+mod tree_copy;
+mod walk;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,6 +23,11 @@ use crucible_patch::FileMode;
 use crate::beneath::Root;
 use crate::error::RepoError;
 use crate::git::Git;
+
+pub use manifest::{TreeManifest, UnseenWhy, WorkspaceChange, CopyEntry};
+pub use tree_copy::{
+    ContentCheck, FileContent, PathCheck, TreeCopy, TreeCopyOptions, TreeLimits, copy_tree,
+};
 
 /// Tells why a path, relative to the top, must not reach the sandbox; nothing where it may.
 pub type SecretCheck = Arc<dyn Fn(&Path) -> Option<String> + Send + Sync>;
@@ -91,6 +100,22 @@ pub enum OmitReason {
     Directory,
     /// It may not be read.
     Unreadable,
+    /// It holds installed programs and packages.
+    VirtualEnvironment,
+    /// It holds installed packages.
+    Packages,
+    /// It holds what tools can make again.
+    Cache,
+    /// It is a database, or a part of one.
+    Database,
+    /// It is a link that leads nowhere, or back to itself.
+    Dangling,
+    /// It is a link to something that was left out.
+    LeadsToOmitted,
+    /// It is larger than what is copied.
+    TooLarge,
+    /// It is Crucible's own.
+    Own,
 }
 
 impl fmt::Display for OmitReason {
@@ -104,6 +129,14 @@ impl fmt::Display for OmitReason {
             Self::Missing => "is tracked and not in the work tree",
             Self::Directory => "is a directory where git tracks a file",
             Self::Unreadable => "may not be read",
+            Self::VirtualEnvironment => "is a virtual environment",
+            Self::Packages => "holds installed packages",
+            Self::Cache => "is a cache",
+            Self::Database => "is a database",
+            Self::Dangling => "is a link that leads nowhere",
+            Self::LeadsToOmitted => "is a link to something that was left out",
+            Self::TooLarge => "is too large to be copied",
+            Self::Own => "is Crucible's own",
         })
     }
 }
@@ -150,7 +183,7 @@ pub async fn snapshot(
     // The copying waits for disks; it has threads of its own, away from those that wait for the network.
     let copied = tokio::task::spawn_blocking(move || {
         make_dirs(&target, &paths)?;
-        copy::copy_all(&source, &target, &paths)
+        copy::copy_all(&source, &target, &paths, None)
     });
     let copied =
         copied.await.map_err(|error| RepoError::io("copy to", dest, std::io::Error::other(error)))??;

@@ -26,3 +26,5 @@ mod snapshot;
 mod status;
 #[cfg(test)]
 mod tree;
+#[cfg(test)]
+mod tree_copy;

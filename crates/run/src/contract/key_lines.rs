@@ -137,8 +137,8 @@ pub(crate) fn list(value: &str) -> Vec<&str> {
     value.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
-/// Splits a list of paths at commas, as [`list`] does. A path with a comma in it stands between quotation marks, where `\\"` is one and
-/// `\\\\` a backslash; what begins with a quotation mark and is not written so, is read as it stands.
+/// Splits a list of paths at commas, as [`list`] does. A path with a comma in it stands between quotation marks, where `\"` is one and
+/// `\\` a backslash; what begins with a quotation mark and is not written so, is read as it stands.
 pub(crate) fn paths(value: &str) -> Vec<String> {
     path_items(value).into_iter().filter(|item| !item.is_empty()).collect()
 }
@@ -194,7 +194,8 @@ pub(crate) fn has_gap(value: &str) -> bool {
     !value.is_empty() && value.split(',').any(|item| item.trim().is_empty())
 }
 
-fn without_mark(text: &str) -> &str {
+/// A text without the byte order mark that some editors put before it, and that says nothing.
+pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 

@@ -20,11 +20,12 @@ use crucible_llm::{AnswerFault, Fault, LlmBackend, LlmError, LlmInvocation, LlmR
 use crucible_model::{ByteLimit, Code, Finding, Secret, Verdict};
 use crucible_repo::Git;
 use crucible_sandbox::{
-    Captured, Completed, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction, Sandbox, Spawn,
+    Calls, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile, Redaction, Sandbox, Spawn,
     Stdin, Stdout,
 };
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 
+use crate::contract::key_lines::without_mark;
 use crate::contract::{API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRecord, RunRole, Service};
 use crate::dispatch::Action;
 use crate::dispatch::outbox::{MAX_GIVEN, TARGET};
@@ -87,8 +88,7 @@ pub fn check_agents(dispatch: &DispatchConfig, agents: &AgentCommands) -> Verdic
 /// that a replay refuses the same.
 pub(crate) fn no_diff(action: Action, subject: String, text: &str) -> Option<Finding> {
     let owed = matches!(action, Action::Patch | Action::Fix);
-    // A byte order mark says nothing.
-    let text = text.trim_start_matches('\u{feff}');
+    let text = without_mark(text);
     (owed && !text.starts_with("diff --git ")).then(|| {
         let begins: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
         let hint = format!(
@@ -196,6 +196,7 @@ impl AgentBackend {
                     AgentNetwork::Off => Network::None,
                     AgentNetwork::On => Network::Host,
                 },
+                calls: Calls::Tools,
             }),
             keep: Keep::Head,
             // The answer is judged as it came, and redacted where it is recorded.
@@ -267,6 +268,7 @@ impl AgentBackend {
             },
             End::Exited(code) => failed(format!("its command ended with exit code {code}")),
             End::Signalled(signal) => failed(format!("its command was ended by signal {signal}")),
+            End::Forbidden => failed(format!("its command was ended by signal {FORBIDDEN_SIGNAL}")),
             End::TimedOut => Err(LlmError::Timeout {
                 provider: API_AGENT.to_owned(),
                 model: inv.model.clone(),

@@ -6,6 +6,7 @@
 use crucible_model::{EditFormat, Untrusted};
 use crucible_patch::{Patch, Proposal, parse, read_answer};
 
+use crate::contract::key_lines::without_mark;
 use crate::layout;
 
 /// What an answer says.
@@ -26,7 +27,7 @@ impl Said {
         };
         match diff {
             Some(patch) => Self::Patch(patch),
-            None => Self::Text(text.trim_start_matches('\u{feff}').trim().to_owned()),
+            None => Self::Text(without_mark(text).trim().to_owned()),
         }
     }
 }

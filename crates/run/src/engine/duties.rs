@@ -11,6 +11,7 @@ use super::attempts::beginning;
 use super::prepare::Found;
 use crate::analysis::Analysis;
 use crate::clients::Clients;
+use crate::contract::key_lines::without_mark;
 use crate::contract::{Guardrails, Plan, Review, ReviewVerdict, RunRole};
 use crate::dispatch::Action;
 use crate::dispatch::evidence::{Evidence, Listing};
@@ -195,11 +196,8 @@ impl Engine<'_> {
         read: impl Fn(&Untrusted, Timestamp) -> Result<T, Verdict>,
     ) -> Result<Option<T>, RunError> {
         let mut brief: Option<Brief> = None;
-        // What some editors put in front of a text says nothing.
-        let read = |text: &Untrusted, at: Timestamp| match text.as_str().strip_prefix('\u{feff}') {
-            Some(rest) => read(&Untrusted::new(rest), at),
-            None => read(text, at),
-        };
+        let read =
+            |text: &Untrusted, at: Timestamp| read(&Untrusted::new(without_mark(text.as_str())), at);
         for number in 1..=TRIES {
             let step = format!("{}-{}-{number}", wanted.role.name(), wanted.action.name());
             let duty = Duty {

@@ -30,7 +30,7 @@ use crate::start::{record_beginning, register};
 use crate::state::RunState;
 use crate::status::{answers_used, progress};
 use crate::trial::{self, Trial};
-use crate::verify_record::unrecorded;
+use crate::verify_record::AccountedFiles;
 use crate::world::World;
 
 /// Advances a run until it is verified, blocked or failed, and tells where it stands. A run that already is
@@ -138,8 +138,8 @@ impl Engine<'_> {
             return Ok(());
         }
         self.journal.write_trace()?;
-        let bytes =
-            crucible_verify::failure_bundle(self.dir.root(), &unrecorded(&self.dir, self.journal.events()))?;
+        let accounted = AccountedFiles::of(self.journal.events());
+        let bytes = crucible_verify::failure_bundle(self.dir.root(), &|path| accounted.has(path))?;
         let digest = self.dir.write(layout::BUNDLE, &bytes)?;
         let body = serde_json::json!({ "digest": digest });
         let entry = Entry {

@@ -9,6 +9,8 @@ use crucible_secrets::Scanner;
 use crucible_verify::GateId;
 use serde::{Deserialize, Serialize};
 
+use crate::contract::key_lines::without_mark;
+
 /// The largest file of a workflow, in bytes.
 pub(super) const MOST_BYTES: usize = 16 * 1024;
 /// Entries of a list, characters of an id, a word or a language, of a title, and of a step.
@@ -155,7 +157,7 @@ impl Workflow {
         if let Some(found) = Scanner::builtin().scan(bytes).first() {
             return Err(WorkflowFault::Secret { rule: found.rule.to_string(), line: found.line });
         }
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let text = without_mark(text);
         let read: Self =
             toml::from_str(text).map_err(|error| WorkflowFault::Shape(short_line(error.message(), 240)))?;
         read.check()?;

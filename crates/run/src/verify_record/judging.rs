@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crucible_model::{ClockSource, Code, Digest, Finding, Verdict, to_canonical_json};
-use crucible_repo::{CommitObject, Oid, RUN_TRAILER};
-use crucible_verify::{VerifyReport, VerifyResult};
+use crucible_repo::{BranchReach, CommitObject, Oid, RUN_TRAILER};
+use crucible_verify::{GateLevel, VerifyReport, VerifyResult};
 
 use super::RecordCheck;
-use super::reading::{CommitRead, FileRead, Kept, OnBranch, RecordRead, TreeRead};
-use super::unrecorded::{COPIES, looks_like_an_artifact};
+use super::reading::{CommitRead, FileRead, Kept, RecordRead, TreeRead};
+use super::unrecorded::{FilesListed, looks_like_an_artifact};
 use crate::attempt::{self, AttemptOutcome};
 use crate::contract::{Plan, PlanStatus, Review, ReviewVerdict, Signature};
 use crate::document::{self, Document};
@@ -46,6 +46,7 @@ const COMMIT_MISSING: Code = Code::new("record-commit-missing");
 const COMMIT_DIFFERS: Code = Code::new("record-commit-differs");
 const COMMIT_UNREACHED: Code = Code::new("record-commit-unreached");
 const FILE_UNRECORDED: Code = Code::new("record-file-unrecorded");
+const FILES_UNLISTED: Code = Code::new("record-files-unlisted");
 const BOOKINGS_LOST: Code = Code::new("record-bookings-lost");
 const CLOCK_PINNED: Code = Code::new("record-clock-pinned");
 const TIME_BACKWARDS: Code = Code::new("record-time-backwards");
@@ -73,6 +74,7 @@ pub(super) fn judge(read: &RecordRead) -> RecordCheck {
         judge.bookings();
         judge.signature();
         judge.report();
+        judge.full_gates();
         judge.landing();
     }
     let commit = match &read.commit {
@@ -263,7 +265,9 @@ impl<'r> Judge<'r> {
         if let Some((original, says)) = review {
             self.compare_copy(layout::REVIEW_PATCH, Some(says), &original);
         }
-        for (copy, name) in COPIES.into_iter().filter(|(copy, _)| *copy != layout::PATCH) {
+        // The patch is compared with what the report speaks of, and the review above.
+        let compared = |copy: &str| copy != layout::PATCH && copy != layout::REVIEW_PATCH;
+        for (copy, name) in attempt::COPIES.into_iter().filter(|(copy, _)| compared(copy)) {
             let originals = ended.iter().rev().map(|outcome| outcome.replace(attempt::OUTCOME, name));
             let recorded = recorded_files(&self.read.events);
             let Some(original) = originals.into_iter().find(|path| recorded.contains_key(path.as_str()))
@@ -300,13 +304,21 @@ impl<'r> Judge<'r> {
 
     /// No file lies there that no event accounts for. In a run that goes on it may be what a step that was cut off wrote.
     fn unrecorded(&mut self, reached: Option<RunState>) {
-        for path in &self.read.unrecorded {
-            let hint = "no event of the run tells of it, so nothing in it counts; take it away";
-            let finding = match has_ended(reached) && looks_like_an_artifact(path) {
-                true => Finding::error(FILE_UNRECORDED, path, hint),
-                false => Finding::warning(FILE_UNRECORDED, path, hint),
-            };
-            self.verdict.push(finding);
+        let ended = has_ended(reached);
+        let told = |code: Code, is_error: bool, subject: String, hint: String| match is_error {
+            true => Finding::error(code, subject, hint),
+            false => Finding::warning(code, subject, hint),
+        };
+        for path in &self.read.unrecorded.paths {
+            let hint = "no event of the run tells of it, so nothing in it counts; take it away".to_owned();
+            let is_error = ended && looks_like_an_artifact(path);
+            self.verdict.push(told(FILE_UNRECORDED, is_error, path.to_string_lossy().into_owned(), hint));
+        }
+        if let FilesListed::First(most) = self.read.unrecorded.listed {
+            let hint = format!(
+                "it holds more than {most} files, and no run makes so many; the rest was not looked at: take away what is not the run's"
+            );
+            self.verdict.push(told(FILES_UNLISTED, ended, self.read.name.clone(), hint));
         }
     }
 
@@ -344,11 +356,15 @@ impl<'r> Judge<'r> {
         let events = &self.read.events;
         let story = trace(events);
         // A landing that was cut off is written down when it is tried again.
-        let landing = events.iter().position(|event| event.event == EventKind::LandingStarted.name());
+        let begins = [EventKind::FullGatesRun, EventKind::LandingStarted].map(EventKind::name);
+        let landing = events.iter().position(|event| begins.contains(&event.event.as_str()));
         let until_landing =
             landing.filter(|_| reached != Some(RunState::Landed)).map(|at| trace(&events[..at]));
+        let written = |bytes: &[u8], least: &str| {
+            bytes.len() >= least.len() && story.as_bytes().starts_with(bytes) && bytes.ends_with(b"\n")
+        };
         self.compare_derived(layout::TRACE, TRACE_EDITED, ended, |bytes| {
-            let is_until_landing = until_landing.as_ref().is_some_and(|story| bytes == story.as_bytes());
+            let is_until_landing = until_landing.as_ref().is_some_and(|least| written(bytes, least));
             bytes == story.as_bytes() || is_until_landing || !ended && story.as_bytes().starts_with(bytes)
         });
         let Some(record) = &self.read.record else { return };
@@ -449,26 +465,7 @@ impl<'r> Judge<'r> {
             }
         }
         let path = layout::VERIFY_REPORT;
-        let Some(report) = self.file(path).bytes() else { return };
-        let report: VerifyReport = match serde_json::from_slice(report) {
-            Ok(report) => report,
-            Err(error) => return self.error(DOCUMENT_INVALID, path, format!("it cannot be read: {error}")),
-        };
-        if report.result != VerifyResult::Pass {
-            self.error(
-                REPORT_DIFFERS,
-                path,
-                "it does not say PASS, and the ledger says that the change passed",
-            );
-        }
-        for (what, said, is) in [
-            ("plan", report.plan_digest, self.digest(layout::PLAN)),
-            ("patch", report.patch_digest, self.digest(layout::PATCH)),
-        ] {
-            if said.is_none() || said != is {
-                self.error(REPORT_DIFFERS, path, format!("it speaks of another {what} than this run's"));
-            }
-        }
+        let Some(report) = self.passing_report(path) else { return };
         match &self.read.tree {
             TreeRead::Made(tree) if report.tree.as_deref() == Some(tree.as_str()) => {}
             TreeRead::Made(tree) => {
@@ -490,6 +487,52 @@ impl<'r> Judge<'r> {
             && report.tree.as_deref() != Some(commit.tree.as_str())
         {
             self.error(COMMIT_DIFFERS, oid.as_str(), "its tree is not the one that was verified");
+        }
+    }
+
+    /// A report that let the change pass: it says so, and speaks of this plan and this patch.
+    fn passing_report(&mut self, path: &str) -> Option<VerifyReport> {
+        let report: VerifyReport = match serde_json::from_slice(self.file(path).bytes()?) {
+            Ok(report) => report,
+            Err(error) => {
+                self.error(DOCUMENT_INVALID, path, format!("it cannot be read: {error}"));
+                return None;
+            }
+        };
+        if report.result != VerifyResult::Pass {
+            let hint = "it does not say PASS, and the ledger says that the change passed";
+            self.error(REPORT_DIFFERS, path, hint);
+        }
+        for (what, said, is) in [
+            ("plan", report.plan_digest, self.digest(layout::PLAN)),
+            ("patch", report.patch_digest, self.digest(layout::PATCH)),
+        ] {
+            if said.is_none() || said != is {
+                self.error(REPORT_DIFFERS, path, format!("it speaks of another {what} than this run's"));
+            }
+        }
+        Some(report)
+    }
+
+    /// Where gates were kept for the landing, the last report of all gates before it let the very same change pass.
+    fn full_gates(&mut self) {
+        let full = self.read.record.as_ref().is_some_and(|record| {
+            record.settings.gates.iter().any(|gate| gate.level == GateLevel::Full)
+        });
+        if !full || !self.has(EventKind::LandingStarted) {
+            return;
+        }
+        let ran = self.read.events.iter().rfind(|event| event.event == EventKind::FullGatesRun.name());
+        let Some(path) = ran.and_then(|event| event.path.as_deref()) else {
+            let hint = "it began without a report of the gates that are kept for it";
+            return self.error(REPORT_DIFFERS, layout::LANDING, hint);
+        };
+        let tree = |bytes: &[u8]| serde_json::from_slice::<VerifyReport>(bytes).ok()?.tree;
+        let verified = self.file(layout::VERIFY_REPORT).bytes().and_then(tree);
+        let Some(report) = self.passing_report(path) else { return };
+        if report.gate != GateLevel::Full || report.tree != verified {
+            let hint = "it is no report of all gates on the tree that was verified";
+            self.error(REPORT_DIFFERS, path, hint);
         }
     }
 
@@ -519,13 +562,23 @@ impl<'r> Judge<'r> {
                 let hint = "this repository does not hold it; fetch it, or name the repository with --repo";
                 self.error(COMMIT_MISSING, oid.as_str(), hint);
             }
-            CommitRead::Found(oid, commit, on_branch) => self.commit(&landing, oid, commit, *on_branch),
+            CommitRead::Found(oid, commit, on_branch) => self.commit(&landing, oid, commit, on_branch),
         }
     }
 
-    fn commit(&mut self, landing: &Landing, oid: &Oid, commit: &CommitObject, on_branch: OnBranch) {
-        if on_branch == OnBranch::Unreached {
-            let hint = "the branch that the run started from no longer leads to it: it was reset, or the change taken back";
+    fn commit(&mut self, landing: &Landing, oid: &Oid, commit: &CommitObject, on_branch: &Result<BranchReach, String>) {
+        let lost = match on_branch {
+            Ok(BranchReach::Reached) => None,
+            Ok(BranchReach::NoBranch) => Some("the branch that the run started from is no longer there".to_owned()),
+            Ok(BranchReach::Unreached | BranchReach::NoCommit) => Some(
+                "the branch that the run started from no longer leads to it: it was reset, or the change taken back"
+                    .to_owned(),
+            ),
+            Err(why) => {
+                Some(format!("whether the branch that the run started from leads to it cannot be told: {why}"))
+            }
+        };
+        if let Some(hint) = lost {
             self.verdict.push(Finding::warning(COMMIT_UNREACHED, oid.as_str(), hint));
         }
         let base = self.read.record.as_ref().map(|record| &record.base_commit);

@@ -1,6 +1,6 @@
 //! Reads all that a record consists of into one value.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,23 +8,20 @@ use crucible_host::fs::{FsError, read_regular_up_to};
 use crucible_ledger::{Anchor, EventRecord, Ledger, LedgerError};
 use crucible_llm::MAX_CASSETTE;
 use crucible_model::{ByteLimit, Digest, RepoPath, RunId, Verdict};
-use crucible_repo::{Branch, CommitObject, Git, Oid, RepoError};
+use crucible_repo::{Branch, BranchReach, CommitObject, Git, Oid, RepoError};
 
-use super::unrecorded::unrecorded;
+use super::unrecorded::{UnrecordedFiles, unrecorded};
 use crate::attempt;
-use crate::call_book::lost_bookings;
+use crate::call_book::Booked;
 use crate::contract::RunRecord;
 use crate::document;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
-use crate::journal::{line, recorded_files};
+use crate::journal::{NOT_KEPT, line, recorded_files};
 use crate::land::{LEDGER_TRAILER, Landing};
 use crate::layout::{self, RunDir};
 use crate::recording::check_recording;
 use crate::world::World;
-
-/// The recorded files whose bytes the ledger does not keep: what can be made again, and what is a copy of something else.
-const NOT_KEPT: [&str; 2] = [layout::BUNDLE, layout::SOURCE];
 
 /// The files that are judged by what they say, beside those that are recorded.
 const READ: [&str; 8] = [
@@ -57,7 +54,7 @@ pub(super) struct RecordRead {
     /// What lies at a path of the run directory.
     pub(super) files: BTreeMap<String, FileRead>,
     /// Files that no event accounts for.
-    pub(super) unrecorded: BTreeSet<String>,
+    pub(super) unrecorded: UnrecordedFiles,
     /// How many bookings of model calls the ledger lacks.
     pub(super) lost_bookings: Option<u64>,
     /// What the ledger keeps of what was recorded, by the digest that the events name.
@@ -121,17 +118,8 @@ pub(super) enum CommitRead {
     NoRepository(String),
     /// The repository has no such commit.
     Missing(Oid),
-    /// It is there, and the branch that the run started from reaches it, or no longer does.
-    Found(Oid, CommitObject, OnBranch),
-}
-
-/// Whether a branch leads to a commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OnBranch {
-    /// It does.
-    Reached,
-    /// It does not, or is gone.
-    Unreached,
+    /// It is there, with whether the branch that the run started from leads to it, or why that cannot be told.
+    Found(Oid, CommitObject, Result<BranchReach, String>),
 }
 
 /// The tree that the patch makes.
@@ -181,7 +169,7 @@ pub(super) async fn read(
     let commit = match (&repository, landing) {
         (Some(Ok(git)), Some(landing)) => match git.commit_object(&landing.commit).await? {
             Some(commit) => {
-                let on_branch = on_branch(git, record.as_ref(), &landing.commit).await?;
+                let on_branch = on_branch(git, record.as_ref(), &landing.commit).await;
                 CommitRead::Found(landing.commit, commit, on_branch)
             }
             None => CommitRead::Missing(landing.commit),
@@ -210,11 +198,10 @@ pub(super) async fn read(
         None => Verdict::default(),
     };
     let unrecorded = unrecorded(dir, &events);
-    let calls = match &run {
-        Some(run) => ledger.calls(run)?,
-        None => Vec::new(),
+    let lost_bookings = match &run {
+        Some(run) => Booked::read(ledger, run, &events)?.lost,
+        None => None,
     };
-    let lost_bookings = lost_bookings(&events, &calls);
     Ok(RecordRead {
         name,
         events,
@@ -231,13 +218,14 @@ pub(super) async fn read(
 }
 
 /// Whether the branch that a run started from reaches a commit.
-async fn on_branch(git: &Git, record: Option<&RunRecord>, commit: &Oid) -> Result<OnBranch, RunError> {
-    let reached = match record.map(|record| &record.branch) {
-        Some(Branch::Named(name)) => git.is_on_branch(commit, name).await?,
+async fn on_branch(git: &Git, record: Option<&RunRecord>, commit: &Oid) -> Result<BranchReach, String> {
+    match record.map(|record| &record.branch) {
+        Some(Branch::Named(name)) => {
+            git.branch_reach(commit, name).await.map_err(|error| error.to_string())
+        }
         // What landed on no branch is on none.
-        Some(Branch::Detached) | None => true,
-    };
-    Ok(if reached { OnBranch::Reached } else { OnBranch::Unreached })
+        Some(Branch::Detached) | None => Ok(BranchReach::Reached),
+    }
 }
 
 /// The repository, with the place for temporary files that every command has; or why it cannot be used.

@@ -4,10 +4,11 @@
 //! file is made from what events name: copies of an attempt's files, the evidence that was laid for somebody, what is derived. What
 //! a step that was cut off wrote is made again when the run goes on, so in a run that has not ended it is nothing to worry about.
 //!
-//! What always holds: no link is followed, and no more than a fixed number of entries is listed.
+//! What always holds: no link is followed, and where more lies there than is listed, that is said. What is asked of one file (whether it
+//! goes into a bundle) is answered for every file, listed or not.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crucible_ledger::EventRecord;
 use serde_json::Value;
@@ -15,11 +16,11 @@ use serde_json::Value;
 use crate::attempt;
 use crate::dispatch::evidence;
 use crate::dispatch::outbox::TARGET;
-use crate::event_kind::{AttemptStep, EventKind, asked_key, attempt_key, attempt_step};
+use crate::event_kind::{AttemptStep, EventKind, asked_key, attempt_key, attempt_step, full_gates_runs};
 use crate::journal::recorded_files;
-use crate::layout::{self, RunDir, attempt_file};
+use crate::layout::{self, RunDir, attempt_file, full_gates_files};
 
-/// The most entries of a run directory that are looked at.
+/// The most files of a run directory that are listed.
 const MOST: usize = 10_000;
 
 /// How deep directories are entered.
@@ -49,22 +50,67 @@ pub(super) const OF_ATTEMPT: [&str; 7] = [
     attempt::REPORT,
 ];
 
+/// The files that the events of a run account for.
+#[derive(Debug, Clone)]
+pub struct AccountedFiles(Option<BTreeSet<String>>);
+
+impl AccountedFiles {
+    /// The files that these events account for. Where there is no event at all, nothing is said against any file.
+    #[must_use]
+    pub fn of(events: &[EventRecord]) -> Self {
+        Self((!events.is_empty()).then(|| accounted_for(events)))
+    }
+
+    /// Whether they account for a file at this path of the run directory. None has a name that is not UTF-8.
+    #[must_use]
+    pub fn has(&self, path: &Path) -> bool {
+        let Some(known) = &self.0 else { return true };
+        path.to_str().is_some_and(|path| known.contains(path))
+    }
+}
+
+/// How much of a run directory was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilesListed {
+    /// All of it.
+    All,
+    /// As many files as this; there are more.
+    First(usize),
+}
+
+/// The files of a run directory that no event accounts for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnrecordedFiles {
+    /// Their paths in the run directory.
+    pub paths: BTreeSet<PathBuf>,
+    /// How much was looked at.
+    pub listed: FilesListed,
+}
+
 /// The files of a run directory that no event of these accounts for, in order. Where there is no event at all, none is told.
 #[must_use]
-pub fn unrecorded(dir: &RunDir, events: &[EventRecord]) -> BTreeSet<String> {
+pub fn unrecorded(dir: &RunDir, events: &[EventRecord]) -> UnrecordedFiles {
+    unrecorded_of(dir, events, MOST)
+}
+
+fn unrecorded_of(dir: &RunDir, events: &[EventRecord], most: usize) -> UnrecordedFiles {
     if events.is_empty() {
-        return BTreeSet::new();
+        return UnrecordedFiles { paths: BTreeSet::new(), listed: FilesListed::All };
     }
-    let known = accounted_for(events);
+    let known = AccountedFiles::of(events);
     let mut present = Vec::new();
-    list(dir.root(), "", 0, &mut present);
-    present.into_iter().filter(|path| !known.contains(path)).collect()
+    // One more tells that there are more.
+    list(dir.root(), Path::new(""), 0, most + 1, &mut present);
+    let listed = if present.len() > most { FilesListed::First(most) } else { FilesListed::All };
+    present.truncate(most);
+    UnrecordedFiles { paths: present.into_iter().filter(|path| !known.has(path)).collect(), listed }
 }
 
 /// Whether something at this path of a run directory is taken for an artifact by whoever reads the run.
-pub(super) fn looks_like_an_artifact(path: &str) -> bool {
+pub(super) fn looks_like_an_artifact(path: &Path) -> bool {
+    let path = path.to_string_lossy();
     let place = path.split_once('/').map(|(place, _)| place);
-    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = path.rsplit('/').next().unwrap_or(&path);
     matches!(place, Some("artifacts" | "reviews" | "attempts" | "logs")) && !name.starts_with('.')
 }
 
@@ -95,38 +141,33 @@ fn accounted_for(events: &[EventRecord]) -> BTreeSet<String> {
             known.extend(OF_ATTEMPT.map(|name| attempt_file(number, name)));
         }
         known.insert(attempt_file(number, attempt::REVIEW));
-        known.insert(layout::REVIEW_PATCH.to_owned());
-        for (copy, name) in COPIES {
+        for (copy, name) in attempt::COPIES {
             if known.contains(&attempt_file(number, name)) {
                 known.insert(copy.to_owned());
             }
         }
     }
+    if !events.iter().any(|event| event.event == EventKind::Landed.name()) {
+        // A landing that was cut off runs its gates once more.
+        known.extend(full_gates_files(full_gates_runs(events) + 1));
+    }
     known
 }
 
-/// What is kept a second time outside of `attempts/`, beside the review.
-pub(super) const COPIES: [(&str, &str); 4] = [
-    (layout::PATCH, attempt::PATCH),
-    (layout::VERIFY_REPORT, attempt::REPORT),
-    (layout::STDOUT_LOG, attempt::STDOUT),
-    (layout::STDERR_LOG, attempt::STDERR),
-];
-
-fn list(directory: &Path, name: &str, depth: usize, present: &mut Vec<String>) {
+fn list(directory: &Path, name: &Path, depth: usize, most: usize, present: &mut Vec<PathBuf>) {
     // A directory that cannot be read has no files that anybody reads.
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
-        if present.len() >= MOST {
+        if present.len() >= most {
             return;
         }
-        let file_name = entry.file_name();
-        let file_name = file_name.to_string_lossy();
-        let path = if name.is_empty() { file_name.into_owned() } else { format!("{name}/{file_name}") };
+        let path = name.join(entry.file_name());
         match entry.file_type() {
             // Emptied before every use, and read by nobody.
-            Ok(kind) if kind.is_dir() && path == layout::SCRATCH => {}
-            Ok(kind) if kind.is_dir() && depth < DEEPEST => list(&entry.path(), &path, depth + 1, present),
+            Ok(kind) if kind.is_dir() && path == Path::new(layout::SCRATCH) => {}
+            Ok(kind) if kind.is_dir() && depth < DEEPEST => {
+                list(&entry.path(), &path, depth + 1, most, present);
+            }
             Ok(_) | Err(_) => present.push(path),
         }
     }
@@ -134,17 +175,67 @@ fn list(directory: &Path, name: &str, depth: usize, present: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
+
+    fn begun() -> EventRecord {
+        EventRecord {
+            seq: 1,
+            run: "r".parse().unwrap(),
+            ts: "2026-01-31T09:30:00Z".parse().unwrap(),
+            role: "operator".to_owned(),
+            event: EventKind::RunCreated.name().to_owned(),
+            path: Some(layout::RUN.to_owned()),
+            key: None,
+            artifacts: Vec::new(),
+            body: serde_json::json!({}),
+            prev: crucible_model::Digest::ZERO,
+            hash: crucible_model::Digest::ZERO,
+        }
+    }
+
+    #[test]
+    fn more_files_than_are_listed_are_said_and_each_of_them_is_still_known_for_what_it_is() {
+        let room = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(room.path().to_owned());
+        let events = [begun()];
+        for name in ["run.json", "artifacts/a", "artifacts/b"] {
+            dir.write(name, b"x").unwrap();
+        }
+        let all = unrecorded_of(&dir, &events, 3);
+        assert_eq!(all.paths, ["artifacts/a", "artifacts/b"].map(PathBuf::from).into());
+        assert_eq!(all.listed, FilesListed::All);
+        let cut = unrecorded_of(&dir, &events, 2);
+        assert!(cut.paths.is_subset(&all.paths));
+        assert_eq!(cut.listed, FilesListed::First(2));
+        let known = AccountedFiles::of(&events);
+        assert!(known.has(Path::new("run.json")) && !known.has(Path::new("artifacts/b")));
+        assert!(AccountedFiles::of(&[]).has(Path::new("artifacts/b")));
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_is_accounted_for_by_nothing() {
+        let room = tempfile::tempdir().unwrap();
+        let dir = RunDir::at(room.path().to_owned());
+        let planted = Path::new("reviews").join(OsStr::from_bytes(b"review_\xff.md"));
+        dir.write("reviews/x", b"x").unwrap();
+        crucible_host::fs::write_atomic(&room.path().join(&planted), b"x").unwrap();
+        let told = unrecorded(&dir, &[begun()]);
+        assert!(told.paths.contains(&planted) && looks_like_an_artifact(&planted), "{told:?}");
+        assert!(!AccountedFiles::of(&[begun()]).has(&planted));
+    }
 
     #[test]
     fn what_stands_where_artifacts_stand_is_taken_for_one() {
         for path in
             ["reviews/review_security.md", "attempts/002/diff.patch", "artifacts/x.json", "logs/a.log"]
         {
-            assert!(looks_like_an_artifact(path), "{path}");
+            assert!(looks_like_an_artifact(Path::new(path)), "{path}");
         }
         for path in ["notes.txt", "outbox/mine.md", "artifacts/.tmp-1", "answers/more.txt"] {
-            assert!(!looks_like_an_artifact(path), "{path}");
+            assert!(!looks_like_an_artifact(Path::new(path)), "{path}");
         }
     }
 }

@@ -135,7 +135,7 @@ const MAKING_FLAGS: [u64; 2] = [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::
 /// The first number of the x32 variant of x86-64.
 const X32: u32 = 0x4000_0000;
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Filters the system calls of this process and of everything it starts.
 pub(crate) fn apply(order: &Order) -> Result<String, String> {
@@ -172,10 +172,10 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
         });
         rules.insert(*call, bits.collect::<Result<_, _>>()?);
     }
-    let refused = match (order.surroundings, order.network) {
+    let refused = match (order.surroundings, &order.network) {
         // Any: a local one leads to the machine's services, whose sockets nothing covers, and some of them
         // start programs for whoever asks. Pairs of sockets are made by another call.
-        (Surroundings::Machine, Network::None) => Vec::new(),
+        (Surroundings::Machine, Network::None | Network::Hosts(_)) => Vec::new(),
         (Surroundings::Machine, Network::Host) | (Surroundings::Namespaces, _) => {
             let kinds = SOCKETS_IN_NAMESPACE.iter();
             let other: Vec<_> =
@@ -184,15 +184,16 @@ fn programs(order: &Order) -> Result<[BpfProgram; 2], String> {
         }
     };
     rules.insert(libc::SYS_socket, refused);
-    let refusing = compile(rules, libc::EPERM)?;
+    let refuse = |errno: libc::c_int| SeccompAction::Errno(errno.cast_unsigned());
+    let refusing = compile(rules, SeccompAction::Allow, refuse(libc::EPERM))?;
     let unknown = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
-    let unknown = compile(Rules::from(unknown), libc::ENOSYS)?;
+    let unknown = compile(Rules::from(unknown), SeccompAction::Allow, refuse(libc::ENOSYS))?;
     Ok([refuse_x32(refusing), unknown])
 }
 
 /// A rule that holds when all of its conditions do; each is an argument's index, a comparison of its lower
 /// 32 bits, and a value. The kernel looks at no more of these arguments.
-fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, String> {
+pub(super) fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, String> {
     let condition = |(index, operator, value): &(u8, SeccompCmpOp, u64)| {
         SeccompCondition::new(*index, SeccompCmpArgLen::Dword, operator.clone(), *value)
     };
@@ -200,11 +201,10 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, String> {
     SeccompRule::new(conditions.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
 }
 
-fn compile(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, String> {
+/// The filter that does one thing with what the rules name and another with all else.
+pub(super) fn compile(rules: Rules, others: SeccompAction, named: SeccompAction) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
-    let refuse = SeccompAction::Errno(errno.cast_unsigned());
-    let filter =
-        SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(|error| error.to_string())?;
+    let filter = SeccompFilter::new(rules, others, named, arch).map_err(|error| error.to_string())?;
     filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())
 }
 
@@ -224,7 +224,7 @@ mod tests {
     use std::io::Error;
 
     use super::*;
-    use crate::spawn::{Resources, Strength};
+    use crate::spawn::{Calls, Resources, Strength};
     use crate::wire::{Place, PrivateBound};
 
     fn order(surroundings: Surroundings, network: Network) -> Order {
@@ -240,6 +240,8 @@ mod tests {
             surroundings,
             private: PrivateBound::Sized,
             network,
+            calls: Calls::Tools,
+            listen: Vec::new(),
             resources: Resources::DEFAULT,
             strength: Strength::Required,
         }

@@ -55,7 +55,7 @@ fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> 
     let mut rules =
         Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(everything)?;
     rules = rules.scope(Scope::from_all(NEWEST))?;
-    if order.network == Network::None && order.surroundings == Surroundings::Machine {
+    if order.network != Network::Host && order.surroundings == Surroundings::Machine {
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
     }
     let mut rules = rules.create()?;

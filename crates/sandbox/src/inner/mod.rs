@@ -2,27 +2,30 @@
 //!
 //! It runs as `crucible __sandbox-exec N`, where descriptor N is the socket on which the order comes. It
 //! checks that the directories it finds are the ones that were meant, enters the working directory by
-//! handle, and then gives up, in this order, resources, writing (Landlock) and system calls (seccomp).
+//! handle, listens for the hosts that the program may reach, and then gives up, in this order, resources, writing
+//! (Landlock) and system calls (seccomp).
 //!
 //! What always holds: the report is sent before the program starts, and the socket does not reach it.
 
+mod calls;
 mod filter;
 mod landlock;
 mod limits;
+mod network;
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities};
 
 use crate::directory::Directory;
+use crate::hosts::AllowedHost;
 use crate::layers::{Layer, MissingLayer, ReachedLayer};
 use crate::spawn::{Network, Strength};
-use crate::sys;
+use crate::sys::{self, SecretStart};
 use crate::wire::{Order, Place, Report, Surroundings};
 
 /// The exit code when the program could not be started; the report tells why.
@@ -70,14 +73,21 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
     sys::mark_private_descriptors().map_err(|error| failed(format!("closing descriptors: {error}")))?;
 
     let mut walls = Walls::around(&order);
+    network::listen_on(&order.listen, socket).map_err(failed)?;
     walls.stand(Layer::ResourceLimits, limits::apply(&order));
     rustix::thread::set_no_new_privs(true)
         .map_err(|errno| failed(format!("giving up privileges: {errno}")))?;
     give_up_capabilities().map_err(|errno| failed(format!("giving up capabilities: {errno}")))?;
     let landlock = landlock::apply(&order);
-    let seccomp = filter::apply(&order);
-    if order.surroundings == Surroundings::Machine && order.network == Network::None {
-        walls.stand(Layer::NetworkCut, cut_without_namespaces(&seccomp));
+    let start = SecretStart::new(&order.program, &order.called, &order.args, &order.env)
+        .map_err(|error| failed(format!("laying out the program's words: {error}")))?;
+    let last = calls::programs(order.calls, start.addresses(), std::process::id());
+    let seccomp = filter::apply(&order).and_then(|detail| match &last {
+        Ok(_) => Ok(detail + calls::describe(order.calls)),
+        Err(why) => Err(why.clone()),
+    });
+    if order.surroundings == Surroundings::Machine && order.network != Network::Host {
+        walls.stand(Layer::NetworkCut, cut_without_namespaces(&order.network, &seccomp));
     }
     walls.stand(Layer::Landlock, landlock);
     walls.stand(Layer::Seccomp, seccomp);
@@ -86,12 +96,11 @@ fn obey(socket: &mut UnixStream) -> Result<Never, Report> {
     }
     tell(socket, &Report::Ready { reached: walls.reached, missing: walls.missing })
         .map_err(|error| failed(format!("reporting: {error}")))?;
-    let error = sys::command(&order.program)
-        .arg0(&order.called)
-        .args(&order.args)
-        .env_clear()
-        .envs(order.env.iter().cloned())
-        .exec();
+    // The last of these leaves this stage no more than to start the program.
+    for program in last.unwrap_or_default() {
+        seccompiler::apply_filter(&program).map_err(|error| failed(format!("naming its calls: {error}")))?;
+    }
+    let error = start.become_it();
     Err(Report::NotStarted { errno: error.raw_os_error().unwrap_or(libc::EINVAL) })
 }
 
@@ -137,11 +146,13 @@ impl Walls {
             Surroundings::Namespaces => {
                 let kinds = "user mount pid ipc uts, cgroup where the kernel has it";
                 walls.stand(Layer::Namespaces, Ok(kinds.to_owned()));
-                if order.network == Network::None {
-                    walls.stand(
-                        Layer::NetworkCut,
-                        Ok("a network namespace with a loopback of its own".to_owned()),
-                    );
+                if order.network != Network::Host {
+                    let mut detail = "a network namespace with a loopback of its own".to_owned();
+                    if let Network::Hosts(hosts) = &order.network {
+                        let hosts: Vec<_> = hosts.iter().map(AllowedHost::to_string).collect();
+                        detail.push_str(&format!("; of what is outside only {}", hosts.join(", ")));
+                    }
+                    walls.stand(Layer::NetworkCut, Ok(detail));
                 }
                 let mut detail =
                     "mounts over the home directories, but their tools, and each other place".to_owned();
@@ -173,10 +184,13 @@ impl Walls {
 }
 
 /// Without a network namespace the filter refuses to make any socket.
-fn cut_without_namespaces(seccomp: &Result<String, String>) -> Result<String, String> {
-    match seccomp {
-        Ok(_) => Ok("no socket can be made, not even for the loopback".to_owned()),
-        Err(reason) => Err(format!("needs a network namespace or seccomp: {reason}")),
+fn cut_without_namespaces(network: &Network, seccomp: &Result<String, String>) -> Result<String, String> {
+    match (seccomp, network) {
+        (Ok(_), Network::Hosts(_)) => {
+            Ok("no socket can be made, so the allowed hosts are not reached either".to_owned())
+        }
+        (Ok(_), _) => Ok("no socket can be made, not even for the loopback".to_owned()),
+        (Err(reason), _) => Err(format!("needs a network namespace or seccomp: {reason}")),
     }
 }
 

@@ -446,9 +446,17 @@ fn an_ordinary_user_is_confined_too() {
         nothing_of_the_outside_shows_in_proc();
         crate::escapes::nothing_outside_can_be_reached();
         crate::disk::what_cannot_be_counted_counts_all_the_same();
-        println!("all of it, as an ordinary user");
+        println!("{AS_ORDINARY_USER}");
         return;
     }
+    as_an_ordinary_user("confined::an_ordinary_user_is_confined_too");
+}
+
+/// What a part says that has come to its end.
+pub(crate) const AS_ORDINARY_USER: &str = "all of it, as an ordinary user";
+
+/// Plays the part of the test `name` as an ordinary user.
+pub(crate) fn as_an_ordinary_user(name: &str) {
     let myself = std::env::current_exe().unwrap();
     let place = tempfile::Builder::new()
         .permissions(PermissionsExt::from_mode(0o755))
@@ -462,7 +470,6 @@ fn an_ordinary_user_is_confined_too() {
         to
     };
     let (test, inner) = (copied(&myself, "test"), copied(&launcher().program, "inner"));
-    let name = "confined::an_ordinary_user_is_confined_too";
     let mut part = if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&shared, Some(65_534), Some(65_534)).unwrap();
         let mut part = Command::new("setpriv");
@@ -475,7 +482,7 @@ fn an_ordinary_user_is_confined_too() {
     part.env("CRUCIBLE_TEST_LAUNCHER", inner).env("CRUCIBLE_TEST_SCRATCH", &shared).current_dir("/");
     let done = part.output().unwrap();
     let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    assert!(said.contains("all of it, as an ordinary user") && done.status.success(), "{said}");
+    assert!(said.contains(AS_ORDINARY_USER) && done.status.success(), "{said}");
 }
 
 /// A directory that every user can enter and the sandbox does not empty.

@@ -3,11 +3,13 @@
 #![expect(clippy::disallowed_methods, reason = "tests prepare files and act as other programs")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod calls;
 mod confined;
 mod disk;
 mod ends;
 mod escapes;
 mod home;
+mod hosts;
 mod read_only;
 mod support;
 mod trusted;

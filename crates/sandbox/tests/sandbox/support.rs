@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crucible_host::env::Environment;
 use crucible_sandbox::{
-    Completed, Confinement, End, Launcher, Limits, Network, Profile, Sandbox, SandboxError, Spawn, Strength,
+    Calls, Completed, Confinement, End, Launcher, Limits, Network, Profile, Sandbox, SandboxError, Spawn, Stdin, Strength,
     base_env,
 };
 
@@ -68,6 +68,15 @@ impl Scratch {
         spawn
     }
 
+    /// A Python script as a skill is run: isolated, on its standard input.
+    pub(crate) fn python(&self, script: &str, change: impl FnOnce(&mut Profile)) -> Spawn {
+        let mut spawn = self.confined_with("", change);
+        spawn.program = python();
+        spawn.args = ["-I", "-B", "-S", "-"].map(OsString::from).to_vec();
+        spawn.stdin = Stdin::Bytes(script.into());
+        spawn
+    }
+
     pub(crate) fn profile(&self) -> Profile {
         Profile {
             strength: Strength::Required,
@@ -75,6 +84,7 @@ impl Scratch {
             masked: Vec::new(),
             read_only: Vec::new(),
             network: Network::None,
+            calls: Calls::Tools,
         }
     }
 }
@@ -99,6 +109,18 @@ pub(crate) fn output(sandbox: &Sandbox, spawn: Spawn) -> String {
     let done = run(sandbox, spawn).unwrap();
     assert!(done.end == End::Exited(0), "{:?}\n{}\n{}", done.end, done.stdout.text(), done.stderr.text());
     done.stdout.text().into_owned()
+}
+
+/// The interpreter itself, not a script that finds it.
+pub(crate) fn python() -> PathBuf {
+    static FOUND: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    let ask = || {
+        let mut command = Command::new("python3");
+        command.args(["-I", "-c", "import os, sys; print(os.path.realpath(sys.executable))"]);
+        let said = command.current_dir("/").output().unwrap();
+        PathBuf::from(String::from_utf8(said.stdout).unwrap().trim_end())
+    };
+    FOUND.get_or_init(ask).clone()
 }
 
 /// The processes whose command line holds `mark`, besides this one.

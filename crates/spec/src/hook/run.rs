@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    CONFINED_HOME, Completed, Confinement, End, Keep, Limits, Network, Profile, Redaction, Sandbox,
+    CONFINED_HOME, Calls, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile, Redaction, Sandbox,
     SandboxError, Spawn, Stdin, Strength,
 };
 use crucible_secrets::Scanner;
@@ -200,6 +200,7 @@ fn profile(hook: &Hook, place: &HookPlace<'_>, believed: &Result<(), String>) ->
         masked: place.masked.clone(),
         read_only,
         network: Network::None,
+        calls: Calls::Tools,
     })
 }
 
@@ -263,6 +264,7 @@ fn finished(base: HookReceipt, completed: Completed) -> HookReceipt {
         End::Exited(0) => (HookEnd::Passed, Some(0), None),
         End::Exited(code) => (HookEnd::Failed, Some(code), None),
         End::Signalled(signal) => (HookEnd::Failed, None, Some(format!("ended by signal {signal}"))),
+        End::Forbidden => (HookEnd::Failed, None, Some(format!("ended by signal {FORBIDDEN_SIGNAL}"))),
         End::TimedOut => (HookEnd::TimedOut, None, None),
         End::OutputLimit => (HookEnd::Failed, None, Some("ended because it printed without end".to_owned())),
         End::DiskLimit => {

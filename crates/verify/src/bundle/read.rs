@@ -1,6 +1,6 @@
 //! Reads what goes into a bundle: regular files only, within limits, redacted.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -34,28 +34,25 @@ pub(super) enum Telling {
 }
 
 /// What was read so far.
-#[derive(Default)]
-pub(super) struct Collected {
+pub(super) struct Collected<'a> {
     pub(super) entries: Vec<Ready>,
     names: HashSet<String>,
     left_out: Vec<BundleGap>,
-    /// Where what is not taken lies.
-    unrecorded: BTreeSet<PathBuf>,
     total: u64,
+    run_dir: &'a Path,
+    /// Whether something in the run's directory is known to belong to the run.
+    is_told_of: &'a dyn Fn(&Path) -> bool,
 }
 
 /// Reads the named files and everything below the named directories of a run.
-pub(super) fn collect(
-    run_dir: &Path,
-    unrecorded: &BTreeSet<String>,
+pub(super) fn collect<'a>(
+    run_dir: &'a Path,
+    is_told_of: &'a dyn Fn(&Path) -> bool,
     files: &[(&str, Telling)],
     directories: &[(&str, Telling)],
     scanner: &Scanner,
-) -> Collected {
-    let mut collected = Collected {
-        unrecorded: unrecorded.iter().map(|path| run_dir.join(path)).collect(),
-        ..Collected::default()
-    };
+) -> Collected<'a> {
+    let mut collected = Collected::new(run_dir, is_told_of);
     for (name, telling) in files {
         if fs::symlink_metadata(run_dir.join(name)).is_ok() {
             collected.take(&run_dir.join(name), (*name).to_owned(), *telling, scanner);
@@ -72,7 +69,18 @@ pub(super) fn collect(
     collected
 }
 
-impl Collected {
+impl<'a> Collected<'a> {
+    fn new(run_dir: &'a Path, is_told_of: &'a dyn Fn(&Path) -> bool) -> Self {
+        Self {
+            entries: Vec::new(),
+            names: HashSet::new(),
+            left_out: Vec::new(),
+            total: 0,
+            run_dir,
+            is_told_of,
+        }
+    }
+
     /// Whether an entry of this name is there.
     pub(super) fn has(&self, name: &str) -> bool {
         self.names.contains(name)
@@ -150,7 +158,7 @@ impl Collected {
     fn take(&mut self, path: &Path, name: String, telling: Telling, scanner: &Scanner) {
         let is_file = fs::symlink_metadata(path).map(|meta| meta.is_file());
         let obstacle = match is_file {
-            Ok(true) if self.unrecorded.contains(path) => {
+            Ok(true) if path.strip_prefix(self.run_dir).is_ok_and(|path| !(self.is_told_of)(path)) => {
                 Some("is told of by no event of the run".to_owned())
             }
             Ok(true) if name.ends_with("failure_bundle.zip") => Some("is a bundle itself".to_owned()),
@@ -243,7 +251,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_cannot_be_listed_is_told() {
-        let mut collected = Collected::default();
+        let mut collected = Collected::new(Path::new(""), &|_| true);
         let broken = io::Error::from(io::ErrorKind::PermissionDenied);
         let children = [Ok("b".into()), Err(broken), Ok("a".into())];
         let paths = collected.sorted("logs", children.into_iter());

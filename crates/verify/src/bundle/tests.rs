@@ -2,8 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests plant links by hand")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
 use crucible_host::fs as host;
@@ -25,7 +27,7 @@ impl Run {
     }
 
     fn bundle(&self) -> Vec<u8> {
-        failure_bundle(self.0.path(), &BTreeSet::new()).unwrap()
+        failure_bundle(self.0.path(), &|_| true).unwrap()
     }
 
     fn open(&self) -> Opened {
@@ -252,7 +254,7 @@ fn odd_names_are_made_safe_and_stay_apart() {
 #[test]
 fn no_run_is_an_error() {
     assert!(matches!(
-        failure_bundle(Path::new("/nowhere/at/all"), &BTreeSet::new()),
+        failure_bundle(Path::new("/nowhere/at/all"), &|_| true),
         Err(BundleError::NoRun { .. })
     ));
 }
@@ -260,8 +262,10 @@ fn no_run_is_an_error() {
 #[test]
 fn what_no_event_tells_of_is_left_out_and_named_and_nothing_else_is() {
     let run = Run::new().with("reviews/review_cost.md", "APPROVE").with("reviews/review:cost.md", "planted");
-    let planted = BTreeSet::from(["reviews/review:cost.md".to_owned()]);
-    let bytes = failure_bundle(run.0.path(), &planted).unwrap();
+    let unnamed = Path::new("reviews").join(OsStr::from_bytes(b"review_\xff.md"));
+    host::write_atomic(&run.0.path().join(&unnamed), b"planted, too").unwrap();
+    let planted = [PathBuf::from("reviews/review:cost.md"), unnamed];
+    let bytes = failure_bundle(run.0.path(), &|path| !planted.iter().any(|other| other == path)).unwrap();
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
     let mut text = |name: &str| {
         let mut text = String::new();
@@ -272,4 +276,6 @@ fn what_no_event_tells_of_is_left_out_and_named_and_nothing_else_is() {
     let manifest: BundleManifest = serde_json::from_str(&text(MANIFEST_NAME)).unwrap();
     let told = manifest.left_out.iter().find(|gap| gap.path.contains("review_cost.md")).unwrap();
     assert!(told.reason.contains("no event of the run"), "{told:?}");
+    assert_eq!(manifest.left_out.len(), 2, "{:?}", manifest.left_out);
+    assert!(!manifest.entries.iter().any(|entry| entry.path.contains('\u{fffd}')), "{:?}", manifest.entries);
 }

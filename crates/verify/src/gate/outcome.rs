@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crucible_host::words::shell_word;
 use crucible_model::{ByteLimit, Verdict};
 use crucible_sandbox::{Captured, IsolationReceipt};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -147,14 +148,7 @@ impl GateRun {
 }
 
 pub(crate) fn command_line(command: &[String]) -> String {
-    let plain = |word: &str| {
-        !word.is_empty()
-            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte))
-    };
-    let quote = |word: &String| {
-        if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) }
-    };
-    command.iter().map(quote).collect::<Vec<_>>().join(" ")
+    command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 fn to_millis<S: Serializer>(timeout: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

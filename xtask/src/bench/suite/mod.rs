@@ -8,6 +8,8 @@ mod asking;
 mod council;
 mod crawl;
 mod deliberation;
+mod forge;
+mod forge_gates;
 mod layers;
 mod ledger;
 mod measure;
@@ -18,6 +20,7 @@ mod report;
 mod run_overhead;
 mod run_record;
 mod scan;
+mod skill_run;
 mod snapshot;
 mod spec;
 mod spec_packet;
@@ -77,6 +80,7 @@ const BENCHES: &[&dyn Bench] = &[
     &ledger::Appends,
     &run_overhead::WholeRun,
     &scan::Scan,
+    &skill_run::SkillRun,
     &run_record::RunRecords,
     &layers::Layers,
     &council::Council,
@@ -84,6 +88,8 @@ const BENCHES: &[&dyn Bench] = &[
     &deliberation::Deliberation,
     &spec_packet::SpecPacket,
     &spec::Specs,
+    &forge::ForgeCopy,
+    &forge_gates::ForgeGates,
 ];
 
 /// Measures, prints a table and writes `target/bench.json`.

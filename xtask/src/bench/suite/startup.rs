@@ -17,7 +17,8 @@ use crate::error::TaskError;
 /// What a person waits for before anything happens.
 const GOAL: Goal = Goal::TimeAtMost(Duration::from_millis(10));
 
-const BESIDE: &str = "/bin/true";
+/// What starting any process costs.
+pub(super) const BESIDE: &str = "/bin/true";
 
 /// How many runs the ledger holds that is listed.
 const RUNS: usize = 20;
@@ -69,7 +70,8 @@ fn record_runs(home: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn start(program: &Path, args: &[&str], home: &Path) -> Result<Duration, TaskError> {
+/// How long a start takes, with `home` as the program's own directory and as the working directory.
+pub(super) fn start(program: &Path, args: &[&str], home: &Path) -> Result<Duration, TaskError> {
     let mut command = Command::new(program);
     command.args(args).current_dir(home).env("CRUCIBLE_HOME", home);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

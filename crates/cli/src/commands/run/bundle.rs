@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use crucible_host::fs::{read_regular_up_to, write_atomic};
 use crucible_model::{ByteLimit, Digest, ExitStatus, RunId, counted};
-use crucible_run::{RunError, status, unrecorded};
+use crucible_run::{AccountedFiles, FilesListed, RunError, status, unrecorded};
 use crucible_verify::failure_bundle;
 
 use crate::app::App;
@@ -49,7 +49,8 @@ impl Bundle {
             Err(_) => Vec::new(),
         };
         let left_out = unrecorded(&dir, &events);
-        let bytes = failure_bundle(dir.root(), &left_out).map_err(RunError::from)?;
+        let accounted = AccountedFiles::of(&events);
+        let bytes = failure_bundle(dir.root(), &|path| accounted.has(path)).map_err(RunError::from)?;
         let out = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{id}.zip")));
         let path = app.absolute(&out);
         if !self.force {
@@ -61,9 +62,15 @@ impl Bundle {
             app.output.remark(&format!("{} {hint}", path.display()));
         }
         let digest = Digest::of(&bytes);
-        for path in &left_out {
+        for path in &left_out.paths {
             app.output.remark(&format!(
-                "{path} is told of by no event of the run; it is not taken into the bundle"
+                "{} is told of by no event of the run; it is not taken into the bundle",
+                path.display()
+            ));
+        }
+        if let FilesListed::First(most) = left_out.listed {
+            app.output.remark(&format!(
+                "the run's directory holds more than {most} files; what is told of by no event is not taken, and not all of it is named"
             ));
         }
         // A run that cannot be understood is what a bundle is for, too.

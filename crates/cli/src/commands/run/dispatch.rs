@@ -155,6 +155,13 @@ pub(crate) fn dispatch(
     Ok(dispatch)
 }
 
+/// Whether a new run asks the configured provider for anything, as far as the configuration can be read.
+pub(crate) fn needs_provider(app: &App, config: &Config) -> bool {
+    // No provider has this name, so it stands for whichever is chosen.
+    let unnamed = "";
+    said(app, config, unnamed, None).map_or(true, |said| clients(said.as_ref(), unnamed).contains(unnamed))
+}
+
 /// What is said of who serves which role, not yet judged.
 fn said(
     app: &App,

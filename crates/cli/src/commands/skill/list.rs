@@ -1,8 +1,9 @@
 //! `crucible skill list`.
 
 use clap::Args;
-use crucible_forge::SkillStep;
-use crucible_model::{ExitStatus, short_line};
+use crucible_forge::{ForgeProject, RegistryError, SkillRegistry, SkillStep};
+use crucible_ledger::Ledger;
+use crucible_model::{ExitStatus, Verdict, short_line};
 
 use super::place;
 use crate::app::App;
@@ -21,7 +22,10 @@ impl List {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let project = place::project(app)?;
         let skills = match app.ledger_to_ask()? {
-            Some(ledger) => ledger.skills(project.key())?,
+            Some(ledger) => {
+                compare(app, &ledger, &project);
+                ledger.skills(project.key())?
+            }
             None => Vec::new(),
         };
         if app.output.is_json() {
@@ -49,5 +53,22 @@ impl List {
             app.output.line(&lines_of(&rows));
         }
         Ok(ExitStatus::Success)
+    }
+}
+
+/// Tells where the project's registry says something else than the ledger. A list is a list all the same.
+fn compare(app: &App, ledger: &Ledger, project: &ForgeProject) {
+    let differences = || -> Result<Verdict, RegistryError> {
+        let written = SkillRegistry::read(project)?;
+        let known = SkillRegistry::of(ledger, project)?;
+        Ok(written.map(|written| known.differences(&written)).unwrap_or_default())
+    };
+    match differences() {
+        Ok(verdict) => {
+            for finding in verdict.findings() {
+                app.output.remark(&format!("warning: {finding}"));
+            }
+        }
+        Err(error) => app.output.remark(&format!("warning: {error}")),
     }
 }

@@ -1,10 +1,12 @@
 //! Where the skills of a command lie, and the words that its options share.
 
-use crucible_forge::{ForgeProject, PackageName, SkillName, SkillNameError};
+use std::sync::Arc;
+
+use crucible_forge::{ForgeProject, ForgeWorld, PackageName, SkillName, SkillNameError};
 use crucible_ledger::{Ledger, SideEffect, SkillRow};
 use crucible_model::RepoPathError;
 
-use crate::app::App;
+use crate::app::{self, App};
 use crate::commands::SecretInName;
 use crate::commands::spec::place;
 use crate::error::CommandError;
@@ -19,6 +21,20 @@ pub(super) fn project(app: &App) -> Result<ForgeProject, CommandError> {
             .hint("It is the Python package below src/ that holds the project's skills, such as skillset.")
     })?;
     Ok(ForgeProject::new(found.root().to_owned(), found.key()?, package))
+}
+
+/// The places and means of a step of a skill of this project.
+pub(super) fn world<'a>(app: &'a App, project: &ForgeProject) -> Result<ForgeWorld<'a>, CommandError> {
+    let config = app.config(project.root(), &[])?;
+    let home = app.home()?;
+    Ok(ForgeWorld {
+        env: &app.env,
+        clock: app.clock.as_ref(),
+        sandbox: Arc::new(app.sandbox()),
+        strength: app::strength(&config)?,
+        tmp: home.join("tmp"),
+        home,
+    })
 }
 
 /// The skill of this name, with the ledger that knows it.

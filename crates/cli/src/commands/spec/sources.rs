@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
 use crucible_host::config::Config;
+use crucible_host::words::shell_word;
 use crucible_model::ByteLimit;
 use crucible_repo::Gh;
 use crucible_spec::{
@@ -213,12 +214,7 @@ fn issue(text: &str) -> Result<IssueRef, String> {
 
 /// A text as one word of a shell, on one line.
 fn as_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=#".contains(c);
-    if !text.is_empty() && !text.starts_with('#') && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", one_line(text).replace('\'', r"'\''"))
-    }
+    shell_word(&one_line(text))
 }
 
 /// What a source is called in the idea. An absolute path would tell a model about the machine, and change from one to another.

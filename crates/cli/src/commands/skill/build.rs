@@ -1,0 +1,322 @@
+//! `crucible skill build`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use crucible_forge::{
+    AgentCommandError, AgentError, Approval, BuildRequest, BuildWitness, ClaudeSkillAgent, CommandSkillAgent,
+    CopyBackError, FailureKind, SkillAgent, SkillBuildError, SkillBuildOutcome, SkillBuildReport, SkillFailure,
+    SkillName, Touched, WholeFileSkillAgent, WorkspaceError, abort_builds, build_skill,
+};
+use crucible_host::config::Config;
+use crucible_llm::{CallBudget, ClaudeAgent, ClientOptions, Limit, ModelClient};
+use crucible_model::{ByteLimit, ExitStatus, Finding};
+use crucible_sandbox::{AllowedHost, Sandbox};
+use serde_json::{Value, json};
+
+use super::place;
+use crate::app::App;
+use crate::commands::model;
+use crate::commands::run::providers;
+use crate::error::CommandError;
+use crate::output::Output;
+use crate::spinner::Spinner;
+use crate::text::one_line;
+
+/// The form of the document.
+const FORM: &str = "skill-build.v1";
+/// The section of the program that writes.
+const CLAUDE: &str = "claude-cli";
+/// What a file that holds a secret is found by.
+const SECRET_CODES: [&str; 2] = ["forge-build-key", "forge-scope-secret"];
+/// What a program that failed is found by.
+const AGENT_FAILED: &str = "forge-agent-failed";
+
+/// Let an agent write a skill and its test, on a copy of the project
+///
+/// The agent gets one packet: what was proposed, the base class, an example, the rules, and after a failure what is known of it. It works in a
+/// sandbox, on a copy without secrets; then both files, and nothing else, are brought to the project. What it does is shown while it
+/// works, and at the end the diff.
+///
+/// `claude` is the program of that name with its tools for files, and reaches its provider alone. `command` is the command of [forge]
+/// agent_command. `whole-file` asks any model that Crucible knows, for example a local one:
+///
+/// `crucible skill build word_count --agent whole-file --provider gateway`
+#[derive(Args)]
+#[command(
+    after_help = "Exit codes: 0 built, 1 it came to nothing or a person has to look first, 2 usage or configuration, 8 secret found, 9 another \
+    process is at work on it, 10 its time was over, 70 the provider or its program failed, 130 interrupted."
+)]
+pub(crate) struct Build {
+    /// The name of the skill
+    #[arg(value_name = "NAME", value_parser = place::skill_name)]
+    name: SkillName,
+    /// Who writes; without it as configured ([forge] agent)
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<Agent>,
+    /// Who answers, for `whole-file`; without it the configured one (llm.provider)
+    #[arg(long, value_name = "NAME", value_parser = providers())]
+    provider: Option<String>,
+    /// Seconds until the agent is ended, instead of [forge] agent_timeout_s
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: Option<u64>,
+    /// Who looked at what failed before, where a person has to
+    #[arg(long, value_name = "WHO", requires = "reason")]
+    reviewed_by: Option<String>,
+    /// What they say of it
+    #[arg(long, value_name = "TEXT", requires = "reviewed_by")]
+    reason: Option<String>,
+}
+
+/// Who writes a skill
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Agent {
+    /// The program `claude`
+    Claude,
+    /// The command of [forge] agent_command
+    Command,
+    /// A model that answers with both files
+    WholeFile,
+}
+
+impl Build {
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let review = match (&self.reviewed_by, &self.reason) {
+            (Some(by), Some(reason)) => Some(Approval::new(by, reason)?),
+            _ => None,
+        };
+        let project = place::project(app)?;
+        let flags: Vec<(&str, String)> =
+            self.provider.iter().map(|provider| ("llm.provider", provider.clone())).collect();
+        let config = app.config(project.root(), &flags)?;
+        let world = place::world(app, &project)?;
+        // A skill that nobody proposed needs neither an agent nor a ledger.
+        let _known = place::skill(app, &project, &self.name)?;
+        let kind = self.kind(&config)?;
+        let agent = self.agent(app, &config, kind, &world.sandbox)?;
+        let seconds = self.timeout.unwrap_or_else(|| config.number("forge.agent_timeout_s"));
+        let mebibytes = config.number("forge.agent_disk_mib");
+        for (key, number) in [("forge.agent_timeout_s", seconds), ("forge.agent_disk_mib", mebibytes)] {
+            if number == 0 {
+                return Err(CommandError::usage(format!("{key} is 0, with which no agent can work"))
+                    .hint("It takes a whole number from 1."));
+            }
+        }
+        let request = BuildRequest {
+            name: &self.name,
+            agent: agent.as_ref(),
+            timeout: Duration::from_secs(seconds),
+            disk: ByteLimit(mebibytes.saturating_mul(1 << 20)),
+            review: review.as_ref(),
+        };
+        let mut ledger = app.ledger()?;
+        let mut view = View { output: app.output.clone(), spinner: Spinner::timed(), told: false };
+        let built = app.block_on(async {
+            build_skill(&world, &project, &mut ledger, &request, &mut view).await.map_err(CommandError::from)
+        });
+        view.spinner.finish();
+        match built {
+            Ok(report) => self.tell(app, kind, &report),
+            Err(error) if error.status == ExitStatus::Interrupted => {
+                abort_builds(&world, &project, &mut ledger, &self.name)?;
+                let hint = "The attempt is recorded as aborted, and the project is as it was.";
+                Err(error.hint(hint))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn kind(&self, config: &Config) -> Result<Agent, CommandError> {
+        let kind = match self.agent {
+            Some(agent) => agent,
+            None => {
+                let named = config.text("forge.agent").unwrap_or_default();
+                Agent::from_str(named, false).map_err(|_| {
+                    CommandError::usage(format!("forge.agent: {named:?} is none of claude, command and whole-file"))
+                })?
+            }
+        };
+        if self.provider.is_some() && kind != Agent::WholeFile {
+            let message = "--provider is of use to the agent whole-file alone";
+            return Err(CommandError::usage(message).hint("Add --agent whole-file, or leave it out."));
+        }
+        Ok(kind)
+    }
+
+    fn agent(
+        &self,
+        app: &App,
+        config: &Config,
+        kind: Agent,
+        sandbox: &Arc<Sandbox>,
+    ) -> Result<Box<dyn SkillAgent>, CommandError> {
+        let mut limits = model::limits(config)?;
+        match kind {
+            Agent::Claude => {
+                let claude = ClaudeAgent::find(&model::settings(app, config, CLAUDE), &app.env)?;
+                Ok(Box::new(ClaudeSkillAgent::new(claude, limits.micro_dollars)))
+            }
+            Agent::Command => {
+                let hosts: Vec<AllowedHost> = config
+                    .list("forge.agent_network")
+                    .iter()
+                    .map(|host| host.parse::<AllowedHost>())
+                    .collect::<Result<_, _>>()
+                    .map_err(|error| CommandError::usage(format!("forge.agent_network: {error}")))?;
+                let (words, variables) = (config.list("forge.agent_command"), config.list("forge.agent_env"));
+                Ok(Box::new(CommandSkillAgent::new(&words, hosts, &variables, &app.env)?))
+            }
+            Agent::WholeFile => {
+                let named = config.text("llm.provider").unwrap_or_default();
+                let selected = model::selected(app, config, sandbox, named)?;
+                limits.calls = Limit::At(config.number("llm.budget.calls"));
+                let options = ClientOptions {
+                    prices: Arc::new(model::prices(config)?),
+                    ..ClientOptions::new(CallBudget::new(limits))
+                };
+                Ok(Box::new(WholeFileSkillAgent::new(ModelClient::new(selected.backend, options))))
+            }
+        }
+    }
+
+    fn tell(&self, app: &App, kind: Agent, report: &SkillBuildReport) -> Result<ExitStatus, CommandError> {
+        let (status, findings) = match &report.outcome {
+            SkillBuildOutcome::Built { findings, .. } => (ExitStatus::Success, findings),
+            SkillBuildOutcome::Failed(failure) => (status_of(kind, failure), &failure.findings),
+        };
+        if app.output.is_json() {
+            app.output.json(&self.document(report, findings))?;
+            return Ok(status);
+        }
+        let name = &self.name;
+        app.output.diff(&report.diff);
+        for finding in findings {
+            app.output.finding(finding);
+        }
+        match &report.outcome {
+            SkillBuildOutcome::Built { skill, test, .. } => {
+                app.output.line(&format!("built {name}: skill {skill}  test {test}"));
+                app.output.line(&format!("next: crucible skill verify {name}"));
+            }
+            SkillBuildOutcome::Failed(_) => {
+                let attempt = report.build.attempt;
+                app.output.line(&format!("attempt {attempt} at {name} came to nothing; the project is as it was"));
+                app.output.line(&format!("next: crucible skill research {name}"));
+            }
+        }
+        Ok(status)
+    }
+
+    fn document(&self, report: &SkillBuildReport, findings: &[Finding]) -> Value {
+        let (verdict, failure, skill, test) = match &report.outcome {
+            SkillBuildOutcome::Built { skill, test, .. } => ("pass", None, Some(skill), Some(test)),
+            SkillBuildOutcome::Failed(failure) => ("fail", Some(failure.kind), None, None),
+        };
+        json!({
+            "schema_version": FORM, "verdict": verdict, "findings": findings,
+            "name": self.name, "attempt": report.build.attempt, "agent": report.build.agent,
+            "status": if verdict == "pass" { "SUCCEEDED" } else { "FAILED" },
+            "failure": failure, "measured": report.facts, "skill_digest": skill, "test_digest": test,
+            "diff": String::from_utf8_lossy(&report.diff), "packet": report.packet, "log": report.log,
+            "isolation": report.receipt,
+        })
+    }
+}
+
+/// How a command ends whose attempt came to nothing.
+fn status_of(kind: Agent, failure: &SkillFailure) -> ExitStatus {
+    let has = |code: &str| failure.findings.iter().any(|found| found.code.as_str() == code);
+    if SECRET_CODES.iter().any(|code| has(code)) {
+        ExitStatus::SecretDetected
+    } else if failure.kind == FailureKind::Timeout {
+        ExitStatus::TimedOut
+    } else if kind == Agent::Claude && has(AGENT_FAILED) {
+        ExitStatus::Provider
+    } else {
+        ExitStatus::Refused
+    }
+}
+
+/// Shows on standard error what an agent does.
+struct View {
+    output: Output,
+    spinner: Spinner,
+    told: bool,
+}
+
+impl View {
+    fn say(&self, line: &str) {
+        self.spinner.beside(|| self.output.remark(line));
+    }
+}
+
+impl BuildWitness for View {
+    fn note(&mut self, line: &str) {
+        self.say(&one_line(line));
+    }
+
+    fn working(&mut self, agent: &str, _since: Duration) {
+        let line = format!("{agent} works on the copy");
+        if self.output.live {
+            self.spinner.turn(&line);
+        } else if !self.told {
+            self.told = true;
+            self.say(&one_line(&line));
+        }
+    }
+
+    fn touched(&mut self, path: &Path, what: Touched) {
+        self.say(&format!("  {} {}", what.as_str(), one_line(&path.to_string_lossy())));
+    }
+}
+
+impl From<AgentCommandError> for CommandError {
+    fn from(error: AgentCommandError) -> Self {
+        Self::usage(error.to_string()).hint("`crucible skill build --help` shows which agents there are.")
+    }
+}
+
+impl From<SkillBuildError> for CommandError {
+    fn from(error: SkillBuildError) -> Self {
+        let message = error.to_string();
+        match error {
+            SkillBuildError::Unknown { .. } => {
+                Self::usage(message).hint("`crucible skill list` shows those there are.")
+            }
+            SkillBuildError::Step(_) => Self::new(ExitStatus::Refused, message),
+            SkillBuildError::NeedsReview { name, .. } => Self::new(ExitStatus::Refused, message).hint(format!(
+                "`crucible skill research {name}` tells what is known. Whoever looked says so: --reviewed-by WHO --reason TEXT"
+            )),
+            SkillBuildError::SecretInPacket { .. } => Self::new(ExitStatus::SecretDetected, message).hint(
+                "Look at the skill's files and at .crucible/skills/policy.yaml, and take it out. If it is a real one, revoke it.",
+            ),
+            SkillBuildError::Lock(error) => error.into(),
+            SkillBuildError::Ledger(error) => error.into(),
+            SkillBuildError::Workspace(error) | SkillBuildError::Agent(AgentError::Workspace(error)) => {
+                no_workspace(error)
+            }
+            SkillBuildError::Read(_)
+            | SkillBuildError::CopyBack(
+                CopyBackError::ChangedInCopy { .. }
+                | CopyBackError::LeftOut { .. }
+                | CopyBackError::ChangedInProject { .. }
+                | CopyBackError::Edit(_),
+            ) => Self::new(ExitStatus::Refused, message),
+            SkillBuildError::CopyBack(CopyBackError::Own(error)) => error.into(),
+            SkillBuildError::Agent(AgentError::Sandbox(error)) => error.into(),
+            SkillBuildError::Agent(AgentError::Call(error)) => error.into(),
+            SkillBuildError::Agent(AgentError::Fs(error)) => error.into(),
+            SkillBuildError::Path(error) => place::no_path(&error),
+        }
+    }
+}
+
+fn no_workspace(error: WorkspaceError) -> CommandError {
+    match error {
+        WorkspaceError::InsideProject { .. } => CommandError::usage(error.to_string()),
+        WorkspaceError::Repo(error) => error.into(),
+        WorkspaceError::Fs(error) => error.into(),
+    }
+}

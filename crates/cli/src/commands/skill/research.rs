@@ -1,0 +1,198 @@
+//! `crucible skill research`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use crucible_forge::{
+    AdviceSource, EscalationTrigger, NotedAdvice, ResearchError, ResearchOutcome, SkillName, research,
+};
+use crucible_host::config::Config;
+use crucible_llm::{
+    AdviceError, AdviceLimits, Advisor, CallBudget, ClientOptions, Fallback, Limit, ModelClient, select,
+};
+use crucible_model::{ExitStatus, Untrusted};
+use crucible_sandbox::Sandbox;
+use serde_json::{Value, json};
+
+use super::place;
+use crate::app::App;
+use crate::commands::model;
+use crate::commands::run::providers;
+use crate::error::CommandError;
+
+/// Look into what failed last: of which kind it is, what is known, and whether a person has to look before the next attempt
+///
+/// The kind follows from what Crucible recorded itself, not from what was printed. With --advice a model is asked for a packet that does better; it
+/// is shown the failure and the packet, in at most [forge] advice_prompt_chars characters. Without its answer the packet stays what it was, and a
+/// person is called. The note is kept in the ledger.
+///
+/// For example: `crucible skill research word_count --advice --provider gateway`
+#[derive(Args)]
+#[command(
+    after_help = "Exit codes: 0 looked into, 1 the skill stands elsewhere, 2 usage, no such skill, or nothing failed, 9 another process is at work on it, 130 interrupted."
+)]
+pub(crate) struct Research {
+    /// The name of the skill
+    #[arg(value_name = "NAME", value_parser = place::skill_name)]
+    name: SkillName,
+    /// Ask a model what to do differently; without it as configured ([forge] advise)
+    #[arg(long)]
+    advice: bool,
+    /// Who is asked; without it the configured one (llm.provider, which has no default)
+    #[arg(long, value_name = "NAME", value_parser = providers(), requires = "advice")]
+    provider: Option<String>,
+}
+
+/// Who is asked for advice.
+enum Asked {
+    Nobody,
+    Model(Box<ModelClient>, AdviceLimits),
+    Unavailable(AdviceError),
+}
+
+impl Research {
+    pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
+        let project = place::project(app)?;
+        let flags: Vec<(&str, String)> =
+            self.provider.iter().map(|provider| ("llm.provider", provider.clone())).collect();
+        let config = app.config(project.root(), &flags)?;
+        let world = place::world(app, &project)?;
+        let _known = place::skill(app, &project, &self.name)?;
+        let asked = self.asked(app, &config, &world.sandbox)?;
+        let mut ledger = app.ledger()?;
+        let outcome = app.block_on(async {
+            let looked = match asked {
+                Asked::Nobody => {
+                    research(&world, &project, &self.name, &mut ledger, AdviceSource::NotAsked).await
+                }
+                Asked::Unavailable(error) => {
+                    let none = AdviceSource::Unavailable(error);
+                    research(&world, &project, &self.name, &mut ledger, none).await
+                }
+                Asked::Model(client, limits) => {
+                    app.output.remark(&format!("asking {} for advice", client.provider()));
+                    let advisor = Advisor::new(&client, limits);
+                    research(&world, &project, &self.name, &mut ledger, AdviceSource::Of(&advisor)).await
+                }
+            };
+            Ok(looked?)
+        })?;
+        if app.output.is_json() {
+            app.output.json(&self.document(&outcome))?;
+        } else {
+            self.tell(app, &outcome);
+        }
+        Ok(ExitStatus::Success)
+    }
+
+    /// Makes whoever is asked ready. One that cannot be made ready gives no advice, and that is all.
+    fn asked(&self, app: &App, config: &Config, sandbox: &Arc<Sandbox>) -> Result<Asked, CommandError> {
+        let configured = match config.text("forge.advise") {
+            Some("on") => true,
+            Some("off") | None => false,
+            Some(other) => {
+                return Err(CommandError::usage(format!("forge.advise: {other:?} is neither on nor off")));
+            }
+        };
+        if !self.advice && !configured {
+            return Ok(Asked::Nobody);
+        }
+        let named = config.text("llm.provider").ok_or_else(|| {
+            CommandError::usage("no model is configured, and advice is asked of one")
+                .hint("Say whom to ask: --provider NAME.")
+        })?;
+        let chars = config.number("forge.advice_prompt_chars");
+        let seconds = config.number("forge.advice_timeout_s");
+        for (key, number) in [("forge.advice_prompt_chars", chars), ("forge.advice_timeout_s", seconds)] {
+            if number == 0 {
+                return Err(CommandError::usage(format!("{key} is 0, with which nobody can be asked"))
+                    .hint("It takes a whole number from 1."));
+            }
+        }
+        model::check_budget(config)?;
+        let context = model::context(app, config, sandbox)?;
+        let selected = match select(model::named(app, config, named), Fallback::None, &context) {
+            Ok(selected) => selected,
+            Err(error) => return Ok(Asked::Unavailable(error.into())),
+        };
+        let mut limits = model::limits(config)?;
+        limits.calls = Limit::At(config.number("llm.budget.calls"));
+        let options = ClientOptions {
+            prices: Arc::new(model::prices(config)?),
+            ..ClientOptions::new(CallBudget::new(limits))
+        };
+        let bounds = AdviceLimits {
+            max_prompt_chars: usize::try_from(chars).unwrap_or(usize::MAX),
+            timeout: Duration::from_secs(seconds),
+        };
+        Ok(Asked::Model(Box::new(ModelClient::new(selected.backend, options)), bounds))
+    }
+
+    fn document(&self, outcome: &ResearchOutcome) -> Value {
+        let ResearchOutcome { note, digest, proposed, unreviewed } = outcome;
+        let diagnosis = &note.diagnosis;
+        let mut advice = json!(note.advice);
+        if let Some(proposed) = proposed {
+            advice["proposed"] = json!(proposed);
+        }
+        json!({
+            "schema_version": "skill-research.v1",
+            "name": self.name, "attempt": note.attempt, "verification": note.verification,
+            "failures_in_a_row": note.failures_in_a_row,
+            "kind": diagnosis.kind, "basis": diagnosis.basis, "why": diagnosis.why,
+            "facts": diagnosis.facts, "facts_left_out": diagnosis.facts_left_out, "measured": diagnosis.measured,
+            "log": note.log, "excerpt": note.excerpt, "advice": advice, "triggers": note.triggers, "needs_review": unreviewed,
+            "note": digest, "next": self.next(unreviewed),
+        })
+    }
+
+    fn tell(&self, app: &App, outcome: &ResearchOutcome) {
+        let ResearchOutcome { note, digest, proposed, unreviewed } = outcome;
+        app.output.line(&note.text);
+        match &note.advice {
+            NotedAdvice::NotAsked => {}
+            NotedAdvice::Missing { why } => app.output.line(&format!(
+                "There is no advice, and the packet stays what it was: {why}"
+            )),
+            NotedAdvice::Kept { note, model, left_out_chars } => {
+                app.output.line(&format!("## What {model} advises (kept as {note})\n"));
+                if *left_out_chars > 0 {
+                    app.output.line(&format!("It was not shown {left_out_chars} characters of failure and packet.\n"));
+                }
+                let proposed = proposed.as_ref().map_or("", Untrusted::as_str);
+                let indented: Vec<String> = proposed.lines().map(|line| format!("    {line}")).collect();
+                app.output.line(&indented.join("\n"));
+                app.output.line("");
+            }
+        }
+        for trigger in unreviewed {
+            app.output.line(&format!("a person has to look: {trigger}: {}", trigger.why()));
+        }
+        app.output.line(&format!("note {digest}"));
+        app.output.line(&format!("next: {}", self.next(unreviewed)));
+    }
+
+    fn next(&self, unreviewed: &[EscalationTrigger]) -> String {
+        let name = &self.name;
+        match unreviewed {
+            [] => format!("crucible skill build {name}"),
+            _ => format!("crucible skill build {name} --reviewed-by WHO --reason TEXT"),
+        }
+    }
+}
+
+impl From<ResearchError> for CommandError {
+    fn from(error: ResearchError) -> Self {
+        match error {
+            ResearchError::Unknown { .. } => {
+                Self::usage(error.to_string()).hint("`crucible skill list` shows those there are.")
+            }
+            ResearchError::NothingFailed { .. } => Self::usage(error.to_string()),
+            ResearchError::Refused(refused) => Self::new(ExitStatus::Refused, refused.to_string()),
+            ResearchError::Lock(error) => error.into(),
+            ResearchError::Ledger(error) => error.into(),
+            ResearchError::Canonical(error) => Self::new(ExitStatus::Refused, error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Building skills: the real `claude` with tools for files, commands of all kinds, and models without tools.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use crucible_testkit::{FakeApi, Reply, real_client};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::support::{Call, Desk, Ran, Snapshot};
+
+const SCHEMA: &str = r#"{"input": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    "output": {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}}"#;
+
+const SKILL: &str = "\
+\"\"\"Counts lines.\"\"\"
+
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+
+
+class CountLinesSkill(BaseSkill):
+    \"\"\"Counts lines.\"\"\"
+
+    name = \"count_lines\"
+    description = \"Counts the lines of a text.\"
+    side_effect_class = \"READ_ONLY\"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        \"\"\"Return how many lines `text` has.\"\"\"
+        return {\"count\": len(str(inputs[\"text\"]).splitlines())}
+";
+
+const TEST: &str = "\
+\"\"\"What count_lines promises.\"\"\"
+
+from skillset.skills.count_lines import CountLinesSkill
+
+
+def test_lines_are_counted() -> None:
+    assert CountLinesSkill().execute({\"text\": \"a\\nb\"}) == {\"count\": 2}
+";
+
+const SKILL_PATH: &str = "src/skillset/skills/count_lines.py";
+const TEST_PATH: &str = "tests/test_skill_count_lines.py";
+/// A value that must not be mistaken for one of a real service.
+const KEY: &str = "a-key-of-nobody-0123456789";
+
+/// Writes both files as a shell does that knows nothing of fences.
+const WRITE_BOTH: &str = "printf 'SKILL = 1\\n' > src/skillset/skills/count_lines.py; printf 'TEST = 1\\n' > tests/test_skill_count_lines.py";
+
+struct Scene {
+    desk: Desk,
+}
+
+impl Scene {
+    /// A project whose skill `count_lines` is proposed, with an example that is held out.
+    fn new() -> Self {
+        Self::at(Desk::new())
+    }
+
+    fn at(desk: Desk) -> Self {
+        std::fs::create_dir_all(desk.path("project/.git")).unwrap();
+        std::fs::write(desk.path("io.json"), SCHEMA).unwrap();
+        let examples = r#"[{"input": {"text": "held back"}, "output": {"count": 1}}]"#;
+        std::fs::write(desk.path("examples.json"), examples).unwrap();
+        let scene = Self { desk };
+        scene.run(["skill", "init"]).ok();
+        std::fs::write(scene.root().join(".env"), "TOKEN=abc\n").unwrap();
+        let words = ["skill", "propose", "count_lines", "--describe", "Counts lines.", "--effects", "read_only"];
+        let call = scene.desk.call(words).arg("--io").arg(scene.desk.path("io.json"));
+        call.arg("--examples").arg(scene.desk.path("examples.json")).current_dir(scene.root()).run().ok();
+        scene
+    }
+
+    fn root(&self) -> PathBuf {
+        self.desk.path("project")
+    }
+
+    fn run<const N: usize>(&self, words: [&str; N]) -> Ran {
+        self.desk.call(words).current_dir(self.root()).run()
+    }
+
+    fn build(&self, agent: &str) -> Call {
+        self.desk.call(["skill", "build", "count_lines", "--agent", agent]).current_dir(self.root())
+    }
+
+    /// Configures a shell's script as the agent.
+    fn script(&self, script: &str, settings: &str) {
+        let words = serde_json::to_string(&["sh", "-c", script]).unwrap();
+        self.desk.user_config(&format!("[forge]\nagent_command = {words}\n{settings}"));
+    }
+
+    fn claude(&self, server: &FakeApi) -> Call {
+        self.desk.user_config(&format!(
+            "[llm.claude-cli]\nbinary = {:?}\nbase_url = {:?}\napi_key_env = \"OWN_KEY\"\n",
+            real_client("claude"),
+            server.origin()
+        ));
+        self.build("claude").env("OWN_KEY", KEY)
+    }
+
+    fn document(&self, ran: &Ran) -> Value {
+        let document = ran.json();
+        let schema = include_str!("../../../../docs/schemas/skill-build.v1.schema.json");
+        let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+        let problems: Vec<String> = judge.iter_errors(&document).map(|error| error.to_string()).collect();
+        assert!(problems.is_empty(), "{problems:?} in {document:#}");
+        document
+    }
+
+    fn show(&self) -> Value {
+        self.run(["skill", "show", "count_lines", "--json"]).ok().json()
+    }
+
+    fn kept(&self, digest: &Value) -> String {
+        self.run(["ledger", "show", digest.as_str().unwrap()]).ok().stdout
+    }
+
+    fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.root().join(path)).ok()
+    }
+}
+
+/// The codes of the findings of a document.
+fn codes(document: &Value) -> Vec<&str> {
+    document["findings"].as_array().unwrap().iter().map(|found| found["code"].as_str().unwrap()).collect()
+}
+
+/// Where the agent works, as the client tells its model.
+fn workplace(request: &crucible_testkit::SeenRequest) -> String {
+    let told = request.raw.split("crucible-skill-").next().unwrap();
+    let begin = told.rfind("/").map_or(told, |_| told.rsplit(['"', ' ', '\\']).next().unwrap());
+    let rest = request.raw.split(begin).nth(1).unwrap();
+    let end = rest.find("/copy").expect("the copy's path");
+    format!("{begin}{}/copy", &rest[..end])
+}
+
+#[test]
+fn claude_writes_a_skill_with_its_tools_for_files_and_is_offered_no_shell() {
+    let mut step = 0;
+    let server = FakeApi::answering(move |request| {
+        let at = workplace(request);
+        step += 1;
+        let write = |path: &str, text: &str| {
+            Reply::ToolCall("Write".to_owned(), json!({"file_path": format!("{at}/{path}"), "content": text}))
+        };
+        match step {
+            1 => write(SKILL_PATH, SKILL),
+            2 => Reply::ToolCall("Bash".to_owned(), json!({"command": "touch shell", "description": "x"})),
+            3 => write(TEST_PATH, TEST),
+            _ => Reply::Answer("Both files are written.".to_owned()),
+        }
+    });
+    let scene = Scene::new();
+    let ran = scene.claude(&server).arg("--json").run().ok();
+    let document = scene.document(&ran);
+    assert_eq!((document["verdict"].as_str(), codes(&document).len()), (Some("pass"), 0), "{document:#}");
+    assert_eq!(document["isolation"]["level"], "full", "{document:#}");
+    assert_eq!(scene.read(SKILL_PATH).as_deref(), Some(SKILL));
+    assert_eq!(scene.read(TEST_PATH).as_deref(), Some(TEST));
+    assert!(ran.stderr.contains(&format!("made {SKILL_PATH}")), "{}", ran.stderr);
+    let requests = server.completions();
+    assert_eq!(requests.len(), 4);
+    for request in &requests {
+        let mut tools: Vec<&str> =
+            request.body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        tools.sort_unstable();
+        assert_eq!(tools, ["Edit", "Glob", "Grep", "Read", "Write"]);
+        assert_eq!(request.key(), Some(KEY));
+        assert!(!request.raw.contains("held back"), "a held-out example was shown");
+    }
+    assert!(requests[0].raw.contains("Write one skill"));
+    // What is kept is what was asked, and what was said.
+    let packet = scene.kept(&document["packet"]);
+    assert!(packet.contains(SKILL_PATH) && !packet.contains("held back"), "{packet}");
+    assert!(scene.kept(&document["log"]).contains("Both files are written."));
+    let story = scene.show();
+    assert_eq!(story["status"], "BUILT");
+    assert_eq!(story["builds"][0]["agent"], "claude sonnet");
+    let kinds: Vec<&str> =
+        story["artifacts"].as_array().unwrap().iter().map(|kept| kept["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["SKILL_SPEC", "NOTE", "BUILD_PACKET", "BUILD_LOG", "PATCH_SUMMARY"]);
+    scene.run(["ledger", "verify"]).ok();
+}
+
+#[test]
+fn what_claude_does_besides_its_two_files_makes_the_attempt_come_to_nothing() {
+    for (path, code) in [(None, "forge-scope-nothing"), (Some("conftest.py"), "forge-scope-outside")] {
+        let mut step = 0;
+        let server = FakeApi::answering(move |request| {
+            step += 1;
+            match path {
+                Some(path) if step == 1 => {
+                    let file_path = format!("{}/{path}", workplace(request));
+                    Reply::ToolCall("Write".to_owned(), json!({"file_path": file_path, "content": "x = 1\n"}))
+                }
+                _ => Reply::Answer("Done, both files are written and all tests pass.".to_owned()),
+            }
+        });
+        let scene = Scene::new();
+        let before = Snapshot::of([&scene.root()]);
+        let ran = scene.claude(&server).arg("--json").run().exits(1);
+        let document = scene.document(&ran);
+        assert!(codes(&document).contains(&code), "{document:#}");
+        assert_eq!(document["failure"], "GATE_VIOLATION");
+        before.is_still(&Snapshot::of([&scene.root()]));
+        assert_eq!(scene.show()["builds"][0]["failure"]["kind"], "GATE_VIOLATION");
+    }
+}
+
+#[test]
+fn a_provider_that_refuses_claude_is_no_fault_of_the_skill() {
+    let server = FakeApi::start([Reply::Status(401)]);
+    let scene = Scene::new();
+    let ran = scene.claude(&server).arg("--json").run().exits(70);
+    let document = scene.document(&ran);
+    assert_eq!(codes(&document).first(), Some(&"forge-agent-failed"));
+    assert_eq!(document["failure"], "BUILD_ERROR");
+    assert!(!ran.stdout.contains(KEY) && !scene.kept(&document["log"]).contains(KEY));
+    let story = scene.show();
+    assert_eq!(story["status"], "PROPOSED");
+    // Without a key there is no agent, and no attempt.
+    scene.claude(&server).without_env("OWN_KEY").run().exits(2);
+    assert_eq!(scene.show()["counts"]["builds"], 1);
+}
+
+#[test]
+fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
+    let both = WRITE_BOTH;
+    let good = [
+        both.to_owned(),
+        format!("cat > /dev/null; {both}; echo done"),
+        format!("{both}; git config core.fsmonitor 'touch /tmp/x'; printf '*.py -diff\\n' > .git/info/attributes"),
+        format!("grep -q 'Write one skill' \"$CRUCIBLE_PACKET\" && {both}"),
+        format!("test ! -e .env && {both}"),
+        format!("printf '\\033[2J\\033]0;x\\007\\n'; {both}"),
+        format!("(sleep 30; touch late) & {both}"),
+    ];
+    for script in good {
+        let scene = Scene::new();
+        scene.script(&script, "");
+        let ran = scene.build("command").arg("--json").run().ok();
+        assert_eq!(scene.document(&ran)["status"], "SUCCEEDED", "{script}");
+        assert_eq!(scene.read(SKILL_PATH).as_deref(), Some("SKILL = 1\n"), "{script}");
+        assert!(!ran.stderr.contains('\u{1b}') && !ran.stdout.contains('\u{1b}'), "{script}");
+        assert!(!scene.root().join(".git/info").exists() && !scene.root().join("late").exists());
+    }
+    let bad = [
+        ("true".to_owned(), 1, "forge-scope-nothing"),
+        ("printf 'x' > src/skillset/skills/count_lines.py".to_owned(), 1, "forge-scope-missing"),
+        (format!("{both}; exit 3"), 1, "forge-agent-failed"),
+        (format!("{both}; rm -rf src/skillset/py.typed"), 1, "forge-scope-removed"),
+        ("rm -rf ./* ./.git".to_owned(), 1, "forge-scope-removed"),
+        (format!("{both}; echo x >> pyproject.toml"), 1, "forge-scope-outside"),
+        (format!("{both}; ln -s / all"), 1, "forge-scope-outside"),
+        (format!("{both}; rm {SKILL_PATH}; ln -s /etc/passwd {SKILL_PATH}"), 1, "forge-scope-kind"),
+        (format!("{both}; chmod +x {SKILL_PATH}"), 1, "forge-scope-mode"),
+        (format!("{both}; mkfifo pipe"), 1, "forge-scope-outside"),
+        (format!("{both}; dd if=/dev/zero of=large bs=1M count=64"), 1, "forge-agent"),
+        (format!("{both}; while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"), 1, "forge-agent-output"),
+        (format!("{both}; printf 'ghp_0123456789abcdefABCDEF0123456789abcd' >> {TEST_PATH}"), 8, "forge-scope-secret"),
+        (format!("{both}; sleep 600"), 10, "forge-agent-timeout"),
+    ];
+    for (script, code, found) in bad {
+        let scene = Scene::new();
+        scene.script(&script, "agent_disk_mib = 8\n");
+        let before = Snapshot::of([&scene.root()]);
+        let call = scene.build("command").arg("--json");
+        let call = if code == 10 { call.args(["--timeout", "2"]) } else { call };
+        let document = scene.document(&call.run().exits(code));
+        assert!(codes(&document).iter().any(|code| code.starts_with(found)), "{script}: {document:#}");
+        assert!(document["diff"].as_str().is_some_and(|diff| !diff.contains("ghp_")), "{script}");
+        before.is_still(&Snapshot::of([&scene.root()]));
+        assert_eq!(scene.show()["status"], "PROPOSED", "{script}");
+    }
+}
+
+#[test]
+fn what_a_command_was_handed_is_neither_printed_nor_written() {
+    let scene = Scene::new();
+    let script = format!("{WRITE_BOTH}; echo \"$OWN_KEY\"; echo \"# $OWN_KEY\" >> {TEST_PATH}");
+    scene.script(&script, "agent_env = [\"OWN_KEY\"]\n");
+    let ran = scene.build("command").arg("--json").env("OWN_KEY", KEY).run().exits(8);
+    let document = scene.document(&ran);
+    assert!(codes(&document).contains(&"forge-build-key"), "{document:#}");
+    let log = scene.kept(&document["log"]);
+    assert!(log.contains("handed-over") && !log.contains(KEY), "{log}");
+    assert!(!ran.stdout.contains(KEY) && scene.read(TEST_PATH).is_none());
+    // Without having named it, the command does not get it.
+    scene.script(&format!("test -z \"$OWN_KEY\" && {WRITE_BOTH}"), "");
+    scene.build("command").env("OWN_KEY", KEY).run().ok();
+}
+
+#[test]
+fn a_project_cannot_name_the_command() {
+    let scene = Scene::new();
+    std::fs::create_dir_all(scene.root().join(".crucible")).unwrap();
+    let config = "[forge]\nagent_command = [\"sh\", \"-c\", \"true\"]\n";
+    std::fs::write(scene.root().join(".crucible/config.toml"), config).unwrap();
+    scene.build("command").run().exits(2);
+    std::fs::remove_file(scene.root().join(".crucible/config.toml")).unwrap();
+    scene.desk.user_config("[forge]\nagent_command = [\"./tools/agent\"]\n");
+    scene.build("command").run().exits(2);
+    scene.build("command").args(["--provider", "gateway"]).run().exits(2);
+    assert_eq!(scene.show()["counts"]["builds"], 0);
+}
+
+fn answer(files: &[(&str, &str)]) -> String {
+    files.iter().map(|(path, text)| format!("{path}\n```python\n{text}```\n\n")).collect()
+}
+
+#[test]
+fn a_model_without_tools_answers_with_both_files() {
+    let both = answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST)]);
+    let server = FakeApi::start([Reply::Answer(format!("Here they are.\n\n{both}"))]);
+    let scene = Scene::at(Desk::with(&server));
+    let ran = scene.build("whole-file").run().ok();
+    assert!(ran.stdout.contains(&format!("+++ b/{SKILL_PATH}")) && ran.stdout.contains("skill verify"), "{}", ran.stdout);
+    assert_eq!(scene.read(SKILL_PATH).as_deref(), Some(SKILL));
+    assert_eq!(scene.read(TEST_PATH).as_deref(), Some(TEST));
+    assert!(!server.completions()[0].raw.contains("held back"));
+    // What is built can be built over, and the next packet shows what stands there.
+    let again = scene.document(&scene.build("whole-file").arg("--json").run().exits(1));
+    assert_eq!(codes(&again).first(), Some(&"forge-scope-nothing"));
+    assert!(server.completions()[1].raw.contains("What stands there now"));
+}
+
+#[test]
+fn an_answer_that_is_not_the_two_files_comes_to_nothing() {
+    let table = [
+        (answer(&[(SKILL_PATH, SKILL)]), "forge-scope-missing", "GATE_VIOLATION"),
+        (answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST), ("conftest.py", "x = 1\n")]), "forge-scope-outside", "GATE_VIOLATION"),
+        ("I cannot do that.".to_owned(), "forge-agent-answer", "BUILD_ERROR"),
+        (answer(&[("../evil.py", "x = 1\n"), (TEST_PATH, TEST)]), "forge-agent-answer", "BUILD_ERROR"),
+    ];
+    for (text, code, kind) in table {
+        let server = FakeApi::start([Reply::Answer(text.clone())]);
+        let scene = Scene::at(Desk::with(&server));
+        let before = Snapshot::of([&scene.root()]);
+        let document = scene.document(&scene.build("whole-file").arg("--json").run().exits(1));
+        assert!(codes(&document).contains(&code), "{text}: {document:#}");
+        assert_eq!(document["failure"], kind, "{text}");
+        before.is_still(&Snapshot::of([&scene.root()]));
+    }
+    let server = FakeApi::start([Reply::Status(500)]);
+    let scene = Scene::at(Desk::with(&server));
+    scene.build("whole-file").run().exits(70);
+    assert_eq!(scene.show()["builds"][0]["failure"]["findings"][0]["code"], "forge-build-not-asked");
+}
+
+#[test]
+fn the_next_packet_tells_what_failed_and_a_third_failure_calls_a_person() {
+    let scene = Scene::new();
+    scene.script("touch elsewhere", "");
+    let first = scene.document(&scene.build("command").arg("--json").run().exits(1));
+    let second = scene.document(&scene.build("command").arg("--json").run().exits(1));
+    let (one, two) = (scene.kept(&first["packet"]), scene.kept(&second["packet"]));
+    assert!(!one.contains("What went wrong before"), "{one}");
+    assert!(two.contains("This is attempt 2.") && two.contains("forge-scope-outside"), "{two}");
+    assert!(!two.contains("held back"));
+    scene.build("command").run().exits(1);
+    let refused = scene.build("command").run().exits(1);
+    assert!(refused.stderr.contains("--reviewed-by WHO"), "{}", refused.stderr);
+    assert_eq!(scene.show()["counts"]["builds"], 3);
+    scene.script(WRITE_BOTH, "");
+    scene.build("command").args(["--reviewed-by", "Operator", "--reason", "The command was wrong."]).run().ok();
+    let builds = scene.show();
+    assert_eq!(builds["counts"]["builds"], 4);
+    assert_eq!(builds["builds"][3]["parent"], builds["builds"][2]["id"], "{builds:#}");
+}
+
+/// Starts a build whose agent works for ever, and waits until it does.
+fn at_work(scene: &Scene) -> Child {
+    scene.script("sleep 600", "");
+    let mut command = scene.build("command").command();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("works on the copy")));
+    child
+}
+
+#[test]
+fn two_builds_do_not_meet_and_one_that_is_ended_leaves_nothing_but_a_record() {
+    for (signal, code) in [(Signal::SIGINT, Some(130)), (Signal::SIGKILL, None)] {
+        let scene = Scene::new();
+        let before = Snapshot::of([&scene.root()]);
+        let mut first = at_work(&scene);
+        scene.build("command").run().exits(9);
+        kill(Pid::from_raw(i32::try_from(first.id()).unwrap()), signal).unwrap();
+        assert_eq!(first.wait().unwrap().code(), code);
+        before.is_still(&Snapshot::of([&scene.root()]));
+        if signal == Signal::SIGINT {
+            assert_eq!(scene.show()["builds"][0]["status"], "ABORTED");
+        }
+        scene.script(WRITE_BOTH, "");
+        scene.build("command").run().ok();
+        let story = scene.show();
+        let told: Vec<&str> =
+            story["builds"].as_array().unwrap().iter().map(|build| build["status"].as_str().unwrap()).collect();
+        assert_eq!(told, ["ABORTED", "SUCCEEDED"]);
+        scene.run(["ledger", "verify"]).ok();
+    }
+}

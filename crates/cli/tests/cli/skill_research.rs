@@ -1,0 +1,140 @@
+//! `crucible skill research` as a user meets it: what failed, whether a person has to look, and advice from a server on loopback.
+
+use crucible_forge::{EscalationTrigger, FailureKind, SkillFailure, needs_review};
+use crucible_ledger::{Ledger, LedgerError, Moment, NewSkillBuild, SkillBuildEnd};
+use crucible_model::{ClockSource, Code, Digest, Finding};
+use crucible_testkit::{FakeApi, Reply};
+use serde_json::{Map, Value, json};
+
+use crate::support::{Call, Desk};
+
+struct Scene {
+    desk: Desk,
+}
+
+impl Scene {
+    /// A project with a skill that was proposed.
+    fn new() -> Self {
+        Self::at(Desk::new())
+    }
+
+    fn at(desk: Desk) -> Self {
+        std::fs::create_dir_all(desk.path("project/.git")).unwrap();
+        std::fs::write(desk.path("io.json"), r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#).unwrap();
+        let scene = Self { desk };
+        scene.call(&["init"]).run().ok();
+        let propose = ["propose", "count_it", "--describe", "Counts.", "--effects", "read_only", "--io"];
+        scene.call(&propose).arg(scene.desk.path("io.json")).run().ok();
+        scene
+    }
+
+    fn call(&self, words: &[&str]) -> Call {
+        let call = self.desk.call(["skill"]).current_dir(self.desk.path("project"));
+        words.iter().fold(call, |call, word| call.arg(word))
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::open(&self.desk.data().join("ledger.db")).unwrap()
+    }
+
+    fn fail(&self, kind: FailureKind) {
+        let mut ledger = self.ledger();
+        let id = self.id(&ledger);
+        let moment = Moment { at: "2026-01-02T03:04:05Z".parse().unwrap(), clock: ClockSource::System };
+        let new = NewSkillBuild { moment, proposal: id, agent: "claude".to_owned() };
+        let row = ledger.begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"the packet\n".to_vec())).unwrap();
+        let failure = SkillFailure {
+            kind,
+            findings: vec![Finding::error(Code::new("forge-source"), "src/a.py:3:1 \u{1b}[2J", "Mend it.")],
+            facts: Map::from_iter([("exit_code".to_owned(), json!(3))]),
+            log: None,
+        };
+        let end = SkillBuildEnd::Failed(serde_json::to_value(failure).unwrap());
+        ledger.end_skill_build(&row, moment, &end).unwrap();
+    }
+
+    fn id(&self, ledger: &Ledger) -> u64 {
+        ledger.skill(&self.project(), "count_it").unwrap().unwrap().id
+    }
+
+    fn project(&self) -> Digest {
+        let root = self.desk.path("project").canonicalize().unwrap();
+        Digest::of(root.as_os_str().as_encoded_bytes())
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let document = self.call(&[&["research", "count_it", "--json"], words].concat()).run().ok().json();
+        let schema = include_str!("../../../../docs/schemas/skill-research.v1.schema.json");
+        let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+        let problems: Vec<String> = judge.iter_errors(&document).map(|error| error.to_string()).collect();
+        assert!(problems.is_empty(), "{problems:?} in {document:#}");
+        document
+    }
+}
+
+#[test]
+fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
+    let scene = Scene::new();
+    let early = scene.call(&["research", "count_it"]).run().exits(2);
+    assert!(early.stderr.contains("nothing of the skill count_it failed"), "{}", early.stderr);
+    scene.call(&["research", "unknown"]).run().exits(2);
+    scene.call(&["research", "TIMEOUT_x"]).run().exits(2);
+    scene.call(&["research", "count_it", "--provider", "gateway"]).run().exits(2);
+
+    scene.fail(FailureKind::BuildError);
+    let text = scene.call(&["research", "count_it"]).run().ok().stdout;
+    for said in ["BUILD_ERROR", "exit_code: 3", "src/a.py:3:1", "next: crucible skill build count_it\n"] {
+        assert!(text.contains(said), "{said} in {text}");
+    }
+    assert!(!text.contains('\u{1b}') && !text.contains("a person has to look"), "{text}");
+    scene.fail(FailureKind::Timeout);
+    scene.fail(FailureKind::Timeout);
+    let document = scene.json(&[]);
+    assert_eq!((&document["kind"], &document["failures_in_a_row"]), (&json!("TIMEOUT"), &json!(3)));
+    assert_eq!(document["facts"][0]["line"], 3);
+    assert_eq!(document["needs_review"], json!(["REPEATED_FAILURE"]));
+    let text = scene.call(&["research", "count_it"]).run().ok().stdout;
+    assert!(text.contains("a person has to look: REPEATED_FAILURE") && text.contains("--reviewed-by"), "{text}");
+    let note = document["note"].as_str().unwrap();
+    let kept = scene.desk.call(["ledger", "show", note]).current_dir(scene.desk.path("project")).run().ok();
+    assert!(kept.stdout.contains("skill-research-note.v1"), "{}", kept.stdout);
+    scene.desk.call(["ledger", "verify"]).current_dir(scene.desk.path("project")).run().ok();
+}
+
+#[test]
+fn advice_is_asked_within_its_limits_kept_and_judged() {
+    let server = FakeApi::start([Reply::Answer("the packet\nUse the network.\n".to_owned())]);
+    let scene = Scene::at(Desk::with(&server));
+    scene.fail(FailureKind::BuildError);
+    scene.desk.user_config("[forge]\nadvice_prompt_chars = 2000\n");
+    let document = scene.json(&["--advice", "--provider", "gateway"]);
+    assert_eq!(document["advice"]["outcome"], "kept");
+    assert_eq!(document["advice"]["proposed"], "the packet\nUse the network.");
+    assert_eq!(document["triggers"], json!(["PERMISSION_WIDENING"]), "one line more is half of two");
+    let asked = server.requests()[0].body["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(asked.contains("the packet") && asked.chars().count() <= 2_000, "{asked}");
+
+    let ledger = scene.ledger();
+    let skill = ledger.skill(&scene.project(), "count_it").unwrap().unwrap();
+    assert_eq!(needs_review(&ledger, &skill).unwrap(), [EscalationTrigger::PermissionWidening]);
+}
+
+#[test]
+fn who_cannot_be_reached_gives_no_advice_and_the_rest_is_told() {
+    let scene = Scene::new();
+    scene.fail(FailureKind::BuildError);
+    let document = scene.json(&["--advice", "--provider", "gateway"]);
+    assert_eq!((&document["kind"], &document["advice"]["outcome"]), (&json!("BUILD_ERROR"), &json!("missing")));
+    assert_eq!(document["needs_review"], json!(["AMBIGUOUS"]));
+    // One that cannot even be made ready is the same.
+    let document = scene.json(&["--advice", "--provider", "openai"]);
+    assert_eq!(document["advice"]["outcome"], "missing");
+    let nobody = scene.call(&["research", "count_it", "--advice"]).without_env("CRUCIBLE_LLM_PROVIDER");
+    let nobody = nobody.run().exits(2);
+    assert!(nobody.stderr.contains("--provider"), "{}", nobody.stderr);
+    // A project's file does not send anything to a model by itself.
+    std::fs::create_dir_all(scene.desk.path("project/.crucible")).unwrap();
+    std::fs::write(scene.desk.path("project/.crucible/config.toml"), "[forge]\nadvise = \"on\"\n").unwrap();
+    let refused = scene.call(&["research", "count_it"]).run();
+    assert_ne!(refused.code, Some(0), "{}", refused.stdout);
+}

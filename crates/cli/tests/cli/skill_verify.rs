@@ -1,0 +1,355 @@
+//! Verifying a skill as a user does it, with the real tools and behind the real walls.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use crucible_host::lock::Lock;
+use crucible_ledger::{
+    Ledger, LedgerError, Moment, NewSkillBuild, SkillArtifactKind, SkillBuildEnd, SkillStatus, VerificationStatus,
+};
+use crucible_model::{ClockSource, Digest};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::support::{Call, Desk, Ran, Snapshot};
+
+const SKILL: &str = "src/skillset/skills/count_words.py";
+const TEST: &str = "tests/test_skill_count_words.py";
+const SCHEMA: &str = r#"{"input": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    "output": {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}}"#;
+const EXAMPLES: &str = r#"[{"input": {"text": "one two"}, "output": {"count": 2}}, {"input": {"text": "heldback"}, "output": {"count": 1}}]"#;
+const IMPORT: &str = "from skillset.skills.count_words import CountWordsSkill\n";
+
+/// A project with a skill that is built.
+struct Scene {
+    desk: Desk,
+}
+
+impl Scene {
+    fn proposed(examples: Option<&str>) -> Self {
+        let scene = Self { desk: Desk::new() };
+        std::fs::create_dir_all(scene.desk.path("project/.git")).unwrap();
+        std::fs::write(scene.desk.path("io.json"), SCHEMA).unwrap();
+        scene.run(["skill", "init"]).ok();
+        let words = ["skill", "propose", "count_words", "--describe", "Counts words.", "--effects", "READ_ONLY", "--io"];
+        let mut call = scene.desk.call(words).arg(scene.desk.path("io.json")).current_dir(scene.root());
+        if let Some(examples) = examples {
+            std::fs::write(scene.desk.path("examples.json"), examples).unwrap();
+            call = call.arg("--examples").arg(scene.desk.path("examples.json"));
+        }
+        call.run().ok();
+        scene
+    }
+
+    /// What the package's own example is, under another name.
+    fn built() -> Self {
+        Self::built_with(None)
+    }
+
+    fn built_with(examples: Option<&str>) -> Self {
+        let scene = Self::proposed(examples);
+        let own = |path: &str| {
+            let text = std::fs::read_to_string(scene.root().join(path)).unwrap();
+            text.replace("word_count", "count_words").replace("WordCount", "CountWords")
+        };
+        scene.write(SKILL, &own("src/skillset/skills/word_count.py"));
+        scene.write(TEST, &own("tests/test_skill_word_count.py"));
+        scene.record_build();
+        scene
+    }
+
+    fn root(&self) -> PathBuf {
+        self.desk.path("project")
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        std::fs::write(self.root().join(path), text).unwrap();
+    }
+
+    fn read(&self, path: &str) -> Vec<u8> {
+        std::fs::read(self.root().join(path)).unwrap()
+    }
+
+    fn run<const N: usize>(&self, words: [&str; N]) -> Ran {
+        self.desk.call(words).current_dir(self.root()).run()
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::open(&self.desk.data().join("ledger.db")).unwrap()
+    }
+
+    fn project(&self) -> Digest {
+        Digest::of(self.root().canonicalize().unwrap().as_os_str().as_encoded_bytes())
+    }
+
+    /// Records that an attempt made the two files as they are.
+    fn record_build(&self) {
+        let mut ledger = self.ledger();
+        let proposal = ledger.skill(&self.project(), "count_words").unwrap().unwrap().id;
+        let moment = Moment { at: "2026-01-02T03:04:05Z".parse().unwrap(), clock: ClockSource::System };
+        let new = NewSkillBuild { moment, proposal, agent: "a test".to_owned() };
+        let row = ledger.begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"packet".to_vec())).unwrap();
+        let end = SkillBuildEnd::Succeeded {
+            skill: Digest::of(&self.read(SKILL)),
+            test: Digest::of(&self.read(TEST)),
+        };
+        ledger.end_skill_build(&row, moment, &end).unwrap();
+    }
+
+    fn verify(&self) -> Call {
+        self.desk
+            .call(["skill", "verify", "count_words"])
+            .env("CRUCIBLE_FORGE_TOOLS", tools())
+            .current_dir(self.root())
+    }
+
+    /// A verification that goes on, and what it says on standard error.
+    fn begun(&self) -> (Child, BufReader<std::process::ChildStderr>) {
+        let mut command = self.verify().command();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        (child, said)
+    }
+
+    fn status(&self) -> SkillStatus {
+        self.ledger().skill(&self.project(), "count_words").unwrap().unwrap().status
+    }
+
+    fn verifications(&self) -> Vec<VerificationStatus> {
+        let ledger = self.ledger();
+        let id = ledger.skill(&self.project(), "count_words").unwrap().unwrap().id;
+        ledger.verifications(id).unwrap().iter().map(|row| row.status).collect()
+    }
+}
+
+fn tools() -> PathBuf {
+    let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/python/bin").canonicalize();
+    tools.expect("the Python tools are missing: run `cargo xtask test`, which installs them")
+}
+
+/// Waits for a line that holds this.
+fn wait_for(said: &mut BufReader<std::process::ChildStderr>, text: &str) {
+    let mut all = String::new();
+    loop {
+        let from = all.len();
+        assert!(said.read_line(&mut all).unwrap() > 0, "{text:?} is missing in {all}");
+        if all[from..].contains(text) {
+            return;
+        }
+    }
+}
+
+fn checked(ran: &Ran) -> Value {
+    let document = ran.json();
+    let schema = include_str!("../../../../docs/schemas/skill-verify.v1.schema.json");
+    let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+    let problems: Vec<String> = judge.iter_errors(&document).map(|error| error.to_string()).collect();
+    assert!(problems.is_empty(), "{problems:?} in {document:#}");
+    document
+}
+
+fn verdicts(document: &Value) -> Vec<(String, String)> {
+    let gates = document["gates"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    gates.iter().map(|gate| (text(&gate["gate"]), text(&gate["verdict"]))).collect()
+}
+
+fn codes(document: &Value) -> Vec<&str> {
+    document["findings"].as_array().unwrap().iter().map(|finding| finding["code"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_skill_that_passes_every_gate_is_verified_and_each_is_recorded() {
+    let scene = Scene::built_with(Some(EXAMPLES));
+    let before = Snapshot::of([scene.root().as_path()]);
+    let ran = scene.verify().args(["--full", "--json"]).run().ok();
+    before.is_still(&Snapshot::of([scene.root().as_path()]));
+    let document = checked(&ran);
+    assert_eq!(document["findings"], json!([]));
+    assert_eq!(document["skill_digest"], json!(Digest::of(&scene.read(SKILL))));
+    assert_eq!(document["test_digest"], json!(Digest::of(&scene.read(TEST))));
+    assert_eq!((&document["level"], &document["status"]), (&json!("full"), &json!("VERIFIED")));
+    let names: Vec<String> = verdicts(&document).into_iter().map(|(gate, _)| gate).collect();
+    assert_eq!(names, ["ruff", "mypy", "pytest", "policy", "invariants", "examples"]);
+    for name in &names {
+        assert!(ran.stderr.contains(&format!("{name} passed")), "{}", ran.stderr);
+    }
+    let facts = &document["gates"][2]["facts"];
+    assert_eq!((&facts["tests"]["passed"], &facts["suite"]["passed"]), (&json!(6), &json!(12)));
+    assert_eq!(facts["isolation"], "full");
+    assert_eq!(document["gates"][5]["facts"], json!({ "examples": 2, "passed": 2 }));
+    // The story tells it, and what nobody who builds was shown stands in none of it.
+    assert_eq!(scene.status(), SkillStatus::Verified);
+    let report = document["report"].as_str().unwrap();
+    let kept = scene.run(["ledger", "show", report]).ok().stdout;
+    assert!(kept.contains("skill-verification-report.v1") && kept.contains("pytest"), "{kept}");
+    let log = scene.run(["ledger", "show", document["gates"][2]["log"].as_str().unwrap()]).ok().stdout;
+    assert!(log.contains("6 passed") && log.contains("12 passed"), "{log}");
+    for text in [&ran.stdout, &ran.stderr, &kept, &log] {
+        assert!(!text.contains("heldback"), "{text}");
+    }
+    let ledger = scene.ledger();
+    let id = ledger.skill(&scene.project(), "count_words").unwrap().unwrap().id;
+    let kept = ledger.skill_artifacts(id).unwrap();
+    assert!(kept.iter().any(|kept| kept.kind == SkillArtifactKind::VerificationReport));
+    drop(ledger);
+    scene.run(["ledger", "verify"]).ok();
+    // For people: each gate a line, and what was verified.
+    let ran = scene.verify().run().ok();
+    assert!(ran.stdout.contains("count_words is VERIFIED"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("invariants  passed"), "{}", ran.stdout);
+}
+
+#[test]
+fn every_gate_is_asked_also_after_one_did_not_pass_and_the_skill_is_built_and_no_more() {
+    let scene = Scene::built_with(Some(EXAMPLES));
+    scene.write(
+        SKILL,
+        "import os\nimport subprocess\n\n\nclass Other:\n    def execute(self, inputs):\n        subprocess.run([\"true\"])\n        return \"\\x1b[2J\"\n",
+    );
+    scene.write(TEST, "def test_nothing() -> int:\n    print(\"\\x1b[2Jghp_0123456789abcdefABCDEF0123456789abcd\")\n    assert 1 == 2, \"\\x1b[2J\"\n");
+    let ran = scene.verify().arg("--json").run().exits(1);
+    let document = checked(&ran);
+    let all: Vec<(String, String)> = verdicts(&document);
+    assert_eq!(all.len(), 6);
+    assert!(all.iter().all(|(_, verdict)| verdict == "fail"), "{all:?}");
+    let codes = codes(&document);
+    for code in ["forge-not-as-built", "forge-ruff", "forge-mypy", "forge-test-failed", "forge-test-elsewhere", "forge-process", "forge-class-name", "forge-example"] {
+        assert!(codes.contains(&code), "{code} is not in {codes:?}");
+    }
+    assert_eq!(document["status"], "BUILT");
+    assert_eq!(scene.status(), SkillStatus::Built);
+    assert_eq!(scene.verifications(), [VerificationStatus::Failed]);
+    let log = scene.run(["ledger", "show", document["gates"][2]["log"].as_str().unwrap()]).ok().stdout;
+    for text in [&ran.stdout, &ran.stderr, &log] {
+        assert!(!text.contains("ghp_0123") && !text.contains('\u{1b}'), "{text}");
+    }
+    scene.run(["ledger", "verify"]).ok();
+}
+
+#[test]
+fn what_a_test_tries_ends_at_the_walls() {
+    let scene = Scene::built();
+    std::fs::write(scene.desk.home().join("secret"), "hidden\n").unwrap();
+    let (home, data, project) = (scene.desk.home(), scene.desk.data(), scene.root());
+    scene.write(
+        TEST,
+        &format!(
+            "import os\nimport shutil\nimport socket\nfrom pathlib import Path\n\nimport pytest\n\n{IMPORT}\n\
+             COPY = Path(__file__).resolve().parent.parent\n\n\n\
+             @pytest.mark.parametrize(\"place\", [str(COPY), {project:?}, {data:?}, \"/usr\", \"/etc\"])\n\
+             def test_nothing_is_written(place: str) -> None:\n    with pytest.raises(OSError):\n        (Path(place) / \"new\").write_text(\"x\")\n\n\n\
+             def test_what_is_verified_stays() -> None:\n    before = (COPY / {SKILL:?}).read_text()\n    for way in (os.remove, os.truncate):\n        with pytest.raises((OSError, TypeError)):\n            way(str(COPY / {SKILL:?}), *([0] if way is os.truncate else []))\n    \
+             shutil.rmtree(COPY, ignore_errors=True)\n    assert (COPY / {SKILL:?}).read_text() == before\n\n\n\
+             def test_secrets_are_not_seen() -> None:\n    with pytest.raises(OSError):\n        Path({secret:?}).read_text()\n    with pytest.raises(OSError):\n        Path({ledger:?}).read_bytes()\n\n\n\
+             def test_nobody_is_reached() -> None:\n    with pytest.raises(OSError):\n        socket.create_connection((\"192.0.2.1\", 80), timeout=5)\n\n\n\
+             def test_the_skill() -> None:\n    assert CountWordsSkill().execute({{\"text\": \"a b\"}}) == {{\"count\": 2}}\n",
+            secret = home.join("secret"),
+            ledger = data.join("ledger.db"),
+        ),
+    );
+    let before = Snapshot::of([scene.root().as_path(), scene.desk.home().as_path()]);
+    let document = checked(&scene.verify().arg("--json").run());
+    before.is_still(&Snapshot::of([scene.root().as_path(), scene.desk.home().as_path()]));
+    let pytest = &document["gates"][2];
+    assert_eq!(pytest["verdict"], "pass", "{pytest:#}");
+    assert_eq!(pytest["facts"]["tests"]["passed"], 9);
+}
+
+#[test]
+fn a_file_that_is_exchanged_meanwhile_changes_nothing_about_what_is_verified() {
+    let scene = Scene::built();
+    let (skill, test) = (scene.read(SKILL), scene.read(TEST));
+    let (child, mut said) = scene.begun();
+    wait_for(&mut said, "ruff passed");
+    scene.write(SKILL, "import subprocess\n");
+    scene.write(TEST, "def test_bad():\n    assert False\n");
+    let output = std::thread::spawn(move || child.wait_with_output().unwrap());
+    wait_for(&mut said, "invariants passed");
+    let output = output.join().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains(&Digest::of(&skill).to_string()) && said.contains(&Digest::of(&test).to_string()));
+    // Nobody can answer for the file that is there now.
+    let refused = scene.run(["skill", "promote", "count_words", "--by", "Somebody", "--reason", "it works"]).exits(1);
+    assert!(!refused.stdout.contains("promoted"), "{}", refused.stdout);
+    assert_eq!(scene.status(), SkillStatus::Verified);
+}
+
+#[test]
+fn an_interrupted_verification_is_recorded_as_one_and_the_next_begins_anew() {
+    let scene = Scene::built();
+    let good = String::from_utf8(scene.read(TEST)).unwrap();
+    let endless = format!("{good}\n\ndef test_endless() -> None:\n    while True:\n        pass\n");
+    scene.write(TEST, &endless);
+    for (signal, code) in [(Signal::SIGINT, Some(130)), (Signal::SIGKILL, None)] {
+        let (mut child, mut said) = scene.begun();
+        wait_for(&mut said, "mypy passed");
+        kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code);
+        assert_eq!(scene.status(), SkillStatus::Built);
+    }
+    assert_eq!(scene.verifications(), [VerificationStatus::Aborted, VerificationStatus::Running]);
+    scene.write(TEST, &good);
+    let ran = scene.verify().run().ok();
+    assert!(!ran.stdout.contains("forge-not-as-built"), "{}", ran.stdout);
+    let ended = [VerificationStatus::Aborted, VerificationStatus::Aborted, VerificationStatus::Passed];
+    assert_eq!(scene.verifications(), ended);
+    scene.run(["ledger", "verify"]).ok();
+}
+
+#[test]
+fn what_is_missing_is_told_before_anything_is_recorded() {
+    let scene = Scene::proposed(None);
+    let said = scene.verify().run().exits(1);
+    assert!(said.stderr.contains("crucible skill build count_words"), "{}", said.stderr);
+    scene.desk.call(["skill", "verify", "unknown"]).current_dir(scene.root()).run().exits(2);
+
+    let scene = Scene::built();
+    let none = scene.verify().env("CRUCIBLE_FORGE_TOOLS", "").env("PATH", scene.desk.home()).run().exits(2);
+    assert!(none.stderr.contains("pip install ruff mypy pytest"), "{}", none.stderr);
+    let bad = scene.verify().env("CRUCIBLE_FORGE_TOOLS", ".venv/bin").run().exits(2);
+    assert!(bad.stderr.contains("absolute"), "{}", bad.stderr);
+    scene.write(".crucible/skills/policy.yaml", "no_such_list: []\n");
+    scene.verify().run().exits(3);
+    std::fs::remove_file(scene.root().join(".crucible/skills/policy.yaml")).unwrap();
+
+    let (skill, place) = (scene.read(SKILL), scene.root().join(SKILL));
+    std::fs::remove_file(&place).unwrap();
+    let missing = scene.verify().run().exits(2);
+    assert!(missing.stderr.contains("count_words.py") && missing.stderr.contains("skill build"), "{}", missing.stderr);
+    std::fs::write(scene.desk.path("elsewhere.py"), &skill).unwrap();
+    std::os::unix::fs::symlink(scene.desk.path("elsewhere.py"), &place).unwrap();
+    scene.verify().run().exits(2);
+    std::fs::remove_file(&place).unwrap();
+    std::fs::write(&place, vec![b'#'; 17 << 20]).unwrap();
+    scene.verify().run().exits(7);
+    std::fs::write(&place, &skill).unwrap();
+
+    let lock = format!("skills/{}-count_words.lock", scene.project());
+    let held = Lock::acquire(&scene.desk.data().join(lock), "a test").unwrap();
+    scene.verify().run().exits(9);
+    drop(held);
+    assert_eq!(scene.verifications(), []);
+    assert_eq!(scene.status(), SkillStatus::Built);
+}
+
+#[test]
+fn a_gate_whose_time_is_over_ends_with_10() {
+    let scene = Scene::built();
+    let ran = scene.verify().env("CRUCIBLE_FORGE_GATE_TIMEOUT_S", "1").arg("--json").run().exits(10);
+    let document = checked(&ran);
+    assert!(codes(&document).contains(&"forge-gate-timed-out"), "{document:#}");
+    assert_eq!(scene.status(), SkillStatus::Built);
+    scene.verify().env("CRUCIBLE_FORGE_GATE_TIMEOUT_S", "0").run().exits(2);
+}
+
+#[test]
+fn a_projects_own_file_names_no_tools() {
+    let scene = Scene::built();
+    scene.write(".crucible/config.toml", "[forge]\ntools = \"/usr/bin\"\n");
+    let said = scene.verify().run().exits(2);
+    assert!(said.stderr.contains("forge.tools"), "{}", said.stderr);
+}

@@ -1,0 +1,365 @@
+//! What a trusted skill can do: that of its class, whatever it tries, and whatever it gives back.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::skill_trust::{Skills, outcome_of};
+
+/// Tries something by raw system calls, and hides that it failed.
+const RAW: &str = "\
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+";
+
+fn hiding(attempt: &str) -> String {
+    let lines: String = attempt.lines().map(|line| format!("    {line}\n")).collect();
+    format!("{RAW}try:\n{lines}except BaseException:\n    pass\nreturn {{'hidden': True}}")
+}
+
+/// What no class may do, as bodies that hide it.
+const FOR_NONE: [(&str, &str); 8] = [
+    ("fork", "os.fork()"),
+    ("vfork", "libc.syscall(58)"),
+    ("clone", "libc.syscall(56, 17, 0, 0, 0, 0)"),
+    ("execve", "libc.execv(b'/bin/true', (ctypes.c_char_p * 2)(b'true', None))"),
+    ("posix_spawn", "os.posix_spawn('/bin/true', ['true'], {})"),
+    ("ptrace", "libc.ptrace(16, os.getppid(), 0, 0)"),
+    ("unix_socket", "libc.socket(1, 1, 0)"),
+    ("netlink", "libc.socket(16, 3, 0)"),
+];
+
+/// What is for one class alone.
+const WRITES: [(&str, &str); 10] = [
+    ("open_w", "open('/tmp/x', 'w')"),
+    ("openat", "libc.open(b'/tmp/x', os.O_WRONLY | os.O_CREAT, 0o600)"),
+    ("old_open", "libc.syscall(2, b'/tmp/x', 1 | 64, 0o600)"),
+    ("creat", "libc.creat(b'/tmp/x', 0o600)"),
+    ("mkdir", "os.mkdir('/tmp/x')"),
+    ("unlink", "os.unlink('/etc/hostname')"),
+    ("rename", "os.rename('/tmp/a', '/tmp/b')"),
+    ("symlink", "os.symlink('/etc', '/tmp/l')"),
+    ("truncate", "os.truncate('/tmp/x', 0)"),
+    ("chmod", "os.chmod('/tmp', 0o777)"),
+];
+
+const SOCKETS: [(&str, &str); 2] =
+    [("inet_socket", "libc.socket(2, 1, 0)"), ("udp_socket", "libc.socket(10, 2, 0)")];
+
+fn denied(skills: &Skills, name: &str, class: &str, grants: &[&str], body: &str) {
+    match grants {
+        [flag, value] => skills.trusted(name, class, [flag, value], body),
+        _ => skills.trusted(name, class, [], body),
+    }
+    skills.outcome(name).is(1, "DENIED", "forge-run-denied");
+}
+
+#[test]
+fn a_skill_that_reads_can_neither_write_nor_connect_nor_start_anything() {
+    let skills = Skills::new();
+    for (name, attempt) in FOR_NONE.into_iter().chain(WRITES).chain(SOCKETS) {
+        denied(&skills, &format!("try_{name}"), "READ_ONLY", &[], &hiding(attempt));
+    }
+    skills.run(["ledger", "verify"]).ok();
+}
+
+#[test]
+fn a_skill_that_writes_can_neither_connect_nor_start_anything() {
+    let skills = Skills::new();
+    for (name, attempt) in FOR_NONE.into_iter().chain(SOCKETS) {
+        denied(&skills, &format!("try_{name}"), "FILE_WRITE", &["--allow-write", "notes/"], &hiding(attempt));
+    }
+}
+
+#[test]
+fn a_skill_that_connects_can_neither_write_nor_start_anything() {
+    let skills = Skills::new();
+    let granted = ["--allow-host", "api.example.invalid"];
+    for (name, attempt) in FOR_NONE.into_iter().chain(WRITES) {
+        denied(&skills, &format!("try_{name}"), "NETWORK", &granted, &hiding(attempt));
+    }
+}
+
+#[test]
+fn a_skill_writes_below_what_it_was_granted_and_nowhere_else() {
+    let skills = Skills::new();
+    let root = skills.root();
+    std::fs::create_dir_all(root.join("notes/sub/.git")).unwrap();
+    std::fs::write(root.join("secret.txt"), "hidden from it").unwrap();
+    std::fs::write(root.join("notes/.env"), "KEY=hidden from it").unwrap();
+    std::fs::write(root.join("notes/old.txt"), "old").unwrap();
+    let granted = ["--allow-write", "notes/"];
+    let body = "\
+import os
+seen = {}
+with open('notes/new.txt', 'w') as file:
+    file.write('new')
+with open('notes/old.txt') as file:
+    seen['old'] = file.read()
+os.makedirs('notes/deep/er')
+for path in ['secret.txt', 'notes/.env', '.crucible/skills/policy.yaml', 'src/skillset/skills/base.py']:
+    try:
+        with open(path) as file:
+            seen[path] = file.read()
+    except OSError as error:
+        seen[path] = type(error).__name__
+for path in ['x.txt', 'src/x.py', '.crucible/x', 'notes/sub/.git/config', '/etc/x', '../x']:
+    try:
+        with open(path, 'w') as file:
+            file.write('x')
+        seen['to ' + path] = 'written'
+    except OSError as error:
+        seen['to ' + path] = 'refused'
+return seen";
+    skills.trusted("one", "FILE_WRITE", granted, body);
+    let ran = skills.outcome("one");
+    let seen = ran.document["result"].as_object().unwrap_or_else(|| panic!("{:#}", ran.document));
+    for (key, value) in seen {
+        let value = value.as_str().unwrap();
+        assert!(!value.contains("hidden from it") && value != "written", "{key}: {value}");
+    }
+    assert_eq!(seen["old"], "old");
+    assert_eq!(std::fs::read_to_string(root.join("notes/new.txt")).unwrap(), "new");
+    assert!(root.join("notes/deep/er").is_dir());
+    assert!(!root.join("x.txt").exists() && !root.join("notes/sub/.git/config").exists());
+    assert_eq!(std::fs::read_to_string(root.join("notes/.env")).unwrap(), "KEY=hidden from it");
+    // Where nothing hides it, it is a denial.
+    skills.trusted("two", "FILE_WRITE", granted, "open('README.md', 'w')\nreturn {}");
+    skills.outcome("two").is(1, "DENIED", "forge-run-denied");
+    // A link that lies where it may write leads it nowhere.
+    std::os::unix::fs::symlink(root.join("src"), root.join("notes/link")).unwrap();
+    skills.trusted("three", "FILE_WRITE", granted, "open('notes/link/x.py', 'w')\nreturn {}");
+    let end = skills.outcome("three");
+    assert_eq!(end.code, Some(1), "{:#}", end.document);
+    assert!(!root.join("src/x.py").exists());
+}
+
+#[test]
+fn a_granted_directory_is_made_and_never_a_link_nor_crucibles_own() {
+    let skills = Skills::new();
+    let root = skills.root();
+    let write = |path: &str| format!("with open('{path}/x', 'w') as file:\n    file.write('x')\nreturn {{}}");
+    skills.trusted("one", "FILE_WRITE", ["--allow-write", "a/b/c"], &write("a/b/c"));
+    skills.outcome("one").is(0, "SUCCEEDED", "");
+    assert!(root.join("a/b/c/x").is_file());
+    std::os::unix::fs::symlink(root.join("src"), root.join("linked")).unwrap();
+    std::fs::write(root.join("plain"), "x").unwrap();
+    for (name, path) in
+        [("two", "linked"), ("three", "linked/deep"), ("four", "plain"), ("five", ".crucible/skills")]
+    {
+        skills.trusted(name, "FILE_WRITE", ["--allow-write", path], &write(path));
+        let said = skills.run(["skill", "run", name, "--input", "{}"]).exits(2);
+        assert!(said.stderr.contains("granted path"), "{}", said.stderr);
+    }
+    assert!(!root.join("src/x").exists() && !root.join("src/deep").exists());
+}
+
+#[test]
+fn a_skill_that_connects_reaches_no_host_that_it_was_not_granted() {
+    let skills = Skills::new();
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = service.local_addr().unwrap().port();
+    let granted = ["--allow-host", "api.example.invalid"];
+    for (name, host) in [("by_loopback", "127.0.0.1"), ("by_name", "localhost"), ("another", "example.com")] {
+        let body = format!("import socket\nsocket.create_connection(('{host}', {port}), timeout=5)\nreturn {{}}");
+        skills.trusted(name, "NETWORK", granted, &body);
+        skills.outcome(name).is(1, "DENIED", "forge-run-denied");
+    }
+    service.set_nonblocking(true).unwrap();
+    assert!(service.accept().is_err(), "somebody connected");
+}
+
+#[test]
+fn a_skill_sees_the_secrets_that_it_was_granted_and_gives_none_back() {
+    const VALUE: &str = "correct-horse-battery";
+    let skills = Skills::new();
+    let run = |name: &str| {
+        let call = skills.call(["skill", "run", name, "--input", "{}", "--json"]);
+        outcome_of(call.env("WEATHER_KEY", VALUE).env("OTHER_KEY", "another-secret-value"))
+    };
+    let granted = ["--allow-secret", "WEATHER_KEY"];
+    let body = "import os\nreturn {'length': len(os.environ['WEATHER_KEY']), 'names': sorted(os.environ)}";
+    skills.trusted("one", "SECRET_READ", granted, body);
+    let seen = run("one").is(0, "SUCCEEDED", "");
+    assert_eq!(seen.document["result"], json!({"length": VALUE.len(), "names": ["HOME", "LANG", "PATH", "WEATHER_KEY"]}));
+    for (name, gives) in [
+        ("two", "os.environ['WEATHER_KEY']"),
+        ("three", "['x', {'y': 'z' + os.environ['WEATHER_KEY'] + 'z'}]"),
+        ("four", "{os.environ['WEATHER_KEY']: 1}"),
+    ] {
+        skills.trusted(name, "SECRET_READ", granted, &format!("import os\nreturn {{'given': {gives}}}"));
+        let said = run(name).is(8, "FAILED", "forge-run-secret");
+        assert!(!said.document.to_string().contains(VALUE));
+    }
+    skills.trusted("five", "SECRET_READ", granted, "import os\nprint(os.environ['WEATHER_KEY'])\nraise ValueError(os.environ['WEATHER_KEY'])");
+    let said = run("five").is(1, "FAILED", "forge-run-raised");
+    assert!(!said.document.to_string().contains(VALUE), "{:#}", said.document);
+    assert!(said.document["printed"]["text"].as_str().unwrap().contains("[secret]"));
+    let kept = skills.run(["ledger", "log"]).ok();
+    assert!(!kept.stdout.contains(VALUE));
+    // Without a value, or with one that could not be found again, nothing runs.
+    skills.run(["skill", "run", "one", "--input", "{}"]).exits(2);
+    for short in ["", "abc", "two\nlines-of-it"] {
+        skills.call(["skill", "run", "one", "--input", "{}"]).env("WEATHER_KEY", short).run().exits(2);
+    }
+    // A class without grants sees none.
+    skills.trusted("six", "READ_ONLY", [], "import os\nreturn {'names': sorted(os.environ)}");
+    assert_eq!(run("six").document["result"]["names"], json!(["HOME", "LANG", "PATH"]));
+}
+
+#[test]
+fn a_skill_sees_neither_the_project_nor_the_home_nor_what_crucible_keeps() {
+    let skills = Skills::new();
+    std::fs::write(skills.desk.home().join("private.txt"), "mine").unwrap();
+    let look = |path: &Path| format!("'{}'", path.display());
+    let places = [skills.root(), skills.desk.home(), skills.desk.data(), "/root".into(), "/home".into()];
+    let places = places.iter().map(|place| look(place)).collect::<Vec<_>>().join(", ");
+    let body = format!(
+        "import os\nseen = []\nfor place in [{places}, '.']:\n    for top, below, files in os.walk(place):\n        seen += [os.path.join(top, file) for file in files]\nreturn {{'seen': seen}}"
+    );
+    skills.trusted("one", "READ_ONLY", [], &body);
+    let ran = skills.outcome("one").is(0, "SUCCEEDED", "");
+    let own = ["private.txt", ".gitconfig", "ledger.db", "policy.yaml", "base.py", ".ssh", ".bash_history"];
+    for path in ran.document["result"]["seen"].as_array().unwrap() {
+        let path = path.as_str().unwrap();
+        // Python itself may lie in a home.
+        assert!(!own.iter().any(|name| path.ends_with(name)) || path.contains("/lib/python"), "{path}");
+    }
+}
+
+#[test]
+fn whatever_a_skill_gives_back_the_result_is_of_its_form_or_there_is_none() {
+    let skills = Skills::new();
+    let no_result = [
+        ("exits", "import os\nos._exit(0)"),
+        ("exits_badly", "import os\nos._exit(7)"),
+        ("kills_itself", "import os\nos.kill(os.getpid(), 9)"),
+        ("a_list", "return [1]"),
+        ("nothing", "return None"),
+        ("not_a_number", "return {'a': float('nan')}"),
+        ("endless", "return {'a': float('-inf')}"),
+        ("too_large_a_number", "return {'a': 10 ** 40}"),
+        ("a_set", "return {'a': {1}}"),
+        ("half_a_character", "return {'a': '\\ud800'}"),
+        ("keys_of_numbers", "return {1: 2}"),
+        ("deep", "made = {}\nat = made\nfor _ in range(5000):\n    at['a'] = {}\n    at = at['a']\nreturn made"),
+        ("in_itself", "made = {}\nmade['a'] = made\nreturn made"),
+        ("too_large", "return {'a': 'x' * (5 << 20)}"),
+        ("prints_without_end", "while True:\n    print('x' * 100000)"),
+        ("twice", "import os\nfor fd in range(3, 30):\n    try:\n        os.write(fd, b'{\"returned\":{\"a\":1}}')\n    except OSError:\n        pass\nreturn {'a': 2}"),
+        ("keys_twice", "import os\nfor fd in range(3, 30):\n    try:\n        os.write(fd, b'{\"returned\":{\"a\":1,\"a\":2}}')\n    except OSError:\n        pass\nos._exit(0)"),
+    ];
+    for (name, body) in no_result {
+        let name = format!("gives_{name}");
+        skills.trusted(&name, "READ_ONLY", [], body);
+        let said = skills.outcome(&name).is(1, "FAILED", "forge-run-no-result");
+        assert_eq!(said.document["result"], Value::Null);
+    }
+    let raised = [
+        ("leaves", "import sys\nsys.exit(0)"),
+        ("recursion", "def again():\n    again()\nagain()"),
+        ("memory", "kept = ['x' * (1 << 30) for _ in range(64)]\nreturn {}"),
+        ("interrupts", "raise KeyboardInterrupt"),
+        ("escapes", "raise ValueError('\\x1b[2J\\u202e')"),
+        ("unseen", "import nosuch_module"),
+        ("sibling", "import skillset.skills.word_count"),
+    ];
+    for (name, body) in raised {
+        let name = format!("raises_{name}");
+        skills.trusted(&name, "READ_ONLY", [], body);
+        skills.outcome(&name).is(1, "FAILED", "forge-run-raised");
+    }
+    skills.trusted("prints", "READ_ONLY", [], "print('{\"returned\": {\"a\": 1}}\\x1b[2J')\nreturn {'text': '\\x1b[2J\\u202e'}");
+    let ran = skills.run(["skill", "run", "prints", "--input", "{}"]).ok();
+    assert_eq!(ran.json(), json!({"text": "\u{1b}[2J\u{202e}"}));
+    assert!(!ran.stdout.contains('\u{1b}') && !ran.stdout.contains('\u{202e}'), "{:?}", ran.stdout);
+    skills.trusted("threads", "READ_ONLY", [], "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\nreturn {}");
+    skills.outcome("threads").is(0, "SUCCEEDED", "");
+}
+
+#[test]
+fn a_result_of_another_form_than_declared_is_not_given_out() {
+    let skills = Skills::new();
+    std::fs::write(
+        skills.desk.path("io.json"),
+        r#"{"input": {"type": "object"}, "output": {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"], "additionalProperties": false}}"#,
+    )
+    .unwrap();
+    skills.trusted("one", "READ_ONLY", [], "return {'count': 'many'}");
+    let said = skills.outcome("one").is(1, "FAILED", "forge-run-output");
+    assert_eq!(said.document["result"], Value::Null);
+    assert!(!said.document.to_string().contains("many"));
+}
+
+#[test]
+fn a_skill_that_does_not_end_is_ended() {
+    let skills = Skills::new();
+    skills.trusted("one", "READ_ONLY", [], "while True:\n    pass");
+    let call = skills.call(["skill", "run", "one", "--input", "{}", "--timeout", "1", "--json"]);
+    outcome_of(call).is(10, "FAILED", "forge-run-timeout");
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_process_and_the_next_one_works() {
+    let skills = Skills::new();
+    let body = "\
+import os, time
+with open('notes/started', 'w') as file:
+    file.write('x')
+while not os.path.exists('notes/go'):
+    time.sleep(0.05)
+return {}";
+    skills.trusted("one", "FILE_WRITE", ["--allow-write", "notes/"], body);
+    let mut command = skills.call(["skill", "run", "one", "--input", "{}"]).command();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    eventually(|| skills.root().join("notes/started").exists());
+    let below = descendants(child.id());
+    assert!(!below.is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually(|| below.iter().all(|pid| !is_alive(*pid)));
+    std::fs::write(skills.root().join("notes/go"), "x").unwrap();
+    skills.outcome("one").is(0, "SUCCEEDED", "");
+    skills.run(["ledger", "verify"]).ok();
+}
+
+#[test]
+fn without_walls_a_run_says_so() {
+    let skills = Skills::new();
+    skills.desk.user_config("[sandbox]\nstrength = \"off\"\n");
+    skills.trusted("one", "READ_ONLY", [], "return {}");
+    let said = skills.outcome("one").is(0, "SUCCEEDED", "forge-run-walls");
+    assert_eq!(said.document["isolation"]["level"], "none");
+}
+
+#[track_caller]
+fn eventually(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(30), "never");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn descendants(of: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
+        if parent.and_then(|parent| parent.parse().ok()) == Some(of) {
+            found.push(pid);
+            found.extend(descendants(pid));
+        }
+    }
+    found
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+    state.is_some_and(|state| state != "Z" && state != "X")
+}

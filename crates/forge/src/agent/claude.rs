@@ -1,0 +1,52 @@
+//! The program `claude`, headless: it reads the packet, and writes with its tools for files (seed 004, "Sandbox build" 3).
+
+use async_trait::async_trait;
+use crucible_llm::{ClaudeAgent, Limit};
+use crucible_model::Secret;
+use crucible_sandbox::{AllowedHost, Network};
+
+use super::walled::{AgentPlaces, AgentProgram, run};
+use super::{AgentError, AgentRan, AgentTask, SkillAgent};
+use crate::packet::AnswerForm;
+
+/// `claude` as whoever writes a skill.
+pub struct ClaudeSkillAgent {
+    claude: ClaudeAgent,
+    micro_dollars: Limit,
+}
+
+impl ClaudeSkillAgent {
+    /// With this program, which may spend this much in one attempt, in millionths of a dollar.
+    #[must_use]
+    pub const fn new(claude: ClaudeAgent, micro_dollars: Limit) -> Self {
+        Self { claude, micro_dollars }
+    }
+}
+
+#[async_trait]
+impl SkillAgent for ClaudeSkillAgent {
+    fn name(&self) -> String {
+        format!("claude {}", self.claude.model())
+    }
+
+    fn form(&self) -> AnswerForm {
+        AnswerForm::WritesFiles
+    }
+
+    fn keys(&self) -> Vec<Secret> {
+        vec![self.claude.key().clone()]
+    }
+
+    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
+        let places = AgentPlaces::make(task)?;
+        let (host, port) = self.claude.endpoint();
+        let program = AgentProgram {
+            program: self.claude.program().to_owned(),
+            args: self.claude.args(self.micro_dollars),
+            env: self.claude.variables(&places.home, &places.temporary, task.timeout),
+            network: Network::Hosts(vec![AllowedHost { host: host.to_owned(), ports: vec![port] }]),
+            keys: self.keys(),
+        };
+        run(task, program).await
+    }
+}

@@ -1,0 +1,112 @@
+//! Who writes a skill: a program that works on the copy of the project, or a model that answers with both files.
+//!
+//! - [`ClaudeSkillAgent`]: the program `claude` with its tools for files, and no shell.
+//! - [`CommandSkillAgent`]: any command that the user named.
+//! - [`WholeFileSkillAgent`]: any model, without tools.
+//!
+//! What always holds: an agent touches the copy and its own scratch directory and nothing else; whether it says that it succeeded counts for
+//! nothing, what it left in the copy is judged the same way whoever it was; what it printed is kept without secrets and without the keys
+//! that it was handed.
+
+mod claude;
+mod command;
+mod walled;
+mod whole_file;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use crucible_host::fs::FsError;
+use crucible_llm::CallError;
+use crucible_model::{ByteLimit, Finding, PromptText, Secret};
+use crucible_sandbox::{IsolationReceipt, SandboxError};
+use serde_json::{Map, Value};
+
+use crate::packet::AnswerForm;
+use crate::paths::SkillPaths;
+use crate::workspace::{Workspace, WorkspaceError};
+use crate::world::ForgeWorld;
+
+pub use claude::ClaudeSkillAgent;
+pub use command::{AgentCommandError, CommandSkillAgent};
+pub(crate) use walled::holds_key;
+pub use whole_file::WholeFileSkillAgent;
+
+/// Somebody who writes skills.
+#[async_trait]
+pub trait SkillAgent: Send + Sync {
+    /// What the ledger calls it: its kind, and the program or model behind it.
+    fn name(&self) -> String;
+
+    /// How it gives what it made.
+    fn form(&self) -> AnswerForm;
+
+    /// What no file that it leaves may hold, nor anything that it prints.
+    fn keys(&self) -> Vec<Secret> {
+        Vec::new()
+    }
+
+    /// Works once, and leaves in the copy what it made.
+    ///
+    /// # Errors
+    ///
+    /// [`AgentError`] where it could not be asked at all.
+    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentRan, AgentError>;
+}
+
+/// What an agent is asked.
+pub struct AgentTask<'a> {
+    /// The places and means.
+    pub world: &'a ForgeWorld<'a>,
+    /// The copy that it works on.
+    pub workspace: &'a Workspace,
+    /// Where the skill lies.
+    pub paths: &'a SkillPaths,
+    /// What it reads.
+    pub packet: &'a PromptText,
+    /// How long it may work.
+    pub timeout: Duration,
+    /// How much it may write to the disk.
+    pub disk: ByteLimit,
+}
+
+/// How an agent ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentRan {
+    /// How.
+    pub end: AgentEnd,
+    /// What it printed or answered, without secrets and bounded.
+    pub log: Vec<u8>,
+    /// What was measured.
+    pub facts: Map<String, Value>,
+    /// Which walls stood around it; nothing where no program ran here.
+    pub receipt: Option<IsolationReceipt>,
+}
+
+/// How an agent ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentEnd {
+    /// By itself, and well as far as it says.
+    Done,
+    /// It failed, or was ended for what it did.
+    Failed(Finding),
+    /// Its time was over.
+    TimedOut(Finding),
+}
+
+/// Why an agent could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Its program cannot be run as it has to be.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// Its model gave no answer.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// What it needs cannot be written.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// What it answered cannot be put into the copy.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+}

@@ -1,0 +1,182 @@
+//! Running an agent's program in its walls: it writes to the copy and its scratch directory, and reaches the hosts that it needs.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crucible_host::fs::create_dir_all;
+use crucible_model::{ByteLimit, Code, Finding, Secret};
+use crucible_sandbox::{
+    Calls, Cap, Captured, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction, Resources, Spawn,
+    Stdin, base_env, toolchain_env,
+};
+use crucible_secrets::{MARKER_BEGIN, Scanner};
+use serde_json::{Map, Value, json};
+
+use super::{AgentEnd, AgentError, AgentRan, AgentTask};
+
+const FAILED: Code = Code::new("forge-agent-failed");
+const TIMEOUT: Code = Code::new("forge-agent-timeout");
+const OUTPUT: Code = Code::new("forge-agent-output");
+const DISK: Code = Code::new("forge-agent-disk");
+
+/// How much of each stream is kept: its end, where a program says why it stopped.
+const KEPT: ByteLimit = ByteLimit(256 << 10);
+/// A program that prints more than this on one stream is ended.
+const RUNAWAY: ByteLimit = ByteLimit(32 << 20);
+/// The most processes of an agent.
+const PROCESSES: u64 = 512;
+/// A shorter value is no key: taking it out would only garble the text.
+const SHORTEST_KEY: usize = 6;
+
+/// The directories of one run, below the scratch directory of its copy.
+pub(super) struct AgentPlaces {
+    /// An empty home.
+    pub(super) home: PathBuf,
+    /// For temporary files.
+    pub(super) temporary: PathBuf,
+}
+
+impl AgentPlaces {
+    pub(super) fn make(task: &AgentTask<'_>) -> Result<Self, AgentError> {
+        let [home, temporary] = ["home", "tmp"].map(|name| task.workspace.scratch().join(name));
+        create_dir_all(&home)?;
+        create_dir_all(&temporary)?;
+        Ok(Self { home, temporary })
+    }
+}
+
+/// A program to run as an agent.
+pub(super) struct AgentProgram {
+    pub(super) program: PathBuf,
+    pub(super) args: Vec<OsString>,
+    /// On top of what any program is given.
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) network: Network,
+    /// What is taken out of everything that it prints.
+    pub(super) keys: Vec<Secret>,
+}
+
+/// Runs it with the packet on its standard input, and waits for its end.
+pub(super) async fn run(task: &AgentTask<'_>, program: AgentProgram) -> Result<AgentRan, AgentError> {
+    let AgentProgram { program, args, env: own, network, keys } = program;
+    let mut env = base_env(task.world.env);
+    env.extend(toolchain_env(task.world.env));
+    env.retain(|(name, _)| own.iter().all(|(set, _)| set != name));
+    env.extend(own);
+    let spawn = Spawn {
+        args,
+        env,
+        stdin: Stdin::Bytes(task.packet.as_str().as_bytes().to_vec()),
+        limits: Limits {
+            stdout: KEPT,
+            stderr: KEPT,
+            runaway: RUNAWAY,
+            resources: Resources {
+                disk: Cap::At(task.disk.0),
+                file_size: Cap::At(task.disk.0),
+                processes: Cap::At(PROCESSES),
+                ..Resources::DEFAULT
+            },
+            ..Limits::new(task.timeout)
+        },
+        confinement: Confinement::Confined(Profile {
+            strength: task.world.strength,
+            writable: vec![task.workspace.root().to_owned(), task.workspace.scratch().to_owned()],
+            masked: Vec::new(),
+            read_only: Vec::new(),
+            network,
+            calls: Calls::Tools,
+        }),
+        keep: Keep::Tail,
+        redaction: Redaction::Redact,
+        ..Spawn::new(&program, task.workspace.root(), Limits::new(task.timeout))
+    };
+    let completed = task.world.sandbox.run(spawn).await?;
+    let name = program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let end = judged(&completed.end, &name, task);
+    let mut facts = Map::new();
+    let ended = serde_json::to_value(completed.end).unwrap_or_default();
+    facts.insert("ended".to_owned(), ended);
+    facts.insert("seconds".to_owned(), json!(completed.duration.as_secs()));
+    facts.insert("printed_bytes".to_owned(), json!(completed.stdout.total.saturating_add(completed.stderr.total)));
+    let log = log(&completed.stdout, &completed.stderr, &keys);
+    Ok(AgentRan { end, log, facts, receipt: Some(completed.receipt) })
+}
+
+/// What an end amounts to. Pure.
+fn judged(end: &End, name: &str, task: &AgentTask<'_>) -> AgentEnd {
+    let failed = |code: Code, what: String, hint: &str| AgentEnd::Failed(Finding::error(code, what, hint));
+    match end {
+        End::Exited(0) => AgentEnd::Done,
+        End::Exited(code) => failed(
+            FAILED,
+            format!("{name} ended with exit code {code}"),
+            "The log of the attempt holds what it printed; run the program by hand where that does not say enough.",
+        ),
+        End::Signalled(signal) => failed(
+            FAILED,
+            format!("{name} was ended by signal {signal}"),
+            "Somebody else ended it, or the machine had no memory left. Try again.",
+        ),
+        End::Forbidden => failed(
+            FAILED,
+            format!("{name} was ended by the kernel for a system call that its walls do not allow"),
+            "No agent needs such a call. Look at what it did.",
+        ),
+        End::TimedOut => AgentEnd::TimedOut(Finding::error(
+            TIMEOUT,
+            format!("{name} was not done after {} s", task.timeout.as_secs()),
+            "Give it more time with --timeout, or ask for less.",
+        )),
+        End::OutputLimit => failed(
+            OUTPUT,
+            format!("{name} was ended when it had printed more than {} bytes", RUNAWAY.0),
+            "An agent that does its work says less. Look at the log of the attempt.",
+        ),
+        End::DiskLimit => failed(
+            DISK,
+            format!("{name} was ended when it had written more than {} bytes", task.disk.0),
+            "A skill and its test take some kilobytes. Look at the log of the attempt.",
+        ),
+    }
+}
+
+/// Both streams as one text.
+fn log(stdout: &Captured, stderr: &Captured, keys: &[Secret]) -> Vec<u8> {
+    let mut log = String::new();
+    for (name, stream) in [("standard output", stdout), ("standard error", stderr)] {
+        if stream.total == 0 {
+            continue;
+        }
+        log.push_str(&format!("== {name}, {} bytes\n", stream.total));
+        if stream.extent == Extent::Cut {
+            log.push_str("[the beginning was not kept]\n");
+        }
+        log.push_str(&stream.text());
+        if !log.ends_with('\n') {
+            log.push('\n');
+        }
+    }
+    without(&log, keys)
+}
+
+/// A text without secrets, and without these.
+pub(super) fn without(text: &str, keys: &[Secret]) -> Vec<u8> {
+    let marker = format!("{MARKER_BEGIN}handed-over]");
+    let mut text = Scanner::builtin().redact(text).text.into_owned();
+    for key in keys.iter().map(|key| key.expose().trim()).filter(|key| key.len() >= SHORTEST_KEY) {
+        text = text.replace(key, &marker);
+    }
+    text.into_bytes()
+}
+
+/// Whether the bytes hold one of these.
+pub(crate) fn holds_key(bytes: &[u8], keys: &[Secret]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    keys.iter().map(|key| key.expose().trim()).any(|key| key.len() >= SHORTEST_KEY && text.contains(key))
+}
+
+/// A measured value that is no text.
+pub(super) fn fact(facts: &mut Map<String, Value>, name: &str, value: Value) {
+    facts.insert(name.to_owned(), value);
+}

@@ -1,0 +1,98 @@
+//! A model without tools as an agent: it answers with both files, whole, and they are put into the copy as it wrote them.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use crucible_host::clock::Stopwatch;
+use crucible_llm::{CallError, LlmError, LlmInvocation, Message, ModelClient};
+use crucible_model::{Code, EditFormat, Finding, RepoPath};
+use crucible_patch::{AnswerError, EditKind, Proposal, read_answer};
+use serde_json::{Map, json};
+
+use super::walled::{fact, without};
+use super::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
+use crate::packet::AnswerForm;
+
+const ANSWER: Code = Code::new("forge-agent-answer");
+const TIMEOUT: Code = Code::new("forge-agent-timeout");
+
+/// What a call is made for, in receipts and recordings.
+const PHASE: &str = "skill-build";
+
+/// A model as whoever writes a skill.
+pub struct WholeFileSkillAgent {
+    client: ModelClient,
+}
+
+impl WholeFileSkillAgent {
+    /// Asked through this client.
+    #[must_use]
+    pub const fn new(client: ModelClient) -> Self {
+        Self { client }
+    }
+}
+
+#[async_trait]
+impl SkillAgent for WholeFileSkillAgent {
+    fn name(&self) -> String {
+        format!("whole-file {} {}", self.client.provider(), self.client.model_for(PHASE))
+    }
+
+    fn form(&self) -> AnswerForm {
+        AnswerForm::AnswersWithFiles
+    }
+
+    async fn work(&self, task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
+        let asked = LlmInvocation {
+            spec_id: task.paths.module.clone(),
+            phase_id: PHASE.to_owned(),
+            model: String::new(),
+            timeout: task.timeout,
+            messages: vec![Message::user(task.packet.clone())],
+            metadata: BTreeMap::new(),
+        };
+        let since = Stopwatch::start();
+        let result = match self.client.call(asked).await {
+            Ok(result) => result,
+            Err(CallError::Llm(LlmError::Timeout { .. })) => {
+                let what = format!("the model gave no answer within {} s", task.timeout.as_secs());
+                let hint = "Give it more time with --timeout, or ask a faster one.";
+                let end = AgentEnd::TimedOut(Finding::error(TIMEOUT, what, hint));
+                return Ok(AgentRan { end, log: Vec::new(), facts: Map::new(), receipt: None });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut facts = Map::new();
+        fact(&mut facts, "seconds", json!(since.elapsed().as_secs()));
+        fact(&mut facts, "provider", json!(result.provider));
+        fact(&mut facts, "model", json!(result.model_used));
+        fact(&mut facts, "tokens_input", json!(result.tokens_input));
+        fact(&mut facts, "tokens_output", json!(result.tokens_output));
+        let log = without(&result.raw_response, &[]);
+        let refused = |what: String, hint: String| AgentEnd::Failed(Finding::error(ANSWER, what, hint));
+        let ran = |end| AgentRan { end, log, facts, receipt: None };
+        let answer = match result.whole_answer() {
+            Ok(answer) => answer,
+            Err(cut) => {
+                let hint = "Raise max_tokens of the provider, or ask for less.".to_owned();
+                return Ok(ran(refused(format!("the answer is not whole: {cut}"), hint)));
+            }
+        };
+        let expected = task.paths.files().map(RepoPath::clone);
+        let edits = match read_answer(EditFormat::WholeFile, &answer, &expected) {
+            Ok(Proposal::Edits(edits)) => edits,
+            Ok(Proposal::Diff(_)) => return Ok(ran(unreadable(&AnswerError::NoEdit))),
+            Err(error) => return Ok(ran(unreadable(&error))),
+        };
+        for edit in &edits {
+            let (EditKind::WholeFile { content } | EditKind::Definitions { content }) = &edit.kind else { continue };
+            task.workspace.put(&edit.path, content.as_bytes())?;
+        }
+        Ok(ran(AgentEnd::Done))
+    }
+}
+
+fn unreadable(error: &AnswerError) -> AgentEnd {
+    let found = error.finding();
+    AgentEnd::Failed(Finding::error(ANSWER, format!("the answer cannot be read as files: {}", found.subject), found.hint))
+}

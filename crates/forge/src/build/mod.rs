@@ -1,0 +1,508 @@
+//! The step `build`: one attempt of an agent at a skill, on a copy of the project (seed 004, "Sandbox build").
+//!
+//! How it works: under the skill's lock what an earlier build left half done is settled, the project is copied, the packet put together and
+//! recorded with the attempt that begins. The agent works on the copy. Then the copy is compared with what it was, the changes are judged, and
+//! the two files are brought to the project. However it ends, the attempt is ended in the ledger, with what the agent printed and with our own
+//! diff of the two files.
+//!
+//! What always holds: what an agent says of itself decides nothing; an attempt that failed leaves the project as it was; a packet with a secret
+//! is neither kept nor shown to anybody; a process that is killed leaves an attempt that the next one ends as aborted.
+
+mod watch;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use crucible_host::clock::Stopwatch;
+use crucible_host::lock::LockError;
+use crucible_ledger::{
+    Ledger, LedgerError, Moment, NewSkillBuild, SkillArtifactKind, SkillBuildEnd, SkillBuildRow, SkillBuildStatus,
+    SkillRow,
+};
+use crucible_model::{ByteLimit, Code, Digest, Finding, Level, PromptText, RepoPath, RepoPathError, Untrusted};
+use crucible_patch::make_diff;
+use crucible_repo::{LinkPolicy, TreeEditError, read_tree_file};
+use crucible_sandbox::IsolationReceipt;
+use crucible_secrets::Scanner;
+use serde_json::{Map, Value, json};
+
+use crate::agent::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent, holds_key};
+use crate::failure::{FailureKind, SkillFailure};
+use crate::name::SkillName;
+use crate::packet::{AnswerForm, PacketParts, build_packet};
+use crate::paths::SkillPaths;
+use crate::policy::MAX_POLICY_BYTES;
+use crate::project::{ForgeProject, POLICY_FILE};
+use crate::python::MAX_SKILL_BYTES;
+use crate::research::{EscalationTrigger, needs_review, record_review, retry_material};
+use crate::status::{SkillStep, StepRefused};
+use crate::trust::Approval;
+use crate::workspace::{
+    BuiltFile, CopyBackError, Scope, Workspace, WorkspaceError, check_built, check_scope, copy_back,
+    recover_copy_back,
+};
+use crate::world::ForgeWorld;
+
+pub use watch::Touched;
+use watch::CopyWatch;
+
+const KEY: Code = Code::new("forge-build-key");
+const COPY_BACK: Code = Code::new("forge-build-copy-back");
+const NOT_ASKED: Code = Code::new("forge-build-not-asked");
+
+/// How often the copy is looked at while an agent works.
+const LOOK: Duration = Duration::from_millis(300);
+/// The most files that are told between two looks.
+const MOST_NEWS: usize = 50;
+
+/// What is to be built, and by whom.
+pub struct BuildRequest<'a> {
+    /// The skill.
+    pub name: &'a SkillName,
+    /// Who writes it.
+    pub agent: &'a dyn SkillAgent,
+    /// How long the agent may work.
+    pub timeout: Duration,
+    /// How much it may write to the disk.
+    pub disk: ByteLimit,
+    /// Who looked at the failure before, where somebody did.
+    pub review: Option<&'a Approval>,
+}
+
+/// Somebody who watches an attempt.
+pub trait BuildWitness {
+    /// Something that is worth a line.
+    fn note(&mut self, line: &str);
+
+    /// The agent works, since so long.
+    fn working(&mut self, agent: &str, since: Duration);
+
+    /// The agent did something to a file of its copy; the path may hold anything.
+    fn touched(&mut self, path: &Path, what: Touched);
+}
+
+/// An attempt that came to its end.
+#[derive(Debug)]
+pub struct SkillBuildReport {
+    /// The attempt, as it began.
+    pub build: SkillBuildRow,
+    /// What came of it.
+    pub outcome: SkillBuildOutcome,
+    /// Our own diff of the skill and its test against what the project held, without secrets; empty where there is none.
+    pub diff: Vec<u8>,
+    /// The digest of the packet.
+    pub packet: Digest,
+    /// What the agent printed, without secrets: an artifact.
+    pub log: Option<Digest>,
+    /// Which walls stood around the agent; nothing where it ran elsewhere.
+    pub receipt: Option<IsolationReceipt>,
+    /// What was measured.
+    pub facts: Map<String, Value>,
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SkillBuildOutcome {
+    /// Both files are in the project.
+    Built {
+        /// The digest of the skill's file.
+        skill: Digest,
+        /// The digest of its test.
+        test: Digest,
+        /// What deserves a look.
+        findings: Vec<Finding>,
+    },
+    /// It came to nothing, and the project is as it was.
+    Failed(SkillFailure),
+}
+
+/// Why there was no attempt, or none that could be told.
+#[derive(Debug, thiserror::Error)]
+pub enum SkillBuildError {
+    /// The project has no such skill.
+    #[error("this project has no skill {name}")]
+    Unknown {
+        /// Its name.
+        name: SkillName,
+    },
+    /// It stands elsewhere.
+    #[error(transparent)]
+    Step(#[from] StepRefused),
+    /// A person has to look at what failed before.
+    #[error("a person has to look at what failed before {name} is tried again: {}", names(triggers))]
+    NeedsReview {
+        /// The skill.
+        name: SkillName,
+        /// Why.
+        triggers: Vec<EscalationTrigger>,
+    },
+    /// The packet looks as if it held a secret, which is not shown.
+    #[error("the packet of the attempt holds what looks like a secret ({rule}); nothing was sent or kept")]
+    SecretInPacket {
+        /// By which rule.
+        rule: String,
+    },
+    /// Another process works on the skill.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The ledger cannot be used.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The project cannot be copied, or the copy not be looked at.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    /// A file of the project cannot be read.
+    #[error(transparent)]
+    Read(#[from] TreeEditError),
+    /// What an earlier build left half done cannot be settled.
+    #[error(transparent)]
+    CopyBack(#[from] CopyBackError),
+    /// The agent could not be asked; the attempt is recorded as failed.
+    #[error(transparent)]
+    Agent(AgentError),
+    /// A name makes no path.
+    #[error(transparent)]
+    Path(#[from] RepoPathError),
+}
+
+fn names(triggers: &[EscalationTrigger]) -> String {
+    let names: Vec<&str> = triggers.iter().map(|trigger| trigger.as_str()).collect();
+    names.join(", ")
+}
+
+/// Makes one attempt.
+///
+/// # Errors
+///
+/// [`SkillBuildError`]. An attempt that came to nothing is none, but an outcome.
+pub async fn build_skill(
+    world: &ForgeWorld<'_>,
+    project: &ForgeProject,
+    ledger: &mut Ledger,
+    request: &BuildRequest<'_>,
+    witness: &mut dyn BuildWitness,
+) -> Result<SkillBuildReport, SkillBuildError> {
+    let BuildRequest { name, agent, .. } = *request;
+    let _alone = project.lock(&world.home, name, "crucible skill build")?;
+    let skill = ledger
+        .skill(project.key(), name.as_str())?
+        .ok_or_else(|| SkillBuildError::Unknown { name: name.clone() })?;
+    SkillStep::Build.check(name, skill.status)?;
+    let paths = project.paths(name)?;
+    recover_copy_back(project, &world.home, &paths)?;
+    check_review(world, ledger, &skill, request)?;
+    let workspace = Workspace::make(world, project).await?;
+    tell_copy(&workspace, witness);
+    if agent.form() == AnswerForm::WritesFiles {
+        // Agents that look into git find one; nothing of it counts later.
+        if let Err(error) = workspace.with_git(world).await {
+            witness.note(&format!("the agent's copy has no git: {error}"));
+        }
+    }
+    let (build, packet) = begin(world, project, ledger, &skill, request, &workspace, &paths)?;
+    let attempt = Attempt { world, project, request, workspace: &workspace, paths: &paths, build };
+    attempt.carry_out(ledger, &packet, witness).await
+}
+
+/// Ends attempts at a skill that an interrupted command left running, as aborted.
+///
+/// # Errors
+///
+/// Fails when another process works on the skill, or the ledger cannot be written.
+pub fn abort_builds(
+    world: &ForgeWorld<'_>,
+    project: &ForgeProject,
+    ledger: &mut Ledger,
+    name: &SkillName,
+) -> Result<(), SkillBuildError> {
+    let _alone = project.lock(&world.home, name, "crucible skill build")?;
+    let Some(skill) = ledger.skill(project.key(), name.as_str())? else { return Ok(()) };
+    recover_copy_back(project, &world.home, &project.paths(name)?)?;
+    for build in ledger.skill_builds(skill.id)? {
+        if build.status == SkillBuildStatus::Running {
+            let end = SkillBuildEnd::Aborted(json!({ "interrupted": true }));
+            ledger.end_skill_build(&build, Moment::of(world.clock), &end)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses another attempt while a person has to look at what failed before; records that one did.
+fn check_review(
+    world: &ForgeWorld<'_>,
+    ledger: &mut Ledger,
+    skill: &SkillRow,
+    request: &BuildRequest<'_>,
+) -> Result<(), SkillBuildError> {
+    if let Some(review) = request.review {
+        record_review(ledger, skill, review.by(), review.reason(), Moment::of(world.clock))?;
+    }
+    let triggers = needs_review(ledger, skill)?;
+    if triggers.is_empty() {
+        return Ok(());
+    }
+    Err(SkillBuildError::NeedsReview { name: request.name.clone(), triggers })
+}
+
+fn tell_copy(workspace: &Workspace, witness: &mut dyn BuildWitness) {
+    let left_out = u64::try_from(workspace.omitted().len()).unwrap_or(u64::MAX).saturating_add(workspace.more_omitted());
+    witness.note(&format!("copied {} bytes of the project, {left_out} paths left out", workspace.bytes()));
+}
+
+/// Puts the packet together and begins the attempt with it.
+fn begin(
+    world: &ForgeWorld<'_>,
+    project: &ForgeProject,
+    ledger: &mut Ledger,
+    skill: &SkillRow,
+    request: &BuildRequest<'_>,
+    workspace: &Workspace,
+    paths: &SkillPaths,
+) -> Result<(SkillBuildRow, PromptText), SkillBuildError> {
+    let BuildRequest { name, agent, .. } = *request;
+    let previous = retry_material(ledger, skill)?;
+    let policy_path: RepoPath = POLICY_FILE.parse()?;
+    let policy = text_of(project.root(), &policy_path, MAX_POLICY_BYTES as u64)?;
+    let standing = match agent.form() {
+        AnswerForm::WritesFiles => Vec::new(),
+        AnswerForm::AnswersWithFiles => {
+            let mut standing = Vec::new();
+            for path in paths.files() {
+                if let Some(text) = text_of(workspace.root(), path, MAX_SKILL_BYTES as u64)? {
+                    standing.push((path.as_str().to_owned(), text));
+                }
+            }
+            standing
+        }
+    };
+    let new = NewSkillBuild { moment: Moment::of(world.clock), proposal: skill.id, agent: agent.name() };
+    let mut packet = None;
+    let build = ledger.begin_skill_build(&new, |row| {
+        let text = build_packet(&PacketParts {
+            name,
+            package: project.package(),
+            paths,
+            skill,
+            attempt: row.attempt,
+            form: agent.form(),
+            policy,
+            standing,
+            previous,
+        });
+        if let Some(found) = Scanner::builtin().scan(text.as_str().as_bytes()).first() {
+            return Err(SkillBuildError::SecretInPacket { rule: found.rule.to_string() });
+        }
+        let bytes = text.as_str().as_bytes().to_vec();
+        packet = Some(text);
+        Ok(bytes)
+    })?;
+    let packet = packet.ok_or_else(|| LedgerError::Unreadable { what: "the packet of an attempt".to_owned() })?;
+    Ok((build, packet))
+}
+
+/// The text of a file below `root`; nothing where there is none, or none that is text.
+fn text_of(root: &Path, path: &RepoPath, most: u64) -> Result<Option<Untrusted>, SkillBuildError> {
+    match read_tree_file(root, path, LinkPolicy::Refuse, ByteLimit(most)) {
+        Ok(read) => Ok(read.bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map(Untrusted::new)),
+        Err(TreeEditError::Blocked { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// An attempt that began.
+struct Attempt<'a> {
+    world: &'a ForgeWorld<'a>,
+    project: &'a ForgeProject,
+    request: &'a BuildRequest<'a>,
+    workspace: &'a Workspace,
+    paths: &'a SkillPaths,
+    build: SkillBuildRow,
+}
+
+impl Attempt<'_> {
+    /// Lets the agent work, judges what it left, and ends the attempt.
+    async fn carry_out(
+        self,
+        ledger: &mut Ledger,
+        packet: &PromptText,
+        witness: &mut dyn BuildWitness,
+    ) -> Result<SkillBuildReport, SkillBuildError> {
+        let ran = match self.work(packet, witness).await {
+            Ok(ran) => ran,
+            Err(error) => {
+                let what = Scanner::builtin().redact(&error.to_string()).text.into_owned();
+                let hint = "The agent could not be asked. Mend that, and build again.";
+                let finding = Finding::error(NOT_ASKED, what, hint);
+                let failure = SkillFailure {
+                    kind: FailureKind::BuildError,
+                    findings: vec![finding],
+                    facts: Map::new(),
+                    log: None,
+                };
+                self.end(ledger, &SkillBuildOutcome::Failed(failure))?;
+                return Err(SkillBuildError::Agent(error));
+            }
+        };
+        let log = match ran.log.as_slice() {
+            [] => None,
+            log => Some(self.keep(ledger, SkillArtifactKind::BuildLog, log)?),
+        };
+        let (mut outcome, files) = self.judge(&ran)?;
+        let diff = self.diff(&files)?;
+        if !diff.is_empty() {
+            self.keep(ledger, SkillArtifactKind::PatchSummary, &diff)?;
+        }
+        if let SkillBuildOutcome::Built { .. } = outcome
+            && let Err(error) = copy_back(self.project, &self.world.home, self.paths, &files)
+        {
+            let what = Scanner::builtin().redact(&error.to_string()).text.into_owned();
+            let hint = "The project is as it was. Put right what is in the way, and build again.";
+            outcome = SkillBuildOutcome::Failed(SkillFailure {
+                kind: FailureKind::BuildError,
+                findings: vec![Finding::error(COPY_BACK, what, hint)],
+                facts: Map::new(),
+                log: None,
+            });
+        }
+        if let SkillBuildOutcome::Failed(failure) = &mut outcome {
+            failure.facts = ran.facts.clone();
+            failure.log = log;
+        }
+        self.end(ledger, &outcome)?;
+        Ok(SkillBuildReport {
+            build: self.build,
+            outcome,
+            diff,
+            packet: Digest::of(packet.as_str().as_bytes()),
+            log,
+            receipt: ran.receipt,
+            facts: ran.facts,
+        })
+    }
+
+    /// Waits for the agent, and tells what it does meanwhile.
+    async fn work(&self, packet: &PromptText, witness: &mut dyn BuildWitness) -> Result<AgentRan, AgentError> {
+        let BuildRequest { agent, timeout, disk, .. } = *self.request;
+        let task =
+            AgentTask { world: self.world, workspace: self.workspace, paths: self.paths, packet, timeout, disk };
+        let name = agent.name();
+        let mut watch = CopyWatch::on(self.workspace.root());
+        let since = Stopwatch::start();
+        witness.working(&name, Duration::ZERO);
+        let mut work = agent.work(&task);
+        let ran = loop {
+            tokio::select! {
+                ran = &mut work => break ran,
+                () = tokio::time::sleep(LOOK) => {
+                    tell_news(&mut watch, witness);
+                    witness.working(&name, since.elapsed());
+                }
+            }
+        };
+        tell_news(&mut watch, witness);
+        ran
+    }
+
+    /// Judges what the agent left; with the two files where they can be read as they were judged.
+    fn judge(&self, ran: &AgentRan) -> Result<(SkillBuildOutcome, Vec<BuiltFile>), SkillBuildError> {
+        let changes = self.workspace.changes()?;
+        let at_first = |path: &&RepoPath| self.workspace.digest_at_first(path).is_some();
+        let there: Vec<&RepoPath> = self.paths.files().into_iter().filter(at_first).collect();
+        let scope = check_scope(&changes, &Scope { paths: self.paths, there: &there });
+        let mut findings = scope.findings().to_vec();
+        let mut files = Vec::new();
+        if has_errors(&findings) {
+            // What there is of the two files is shown all the same, where it can be.
+            files = self.workspace.built(self.paths, &changes).unwrap_or_default();
+        } else {
+            match self.workspace.built(self.paths, &changes) {
+                Ok(built) => files = built,
+                Err(error) => {
+                    let hint = "The project is as it was.";
+                    findings.push(Finding::error(COPY_BACK, error.to_string(), hint));
+                }
+            }
+        }
+        findings.extend(check_built(&files).findings().iter().cloned());
+        let keys = self.request.agent.keys();
+        for file in files.iter().filter(|file| holds_key(&file.bytes, &keys)) {
+            let hint = "The file holds a key that the agent was handed. Nothing of it was kept; look at what the agent read.";
+            findings.push(Finding::error(KEY, file.path.as_str(), hint));
+        }
+        if findings.iter().any(|found| found.code == KEY) {
+            files.clear();
+        }
+        let failed = |kind, findings| {
+            Ok((
+                SkillBuildOutcome::Failed(SkillFailure { kind, findings, facts: Map::new(), log: None }),
+                files.clone(),
+            ))
+        };
+        match &ran.end {
+            AgentEnd::TimedOut(finding) => {
+                findings.insert(0, finding.clone());
+                failed(FailureKind::Timeout, findings)
+            }
+            AgentEnd::Failed(finding) => {
+                findings.insert(0, finding.clone());
+                failed(FailureKind::BuildError, findings)
+            }
+            AgentEnd::Done if has_errors(&findings) => failed(FailureKind::GateViolation, findings),
+            AgentEnd::Done => {
+                let digest = |path: &RepoPath| files.iter().find(|file| file.path == *path).map(|file| file.digest);
+                match (digest(&self.paths.skill), digest(&self.paths.test)) {
+                    (Some(skill), Some(test)) => Ok((SkillBuildOutcome::Built { skill, test, findings }, files)),
+                    _ => failed(FailureKind::Unknown, findings),
+                }
+            }
+        }
+    }
+
+    /// Our own diff of what was built against what the project holds, without secrets. Empty where a file is no text.
+    fn diff(&self, files: &[BuiltFile]) -> Result<Vec<u8>, SkillBuildError> {
+        let mut before = BTreeMap::new();
+        let mut after = BTreeMap::new();
+        for file in files {
+            after.insert(file.path.clone(), file.bytes.clone());
+            let limit = ByteLimit(MAX_SKILL_BYTES as u64);
+            match read_tree_file(self.project.root(), &file.path, LinkPolicy::Refuse, limit) {
+                Ok(read) => drop(read.bytes.map(|bytes| before.insert(file.path.clone(), bytes))),
+                Err(TreeEditError::Blocked { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let diff = make_diff(&before, &after).unwrap_or_default();
+        let (diff, _) = Scanner::builtin().redact_bytes(&diff);
+        Ok(diff)
+    }
+
+    fn keep(&self, ledger: &mut Ledger, kind: SkillArtifactKind, bytes: &[u8]) -> Result<Digest, LedgerError> {
+        let moment = Moment::of(self.world.clock);
+        ledger.keep_skill_artifact(self.build.proposal, Some(self.build.id), kind, bytes, moment)
+    }
+
+    fn end(&self, ledger: &mut Ledger, outcome: &SkillBuildOutcome) -> Result<(), LedgerError> {
+        let end = match outcome {
+            SkillBuildOutcome::Built { skill, test, .. } => SkillBuildEnd::Succeeded { skill: *skill, test: *test },
+            SkillBuildOutcome::Failed(failure) => {
+                SkillBuildEnd::Failed(serde_json::to_value(failure).unwrap_or_else(|_| json!({ "kind": "UNKNOWN" })))
+            }
+        };
+        ledger.end_skill_build(&self.build, Moment::of(self.world.clock), &end)
+    }
+}
+
+fn has_errors(findings: &[Finding]) -> bool {
+    findings.iter().any(|found| found.level == Level::Error)
+}
+
+fn tell_news(watch: &mut CopyWatch, witness: &mut dyn BuildWitness) {
+    let news = watch.news();
+    for (path, what) in news.iter().take(MOST_NEWS) {
+        witness.touched(path, *what);
+    }
+    if let Some(more) = news.len().checked_sub(MOST_NEWS).filter(|more| *more > 0) {
+        witness.note(&format!("and {more} more files"));
+    }
+}

@@ -1,0 +1,23 @@
+//! What a skill has to be made of.
+
+use async_trait::async_trait;
+use crucible_ledger::SkillGate;
+
+use super::{ForgeGate, GateAnswer, GateObstacle, GateSite};
+use crate::invariants::check_invariants;
+
+/// The invariants.
+pub(super) struct Invariants;
+
+#[async_trait]
+impl ForgeGate for Invariants {
+    fn id(&self) -> SkillGate {
+        SkillGate::Invariants
+    }
+
+    async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
+        let verdict =
+            site.skill.judged(|source| check_invariants(source, site.name, site.paths, site.class));
+        Ok(GateAnswer::of(verdict))
+    }
+}

@@ -1,0 +1,35 @@
+//! What the text of the skill and of its test may hold, by the built-in rules and the operator's own.
+
+use async_trait::async_trait;
+use crucible_ledger::SkillGate;
+use crucible_model::{Code, Finding, Verdict};
+use crucible_secrets::Scanner;
+
+use super::{ForgeGate, GateAnswer, GateObstacle, GateSite};
+use crate::policy::check_policy;
+
+/// The policy.
+pub(super) struct Policy;
+
+#[async_trait]
+impl ForgeGate for Policy {
+    fn id(&self) -> SkillGate {
+        SkillGate::Policy
+    }
+
+    async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
+        let mut verdict =
+            site.skill.judged(|source| check_policy(source, site.policy, site.class, site.grants));
+        verdict.merge(site.test.judged(|_| Verdict::default()));
+        for source in site.sources() {
+            if let Some(rule) = Scanner::builtin().first_in_file(&source.bytes) {
+                verdict.push(Finding::error(
+                    Code::new("forge-holds-secret"),
+                    format!("{}: {rule}", source.path),
+                    "It holds what looks like a secret. Ask for a secret by its name, and make up another value in a test.",
+                ));
+            }
+        }
+        Ok(GateAnswer::of(verdict))
+    }
+}

@@ -1,0 +1,62 @@
+//! What is told about a run of tests by somebody in it who is not the tests: a small plugin of pytest (`witness.py`).
+//!
+//! An exit code is no proof that tests ran: the code under test can end the process with any. So the plugin tells, when pytest is done,
+//! what was collected and what came of it, and signs it with a word that was made for this run. What remains possible: the tests run in
+//! the same process, and one that searches the memory of the interpreter can find the word. That is what the policy for tests forbids.
+//!
+//! What always holds: what is not signed with the word of this run is what a test printed, and counts for nothing.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// The plugin, and the name that it is imported by.
+pub(super) const PLUGIN: (&str, &str) = ("crucible_witness", include_str!("witness.py"));
+
+/// What the witness tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Testimony {
+    /// How many tests were found.
+    pub(super) collected: u64,
+    /// How many of them came to their end.
+    pub(super) finished: u64,
+    /// How pytest wants to end.
+    pub(super) exit: Option<i32>,
+    /// The file that the skill was imported from.
+    pub(super) module: Option<PathBuf>,
+    /// What did not pass.
+    pub(super) complaints: Vec<TestComplaint>,
+    /// Which were skipped, or expected to fail.
+    pub(super) left_out: Vec<String>,
+    pub(super) passed: u64,
+    pub(super) failed: u64,
+    pub(super) errors: u64,
+    pub(super) skipped: u64,
+    pub(super) xfailed: u64,
+    pub(super) xpassed: u64,
+}
+
+/// A test that did not pass, or a file that could not be read as tests.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TestComplaint {
+    /// Which.
+    pub(super) test: String,
+    /// The line in its file, from 1 on.
+    pub(super) line: Option<u64>,
+    /// The first line of what is wrong.
+    pub(super) text: String,
+}
+
+impl Testimony {
+    /// What stands in the output under this word: nothing where it stands there not at all, or more than once.
+    pub(super) fn find(output: &str, word: &str) -> Option<Self> {
+        let mut told = output.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
+        let only = told.next()?;
+        match told.next() {
+            None => serde_json::from_str(only).ok(),
+            Some(_) => None,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What a skill may import, and what of it.
+
+use crucible_model::Code;
+use tree_sitter::Node;
+
+use super::super::table::{self, Power};
+use super::super::words;
+use super::{Place, Scope, Walk};
+use crate::python::imports;
+
+impl<'s> Walk<'s> {
+    pub(super) fn import(&mut self, node: Node<'s>, place: Place) {
+        for import in imports(self.source, node) {
+            let what = import.means.clone();
+            let listed = |list: &[String]| {
+                let within = |entry: &String| {
+                    let below = |path: &str| {
+                        path.strip_prefix(entry.as_str())
+                            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                    };
+                    below(&import.module) || (import.member.is_some() && below(&import.means))
+                };
+                list.iter().any(within)
+            };
+            if self.imports_for_tests(&import) {
+                continue;
+            }
+            if !import.binds.is_ascii() || import.member.is_some_and(words::is_deep) {
+                self.report(node, Power::Reflection, &what);
+            } else if import.member == Some("*") {
+                self.say(node, Code::new("forge-star-import"), &what, "Name what is imported.");
+            } else if place.scope == Scope::Class {
+                self.say(
+                    node,
+                    Code::new("forge-import-not-allowed"),
+                    &what,
+                    "Import at the top of the file, not in a class.",
+                );
+            } else if listed(&self.policy.forbidden_imports) {
+                self.say(
+                    node,
+                    Code::new("forge-import-forbidden"),
+                    &what,
+                    "The policy forbids this module; do without it.",
+                );
+            } else if is_base(&import.module) {
+                if import.member != Some("BaseSkill") {
+                    self.say(
+                        node,
+                        Code::new("forge-import-not-allowed"),
+                        &what,
+                        "Take `BaseSkill` from the base module, and nothing else.",
+                    );
+                }
+            } else {
+                match table::module_power(&import.module) {
+                    Power::Unknown if !listed(&self.policy.allowed_imports) => {
+                        self.say(
+                            node,
+                            Code::new("forge-import-not-allowed"),
+                            &what,
+                            "Use the harmless part of the standard library, or ask the operator to allow the module in the policy.",
+                        );
+                    }
+                    Power::None | Power::Unknown => {
+                        let power = table::power(&import.means);
+                        if !matches!(
+                            power,
+                            Power::Open(_) | Power::ByName(_) | Power::Pool | Power::Type | Power::Arguments(_) | Power::Decorator
+                        ) {
+                            self.report(node, power, &what);
+                        }
+                    }
+                    power => {
+                        self.report(node, power, &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a module is the package's own base module.
+fn is_base(module: &str) -> bool {
+    let plain = |word: &str| {
+        word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    module == ".base"
+        || module.strip_suffix(".skills.base").is_some_and(|package| !package.is_empty() && plain(package))
+}

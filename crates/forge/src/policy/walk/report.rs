@@ -1,0 +1,89 @@
+//! What is said of what is found: each power has its code, and each place is named once for each advice.
+
+use crucible_ledger::SideEffect;
+use crucible_model::{Code, Finding};
+use tree_sitter::Node;
+
+use super::super::table::Power;
+use super::{Place, Seen, Walk, When};
+
+/// The most findings of one skill; who has so many needs no more.
+const MOST_FINDINGS: usize = 100;
+
+impl<'s> Walk<'s> {
+    pub(super) fn runs(&mut self, node: Node<'s>, place: Place, what: &str) {
+        if place.when == When::Import {
+            self.say(
+                node,
+                Code::new("forge-import-time"),
+                what,
+                "Only imports, constants and definitions run while a skill is imported; do this in `execute`.",
+            );
+        }
+    }
+
+    pub(super) fn allows(&self, power: Power) -> bool {
+        use SideEffect::{FileWrite, Messaging, Money, Network, SecretRead};
+        match power {
+            Power::None => true,
+            Power::Network => matches!(self.class, Network | Money | Messaging),
+            Power::Write => self.class == FileWrite,
+            Power::Secret => matches!(self.class, SecretRead | Money | Messaging),
+            _ => false,
+        }
+    }
+
+    pub(super) fn report(&mut self, node: Node<'s>, power: Power, what: &str) -> Seen {
+        if self.allows(power) {
+            return Seen::Nothing;
+        }
+        let (code, hint) = match power {
+            Power::Process => {
+                (Code::new("forge-process"), "A skill starts and ends no processes; do it in Python.")
+            }
+            Power::Code => (
+                Code::new("forge-code"),
+                "A skill runs no text as code and loads none by name; write the code out.",
+            ),
+            Power::Interpreter => {
+                (Code::new("forge-interpreter"), "A skill leaves the interpreter alone; do without it.")
+            }
+            Power::Outlives => (
+                Code::new("forge-outlives"),
+                "Nothing of a skill goes on after its call; wait for it in a `with` block.",
+            ),
+            Power::Pickle => (Code::new("forge-pickle"), "Bytes are no objects; read and write JSON."),
+            Power::Native => (Code::new("forge-native"), "A skill calls no machine code; do it in Python."),
+            Power::Network => {
+                (Code::new("forge-network"), "Only the classes NETWORK, MONEY and MESSAGING connect.")
+            }
+            Power::Write => (
+                Code::new("forge-write"),
+                "Only the class FILE_WRITE changes files; read with a literal mode.",
+            ),
+            Power::Secret => (
+                Code::new("forge-secret"),
+                "Only the classes SECRET_READ, MONEY and MESSAGING read secrets, by name.",
+            ),
+            _ => (
+                Code::new("forge-reflection"),
+                "Name attributes in the text, and stay on the surface of objects.",
+            ),
+        };
+        self.say(node, code, what, hint);
+        Seen::Finding
+    }
+
+    pub(super) fn say(&mut self, node: Node<'s>, code: Code, what: &str, hint: &'static str) {
+        if self.verdict.findings().len() >= MOST_FINDINGS || !self.said.insert((node.start_byte(), hint)) {
+            return;
+        }
+        let at = node.start_position();
+        let what: String = what.chars().take(80).collect();
+        self.verdict.push(Finding::error(
+            code,
+            format!("line {}, column {}: {what}", at.row + 1, at.column + 1),
+            hint,
+        ));
+    }
+}

@@ -1,0 +1,395 @@
+//! `.crucible/skills/registry.yaml`: which skills of a project are trusted, for people and other programs to read.
+//!
+//! It is derived from the ledger by every promotion and demotion and written whole, in one canonical form. The ledger decides who is
+//! trusted; the registry can only refuse: a run whose bytes the ledger knows is refused where the registry names other bytes.
+//!
+//! What always holds: nothing becomes trusted by what stands in this file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crucible_host::fs::{FsError, read_beneath, write_beneath};
+use crucible_host::lock::{DirectoryTurn, LockError, TurnPurpose};
+use crucible_ledger::{Ledger, LedgerError};
+use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPathError, Verdict, short_line};
+use serde::Deserialize;
+
+use crate::name::{SkillName, SkillNameError};
+use crate::project::ForgeProject;
+use crate::world::ForgeWorld;
+
+/// The file, from the project's top.
+pub const REGISTRY_FILE: &str = ".crucible/skills/registry.yaml";
+/// The form of it.
+const FORM: &str = "skill-registry.v1";
+/// The largest that is read.
+const MOST: ByteLimit = ByteLimit(1 << 20);
+/// How long a turn at writing it is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What it begins with.
+const HEADER: &str = "\
+# The trusted skills of this project, derived from Crucible's ledger whenever a skill is promoted or demoted.
+# Do not edit it: no edit makes a skill trusted, and one that differs from the ledger keeps a skill from running.
+";
+
+/// What the registry says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SkillRegistry {
+    entries: BTreeMap<String, RegistryEntry>,
+}
+
+/// What it says of one skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct RegistryEntry {
+    module: String,
+    class: String,
+    side_effect: String,
+    /// The digest of the skill's file; none where the entry has none.
+    sha256: Option<Digest>,
+    promoted_at: String,
+    approved_by: String,
+}
+
+/// What is done about an entry without a digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnhashedEntry {
+    /// The skill is not run.
+    Refused,
+    /// It is told, and the ledger alone decides.
+    Allowed,
+}
+
+/// Why the registry cannot be read, derived or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// It is not of its form.
+    #[error("{REGISTRY_FILE} is not of its form: {why}; remove it: the next promotion or demotion writes it anew")]
+    Form {
+        /// What is wrong.
+        why: String,
+    },
+    /// The file system refuses.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// The directory of the forge cannot be made.
+    #[error(transparent)]
+    Own(#[from] LockError),
+    /// Another process writes it all the time.
+    #[error("another process is writing {REGISTRY_FILE}; try again")]
+    Busy,
+    /// The ledger cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The ledger holds a name that is none.
+    #[error(transparent)]
+    Name(#[from] SkillNameError),
+    /// A name makes no path.
+    #[error(transparent)]
+    Path(#[from] RepoPathError),
+}
+
+#[derive(Deserialize)]
+struct Written {
+    schema_version: String,
+    #[serde(default)]
+    skills: BTreeMap<String, WrittenEntry>,
+}
+
+#[derive(Deserialize)]
+struct WrittenEntry {
+    #[serde(default)]
+    module: String,
+    #[serde(default)]
+    class: String,
+    #[serde(default)]
+    side_effect_class: String,
+    #[serde(default)]
+    sha256: Option<String>,
+    #[serde(default)]
+    promoted_at: String,
+    #[serde(default)]
+    approved_by: String,
+}
+
+impl SkillRegistry {
+    /// What the ledger says of this project's skills.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the ledger cannot be read, or was damaged.
+    pub fn of(ledger: &Ledger, project: &ForgeProject) -> Result<Self, RegistryError> {
+        let mut entries = BTreeMap::new();
+        for skill in ledger.skills(project.key())? {
+            let Some(trust) = ledger.skill_trust(project.key(), &skill.name)? else { continue };
+            let name: SkillName = skill.name.parse()?;
+            let paths = project.paths(&name)?;
+            let entry = RegistryEntry {
+                module: paths.module,
+                class: paths.class,
+                side_effect: skill.side_effect.as_str().to_owned(),
+                sha256: Some(trust.skill),
+                promoted_at: trust.at.to_string(),
+                approved_by: trust.approved_by,
+            };
+            entries.insert(skill.name, entry);
+        }
+        Ok(Self { entries })
+    }
+
+    /// What stands in the project's file; nothing where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError::Form`] where it is no registry, and where it cannot be read or lies behind a link.
+    pub fn read(project: &ForgeProject) -> Result<Option<Self>, RegistryError> {
+        match read_beneath(project.root(), REGISTRY_FILE, MOST) {
+            Ok(bytes) => Self::parse(&bytes).map(Some),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads the text of a registry. Keys that this version does not know are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError::Form`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, RegistryError> {
+        let form = |why: String| RegistryError::Form { why: short_line(&why, 200) };
+        let text = std::str::from_utf8(bytes).map_err(|error| form(error.to_string()))?;
+        let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_depth: 8, max_nodes: 40_000, max_aliases: 0, max_anchors: 0, max_documents: 1, },
+            no_schema: true,
+            with_snippet: false,
+        };
+        let written: Written =
+            serde_saphyr::from_str_with_options(text, options).map_err(|error| form(error.to_string()))?;
+        if written.schema_version != FORM {
+            return Err(form(format!("its schema_version is {:?}, not {FORM}", written.schema_version)));
+        }
+        let mut entries = BTreeMap::new();
+        for (name, entry) in written.skills {
+            let sha256 = entry.sha256.map(|text| {
+                text.parse::<Digest>().map_err(|_| form(format!("the sha256 of {name:?} is none")))
+            });
+            let entry = RegistryEntry {
+                module: entry.module,
+                class: entry.class,
+                side_effect: entry.side_effect_class,
+                sha256: sha256.transpose()?,
+                promoted_at: entry.promoted_at,
+                approved_by: entry.approved_by,
+            };
+            entries.insert(name, entry);
+        }
+        Ok(Self { entries })
+    }
+
+    /// The text of the file: sorted by name, every value quoted.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let mut text = format!("{HEADER}schema_version: {FORM}\n");
+        if self.entries.is_empty() {
+            text.push_str("skills: {}\n");
+            return text;
+        }
+        text.push_str("skills:\n");
+        for (name, entry) in &self.entries {
+            text.push_str(&format!("  {}:\n", quoted(name)));
+            let sha256 = entry.sha256.map(|digest| digest.to_string());
+            let values = [
+                ("module", Some(entry.module.as_str())),
+                ("class", Some(entry.class.as_str())),
+                ("side_effect_class", Some(entry.side_effect.as_str())),
+                ("sha256", sha256.as_deref()),
+                ("promoted_at", Some(entry.promoted_at.as_str())),
+                ("approved_by", Some(entry.approved_by.as_str())),
+            ];
+            for (key, value) in values {
+                if let Some(value) = value {
+                    text.push_str(&format!("    {key}: {}\n", quoted(value)));
+                }
+            }
+        }
+        text
+    }
+
+    /// Whether the registry names a skill.
+    #[must_use]
+    pub fn names(&self, name: &SkillName) -> bool {
+        self.entries.contains_key(name.as_str())
+    }
+
+    /// How what stands in the project's file differs from what the ledger says: a warning for each skill that is not the same in both.
+    #[must_use]
+    pub fn differences(&self, written: &Self) -> Verdict {
+        let mut verdict = Verdict::default();
+        for name in self.entries.keys().chain(written.entries.keys().filter(|name| !self.entries.contains_key(*name))) {
+            let told = match (self.entries.get(name), written.entries.get(name)) {
+                (Some(known), Some(read)) if known == read => continue,
+                (Some(_), Some(_)) => "says something else of it than the ledger",
+                (Some(_), None) => "does not name it, though the ledger of this machine trusts it",
+                (None, _) => "names it, and the ledger of this machine does not trust it: it is not run here",
+            };
+            verdict.push(Finding::warning(
+                Code::new("forge-registry-differs"),
+                short_line(name, 80),
+                format!("{REGISTRY_FILE} {told}. The ledger counts; the next promotion or demotion writes the file anew."),
+            ));
+        }
+        verdict
+    }
+
+    /// Whether a skill whose trusted bytes have this digest may run as far as the project's registry goes.
+    #[must_use]
+    pub fn judge(
+        found: &Result<Option<Self>, RegistryError>,
+        name: &SkillName,
+        trusted: &Digest,
+        unhashed: UnhashedEntry,
+    ) -> Verdict {
+        let subject = name.to_string();
+        let finding = match found {
+            Err(error) => Finding::error(Code::new("forge-registry-unreadable"), subject, format!("{error}.")),
+            Ok(None) => Finding::warning(
+                Code::new("forge-registry-missing"),
+                subject,
+                format!("There is no {REGISTRY_FILE}; the ledger alone says that this skill is trusted. The next promotion or demotion writes it anew."),
+            ),
+            Ok(Some(registry)) => match registry.entries.get(name.as_str()) {
+                None => Finding::warning(
+                    Code::new("forge-registry-missing"),
+                    subject,
+                    format!("{REGISTRY_FILE} does not name this skill; the ledger alone says that it is trusted. The next promotion or demotion writes it anew."),
+                ),
+                Some(RegistryEntry { sha256: Some(digest), .. }) if digest == trusted => {
+                    return Verdict::default();
+                }
+                Some(RegistryEntry { sha256: Some(_), .. }) => Finding::error(
+                    Code::new("forge-registry-differs"),
+                    subject,
+                    format!("{REGISTRY_FILE} names other bytes than the ledger of this machine. Find out who changed it, then remove it, or promote the skill anew."),
+                ),
+                Some(RegistryEntry { sha256: None, .. }) => {
+                    let hint = format!("Its entry in {REGISTRY_FILE} has no sha256, so it vouches for nothing. Remove the file, or run with --allow-unhashed: the ledger's own digest is checked either way.");
+                    match unhashed {
+                        UnhashedEntry::Refused => Finding::error(Code::new("forge-registry-unhashed"), subject, hint),
+                        UnhashedEntry::Allowed => Finding::warning(Code::new("forge-registry-unhashed"), subject, hint),
+                    }
+                }
+            },
+        };
+        Verdict::new(vec![finding])
+    }
+
+    /// Writes the project's file as the ledger has it now. One process at a time derives and writes, so that the newest wins.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError`]; the file is as it was.
+    pub fn write(world: &ForgeWorld<'_>, ledger: &Ledger, project: &ForgeProject) -> Result<Self, RegistryError> {
+        let own = project.own_directory(&world.home)?;
+        let _turn = DirectoryTurn::take(&own, TurnPurpose::Change, PATIENCE)?.ok_or(RegistryError::Busy)?;
+        let registry = Self::of(ledger, project)?;
+        write_beneath(project.root(), REGISTRY_FILE, registry.text().as_bytes())?;
+        Ok(registry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(of: &str) -> Digest {
+        Digest::of(of.as_bytes())
+    }
+
+    fn entry(sha256: Option<Digest>, approved_by: &str) -> RegistryEntry {
+        RegistryEntry {
+            module: "skillset.skills.word_count".to_owned(),
+            class: "WordCountSkill".to_owned(),
+            side_effect: "READ_ONLY".to_owned(),
+            sha256,
+            promoted_at: "2026-01-02T03:04:05Z".to_owned(),
+            approved_by: approved_by.to_owned(),
+        }
+    }
+
+    fn registry(entries: &[(&str, RegistryEntry)]) -> SkillRegistry {
+        SkillRegistry { entries: entries.iter().map(|(name, entry)| ((*name).to_owned(), entry.clone())).collect() }
+    }
+
+    fn name(text: &str) -> SkillName {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_whatever_the_approver_is_called() {
+        for by in ["Ada", "a: b", "#x", "- y", "\"quoted\" \\ back", "größer 漢字", "null", "1e3", "{{ }}", "'"] {
+            let one = registry(&[("word_count", entry(Some(digest("x")), by)), ("y", entry(None, by))]);
+            let text = one.text();
+            assert_eq!(SkillRegistry::parse(text.as_bytes()).unwrap(), one, "{text}");
+            assert_eq!(SkillRegistry::parse(text.as_bytes()).unwrap().text(), text);
+        }
+        let none = SkillRegistry::default();
+        assert_eq!(SkillRegistry::parse(none.text().as_bytes()).unwrap(), none);
+        assert!(none.text().starts_with("# The trusted skills"));
+    }
+
+    #[test]
+    fn the_text_has_one_canonical_form() {
+        let one = registry(&[("word_count", entry(Some(digest("x")), "Ada"))]);
+        let expected = format!(
+            "{HEADER}schema_version: skill-registry.v1\nskills:\n  \"word_count\":\n    module: \"skillset.skills.word_count\"\n    class: \"WordCountSkill\"\n    side_effect_class: \"READ_ONLY\"\n    sha256: \"{}\"\n    promoted_at: \"2026-01-02T03:04:05Z\"\n    approved_by: \"Ada\"\n",
+            digest("x")
+        );
+        assert_eq!(one.text(), expected);
+    }
+
+    #[test]
+    fn what_is_no_registry_is_refused() {
+        let wrong_digest = "schema_version: skill-registry.v1\nskills:\n  a:\n    sha256: abc\n";
+        let bomb = "schema_version: skill-registry.v1\nskills: &a [*a, *a]\n";
+        let twice = "schema_version: skill-registry.v1\nskills:\n  a: {}\n  a: {sha256: null}\n";
+        for bad in
+            ["", "[]", "skills: {}\n", "schema_version: skill-registry.v9\nskills: {}\n", wrong_digest, bomb, twice, "\0"]
+        {
+            assert!(matches!(SkillRegistry::parse(bad.as_bytes()), Err(RegistryError::Form { .. })), "{bad}");
+        }
+        assert!(SkillRegistry::parse(b"\xff").is_err());
+    }
+
+    #[test]
+    fn the_registry_can_refuse_and_never_trusts() {
+        let (own, other) = (digest("own"), digest("other"));
+        let judge = |found: Result<Option<SkillRegistry>, RegistryError>, unhashed| {
+            let verdict = SkillRegistry::judge(&found, &name("word_count"), &own, unhashed);
+            let code = verdict.findings().first().map(|finding| finding.code.to_string());
+            (verdict.passes(), code.unwrap_or_default())
+        };
+        let of = |sha256| Ok(Some(registry(&[("word_count", entry(sha256, "Ada"))])));
+        let refused = UnhashedEntry::Refused;
+        assert_eq!(judge(of(Some(own)), refused), (true, String::new()));
+        assert_eq!(judge(of(Some(other)), refused), (false, "forge-registry-differs".to_owned()));
+        // The flag is for entries without a digest, and lets no other pass.
+        assert!(!judge(of(Some(other)), UnhashedEntry::Allowed).0);
+        assert_eq!(judge(of(None), refused), (false, "forge-registry-unhashed".to_owned()));
+        assert_eq!(judge(of(None), UnhashedEntry::Allowed), (true, "forge-registry-unhashed".to_owned()));
+        assert_eq!(judge(Ok(None), refused), (true, "forge-registry-missing".to_owned()));
+        assert_eq!(judge(Ok(Some(SkillRegistry::default())), refused), (true, "forge-registry-missing".to_owned()));
+        let form = RegistryError::Form { why: "x".to_owned() };
+        assert_eq!(judge(Err(form), refused), (false, "forge-registry-unreadable".to_owned()));
+    }
+
+    #[test]
+    fn each_difference_is_told_once() {
+        let known = registry(&[("a", entry(Some(digest("a")), "Ada")), ("b", entry(Some(digest("b")), "Ada"))]);
+        let written = registry(&[("b", entry(Some(digest("c")), "Ada")), ("d", entry(None, "Eve"))]);
+        let told = known.differences(&written);
+        let subjects: Vec<&str> = told.findings().iter().map(|finding| finding.subject.as_str()).collect();
+        assert_eq!(subjects, ["a", "b", "d"]);
+        assert!(told.passes());
+        assert!(known.differences(&known).findings().is_empty());
+    }
+}

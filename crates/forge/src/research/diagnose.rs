@@ -1,0 +1,267 @@
+//! What kind of failure it is, and the facts. Pure.
+//!
+//! The kind is the one that the code which saw the failure recorded, or follows from the gates that did not pass: invariants before policy
+//! before tests before lint, so that what is wrong with safety is never hidden behind what is wrong with style. Text that was printed is
+//! looked at only where a row holds no such record; a kind that comes from it calls a person whatever it is ([`super::escalation()`]).
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use crucible_ledger::{SkillGate, SkillGateRow};
+use crucible_model::{Finding, Level, short_line};
+use crucible_secrets::Scanner;
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::failed::FailedStep;
+use crate::failure::{FailureKind, SkillFailure};
+
+/// The most facts of a failure.
+const MAX_FACTS: usize = 40;
+/// The most measured values of an attempt.
+const MAX_MEASURED: usize = 30;
+/// The most characters of a text in a fact.
+const LONGEST: usize = 300;
+
+/// What a kind was told by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiagnosisBasis {
+    /// What the code that saw it fail recorded.
+    Record,
+    /// Text that was printed: a guess.
+    LogText,
+    /// There is neither.
+    Nothing,
+}
+
+/// One thing that is known of a failure. Its texts hold no secret and nothing that nobody sees, and are short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureFact {
+    /// Who found it: `build`, or a gate.
+    pub source: String,
+    /// Of which kind the finding is.
+    pub code: String,
+    /// How much it weighs.
+    pub level: Level,
+    /// The file, where it is about a place in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line in it, from 1 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// What it is about.
+    pub subject: String,
+    /// What to do.
+    pub hint: String,
+}
+
+/// What is known of a failure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailureDiagnosis {
+    /// Of which kind it is.
+    pub kind: FailureKind,
+    /// What that was told by.
+    pub basis: DiagnosisBasis,
+    /// Why it is of that kind, in our own words.
+    pub why: String,
+    /// What was found, at most 40.
+    pub facts: Vec<FailureFact>,
+    /// How many more there are.
+    pub facts_left_out: u64,
+    /// What was measured: seconds, exit codes, counts.
+    pub measured: Map<String, Value>,
+}
+
+/// Judges a failure. `gates` are those of the verification that failed; `log` is what was printed, and counts only where an attempt has no
+/// record of its failure.
+#[must_use]
+pub fn diagnose(step: &FailedStep<'_>, gates: &[SkillGateRow], log: Option<&str>) -> FailureDiagnosis {
+    match step {
+        FailedStep::Gates(..) => of_gates(gates),
+        FailedStep::Build(build) => match build.failure.as_ref().and_then(recorded) {
+            Some(failure) => of_record(failure),
+            None => of_text(log),
+        },
+    }
+}
+
+/// What an attempt recorded of its failure. Of a record in a form that is not known, the kind counts alone; one that has a kind that nobody
+/// knows is a record as well.
+fn recorded(failure: &Value) -> Option<SkillFailure> {
+    let kind = failure.get("kind")?;
+    let bare = || SkillFailure {
+        kind: serde_json::from_value(kind.clone()).unwrap_or(FailureKind::Unknown),
+        findings: Vec::new(),
+        facts: Map::new(),
+        log: None,
+    };
+    Some(serde_json::from_value(failure.clone()).unwrap_or_else(|_| bare()))
+}
+
+fn of_record(failure: SkillFailure) -> FailureDiagnosis {
+    let measured = failure.facts.iter().take(MAX_MEASURED).map(|(name, value)| (shown(name), plain(value)));
+    let measured = measured.collect();
+    let facts = failure.findings.iter().map(|finding| fact("build", finding));
+    let why = match failure.kind {
+        FailureKind::GateViolation => "the attempt changed what it may not change, or did not make both files",
+        FailureKind::Timeout => "the time of the attempt was over",
+        FailureKind::BuildError => "the agent could not be run, or failed",
+        FailureKind::Unknown => "the record of the attempt does not tell",
+        FailureKind::VerifyLint
+        | FailureKind::VerifyTest
+        | FailureKind::VerifyPolicy
+        | FailureKind::VerifyInvariant => "the record of the attempt says so",
+    };
+    FailureDiagnosis::new(failure.kind, DiagnosisBasis::Record, why.to_owned(), facts, measured)
+}
+
+/// Which kind a gate that did not pass makes. The gravest comes first.
+const BY_GATE: [(SkillGate, FailureKind); 6] = [
+    (SkillGate::Invariants, FailureKind::VerifyInvariant),
+    (SkillGate::Policy, FailureKind::VerifyPolicy),
+    (SkillGate::Pytest, FailureKind::VerifyTest),
+    (SkillGate::Examples, FailureKind::VerifyTest),
+    (SkillGate::Ruff, FailureKind::VerifyLint),
+    (SkillGate::Mypy, FailureKind::VerifyLint),
+];
+
+/// The failed gate that the kind follows from.
+pub(super) fn decisive(gates: &[SkillGateRow]) -> Option<(&SkillGateRow, FailureKind)> {
+    BY_GATE
+        .iter()
+        .find_map(|(gate, kind)| Some((gates.iter().find(|row| row.gate == *gate && !row.passed)?, *kind)))
+}
+
+fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
+    let failed: Vec<&SkillGateRow> =
+        BY_GATE.iter().filter_map(|(gate, _)| gates.iter().find(|row| row.gate == *gate && !row.passed)).collect();
+    let Some((first, kind)) = decisive(gates) else {
+        let why = "the verification failed, and no gate is recorded that did not pass".to_owned();
+        return FailureDiagnosis::new(FailureKind::Unknown, DiagnosisBasis::Record, why, [], Map::new());
+    };
+    let others: Vec<&str> = failed.iter().skip(1).map(|row| row.gate.as_str()).collect();
+    let mut why = format!("{} did not pass", first.gate.as_str());
+    if !others.is_empty() {
+        why.push_str(&format!(", nor did {}", others.join(", ")));
+    }
+    let mut facts = Vec::new();
+    let mut measured = Map::new();
+    for row in failed {
+        let findings: Vec<Finding> = serde_json::from_value(row.findings.clone()).unwrap_or_default();
+        let seconds = std::time::Duration::from_millis(row.duration_ms).as_secs_f64();
+        measured.insert(
+            row.gate.as_str().to_owned(),
+            json!({ "seconds": seconds, "findings": row.findings.as_array().map_or(0, Vec::len) }),
+        );
+        if row.gate == SkillGate::Examples {
+            facts.extend(counted(&findings));
+        } else {
+            facts.extend(findings.iter().map(|finding| fact(row.gate.as_str(), finding)));
+        }
+    }
+    FailureDiagnosis::new(kind, DiagnosisBasis::Record, why, facts, measured)
+}
+
+/// What may be told of held-out examples, which nobody who builds the skill is shown: how many findings of which kind.
+fn counted(findings: &[Finding]) -> Vec<FailureFact> {
+    let mut counts: BTreeMap<(&str, Level), u64> = BTreeMap::new();
+    for finding in findings {
+        *counts.entry((finding.code.as_str(), finding.level)).or_default() += 1;
+    }
+    let told = |((code, level), count): ((&str, Level), u64)| FailureFact {
+        source: SkillGate::Examples.as_str().to_owned(),
+        code: code.to_owned(),
+        level,
+        file: None,
+        line: None,
+        subject: format!("{count} of the held-out examples' findings"),
+        hint: "What the examples hold is not shown to whoever builds the skill.".to_owned(),
+    };
+    counts.into_iter().map(told).collect()
+}
+
+/// The words by which a text is guessed at, the gravest kind first. A word is whole: `TIMEOUT_x` is none of them.
+static WORDS: LazyLock<Vec<(FailureKind, Option<Regex>)>> = LazyLock::new(|| {
+    let table = [
+        (FailureKind::VerifyInvariant, r"(?i)\binvariants?\b"),
+        (FailureKind::VerifyPolicy, r"(?i)\b(?:policy|forbidden)\b"),
+        (FailureKind::GateViolation, r"(?i)\b(?:gate violation|disallowed|not allowed to change)\b"),
+        (FailureKind::VerifyTest, r"(?i)\bpytest\b"),
+        (FailureKind::VerifyLint, r"(?i)\b(?:ruff|mypy)\b"),
+        (FailureKind::Timeout, r"(?i)\b(?:timed out|timeout)\b"),
+        (FailureKind::BuildError, r"(?i)\b(?:exit code|exited with|command not found)\b"),
+    ];
+    table.into_iter().map(|(kind, pattern)| (kind, Regex::new(pattern).ok())).collect()
+});
+
+fn of_text(log: Option<&str>) -> FailureDiagnosis {
+    let Some(log) = log else {
+        let why = "neither a record nor a log of it is kept".to_owned();
+        return FailureDiagnosis::new(FailureKind::Unknown, DiagnosisBasis::Nothing, why, [], Map::new());
+    };
+    let says = |words: &Option<Regex>| words.as_ref().is_some_and(|words| words.is_match(log));
+    let kind = WORDS.iter().find(|(_, words)| says(words)).map_or(FailureKind::Unknown, |(kind, _)| *kind);
+    let why = "no record of it is kept; this is a guess by words of its log".to_owned();
+    FailureDiagnosis::new(kind, DiagnosisBasis::LogText, why, [], Map::new())
+}
+
+impl FailureDiagnosis {
+    fn new(
+        kind: FailureKind,
+        basis: DiagnosisBasis,
+        why: String,
+        facts: impl IntoIterator<Item = FailureFact>,
+        measured: Map<String, Value>,
+    ) -> Self {
+        let mut facts: Vec<FailureFact> = facts.into_iter().collect();
+        let left_out = facts.len().saturating_sub(MAX_FACTS);
+        facts.truncate(MAX_FACTS);
+        Self { kind, basis, why, facts, facts_left_out: left_out as u64, measured }
+    }
+}
+
+fn fact(source: &str, finding: &Finding) -> FailureFact {
+    let (file, line) = place(&finding.subject);
+    FailureFact {
+        source: source.to_owned(),
+        code: shown(finding.code.as_str()),
+        level: finding.level,
+        file: file.map(shown),
+        line,
+        subject: shown(&finding.subject),
+        hint: shown(&finding.hint),
+    }
+}
+
+/// The place that a subject begins with: `FILE:LINE`, `FILE:LINE:COLUMN`, or `line LINE, column COLUMN`.
+fn place(subject: &str) -> (Option<&str>, Option<u64>) {
+    if let Some(rest) = subject.strip_prefix("line ") {
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        return (None, digits.parse().ok());
+    }
+    let mut parts = subject.split(':');
+    let (file, line) = (parts.next(), parts.next());
+    match (file, line.and_then(|line| line.trim().parse().ok())) {
+        (Some(file), Some(line)) if !file.is_empty() => (Some(file), Some(line)),
+        _ => (None, None),
+    }
+}
+
+/// A text of somebody else as it may be kept and shown.
+pub(super) fn shown(text: &str) -> String {
+    short_line(&Scanner::builtin().redact(text).text, LONGEST)
+}
+
+/// A measured value: a number or a word; what is larger is told by its kind.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(shown(text)),
+        Value::Array(items) => {
+            Value::Array(items.iter().filter(|item| !item.is_array() && !item.is_object()).take(20).map(plain).collect())
+        }
+        Value::Object(map) => Value::String(format!("{} values", map.len())),
+        other => other.clone(),
+    }
+}

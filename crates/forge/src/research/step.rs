@@ -1,0 +1,171 @@
+//! The step: look into the failure that stands, ask a model where that is wanted, and keep the note.
+
+use crucible_host::lock::LockError;
+use crucible_ledger::{
+    Ledger, LedgerError, Moment, SkillArtifactKind, SkillArtifactRow, SkillGateRow, SkillRow,
+};
+use crucible_model::{CanonicalError, Digest, Untrusted, short_line, to_canonical_json};
+use crucible_secrets::Scanner;
+
+use super::advice::{AdviceSource, Asked, KeptAdvice, ask};
+use super::diagnose::diagnose;
+use super::escalation::{EscalationAdvice, escalation};
+use super::excerpt::{log_of, read_end};
+use super::failed::{FailedStep, standing_failure};
+use super::note::{NotedAdvice, ResearchNote};
+use super::review::needs_review;
+use crate::name::SkillName;
+use crate::project::ForgeProject;
+use crate::status::{SkillStep, StepRefused};
+use crate::world::ForgeWorld;
+
+/// Why nothing is looked into.
+#[derive(Debug, thiserror::Error)]
+pub enum ResearchError {
+    /// Another process works on the skill, or its lock cannot be taken.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The ledger cannot be used.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The project has no such skill.
+    #[error("this project has no skill {name}")]
+    Unknown {
+        /// The name.
+        name: SkillName,
+    },
+    /// The skill stands elsewhere.
+    #[error(transparent)]
+    Refused(#[from] StepRefused),
+    /// Nothing failed since something last succeeded.
+    #[error("nothing of the skill {name} failed, or it has succeeded since; `crucible skill show {name}` tells what may follow")]
+    NothingFailed {
+        /// The name.
+        name: SkillName,
+    },
+    /// A note has no canonical form.
+    #[error(transparent)]
+    Canonical(#[from] CanonicalError),
+}
+
+/// What came of looking.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResearchOutcome {
+    /// The note.
+    pub note: ResearchNote,
+    /// Its digest in the ledger.
+    pub digest: Digest,
+    /// The packet that a model proposes, where one did.
+    pub proposed: Option<Untrusted>,
+    /// Whether a person has to look before the next attempt, with all that is known of this failure; empty where nobody has to, or
+    /// somebody did.
+    pub unreviewed: Vec<super::EscalationTrigger>,
+}
+
+/// What the rows of a skill say of the failure that stands.
+pub(super) struct Looked {
+    pub(super) note: ResearchNote,
+    pub(super) artifacts: Vec<SkillArtifactRow>,
+}
+
+/// Reads the failure of a skill that stands, and judges it. Nothing where none stands.
+pub(super) fn look(ledger: &Ledger, skill: &SkillRow) -> Result<Option<Looked>, LedgerError> {
+    let builds = ledger.skill_builds(skill.id)?;
+    let verifications = ledger.verifications(skill.id)?;
+    let Some(failure) = standing_failure(&builds, &verifications) else {
+        return Ok(None);
+    };
+    let gates: Vec<SkillGateRow> = match failure.step {
+        FailedStep::Build(_) => Vec::new(),
+        FailedStep::Gates(_, verification) => ledger.skill_gates(verification.id)?,
+    };
+    let artifacts = ledger.skill_artifacts(skill.id)?;
+    let log = log_of(&failure.step, &gates, &artifacts);
+    let excerpt = log.map(|log| read_end(ledger, &log)).transpose()?.flatten();
+    let diagnosis = diagnose(&failure.step, &gates, excerpt.as_ref().map(Untrusted::as_str));
+    let mut note = ResearchNote::new(&skill.name, &failure, diagnosis, log, excerpt);
+    note.triggers = escalation(&note.diagnosis, note.failures_in_a_row, EscalationAdvice::NotAsked);
+    Ok(Some(Looked { note, artifacts }))
+}
+
+/// Looks into the failure that stands and keeps a note of it; with `advice` a model is asked for a packet that does better. Without an answer the
+/// packet stays what it was, and a person is called.
+///
+/// # Errors
+///
+/// See [`ResearchError`]. That no advice can be had is none.
+pub async fn research(
+    world: &ForgeWorld<'_>,
+    project: &ForgeProject,
+    name: &SkillName,
+    ledger: &mut Ledger,
+    advice: AdviceSource<'_>,
+) -> Result<ResearchOutcome, ResearchError> {
+    let _alone = project.lock(&world.home, name, "crucible skill research")?;
+    let skill = ledger
+        .skill(project.key(), name.as_str())?
+        .ok_or_else(|| ResearchError::Unknown { name: name.clone() })?;
+    SkillStep::Research.check(name, skill.status)?;
+    let Some(Looked { mut note, artifacts }) = look(ledger, &skill)? else {
+        return Err(ResearchError::NothingFailed { name: name.clone() });
+    };
+    let mut proposed = None;
+    if !matches!(advice, AdviceSource::NotAsked) {
+        let packet = packet_of(ledger, &artifacts, note.build)?;
+        let given = advised(advice, &note, &packet).await;
+        let state = match &given {
+            Ok(kept) => EscalationAdvice::Proposed { old: &packet, new: kept.proposed.as_str() },
+            Err(_) => EscalationAdvice::Missing,
+        };
+        note.triggers = escalation(&note.diagnosis, note.failures_in_a_row, state);
+        note.advice = match given {
+            Ok(kept) => {
+                let bytes = to_canonical_json(&kept)?;
+                let moment = Moment::of(world.clock);
+                let kind = SkillArtifactKind::Note;
+                let digest = ledger.keep_skill_artifact(skill.id, Some(note.build), kind, &bytes, moment)?;
+                proposed = Some(kept.proposed);
+                NotedAdvice::Kept { note: digest, model: kept.model, left_out_chars: kept.left_out_chars }
+            }
+            Err(why) => NotedAdvice::Missing { why },
+        };
+    }
+    let bytes = note.document()?;
+    let kind = SkillArtifactKind::ResearchNote;
+    let digest =
+        ledger.keep_skill_artifact(skill.id, Some(note.build), kind, &bytes, Moment::of(world.clock))?;
+    let unreviewed = needs_review(ledger, &skill)?;
+    Ok(ResearchOutcome { note, digest, proposed, unreviewed })
+}
+
+/// Asks, or tells why there is no advice: without secrets.
+async fn advised(
+    advice: AdviceSource<'_>,
+    note: &ResearchNote,
+    packet: &str,
+) -> Result<KeptAdvice, String> {
+    let asked = Asked {
+        skill: &note.name,
+        build: note.build,
+        verification: note.verification,
+        failure: &note.text,
+        packet,
+    };
+    let given = match advice {
+        AdviceSource::Of(advisor) => ask(advisor, &asked).await.map_err(|error| error.to_string()),
+        AdviceSource::Unavailable(error) => Err(error.to_string()),
+        AdviceSource::NotAsked => Err("nobody was asked".to_owned()),
+    };
+    given.map_err(|why| short_line(&Scanner::builtin().redact(&why).text, 500))
+}
+
+/// The packet of an attempt; empty where none is kept.
+fn packet_of(ledger: &Ledger, artifacts: &[SkillArtifactRow], build: u64) -> Result<String, LedgerError> {
+    let of_it =
+        |row: &&SkillArtifactRow| row.kind == SkillArtifactKind::BuildPacket && row.build == Some(build);
+    let bytes = match artifacts.iter().rfind(of_it) {
+        Some(row) => ledger.artifact(&row.digest)?.unwrap_or_default(),
+        None => Vec::new(),
+    };
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,272 @@
+//! Runs the very bytes of a skill, behind the walls of its class.
+//!
+//! [`execute`] starts Python with a small text of our own (`runner.py`), which gets everything else through its standard input: the
+//! skill's source, the base class, what goes in. It compiles the skill from memory, so nothing of the project is imported and no file can
+//! be exchanged between the hash and the run. The answer comes back on a descriptor that what the skill prints does not share.
+//!
+//! What always holds: no byte runs that is not in the [`SkillCode`]; the class and the grants alone decide the walls (`walls`); what a skill
+//! prints or claims never makes a success out of a process that was ended or refused by the kernel.
+
+mod answer;
+mod python;
+mod step;
+mod walls;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crucible_host::fs::{FsError, create_dir_all, remove_stale_directories, temp_dir_in};
+use crucible_ledger::SideEffect;
+use crucible_model::{ByteLimit, RepoPath, SECRET_REACH, Secret};
+use crucible_sandbox::{
+    CONFINED_HOME, Cap, Captured, Confinement, IsolationReceipt, Keep, Limits, Redaction, Resources, SandboxError,
+    Spawn, Stdin,
+};
+use serde_json::{Value, json};
+
+pub use python::find_python;
+pub use step::{Listed, RunRequest, RunStepError, SkillRunReport, run_skill};
+
+use crate::grants::{Grants, SecretName};
+use crate::paths::{PackageName, SkillPaths};
+use crate::skeleton::BASE_CLASS;
+use crate::world::ForgeWorld;
+
+/// The largest result, in bytes of JSON: 4 MiB.
+pub const MAX_RESULT_BYTES: u64 = 4 << 20;
+/// The largest input, in bytes of JSON: 4 MiB.
+pub const MAX_INPUT_BYTES: u64 = 4 << 20;
+
+/// What of the skill's prints is kept.
+const PRINTED: ByteLimit = ByteLimit(64 << 10);
+/// A skill that prints more than this is ended.
+const RUNAWAY: ByteLimit = ByteLimit(64 << 20);
+/// A process that is told to end has this long.
+const GRACE: Duration = Duration::from_millis(300);
+/// What the names of the empty directories begin with in which skills work.
+const EMPTY: &str = "skill-run-";
+/// Older ones are of processes that were killed.
+const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Memory, files, threads: enough for what one skill does.
+const RESOURCES: Resources = Resources {
+    address_space: Cap::At(2 << 30),
+    file_size: Cap::At(256 << 20),
+    processes: Cap::At(128),
+    open_files: Cap::At(256),
+    disk: Cap::At(256 << 20),
+};
+
+/// What is executed.
+#[derive(Debug, Clone)]
+pub struct SkillCode {
+    /// Its places: the names of module and class.
+    pub paths: SkillPaths,
+    /// The package it is in.
+    pub package: PackageName,
+    /// The very bytes that are executed.
+    pub skill: Vec<u8>,
+}
+
+/// One call of a skill.
+#[derive(Debug)]
+pub struct SkillCall<'a> {
+    /// What is executed.
+    pub code: &'a SkillCode,
+    /// What it may do.
+    pub class: SideEffect,
+    /// To what that is narrowed.
+    pub grants: &'a Grants,
+    /// The secrets that it was granted, with their values.
+    pub secrets: Vec<(SecretName, Secret)>,
+    /// What goes in: an object.
+    pub input: &'a Value,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// The project, or a copy of it: where a skill of the class FILE_WRITE works.
+    pub project_root: &'a Path,
+    /// The interpreter itself ([`find_python`]), no script that starts one.
+    pub python: &'a Path,
+    /// Directories in which modules are found that are not Python's own.
+    pub site_packages: &'a [PathBuf],
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SkillEnd {
+    /// It gave this. Whether that is what was asked for, the I/O schema says.
+    Returned(Value),
+    /// It raised an exception. Nothing in it is a handed secret.
+    Raised {
+        /// Its class.
+        kind: String,
+        /// Its text.
+        message: String,
+        /// Where it came from, for people.
+        traceback: String,
+    },
+    /// It tried what its class does not allow.
+    Denied {
+        /// What, as far as it is known.
+        what: String,
+    },
+    /// What it gave holds the value of this secret, which was handed to it. The result is not kept.
+    HoldsSecret {
+        /// Which.
+        secret: SecretName,
+    },
+    /// Its time was over.
+    TimedOut,
+    /// It gave nothing that could be a result.
+    Broken {
+        /// What it did instead.
+        why: String,
+    },
+}
+
+/// A call that ended.
+#[derive(Debug)]
+pub struct SkillRan {
+    /// How.
+    pub end: SkillEnd,
+    /// What it printed, redacted; the beginning where it is long.
+    pub printed: Captured,
+    /// How long it took.
+    pub duration: Duration,
+    /// Which walls stood.
+    pub receipt: IsolationReceipt,
+}
+
+/// Nothing was run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunnerError {
+    /// The process could not be started as asked.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// A place for it cannot be made.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// The source is no text.
+    #[error("the skill is not UTF-8; a skill is a text of at most 256 KiB")]
+    NotText,
+    /// What goes in is too large.
+    #[error("the input has {bytes} bytes as JSON, at most {MAX_INPUT_BYTES} are taken; hand over less, or the name of where it lies")]
+    InputTooLarge {
+        /// How many.
+        bytes: usize,
+    },
+    /// A granted path is none that can be handed out.
+    #[error("the granted path {path} is {what}; put a directory there, or remove it, and one is made")]
+    GrantedPath {
+        /// Which.
+        path: String,
+        /// What stands there.
+        what: &'static str,
+    },
+    /// More lies there than can be looked at.
+    #[error("more than {most} files and directories lie {place}, too many to hide the others; grant a directory of its own")]
+    TooManyPlaces {
+        /// Where.
+        place: String,
+        /// How many are looked at.
+        most: usize,
+    },
+    /// A secret has no value.
+    #[error("the secret {name} is not set or empty; set it: {name}=… crucible skill run …")]
+    SecretMissing {
+        /// Which.
+        name: SecretName,
+    },
+    /// A secret cannot be told from other text.
+    #[error("the value of {name} has fewer than {least} characters, or more than one line: it could not be kept out of what the skill prints")]
+    SecretUnfit {
+        /// Which.
+        name: SecretName,
+        /// The fewest.
+        least: usize,
+    },
+    /// There is no interpreter.
+    #[error("no Python: {why}; install Python 3.10 or newer, or name one: [forge] python in your own configuration")]
+    NoPython {
+        /// What was found instead.
+        why: String,
+    },
+    /// The interpreter lies where a skill must not look.
+    #[error("{} lies in the project, which is hidden from skills; name another in your own configuration: [forge] python", python.display())]
+    PythonInProject {
+        /// Which.
+        python: PathBuf,
+    },
+}
+
+/// Runs a skill. Dropping the future ends it and everything it started.
+///
+/// # Errors
+///
+/// [`RunnerError`] when nothing was run. Whatever the skill did is a [`SkillRan`].
+pub async fn execute(world: &ForgeWorld<'_>, call: &SkillCall<'_>) -> Result<SkillRan, RunnerError> {
+    let order = order(call)?;
+    let secrets = answer::Handed::new(&call.secrets)?;
+    create_dir_all(&world.tmp)?;
+    remove_stale_directories(&world.tmp, EMPTY, STALE);
+    let empty = temp_dir_in(&world.tmp, EMPTY)?;
+    let walls = walls::around(world, call, empty.path())?;
+    let limits = Limits {
+        stdout: ByteLimit(MAX_RESULT_BYTES + 4096),
+        stderr: ByteLimit(PRINTED.0 + SECRET_REACH as u64),
+        runaway: RUNAWAY,
+        grace: GRACE,
+        resources: RESOURCES,
+        ..Limits::new(call.timeout)
+    };
+    let spawn = Spawn {
+        args: ["-I", "-B", "-S", "-X", "utf8", "-c", include_str!("runner.py")].map(Into::into).to_vec(),
+        env: environment(world, call),
+        stdin: Stdin::Bytes(order),
+        confinement: Confinement::Confined(walls.profile),
+        keep: Keep::Head,
+        // The values that were handed out are taken out first, whole, before any rule could take a part of one.
+        redaction: Redaction::Raw,
+        ..Spawn::new(call.python, walls.cwd, limits)
+    };
+    let completed = world.sandbox.run(spawn).await?;
+    let (duration, receipt) = (completed.duration, completed.receipt.clone());
+    let printed = secrets.taken_out(completed.stderr.clone());
+    Ok(SkillRan { end: answer::read(&completed, &secrets), printed, duration, receipt })
+}
+
+/// All that the runner is told.
+fn order(call: &SkillCall<'_>) -> Result<Vec<u8>, RunnerError> {
+    let SkillCode { paths, package, skill } = call.code;
+    let bytes = call.input.to_string().len();
+    if bytes as u64 > MAX_INPUT_BYTES {
+        return Err(RunnerError::InputTooLarge { bytes });
+    }
+    let skill = std::str::from_utf8(skill).map_err(|_| RunnerError::NotText)?;
+    let order = json!({
+        "package": package, "module": paths.module, "class": paths.class, "file": paths.skill, "skill": skill,
+        "base": BASE_CLASS, "base_file": paths.base, "input": call.input, "site_packages": call.site_packages,
+    });
+    Ok(order.to_string().into_bytes())
+}
+
+/// What the process is given: nothing of the user's, but the time zone and the secrets that were granted.
+fn environment(
+    world: &ForgeWorld<'_>,
+    call: &SkillCall<'_>,
+) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    // The sandbox shows the directories of `PATH`, in a home too; no program is ever started from them.
+    let path = std::env::join_paths(call.site_packages).unwrap_or_default();
+    let mut env = vec![
+        ("PATH".into(), path),
+        ("LANG".into(), "C.UTF-8".into()),
+        ("HOME".into(), CONFINED_HOME.into()),
+    ];
+    env.extend(world.env.get_os("TZ").map(|zone| ("TZ".into(), zone.to_owned())));
+    env.extend(call.secrets.iter().map(|(name, value)| (name.as_str().into(), value.expose().into())));
+    env
+}
+
+/// The path of a granted directory below the project.
+fn granted(prefix: &crucible_model::PathPrefix) -> Option<RepoPath> {
+    prefix.to_string().parse().ok()
+}

@@ -1,0 +1,162 @@
+//! Which walls a class of side effects stands for.
+//!
+//! | class | calls | writes | reaches | works in |
+//! |---|---|---|---|---|
+//! | READ_ONLY, SECRET_READ | compute | nothing | nothing | an empty directory |
+//! | FILE_WRITE | files | its granted directories | nothing | the project, of which it sees these alone |
+//! | NETWORK, MONEY, MESSAGING | connect | nothing | its granted hosts | an empty directory |
+//!
+//! What always holds: whatever the class, the project is out of sight but for the granted directories, and in those are files that are named
+//! like secrets, `.git` and `.crucible`; no link decides where a skill may write.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs::{FsError, create_dir_beneath};
+use crucible_ledger::SideEffect;
+use crucible_model::RepoPath;
+use crucible_sandbox::{AllowedHost, Calls, Network, Profile};
+use crucible_secrets::is_secret_file;
+
+use super::{RunnerError, SkillCall, granted};
+use crate::grants::HostName;
+use crate::world::ForgeWorld;
+
+/// The ports at which granted hosts are reached.
+const PORTS: [u16; 2] = [443, 80];
+/// How many entries of directories are looked at.
+const MOST_ENTRIES: usize = 20_000;
+/// What decides what is believed or run later, at whatever depth.
+const OWN: [&str; 2] = [".git", ".crucible"];
+/// How many places of a project are hidden one by one.
+const MOST_HIDDEN: usize = 2_000;
+
+/// The walls of one call, and where it works.
+pub(super) struct Walls {
+    pub(super) profile: Profile,
+    pub(super) cwd: PathBuf,
+}
+
+/// The walls around this call, which works in the directory `empty` where it works nowhere else; the granted directories are made where they are
+/// missing.
+pub(super) fn around(
+    world: &ForgeWorld<'_>,
+    call: &SkillCall<'_>,
+    empty: &Path,
+) -> Result<Walls, RunnerError> {
+    let root = real(call.project_root)?;
+    if real(call.python)?.starts_with(&root) {
+        return Err(RunnerError::PythonInProject { python: call.python.to_owned() });
+    }
+    let mut profile = Profile {
+        strength: world.strength,
+        writable: Vec::new(),
+        masked: vec![root.clone()],
+        read_only: Vec::new(),
+        network: Network::None,
+        calls: Calls::Compute,
+    };
+    match call.class {
+        SideEffect::ReadOnly | SideEffect::SecretRead => {}
+        SideEffect::FileWrite => {
+            let places: Vec<RepoPath> = call.grants.write_paths.iter().filter_map(granted).collect();
+            for place in &places {
+                make(&root, place)?;
+            }
+            profile.calls = Calls::Files;
+            profile.writable = places.iter().map(|place| root.join(place.as_str())).collect();
+            profile.masked = hidden(&root, &places)?;
+            return Ok(Walls { profile, cwd: root });
+        }
+        SideEffect::Network | SideEffect::Money | SideEffect::Messaging => {
+            profile.calls = Calls::Connect;
+            profile.network = Network::Hosts(call.grants.hosts.iter().map(allowed).collect());
+        }
+    }
+    Ok(Walls { profile, cwd: real(empty)? })
+}
+
+fn allowed(host: &HostName) -> AllowedHost {
+    AllowedHost { host: host.as_str().to_owned(), ports: PORTS.to_vec() }
+}
+
+/// Makes a granted directory, where nothing but directories may be on the way.
+fn make(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
+    if OWN.contains(&place.as_str().split('/').next().unwrap_or_default()) {
+        let what = "where Crucible keeps what it believes";
+        return Err(RunnerError::GrantedPath { path: place.to_string(), what });
+    }
+    let mut at = root.to_owned();
+    for part in place.as_str().split('/') {
+        at.push(part);
+        let what = match at.symlink_metadata() {
+            Ok(meta) if meta.is_symlink() => "a symbolic link or behind one",
+            Ok(meta) if !meta.is_dir() => "no directory or behind a file",
+            Ok(_) | Err(_) => continue,
+        };
+        return Err(RunnerError::GrantedPath { path: place.to_string(), what });
+    }
+    Ok(create_dir_beneath(root, place.as_str())?)
+}
+
+/// All of the project but the granted directories, and in these the files that are named like secrets.
+fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError> {
+    let mut hidden = Vec::new();
+    let mut seen = 0;
+    let mut beside: VecDeque<String> = VecDeque::from([String::new()]);
+    let mut inside: Vec<PathBuf> = Vec::new();
+    while let Some(at) = beside.pop_front() {
+        for (name, path, kind) in entries(&root.join(&at), &mut seen)? {
+            let below = if at.is_empty() { name } else { format!("{at}/{name}") };
+            let is_granted = |place: &RepoPath| place.as_str() == below;
+            let leads_there = |place: &RepoPath| {
+                place.as_str().strip_prefix(&below).is_some_and(|rest| rest.starts_with('/'))
+            };
+            if places.iter().any(is_granted) {
+                inside.push(path);
+            } else if kind.is_dir() && places.iter().any(leads_there) {
+                beside.push_back(below);
+            } else if !kind.is_symlink() {
+                // What a link leads to is hidden where it lies, or is no part of the project.
+                hidden.push(path);
+            }
+        }
+    }
+    if hidden.len() > MOST_HIDDEN {
+        return Err(RunnerError::TooManyPlaces { place: "beside what is granted".to_owned(), most: MOST_HIDDEN });
+    }
+    while let Some(at) = inside.pop() {
+        for (name, path, kind) in entries(&at, &mut seen)? {
+            if OWN.contains(&name.as_str()) && !kind.is_symlink() {
+                hidden.push(path);
+            } else if kind.is_dir() {
+                inside.push(path);
+            } else if kind.is_file() && is_secret_file(&name) {
+                hidden.push(path);
+            }
+        }
+    }
+    Ok(hidden)
+}
+
+type Entry = (String, PathBuf, std::fs::FileType);
+
+fn entries(directory: &Path, seen: &mut usize) -> Result<Vec<Entry>, RunnerError> {
+    let fail = |source| FsError::Io { action: "list", path: directory.to_owned(), source };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        *seen += 1;
+        if *seen > MOST_ENTRIES {
+            return Err(RunnerError::TooManyPlaces { place: format!("in {}", directory.display()), most: MOST_ENTRIES });
+        }
+        let name = entry.file_name().to_string_lossy().into_owned();
+        found.push((name, entry.path(), entry.file_type().map_err(fail)?));
+    }
+    Ok(found)
+}
+
+/// Where a path really lies.
+fn real(path: &Path) -> Result<PathBuf, FsError> {
+    path.canonicalize().map_err(|source| FsError::Io { action: "find", path: path.to_owned(), source })
+}

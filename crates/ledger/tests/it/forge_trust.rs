@@ -1,0 +1,270 @@
+//! Trust in skills: what it takes to be verified and promoted, and that no reader is taken in by rows that were edited, added or deleted.
+
+use crucible_ledger::{
+    Ledger, LedgerError, NewPromotion, NewSkillRun, SkillArtifactKind, SkillGate, SkillGateRow,
+    SkillRunOutcome, SkillStatus, VerificationEnd, VerificationStatus,
+};
+use crucible_model::Digest;
+use serde_json::json;
+
+use crate::common::{place, tamper};
+use crate::forge::{
+    build, moment, project, promotion, proposal, record, status, succeeded, told, trusted, verification,
+};
+
+/// A ledger in which `word_count` is built, the number of the skill and of the attempt.
+fn built(path: &std::path::Path) -> (Ledger, u64, u64) {
+    let mut ledger = Ledger::open(path).unwrap();
+    let id = ledger.propose_skill(&proposal("word_count")).unwrap();
+    let attempt = build(&mut ledger, id).unwrap();
+    ledger.end_skill_build(&attempt, moment(), &succeeded()).unwrap();
+    (ledger, id, attempt.id)
+}
+
+fn away(proposal: u64) -> NewPromotion {
+    NewPromotion {
+        verification: None,
+        from: SkillStatus::Trusted,
+        to: SkillStatus::Built,
+        ..promotion(proposal, 1)
+    }
+}
+
+#[test]
+fn a_verification_passes_by_five_gates_and_by_the_sixth_where_it_was_asked() {
+    let place = place();
+    let (mut ledger, id, attempt) = built(&place.path);
+    for left_out in SkillGate::REQUIRED {
+        let checked = ledger.begin_verification(&verification(id, attempt)).unwrap();
+        let others: Vec<SkillGate> =
+            SkillGate::REQUIRED.into_iter().filter(|gate| *gate != left_out).collect();
+        record(&mut ledger, &checked, &others, true);
+        let refused = ledger.end_verification(&checked, moment(), VerificationEnd::Passed);
+        let missing = left_out.as_str();
+        assert!(
+            matches!(&refused, Err(LedgerError::GatesNotPassed { missing: said, .. }) if said == missing),
+            "{refused:?}"
+        );
+        record(&mut ledger, &checked, &[left_out], false);
+        assert!(
+            ledger.end_verification(&checked, moment(), VerificationEnd::Passed).is_err(),
+            "{missing} failed"
+        );
+        assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
+        ledger.end_verification(&checked, moment(), VerificationEnd::Failed).unwrap();
+    }
+    let checked = ledger.begin_verification(&verification(id, attempt)).unwrap();
+    record(&mut ledger, &checked, &SkillGate::REQUIRED, true);
+    record(&mut ledger, &checked, &[SkillGate::Examples], false);
+    assert!(ledger.end_verification(&checked, moment(), VerificationEnd::Passed).is_err());
+    ledger.end_verification(&checked, moment(), VerificationEnd::Failed).unwrap();
+    // What has ended hears of no gate any more.
+    let late = SkillGateRow {
+        gate: SkillGate::Examples,
+        passed: true,
+        duration_ms: 1,
+        findings: json!([]),
+        log: None,
+    };
+    let refused = ledger.record_skill_gate(&checked, moment(), &late);
+    assert!(matches!(refused, Err(LedgerError::SkillMoved { .. })), "{refused:?}");
+    assert_eq!(ledger.verify(&[]).unwrap().findings(), []);
+}
+
+#[test]
+fn a_verification_is_one_of_the_newest_attempt_and_ends_with_the_next() {
+    let place = place();
+    let (mut ledger, id, first) = built(&place.path);
+    let overtaken = ledger.begin_verification(&verification(id, first)).unwrap();
+    record(&mut ledger, &overtaken, &SkillGate::REQUIRED, true);
+    let second = build(&mut ledger, id).unwrap();
+    ledger.end_skill_build(&second, moment(), &succeeded()).unwrap();
+    assert_eq!(ledger.verifications(id).unwrap()[0].status, VerificationStatus::Aborted);
+    let late = ledger.end_verification(&overtaken, moment(), VerificationEnd::Passed);
+    assert!(matches!(late, Err(LedgerError::SkillMoved { .. })), "{late:?}");
+    assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
+    let old = ledger.begin_verification(&verification(id, first));
+    assert!(matches!(old, Err(LedgerError::SkillMoved { .. })), "{old:?}");
+    assert!(told(&ledger).contains(&"SKILL_VERIFICATION_ENDED".to_owned()));
+}
+
+#[test]
+fn trust_rests_on_the_newest_verification_of_the_same_files() {
+    let place = place();
+    let (mut ledger, id, attempt) = built(&place.path);
+    let mut checks = Vec::new();
+    for _ in 0..2 {
+        let checked = ledger.begin_verification(&verification(id, attempt)).unwrap();
+        record(&mut ledger, &checked, &SkillGate::REQUIRED, true);
+        ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
+        checks.push(checked.id);
+    }
+    let good = promotion(id, checks[1]);
+    let other = Digest::of(b"other");
+    let wrong = [
+        ("an older verification", promotion(id, checks[0])),
+        ("no such verification", promotion(id, 99)),
+        ("none", NewPromotion { verification: None, ..good.clone() }),
+        ("another skill", NewPromotion { skill: other, ..good.clone() }),
+        ("another test", NewPromotion { test: other, ..good.clone() }),
+        ("a step that is none", NewPromotion { to: SkillStatus::Built, ..good.clone() }),
+    ];
+    for (what, new) in wrong {
+        let refused = ledger.promote_skill(&new);
+        assert!(matches!(refused, Err(LedgerError::NotVerified { .. })), "{what}: {refused:?}");
+        assert_eq!(status(&ledger, "word_count"), SkillStatus::Verified, "{what}");
+    }
+    // A verification of another skill is none of this one.
+    let foreign = ledger.propose_skill(&proposal("other")).unwrap();
+    let attempt = build(&mut ledger, foreign).unwrap();
+    ledger.end_skill_build(&attempt, moment(), &succeeded()).unwrap();
+    let checked = ledger.begin_verification(&verification(foreign, attempt.id)).unwrap();
+    record(&mut ledger, &checked, &SkillGate::REQUIRED, true);
+    ledger.end_verification(&checked, moment(), VerificationEnd::Passed).unwrap();
+    assert!(ledger.promote_skill(&promotion(id, checked.id)).is_err());
+    ledger.promote_skill(&good).unwrap();
+}
+
+#[test]
+fn the_database_itself_refuses_what_the_program_would() {
+    let place = place();
+    let (ledger, id) = trusted(&place.path);
+    drop(ledger);
+    let connection = rusqlite::Connection::open(&place.path).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    let forged = Digest::of(b"forged");
+    for bad in [
+        format!(
+            "INSERT INTO promotions SELECT 1, proposal_id, verification_id, from_status, to_status, approved_by, reason,
+             '{forged}', test_digest, at FROM promotions"
+        ),
+        "INSERT INTO promotions SELECT 1, proposal_id, NULL, from_status, to_status, approved_by, reason, skill_digest,
+         test_digest, at FROM promotions"
+            .to_owned(),
+        "INSERT OR REPLACE INTO promotions SELECT * FROM promotions".to_owned(),
+        format!(
+            "INSERT INTO verifications (proposal_id, build_id, level, skill_digest, test_digest, started_at)
+             VALUES ({id}, 1, 'skill', '{forged}', '{forged}', ''); UPDATE verifications SET status = 'PASSED', ended_at = ''
+             WHERE status = 'RUNNING'"
+        ),
+        "INSERT INTO gate_results VALUES (1, 'examples', 1, 0, '[]', NULL)".to_owned(),
+        "INSERT OR REPLACE INTO gate_results SELECT * FROM gate_results".to_owned(),
+    ] {
+        assert!(connection.execute_batch(&bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_run_names_the_promotion_that_let_it_run() {
+    let place = place();
+    let (mut ledger, id) = trusted(&place.path);
+    let promoted = ledger.skill_trust(&project(), "word_count").unwrap().unwrap().event;
+    let run = |promotion, skill: &[u8], outcome| NewSkillRun {
+        moment: moment(),
+        proposal: id,
+        promotion,
+        skill: Digest::of(skill),
+        outcome,
+        findings: json!([]),
+        duration_ms: 1,
+    };
+    let wrong = [
+        run(Some(promoted), b"other", SkillRunOutcome::Succeeded),
+        run(Some(1), b"skill", SkillRunOutcome::Failed),
+        run(Some(promoted + 9), b"skill", SkillRunOutcome::Refused),
+    ];
+    for new in wrong {
+        let refused = ledger.record_skill_run(&new);
+        assert!(matches!(refused, Err(LedgerError::NotPromoted { .. })), "{refused:?}");
+    }
+    ledger.record_skill_run(&run(Some(promoted), b"other", SkillRunOutcome::Refused)).unwrap();
+    ledger.record_skill_run(&run(None, b"other", SkillRunOutcome::Failed)).unwrap();
+    // Trust was taken away while it ran: that it ran is told all the same. What took it away lets nothing run.
+    let taken = ledger.promote_skill(&away(id)).unwrap();
+    ledger.record_skill_run(&run(Some(promoted), b"skill", SkillRunOutcome::Denied)).unwrap();
+    assert!(ledger.record_skill_run(&run(Some(taken.event), b"skill", SkillRunOutcome::Succeeded)).is_err());
+    assert_eq!(ledger.skill_runs(id, 9).unwrap().len(), 3);
+}
+
+#[test]
+fn trust_that_is_taken_away_is_gone() {
+    let place = place();
+    let (mut ledger, id) = trusted(&place.path);
+    ledger.promote_skill(&away(id)).unwrap();
+    assert_eq!(ledger.skill_trust(&project(), "word_count").unwrap(), None);
+    assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
+}
+
+#[test]
+fn a_promotion_that_was_edited_or_written_by_hand_is_found_by_each_reader() {
+    let forged = Digest::of(b"forged");
+    let edits = [
+        format!("UPDATE promotions SET skill_digest = '{forged}'"),
+        "UPDATE promotions SET approved_by = 'somebody else'".to_owned(),
+        "UPDATE skill_proposals SET name = 'other' WHERE name = 'word_count'".to_owned(),
+        format!(
+            "INSERT INTO promotions SELECT 1, proposal_id, verification_id, from_status, to_status, approved_by, reason,
+             '{forged}', test_digest, at FROM promotions; DELETE FROM promotions WHERE event_seq > 1"
+        ),
+    ];
+    for edit in edits {
+        let place = place();
+        let (ledger, _) = trusted(&place.path);
+        drop(ledger);
+        tamper(&place.path, &edit);
+        let ledger = Ledger::open(&place.path).unwrap();
+        let name = if edit.contains("'other'") { "other" } else { "word_count" };
+        let trust = ledger.skill_trust(&project(), name);
+        assert!(matches!(trust, Err(LedgerError::Damaged { .. })), "{edit}: {trust:?}");
+        if name == "word_count" {
+            let findings = ledger.verify(&[]).unwrap();
+            let told =
+                findings.findings().iter().any(|found| found.code.as_str() == "ledger-promotion-edited");
+            assert!(told, "{edit}");
+        }
+    }
+}
+
+#[test]
+fn a_demotion_that_was_deleted_is_missed_by_each_reader() {
+    let edits = [
+        "DELETE FROM promotions WHERE to_status <> 'TRUSTED'",
+        "DELETE FROM promotions WHERE to_status <> 'TRUSTED'; UPDATE skill_proposals SET status = 'TRUSTED'",
+        "DELETE FROM promotions",
+        "UPDATE skill_proposals SET status = 'TRUSTED'",
+    ];
+    for edit in edits {
+        let place = place();
+        let (mut ledger, id) = trusted(&place.path);
+        ledger.promote_skill(&away(id)).unwrap();
+        // A run of another skill, and one of this skill, come after it: neither hides it.
+        ledger.propose_skill(&proposal("other")).unwrap();
+        ledger.keep_skill_artifact(id, None, SkillArtifactKind::Note, b"a note", moment()).unwrap();
+        assert_eq!(ledger.skill_trust(&project(), "word_count").unwrap(), None);
+        drop(ledger);
+        tamper(&place.path, edit);
+        let ledger = Ledger::open(&place.path).unwrap();
+        let trust = ledger.skill_trust(&project(), "word_count");
+        assert!(matches!(trust, Err(LedgerError::Damaged { .. })), "{edit}: {trust:?}");
+        let found = ledger.verify(&[]).unwrap();
+        let told = found.findings().iter().any(|found| found.code.as_str() == "ledger-promotion-edited");
+        assert!(told, "{edit}");
+    }
+}
+
+#[test]
+fn a_promotion_whose_verification_was_edited_is_found() {
+    let edits = [
+        "UPDATE verifications SET status = 'FAILED'",
+        "UPDATE verifications SET skill_digest = test_digest",
+        "DELETE FROM verifications",
+    ];
+    for edit in edits {
+        let place = place();
+        drop(trusted(&place.path));
+        tamper(&place.path, &format!("PRAGMA foreign_keys = OFF; {edit}"));
+        let found = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
+        let told = found.findings().iter().any(|found| found.code.as_str() == "ledger-promotion-edited");
+        assert!(told, "{edit}");
+    }
+}

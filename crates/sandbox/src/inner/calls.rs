@@ -1,0 +1,408 @@
+//! seccomp for programs whose system calls are named by class: reading and computing, and a little more.
+//!
+//! How it works: two filters. One ends the whole program at a call that its class forbids, which no handler sees and no
+//! code survives. The other knows every call that the class may make; what neither knows fails with `ENOSYS`, as on
+//! a kernel without it. Where both have a word the kernel takes the harsher one.
+//!
+//! Starting the program is itself a call that is forbidden afterwards. It is told apart by the addresses of its words, which lie at
+//! a random place of 2^46 bytes that is gone when the program begins (`crate::sys::SecretExec`): who wants to start another has
+//! one guess.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+
+use super::filter::{Rules, compile, rule};
+use crate::spawn::Calls;
+
+/// Changing what lies on the disk.
+const WRITING: &[libc::c_long] = &[
+    libc::SYS_truncate,
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
+    libc::SYS_mkdirat,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_mknodat,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    libc::SYS_memfd_create,
+];
+/// More of them on this architecture.
+#[cfg(target_arch = "x86_64")]
+const WRITING_HERE: &[libc::c_long] = &[
+    libc::SYS_creat,
+    libc::SYS_mkdir,
+    libc::SYS_rmdir,
+    libc::SYS_unlink,
+    libc::SYS_rename,
+    libc::SYS_link,
+    libc::SYS_symlink,
+    libc::SYS_mknod,
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+];
+/// More of them on this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+const WRITING_HERE: &[libc::c_long] = &[];
+
+/// What only who writes needs besides.
+const WRITERS_OWN: &[libc::c_long] = &[libc::SYS_flock, libc::SYS_sync_file_range];
+
+/// Reaching others.
+const CONNECTING: &[libc::c_long] = &[libc::SYS_socketpair, libc::SYS_connect, libc::SYS_bind];
+/// Serving others, which no class may do.
+const SERVING: &[libc::c_long] = &[libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4];
+/// What is harmless without a socket.
+const SOCKETS_OWN: &[libc::c_long] = &[
+    libc::SYS_getsockname,
+    libc::SYS_getpeername,
+    libc::SYS_setsockopt,
+    libc::SYS_getsockopt,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_shutdown,
+];
+
+/// Starting, watching or meddling with another process, which no class may do.
+const PROCESSES: &[libc::c_long] = &[
+    libc::SYS_execveat,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+];
+/// More of them on this architecture.
+#[cfg(target_arch = "x86_64")]
+const PROCESSES_HERE: &[libc::c_long] = &[libc::SYS_fork, libc::SYS_vfork];
+/// More of them on this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+const PROCESSES_HERE: &[libc::c_long] = &[];
+
+/// Calls that every class may make, whatever their arguments.
+const HARMLESS: &[libc::c_long] = &[
+    // Files that are open, and looking.
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_pwrite64,
+    libc::SYS_pwritev,
+    libc::SYS_pwritev2,
+    libc::SYS_lseek,
+    libc::SYS_close,
+    libc::SYS_close_range,
+    libc::SYS_dup,
+    libc::SYS_dup3,
+    libc::SYS_sendfile,
+    libc::SYS_splice,
+    libc::SYS_tee,
+    libc::SYS_copy_file_range,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_fadvise64,
+    libc::SYS_readahead,
+    libc::SYS_fstat,
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_statfs,
+    libc::SYS_fstatfs,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_readlinkat,
+    libc::SYS_getdents64,
+    libc::SYS_getcwd,
+    libc::SYS_chdir,
+    libc::SYS_fchdir,
+    libc::SYS_umask,
+    libc::SYS_getxattr,
+    libc::SYS_lgetxattr,
+    libc::SYS_fgetxattr,
+    libc::SYS_listxattr,
+    libc::SYS_llistxattr,
+    libc::SYS_flistxattr,
+    // Waiting.
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_eventfd2,
+    libc::SYS_timerfd_create,
+    libc::SYS_timerfd_settime,
+    libc::SYS_timerfd_gettime,
+    libc::SYS_signalfd4,
+    libc::SYS_pipe2,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_sched_yield,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    // Memory.
+    libc::SYS_brk,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_mincore,
+    libc::SYS_msync,
+    libc::SYS_mlock,
+    libc::SYS_mlock2,
+    libc::SYS_munlock,
+    libc::SYS_membarrier,
+    // Threads and signals of its own.
+    libc::SYS_futex,
+    libc::SYS_futex_waitv,
+    libc::SYS_set_robust_list,
+    libc::SYS_get_robust_list,
+    libc::SYS_set_tid_address,
+    libc::SYS_rseq,
+    libc::SYS_gettid,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_rt_sigpending,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_sigaltstack,
+    libc::SYS_restart_syscall,
+    libc::SYS_setitimer,
+    libc::SYS_getitimer,
+    libc::SYS_timer_create,
+    libc::SYS_timer_settime,
+    libc::SYS_timer_gettime,
+    libc::SYS_timer_getoverrun,
+    libc::SYS_timer_delete,
+    libc::SYS_prctl,
+    // Questions.
+    libc::SYS_getpid,
+    libc::SYS_getppid,
+    libc::SYS_getpgid,
+    libc::SYS_getsid,
+    libc::SYS_getuid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getegid,
+    libc::SYS_getresuid,
+    libc::SYS_getresgid,
+    libc::SYS_getgroups,
+    libc::SYS_capget,
+    libc::SYS_getrusage,
+    libc::SYS_getpriority,
+    libc::SYS_getcpu,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_getparam,
+    libc::SYS_sched_getscheduler,
+    libc::SYS_sched_get_priority_max,
+    libc::SYS_sched_get_priority_min,
+    libc::SYS_sched_rr_get_interval,
+    libc::SYS_sysinfo,
+    libc::SYS_uname,
+    libc::SYS_times,
+    libc::SYS_gettimeofday,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_getres,
+    libc::SYS_getrandom,
+    // The inner stage may still have to say that the program did not start.
+    libc::SYS_sendto,
+];
+/// More of them on this architecture.
+#[cfg(target_arch = "x86_64")]
+const HARMLESS_HERE: &[libc::c_long] = &[
+    libc::SYS_stat,
+    libc::SYS_lstat,
+    libc::SYS_access,
+    libc::SYS_readlink,
+    libc::SYS_getdents,
+    libc::SYS_dup2,
+    libc::SYS_pipe,
+    libc::SYS_poll,
+    libc::SYS_select,
+    libc::SYS_epoll_create,
+    libc::SYS_epoll_wait,
+    libc::SYS_eventfd,
+    libc::SYS_signalfd,
+    libc::SYS_alarm,
+    libc::SYS_pause,
+    libc::SYS_getpgrp,
+    libc::SYS_getrlimit,
+    libc::SYS_time,
+    libc::SYS_arch_prctl,
+];
+/// More of them on this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+const HARMLESS_HERE: &[libc::c_long] = &[];
+
+/// Calls that open a file, with the index of the flags.
+#[cfg(target_arch = "x86_64")]
+const OPENING: &[(libc::c_long, u8)] = &[(libc::SYS_open, 1), (libc::SYS_openat, 2)];
+/// Calls that open a file, with the index of the flags.
+#[cfg(not(target_arch = "x86_64"))]
+const OPENING: &[(libc::c_long, u8)] = &[(libc::SYS_openat, 2)];
+/// What of their flags writes or makes: the bits to look at, and what they are then.
+const OPENING_TO_WRITE: [(u64, u64); 6] = [
+    (libc::O_ACCMODE as u64, libc::O_WRONLY as u64),
+    (libc::O_ACCMODE as u64, libc::O_RDWR as u64),
+    // A third kind, for the requests of devices.
+    (libc::O_ACCMODE as u64, libc::O_ACCMODE as u64),
+    (libc::O_CREAT as u64, libc::O_CREAT as u64),
+    (libc::O_TRUNC as u64, libc::O_TRUNC as u64),
+    ((libc::O_TMPFILE & !libc::O_DIRECTORY) as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64),
+];
+
+/// Calls that name a process in their first argument and may name this one only, by its number.
+const OF_ITSELF: &[libc::c_long] =
+    &[libc::SYS_kill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];
+/// The same, and zero means this one too; what names another fails.
+const OF_ITSELF_OR_ZERO: &[libc::c_long] = &[libc::SYS_prlimit64, libc::SYS_sched_setaffinity];
+
+/// Requests to devices that only ask, or are about the descriptor itself.
+const REQUESTS: [u64; 9] = [
+    0x5401,      // TCGETS
+    0x802c_542a, // TCGETS2
+    0x540f,      // TIOCGPGRP
+    0x5411,      // TIOCOUTQ
+    0x5413,      // TIOCGWINSZ
+    0x541b,      // FIONREAD
+    0x5421,      // FIONBIO
+    0x5450,      // FIONCLEX
+    0x5451,      // FIOCLEX
+];
+/// Commands of `fcntl` that have signals sent, to whomever they name.
+const SIGNALLING_COMMANDS: [u64; 5] = [8, 10, 15, 1024, 1026];
+/// Commands of `fcntl` that lock, and so keep others waiting.
+const LOCKING_COMMANDS: [u64; 4] = [6, 7, 37, 38];
+
+/// The kinds of sockets that reach the internet.
+const INTERNET: [u64; 2] = [libc::AF_INET as u64, libc::AF_INET6 as u64];
+/// C libraries ask the machine's name service by a local socket before they look into files: that fails without a word.
+const LOCAL: u64 = libc::AF_UNIX as u64;
+/// They ask which addresses the machine has, too.
+const KERNEL: u64 = libc::AF_NETLINK as u64;
+
+/// The words by which the start of the program is known: the addresses of its path, arguments and variables.
+pub(super) type StartWords = [u64; 3];
+
+/// The filters of a class, in the order in which they must be applied: the last one knows only what the program may do. None for tools.
+pub(super) fn programs(calls: Calls, start: StartWords, pid: u32) -> Result<Vec<BpfProgram>, String> {
+    if calls == Calls::Tools {
+        return Ok(Vec::new());
+    }
+    let ending = compile(forbidden(calls, start, pid)?, SeccompAction::Allow, SeccompAction::KillProcess)?;
+    let unknown = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
+    Ok(vec![ending, compile(allowed(calls, pid)?, unknown, SeccompAction::Allow)?])
+}
+
+/// What the class is, for the receipt.
+pub(super) fn describe(calls: Calls) -> &'static str {
+    match calls {
+        Calls::Tools => "",
+        Calls::Compute => ", and what writes, connects or starts another process ends the program",
+        Calls::Files => ", and what connects or starts another process ends the program",
+        Calls::Connect => ", and what writes, serves or starts another process ends the program",
+    }
+}
+
+/// The calls that end the program.
+fn forbidden(calls: Calls, start: StartWords, pid: u32) -> Result<Rules, String> {
+    let mut rules = whatever(&[PROCESSES, PROCESSES_HERE, SERVING]);
+    let mut other = Vec::new();
+    for (index, address) in (0..).zip(start) {
+        let differs = SeccompCondition::new(index, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, address);
+        other.push(all_of(vec![differs.map_err(|error| error.to_string())?])?);
+    }
+    rules.insert(libc::SYS_execve, other);
+    let thread = libc::CLONE_THREAD as u64;
+    rules.insert(libc::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(thread), 0)])?]);
+    for call in OF_ITSELF {
+        rules.insert(*call, vec![rule(&[(0, SeccompCmpOp::Ne, pid.into())])?]);
+    }
+    let mut fine = vec![LOCAL];
+    if calls == Calls::Connect {
+        fine.extend(INTERNET);
+        fine.push(KERNEL);
+    } else {
+        rules.extend(whatever(&[CONNECTING]));
+    }
+    let kinds: Vec<_> = fine.iter().map(|kind| (0, SeccompCmpOp::Ne, *kind)).collect();
+    rules.insert(libc::SYS_socket, vec![rule(&kinds)?]);
+    if calls != Calls::Files {
+        rules.extend(whatever(&[WRITING, WRITING_HERE]));
+        for (call, flags) in OPENING {
+            let cases = OPENING_TO_WRITE.iter();
+            let cases = cases.map(|(mask, bits)| rule(&[(*flags, SeccompCmpOp::MaskedEq(*mask), *bits)]));
+            rules.insert(*call, cases.collect::<Result<_, _>>()?);
+        }
+    }
+    Ok(rules)
+}
+
+/// The calls that the program may make; those that are forbidden with some arguments are here with all.
+fn allowed(calls: Calls, pid: u32) -> Result<Rules, String> {
+    let mut rules = whatever(&[HARMLESS, HARMLESS_HERE, OF_ITSELF, &[libc::SYS_execve, libc::SYS_clone]]);
+    rules.extend(OPENING.iter().map(|(call, _)| (*call, Vec::new())));
+    for call in OF_ITSELF_OR_ZERO {
+        let of = |process: u32| rule(&[(0, SeccompCmpOp::Eq, process.into())]);
+        rules.insert(*call, vec![of(0)?, of(pid)?]);
+    }
+    let asking = REQUESTS.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
+    rules.insert(libc::SYS_ioctl, asking.collect::<Result<_, _>>()?);
+    let mut commands = SIGNALLING_COMMANDS.to_vec();
+    if calls == Calls::Files {
+        rules.extend(whatever(&[WRITING, WRITING_HERE, WRITERS_OWN]));
+    } else {
+        commands.extend(LOCKING_COMMANDS);
+    }
+    let others: Vec<_> = commands.iter().map(|command| (1, SeccompCmpOp::Ne, *command)).collect();
+    rules.insert(libc::SYS_fcntl, vec![rule(&others)?]);
+    if calls == Calls::Connect {
+        rules.extend(whatever(&[CONNECTING, SOCKETS_OWN]));
+        let mut kinds = Vec::new();
+        for kind in INTERNET {
+            kinds.push(rule(&[(0, SeccompCmpOp::Eq, kind)])?);
+        }
+        let routes = libc::NETLINK_ROUTE as u64;
+        kinds.push(rule(&[(0, SeccompCmpOp::Eq, KERNEL), (2, SeccompCmpOp::Eq, routes)])?);
+        rules.insert(libc::SYS_socket, kinds);
+    }
+    Ok(rules)
+}
+
+/// These calls with any arguments.
+fn whatever(lists: &[&[libc::c_long]]) -> Rules {
+    lists.iter().flat_map(|list| list.iter()).map(|call| (*call, Vec::new())).collect::<BTreeMap<_, _>>()
+}
+
+fn all_of(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, String> {
+    SeccompRule::new(conditions).map_err(|error| error.to_string())
+}

@@ -1,0 +1,298 @@
+//! System calls by class: each class is tried with what it may do, what fails, and what ends the program.
+
+use crucible_sandbox::{Calls, Completed, End, IsolationLevel, Layer, Network, Strength};
+
+use crate::confined::{AS_ORDINARY_USER, as_an_ordinary_user};
+use crate::support::{Scratch, part, run};
+
+/// What becomes of a try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It works.
+    Works,
+    /// It fails with an error that the program sees.
+    Fails,
+    /// It ends the program.
+    Ends,
+}
+
+use Fate::{Ends, Fails, Works};
+
+const EVERYWHERE: [Fate; 3] = [Works; 3];
+const FILES_ONLY: [Fate; 3] = [Ends, Works, Ends];
+const CONNECT_ONLY: [Fate; 3] = [Ends, Ends, Works];
+const NOWHERE: [Fate; 3] = [Ends; 3];
+
+/// What is tried in Python, and its fate in the classes compute, files and connect.
+const TRIES: &[(&str, [Fate; 3])] = &[
+    ("print(sum(x * x for x in range(100000)))", EVERYWHERE),
+    (
+        "import json, re, datetime, decimal, random, uuid, hashlib, ctypes, sqlite3, zlib, csv, string, statistics, \
+         tempfile, email, urllib.parse, xml.etree.ElementTree, unicodedata, zoneinfo, logging, dataclasses, inspect\n\
+         random.random(); uuid.uuid4(); hashlib.sha256(b'x').hexdigest(); sqlite3.connect(':memory:').execute('select 1')",
+        EVERYWHERE,
+    ),
+    (
+        "from concurrent.futures import ThreadPoolExecutor\n\
+         with ThreadPoolExecutor(8) as pool: assert list(pool.map(str, range(100)))[99] == '99'",
+        EVERYWHERE,
+    ),
+    ("import os; open('/etc/passwd').read(); os.listdir('.'); os.stat('kept'); os.getcwd(); os.walk('/')", EVERYWHERE),
+    ("import pwd, os; pwd.getpwuid(0); os.path.expanduser('~')", EVERYWHERE),
+    ("import os, signal; os.kill(os.getpid(), 0); signal.signal(10, lambda *a: None); signal.raise_signal(10)", EVERYWHERE),
+    ("import subprocess, time, resource; time.sleep(0.001); resource.getrlimit(resource.RLIMIT_AS)", EVERYWHERE),
+    ("import os; r, w = os.pipe(); os.write(w, b'x'); assert os.read(r, 1) == b'x'", EVERYWHERE),
+    ("open('new', 'w').write('x')", FILES_ONLY),
+    ("open('kept', 'a').write('x')", FILES_ONLY),
+    ("open('kept', 'r+')", FILES_ONLY),
+    ("open('/dev/null', 'w')", FILES_ONLY),
+    ("import os; os.open('.', os.O_TMPFILE | os.O_RDWR)", FILES_ONLY),
+    ("import os; os.open('made', os.O_CREAT)", FILES_ONLY),
+    ("import os; os.open('kept', os.O_RDONLY | os.O_TRUNC)", FILES_ONLY),
+    ("import os; os.mkdir('d')", FILES_ONLY),
+    ("import os; os.rename('kept', 'moved')", FILES_ONLY),
+    ("import os; os.link('kept', 'hard')", FILES_ONLY),
+    ("import os; os.symlink('kept', 'soft')", FILES_ONLY),
+    ("import os; os.unlink('kept')", FILES_ONLY),
+    ("import os; os.truncate('kept', 0)", FILES_ONLY),
+    ("import os; os.chmod('kept', 0o600)", FILES_ONLY),
+    ("import os; os.chown('kept', -1, -1)", FILES_ONLY),
+    ("import os; os.utime('kept')", FILES_ONLY),
+    ("import os; os.mkfifo('fifo')", FILES_ONLY),
+    ("import os; os.memfd_create('x')", FILES_ONLY),
+    ("import shutil, tarfile; shutil.copy('kept', 'copy'); tarfile.open('t.tar', 'w').add('copy')", FILES_ONLY),
+    ("import tempfile; tempfile.TemporaryFile().write(b'x')", FILES_ONLY),
+    ("import multiprocessing; multiprocessing.Lock()", FILES_ONLY),
+    ("import socket; socket.socket()", CONNECT_ONLY),
+    ("import socket; socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)", CONNECT_ONLY),
+    ("import socket; socket.socketpair()", CONNECT_ONLY),
+    ("import asyncio; asyncio.run(asyncio.sleep(0))", CONNECT_ONLY),
+    ("import socket; socket.socket(socket.AF_UNIX)", [Fails; 3]),
+    ("import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)", NOWHERE),
+    ("import socket; socket.socket(40)", NOWHERE),
+    ("import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()", NOWHERE),
+    ("import os; os.fork()", NOWHERE),
+    ("import os; os.posix_spawn('/bin/true', ['true'], {})", NOWHERE),
+    ("import os; os.execv('/bin/true', ['true'])", NOWHERE),
+    ("import os; os.execv('/proc/self/exe', ['python3', '-c', ''])", NOWHERE),
+    ("import subprocess; subprocess.run(['true'])", NOWHERE),
+    ("import os; os.system('true')", NOWHERE),
+    ("import multiprocessing as m; m.get_context('fork').Process(target=print).start()", NOWHERE),
+    ("import os; os.kill(os.getppid(), 0)", NOWHERE),
+    ("import os; os.kill(-1, 9)", NOWHERE),
+    ("import os; os.kill(0, 0)", NOWHERE),
+    ("import os, resource; resource.prlimit(os.getppid(), resource.RLIMIT_CORE)", [Fails; 3]),
+    ("import fcntl; fcntl.fcntl(0, fcntl.F_SETOWN, 1)", [Fails; 3]),
+    ("import fcntl; fcntl.flock(open('kept'), fcntl.LOCK_SH)", [Fails, Works, Fails]),
+    // No handler and no `except` outlives it, in no thread.
+    ("import signal\nfor n in (31, 11): signal.signal(n, signal.SIG_IGN)\ntry: open('new', 'w')\nexcept BaseException: pass", FILES_ONLY),
+    ("import os, threading\nt = threading.Thread(target=os.fork); t.start(); t.join()", NOWHERE),
+];
+
+/// System calls by their numbers, with arguments that would do nothing, and whether they end a program of every class or fail.
+const RAW: &[(libc::c_long, &str, Fate)] = &[
+    (libc::SYS_clone, "17, 0, 0, 0, 0", Ends),
+    (libc::SYS_clone3, "0, 0", Fails),
+    (libc::SYS_execve, "b'/bin/true', 0, 0", Ends),
+    (libc::SYS_execve, "0, 0, 0", Ends),
+    (libc::SYS_execveat, "-1, b'/bin/true', 0, 0, 0", Ends),
+    (libc::SYS_ptrace, "0, 0, 0, 0", Ends),
+    (libc::SYS_process_vm_readv, "1, 0, 0, 0, 0, 0", Ends),
+    (libc::SYS_process_vm_writev, "1, 0, 0, 0, 0, 0", Ends),
+    (libc::SYS_pidfd_send_signal, "-1, 9, 0, 0", Ends),
+    (libc::SYS_tgkill, "1, 1, 0", Ends),
+    (libc::SYS_tkill, "1, 0", Fails),
+    (libc::SYS_rt_sigqueueinfo, "1, 0, 0", Ends),
+    (libc::SYS_unshare, "0", Ends),
+    (libc::SYS_setns, "-1, 0", Ends),
+    (libc::SYS_listen, "-1, 1", Ends),
+    (libc::SYS_accept4, "-1, 0, 0, 0", Ends),
+    (libc::SYS_openat2, "-100, 0, 0, 0", Fails),
+    (libc::SYS_io_uring_setup, "0, 0", Fails),
+    (libc::SYS_open_by_handle_at, "-1, 0, 0", Fails),
+    (libc::SYS_seccomp, "0, 0, 0", Fails),
+    (libc::SYS_mount, "0, 0, 0, 0, 0", Fails),
+    (libc::SYS_shmget, "0, 4096, 0o1600", Fails),
+    (libc::SYS_mq_open, "0, 0, 0, 0", Fails),
+    (libc::SYS_bpf, "0, 0, 0", Fails),
+    (libc::SYS_personality, "-1", Fails),
+    // A number that no kernel knows yet.
+    (4000, "0", Fails),
+];
+
+/// The same for this architecture's own calls.
+#[cfg(target_arch = "x86_64")]
+const RAW_HERE: &[(libc::c_long, &str, Fate)] = &[
+    (libc::SYS_fork, "", Ends),
+    (libc::SYS_vfork, "", Ends),
+    // `getpid` of the x32 variant.
+    (0x4000_0000 + libc::SYS_getpid, "", Fails),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const RAW_HERE: &[(libc::c_long, &str, Fate)] = &[];
+
+const CLASSES: [Calls; 3] = [Calls::Compute, Calls::Files, Calls::Connect];
+
+fn tried(script: &str, calls: Calls) -> Completed {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.copy.join("kept"), "as it was").unwrap();
+    let script = format!(
+        "import sys\ntry:\n{}\nexcept OSError as error:\n    print('failed', error); sys.exit(3)\nprint('went on')",
+        script.lines().map(|line| format!("    {line}\n")).collect::<String>()
+    );
+    run(&scratch.sandbox(), scratch.python(&script, |profile| profile.calls = calls)).unwrap()
+}
+
+fn check(script: &str, calls: Calls, fate: Fate) {
+    let done = tried(script, calls);
+    let said = (done.stdout.text(), done.stderr.text());
+    let expected = match fate {
+        Works => End::Exited(0),
+        Fails => End::Exited(3),
+        Ends => End::Forbidden,
+    };
+    assert_eq!(done.end, expected, "{calls:?}: {script}\n{said:?}");
+    assert_eq!(said.0.contains("went on"), fate == Works, "{calls:?}: {script}\n{said:?}");
+}
+
+fn check_class(index: usize) {
+    for (script, fates) in TRIES {
+        check(script, CLASSES[index], fates[index]);
+    }
+    for (number, arguments, fate) in RAW.iter().chain(RAW_HERE) {
+        let separator = if arguments.is_empty() { "" } else { ", " };
+        let script = format!(
+            "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+             if libc.syscall({number}{separator}{arguments}) < 0: raise OSError(ctypes.get_errno(), 'it failed')"
+        );
+        check(&script, CLASSES[index], *fate);
+    }
+}
+
+#[test]
+fn a_computation_changes_reaches_and_starts_nothing() {
+    check_class(0);
+}
+
+#[test]
+fn what_writes_files_reaches_and_starts_nothing() {
+    check_class(1);
+}
+
+#[test]
+fn what_connects_changes_and_starts_nothing() {
+    check_class(2);
+}
+
+#[test]
+fn a_tool_may_do_what_each_class_may_and_start_others() {
+    let script = "import os, socket, subprocess\nopen('new', 'w'); socket.socket(); subprocess.run(['true'], check=True)\n\
+        if os.fork() == 0: os._exit(0)\nos.wait()";
+    assert_eq!(tried(script, Calls::Tools).end, End::Exited(0));
+    // A code of its own is no evidence there.
+    assert_eq!(tried("import os; os._exit(159)", Calls::Tools).end, End::Exited(159));
+}
+
+#[test]
+fn other_programs_than_python_are_held_to_their_class_too() {
+    let scratch = Scratch::new();
+    let with = |program: &str, args: &[&str]| {
+        let mut spawn = scratch.confined_with("", |profile| profile.calls = Calls::Compute);
+        spawn.program = program.into();
+        spawn.args = args.iter().map(Into::into).collect();
+        run(&scratch.sandbox(), spawn).unwrap()
+    };
+    let read = with("cat", &["/etc/hostname", "/dev/null"]);
+    assert_eq!(read.end, End::Exited(0), "{}", read.stderr.text());
+    assert_eq!(with("sh", &["-c", "echo fine"]).stdout.text(), "fine\n");
+    assert_eq!(with("sh", &["-c", "cat /etc/hostname; echo on"]).end, End::Forbidden);
+    assert_eq!(with("sh", &["-c", "exec cat /etc/hostname"]).end, End::Forbidden);
+    assert_eq!(with("touch", &["new"]).end, End::Forbidden);
+    assert!(!scratch.copy.join("new").exists());
+    // A script whose first line names its interpreter is started by the same single call.
+    let script = scratch.copy.join("script");
+    std::fs::write(&script, "#!/bin/sh\necho \"$0 $1\"\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let said = with(script.to_str().unwrap(), &["word"]).stdout.text().into_owned();
+    assert_eq!(said, format!("{} word\n", script.display()));
+}
+
+#[test]
+fn a_program_that_cannot_be_started_says_so_in_every_class() {
+    let scratch = Scratch::new();
+    let broken = scratch.copy.join("broken");
+    std::fs::write(&broken, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for calls in CLASSES {
+        let mut spawn = scratch.confined_with("", |profile| profile.calls = calls);
+        spawn.program.clone_from(&broken);
+        let error = run(&scratch.sandbox(), spawn).unwrap_err().to_string();
+        assert!(error.contains("could not be started: No such file"), "{calls:?}: {error}");
+    }
+}
+
+#[test]
+fn a_program_starts_as_any_other_with_its_words_and_signals() {
+    let scratch = Scratch::new();
+    let script = "import os, signal, sys\nprint(sys.argv[1:], sorted(os.environ.items()))\n\
+        print([l.split()[1] for l in open('/proc/self/status') if l.startswith(('SigBlk', 'SigIgn'))], os.listdir('/proc/self/fd'))";
+    for calls in [Calls::Tools, Calls::Compute] {
+        let mut spawn = scratch.python(script, |profile| profile.calls = calls);
+        spawn.args.extend(["", "two words", "\u{e4}"].map(Into::into));
+        spawn.env = vec![("A".into(), "".into()), ("LC_ALL".into(), "C.UTF-8".into())];
+        let done = run(&scratch.sandbox(), spawn).unwrap();
+        let text = done.stdout.text();
+        let (words, rest) = text.split_once('\n').unwrap();
+        assert_eq!(words, "['', 'two words', '\u{e4}'] [('A', ''), ('LC_ALL', 'C.UTF-8')]", "{}", done.stderr.text());
+        // Python itself ignores two signals (13 and 25); descriptor 3 and what follows are its own.
+        assert!(rest.starts_with("['0000000000000000', '0000000001001000']"), "{rest}");
+        assert!(!rest.contains("'5'"), "{rest}");
+    }
+    let mut bare = scratch.confined_with("", |profile| profile.calls = Calls::Compute);
+    (bare.program, bare.args, bare.env) = ("/usr/bin/env".into(), Vec::new(), Vec::new());
+    let done = run(&scratch.sandbox(), bare).unwrap();
+    assert_eq!((done.end, done.stdout.total), (End::Exited(0), 0));
+}
+
+#[test]
+fn without_namespaces_the_class_holds_as_well() {
+    let scratch = Scratch::new();
+    let sandbox = scratch.without_bubblewrap();
+    let end = |script: &str, calls: Calls| {
+        let spawn = scratch.python(script, |profile| {
+            (profile.calls, profile.strength) = (calls, Strength::BestEffort);
+        });
+        run(&sandbox, spawn).unwrap().end
+    };
+    assert_eq!(end("print(1)", Calls::Compute), End::Exited(0));
+    assert_eq!(end("open('new', 'w')", Calls::Compute), End::Forbidden);
+    assert_eq!(end("open('new', 'w')", Calls::Files), End::Exited(0));
+    assert_eq!(end("import os; os.kill(os.getppid(), 0)", Calls::Files), End::Forbidden);
+    assert_eq!(end("import os; os.fork()", Calls::Connect), End::Forbidden);
+}
+
+#[test]
+fn the_receipt_names_the_class_and_a_sandbox_that_is_off_has_none() {
+    let scratch = Scratch::new();
+    let spawn = |strength| {
+        scratch.python("open('new', 'w')", |profile| (profile.calls, profile.strength) = (Calls::Compute, strength))
+    };
+    let done = run(&scratch.sandbox(), spawn(Strength::Required)).unwrap();
+    assert_eq!((done.end, done.receipt.level, &done.receipt.network), (End::Forbidden, IsolationLevel::Full, &Network::None));
+    let seccomp = done.receipt.reached.iter().find(|found| found.layer == Layer::Seccomp).unwrap();
+    assert!(seccomp.detail.ends_with("writes, connects or starts another process ends the program"), "{}", seccomp.detail);
+    let off = run(&scratch.sandbox(), spawn(Strength::Off)).unwrap();
+    assert_eq!((off.end, off.receipt.level), (End::Exited(0), IsolationLevel::None));
+}
+
+#[test]
+fn an_ordinary_user_is_held_to_the_class_too() {
+    if part().is_some() {
+        assert!(!rustix::process::geteuid().is_root());
+        a_computation_changes_reaches_and_starts_nothing();
+        what_connects_changes_and_starts_nothing();
+        println!("{AS_ORDINARY_USER}");
+        return;
+    }
+    as_an_ordinary_user("calls::an_ordinary_user_is_held_to_the_class_too");
+}
