@@ -63,7 +63,7 @@ fn fmt(root: &Root) -> Result<(), TaskError> {
 fn clippy(root: &Root) -> Result<(), TaskError> {
     Call::cargo(root)
         .args(["clippy", "--locked", "--workspace", "--all-targets"])
-        .args(["--features", "xtask/bench,crucible-llm/live"])
+        .args(["--features", "xtask/bench,crucible-llm/live,crucible/live"])
         .args(["--", "-D", "warnings"])
         .run()
 }

@@ -54,7 +54,7 @@ pub use io_schema::{IoSchema, IoSchemaError, IoSide, MAX_SCHEMA_BYTES};
 pub use name::{SkillName, SkillNameError};
 pub use packet::{AnswerForm, PacketParts, build_packet};
 pub use paths::{PackageName, SkillPaths};
-pub use policy::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError, check_policy};
+pub use policy::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError, check_policy, check_test_policy};
 pub use project::{ForgeProject, POLICY_FILE, PolicyUnread};
 pub use proposal::{MAX_DESCRIPTION_CHARS, ProposalError, ProposalParts, SkillProposal};
 pub use python::{MAX_SKILL_BYTES, PythonFault, PythonSource};

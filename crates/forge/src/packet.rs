@@ -115,10 +115,11 @@ pub fn build_packet(parts: &PacketParts<'_>) -> PromptText {
                  the two out, counts for nothing.\n",
             ),
         AnswerForm::AnswersWithFiles => packet
-            .ours("\n# What to answer\n\nBoth files, whole. Each in a fenced code block of its own, with its path alone on the line above the block:\n\n")
-            .operator(&block(paths.skill.as_str()))
+            .ours("\n# What to answer\n\nBoth files, whole. Each in a fenced code block of its own, with its path alone on the line above the block. They begin like \
+                   this; the sentences, the body and the tests are yours:\n\n")
+            .operator(&block(paths.skill.as_str(), &begun_skill(parts)))
             .ours("\n")
-            .operator(&block(paths.test.as_str()))
+            .operator(&block(paths.test.as_str(), &begun_test(parts)))
             .ours("\nNo other file, and nothing left out of the two: what stands in the blocks is what is tried.\n"),
     };
     packet.build()
@@ -185,8 +186,25 @@ const fn allowed(class: SideEffect) -> &'static str {
     }
 }
 
-fn block(path: &str) -> String {
-    format!("{path}\n```python\n# the whole file\n```\n")
+fn block(path: &str, text: &str) -> String {
+    format!("{path}\n```python\n{text}```\n")
+}
+
+/// What of the module is settled. A small model answers with what it was shown, so that what it is shown is no empty form.
+fn begun_skill(parts: &PacketParts<'_>) -> String {
+    let PacketParts { name, package, paths, skill, .. } = parts;
+    let (class, effects) = (&paths.class, skill.side_effect.as_str());
+    format!(
+        "\"\"\"What it does.\"\"\"\n\nfrom typing import Any\n\nfrom {package}.skills.base import BaseSkill\n\n\n\
+         class {class}(BaseSkill):\n    \"\"\"What it does.\"\"\"\n\n    name = \"{name}\"\n    description = \"What it does.\"\n    \
+         side_effect_class = \"{effects}\"\n\n    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:\n"
+    )
+}
+
+/// What of the test is settled.
+fn begun_test(parts: &PacketParts<'_>) -> String {
+    let SkillPaths { module, class, .. } = parts.paths;
+    format!("\"\"\"What the skill promises.\"\"\"\n\nimport pytest\n\nfrom {module} import {class}\n\n\ndef test_\n")
 }
 
 /// A text of others, no longer than one may be.

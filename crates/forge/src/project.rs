@@ -72,18 +72,18 @@ impl ForgeProject {
         SkillPaths::of(&self.package, name)
     }
 
-    /// The operator's rules for skills, from [`POLICY_FILE`]; where there is no such file, those that always hold.
+    /// The operator's rules for skills, from [`POLICY_FILE`]; none where there is no such file, and then the rules hold that always do.
     ///
     /// # Errors
     ///
     /// [`PolicyUnread`] where a file is there and cannot be taken.
-    pub fn policy(&self) -> Result<SkillPolicy, PolicyUnread> {
+    pub fn policy(&self) -> Result<Option<SkillPolicy>, PolicyUnread> {
         let bytes = match read_beneath(&self.root, POLICY_FILE, ByteLimit(MAX_POLICY_BYTES as u64)) {
-            Err(error) if error.is_not_found() => return Ok(SkillPolicy::default()),
+            Err(error) if error.is_not_found() => return Ok(None),
             read => read?,
         };
         let text = std::str::from_utf8(&bytes).map_err(|_| PolicyUnread::NotText)?;
-        Ok(SkillPolicy::read(text)?)
+        Ok(Some(SkillPolicy::read(text)?))
     }
 
     /// Takes the lock of a skill, which lies below Crucible's own directory `home`: one process at a time works on it. `purpose` is what the

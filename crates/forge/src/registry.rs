@@ -63,7 +63,9 @@ pub enum UnhashedEntry {
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// It is not of its form.
-    #[error("{REGISTRY_FILE} is not of its form: {why}; remove it: the next promotion or demotion writes it anew")]
+    #[error(
+        "{REGISTRY_FILE} is not of its form: {why}; remove it: the next promotion or demotion writes it anew"
+    )]
     Form {
         /// What is wrong.
         why: String,
@@ -225,7 +227,9 @@ impl SkillRegistry {
     #[must_use]
     pub fn differences(&self, written: &Self) -> Verdict {
         let mut verdict = Verdict::default();
-        for name in self.entries.keys().chain(written.entries.keys().filter(|name| !self.entries.contains_key(*name))) {
+        for name in
+            self.entries.keys().chain(written.entries.keys().filter(|name| !self.entries.contains_key(*name)))
+        {
             let told = match (self.entries.get(name), written.entries.get(name)) {
                 (Some(known), Some(read)) if known == read => continue,
                 (Some(_), Some(_)) => "says something else of it than the ledger",
@@ -251,17 +255,23 @@ impl SkillRegistry {
     ) -> Verdict {
         let subject = name.to_string();
         let finding = match found {
-            Err(error) => Finding::error(Code::new("forge-registry-unreadable"), subject, format!("{error}.")),
+            Err(error) => {
+                Finding::error(Code::new("forge-registry-unreadable"), subject, format!("{error}."))
+            }
             Ok(None) => Finding::warning(
                 Code::new("forge-registry-missing"),
                 subject,
-                format!("There is no {REGISTRY_FILE}; the ledger alone says that this skill is trusted. The next promotion or demotion writes it anew."),
+                format!(
+                    "There is no {REGISTRY_FILE}; the ledger alone says that this skill is trusted. The next promotion or demotion writes it anew."
+                ),
             ),
             Ok(Some(registry)) => match registry.entries.get(name.as_str()) {
                 None => Finding::warning(
                     Code::new("forge-registry-missing"),
                     subject,
-                    format!("{REGISTRY_FILE} does not name this skill; the ledger alone says that it is trusted. The next promotion or demotion writes it anew."),
+                    format!(
+                        "{REGISTRY_FILE} does not name this skill; the ledger alone says that it is trusted. The next promotion or demotion writes it anew."
+                    ),
                 ),
                 Some(RegistryEntry { sha256: Some(digest), .. }) if digest == trusted => {
                     return Verdict::default();
@@ -269,13 +279,21 @@ impl SkillRegistry {
                 Some(RegistryEntry { sha256: Some(_), .. }) => Finding::error(
                     Code::new("forge-registry-differs"),
                     subject,
-                    format!("{REGISTRY_FILE} names other bytes than the ledger of this machine. Find out who changed it, then remove it, or promote the skill anew."),
+                    format!(
+                        "{REGISTRY_FILE} names other bytes than the ledger of this machine. Find out who changed it, then remove it, or promote the skill anew."
+                    ),
                 ),
                 Some(RegistryEntry { sha256: None, .. }) => {
-                    let hint = format!("Its entry in {REGISTRY_FILE} has no sha256, so it vouches for nothing. Remove the file, or run with --allow-unhashed: the ledger's own digest is checked either way.");
+                    let hint = format!(
+                        "Its entry in {REGISTRY_FILE} has no sha256, so it vouches for nothing. Remove the file, or run with --allow-unhashed: the ledger's own digest is checked either way."
+                    );
                     match unhashed {
-                        UnhashedEntry::Refused => Finding::error(Code::new("forge-registry-unhashed"), subject, hint),
-                        UnhashedEntry::Allowed => Finding::warning(Code::new("forge-registry-unhashed"), subject, hint),
+                        UnhashedEntry::Refused => {
+                            Finding::error(Code::new("forge-registry-unhashed"), subject, hint)
+                        }
+                        UnhashedEntry::Allowed => {
+                            Finding::warning(Code::new("forge-registry-unhashed"), subject, hint)
+                        }
                     }
                 }
             },
@@ -288,7 +306,11 @@ impl SkillRegistry {
     /// # Errors
     ///
     /// [`RegistryError`]; the file is as it was.
-    pub fn write(world: &ForgeWorld<'_>, ledger: &Ledger, project: &ForgeProject) -> Result<Self, RegistryError> {
+    pub fn write(
+        world: &ForgeWorld<'_>,
+        ledger: &Ledger,
+        project: &ForgeProject,
+    ) -> Result<Self, RegistryError> {
         let own = project.own_directory(&world.home)?;
         let _turn = DirectoryTurn::take(&own, TurnPurpose::Change, PATIENCE)?.ok_or(RegistryError::Busy)?;
         let registry = Self::of(ledger, project)?;
@@ -317,7 +339,9 @@ mod tests {
     }
 
     fn registry(entries: &[(&str, RegistryEntry)]) -> SkillRegistry {
-        SkillRegistry { entries: entries.iter().map(|(name, entry)| ((*name).to_owned(), entry.clone())).collect() }
+        SkillRegistry {
+            entries: entries.iter().map(|(name, entry)| ((*name).to_owned(), entry.clone())).collect(),
+        }
     }
 
     fn name(text: &str) -> SkillName {
@@ -326,7 +350,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again_whatever_the_approver_is_called() {
-        for by in ["Ada", "a: b", "#x", "- y", "\"quoted\" \\ back", "größer 漢字", "null", "1e3", "{{ }}", "'"] {
+        for by in
+            ["Ada", "a: b", "#x", "- y", "\"quoted\" \\ back", "größer 漢字", "null", "1e3", "{{ }}", "'"]
+        {
             let one = registry(&[("word_count", entry(Some(digest("x")), by)), ("y", entry(None, by))]);
             let text = one.text();
             assert_eq!(SkillRegistry::parse(text.as_bytes()).unwrap(), one, "{text}");
@@ -352,9 +378,16 @@ mod tests {
         let wrong_digest = "schema_version: skill-registry.v1\nskills:\n  a:\n    sha256: abc\n";
         let bomb = "schema_version: skill-registry.v1\nskills: &a [*a, *a]\n";
         let twice = "schema_version: skill-registry.v1\nskills:\n  a: {}\n  a: {sha256: null}\n";
-        for bad in
-            ["", "[]", "skills: {}\n", "schema_version: skill-registry.v9\nskills: {}\n", wrong_digest, bomb, twice, "\0"]
-        {
+        for bad in [
+            "",
+            "[]",
+            "skills: {}\n",
+            "schema_version: skill-registry.v9\nskills: {}\n",
+            wrong_digest,
+            bomb,
+            twice,
+            "\0",
+        ] {
             assert!(matches!(SkillRegistry::parse(bad.as_bytes()), Err(RegistryError::Form { .. })), "{bad}");
         }
         assert!(SkillRegistry::parse(b"\xff").is_err());
@@ -377,14 +410,18 @@ mod tests {
         assert_eq!(judge(of(None), refused), (false, "forge-registry-unhashed".to_owned()));
         assert_eq!(judge(of(None), UnhashedEntry::Allowed), (true, "forge-registry-unhashed".to_owned()));
         assert_eq!(judge(Ok(None), refused), (true, "forge-registry-missing".to_owned()));
-        assert_eq!(judge(Ok(Some(SkillRegistry::default())), refused), (true, "forge-registry-missing".to_owned()));
+        assert_eq!(
+            judge(Ok(Some(SkillRegistry::default())), refused),
+            (true, "forge-registry-missing".to_owned())
+        );
         let form = RegistryError::Form { why: "x".to_owned() };
         assert_eq!(judge(Err(form), refused), (false, "forge-registry-unreadable".to_owned()));
     }
 
     #[test]
     fn each_difference_is_told_once() {
-        let known = registry(&[("a", entry(Some(digest("a")), "Ada")), ("b", entry(Some(digest("b")), "Ada"))]);
+        let known =
+            registry(&[("a", entry(Some(digest("a")), "Ada")), ("b", entry(Some(digest("b")), "Ada"))]);
         let written = registry(&[("b", entry(Some(digest("c")), "Ada")), ("d", entry(None, "Eve"))]);
         let told = known.differences(&written);
         let subjects: Vec<&str> = told.findings().iter().map(|finding| finding.subject.as_str()).collect();

@@ -8,10 +8,12 @@
 
 use crucible_host::lock::LockError;
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewPromotion, PromotionRow, SkillGate, SkillGateRow, SkillRow, SkillRunOutcome,
-    SkillRunRow, SkillStatus, VerificationRow, VerificationStatus,
+    Ledger, LedgerError, Moment, NewPromotion, PromotionRow, SkillGate, SkillGateRow, SkillRow,
+    SkillRunOutcome, SkillRunRow, SkillStatus, VerificationRow, VerificationStatus,
 };
-use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, RepoPathError, Verdict, is_hidden, says_nothing};
+use crucible_model::{
+    ByteLimit, Code, Digest, Finding, RepoPath, RepoPathError, Verdict, is_hidden, says_nothing,
+};
 use crucible_repo::{LinkPolicy, TreeEditError, read_tree_file};
 use crucible_secrets::Scanner;
 
@@ -87,7 +89,10 @@ impl Approval {
     pub fn new(by: &str, reason: &str) -> Result<Self, ApprovalError> {
         let (who, why) = ("the name of who answers for it", "the reason");
         if says_nothing(by) {
-            return Err(ApprovalError::Empty { part: who, hint: "name a person who can be asked: --by \"Ada Example\"" });
+            return Err(ApprovalError::Empty {
+                part: who,
+                hint: "name a person who can be asked: --by \"Ada Example\"",
+            });
         }
         if says_nothing(reason) {
             return Err(ApprovalError::Empty { part: why, hint: "say in a sentence why: --reason TEXT" });
@@ -243,7 +248,8 @@ pub(crate) fn demote_what_fails(
     if !keeps_failing(&runs, trust.event, most) {
         return Ok(None);
     }
-    let reason = format!("its last {most} runs failed or were denied, [forge] demote_after_failures is {most}");
+    let reason =
+        format!("its last {most} runs failed or were denied, [forge] demote_after_failures is {most}");
     match take_away(world, ledger, trust, CRUCIBLE, &reason) {
         Ok(row) => {
             let verdict = told_in_registry(world, ledger, project, name);
@@ -278,13 +284,19 @@ fn judge_promotion(
 ) -> Verdict {
     let Some(newest) = newest.filter(|row| row.status == VerificationStatus::Passed) else {
         let hint = format!("Its newest verification did not pass. Run `crucible skill verify {name}`.");
-        return Verdict::new(vec![Finding::error(Code::new("forge-promote-unverified"), name.to_string(), hint)]);
+        return Verdict::new(vec![Finding::error(
+            Code::new("forge-promote-unverified"),
+            name.to_string(),
+            hint,
+        )]);
     };
     let mut verdict = Verdict::default();
     for ((path, found), verified) in files.iter().zip([newest.skill, newest.test]) {
         let hint = match found {
             Ok(digest) if *digest == verified => continue,
-            Ok(_) => format!("It is not what was verified. Run `crucible skill verify {name}`, and promote then."),
+            Ok(_) => {
+                format!("It is not what was verified. Run `crucible skill verify {name}`, and promote then.")
+            }
             Err(why) => format!("It cannot be read: {why}. Put back what was verified."),
         };
         verdict.push(Finding::error(Code::new("forge-promote-changed"), path.to_string(), hint));
@@ -326,7 +338,12 @@ fn take_away(
 }
 
 /// Writes the registry; where that fails the step stands all the same, and the next one writes it.
-fn told_in_registry(world: &ForgeWorld<'_>, ledger: &Ledger, project: &ForgeProject, name: &SkillName) -> Verdict {
+fn told_in_registry(
+    world: &ForgeWorld<'_>,
+    ledger: &Ledger,
+    project: &ForgeProject,
+    name: &SkillName,
+) -> Verdict {
     match SkillRegistry::write(world, ledger, project) {
         Ok(_) => Verdict::default(),
         Err(error) => Verdict::new(vec![Finding::warning(

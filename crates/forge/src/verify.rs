@@ -14,8 +14,8 @@ use crucible_host::clock::Stopwatch;
 use crucible_host::fs::{FsError, read_beneath};
 use crucible_host::lock::{Lock, LockError};
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewVerification, SkillArtifactKind, SkillBuildRow, SkillBuildStatus, SkillGate,
-    SkillGateRow, SkillRow, SkillStatus, VerificationEnd, VerificationLevel, VerificationRow,
+    Ledger, LedgerError, Moment, NewVerification, SkillArtifactKind, SkillBuildRow, SkillBuildStatus,
+    SkillGate, SkillGateRow, SkillRow, SkillStatus, VerificationEnd, VerificationLevel, VerificationRow,
 };
 use crucible_model::{
     ByteLimit, CanonicalError, Code, Digest, Finding, RepoPath, RepoPathError, Verdict, to_canonical_json,
@@ -203,7 +203,7 @@ impl<'a> SkillVerification<'a> {
             serde_json::from_value(row.grants.clone()).map_err(|error| record(error.to_string()))?;
         let io_schema =
             IoSchema::from_value(row.io_schema.clone()).map_err(|error| record(error.to_string()))?;
-        let policy = project.policy()?;
+        let policy = project.policy()?.unwrap_or_default();
         let paths = project.paths(name)?;
         let read = |path: &RepoPath| match read_beneath(project.root(), path.as_str(), MOST_READ) {
             Ok(bytes) => Ok(GateSource::new(path, bytes)),
@@ -312,8 +312,18 @@ impl<'a> SkillVerification<'a> {
                 answer.verdict.merge(touched(&before, &self.workspace.changes()?));
             }
             let verdict = bounded(&answer.verdict);
-            let kept = if answer.log.is_empty() { None } else { Some(ledger.put_artifact("GATE_LOG", &answer.log)?) };
-            let outcome = SkillGateOutcome { gate: id, verdict, duration: watch.elapsed(), facts: answer.facts, log: kept };
+            let kept = if answer.log.is_empty() {
+                None
+            } else {
+                Some(ledger.put_artifact("GATE_LOG", &answer.log)?)
+            };
+            let outcome = SkillGateOutcome {
+                gate: id,
+                verdict,
+                duration: watch.elapsed(),
+                facts: answer.facts,
+                log: kept,
+            };
             ledger.record_skill_gate(&row, self.now(), &outcome.row())?;
             observer.ended(&outcome);
             outcomes.push(outcome);
@@ -324,7 +334,8 @@ impl<'a> SkillVerification<'a> {
         }
         let report = to_canonical_json(&self.report(&row, &outcomes, &verdict))?;
         let kind = SkillArtifactKind::VerificationReport;
-        let report = ledger.keep_skill_artifact(self.row.id, Some(self.build.id), kind, &report, self.now())?;
+        let report =
+            ledger.keep_skill_artifact(self.row.id, Some(self.build.id), kind, &report, self.now())?;
         let (end, status) = match verdict.passes() {
             true => (VerificationEnd::Passed, SkillStatus::Verified),
             false => (VerificationEnd::Failed, SkillStatus::Built),

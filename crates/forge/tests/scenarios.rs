@@ -64,7 +64,7 @@ fn every_skill_comes_out_as_expected() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(hostile >= 80 && harmless >= 25, "scenarios are missing: {hostile} and {harmless}");
+    assert!(hostile >= 240 && harmless >= 55, "scenarios are missing: {hostile} and {harmless}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ const COMMANDS: [&str; 3] = ["dispatch.plan_command", "dispatch.patch_command", 
 const OTHER_VARIABLES: [&str; 2] = ["CRUCIBLE_HOME", "CRUCIBLE_CLOCK"];
 
 /// Keys that decide where data and keys go, who may be paid or how strong the walls are.
-const NOT_FOR_PROJECTS: [&str; 25] = [
+const NOT_FOR_PROJECTS: [&str; 29] = [
     "paths.runs_root",
     "sandbox.strength",
     "crawl.clone_base",
@@ -69,9 +69,13 @@ const NOT_FOR_PROJECTS: [&str; 25] = [
     "dispatch.agent_command",
     "dispatch.agent_network",
     "dispatch.agent_env",
-    // Nor what its skills are run by, nor when they are trusted.
+    // Nor what its skills are written and run by, nor when they are trusted.
+    "forge.agent_command",
+    "forge.agent_network",
+    "forge.agent_env",
     "forge.python",
     "forge.site_packages",
+    "forge.tools",
     "forge.examples",
     "forge.demote_after_failures",
     "forge.advise",
@@ -79,7 +83,7 @@ const NOT_FOR_PROJECTS: [&str; 25] = [
 
 /// Limits that a project's file may tighten and not loosen: what they cap is the user's money and machine. Zero stands
 /// for "no limit" where a key allows it.
-const ONLY_LOWER: [&str; 27] = [
+const ONLY_LOWER: [&str; 30] = [
     "llm.budget.calls",
     "llm.budget.tokens",
     "llm.budget.dollars",
@@ -104,7 +108,10 @@ const ONLY_LOWER: [&str; 27] = [
     "find.max_pages",
     "dispatch.max_outbox_prompts",
     "dispatch.agent_timeout_s",
+    "forge.agent_timeout_s",
+    "forge.agent_disk_mib",
     "forge.run_timeout_s",
+    "forge.gate_timeout_s",
     "forge.advice_prompt_chars",
     "forge.advice_timeout_s",
 ];

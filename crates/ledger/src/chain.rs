@@ -100,6 +100,21 @@ impl Ledger {
             .and_then(|mut select| select.query_row([seq], RawEvent::read).optional());
         row.map_err(self.fail())?.map(RawEvent::parse).transpose()
     }
+
+    /// One event by its number, where it has the hash that it says it has; nothing where it was changed, or is not there.
+    pub(crate) fn event_as_hashed(&self, seq: u64) -> Result<Option<EventRecord>, LedgerError> {
+        let Ok(seq) = i64::try_from(seq) else {
+            return Ok(None);
+        };
+        let row = self
+            .connection
+            .prepare_cached(select_events!("WHERE seq = ?1"))
+            .and_then(|mut select| select.query_row([seq], RawEvent::read).optional());
+        match row.map_err(self.fail())? {
+            Some(raw) if raw.hash_at(raw.seq)?.to_string() == raw.hash => raw.parse().map(Some),
+            Some(_) | None => Ok(None),
+        }
+    }
 }
 
 /// Appends within a transaction that the caller commits, so that an event and the rows it speaks of stand or fall together.

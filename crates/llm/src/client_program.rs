@@ -20,7 +20,9 @@ use std::time::Duration;
 use crucible_host::env::Environment;
 use crucible_host::fs::{self, FsError};
 use crucible_model::{ByteLimit, Secret};
-use crucible_sandbox::{End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Redaction, Sandbox, SandboxError, Spawn, Stdin};
+use crucible_sandbox::{
+    End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Redaction, Sandbox, SandboxError, Spawn, Stdin,
+};
 use crucible_secrets::Scanner;
 use serde_json::Value;
 

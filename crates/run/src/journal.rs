@@ -346,9 +346,12 @@ mod tests {
     fn a_command_puts_back_only_what_the_ledger_holds_and_holds_together_in_a_shell() {
         let digest = Digest::of(b"x").to_string();
         let recorded = |path: &str| event(path, serde_json::json!({ "digest": digest }));
-        let log = event("attempts/001/outcome.json", serde_json::json!({
-            "digest": digest, FILES: { "attempts/001/stdout.log": digest },
-        }));
+        let log = event(
+            "attempts/001/outcome.json",
+            serde_json::json!({
+                "digest": digest, FILES: { "attempts/001/stdout.log": digest },
+            }),
+        );
         let events = [recorded(layout::SOURCE), recorded(layout::BUNDLE), recorded(layout::PLAN), log];
         let dir = RunDir::at("/a b/it's/r".into());
         for path in [layout::SOURCE, layout::BUNDLE, "attempts/001/stdout.log", layout::STDOUT_LOG] {

@@ -218,10 +218,7 @@ fn keep_full_gates(
 ) -> Result<String, RunError> {
     let number = full_gates_runs(journal.events()) + 1;
     let [path, stdout, stderr] = full_gates_files(number);
-    let logs = [
-        (&stdout, dir.write(&stdout, &trial.stdout)?),
-        (&stderr, dir.write(&stderr, &trial.stderr)?),
-    ];
+    let logs = [(&stdout, dir.write(&stdout, &trial.stdout)?), (&stderr, dir.write(&stderr, &trial.stderr)?)];
     dir.write_json(&path, report)?;
     let body = serde_json::json!({ "result": report.result, FILES: BTreeMap::from(logs) });
     let entry = Entry {

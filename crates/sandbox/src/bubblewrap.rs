@@ -105,10 +105,7 @@ pub(crate) fn plan(
     connect(&mut command, &spawn.stdin);
     let root = Directory::open(Path::new("/"))
         .map_err(|problem| SandboxError::WorkingDirectory { path: "/".into(), problem })?;
-    prepare_child(
-        &mut command,
-        ChildSettings { cwd: root.handle, keep, on_orphaned: Signal::KILL },
-    );
+    prepare_child(&mut command, ChildSettings { cwd: root.handle, keep, on_orphaned: Signal::KILL });
     let readable = match surroundings {
         Surroundings::Namespaces => vec!["/".into()],
         Surroundings::Machine => {

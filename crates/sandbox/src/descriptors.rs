@@ -7,8 +7,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg,
-    sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 
 /// Hands out one descriptor.
@@ -24,7 +24,11 @@ pub(crate) fn send(socket: impl AsFd, descriptor: impl AsFd) -> io::Result<()> {
 }
 
 /// Reads some bytes, and the descriptor that came with them if one did. No bytes mean the end.
-pub(crate) fn receive(socket: impl AsFd, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize> {
+pub(crate) fn receive(
+    socket: impl AsFd,
+    bytes: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut message = RecvAncillaryBuffer::new(&mut space);
     let read = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut message, RecvFlags::CMSG_CLOEXEC)?;

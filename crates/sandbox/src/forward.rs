@@ -55,7 +55,12 @@ impl Forwarder {
             last_failure: String::new(),
         };
         let contacts = Arc::new(Mutex::new(routes.iter().map(contact).collect()));
-        Self { routes, contacts, connections: JoinSet::new(), resolver: |name, port| Box::pin(lookup(name, port)) }
+        Self {
+            routes,
+            contacts,
+            connections: JoinSet::new(),
+            resolver: |name, port| Box::pin(lookup(name, port)),
+        }
     }
 
     /// Serves the listeners, one for each route in their order, once they come. Never returns.
@@ -161,7 +166,9 @@ async fn connect(route: &Route, resolver: Resolver) -> io::Result<TcpStream> {
     }
     addresses.retain(|address| is_public(address.ip()));
     if addresses.is_empty() {
-        return Err(refuse("the name means an address of this machine or of a private network; allow the address itself where it is meant"));
+        return Err(refuse(
+            "the name means an address of this machine or of a private network; allow the address itself where it is meant",
+        ));
     }
     let stream = TcpStream::connect(&*addresses).await?;
     if stream.local_addr()?.ip().to_canonical() == stream.peer_addr()?.ip().to_canonical() {
@@ -194,8 +201,17 @@ mod tests {
     async fn a_name_that_leads_back_to_the_machine_or_its_neighbours_is_refused() {
         let resolvers: [Resolver; 3] = [
             |_, port| Box::pin(async move { Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]) }),
-            |_, port| Box::pin(async move { Ok(vec![SocketAddr::from(([10, 0, 0, 1], port)), SocketAddr::from(([169, 254, 169, 254], port))]) }),
-            |_, port| Box::pin(async move { Ok(vec![format!("[::ffff:127.0.0.1]:{port}").parse().unwrap()]) }),
+            |_, port| {
+                Box::pin(async move {
+                    Ok(vec![
+                        SocketAddr::from(([10, 0, 0, 1], port)),
+                        SocketAddr::from(([169, 254, 169, 254], port)),
+                    ])
+                })
+            },
+            |_, port| {
+                Box::pin(async move { Ok(vec![format!("[::ffff:127.0.0.1]:{port}").parse().unwrap()]) })
+            },
         ];
         for resolver in resolvers {
             let said = refused(resolver).await;

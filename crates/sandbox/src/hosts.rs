@@ -56,6 +56,10 @@ impl FromStr for AllowedHost {
     /// `HOST`, `HOST:PORT`, `[IPV6]:PORT` or an IPv6 address; without a port the ports of the web.
     fn from_str(text: &str) -> Result<Self, AllowedHostError> {
         let refuse = |problem| AllowedHostError { host: text.to_owned(), problem };
+        if text.contains('/') {
+            // A URL, whose scheme would be taken for a host.
+            return Err(refuse(HostProblem::NotAHost));
+        }
         let (host, port) = if text.parse::<Ipv6Addr>().is_ok() {
             (text, None)
         } else if let Some(rest) = text.strip_prefix('[') {
@@ -96,7 +100,9 @@ pub struct AllowedHostError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostProblem {
     /// Neither a name nor an address.
-    #[error("it is no DNS name and no IP address; give a name such as api.example.com, without a scheme, a path or a wildcard")]
+    #[error(
+        "it is no DNS name and no IP address; give a name such as api.example.com, without a scheme, a path or a wildcard"
+    )]
     NotAHost,
     /// An address that names no one host.
     #[error("no single host has this address; give the address of one")]
@@ -105,7 +111,9 @@ pub enum HostProblem {
     #[error("it needs a port from 1 to 65535")]
     Port,
     /// Too many hosts, or too many ports.
-    #[error("with it there are more than {MOST_HOSTS} hosts, or more than {MOST_PORTS} ports in all; allow fewer")]
+    #[error(
+        "with it there are more than {MOST_HOSTS} hosts, or more than {MOST_PORTS} ports in all; allow fewer"
+    )]
     TooMany,
 }
 
@@ -222,7 +230,9 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
             let [.., high, low] = words;
             match words {
                 // An IPv4 address as networks without IPv4 write it.
-                [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))),
+                [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
+                    is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+                }
                 // Tunnels, which hold an address of their own choice; protocols; documentation.
                 [0x2002 | 0x3fff, ..] | [0x2001, 0..=0x1ff | 0xdb8, ..] => false,
                 [first, ..] => first & 0xe000 == 0x2000,
@@ -293,15 +303,36 @@ mod tests {
     fn what_names_no_host_is_refused() {
         let long = format!("{}.com", "a.".repeat(130));
         let bad = [
-            "", ".", "a..b", "*.example.com", "example.com.", "https://example.com", "a b", "a/b", "example.com\n1.2.3.4 x", "127.1",
-            "0x7f000001", "2130706433", "a.0x1", "-a.com", "a-.com", "ex\u{e4}mple.com", "fe80::1%lo", "crucible", &long,
+            "",
+            ".",
+            "a..b",
+            "*.example.com",
+            "example.com.",
+            "https://example.com",
+            "a b",
+            "a/b",
+            "example.com\n1.2.3.4 x",
+            "127.1",
+            "0x7f000001",
+            "2130706433",
+            "a.0x1",
+            "-a.com",
+            "a-.com",
+            "ex\u{e4}mple.com",
+            "fe80::1%lo",
+            "crucible",
+            &long,
         ];
         for host in bad {
             let refused = routes(&[allow(host, &[443])]).unwrap_err();
             assert_eq!(refused.problem, HostProblem::NotAHost, "{host:?}");
         }
         for host in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "::", "ff02::1", "fe80::1"] {
-            assert_eq!(routes(&[allow(host, &[443])]).unwrap_err().problem, HostProblem::NotOneHost, "{host}");
+            assert_eq!(
+                routes(&[allow(host, &[443])]).unwrap_err().problem,
+                HostProblem::NotOneHost,
+                "{host}"
+            );
         }
         for ports in [&[][..], &[0], &[443, 0]] {
             assert_eq!(routes(&[allow("a.example", ports)]).unwrap_err().problem, HostProblem::Port);
@@ -322,7 +353,18 @@ mod tests {
         assert_eq!(read("::1"), Ok(("::1".to_owned(), vec![443, 80])));
         assert_eq!(read("[::1]:5"), Ok(("::1".to_owned(), vec![5])));
         assert_eq!(read("[::1]"), Ok(("::1".to_owned(), vec![443, 80])));
-        for bad in ["", ":1", "a.example:", "a.example:0", "a.example:65536", "a.example:x", "[a.example]:1", "[::1", "[::1]5", "https://a.example"] {
+        for bad in [
+            "",
+            ":1",
+            "a.example:",
+            "a.example:0",
+            "a.example:65536",
+            "a.example:x",
+            "[a.example]:1",
+            "[::1",
+            "[::1]5",
+            "https://a.example",
+        ] {
             assert!(read(bad).is_err(), "{bad:?}");
         }
     }
@@ -330,14 +372,52 @@ mod tests {
     #[test]
     fn only_addresses_of_the_internet_are_public() {
         let is_public = |text: &str| is_public(text.parse().unwrap());
-        for public in ["93.184.215.14", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::5db8:d70e", "::ffff:1.1.1.1"] {
+        for public in [
+            "93.184.215.14",
+            "1.1.1.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1111",
+            "64:ff9b::5db8:d70e",
+            "::ffff:1.1.1.1",
+        ] {
             assert!(is_public(public), "{public}");
         }
         let not = [
-            "0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.9.9.9", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1",
-            "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1",
-            "255.255.255.255", "::", "::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1",
-            "fe80::1", "fc00::1", "fd00::1", "ff02::1", "2001::1", "2001:db8::1", "2002:7f00:1::", "3fff::1", "100::1",
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.9.9.9",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::1",
+            "fe80::1",
+            "fc00::1",
+            "fd00::1",
+            "ff02::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "3fff::1",
+            "100::1",
         ];
         for address in not {
             assert!(!is_public(address), "{address}");

@@ -7,8 +7,8 @@
 //!
 //! How it works: the caller's [`Spawn`] becomes a plan (`plan`), the plan is started by one thread that
 //! lives as long as this process (`spawner`), watched against its limits (`supervise`), its output is
-//! kept in rings and redacted on the way in (`capture`), and whatever it left behind is found through
-//! `/proc` and ended (`tree`). Confined programs are reached through bubblewrap (`layout`, `bubblewrap`)
+//! kept in rings and redacted on the way in (`capture`), its connections to allowed hosts are carried
+//! (`hosts`, `forward`), and whatever it left behind is found through `/proc` and ended (`tree`). Confined programs are reached through bubblewrap (`layout`, `bubblewrap`)
 //! and an inner stage of this same binary (`inner`), to which a private socket carries the order (`wire`).
 //!
 //! What always holds: no shell; the child's environment is exactly what was given; no descriptor above 2
@@ -55,7 +55,7 @@ pub use layers::{
 };
 pub use sandbox::Sandbox;
 pub use spawn::{
-    Calls, Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout,
-    Strength, StrengthError,
+    Calls, Cap, Confinement, Keep, Launcher, Limits, Network, Profile, Redaction, Resources, Spawn, Stdin,
+    Stdout, Strength, StrengthError,
 };
 pub use version::{NoVersion, SaidVersion};

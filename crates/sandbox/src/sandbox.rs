@@ -78,7 +78,8 @@ impl Sandbox {
         profile: &Profile,
     ) -> Result<(Observed, IsolationReceipt), SandboxError> {
         let requested = Requested::from(profile.strength);
-        let unwalled = |missing| IsolationReceipt::new(requested, profile.network.clone(), Vec::new(), missing);
+        let unwalled =
+            |missing| IsolationReceipt::new(requested, profile.network.clone(), Vec::new(), missing);
         if let Network::Hosts(hosts) = &profile.network {
             // Also where nothing comes of it.
             hosts::routes(hosts)?;
@@ -166,9 +167,7 @@ pub(crate) fn watch(spawn: Spawn) -> Watch {
 }
 
 /// The walls that the inner stage reported, or why there are none.
-pub(crate) fn walls(
-    observed: &Observed,
-) -> Result<(Vec<ReachedLayer>, Vec<MissingLayer>), SandboxError> {
+pub(crate) fn walls(observed: &Observed) -> Result<(Vec<ReachedLayer>, Vec<MissingLayer>), SandboxError> {
     match read_report(&observed.report).into_iter().next() {
         Some(Report::Ready { reached, missing }) => Ok((reached, missing)),
         Some(Report::Refused { missing }) => Err(SandboxError::LayersMissing { missing }),

@@ -8,8 +8,8 @@ use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::ptr;
 use std::process::Command;
+use std::ptr;
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -142,7 +142,8 @@ impl SecretStart {
         // Two tables, each with a zero at its end, then the words.
         let pointers = (words.len() - 1) + 2;
         let width = size_of::<*const c_char>();
-        let needed = pointers * width + words.iter().map(|word| word.as_bytes_with_nul().len()).sum::<usize>();
+        let needed =
+            pointers * width + words.iter().map(|word| word.as_bytes_with_nul().len()).sum::<usize>();
         let (place, offset) = random_place(needed + PAGE)?;
         let base = place.wrapping_byte_add(offset / width * width);
         let mut entry = base.cast::<*const c_char>();
@@ -212,7 +213,12 @@ fn random_place(size: usize) -> io::Result<(*mut libc::c_void, usize)> {
         let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
         // SAFETY: this flag never replaces a mapping, so nobody's memory changes.
         let made = unsafe {
-            mmap_anonymous(ptr::without_provenance_mut(wanted), size, ProtFlags::READ | ProtFlags::WRITE, flags)
+            mmap_anonymous(
+                ptr::without_provenance_mut(wanted),
+                size,
+                ProtFlags::READ | ProtFlags::WRITE,
+                flags,
+            )
         };
         // A kernel before 4.17 takes the address for a hint.
         if let Ok(place) = made {

@@ -4,6 +4,7 @@
 //! that has been seen of real ones, the broken ones included; the real client programs, which [`real_client`]
 //! finds, talk to it as they would to their provider. [`FakeGitHub`] does the same for GitHub and the real `gh`.
 //! [`repo`] builds git repositories with fixed identities and dates. [`fenced_blocks`] reads what was sent as a model is to read it.
+//! [`LiveLine`] is what a test leaves that asks a real model.
 //!
 //! What always holds: nothing here reaches beyond loopback or outside a temporary directory, and whatever a
 //! value started ends when it is dropped. A fake that cannot do what a test asked of it panics, with the reason.
@@ -16,6 +17,7 @@ mod council;
 mod fences;
 mod gemini;
 mod github;
+mod live;
 mod loopback;
 mod openai;
 mod reply;
@@ -34,6 +36,7 @@ pub use github::{
     FakeGitHub, FakeRelease, FakeReleaseKind, FakeRepo, Misbehaviour, SeenGitHubRequest, Times, fake_sha,
     tarball, tarball_of_mode,
 };
+pub use live::{LiveLine, live_address};
 pub use reply::{Reply, RetryAfter};
 pub use repo::{RepoBuilder, TestRepo};
 pub use secret::made_up_token;

@@ -83,10 +83,7 @@ pub enum BundleError {
 /// # Errors
 ///
 /// Fails when `run_dir` is no directory, or when the archive cannot be put together.
-pub fn failure_bundle(
-    run_dir: &Path,
-    is_told_of: &dyn Fn(&Path) -> bool,
-) -> Result<Vec<u8>, BundleError> {
+pub fn failure_bundle(run_dir: &Path, is_told_of: &dyn Fn(&Path) -> bool) -> Result<Vec<u8>, BundleError> {
     if !run_dir.is_dir() {
         return Err(BundleError::NoRun { path: run_dir.to_owned() });
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::{
-    Calls, Cap, Captured, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile, Redaction, Resources,
-    Sandbox, SandboxError, Spawn, Stdin, Stdout, Strength,
+    Calls, Cap, Captured, Completed, Confinement, End, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile,
+    Redaction, Resources, Sandbox, SandboxError, Spawn, Stdin, Stdout, Strength,
 };
 
 use crate::gate::{GateEnd, GateInput, GateOutcome, GateRun, GateSpec, NotStarted};

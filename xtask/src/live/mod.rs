@@ -86,9 +86,9 @@ pub(crate) fn run(root: &Root, narrowed: &[String]) -> Result<Counts, TaskError>
     fs::write(&lines, "").map_err(TaskError::io("write", &lines))?;
 
     let server = Server::start(root, &program, &weights, &folder.join("server.log"))?;
-    let mut words = ["--package", "crucible-llm", "--features", "crucible-llm/live", "--test", "live"]
-        .map(str::to_owned)
-        .to_vec();
+    let packages = ["--package", "crucible-llm", "--package", "crucible"];
+    let features = ["--features", "crucible-llm/live,crucible/live", "--test", "live"];
+    let mut words: Vec<String> = packages.into_iter().chain(features).map(str::to_owned).collect();
     words.extend(narrowed.iter().cloned());
     let suite = Suite {
         profile: "live",

@@ -41,7 +41,7 @@ impl Summary {
         }
         Err(TaskError::Missing {
             what: format!("the summary of some live test ({tests} ran, {lines} left a line)"),
-            fix: "Each test begins with `Summary::of`; see crates/llm/tests/live/support.rs.".to_owned(),
+            fix: "Each test begins with a line of its own; see crates/testkit/src/live.rs.".to_owned(),
         })
     }
 }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::RangedI64ValueParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use crucible_model::{ExitStatus, Finding, counted};
 use crucible_sandbox::{
-    CONFINED_HOME, Calls, Confinement, End, LayerState, Layers, Limits, Network, Profile, Spawn, Strength, base_env,
-    toolchain_env,
+    AllowedHost, CONFINED_HOME, Calls, Confinement, End, LayerState, Layers, Limits, Network, Profile, Spawn,
+    Strength, base_env, toolchain_env,
 };
 use serde::Serialize;
 
@@ -31,6 +31,7 @@ pub(crate) enum SandboxCommand {
 /// Run a command in the sandbox: no network, a read-only world, a private home
 ///
 /// For example: `crucible sandbox exec --write . -- cargo test --offline`
+/// or `crucible sandbox exec --net api.example.com --calls connect -- python3 ask.py`
 #[derive(Args)]
 pub(crate) struct Exec {
     /// A directory that the command may write to; may be given several times
@@ -39,6 +40,12 @@ pub(crate) struct Exec {
     /// Let the command use this machine's network
     #[arg(long)]
     network: bool,
+    /// Let the command reach this host by TCP: a name or an address, with a port or on 443 and 80; may be given several times
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "network")]
+    net: Vec<AllowedHost>,
+    /// Which system calls the command may make; one of another class ends it
+    #[arg(long, value_name = "CLASS", value_enum, default_value_t = CallClass::Tools)]
+    calls: CallClass,
     /// How strong the sandbox must be; without it as configured (sandbox.strength, required)
     #[arg(long, value_name = "STRENGTH", value_parser = strengths())]
     sandbox: Option<String>,
@@ -48,6 +55,30 @@ pub(crate) struct Exec {
     /// The command and its arguments
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
+}
+
+/// What the system calls of a command may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CallClass {
+    /// Whatever builds and tests do
+    Tools,
+    /// Read and compute: write nothing, connect nowhere, start nothing
+    Compute,
+    /// Read, compute and write: connect nowhere, start nothing
+    Files,
+    /// Read, compute and connect: write nothing, start nothing
+    Connect,
+}
+
+impl From<CallClass> for Calls {
+    fn from(class: CallClass) -> Self {
+        match class {
+            CallClass::Tools => Self::Tools,
+            CallClass::Compute => Self::Compute,
+            CallClass::Files => Self::Files,
+            CallClass::Connect => Self::Connect,
+        }
+    }
 }
 
 impl SandboxCommand {
@@ -96,6 +127,15 @@ fn status(app: &App) -> Result<ExitStatus, CommandError> {
 }
 
 impl Exec {
+    /// What the command can reach.
+    fn reachable(&self) -> Network {
+        match (self.network, &self.net[..]) {
+            (true, _) => Network::Host,
+            (false, []) => Network::None,
+            (false, hosts) => Network::Hosts(hosts.to_vec()),
+        }
+    }
+
     fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let here = app.env.working_directory().to_owned();
         let flags: Vec<(&str, String)> =
@@ -113,8 +153,8 @@ impl Exec {
             // The sandbox knows Crucible's own directory; where else the runs lie only the configuration tells.
             masked: config.text("paths.runs_root").map(|root| here.join(root).join("")).into_iter().collect(),
             read_only: Vec::new(),
-            network: if self.network { Network::Host } else { Network::None },
-            calls: Calls::Tools,
+            network: self.reachable(),
+            calls: self.calls.into(),
         };
         let spawn = Spawn {
             args: args.to_vec(),
@@ -131,12 +171,20 @@ impl Exec {
                 "stdout": completed.stdout.text(),
                 "stderr": completed.stderr.text(),
                 "isolation": completed.receipt,
+                "contacts": completed.contacts,
             }))?;
         } else {
             app.output.bytes(&completed.stdout.bytes);
             app.output.aside(&completed.stderr.bytes);
             for missing in &completed.receipt.missing {
                 app.output.remark(&format!("[sandbox] without {}: {}", missing.layer, missing.reason));
+            }
+            for contact in completed.contacts.iter().filter(|contact| contact.failed > 0) {
+                let tries = counted(contact.failed, "connection");
+                app.output.remark(&one_line(&format!(
+                    "[sandbox] {} port {}: {tries} not made: {}",
+                    contact.host, contact.port, contact.last_failure
+                )));
             }
         }
         match completed.end {

@@ -249,6 +249,9 @@ fn the_exit_code_says_whether_a_run_could_begin() {
     assert_eq!(ended(&[("git", "echo git version 2.20.1")], &[], 2), "error doctor-program-old");
     assert_eq!(ended(&[GIT], &[], 0), "");
     assert_eq!(ended(&[], &[("CRUCIBLE_LLM_PROVIDER", "")], 0), "warning doctor-provider-unset");
+    // Nothing of a run is asked of a provider.
+    let unset = ("CRUCIBLE_LLM_PROVIDER", "");
+    assert_eq!(ended(&[], &[unset, ("CRUCIBLE_DISPATCH_MODE", "manual_outbox")], 0), "");
     let openai = ("CRUCIBLE_LLM_PROVIDER", "openai");
     assert_eq!(ended(&[], &[openai], 2), "error doctor-provider-unready");
     assert_eq!(ended(&[], &[openai, ("OPENAI_API_KEY", "")], 2), "error doctor-provider-unready");

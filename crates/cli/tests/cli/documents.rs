@@ -136,6 +136,42 @@ fn a_command_in_the_sandbox_that_fails_gives_its_document_and_its_code() {
     assert_eq!(ran.json()["end"], json!({ "exited": 3 }), "{}", ran.stdout);
     let slow = exec(&["--timeout", "1", "--", "sleep", "30"]).exits(10);
     assert_eq!(slow.json()["end"], "timed_out", "{}", slow.stdout);
+    let forbidden = exec(&["--calls", "compute", "--", "touch", "new"]).exits(1);
+    assert_eq!(forbidden.json()["end"], "forbidden", "{}", forbidden.stdout);
+}
+
+#[test]
+fn a_command_in_the_sandbox_reaches_the_hosts_that_it_is_given() {
+    let desk = Desk::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = std::io::Write::write_all(&mut stream, b"hello\n");
+        }
+    });
+    let exec = |hosts: &[&str], script: &str| {
+        let command = ["--", "bash", "-c", script];
+        desk.call([&["sandbox", "exec", "--json"], hosts, &command].concat())
+            .current_dir(desk.path("."))
+            .run()
+    };
+    let host = format!("localhost:{port}");
+    let read = format!("read -r line < /dev/tcp/localhost/{port} && echo $line");
+    let reached = exec(&["--net", &host], &read).exits(0).json();
+    assert_eq!(reached["stdout"], "hello\n");
+    assert_eq!(
+        reached["contacts"],
+        json!([{ "host": "localhost", "port": port, "opened": 1, "failed": 0, "last_failure": "" }])
+    );
+    assert_eq!(
+        reached["isolation"]["network"],
+        json!({ "hosts": [{ "host": "localhost", "ports": [port] }] })
+    );
+    exec(&["--net", "localhost:1"], &read).exits(1);
+    let bad = exec(&["--net", "https://example.com"], "true").exits(2);
+    assert!(bad.stderr.contains("give a name such as api.example.com"), "{}", bad.stderr);
+    exec(&["--net", "a.example", "--network"], "true").exits(2);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
 use crucible_testkit::{FakeOpenAi, TestRepo};
+use serde_json::{Value, json};
 
 use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, small, snapshot};
 
@@ -380,14 +380,15 @@ fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
 fn full_gates(desk: &Desk, id: &str, number: u32) -> Value {
     let run = desk.runs().pop().unwrap();
     let report = format!("artifacts/full_gates_{number:03}.json");
-    let [stdout, stderr] = ["stdout", "stderr"].map(|stream| format!("logs/full_gates_{number:03}.{stream}.log"));
+    let [stdout, stderr] =
+        ["stdout", "stderr"].map(|stream| format!("logs/full_gates_{number:03}.{stream}.log"));
     assert!(std::fs::read_to_string(run.join(&stdout)).unwrap().contains("slow"));
     desk.run(["run", "verify-record", id]).ok();
     let out = desk.path("evidence.zip");
     desk.call(["run", "bundle", id, "--force", "--out"]).arg(&out).run().ok();
     let archive = zip::ZipArchive::new(std::fs::File::open(&out).unwrap()).unwrap();
     for name in [&report, &stdout, &stderr] {
-        assert!(archive.file_names().any(|entry| entry.unwrap() == name), "{name}");
+        assert!(archive.file_names().any(|entry| entry.unwrap() == name.as_str()), "{name}");
         let (path, whole) = (run.join(name), std::fs::read(run.join(name)).unwrap());
         std::fs::write(&path, "forged").unwrap();
         let told = desk.run(["run", "verify-record", id, "--json"]).exits(1).stdout;

@@ -73,7 +73,7 @@ fn a_link_in_place_of_a_part_of_a_run_is_refused_and_not_written_through() {
         let had = fs::rename(&there, &aside).is_ok();
         let target = if part.ends_with(".jsonl") { elsewhere.join(".tmp-mine") } else { elsewhere.clone() };
         symlink(target, &there).unwrap();
-        let told = desk.run(["run", "advance", &id]);
+        let told = desk.run(["run", "advance", &id]).exits(1);
         assert!(told.stderr.contains("a symbolic link stands there"), "{part}: {}", told.stderr);
         assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
         let names: Vec<_> =

@@ -45,6 +45,7 @@ mod skill;
 mod skill_build;
 mod skill_check;
 mod skill_trust;
+mod skill_verify;
 mod skill_walls;
 mod skill_research;
 mod spec;

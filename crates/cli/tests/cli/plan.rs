@@ -60,8 +60,9 @@ fn ids_evidence_and_gates_that_are_not_there_are_named() {
         RESULTS.replace("src/area.py", "src/gone.py, src, up/x"),
     )
     .unwrap();
-    std::os::unix::fs::symlink("..", repo.path().join("up")).unwrap();
-    std::fs::write(repo.path().parent().unwrap().join("x"), "").unwrap();
+    std::fs::create_dir(desk.path("outside")).unwrap();
+    std::os::unix::fs::symlink(desk.path("outside"), repo.path().join("up")).unwrap();
+    std::fs::write(desk.path("outside/x"), "").unwrap();
     std::fs::write(repo.path().join("docs/behaviors/INDEX.md"), "- B002\n").unwrap();
     let ran =
         check(&desk, repo.path(), ["--check-evidence", "--executed-gates", "lite,plan_check,patch_check"])

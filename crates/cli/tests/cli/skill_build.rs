@@ -70,7 +70,8 @@ impl Scene {
         let scene = Self { desk };
         scene.run(["skill", "init"]).ok();
         std::fs::write(scene.root().join(".env"), "TOKEN=abc\n").unwrap();
-        let words = ["skill", "propose", "count_lines", "--describe", "Counts lines.", "--effects", "read_only"];
+        let words =
+            ["skill", "propose", "count_lines", "--describe", "Counts lines.", "--effects", "read_only"];
         let call = scene.desk.call(words).arg("--io").arg(scene.desk.path("io.json"));
         call.arg("--examples").arg(scene.desk.path("examples.json")).current_dir(scene.root()).run().ok();
         scene
@@ -166,8 +167,12 @@ fn claude_writes_a_skill_with_its_tools_for_files_and_is_offered_no_shell() {
     let requests = server.completions();
     assert_eq!(requests.len(), 4);
     for request in &requests {
-        let mut tools: Vec<&str> =
-            request.body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        let mut tools: Vec<&str> = request.body["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
         tools.sort_unstable();
         assert_eq!(tools, ["Edit", "Glob", "Grep", "Read", "Write"]);
         assert_eq!(request.key(), Some(KEY));
@@ -234,7 +239,9 @@ fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
     let good = [
         both.to_owned(),
         format!("cat > /dev/null; {both}; echo done"),
-        format!("{both}; git config core.fsmonitor 'touch /tmp/x'; printf '*.py -diff\\n' > .git/info/attributes"),
+        format!(
+            "{both}; git config core.fsmonitor 'touch /tmp/x'; printf '*.py -diff\\n' > .git/info/attributes"
+        ),
         format!("grep -q 'Write one skill' \"$CRUCIBLE_PACKET\" && {both}"),
         format!("test ! -e .env && {both}"),
         format!("printf '\\033[2J\\033]0;x\\007\\n'; {both}"),
@@ -261,8 +268,18 @@ fn a_command_writes_both_files_and_whatever_else_it_does_is_refused() {
         (format!("{both}; chmod +x {SKILL_PATH}"), 1, "forge-scope-mode"),
         (format!("{both}; mkfifo pipe"), 1, "forge-scope-outside"),
         (format!("{both}; dd if=/dev/zero of=large bs=1M count=64"), 1, "forge-agent"),
-        (format!("{both}; while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"), 1, "forge-agent-output"),
-        (format!("{both}; printf 'ghp_0123456789abcdefABCDEF0123456789abcd' >> {TEST_PATH}"), 8, "forge-scope-secret"),
+        (
+            format!(
+                "{both}; while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done"
+            ),
+            1,
+            "forge-agent-output",
+        ),
+        (
+            format!("{both}; printf 'ghp_0123456789abcdefABCDEF0123456789abcd' >> {TEST_PATH}"),
+            8,
+            "forge-scope-secret",
+        ),
         (format!("{both}; sleep 600"), 10, "forge-agent-timeout"),
     ];
     for (script, code, found) in bad {
@@ -319,7 +336,11 @@ fn a_model_without_tools_answers_with_both_files() {
     let server = FakeApi::start([Reply::Answer(format!("Here they are.\n\n{both}"))]);
     let scene = Scene::at(Desk::with(&server));
     let ran = scene.build("whole-file").run().ok();
-    assert!(ran.stdout.contains(&format!("+++ b/{SKILL_PATH}")) && ran.stdout.contains("skill verify"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains(&format!("+++ b/{SKILL_PATH}")) && ran.stdout.contains("skill verify"),
+        "{}",
+        ran.stdout
+    );
     assert_eq!(scene.read(SKILL_PATH).as_deref(), Some(SKILL));
     assert_eq!(scene.read(TEST_PATH).as_deref(), Some(TEST));
     assert!(!server.completions()[0].raw.contains("held back"));
@@ -333,7 +354,11 @@ fn a_model_without_tools_answers_with_both_files() {
 fn an_answer_that_is_not_the_two_files_comes_to_nothing() {
     let table = [
         (answer(&[(SKILL_PATH, SKILL)]), "forge-scope-missing", "GATE_VIOLATION"),
-        (answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST), ("conftest.py", "x = 1\n")]), "forge-scope-outside", "GATE_VIOLATION"),
+        (
+            answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST), ("conftest.py", "x = 1\n")]),
+            "forge-scope-outside",
+            "GATE_VIOLATION",
+        ),
         ("I cannot do that.".to_owned(), "forge-agent-answer", "BUILD_ERROR"),
         (answer(&[("../evil.py", "x = 1\n"), (TEST_PATH, TEST)]), "forge-agent-answer", "BUILD_ERROR"),
     ];
@@ -367,7 +392,11 @@ fn the_next_packet_tells_what_failed_and_a_third_failure_calls_a_person() {
     assert!(refused.stderr.contains("--reviewed-by WHO"), "{}", refused.stderr);
     assert_eq!(scene.show()["counts"]["builds"], 3);
     scene.script(WRITE_BOTH, "");
-    scene.build("command").args(["--reviewed-by", "Operator", "--reason", "The command was wrong."]).run().ok();
+    scene
+        .build("command")
+        .args(["--reviewed-by", "Operator", "--reason", "The command was wrong."])
+        .run()
+        .ok();
     let builds = scene.show();
     assert_eq!(builds["counts"]["builds"], 4);
     assert_eq!(builds["builds"][3]["parent"], builds["builds"][2]["id"], "{builds:#}");
@@ -399,8 +428,12 @@ fn two_builds_do_not_meet_and_one_that_is_ended_leaves_nothing_but_a_record() {
         scene.script(WRITE_BOTH, "");
         scene.build("command").run().ok();
         let story = scene.show();
-        let told: Vec<&str> =
-            story["builds"].as_array().unwrap().iter().map(|build| build["status"].as_str().unwrap()).collect();
+        let told: Vec<&str> = story["builds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|build| build["status"].as_str().unwrap())
+            .collect();
         assert_eq!(told, ["ABORTED", "SUCCEEDED"]);
         scene.run(["ledger", "verify"]).ok();
     }

@@ -20,7 +20,11 @@ impl Scene {
 
     fn at(desk: Desk) -> Self {
         std::fs::create_dir_all(desk.path("project/.git")).unwrap();
-        std::fs::write(desk.path("io.json"), r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#).unwrap();
+        std::fs::write(
+            desk.path("io.json"),
+            r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#,
+        )
+        .unwrap();
         let scene = Self { desk };
         scene.call(&["init"]).run().ok();
         let propose = ["propose", "count_it", "--describe", "Counts.", "--effects", "read_only", "--io"];
@@ -42,7 +46,9 @@ impl Scene {
         let id = self.id(&ledger);
         let moment = Moment { at: "2026-01-02T03:04:05Z".parse().unwrap(), clock: ClockSource::System };
         let new = NewSkillBuild { moment, proposal: id, agent: "claude".to_owned() };
-        let row = ledger.begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"the packet\n".to_vec())).unwrap();
+        let row = ledger
+            .begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"the packet\nof three\nlines\n".to_vec()))
+            .unwrap();
         let failure = SkillFailure {
             kind,
             findings: vec![Finding::error(Code::new("forge-source"), "src/a.py:3:1 \u{1b}[2J", "Mend it.")],
@@ -94,7 +100,10 @@ fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
     assert_eq!(document["facts"][0]["line"], 3);
     assert_eq!(document["needs_review"], json!(["REPEATED_FAILURE"]));
     let text = scene.call(&["research", "count_it"]).run().ok().stdout;
-    assert!(text.contains("a person has to look: REPEATED_FAILURE") && text.contains("--reviewed-by"), "{text}");
+    assert!(
+        text.contains("a person has to look: REPEATED_FAILURE") && text.contains("--reviewed-by"),
+        "{text}"
+    );
     let note = document["note"].as_str().unwrap();
     let kept = scene.desk.call(["ledger", "show", note]).current_dir(scene.desk.path("project")).run().ok();
     assert!(kept.stdout.contains("skill-research-note.v1"), "{}", kept.stdout);
@@ -103,14 +112,15 @@ fn a_failure_is_told_with_its_kind_its_facts_and_who_has_to_look() {
 
 #[test]
 fn advice_is_asked_within_its_limits_kept_and_judged() {
-    let server = FakeApi::start([Reply::Answer("the packet\nUse the network.\n".to_owned())]);
+    let server =
+        FakeApi::start([Reply::Answer("the packet\nof three\nlines\nUse the network.\n".to_owned())]);
     let scene = Scene::at(Desk::with(&server));
     scene.fail(FailureKind::BuildError);
     scene.desk.user_config("[forge]\nadvice_prompt_chars = 2000\n");
     let document = scene.json(&["--advice", "--provider", "gateway"]);
     assert_eq!(document["advice"]["outcome"], "kept");
-    assert_eq!(document["advice"]["proposed"], "the packet\nUse the network.");
-    assert_eq!(document["triggers"], json!(["PERMISSION_WIDENING"]), "one line more is half of two");
+    assert_eq!(document["advice"]["proposed"], "the packet\nof three\nlines\nUse the network.\n");
+    assert_eq!(document["triggers"], json!(["PERMISSION_WIDENING"]));
     let asked = server.requests()[0].body["messages"][0]["content"].as_str().unwrap().to_owned();
     assert!(asked.contains("the packet") && asked.chars().count() <= 2_000, "{asked}");
 
@@ -124,7 +134,10 @@ fn who_cannot_be_reached_gives_no_advice_and_the_rest_is_told() {
     let scene = Scene::new();
     scene.fail(FailureKind::BuildError);
     let document = scene.json(&["--advice", "--provider", "gateway"]);
-    assert_eq!((&document["kind"], &document["advice"]["outcome"]), (&json!("BUILD_ERROR"), &json!("missing")));
+    assert_eq!(
+        (&document["kind"], &document["advice"]["outcome"]),
+        (&json!("BUILD_ERROR"), &json!("missing"))
+    );
     assert_eq!(document["needs_review"], json!(["AMBIGUOUS"]));
     // One that cannot even be made ready is the same.
     let document = scene.json(&["--advice", "--provider", "openai"]);

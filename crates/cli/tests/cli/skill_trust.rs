@@ -81,11 +81,19 @@ impl Skills {
         let digest = |path: PathBuf| Digest::of(&std::fs::read(path).unwrap());
         let (skill, test) =
             (digest(self.file(name)), digest(self.root().join(format!("tests/test_skill_{name}.py"))));
-        let new = NewSkillBuild { moment, proposal: id, agent: "a test".to_owned() };
-        let row = ledger.begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"packet".to_vec())).unwrap();
-        ledger.end_skill_build(&row, moment, &SkillBuildEnd::Succeeded { skill, test }).unwrap();
+        // What was verified is verified again, and not built over.
+        let build = match ledger.skill_builds(id).unwrap().last() {
+            Some(built) => built.id,
+            None => {
+                let new = NewSkillBuild { moment, proposal: id, agent: "a test".to_owned() };
+                let packet = |_: &_| Ok::<_, LedgerError>(b"packet".to_vec());
+                let row = ledger.begin_skill_build(&new, packet).unwrap();
+                ledger.end_skill_build(&row, moment, &SkillBuildEnd::Succeeded { skill, test }).unwrap();
+                row.id
+            }
+        };
         let level = VerificationLevel::Skill;
-        let new = NewVerification { moment, proposal: id, build: row.id, level, skill, test };
+        let new = NewVerification { moment, proposal: id, build, level, skill, test };
         let row = ledger.begin_verification(&new).unwrap();
         for (gate, passed) in gates {
             let result =
@@ -167,7 +175,12 @@ pub(crate) fn five() -> Vec<(SkillGate, bool)> {
 #[test]
 fn a_verified_skill_is_promoted_by_name_run_and_demoted() {
     let skills = Skills::new();
-    skills.proposed("count", "READ_ONLY", [], "print('counting')\nreturn {'count': len(inputs['text'].split())}");
+    skills.proposed(
+        "count",
+        "READ_ONLY",
+        [],
+        "print('counting')\nreturn {'count': len(inputs['text'].split())}",
+    );
     skills.run(["skill", "run", "count", "--input", "{}"]).exits(1);
     skills.promote("count").run().exits(1);
     skills.verified("count", &five());
@@ -189,7 +202,8 @@ fn a_verified_skill_is_promoted_by_name_run_and_demoted() {
     std::fs::write(skills.desk.path("in.json"), r#"{"text": "a b c"}"#).unwrap();
     let call = skills.call(["skill", "run", "count", "--input-file"]).arg(skills.desk.path("in.json"));
     assert_eq!(call.run().ok().json(), json!({"count": 3}));
-    let demoted = skills.run(["skill", "demote", "count", "--by", "Bo", "--reason", "Wrong.", "--json"]).ok().json();
+    let demoted =
+        skills.run(["skill", "demote", "count", "--by", "Bo", "--reason", "Wrong.", "--json"]).ok().json();
     fits(&demoted, include_str!("../../../../docs/schemas/skill-promote.v1.schema.json"));
     assert_eq!(skills.status("count"), "BUILT");
     assert!(std::fs::read_to_string(skills.registry()).unwrap().ends_with("skills: {}\n"));
@@ -238,7 +252,8 @@ fn a_promotion_needs_a_name_the_newest_verification_and_its_very_bytes() {
     skills.promote("one").run().ok();
     skills.run(["skill", "promote", "unknown", "--by", "Ada"]).exits(2);
     // What a project's file says of it counts for nothing.
-    std::fs::write(skills.root().join(".crucible/config.toml"), "[forge]\nexamples = \"optional\"\n").unwrap();
+    std::fs::write(skills.root().join(".crucible/config.toml"), "[forge]\nexamples = \"optional\"\n")
+        .unwrap();
     skills.run(["skill", "list"]).exits(2);
 }
 
@@ -281,10 +296,12 @@ fn the_registry_can_refuse_and_makes_nothing_trusted() {
     let listed = skills.run(["skill", "list"]).ok();
     assert!(listed.stderr.contains("forge-registry-differs"), "{}", listed.stderr);
     // Without a digest it vouches for nothing; the flag leaves the decision to the ledger.
-    let unhashed: String = written.lines().filter(|line| !line.contains("sha256")).map(|line| format!("{line}\n")).collect();
+    let unhashed: String =
+        written.lines().filter(|line| !line.contains("sha256")).map(|line| format!("{line}\n")).collect();
     put(&unhashed);
     skills.outcome("one").is(1, "REFUSED", "forge-registry-unhashed");
-    let allowed = || outcome_of(skills.call(["skill", "run", "one", "--input", "{}", "--allow-unhashed", "--json"]));
+    let allowed =
+        || outcome_of(skills.call(["skill", "run", "one", "--input", "{}", "--allow-unhashed", "--json"]));
     allowed().is(0, "SUCCEEDED", "forge-registry-unhashed");
     skills.write("one", "return {'is': 'evil'}");
     allowed().is(1, "REFUSED", "forge-run-changed");
@@ -300,7 +317,8 @@ fn the_registry_can_refuse_and_makes_nothing_trusted() {
     skills.outcome("one").is(0, "SUCCEEDED", "forge-registry-missing");
     // A cloned project: the registry and the file agree, and nobody here answers for either.
     put(&written);
-    let clone = skills.call(["skill", "run", "one", "--input", "{}"]).env("CRUCIBLE_HOME", skills.desk.path("other"));
+    let clone =
+        skills.call(["skill", "run", "one", "--input", "{}"]).env("CRUCIBLE_HOME", skills.desk.path("other"));
     let said = clone.run().exits(1);
     assert!(said.stderr.contains("alone makes none trusted"), "{}", said.stderr);
     skills.run(["skill", "run", "nobody_knows_it", "--input", "{}"]).exits(2);
@@ -351,15 +369,22 @@ fn what_keeps_failing_is_trusted_no_more() {
 fn what_goes_in_is_judged_before_anything_runs() {
     let skills = Skills::new();
     skills.trusted("one", "READ_ONLY", [], "return {}");
-    for (input, code) in
-        [("", 3), ("{", 3), ("[]", 3), ("1", 3), (r#"{"text": 1}"#, 3), (r#"{"a": 1, "a": 2}"#, 3), ("NaN", 3)]
-    {
+    for (input, code) in [
+        ("", 3),
+        ("{", 3),
+        ("[]", 3),
+        ("1", 3),
+        (r#"{"text": 1}"#, 3),
+        (r#"{"a": 1, "a": 2}"#, 3),
+        ("NaN", 3),
+    ] {
         skills.run(["skill", "run", "one", "--input", input]).exits(code);
     }
     let deep = format!("{{\"a\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
     std::fs::write(skills.desk.path("deep.json"), deep).unwrap();
     skills.call(["skill", "run", "one", "--input-file"]).arg(skills.desk.path("deep.json")).run().exits(3);
-    std::fs::write(skills.desk.path("large.json"), format!("{{\"a\": \"{}\"}}", "x".repeat(5 << 20))).unwrap();
+    std::fs::write(skills.desk.path("large.json"), format!("{{\"a\": \"{}\"}}", "x".repeat(5 << 20)))
+        .unwrap();
     skills.call(["skill", "run", "one", "--input-file"]).arg(skills.desk.path("large.json")).run().exits(7);
     skills.run(["skill", "run", "one"]).exits(2);
     skills.run(["skill", "run", "one", "--input", "{}", "--input-file", "x"]).exits(2);

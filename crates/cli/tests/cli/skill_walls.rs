@@ -21,15 +21,13 @@ fn hiding(attempt: &str) -> String {
 }
 
 /// What no class may do, as bodies that hide it.
-const FOR_NONE: [(&str, &str); 8] = [
+const FOR_NONE: [(&str, &str); 6] = [
     ("fork", "os.fork()"),
     ("vfork", "libc.syscall(58)"),
     ("clone", "libc.syscall(56, 17, 0, 0, 0, 0)"),
     ("execve", "libc.execv(b'/bin/true', (ctypes.c_char_p * 2)(b'true', None))"),
     ("posix_spawn", "os.posix_spawn('/bin/true', ['true'], {})"),
     ("ptrace", "libc.ptrace(16, os.getppid(), 0, 0)"),
-    ("unix_socket", "libc.socket(1, 1, 0)"),
-    ("netlink", "libc.socket(16, 3, 0)"),
 ];
 
 /// What is for one class alone.
@@ -46,40 +44,66 @@ const WRITES: [(&str, &str); 10] = [
     ("chmod", "os.chmod('/tmp', 0o777)"),
 ];
 
-const SOCKETS: [(&str, &str); 2] =
-    [("inet_socket", "libc.socket(2, 1, 0)"), ("udp_socket", "libc.socket(10, 2, 0)")];
+const SOCKETS: [(&str, &str); 3] = [
+    ("inet_socket", "libc.socket(2, 1, 0)"),
+    ("udp_socket", "libc.socket(10, 2, 0)"),
+    ("netlink", "libc.socket(16, 3, 0)"),
+];
 
-fn denied(skills: &Skills, name: &str, class: &str, grants: &[&str], body: &str) {
-    match grants {
-        [flag, value] => skills.trusted(name, class, [flag, value], body),
-        _ => skills.trusted(name, class, [], body),
-    }
-    skills.outcome(name).is(1, "DENIED", "forge-run-denied");
-}
-
-#[test]
-fn a_skill_that_reads_can_neither_write_nor_connect_nor_start_anything() {
+/// Each of these attempts ends the skill that makes it, though it hides it.
+#[track_caller]
+fn all_denied<const N: usize>(
+    class: &str,
+    grants: [&str; N],
+    attempts: impl Iterator<Item = (&'static str, &'static str)>,
+) {
     let skills = Skills::new();
-    for (name, attempt) in FOR_NONE.into_iter().chain(WRITES).chain(SOCKETS) {
-        denied(&skills, &format!("try_{name}"), "READ_ONLY", &[], &hiding(attempt));
+    let mut went_on = Vec::new();
+    for (name, attempt) in attempts {
+        let name = format!("try_{name}");
+        skills.trusted(&name, class, grants, &hiding(attempt));
+        let ran = skills.outcome(&name);
+        if (ran.code, ran.word(), ran.codes().as_slice()) != (Some(1), "DENIED", &["forge-run-denied"]) {
+            went_on.push((name, ran.document["outcome"].clone(), ran.document["findings"].clone()));
+        }
     }
+    assert!(went_on.is_empty(), "{class}: {went_on:#?}");
     skills.run(["ledger", "verify"]).ok();
 }
 
 #[test]
-fn a_skill_that_writes_can_neither_connect_nor_start_anything() {
+fn a_skill_that_reads_can_neither_write_nor_connect_nor_start_anything() {
+    all_denied("READ_ONLY", [], FOR_NONE.into_iter().chain(WRITES).chain(SOCKETS));
+}
+
+#[test]
+fn a_skill_that_has_a_secret_can_do_no_more_than_one_that_reads() {
     let skills = Skills::new();
-    for (name, attempt) in FOR_NONE.into_iter().chain(SOCKETS) {
-        denied(&skills, &format!("try_{name}"), "FILE_WRITE", &["--allow-write", "notes/"], &hiding(attempt));
-    }
+    let body = hiding("libc.socket(2, 1, 0)");
+    skills.trusted("one", "SECRET_READ", ["--allow-secret", "WEATHER_KEY"], &body);
+    let call = skills.call(["skill", "run", "one", "--input", "{}", "--json"]);
+    outcome_of(call.env("WEATHER_KEY", "correct-horse-battery")).is(1, "DENIED", "forge-run-denied");
+}
+
+#[test]
+fn a_skill_that_writes_can_neither_connect_nor_start_anything() {
+    all_denied("FILE_WRITE", ["--allow-write", "notes/"], FOR_NONE.into_iter().chain(SOCKETS));
 }
 
 #[test]
 fn a_skill_that_connects_can_neither_write_nor_start_anything() {
-    let skills = Skills::new();
     let granted = ["--allow-host", "api.example.invalid"];
-    for (name, attempt) in FOR_NONE.into_iter().chain(WRITES) {
-        denied(&skills, &format!("try_{name}"), "NETWORK", &granted, &hiding(attempt));
+    all_denied("NETWORK", granted, FOR_NONE.into_iter().chain(WRITES));
+}
+
+#[test]
+fn no_skill_has_a_local_socket() {
+    let skills = Skills::new();
+    let body = format!("{RAW}return {{'given': libc.socket(1, 1, 0)}}");
+    skills.trusted("reads", "READ_ONLY", [], &body);
+    skills.trusted("connects", "NETWORK", ["--allow-host", "api.example.invalid"], &body);
+    for name in ["reads", "connects"] {
+        assert_eq!(skills.outcome(name).is(0, "SUCCEEDED", "").document["result"], json!({"given": -1}));
     }
 }
 
@@ -164,7 +188,8 @@ fn a_skill_that_connects_reaches_no_host_that_it_was_not_granted() {
     let port = service.local_addr().unwrap().port();
     let granted = ["--allow-host", "api.example.invalid"];
     for (name, host) in [("by_loopback", "127.0.0.1"), ("by_name", "localhost"), ("another", "example.com")] {
-        let body = format!("import socket\nsocket.create_connection(('{host}', {port}), timeout=5)\nreturn {{}}");
+        let body =
+            format!("import socket\nsocket.create_connection(('{host}', {port}), timeout=5)\nreturn {{}}");
         skills.trusted(name, "NETWORK", granted, &body);
         skills.outcome(name).is(1, "DENIED", "forge-run-denied");
     }
@@ -184,7 +209,10 @@ fn a_skill_sees_the_secrets_that_it_was_granted_and_gives_none_back() {
     let body = "import os\nreturn {'length': len(os.environ['WEATHER_KEY']), 'names': sorted(os.environ)}";
     skills.trusted("one", "SECRET_READ", granted, body);
     let seen = run("one").is(0, "SUCCEEDED", "");
-    assert_eq!(seen.document["result"], json!({"length": VALUE.len(), "names": ["HOME", "LANG", "PATH", "WEATHER_KEY"]}));
+    assert_eq!(
+        seen.document["result"],
+        json!({"length": VALUE.len(), "names": ["HOME", "LANG", "PATH", "WEATHER_KEY"]})
+    );
     for (name, gives) in [
         ("two", "os.environ['WEATHER_KEY']"),
         ("three", "['x', {'y': 'z' + os.environ['WEATHER_KEY'] + 'z'}]"),
@@ -194,7 +222,12 @@ fn a_skill_sees_the_secrets_that_it_was_granted_and_gives_none_back() {
         let said = run(name).is(8, "FAILED", "forge-run-secret");
         assert!(!said.document.to_string().contains(VALUE));
     }
-    skills.trusted("five", "SECRET_READ", granted, "import os\nprint(os.environ['WEATHER_KEY'])\nraise ValueError(os.environ['WEATHER_KEY'])");
+    skills.trusted(
+        "five",
+        "SECRET_READ",
+        granted,
+        "import os\nprint(os.environ['WEATHER_KEY'])\nraise ValueError(os.environ['WEATHER_KEY'])",
+    );
     let said = run("five").is(1, "FAILED", "forge-run-raised");
     assert!(!said.document.to_string().contains(VALUE), "{:#}", said.document);
     assert!(said.document["printed"]["text"].as_str().unwrap().contains("[secret]"));
@@ -215,19 +248,26 @@ fn a_skill_sees_neither_the_project_nor_the_home_nor_what_crucible_keeps() {
     let skills = Skills::new();
     std::fs::write(skills.desk.home().join("private.txt"), "mine").unwrap();
     let look = |path: &Path| format!("'{}'", path.display());
-    let places = [skills.root(), skills.desk.home(), skills.desk.data(), "/root".into(), "/home".into()];
+    let places = [skills.root(), skills.desk.home(), skills.desk.data(), "/home".into()];
     let places = places.iter().map(|place| look(place)).collect::<Vec<_>>().join(", ");
     let body = format!(
         "import os\nseen = []\nfor place in [{places}, '.']:\n    for top, below, files in os.walk(place):\n        seen += [os.path.join(top, file) for file in files]\nreturn {{'seen': seen}}"
     );
     skills.trusted("one", "READ_ONLY", [], &body);
     let ran = skills.outcome("one").is(0, "SUCCEEDED", "");
-    let own = ["private.txt", ".gitconfig", "ledger.db", "policy.yaml", "base.py", ".ssh", ".bash_history"];
+    let own = ["private.txt", ".gitconfig", "ledger.db", "policy.yaml", "base.py"];
     for path in ran.document["result"]["seen"].as_array().unwrap() {
         let path = path.as_str().unwrap();
         // Python itself may lie in a home.
         assert!(!own.iter().any(|name| path.ends_with(name)) || path.contains("/lib/python"), "{path}");
     }
+    let listed = format!(
+        "import os\nreturn {{'listed': os.listdir({}), 'here': os.listdir('.')}}",
+        look(&skills.root())
+    );
+    skills.trusted("two", "READ_ONLY", [], &listed);
+    let ran = skills.outcome("two").is(0, "SUCCEEDED", "");
+    assert_eq!(ran.document["result"], json!({"listed": [], "here": []}));
 }
 
 #[test]
@@ -245,12 +285,21 @@ fn whatever_a_skill_gives_back_the_result_is_of_its_form_or_there_is_none() {
         ("a_set", "return {'a': {1}}"),
         ("half_a_character", "return {'a': '\\ud800'}"),
         ("keys_of_numbers", "return {1: 2}"),
-        ("deep", "made = {}\nat = made\nfor _ in range(5000):\n    at['a'] = {}\n    at = at['a']\nreturn made"),
+        (
+            "deep",
+            "made = {}\nat = made\nfor _ in range(5000):\n    at['a'] = {}\n    at = at['a']\nreturn made",
+        ),
         ("in_itself", "made = {}\nmade['a'] = made\nreturn made"),
         ("too_large", "return {'a': 'x' * (5 << 20)}"),
         ("prints_without_end", "while True:\n    print('x' * 100000)"),
-        ("twice", "import os\nfor fd in range(3, 30):\n    try:\n        os.write(fd, b'{\"returned\":{\"a\":1}}')\n    except OSError:\n        pass\nreturn {'a': 2}"),
-        ("keys_twice", "import os\nfor fd in range(3, 30):\n    try:\n        os.write(fd, b'{\"returned\":{\"a\":1,\"a\":2}}')\n    except OSError:\n        pass\nos._exit(0)"),
+        (
+            "twice",
+            "import os\nfor fd in range(3, 30):\n    try:\n        os.write(fd, b'{\"returned\":{\"a\":1}}')\n    except OSError:\n        pass\nreturn {'a': 2}",
+        ),
+        (
+            "keys_twice",
+            "import os\nfor fd in range(3, 30):\n    try:\n        os.write(fd, b'{\"returned\":{\"a\":1,\"a\":2}}')\n    except OSError:\n        pass\nos._exit(0)",
+        ),
     ];
     for (name, body) in no_result {
         let name = format!("gives_{name}");
@@ -272,11 +321,21 @@ fn whatever_a_skill_gives_back_the_result_is_of_its_form_or_there_is_none() {
         skills.trusted(&name, "READ_ONLY", [], body);
         skills.outcome(&name).is(1, "FAILED", "forge-run-raised");
     }
-    skills.trusted("prints", "READ_ONLY", [], "print('{\"returned\": {\"a\": 1}}\\x1b[2J')\nreturn {'text': '\\x1b[2J\\u202e'}");
+    skills.trusted(
+        "prints",
+        "READ_ONLY",
+        [],
+        "print('{\"returned\": {\"a\": 1}}\\x1b[2J')\nreturn {'text': '\\x1b[2J\\u202e'}",
+    );
     let ran = skills.run(["skill", "run", "prints", "--input", "{}"]).ok();
     assert_eq!(ran.json(), json!({"text": "\u{1b}[2J\u{202e}"}));
     assert!(!ran.stdout.contains('\u{1b}') && !ran.stdout.contains('\u{202e}'), "{:?}", ran.stdout);
-    skills.trusted("threads", "READ_ONLY", [], "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\nreturn {}");
+    skills.trusted(
+        "threads",
+        "READ_ONLY",
+        [],
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\nreturn {}",
+    );
     skills.outcome("threads").is(0, "SUCCEEDED", "");
 }
 
@@ -347,7 +406,9 @@ fn eventually(mut holds: impl FnMut() -> bool) {
 fn descendants(of: u32) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
         let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
         let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
         if parent.and_then(|parent| parent.parse().ok()) == Some(of) {

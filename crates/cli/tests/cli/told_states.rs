@@ -1,37 +1,14 @@
 //! What a run says of itself when something beside it changed: its commit, its copies, its repository.
 
-use std::path::PathBuf;
-
-use crucible_testkit::{FakeOpenAi, TestRepo};
-
 use crate::support::{Desk, GOAL, answering, good_answer, id_of, small};
-
-struct Run {
-    repo: TestRepo,
-    _server: FakeOpenAi,
-    desk: Desk,
-    id: String,
-}
-
-impl Run {
-    fn verified() -> Self {
-        let (repo, server) = (small().build(), answering(good_answer()));
-        let desk = Desk::with(&server);
-        let id = id_of(&desk.start(repo.path()).ok().json());
-        Self { repo, _server: server, desk, id }
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.desk.data().join("runs").join(&self.id).join(name)
-    }
-}
+use crate::verify_record::Landed;
 
 #[test]
 fn a_landed_run_whose_commit_is_gone_from_its_branch_does_not_say_that_it_landed() {
     for taken_back in
         [&["reset", "--quiet", "--hard", "HEAD~1"][..], &["commit", "--quiet", "--amend", "-m", "Mine"]]
     {
-        let run = Run::verified();
+        let run = Landed::verified();
         let landed = run.desk.run(["run", "land", &run.id, "--json"]).ok().json();
         let commit = landed["commit"].as_str().unwrap();
         run.repo.write("more.txt", "x\n");
@@ -49,7 +26,7 @@ fn a_landed_run_whose_commit_is_gone_from_its_branch_does_not_say_that_it_landed
 #[test]
 fn an_edited_copy_changes_no_state_and_is_put_back_with_the_command_that_is_told() {
     for land in [false, true] {
-        let run = Run::verified();
+        let run = Landed::verified();
         if land {
             run.desk.run(["run", "land", &run.id]).ok();
         }
@@ -97,11 +74,40 @@ fn what_is_dirty_is_no_moved_head_and_is_named_before_anything_begins() {
 
 #[test]
 fn the_gates_of_an_ended_run_are_not_run_where_its_base_is_not_checked_out_and_that_is_said() {
-    let run = Run::verified();
+    let run = Landed::verified();
     run.desk.run(["run", "land", &run.id]).ok();
     let message = run.desk.run(["verify", "--run", &run.id]).exits(1).stderr;
     for part in ["has ended", "crucible run verify-record", run.id.as_str()] {
         assert!(message.contains(part), "{part}: {message}");
     }
     assert!(!message.contains("crucible run advance"), "{message}");
+}
+
+#[test]
+fn what_is_dirty_is_told_with_the_command_to_call_again() {
+    let run = Landed::verified();
+    run.repo.write("src/area.py", "mine\n");
+    let verify = run.desk.run(["verify", "--run", &run.id, "--json"]).exits(1).message();
+    assert!(verify.contains("then `crucible verify`") && verify.contains("src/area.py"), "{verify}");
+    run.repo.git(["checkout", "--quiet", "src/area.py"]);
+    let desk = &run.desk;
+    let new = desk.call(["run", "new", GOAL, "--json", "--repo"]).arg(run.repo.path()).run().ok().json();
+    run.repo.write("src/area.py", "mine\n");
+    let advance = desk.run(["run", "advance", &id_of(&new), "--json"]).exits(1).message();
+    assert!(advance.contains("then `crucible run advance`"), "{advance}");
+}
+
+#[test]
+fn a_run_whose_repository_is_elsewhere_now_says_so_while_something_is_left_to_do() {
+    let run = Landed::verified();
+    let next = || run.desk.status()["next"].as_str().unwrap().to_owned();
+    assert!(next().contains("crucible run land"), "{}", next());
+    let moved = run.desk.path("moved");
+    std::fs::rename(run.repo.path(), &moved).unwrap();
+    let told = next();
+    assert!(told.contains("no longer at") && told.contains(run.repo.path().to_str().unwrap()), "{told}");
+    std::fs::rename(&moved, run.repo.path()).unwrap();
+    run.desk.run(["run", "land", &run.id]).ok();
+    std::fs::rename(run.repo.path(), &moved).unwrap();
+    assert_eq!(next(), "Nothing is left to do.");
 }

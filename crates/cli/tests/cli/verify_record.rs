@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::support::{Desk, GOAL, Snapshot, answering, good_answer, id_of, small};
 
 /// A run of the small repository that has landed.
-struct Landed {
-    repo: TestRepo,
+pub(crate) struct Landed {
+    pub(crate) repo: TestRepo,
     _server: FakeOpenAi,
-    desk: Desk,
-    id: String,
+    pub(crate) desk: Desk,
+    pub(crate) id: String,
 }
 
 impl Landed {
@@ -24,14 +24,15 @@ impl Landed {
         run
     }
 
-    fn verified() -> Self {
+    /// One that is verified and has not landed.
+    pub(crate) fn verified() -> Self {
         let (repo, server) = (small().build(), answering(good_answer()));
         let desk = Desk::with(&server);
         let id = id_of(&desk.start(repo.path()).ok().json());
         Self { repo, _server: server, desk, id }
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.desk.data().join("runs").join(&self.id).join(name)
     }
 

@@ -31,10 +31,14 @@ pub struct CommandSkillAgent {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AgentCommandError {
     /// There is none.
-    #[error("no command is configured that could write the skill; set [forge] agent_command in your own configuration")]
+    #[error(
+        "no command is configured that could write the skill; set [forge] agent_command in your own configuration"
+    )]
     NotSet,
     /// It would be a file of the project.
-    #[error("the agent's program {program:?} is named by a relative path; name one on the PATH, or one by its absolute path")]
+    #[error(
+        "the agent's program {program:?} is named by a relative path; name one on the PATH, or one by its absolute path"
+    )]
     Relative {
         /// As it is configured.
         program: String,
@@ -53,7 +57,8 @@ impl CommandSkillAgent {
         variables: &[String],
         env: &Environment,
     ) -> Result<Self, AgentCommandError> {
-        let Some((program, args)) = words.split_first().filter(|(program, _)| !program.trim().is_empty()) else {
+        let Some((program, args)) = words.split_first().filter(|(program, _)| !program.trim().is_empty())
+        else {
             return Err(AgentCommandError::NotSet);
         };
         if program.contains('/') && !Path::new(program).is_absolute() {

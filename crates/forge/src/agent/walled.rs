@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use crucible_host::fs::create_dir_all;
 use crucible_model::{ByteLimit, Code, Finding, Secret};
 use crucible_sandbox::{
-    Calls, Cap, Captured, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction, Resources, Spawn,
-    Stdin, base_env, toolchain_env,
+    Calls, Cap, Captured, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction, Resources,
+    Spawn, Stdin, base_env, toolchain_env,
 };
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 use serde_json::{Map, Value, json};
@@ -98,7 +98,10 @@ pub(super) async fn run(task: &AgentTask<'_>, program: AgentProgram) -> Result<A
     let ended = serde_json::to_value(completed.end).unwrap_or_default();
     facts.insert("ended".to_owned(), ended);
     facts.insert("seconds".to_owned(), json!(completed.duration.as_secs()));
-    facts.insert("printed_bytes".to_owned(), json!(completed.stdout.total.saturating_add(completed.stderr.total)));
+    facts.insert(
+        "printed_bytes".to_owned(),
+        json!(completed.stdout.total.saturating_add(completed.stderr.total)),
+    );
     let log = log(&completed.stdout, &completed.stderr, &keys);
     Ok(AgentRan { end, log, facts, receipt: Some(completed.receipt) })
 }

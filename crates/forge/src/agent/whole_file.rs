@@ -54,9 +54,14 @@ impl SkillAgent for WholeFileSkillAgent {
         let since = Stopwatch::start();
         let result = match self.client.call(asked).await {
             Ok(result) => result,
-            Err(CallError::Llm(LlmError::Timeout { .. })) => {
-                let what = format!("the model gave no answer within {} s", task.timeout.as_secs());
-                let hint = "Give it more time with --timeout, or ask a faster one.";
+            Err(CallError::Llm(LlmError::Timeout { duration, .. })) => {
+                let what = format!("the model gave no answer within {} s", duration.as_secs());
+                let hint = if duration < task.timeout {
+                    "That is the longest that a single answer may take, whatever --timeout says. Ask a faster model, or let it answer shorter \
+                     ([llm] max_tokens of its provider)."
+                } else {
+                    "Give it more time with --timeout, or ask a faster one."
+                };
                 let end = AgentEnd::TimedOut(Finding::error(TIMEOUT, what, hint));
                 return Ok(AgentRan { end, log: Vec::new(), facts: Map::new(), receipt: None });
             }
@@ -85,7 +90,9 @@ impl SkillAgent for WholeFileSkillAgent {
             Err(error) => return Ok(ran(unreadable(&error))),
         };
         for edit in &edits {
-            let (EditKind::WholeFile { content } | EditKind::Definitions { content }) = &edit.kind else { continue };
+            let (EditKind::WholeFile { content } | EditKind::Definitions { content }) = &edit.kind else {
+                continue;
+            };
             task.workspace.put(&edit.path, content.as_bytes())?;
         }
         Ok(ran(AgentEnd::Done))
@@ -94,5 +101,9 @@ impl SkillAgent for WholeFileSkillAgent {
 
 fn unreadable(error: &AnswerError) -> AgentEnd {
     let found = error.finding();
-    AgentEnd::Failed(Finding::error(ANSWER, format!("the answer cannot be read as files: {}", found.subject), found.hint))
+    AgentEnd::Failed(Finding::error(
+        ANSWER,
+        format!("the answer cannot be read as files: {}", found.subject),
+        found.hint,
+    ))
 }

@@ -11,7 +11,7 @@ use crucible_ledger::{SideEffect, SkillGate};
 use crucible_model::{Code, Finding, Verdict};
 use serde_json::{Value, json};
 
-use super::{ForgeGate, GateAnswer, GateObstacle, GateSite, GateExamples};
+use super::{ForgeGate, GateAnswer, GateExamples, GateObstacle, GateSite};
 use crate::examples::HeldOutExample;
 use crate::grants::Grants;
 use crate::io_schema::IoSide;

@@ -160,7 +160,9 @@ mod tests {
 
     #[test]
     fn what_silences_the_type_checker_is_found_in_every_form() {
-        for all in ["# type: ignore", "#type:ignore", "# x # type: ignore", "# mypy: ignore-errors", "#mypy: x"] {
+        for all in
+            ["# type: ignore", "#type:ignore", "# x # type: ignore", "# mypy: ignore-errors", "#mypy: x"]
+        {
             assert_eq!(Silence::of(all), Some(Silence::All), "{all}");
         }
         assert_eq!(Silence::of("# type: ignore[attr-defined]"), Some(Silence::Named));
@@ -168,7 +170,8 @@ mod tests {
         for none in ["# type: int", "# the type: ignored", "# ignore", "# a mypy: note"] {
             assert_eq!(Silence::of(none), None, "{none}");
         }
-        let text = "from typing import no_type_check\nx = 1  # type: ignore[assignment]\ny = 2  # type: ignore\n";
+        let text =
+            "from typing import no_type_check\nx = 1  # type: ignore[assignment]\ny = 2  # type: ignore\n";
         let source = PythonSource::parse(text.as_bytes()).unwrap();
         let verdict = switched_off(&source);
         assert_eq!((verdict.errors().count(), verdict.findings().len()), (2, 3), "{verdict:?}");

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use crucible_ledger::SkillGate;
-use crucible_model::{Code, Finding, Verdict};
+use crucible_model::{Code, Finding};
 use crucible_secrets::Scanner;
 
 use super::{ForgeGate, GateAnswer, GateObstacle, GateSite};
-use crate::policy::check_policy;
+use crate::policy::{check_policy, check_test_policy};
 
 /// The policy.
 pub(super) struct Policy;
@@ -20,7 +20,7 @@ impl ForgeGate for Policy {
     async fn ask(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateObstacle> {
         let mut verdict =
             site.skill.judged(|source| check_policy(source, site.policy, site.class, site.grants));
-        verdict.merge(site.test.judged(|_| Verdict::default()));
+        verdict.merge(site.test.judged(|source| check_test_policy(source, site.policy, site.paths)));
         for source in site.sources() {
             if let Some(rule) = Scanner::builtin().first_in_file(&source.bytes) {
                 verdict.push(Finding::error(

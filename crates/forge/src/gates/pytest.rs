@@ -36,7 +36,8 @@ impl ForgeGate for Pytest {
             return Ok(GateAnswer::of(too_large));
         }
         let (run, told) = tests(site, "pytest", &[site.test.path.as_str()]).await?;
-        let mut verdict = judge(&run, told.as_ref(), Part::Skill { file: &site.copy.join(site.paths.skill.as_str()) });
+        let mut verdict =
+            judge(&run, told.as_ref(), Part::Skill { file: &site.copy.join(site.paths.skill.as_str()) });
         let mut answer = run.answer(Verdict::default());
         if let Some(told) = &told {
             answer.facts.insert("tests".to_owned(), counts(told));
@@ -85,8 +86,9 @@ async fn tests(
     let mut call = ToolCall::new(&site.tools.pytest, words, scratch);
     call.env.push((OsString::from("PYTHONPATH"), path));
     call.stdin = Stdin::Bytes(format!("{word}\n{}", site.paths.module).into_bytes());
-    let run = call.run(site, Keep::Tail).await?;
+    let mut run = call.run(site, Keep::Tail).await?;
     let told = Testimony::find(&run.stdout().text(), &word);
+    run.hide(word);
     Ok((run, told))
 }
 
@@ -219,7 +221,11 @@ mod tests_of_told {
 
     #[test]
     fn only_the_word_of_this_run_makes_a_testimony() {
-        let line = |word: &str| format!("{word} {{\"collected\":0,\"finished\":0,\"exit\":0,\"module\":null,\"complaints\":[],\"left_out\":[],\"passed\":9,\"failed\":0,\"errors\":0,\"skipped\":0,\"xfailed\":0,\"xpassed\":0}}\n");
+        let line = |word: &str| {
+            format!(
+                "{word} {{\"collected\":0,\"finished\":0,\"exit\":0,\"module\":null,\"complaints\":[],\"left_out\":[],\"passed\":9,\"failed\":0,\"errors\":0,\"skipped\":0,\"xfailed\":0,\"xpassed\":0}}\n"
+            )
+        };
         assert_eq!(Testimony::find(&format!("dots\n{}", line("w-1")), "w-1").unwrap().passed, 9);
         assert_eq!(Testimony::find(&line("w-2"), "w-1"), None);
         assert_eq!(Testimony::find(&(line("w-1") + &line("w-1")), "w-1"), None);

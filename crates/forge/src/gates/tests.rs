@@ -10,6 +10,7 @@ use crucible_ledger::{SideEffect, VerificationLevel};
 use crucible_model::{Digest, Outcome};
 use crucible_sandbox::{Sandbox, Strength};
 use serde_json::json;
+use tokio::sync::OnceCell;
 
 use super::*;
 use crate::grants::Grants;
@@ -82,6 +83,8 @@ impl Scene {
         let read = |path: &crucible_model::RepoPath| {
             GateSource::new(path, std::fs::read(self.root().join("copy").join(path.as_str())).unwrap())
         };
+        static FOUND: OnceCell<SkillTools> = OnceCell::const_new();
+        let found = FOUND.get_or_init(async || SkillTools::find(&world, Some(&tools())).await.unwrap()).await;
         let io_schema =
             IoSchema::from_value(json!({"input": {"type": "object"}, "output": {"type": "object"}})).unwrap();
         let site = GateSite {
@@ -96,7 +99,7 @@ impl Scene {
             test: &read(&paths.test),
             copy: &self.root().join("copy"),
             scratch: &self.root().join("scratch"),
-            tools: &SkillTools::find(&world, Some(&tools())).await.unwrap(),
+            tools: found,
             timeout: self.timeout,
             level: self.level,
             io_schema: &io_schema,
@@ -166,7 +169,11 @@ async fn mypy_says_where_and_what_silences_it_is_refused() {
     assert!(texts(&answer).contains(&place), "{}", texts(&answer));
     scene.skill = scene.skill.replace("\"one\"", "\"one\"  # type: ignore");
     let answer = scene.ask(SkillGate::Mypy).await;
-    assert!(!answer.verdict.passes() && codes(&answer).contains(&"forge-silenced".to_owned()), "{}", texts(&answer));
+    assert!(
+        !answer.verdict.passes() && codes(&answer).contains(&"forge-silenced".to_owned()),
+        "{}",
+        texts(&answer)
+    );
     scene.skill = scene.skill.replace("# type: ignore", "# type: ignore[assignment]");
     let answer = scene.ask(SkillGate::Mypy).await;
     assert!(answer.verdict.passes(), "{}", texts(&answer));
@@ -198,23 +205,63 @@ async fn an_exit_code_of_0_is_no_proof_that_tests_ran() {
     let good = "\n\ndef test_good():\n    assert WordCountSkill().name == \"word_count\"\n";
     let cases = [
         ("os._exit while it is imported", "import os\nos._exit(0)\n".to_owned(), "forge-test-unfinished"),
-        ("os._exit in a test", format!("import os\n{import}{good}\n\ndef test_end():\n    os._exit(0)\n"), "forge-test-unfinished"),
+        (
+            "os._exit in a test",
+            format!("import os\n{import}{good}\n\ndef test_end():\n    os._exit(0)\n"),
+            "forge-test-unfinished",
+        ),
         (
             "pytest.exit with success",
-            format!("import pytest\n{import}{good}\n\ndef test_end():\n    pytest.exit('done', 0)\n\n\ndef test_more():\n    assert False\n"),
+            format!(
+                "import pytest\n{import}{good}\n\ndef test_end():\n    pytest.exit('done', 0)\n\n\ndef test_more():\n    assert False\n"
+            ),
             "forge-test-unfinished",
         ),
         ("nothing", "X = 1\n".to_owned(), "forge-test-none"),
-        ("functions that are no tests", format!("{import}\n\ndef check():\n    assert False\n"), "forge-test-none"),
-        ("a module that is skipped", "import pytest\npytest.skip('no', allow_module_level=True)\n".to_owned(), "forge-test-left-out"),
-        ("a test that is skipped", format!("import pytest\n{import}{good}\n\n@pytest.mark.skip\ndef test_end():\n    assert False\n"), "forge-test-left-out"),
-        ("a skip from inside", format!("import pytest\n{import}{good}\n\ndef test_end():\n    pytest.skip('x')\n"), "forge-test-left-out"),
-        ("a failure that is expected", format!("import pytest\n{import}{good}\n\n@pytest.mark.xfail\ndef test_end():\n    assert False\n"), "forge-test-left-out"),
-        ("a success that is not expected", format!("import pytest\n{import}{good}\n\n@pytest.mark.xfail\ndef test_end():\n    pass\n"), "forge-test-left-out"),
+        (
+            "functions that are no tests",
+            format!("{import}\n\ndef check():\n    assert False\n"),
+            "forge-test-none",
+        ),
+        (
+            "a module that is skipped",
+            "import pytest\npytest.skip('no', allow_module_level=True)\n".to_owned(),
+            "forge-test-left-out",
+        ),
+        (
+            "a test that is skipped",
+            format!(
+                "import pytest\n{import}{good}\n\n@pytest.mark.skip\ndef test_end():\n    assert False\n"
+            ),
+            "forge-test-left-out",
+        ),
+        (
+            "a skip from inside",
+            format!("import pytest\n{import}{good}\n\ndef test_end():\n    pytest.skip('x')\n"),
+            "forge-test-left-out",
+        ),
+        (
+            "a failure that is expected",
+            format!(
+                "import pytest\n{import}{good}\n\n@pytest.mark.xfail\ndef test_end():\n    assert False\n"
+            ),
+            "forge-test-left-out",
+        ),
+        (
+            "a success that is not expected",
+            format!("import pytest\n{import}{good}\n\n@pytest.mark.xfail\ndef test_end():\n    pass\n"),
+            "forge-test-left-out",
+        ),
         ("another subject", "def test_nothing():\n    assert True\n".to_owned(), "forge-test-elsewhere"),
         ("an import that fails", "import no_such_module\n".to_owned(), "forge-test-failed"),
         ("no Python", "def broken(:\n".to_owned(), "forge-test-failed"),
-        ("a fixture that fails", format!("import pytest\n{import}{good}\n\n@pytest.fixture\ndef x():\n    raise OSError\n\n\ndef test_x(x):\n    pass\n"), "forge-test-failed"),
+        (
+            "a fixture that fails",
+            format!(
+                "import pytest\n{import}{good}\n\n@pytest.fixture\ndef x():\n    raise OSError\n\n\ndef test_x(x):\n    pass\n"
+            ),
+            "forge-test-failed",
+        ),
     ];
     for (what, test, code) in cases {
         let scene = Scene::with_test(&test);
@@ -229,7 +276,7 @@ async fn what_a_test_prints_is_no_testimony() {
     let import = "from skillset.skills.word_count import WordCountSkill\n";
     let told = r#"{"collected":1,"finished":1,"exit":0,"module":null,"complaints":[],"left_out":[],"passed":1,"failed":0,"errors":0,"skipped":0,"xfailed":0,"xpassed":0}"#;
     let scene = Scene::with_test(&format!(
-        "import os\nimport sys\n{import}\n\ndef test_forge():\n    said = os.read(0, 100) + sys.stdin.buffer.read()\n    word = said.decode().split('\\n')[0] or 'crucible-witness-0'\n    for out in range(1, 20):\n        try:\n            os.write(out, ('\\n' + word + ' {}\\n').encode())\n        except OSError:\n            pass\n    os._exit(0)\n",
+        "import os\n{import}\n\ndef test_forge():\n    said = os.read(0, 100)\n    word = said.decode().split('\\n')[0] or 'crucible-witness-0'\n    for out in range(1, 20):\n        try:\n            os.write(out, ('\\n' + word + ' {}\\n').encode())\n        except OSError:\n            pass\n    os._exit(0)\n",
         told.replace('"', "\\\"").replace('{', "{{").replace('}', "}}").replace("{{", "{").replace("}}", "}")
     ));
     let answer = scene.ask(SkillGate::Pytest).await;
@@ -299,7 +346,11 @@ async fn what_is_no_source_text_fails_where_texts_are_judged_and_tools_are_not_h
         for gate in [SkillGate::Policy, SkillGate::Invariants] {
             let answer = scene.ask(gate).await;
             assert_eq!(codes(&answer), ["forge-source"], "{gate:?} {bad:?}");
-            assert!(texts(&answer).contains("src/skillset/skills/word_count.py: line 1"), "{}", texts(&answer));
+            assert!(
+                texts(&answer).contains("src/skillset/skills/word_count.py: line 1"),
+                "{}",
+                texts(&answer)
+            );
         }
     }
     let mut scene = Scene::new();
@@ -317,6 +368,21 @@ async fn what_is_no_source_text_fails_where_texts_are_judged_and_tools_are_not_h
     assert!(codes(&answer).contains(&"forge-holds-secret".to_owned()) && !texts(&answer).contains("ghp_"));
 }
 
+#[tokio::test]
+async fn the_test_is_judged_as_well_as_the_skill() {
+    let mut scene = Scene::new();
+    scene.test.push_str("\n\ndef test_end() -> None:\n    import os\n\n    os._exit(0)\n");
+    let answer = scene.ask(SkillGate::Policy).await;
+    assert!(!answer.verdict.passes());
+    assert!(texts(&answer).contains("tests/test_skill_word_count.py: line "), "{}", texts(&answer));
+    // The operator's own rules hold for both.
+    let mut scene = Scene::new();
+    scene.policy = SkillPolicy::read("forbidden_patterns: ['WordCountSkill']\n").unwrap();
+    let answer = scene.ask(SkillGate::Policy).await;
+    let told = texts(&answer);
+    assert!(told.contains("forge-pattern src/") && told.contains("forge-pattern tests/"), "{told}");
+}
+
 #[test]
 fn many_findings_are_cut_with_the_gravest_first_and_said() {
     let mut verdict = Verdict::default();
@@ -327,7 +393,10 @@ fn many_findings_are_cut_with_the_gravest_first_and_said() {
     let kept = bounded(&verdict);
     assert_eq!(kept.findings().len(), MOST_FINDINGS + 1);
     assert_eq!(kept.errors().count(), MOST_FINDINGS);
-    assert_eq!(kept.findings().last().unwrap().to_string(), "forge-more-findings 11 more: Mend what is told; the rest shows then. The log has all of it.");
+    assert_eq!(
+        kept.findings().last().unwrap().to_string(),
+        "forge-more-findings 11 more: Mend what is told; the rest shows then. The log has all of it."
+    );
     assert!(kept.findings().iter().all(|finding| finding.hint.chars().count() <= LONGEST + 1));
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crucible_model::{ByteLimit, Code, Finding, Verdict};
 use crucible_sandbox::{
-    CONFINED_HOME, Calls, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Network,
-    Profile, Redaction, Resources, Spawn, Stdin, Stdout, base_env, toolchain_env,
+    CONFINED_HOME, Calls, Cap, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits,
+    Network, Profile, Redaction, Resources, Spawn, Stdin, Stdout, base_env, toolchain_env,
 };
 use serde_json::{Map, Value, json};
 
@@ -95,7 +95,13 @@ impl<'a> ToolCall<'a> {
             redaction: Redaction::Redact,
         };
         let completed = site.world.sandbox.run(spawn).await?;
-        Ok(ToolRun { name: self.tool.name, timeout: site.timeout, completed, copy: site.copy.to_owned() })
+        Ok(ToolRun {
+            name: self.tool.name,
+            timeout: site.timeout,
+            completed,
+            copy: site.copy.to_owned(),
+            hidden: None,
+        })
     }
 }
 
@@ -105,6 +111,7 @@ pub(super) struct ToolRun {
     timeout: Duration,
     completed: Completed,
     copy: PathBuf,
+    hidden: Option<String>,
 }
 
 impl ToolRun {
@@ -176,6 +183,11 @@ impl ToolRun {
         GateAnswer { verdict, log: self.log(), facts: self.facts() }
     }
 
+    /// Takes the lines that hold this out of the log.
+    pub(super) fn hide(&mut self, word: String) {
+        self.hidden = Some(word);
+    }
+
     /// What it printed, for the record.
     pub(super) fn log(&self) -> Vec<u8> {
         let mut log = String::new();
@@ -189,7 +201,9 @@ impl ToolRun {
                 Extent::Cut => format!(", {kept} of {} bytes kept", captured.total),
             };
             log.push_str(&format!("==> {} {stream}{cut}\n", self.name));
-            log.push_str(&placed(captured, &self.copy));
+            let text = placed(captured, &self.copy);
+            let hides = |line: &&str| self.hidden.as_deref().is_some_and(|word| line.contains(word));
+            log.extend(text.split_inclusive('\n').filter(|line| !hides(line)));
             if !log.ends_with('\n') {
                 log.push('\n');
             }

@@ -45,7 +45,9 @@ pub enum ToolsMissing {
         path: PathBuf,
     },
     /// One is not there.
-    #[error("{name} is not there: {why}; install it beside the others (`python3 -m pip install ruff mypy pytest`), or name the directory that holds all three: [forge] tools in your own configuration, or CRUCIBLE_FORGE_TOOLS")]
+    #[error(
+        "{name} is not there: {why}; install it beside the others (`python3 -m pip install ruff mypy pytest`), or name the directory that holds all three: [forge] tools in your own configuration, or CRUCIBLE_FORGE_TOOLS"
+    )]
     NotFound {
         /// Which.
         name: &'static str,

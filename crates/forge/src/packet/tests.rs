@@ -92,7 +92,10 @@ fn each_class_is_told_what_it_may_do() {
 fn a_model_without_tools_is_asked_for_both_files_by_their_paths() {
     let packet = Scene::new(SideEffect::ReadOnly).packet(AnswerForm::AnswersWithFiles, None);
     let block = "\nsrc/skillset/skills/fetch_title.py\n```python\n";
-    assert!(packet.contains(block) && packet.contains("\ntests/test_skill_fetch_title.py\n```python\n"), "{packet}");
+    assert!(
+        packet.contains(block) && packet.contains("\ntests/test_skill_fetch_title.py\n```python\n"),
+        "{packet}"
+    );
     assert!(!packet.contains("working directory"));
 }
 

@@ -17,6 +17,7 @@ pub use file::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError};
 pub(crate) use table::is_sensitive_builtin;
 
 use crate::grants::Grants;
+use crate::paths::SkillPaths;
 use crate::python::PythonSource;
 
 /// Judges the source of a skill of this class, with these grants, by the built-in rules and the operator's own.
@@ -27,7 +28,23 @@ pub fn check_policy(
     class: SideEffect,
     grants: &Grants,
 ) -> Verdict {
-    let mut verdict = walk::Walk::over(source, policy, class, grants);
+    let mut verdict = walk::Walk::over(source, policy, class, grants, None);
+    patterns(source, policy, &mut verdict);
+    verdict
+}
+
+/// Judges the test of the skill of these places: by the same rules as a skill of the class `READ_ONLY`, which may also use pytest and the
+/// skill, write below `tmp_path`, and replace what the skill's own module holds. What could end, skip or steer the run is refused.
+#[must_use]
+pub fn check_test_policy(source: &PythonSource, policy: &SkillPolicy, paths: &SkillPaths) -> Verdict {
+    let grants = Grants::default();
+    let mut verdict = walk::Walk::over(source, policy, SideEffect::ReadOnly, &grants, Some(paths));
+    patterns(source, policy, &mut verdict);
+    verdict
+}
+
+/// What the operator's own patterns find.
+fn patterns(source: &PythonSource, policy: &SkillPolicy, verdict: &mut Verdict) {
     for pattern in &policy.forbidden_patterns {
         if let Some(found) = pattern.find(source.text()) {
             let before = source.text().get(..found.start()).unwrap_or_default();
@@ -40,5 +57,4 @@ pub fn check_policy(
             ));
         }
     }
-    verdict
 }

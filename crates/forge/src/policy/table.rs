@@ -66,12 +66,20 @@ const fn all(module: &'static str, others: Power) -> Row {
 
 static ROWS: &[Row] = &[
     plain("__future__"),
-    Row { module: "abc", members: &[(Power::Code, &["ABCMeta", "update_abstractmethods"])], others: Power::None },
+    Row {
+        module: "abc",
+        members: &[(Power::Code, &["ABCMeta", "update_abstractmethods"])],
+        others: Power::None,
+    },
     plain("array"),
     plain("base64"),
     plain("binascii"),
     plain("bisect"),
-    Row { module: "calendar", members: &[(Power::Reflection, &["different_locale", "format", "repeat"])], others: Power::None },
+    Row {
+        module: "calendar",
+        members: &[(Power::Reflection, &["different_locale", "format", "repeat"])],
+        others: Power::None,
+    },
     plain("cmath"),
     plain("collections"),
     plain("collections.abc"),
@@ -83,11 +91,37 @@ static ROWS: &[Row] = &[
     plain("datetime"),
     plain("decimal"),
     plain("difflib"),
-    Row { module: "enum", members: &[(Power::Code, &["EnumMeta", "EnumType", "EnumDict"]), (Power::Interpreter, &["global_enum", "global_enum_repr", "global_flag_repr", "global_str", "pickle_by_enum_name", "pickle_by_global_name"])], others: Power::None },
+    Row {
+        module: "enum",
+        members: &[
+            (Power::Code, &["EnumMeta", "EnumType", "EnumDict"]),
+            (
+                Power::Interpreter,
+                &[
+                    "global_enum",
+                    "global_enum_repr",
+                    "global_flag_repr",
+                    "global_str",
+                    "pickle_by_enum_name",
+                    "pickle_by_global_name",
+                ],
+            ),
+        ],
+        others: Power::None,
+    },
     plain("errno"),
     plain("fnmatch"),
     plain("fractions"),
-    Row { module: "functools", members: &[(Power::Code, &["singledispatch", "singledispatchmethod"]), (Power::Reflection, &["partialmethod", "WRAPPER_ASSIGNMENTS", "WRAPPER_UPDATES"]), (Power::Arguments(1), &["wraps"]), (Power::Arguments(2), &["update_wrapper"])], others: Power::None },
+    Row {
+        module: "functools",
+        members: &[
+            (Power::Code, &["singledispatch", "singledispatchmethod"]),
+            (Power::Reflection, &["partialmethod", "WRAPPER_ASSIGNMENTS", "WRAPPER_UPDATES"]),
+            (Power::Arguments(1), &["wraps"]),
+            (Power::Arguments(2), &["update_wrapper"]),
+        ],
+        others: Power::None,
+    },
     plain("glob"),
     plain("graphlib"),
     plain("hashlib"),
@@ -116,11 +150,22 @@ static ROWS: &[Row] = &[
     plain("textwrap"),
     plain("time"),
     plain("tomllib"),
-    Row { module: "typing_extensions", members: &[(Power::Code, &["get_type_hints", "ForwardRef", "evaluate_forward_ref", "get_annotations"])], others: Power::None },
+    Row {
+        module: "typing_extensions",
+        members: &[(
+            Power::Code,
+            &["get_type_hints", "ForwardRef", "evaluate_forward_ref", "get_annotations"],
+        )],
+        others: Power::None,
+    },
     plain("unicodedata"),
     plain("urllib.parse"),
     Row { module: "uuid", members: &[(Power::Process, &["getnode", "uuid1", "uuid6"])], others: Power::None },
-    Row { module: "warnings", members: &[(Power::Interpreter, &["showwarning", "warn_explicit"])], others: Power::None },
+    Row {
+        module: "warnings",
+        members: &[(Power::Interpreter, &["showwarning", "warn_explicit"])],
+        others: Power::None,
+    },
     plain("zlib"),
     plain("zoneinfo"),
     Row {
@@ -167,7 +212,11 @@ static ROWS: &[Row] = &[
         others: Power::Process,
     },
     all("concurrent", Power::Process),
-    Row { module: "dataclasses", members: &[(Power::Code, &["make_dataclass"]), (Power::Decorator, &["dataclass"])], others: Power::None },
+    Row {
+        module: "dataclasses",
+        members: &[(Power::Code, &["make_dataclass"]), (Power::Decorator, &["dataclass"])],
+        others: Power::None,
+    },
     Row {
         module: "io",
         members: &[
@@ -375,7 +424,11 @@ static ROWS: &[Row] = &[
     all("smtplib", Power::Network),
     all("socket", Power::Network),
     all("_socket", Power::Network),
-    Row { module: "socketserver", members: &[(Power::Process, &["ForkingMixIn", "ForkingTCPServer", "ForkingUDPServer"])], others: Power::Network },
+    Row {
+        module: "socketserver",
+        members: &[(Power::Process, &["ForkingMixIn", "ForkingTCPServer", "ForkingUDPServer"])],
+        others: Power::Network,
+    },
     all("ssl", Power::Network),
     all("telnetlib", Power::Network),
     all("urllib", Power::Network),
@@ -388,8 +441,16 @@ static ROWS: &[Row] = &[
         ],
         others: Power::Network,
     },
-    Row { module: "http.cookiejar", members: &[(Power::Write, &["FileCookieJar", "LWPCookieJar", "MozillaCookieJar"])], others: Power::Network },
-    Row { module: "http.server", members: &[(Power::Process, &["CGIHTTPRequestHandler", "test"])], others: Power::Network },
+    Row {
+        module: "http.cookiejar",
+        members: &[(Power::Write, &["FileCookieJar", "LWPCookieJar", "MozillaCookieJar"])],
+        others: Power::Network,
+    },
+    Row {
+        module: "http.server",
+        members: &[(Power::Process, &["CGIHTTPRequestHandler", "test"])],
+        others: Power::Network,
+    },
     all("urllib3", Power::Network),
     all("websocket", Power::Network),
     all("websockets", Power::Network),
@@ -555,16 +616,15 @@ fn is_dunder(word: &str) -> bool {
 
 /// Whether a member of a module is another module, or nobody's business.
 pub(crate) fn hides(word: &str) -> bool {
-    let strong = |row: &Row| {
-        !matches!(row.others, Power::None | Power::Network) || !row.members.is_empty()
-    };
+    let strong = |row: &Row| !matches!(row.others, Power::None | Power::Network) || !row.members.is_empty();
     HIDDEN.contains(&word)
         || (word.starts_with('_') && !is_dunder(word))
         || row(word).is_some_and(|row| strong(row) && !SHARED.contains(&word))
 }
 
 /// Words that are names of modules and of harmless members and methods of other things as well.
-static SHARED: [&str; 9] = ["abc", "calendar", "code", "enum", "http", "platform", "select", "string", "trace"];
+static SHARED: [&str; 9] =
+    ["abc", "calendar", "code", "enum", "http", "platform", "select", "string", "trace"];
 
 /// Whether the first member of a module without a list of its members is another module.
 fn hides_at_all(row: &Row, word: &str) -> bool {

@@ -41,20 +41,80 @@ static SURFACE: [&str; 32] = [
 /// Attributes without them that lead from a generator, a traceback or a function to its frame and names, and from what runs coroutines to
 /// processes and machine code.
 static DEEP: [&str; 61] = [
-    "gi_frame", "gi_code", "gi_yieldfrom", "cr_frame", "cr_code", "cr_await", "cr_origin", "ag_frame", "ag_code", "ag_await", "tb_frame",
-    "tb_next", "tb_lasti", "f_back", "f_globals", "f_locals", "f_builtins", "f_code", "f_trace", "f_generator", "func_globals",
-    "func_code", "func_closure", "func_defaults", "co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "with_traceback", "mro",
-    "subprocess_exec", "subprocess_shell", "run_in_executor", "set_default_executor", "get_loop", "get_event_loop", "get_running_loop",
-    "call_soon", "call_later", "call_at", "call_soon_threadsafe", "call_exception_handler", "set_task_factory", "set_exception_handler",
-    "add_signal_handler", "add_reader", "add_writer", "connect_read_pipe", "connect_write_pipe", "load_module", "exec_module", "find_spec",
-    "find_module", "get_data", "get_source", "extractall", "enable_load_extension", "load_extension", "register_instance",
+    "gi_frame",
+    "gi_code",
+    "gi_yieldfrom",
+    "cr_frame",
+    "cr_code",
+    "cr_await",
+    "cr_origin",
+    "ag_frame",
+    "ag_code",
+    "ag_await",
+    "tb_frame",
+    "tb_next",
+    "tb_lasti",
+    "f_back",
+    "f_globals",
+    "f_locals",
+    "f_builtins",
+    "f_code",
+    "f_trace",
+    "f_generator",
+    "func_globals",
+    "func_code",
+    "func_closure",
+    "func_defaults",
+    "co_code",
+    "co_consts",
+    "co_names",
+    "co_varnames",
+    "co_freevars",
+    "with_traceback",
+    "mro",
+    "subprocess_exec",
+    "subprocess_shell",
+    "run_in_executor",
+    "set_default_executor",
+    "get_loop",
+    "get_event_loop",
+    "get_running_loop",
+    "call_soon",
+    "call_later",
+    "call_at",
+    "call_soon_threadsafe",
+    "call_exception_handler",
+    "set_task_factory",
+    "set_exception_handler",
+    "add_signal_handler",
+    "add_reader",
+    "add_writer",
+    "connect_read_pipe",
+    "connect_write_pipe",
+    "load_module",
+    "exec_module",
+    "find_spec",
+    "find_module",
+    "get_data",
+    "get_source",
+    "extractall",
+    "enable_load_extension",
+    "load_extension",
+    "register_instance",
     "set_name_resolver",
 ];
 
 /// Methods of a running loop that connect.
 static CONNECTS: [&str; 9] = [
-    "create_connection", "create_server", "create_unix_connection", "create_unix_server", "create_datagram_endpoint", "sock_connect",
-    "sock_accept", "start_tls", "open_connection",
+    "create_connection",
+    "create_server",
+    "create_unix_connection",
+    "create_unix_server",
+    "create_datagram_endpoint",
+    "sock_connect",
+    "sock_accept",
+    "start_tls",
+    "open_connection",
 ];
 
 /// What a named tuple says of itself, besides its fields.
@@ -62,7 +122,19 @@ static OF_TUPLES: [&str; 5] = ["_asdict", "_field_defaults", "_fields", "_make",
 
 /// Attributes by which objects of the standard library keep modules, functions and loops; a skill calls nothing of its own like them.
 static KEPT: [&str; 14] = [
-    "_module", "_modules", "_os", "_sys", "_io", "_builtins", "_loop", "_get_loop", "_globals", "_locals", "_executor", "_rmtree", "_unlink",
+    "_module",
+    "_modules",
+    "_os",
+    "_sys",
+    "_io",
+    "_builtins",
+    "_loop",
+    "_get_loop",
+    "_globals",
+    "_locals",
+    "_executor",
+    "_rmtree",
+    "_unlink",
     "_sock",
 ];
 
@@ -114,7 +186,9 @@ pub(super) fn is_deep(word: &str) -> bool {
 
 /// Whether a word is meant for the object itself.
 pub(super) fn is_private(word: &str) -> bool {
-    word.starts_with('_') && !(word.len() > 4 && word.starts_with("__") && word.ends_with("__")) && !OF_TUPLES.contains(&word)
+    word.starts_with('_')
+        && !(word.len() > 4 && word.starts_with("__") && word.ends_with("__"))
+        && !OF_TUPLES.contains(&word)
 }
 
 /// Whether objects of the standard library keep something powerful under this name.

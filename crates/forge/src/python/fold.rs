@@ -76,9 +76,7 @@ impl Fold<'_, '_> {
                 let glue = self.text(object, depth + 1)?;
                 Some(self.all(&parts(*only), depth)?.join(&glue))
             }
-            ("decode" | "encode" | "strip" | "expanduser" | "resolve" | "absolute" | "lower", _) => {
-                self.text(object, depth + 1)
-            }
+            ("decode" | "encode" | "expanduser" | "resolve" | "absolute", []) => self.text(object, depth + 1),
             _ => None,
         }
     }
@@ -92,7 +90,8 @@ impl Fold<'_, '_> {
                     let text = self.source.of(part);
                     said.push_str(&if raw { text.to_owned() } else { unescaped(text) });
                 }
-                "interpolation" if part.child_by_field_name("format_specifier").is_none() => {
+                // Braces and an expression: nothing that changes how it is shown.
+                "interpolation" if part.child_count() == 3 => {
                     said.push_str(&self.text(part.child_by_field_name("expression")?, depth + 1)?);
                 }
                 "string_end" => {}
@@ -188,7 +187,14 @@ mod tests {
         ] {
             assert_eq!(said(text).as_deref(), Some(expected), "{text}");
         }
-        for text in ["A = 'a'\nA = 'b'\nx = A\n", "x = y\n", "x = 'a' + str(1)\n", "x = x + 'a'\n"] {
+        for text in [
+            "A = 'a'\nA = 'b'\nx = A\n",
+            "x = y\n",
+            "x = 'a' + str(1)\n",
+            "x = x + 'a'\n",
+            "A = 'a'\nx = f'{A!r}'\n",
+            "x = 'A'.lower()\n",
+        ] {
             assert_eq!(said(text), None, "{text}");
         }
     }

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use crucible_model::{Code, Finding};
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
-pub(crate) use names::{Clarity, Names, imports, parts};
+pub(crate) use names::{Clarity, Import, Names, imports, parts};
 
 /// The largest skill, in bytes: 256 KiB.
 pub const MAX_SKILL_BYTES: usize = 256 << 10;
@@ -259,8 +259,12 @@ mod tests {
         let huge = "#".repeat(MAX_SKILL_BYTES + 1);
         let faults: [(&[u8], Expected); 17] = [
             (b"# coding coding: utf-7\n", |fault| matches!(fault, PythonFault::Encoding { line: 1 })),
-            (b"# coding: utf-8 coding: latin-1\n", |fault| matches!(fault, PythonFault::Encoding { line: 1 })),
-            (b"# coding: utf-8\n# coding: utf-8\n", |fault| matches!(fault, PythonFault::Encoding { line: 2 })),
+            (b"# coding: utf-8 coding: latin-1\n", |fault| {
+                matches!(fault, PythonFault::Encoding { line: 1 })
+            }),
+            (b"# coding: utf-8\n# coding: utf-8\n", |fault| {
+                matches!(fault, PythonFault::Encoding { line: 2 })
+            }),
             (b"# coding=utf-8-sig\n", |fault| matches!(fault, PythonFault::Encoding { line: 1 })),
             (huge.as_bytes(), |fault| matches!(fault, PythonFault::TooLarge { .. })),
             (b"x = '\xff'\n", |fault| matches!(fault, PythonFault::NotUtf8 { at: 5 })),

@@ -23,9 +23,7 @@ pub(crate) struct Names<'s> {
     meanings: BTreeMap<&'s str, BTreeSet<String>>,
     /// Every name that the file itself binds other than by an import.
     own: BTreeSet<&'s str>,
-    /// Every function that it defines.
-    functions: BTreeSet<&'s str>,
-    /// Those of them that are called on an object: their first parameter is `self`.
+    /// Every function that is called on an object: its first parameter is `self`.
     methods: BTreeSet<&'s str>,
     /// Every class that it defines.
     classes: BTreeSet<&'s str>,
@@ -56,7 +54,6 @@ impl<'s> Names<'s> {
             source,
             meanings: BTreeMap::new(),
             own: BTreeSet::new(),
-            functions: BTreeSet::new(),
             methods: BTreeSet::new(),
             classes: BTreeSet::new(),
             members: BTreeSet::new(),
@@ -122,11 +119,6 @@ impl<'s> Names<'s> {
         self.own.contains(name)
     }
 
-    /// Whether the file defines a function of this name.
-    pub(crate) fn defines(&self, name: &str) -> bool {
-        self.functions.contains(name)
-    }
-
     /// Whether a function of this name takes its object as its first argument.
     pub(crate) fn is_method(&self, name: &str) -> bool {
         self.methods.contains(name)
@@ -160,6 +152,10 @@ impl<'s> Names<'s> {
         }
         let mut inside = node;
         while let Some(outer) = inside.parent() {
+            // A class looks for its own names outside of every function, too.
+            if outer.kind() == "class_definition" {
+                return false;
+            }
             let function = matches!(outer.kind(), "function_definition" | "lambda");
             if function
                 && outer.child_by_field_name("body").is_some_and(|body| body.id() == inside.id())
@@ -245,7 +241,6 @@ impl<'s> Names<'s> {
                     self.own.insert(name);
                     self.texts.entry(name).or_default().0 += 1;
                     if node.kind() == "function_definition" {
-                        self.functions.insert(name);
                         self.members.insert(name);
                         let first = field("parameters").and_then(|list| parts(list).first().copied());
                         if first.is_some_and(|first| self.source.of(first) == "self") {

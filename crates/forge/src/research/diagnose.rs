@@ -105,7 +105,9 @@ fn of_record(failure: SkillFailure) -> FailureDiagnosis {
     let measured = measured.collect();
     let facts = failure.findings.iter().map(|finding| fact("build", finding));
     let why = match failure.kind {
-        FailureKind::GateViolation => "the attempt changed what it may not change, or did not make both files",
+        FailureKind::GateViolation => {
+            "the attempt changed what it may not change, or did not make both files"
+        }
         FailureKind::Timeout => "the time of the attempt was over",
         FailureKind::BuildError => "the agent could not be run, or failed",
         FailureKind::Unknown => "the record of the attempt does not tell",
@@ -135,8 +137,10 @@ pub(super) fn decisive(gates: &[SkillGateRow]) -> Option<(&SkillGateRow, Failure
 }
 
 fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
-    let failed: Vec<&SkillGateRow> =
-        BY_GATE.iter().filter_map(|(gate, _)| gates.iter().find(|row| row.gate == *gate && !row.passed)).collect();
+    let failed: Vec<&SkillGateRow> = BY_GATE
+        .iter()
+        .filter_map(|(gate, _)| gates.iter().find(|row| row.gate == *gate && !row.passed))
+        .collect();
     let Some((first, kind)) = decisive(gates) else {
         let why = "the verification failed, and no gate is recorded that did not pass".to_owned();
         return FailureDiagnosis::new(FailureKind::Unknown, DiagnosisBasis::Record, why, [], Map::new());
@@ -258,9 +262,9 @@ pub(super) fn shown(text: &str) -> String {
 fn plain(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(shown(text)),
-        Value::Array(items) => {
-            Value::Array(items.iter().filter(|item| !item.is_array() && !item.is_object()).take(20).map(plain).collect())
-        }
+        Value::Array(items) => Value::Array(
+            items.iter().filter(|item| !item.is_array() && !item.is_object()).take(20).map(plain).collect(),
+        ),
         Value::Object(map) => Value::String(format!("{} values", map.len())),
         other => other.clone(),
     }

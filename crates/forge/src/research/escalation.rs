@@ -49,8 +49,13 @@ pub enum EscalationAdvice<'a> {
 
 impl EscalationTrigger {
     /// Every one, in order.
-    pub const ALL: [Self; 5] =
-        [Self::RepeatedFailure, Self::PermissionWidening, Self::SecurityClass, Self::LargeDiff, Self::Ambiguous];
+    pub const ALL: [Self; 5] = [
+        Self::RepeatedFailure,
+        Self::PermissionWidening,
+        Self::SecurityClass,
+        Self::LargeDiff,
+        Self::Ambiguous,
+    ];
 
     /// The name in the seed.
     #[must_use]
@@ -111,9 +116,33 @@ pub fn escalation(
 
 /// Words that ask for more than a skill may do, whole and in small letters.
 const WIDENING: [&str; 27] = [
-    "credential", "credentials", "download", "email", "http", "https", "internet", "messaging", "money", "network",
-    "networking", "networks", "password", "passwords", "pay", "payment", "payments", "secret", "secrets", "socket",
-    "sockets", "sudo", "telegram", "upload", "url", "urls", "webhook",
+    "credential",
+    "credentials",
+    "download",
+    "email",
+    "http",
+    "https",
+    "internet",
+    "messaging",
+    "money",
+    "network",
+    "networking",
+    "networks",
+    "password",
+    "passwords",
+    "pay",
+    "payment",
+    "payments",
+    "secret",
+    "secrets",
+    "socket",
+    "sockets",
+    "sudo",
+    "telegram",
+    "upload",
+    "url",
+    "urls",
+    "webhook",
 ];
 
 /// Whether such a word stands in the new text more often than in the old one, or a word in two scripts, which is there to look like another.
@@ -153,7 +182,8 @@ fn counts(text: &str) -> BTreeMap<String, usize> {
 fn matters(word: &str) -> bool {
     let plain = word.chars().any(|c| c.is_ascii_alphabetic());
     // Greek, Cyrillic, Armenian and Cherokee have letters that look like Latin ones.
-    let lookalike = |c: char| matches!(c, '\u{370}'..='\u{58f}' | '\u{13a0}'..='\u{13ff}' | '\u{ab70}'..='\u{abbf}');
+    let lookalike =
+        |c: char| matches!(c, '\u{370}'..='\u{58f}' | '\u{13a0}'..='\u{13ff}' | '\u{ab70}'..='\u{abbf}');
     WIDENING.contains(&word) || (plain && word.chars().any(lookalike))
 }
 

@@ -30,8 +30,9 @@ pub(super) fn log_of(
                 serde_json::from_value::<SkillFailure>(failure.clone()).ok().and_then(|failure| failure.log)
             });
             let newest = || {
-                let of_it =
-                    |row: &&SkillArtifactRow| row.kind == SkillArtifactKind::BuildLog && row.build == Some(build.id);
+                let of_it = |row: &&SkillArtifactRow| {
+                    row.kind == SkillArtifactKind::BuildLog && row.build == Some(build.id)
+                };
                 artifacts.iter().rfind(of_it).map(|row| row.digest)
             };
             named.or_else(newest)

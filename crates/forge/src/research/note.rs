@@ -95,7 +95,6 @@ impl ResearchNote {
     pub fn document(&self) -> Result<Vec<u8>, CanonicalError> {
         to_canonical_json(self)
     }
-
 }
 
 /// What is known, for people and for the packet of the next attempt.

@@ -138,7 +138,8 @@ impl Looked {
                 SkillArtifactKind::Note => {
                     let review: Option<SkillReview> = read(ledger, row)?;
                     let Some(review) = review.filter(|review| {
-                        review.schema_version == REVIEW_FORM && self.is_about(review.build, review.verification)
+                        review.schema_version == REVIEW_FORM
+                            && self.is_about(review.build, review.verification)
                     }) else {
                         continue;
                     };

@@ -38,7 +38,9 @@ pub enum ResearchError {
     #[error(transparent)]
     Refused(#[from] StepRefused),
     /// Nothing failed since something last succeeded.
-    #[error("nothing of the skill {name} failed, or it has succeeded since; `crucible skill show {name}` tells what may follow")]
+    #[error(
+        "nothing of the skill {name} failed, or it has succeeded since; `crucible skill show {name}` tells what may follow"
+    )]
     NothingFailed {
         /// The name.
         name: SkillName,
@@ -139,11 +141,7 @@ pub async fn research(
 }
 
 /// Asks, or tells why there is no advice: without secrets.
-async fn advised(
-    advice: AdviceSource<'_>,
-    note: &ResearchNote,
-    packet: &str,
-) -> Result<KeptAdvice, String> {
+async fn advised(advice: AdviceSource<'_>, note: &ResearchNote, packet: &str) -> Result<KeptAdvice, String> {
     let asked = Asked {
         skill: &note.name,
         build: note.build,

@@ -10,8 +10,8 @@ use crucible_ledger::{
     SkillBuildRow, SkillGate, SkillGateRow, SkillRow, VerificationEnd, VerificationLevel,
 };
 use crucible_llm::{
-    AdviceError, AdviceLimits, Advisor, BudgetLimits, CallBudget, ClientOptions, Context, LlmError, ModelClient,
-    ProviderSettings, RetryPolicy, construct,
+    AdviceError, AdviceLimits, Advisor, BudgetLimits, CallBudget, ClientOptions, Context, LlmError,
+    ModelClient, ProviderSettings, RetryPolicy, construct,
 };
 use crucible_model::{ClockSource, Code, Digest, Finding, Timestamp};
 use crucible_sandbox::{Sandbox, Strength};
@@ -94,7 +94,8 @@ impl Scene {
         let row = self.ledger.begin_verification(&new).unwrap();
         for gate in SkillGate::REQUIRED.into_iter().chain([SkillGate::Examples]) {
             let found = failed_gates.iter().find(|(failed, _)| *failed == gate);
-            let log = self.ledger.put_artifact("gate-log", format!("{gate:?} printed this").as_bytes()).unwrap();
+            let log =
+                self.ledger.put_artifact("gate-log", format!("{gate:?} printed this").as_bytes()).unwrap();
             let result = SkillGateRow {
                 gate,
                 passed: found.is_none(),
@@ -140,6 +141,8 @@ fn client(base_url: &str) -> ModelClient {
     let settings = ProviderSettings {
         base_url: Some(base_url.to_owned()),
         model: Some("test-model".to_owned()),
+        max_tokens: Some(4096),
+        temperature: Some(0.2),
         ..ProviderSettings::default()
     };
     let env = Environment::from_pairs::<&str, &str>([], "/");
@@ -147,7 +150,7 @@ fn client(base_url: &str) -> ModelClient {
         sandbox: Arc::new(Sandbox::new(None, &env)),
         http: Arc::new(HttpClient::new().unwrap()),
         env,
-        temporary: std::env::temp_dir(),
+        temporary: "/nowhere".into(),
         cli_cap: Context::CLI_CAP,
         http_cap: Context::HTTP_CAP,
     };
@@ -165,7 +168,9 @@ fn nobody() -> AdviceSource<'static> {
 
 #[tokio::test]
 async fn each_kind_follows_from_its_record() {
-    for kind in [FailureKind::GateViolation, FailureKind::Timeout, FailureKind::BuildError, FailureKind::Unknown] {
+    for kind in
+        [FailureKind::GateViolation, FailureKind::Timeout, FailureKind::BuildError, FailureKind::Unknown]
+    {
         let mut scene = Scene::new();
         scene.build(&failed(kind));
         let note = scene.looked().await;
@@ -240,11 +245,17 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
     let build = scene.build(&SkillBuildEnd::Failed(json!({ "kind": "HARMLESS", "findings": "?" })));
     let keep = |scene: &mut Scene, build: u64, text: &str| {
         let kind = SkillArtifactKind::BuildLog;
-        scene.ledger.keep_skill_artifact(scene.skill.id, Some(build), kind, text.as_bytes(), moment()).unwrap();
+        scene
+            .ledger
+            .keep_skill_artifact(scene.skill.id, Some(build), kind, text.as_bytes(), moment())
+            .unwrap();
     };
     keep(&mut scene, build.id, words);
     let note = scene.looked().await;
-    assert_eq!((note.diagnosis.kind, note.triggers), (FailureKind::Unknown, vec![EscalationTrigger::Ambiguous]));
+    assert_eq!(
+        (note.diagnosis.kind, note.triggers),
+        (FailureKind::Unknown, vec![EscalationTrigger::Ambiguous])
+    );
 
     // Without any record the log is guessed at, and whatever comes of it, a person is called.
     let guesses = [

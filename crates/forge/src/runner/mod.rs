@@ -19,8 +19,8 @@ use crucible_host::fs::{FsError, create_dir_all, remove_stale_directories, temp_
 use crucible_ledger::SideEffect;
 use crucible_model::{ByteLimit, RepoPath, SECRET_REACH, Secret};
 use crucible_sandbox::{
-    CONFINED_HOME, Cap, Captured, Confinement, IsolationReceipt, Keep, Limits, Redaction, Resources, SandboxError,
-    Spawn, Stdin,
+    CONFINED_HOME, Cap, Captured, Confinement, IsolationReceipt, Keep, Limits, Redaction, Resources,
+    SandboxError, Spawn, Stdin,
 };
 use serde_json::{Value, json};
 
@@ -149,7 +149,9 @@ pub enum RunnerError {
     #[error("the skill is not UTF-8; a skill is a text of at most 256 KiB")]
     NotText,
     /// What goes in is too large.
-    #[error("the input has {bytes} bytes as JSON, at most {MAX_INPUT_BYTES} are taken; hand over less, or the name of where it lies")]
+    #[error(
+        "the input has {bytes} bytes as JSON, at most {MAX_INPUT_BYTES} are taken; hand over less, or the name of where it lies"
+    )]
     InputTooLarge {
         /// How many.
         bytes: usize,
@@ -163,7 +165,9 @@ pub enum RunnerError {
         what: &'static str,
     },
     /// More lies there than can be looked at.
-    #[error("more than {most} files and directories lie {place}, too many to hide the others; grant a directory of its own")]
+    #[error(
+        "more than {most} files and directories lie {place}, too many to hide the others; grant a directory of its own"
+    )]
     TooManyPlaces {
         /// Where.
         place: String,
@@ -177,7 +181,9 @@ pub enum RunnerError {
         name: SecretName,
     },
     /// A secret cannot be told from other text.
-    #[error("the value of {name} has fewer than {least} characters, or more than one line: it could not be kept out of what the skill prints")]
+    #[error(
+        "the value of {name} has fewer than {least} characters, or more than one line: it could not be kept out of what the skill prints"
+    )]
     SecretUnfit {
         /// Which.
         name: SecretName,
@@ -185,7 +191,9 @@ pub enum RunnerError {
         least: usize,
     },
     /// There is no interpreter.
-    #[error("no Python: {why}; install Python 3.10 or newer, or name one: [forge] python in your own configuration")]
+    #[error(
+        "no Python: {why}; install Python 3.10 or newer, or name one: [forge] python in your own configuration"
+    )]
     NoPython {
         /// What was found instead.
         why: String,
@@ -256,11 +264,8 @@ fn environment(
 ) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     // The sandbox shows the directories of `PATH`, in a home too; no program is ever started from them.
     let path = std::env::join_paths(call.site_packages).unwrap_or_default();
-    let mut env = vec![
-        ("PATH".into(), path),
-        ("LANG".into(), "C.UTF-8".into()),
-        ("HOME".into(), CONFINED_HOME.into()),
-    ];
+    let mut env =
+        vec![("PATH".into(), path), ("LANG".into(), "C.UTF-8".into()), ("HOME".into(), CONFINED_HOME.into())];
     env.extend(world.env.get_os("TZ").map(|zone| ("TZ".into(), zone.to_owned())));
     env.extend(call.secrets.iter().map(|(name, value)| (name.as_str().into(), value.expose().into())));
     env

@@ -16,7 +16,8 @@ use crate::world::ForgeWorld;
 /// How long a manager's script may take to say where its Python is.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// What it is asked.
-const QUESTION: &str = "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', '') or sys.executable), end='')";
+const QUESTION: &str =
+    "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', '') or sys.executable), end='')";
 
 /// The interpreter that skills are run by: the one that is named, or `python3` of the `PATH`.
 ///

@@ -123,7 +123,10 @@ fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError>
         }
     }
     if hidden.len() > MOST_HIDDEN {
-        return Err(RunnerError::TooManyPlaces { place: "beside what is granted".to_owned(), most: MOST_HIDDEN });
+        return Err(RunnerError::TooManyPlaces {
+            place: "beside what is granted".to_owned(),
+            most: MOST_HIDDEN,
+        });
     }
     while let Some(at) = inside.pop() {
         for (name, path, kind) in entries(&at, &mut seen)? {
@@ -148,7 +151,10 @@ fn entries(directory: &Path, seen: &mut usize) -> Result<Vec<Entry>, RunnerError
         let entry = entry.map_err(fail)?;
         *seen += 1;
         if *seen > MOST_ENTRIES {
-            return Err(RunnerError::TooManyPlaces { place: format!("in {}", directory.display()), most: MOST_ENTRIES });
+            return Err(RunnerError::TooManyPlaces {
+                place: format!("in {}", directory.display()),
+                most: MOST_ENTRIES,
+            });
         }
         let name = entry.file_name().to_string_lossy().into_owned();
         found.push((name, entry.path(), entry.file_type().map_err(fail)?));

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use crucible_host::lock::LockError;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_repo::{
-    EditClaim, EditJournal, EditObstacle, EditRecovery, EditedFile, LinkPolicy, NewFile, OmitReason, TreeEdit,
-    TreeEditError, WorkspaceChange, CopyEntry, edit_tree, read_tree_file, recover_tree_edit,
+    CopyEntry, EditClaim, EditJournal, EditObstacle, EditRecovery, EditedFile, LinkPolicy, NewFile,
+    OmitReason, TreeEdit, TreeEditError, WorkspaceChange, edit_tree, read_tree_file, recover_tree_edit,
 };
 use crucible_secrets::Scanner;
 
@@ -87,7 +87,8 @@ impl SkillWorkspace {
     }
 
     fn built_file(&self, path: &RepoPath, changes: &[WorkspaceChange]) -> Result<BuiltFile, CopyBackError> {
-        let omitted = self.omitted().iter().find(|omission| Path::new(path.as_str()).starts_with(&omission.path));
+        let omitted =
+            self.omitted().iter().find(|omission| Path::new(path.as_str()).starts_with(&omission.path));
         if let Some(omission) = omitted {
             return Err(CopyBackError::LeftOut { path: path.clone(), why: omission.reason.clone() });
         }
@@ -118,7 +119,8 @@ impl SkillWorkspace {
 pub fn check_built(files: &[BuiltFile]) -> Verdict {
     let found = files.iter().filter_map(|file| {
         let rule = Scanner::builtin().first_in_file(&file.bytes)?;
-        let hint = format!("This looks like a secret ({rule}). A skill gets its secrets by name, when it runs.");
+        let hint =
+            format!("This looks like a secret ({rule}). A skill gets its secrets by name, when it runs.");
         Some(Finding::error(SECRET, file.path.as_str(), hint))
     });
     Verdict::new(found.collect())
@@ -170,11 +172,7 @@ pub fn recover_copy_back(
     Ok(recover_tree_edit(project.root(), &journal)?.outcome)
 }
 
-fn journal_place(
-    project: &ForgeProject,
-    home: &Path,
-    paths: &SkillPaths,
-) -> Result<PathBuf, CopyBackError> {
+fn journal_place(project: &ForgeProject, home: &Path, paths: &SkillPaths) -> Result<PathBuf, CopyBackError> {
     // The module is the package and the name: as good as both, and no more than letters, digits, `_` and `.`.
     Ok(project.own_directory(home)?.join(format!("{}-{}-build.json", project.key(), paths.module)))
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crucible_model::{Code, Finding, RepoPath, Verdict};
-use crucible_repo::{UnseenWhy, WorkspaceChange, CopyEntry};
+use crucible_repo::{CopyEntry, UnseenWhy, WorkspaceChange};
 
 use crate::paths::SkillPaths;
 use crate::python::MAX_SKILL_BYTES;

@@ -176,7 +176,7 @@ impl Ledger {
         match (&row, told) {
             (None, None) => {}
             (Some(row), Some(seq)) if row.event == seq => {
-                let agrees = self.event(seq)?.is_some_and(|event| {
+                let agrees = self.event_as_hashed(seq)?.is_some_and(|event| {
                     serde_json::from_value::<Told>(event.body).is_ok_and(|told| told == row.told())
                 });
                 if !agrees {

@@ -1,9 +1,9 @@
 //! `claude-cli` with the real program, which asks the model server by way of Anthropic's Messages format.
 
 use crucible_llm::{Backend, LlmBackend, Login, ProviderSettings, construct};
-use crucible_testkit::real_client;
+use crucible_testkit::{live_address, real_client};
 
-use crate::support::{MAX_TOKENS, MODEL, Summary, address, ask, context};
+use crate::support::{MAX_TOKENS, MODEL, Summary, ask, context};
 
 const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "a-local-server-takes-any-key");
 
@@ -25,7 +25,7 @@ async fn the_real_program_brings_the_models_answer_and_its_tokens() {
     let mut summary = Summary::of("the real claude", "the capital of France, through the program");
     let mut inv = ask("What is the capital of France?");
     inv.metadata.clear();
-    let result = claude(address()).invoke(inv).await.unwrap();
+    let result = claude(live_address()).invoke(inv).await.unwrap();
     summary.answered(&result);
     assert!(result.whole_answer().unwrap().as_str().contains("Paris"), "{}", result.raw_response);
     assert_eq!((result.provider.as_str(), result.model_used.as_str()), ("claude-cli", MODEL));
@@ -38,7 +38,7 @@ async fn the_real_program_brings_the_models_answer_and_its_tokens() {
 #[tokio::test]
 async fn the_real_programs_failure_is_an_error_though_it_calls_it_a_success() {
     let summary = Summary::of("the real claude, failing", "at an address that the server does not know");
-    let error = claude(format!("{}/nowhere", address())).invoke(ask("Say hello.")).await.unwrap_err();
+    let error = claude(format!("{}/nowhere", live_address())).invoke(ask("Say hello.")).await.unwrap_err();
     assert_eq!(error.class(), "misconfiguration", "{error}");
     assert!(!format!("{error:?}").contains(KEY.1), "{error:?}");
     summary.passed("a typed error, no key in it");

@@ -1,10 +1,8 @@
 //! What the live tests share: where the server is, short questions, and the line of summary.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crucible_host::env::Environment;
 use crucible_host::http::HttpClient;
@@ -15,7 +13,8 @@ use crucible_llm::{
 use crucible_model::PromptBuilder;
 use crucible_sandbox::Sandbox;
 use crucible_secrets::Scanner;
-use serde_json::{Value, json};
+use crucible_testkit::{LiveLine, live_address};
+use serde_json::Value;
 
 /// The name under which the model is asked for; a local server takes any.
 pub(crate) const MODEL: &str = "qwen2.5-coder-0.5b-instruct";
@@ -28,16 +27,6 @@ const MAX_QUESTION: u64 = 256;
 
 pub(crate) const NO_LIMITS: BudgetLimits =
     BudgetLimits { calls: Limit::Unlimited, tokens: Limit::Unlimited, micro_dollars: Limit::Unlimited };
-
-const HOW_TO_RUN: &str = "run `cargo xtask test --live`, which starts the server for these tests";
-
-/// Where the model server listens, as `http://host:port`.
-pub(crate) fn address() -> String {
-    assert_ne!(variable("CRUCIBLE_SKIP_LLM_TESTS").as_deref(), Some("1"), "real models are forbidden here");
-    let asked_for = variable("CRUCIBLE_REAL_LLM_TESTS").as_deref() == Some("1");
-    let address = variable("CRUCIBLE_LIVE_ADDRESS").filter(|_| asked_for);
-    address.expect(HOW_TO_RUN)
-}
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -60,7 +49,7 @@ pub(crate) fn context(key: (&str, &str)) -> Context {
 /// The gateway to the model server.
 pub(crate) fn gateway() -> Backend {
     let settings = ProviderSettings {
-        base_url: Some(format!("{}/v1", address())),
+        base_url: Some(format!("{}/v1", live_address())),
         model: Some(MODEL.to_owned()),
         max_tokens: Some(MAX_TOKENS),
         temperature: Some(0.0),
@@ -97,22 +86,15 @@ pub(crate) fn ask(question: &'static str) -> LlmInvocation {
     }
 }
 
-/// The line that a test leaves. Dropped before its verdict is in, it says that the test failed.
+/// The line that a test leaves, with the answers that it is about.
 pub(crate) struct Summary {
-    test: &'static str,
-    asked: &'static str,
-    begun: Instant,
-    answers: Vec<LlmResult>,
-    verdict: String,
-    file: File,
+    line: LiveLine,
 }
 
 impl Summary {
     /// Of a test that asks this.
     pub(crate) fn of(test: &'static str, asked: &'static str) -> Self {
-        let path = variable("CRUCIBLE_LIVE_SUMMARY").expect(HOW_TO_RUN);
-        let file = File::options().create(true).append(true).open(path).unwrap();
-        Self { test, asked, begun: Instant::now(), answers: Vec::new(), verdict: "FAILED".to_owned(), file }
+        Self { line: LiveLine::of(test, asked) }
     }
 
     /// Notes an answer: its model, and its tokens. A client program adds a good deal to a question; what it adds is
@@ -122,33 +104,15 @@ impl Summary {
             let tokens = result.tokens_input.unwrap();
             assert!(tokens <= MAX_QUESTION, "a question of {tokens} tokens is too long for a live test");
         }
-        self.answers.push(result.clone());
+        let (input, output) = self.line.tokens;
+        let first = input.is_none() && output.is_none();
+        let sum = |before: Option<u64>, now: Option<u64>| if first { now } else { Some(before? + now?) };
+        self.line.tokens = (sum(input, result.tokens_input), sum(output, result.tokens_output));
+        self.line.by = (result.provider.clone(), result.model_used.clone());
     }
 
     /// Everything was as it should be.
-    pub(crate) fn passed(mut self, verdict: impl Into<String>) {
-        self.verdict = verdict.into();
-    }
-}
-
-impl Drop for Summary {
-    fn drop(&mut self) {
-        let sum = |count: fn(&LlmResult) -> Option<u64>| -> Option<u64> {
-            let counts: Option<Vec<u64>> = self.answers.iter().map(count).collect();
-            counts.filter(|counts| !counts.is_empty()).map(|counts| counts.into_iter().sum())
-        };
-        let first = self.answers.first();
-        let line = json!({
-            "test": self.test,
-            "asked": self.asked,
-            "provider": first.map_or("–", |result| result.provider.as_str()),
-            "model": first.map_or("–", |result| result.model_used.as_str()),
-            "tokens_input": sum(|result| result.tokens_input),
-            "tokens_output": sum(|result| result.tokens_output),
-            "seconds": self.begun.elapsed().as_secs_f64(),
-            "verdict": self.verdict,
-        });
-        // Who started this suite counts the lines, so one that cannot be written is missed there.
-        let _missed = self.file.write_all(format!("{line}\n").as_bytes());
+    pub(crate) fn passed(self, verdict: impl Into<String>) {
+        self.line.passed(verdict);
     }
 }

@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use crucible_host::env::Environment;
 use crucible_model::ByteLimit;
-use crucible_sandbox::{Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Redaction, Sandbox, Spawn, Stdin};
+use crucible_sandbox::{
+    Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Redaction, Sandbox, Spawn, Stdin,
+};
 
 use super::locate::Place;
 use crate::error::RepoError;

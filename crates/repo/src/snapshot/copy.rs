@@ -53,7 +53,13 @@ pub(super) struct Copied {
 
 impl Copied {
     const fn nothing() -> Self {
-        Self { method: CopyMethod::ParallelCopy, files: 0, bytes: 0, omitted: Vec::new(), entries: Vec::new() }
+        Self {
+            method: CopyMethod::ParallelCopy,
+            files: 0,
+            bytes: 0,
+            omitted: Vec::new(),
+            entries: Vec::new(),
+        }
     }
 }
 
@@ -201,7 +207,10 @@ impl Work<'_> {
         }
         let total = self.judged.fetch_add(size, Ordering::Relaxed).saturating_add(size);
         if total > judging.limits.total.0 {
-            return Err(RepoError::TooLarge { what: "the project".to_owned(), limit: judging.limits.total.0 });
+            return Err(RepoError::TooLarge {
+                what: "the project".to_owned(),
+                limit: judging.limits.total.0,
+            });
         }
         let mode = Mode::from_raw_mode(stat.st_mode & 0o777 | 0o600);
         let make = || {
@@ -235,9 +244,7 @@ impl Work<'_> {
             match found {
                 Ok(digest) => (target, bytes, digest),
                 Err(reason) => {
-                    self.target
-                        .unlink(path)
-                        .map_err(|errno| self.target.fail("remove", path, errno))?;
+                    self.target.unlink(path).map_err(|errno| self.target.fail("remove", path, errno))?;
                     return Ok(Outcome::Omitted(reason));
                 }
             }

@@ -81,10 +81,7 @@ pub(super) fn of_name(name: &str) -> Option<OmitReason> {
         return Some(OmitReason::Cache);
     }
     let bare = BESIDE.iter().find_map(|end| lower.strip_suffix(end)).unwrap_or(&lower);
-    DATABASES
-        .iter()
-        .any(|end| bare.len() > end.len() && bare.ends_with(end))
-        .then_some(OmitReason::Database)
+    DATABASES.iter().any(|end| bare.len() > end.len() && bare.ends_with(end)).then_some(OmitReason::Database)
 }
 
 /// Why a directory that holds these names is none of the project's. `tag` tells whether its file [`CACHE_TAG`] is a true one.

@@ -117,8 +117,13 @@ impl TreeManifest {
     ) -> Result<Vec<WorkspaceChange>, RepoError> {
         let root = Root::open(top)?;
         let above = TreeLimits { entries: self.entries.len().saturating_add(limits.entries), ..*limits };
-        let mut seen =
-            Seen { root: &root, limits, manifest: self, allowance: Allowance::of(&above), found: BTreeMap::new() };
+        let mut seen = Seen {
+            root: &root,
+            limits,
+            manifest: self,
+            allowance: Allowance::of(&above),
+            found: BTreeMap::new(),
+        };
         seen.look_at_all(passed_over);
         Ok(seen.compare(passed_over))
     }

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::copy::{self, Judging, stays_inside};
 use super::kind::{self, CACHE_SIGNATURE, CACHE_TAG, ListedKind};
-use super::manifest::{TreeManifest, CopyEntry};
+use super::manifest::{CopyEntry, TreeManifest};
 use super::walk::{Allowance, Listing, join};
 use super::{Omission, OmitReason, prepare};
 use crate::beneath::Root;
@@ -27,8 +27,7 @@ use crate::error::RepoError;
 pub type PathCheck = Arc<dyn Fn(&Path) -> Option<OmitReason> + Send + Sync>;
 
 /// Tells why a file that holds these bytes stays out. An error is one of reading.
-pub type ContentCheck =
-    Arc<dyn Fn(FileContent<'_>) -> io::Result<Option<OmitReason>> + Send + Sync>;
+pub type ContentCheck = Arc<dyn Fn(FileContent<'_>) -> io::Result<Option<OmitReason>> + Send + Sync>;
 
 /// What a file holds.
 pub enum FileContent<'a> {
@@ -94,11 +93,7 @@ pub struct TreeCopy {
 ///
 /// [`RepoError::TooLarge`] for more names or bytes than the limits; else when `dest` is taken or cannot be written. What cannot be copied
 /// is no error but listed.
-pub async fn copy_tree(
-    source: &Path,
-    dest: &Path,
-    options: &TreeCopyOptions,
-) -> Result<TreeCopy, RepoError> {
+pub async fn copy_tree(source: &Path, dest: &Path, options: &TreeCopyOptions) -> Result<TreeCopy, RepoError> {
     prepare(dest)?;
     let (from, to) = (Root::open(source)?, Root::open(dest)?);
     let options = options.clone();

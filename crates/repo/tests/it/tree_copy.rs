@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use crucible_model::{ByteLimit, Digest};
 use crucible_repo::{
-    FileContent, OmitReason, RepoError, TreeCopy, TreeCopyOptions, TreeLimits, UnseenWhy, WorkspaceChange,
-    CopyEntry, baseline, copy_tree,
+    CopyEntry, FileContent, OmitReason, RepoError, TreeCopy, TreeCopyOptions, TreeLimits, UnseenWhy,
+    WorkspaceChange, baseline, copy_tree,
 };
 use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat};
 
@@ -240,9 +240,14 @@ async fn links_are_kept_where_they_stay_inside_and_lead_to_something() {
         ("out-and-in-again", LeavesTree),
     ];
     assert_eq!(omitted(&copy), expected.map(|(path, reason)| (path.to_owned(), reason)));
-    for (path, target) in
-        [("ok", "a"), ("d/up", "../a"), ("d/dir", "e"), ("chain", "ok"), ("through", "d/dir/f"), ("itself", ".")]
-    {
+    for (path, target) in [
+        ("ok", "a"),
+        ("d/up", "../a"),
+        ("d/dir", "e"),
+        ("chain", "ok"),
+        ("through", "d/dir/f"),
+        ("itself", "."),
+    ] {
         assert_eq!(std::fs::read_link(scene.dest().join(path)).unwrap(), Path::new(target));
         let entry = CopyEntry::Link { target: PathBuf::from(target) };
         assert_eq!(copy.manifest.get(Path::new(path)), Some(&entry));
@@ -272,7 +277,8 @@ async fn special_files_are_never_opened_and_modes_give_nobody_elses_rights() {
 
 #[tokio::test]
 async fn odd_names_and_large_files_are_copied_byte_for_byte() {
-    let names: [&[u8]; 6] = [b"with space", b"new\nline", b"\xff\xfe/\xfd", b"-rf", b"\x1b[31mred", b"git~12x"];
+    let names: [&[u8]; 6] =
+        [b"with space", b"new\nline", b"\xff\xfe/\xfd", b"-rf", b"\x1b[31mred", b"git~12x"];
     let scene = Scene::new(&[]);
     for name in names {
         scene.write(OsStr::from_bytes(name), name);
@@ -413,16 +419,15 @@ async fn whoever_fills_the_copy_does_not_keep_us_busy() {
         file.set_len(10 << 30).unwrap();
     }
     let changes = scene.changes(&copy);
-    let huge = |change: &WorkspaceChange| {
-        matches!(&change.now, Some(CopyEntry::File { bytes, digest: None, .. }) if *bytes == 10 << 30)
-    };
+    let huge = |change: &WorkspaceChange| matches!(&change.now, Some(CopyEntry::File { bytes, digest: None, .. }) if *bytes == 10 << 30);
     assert!(changes.len() == 2 && changes.iter().all(huge), "{changes:?}");
 
     for number in 0..200 {
         std::fs::write(dest.join(format!("many-{number}")), "").unwrap();
     }
     let changes = scene.changes(&copy);
-    let unseen = changes.iter().find(|change| change.now == Some(CopyEntry::Unseen { why: UnseenWhy::TooMany }));
+    let unseen =
+        changes.iter().find(|change| change.now == Some(CopyEntry::Unseen { why: UnseenWhy::TooMany }));
     assert_eq!(unseen.map(|change| change.path.as_path()), Some(Path::new("")));
     assert!(changes.len() < 10, "{}", changes.len());
 }
@@ -439,8 +444,6 @@ async fn a_place_too_deep_to_be_named_is_a_change_and_no_error() {
         at = rustix::fs::openat(&at, name.as_str(), flags, Mode::empty()).unwrap().into();
     }
     let changes = scene.changes(&copy);
-    let unseen = |change: &&WorkspaceChange| {
-        change.now == Some(CopyEntry::Unseen { why: UnseenWhy::Closed })
-    };
+    let unseen = |change: &&WorkspaceChange| change.now == Some(CopyEntry::Unseen { why: UnseenWhy::Closed });
     assert_eq!(changes.iter().filter(unseen).count(), 1, "{}", changes.len());
 }

@@ -20,8 +20,8 @@ use crucible_llm::{AnswerFault, Fault, LlmBackend, LlmError, LlmInvocation, LlmR
 use crucible_model::{ByteLimit, Code, Finding, Secret, Verdict};
 use crucible_repo::Git;
 use crucible_sandbox::{
-    Calls, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile, Redaction, Sandbox, Spawn,
-    Stdin, Stdout,
+    Calls, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile,
+    Redaction, Sandbox, Spawn, Stdin, Stdout,
 };
 use crucible_secrets::{MARKER_BEGIN, Scanner};
 

@@ -196,8 +196,7 @@ impl Engine<'_> {
         read: impl Fn(&Untrusted, Timestamp) -> Result<T, Verdict>,
     ) -> Result<Option<T>, RunError> {
         let mut brief: Option<Brief> = None;
-        let read =
-            |text: &Untrusted, at: Timestamp| read(&Untrusted::new(without_mark(text.as_str())), at);
+        let read = |text: &Untrusted, at: Timestamp| read(&Untrusted::new(without_mark(text.as_str())), at);
         for number in 1..=TRIES {
             let step = format!("{}-{}-{number}", wanted.role.name(), wanted.action.name());
             let duty = Duty {

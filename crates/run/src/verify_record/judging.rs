@@ -516,9 +516,11 @@ impl<'r> Judge<'r> {
 
     /// Where gates were kept for the landing, the last report of all gates before it let the very same change pass.
     fn full_gates(&mut self) {
-        let full = self.read.record.as_ref().is_some_and(|record| {
-            record.settings.gates.iter().any(|gate| gate.level == GateLevel::Full)
-        });
+        let full = self
+            .read
+            .record
+            .as_ref()
+            .is_some_and(|record| record.settings.gates.iter().any(|gate| gate.level == GateLevel::Full));
         if !full || !self.has(EventKind::LandingStarted) {
             return;
         }
@@ -566,7 +568,13 @@ impl<'r> Judge<'r> {
         }
     }
 
-    fn commit(&mut self, landing: &Landing, oid: &Oid, commit: &CommitObject, on_branch: &Result<BranchReach, String>) {
+    fn commit(
+        &mut self,
+        landing: &Landing,
+        oid: &Oid,
+        commit: &CommitObject,
+        on_branch: &Result<BranchReach, String>,
+    ) {
         let lost = match on_branch {
             Ok(BranchReach::Reached) => None,
             Ok(BranchReach::NoBranch) => Some("the branch that the run started from is no longer there".to_owned()),

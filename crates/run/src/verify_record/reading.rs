@@ -220,9 +220,7 @@ pub(super) async fn read(
 /// Whether the branch that a run started from reaches a commit.
 async fn on_branch(git: &Git, record: Option<&RunRecord>, commit: &Oid) -> Result<BranchReach, String> {
     match record.map(|record| &record.branch) {
-        Some(Branch::Named(name)) => {
-            git.branch_reach(commit, name).await.map_err(|error| error.to_string())
-        }
+        Some(Branch::Named(name)) => git.branch_reach(commit, name).await.map_err(|error| error.to_string()),
         // What landed on no branch is on none.
         Some(Branch::Detached) | None => Ok(BranchReach::Reached),
     }

@@ -202,7 +202,11 @@ pub(super) fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule
 }
 
 /// The filter that does one thing with what the rules name and another with all else.
-pub(super) fn compile(rules: Rules, others: SeccompAction, named: SeccompAction) -> Result<BpfProgram, String> {
+pub(super) fn compile(
+    rules: Rules,
+    others: SeccompAction,
+    named: SeccompAction,
+) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let filter = SeccompFilter::new(rules, others, named, arch).map_err(|error| error.to_string())?;
     filter.try_into().map_err(|error: seccompiler::BackendError| error.to_string())

@@ -10,7 +10,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, listen, recv, sendto, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, listen, recv, sendto, socket_with,
+};
 
 use crate::descriptors;
 
@@ -25,9 +27,10 @@ const ANSWER: u16 = 2;
 const REQUEST_CREATE_EXCLUSIVE_ACKNOWLEDGE: u16 = 0x1 | 0x400 | 0x200 | 0x4;
 const ADDRESS: u16 = 1;
 const LOCAL: u16 = 2;
+/// An address of version 6 is used at once, without asking neighbours whether they have it.
+const AT_ONCE: u8 = 0x2;
 /// Bytes of a message's head.
 const HEAD: usize = 16;
-
 
 /// Listens on these addresses and hands the listeners out in this order.
 pub(super) fn listen_on(addresses: &[SocketAddr], socket: &UnixStream) -> Result<(), String> {
@@ -82,7 +85,7 @@ fn request(address: IpAddr) -> Vec<u8> {
     };
     // Both families are small numbers, and an address has 4 or 16 bytes.
     let small = |number: usize| u8::try_from(number).unwrap_or_default();
-    let mut body = vec![u8::try_from(family).unwrap_or_default(), small(octets.len() * 8), 0, 0];
+    let mut body = vec![u8::try_from(family).unwrap_or_default(), small(octets.len() * 8), AT_ONCE, 0];
     body.extend(LOOPBACK_DEVICE.to_ne_bytes());
     for kind in [LOCAL, ADDRESS] {
         body.extend(u16::from(small(4 + octets.len())).to_ne_bytes());

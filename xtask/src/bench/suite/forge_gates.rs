@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crucible_forge::{Grants, PythonSource, SkillName, SkillPaths, SkillPolicy, check_invariants, check_policy};
+use crucible_forge::{
+    Grants, PythonSource, SkillName, SkillPaths, SkillPolicy, check_invariants, check_policy,
+};
 use crucible_ledger::{Ledger, Moment, NewSkill, SideEffect};
 use crucible_model::{ClockSource, Digest};
 use serde_json::json;
@@ -47,7 +49,13 @@ impl Bench for ForgeGates {
             };
             let pair = side_by_side(context.rounds.saturating_mul(4), || judge.judge(&text), beside)?;
             let ours = format!("policy and invariants: {what}, {} lines", text.lines().count());
-            cases.push(Case { bench: self.name(), ours, beside: "hashing it".to_owned(), pair, goal: JUDGED });
+            cases.push(Case {
+                bench: self.name(),
+                ours,
+                beside: "hashing it".to_owned(),
+                pair,
+                goal: JUDGED,
+            });
         }
         let program = context.program()?;
         let home = scratch()?;

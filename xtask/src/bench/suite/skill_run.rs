@@ -73,7 +73,17 @@ impl Stand {
         let schema = r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#;
         std::fs::write(&io, schema).map_err(TaskError::io("write", &io))?;
         let io = io.display().to_string();
-        stand.crucible(&["skill", "propose", SKILL, "--describe", "Counts.", "--io", &io, "--effects", "READ_ONLY"])?;
+        stand.crucible(&[
+            "skill",
+            "propose",
+            SKILL,
+            "--describe",
+            "Counts.",
+            "--io",
+            &io,
+            "--effects",
+            "READ_ONLY",
+        ])?;
         stand.verify().map_err(unmeasured(NAME))?;
         stand.crucible(&["skill", "promote", SKILL, "--by", "The bench"])?;
         Ok(stand)
@@ -119,7 +129,10 @@ impl Stand {
 
     fn crucible(&self, words: &[&str]) -> Result<Duration, TaskError> {
         let mut command = Command::new(&self.program);
-        command.args(words).env("CRUCIBLE_HOME", self.home.join("data")).env("CRUCIBLE_FORGE_PYTHON", &self.python);
+        command
+            .args(words)
+            .env("CRUCIBLE_HOME", self.home.join("data"))
+            .env("CRUCIBLE_FORGE_PYTHON", &self.python);
         self.time(command)
     }
 
@@ -130,7 +143,9 @@ impl Stand {
         let (time, status) = timed(|| command.status());
         match status {
             Ok(status) if status.success() => Ok(time),
-            Ok(status) => Err(TaskError::Unmeasured { bench: NAME, reason: format!("`{shown}` ended with {status}") }),
+            Ok(status) => {
+                Err(TaskError::Unmeasured { bench: NAME, reason: format!("`{shown}` ended with {status}") })
+            }
             Err(source) => Err(TaskError::Spawn { command: shown, source }),
         }
     }

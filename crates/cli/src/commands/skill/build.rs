@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use crucible_forge::{
     AgentCommandError, AgentError, Approval, BuildRequest, BuildWitness, ClaudeSkillAgent, CommandSkillAgent,
-    CopyBackError, FailureKind, SkillAgent, SkillBuildError, SkillBuildOutcome, SkillBuildReport, SkillFailure,
-    SkillName, Touched, WholeFileSkillAgent, WorkspaceError, abort_builds, build_skill,
+    CopyBackError, FailureKind, SkillAgent, SkillBuildError, SkillBuildOutcome, SkillBuildReport,
+    SkillFailure, SkillName, Touched, WholeFileSkillAgent, WorkspaceError, abort_builds, build_skill,
 };
 use crucible_host::config::Config;
 use crucible_llm::{CallBudget, ClaudeAgent, ClientOptions, Limit, ModelClient};
@@ -134,7 +134,9 @@ impl Build {
             None => {
                 let named = config.text("forge.agent").unwrap_or_default();
                 Agent::from_str(named, false).map_err(|_| {
-                    CommandError::usage(format!("forge.agent: {named:?} is none of claude, command and whole-file"))
+                    CommandError::usage(format!(
+                        "forge.agent: {named:?} is none of claude, command and whole-file"
+                    ))
                 })?
             }
         };
@@ -202,7 +204,8 @@ impl Build {
             }
             SkillBuildOutcome::Failed(_) => {
                 let attempt = report.build.attempt;
-                app.output.line(&format!("attempt {attempt} at {name} came to nothing; the project is as it was"));
+                app.output
+                    .line(&format!("attempt {attempt} at {name} came to nothing; the project is as it was"));
                 app.output.line(&format!("next: crucible skill research {name}"));
             }
         }

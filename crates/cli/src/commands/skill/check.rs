@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_forge::{
-    ForgeProject, Grants, HostName, MAX_POLICY_BYTES, POLICY_FILE, PackageName, PythonSource, SecretName,
+    ForgeProject, Grants, HostName, MAX_POLICY_BYTES, POLICY_FILE, PackageName, PolicyUnread, PythonSource, SecretName,
     SkillName, SkillPaths, SkillPolicy, check_invariants, check_policy,
 };
-use crucible_host::fs::{read_beneath, read_regular_up_to};
+use crucible_host::fs::read_regular_up_to;
 use crucible_ledger::SideEffect;
 use crucible_model::{ByteLimit, ExitStatus, PathPrefix, Verdict};
 
@@ -93,13 +93,24 @@ impl Check {
             return Rules::read(bytes, &path);
         }
         let path = project.root().join(POLICY_FILE);
-        match read_beneath(project.root(), POLICY_FILE, MOST_OF_POLICY) {
-            Ok(bytes) => Rules::read(bytes, &path),
-            Err(error) if error.is_not_found() => Ok(Rules {
+        Ok(match project.policy()? {
+            Some(policy) => Rules { policy, told: format!("policy: {}", path.display()) },
+            None => Rules {
                 policy: SkillPolicy::default(),
                 told: format!("policy: the rules that always hold; there is no {}", path.display()),
-            }),
-            Err(error) => Err(CommandError::unreadable(error)),
+            },
+        })
+    }
+}
+
+impl From<PolicyUnread> for CommandError {
+    fn from(error: PolicyUnread) -> Self {
+        let message = error.to_string();
+        match error {
+            PolicyUnread::Fs(error) => Self::unreadable(error),
+            PolicyUnread::NotText | PolicyUnread::Rules(_) => {
+                Self::new(ExitStatus::Schema, message).hint("A policy is like `allowed_imports: [yaml]`.")
+            }
         }
     }
 }

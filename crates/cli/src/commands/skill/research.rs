@@ -152,13 +152,15 @@ impl Research {
         app.output.line(&note.text);
         match &note.advice {
             NotedAdvice::NotAsked => {}
-            NotedAdvice::Missing { why } => app.output.line(&format!(
-                "There is no advice, and the packet stays what it was: {why}"
-            )),
+            NotedAdvice::Missing { why } => {
+                app.output.line(&format!("There is no advice, and the packet stays what it was: {why}"))
+            }
             NotedAdvice::Kept { note, model, left_out_chars } => {
                 app.output.line(&format!("## What {model} advises (kept as {note})\n"));
                 if *left_out_chars > 0 {
-                    app.output.line(&format!("It was not shown {left_out_chars} characters of failure and packet.\n"));
+                    app.output.line(&format!(
+                        "It was not shown {left_out_chars} characters of failure and packet.\n"
+                    ));
                 }
                 let proposed = proposed.as_ref().map_or("", Untrusted::as_str);
                 let indented: Vec<String> = proposed.lines().map(|line| format!("    {line}")).collect();

@@ -58,9 +58,13 @@ impl Run {
         let input = self.input(app)?;
         let world = place::world(app, &project)?;
         let python = config.text("forge.python").map(PathBuf::from);
-        let site_packages: Vec<PathBuf> = config.list("forge.site_packages").iter().map(PathBuf::from).collect();
+        let site_packages: Vec<PathBuf> =
+            config.list("forge.site_packages").iter().map(PathBuf::from).collect();
         if let Some(bad) = site_packages.iter().find(|place| !place.is_absolute() || !place.is_dir()) {
-            return Err(CommandError::usage(format!("forge.site_packages: {} is no absolute path of a directory", bad.display())));
+            return Err(CommandError::usage(format!(
+                "forge.site_packages: {} is no absolute path of a directory",
+                bad.display()
+            )));
         }
         let seconds = match self.timeout.unwrap_or_else(|| config.number("forge.run_timeout_s")) {
             0 => return Err(CommandError::usage("forge.run_timeout_s: a skill needs at least one second")),
@@ -76,8 +80,7 @@ impl Run {
             demote_after: u32::try_from(config.number("forge.demote_after_failures")).unwrap_or(u32::MAX),
         };
         let mut ledger = app.ledger()?;
-        let report =
-            app.block_on(async { Ok(run_skill(&world, &mut ledger, &project, &request).await?) })?;
+        let report = app.block_on(async { Ok(run_skill(&world, &mut ledger, &project, &request).await?) })?;
         self.tell(app, &report)?;
         Ok(status_of(&report))
     }
@@ -86,7 +89,8 @@ impl Run {
         let bytes = match (&self.input, &self.input_file) {
             (Some(text), _) => text.clone().into_bytes(),
             (None, Some(path)) if path != Path::new(STANDARD_INPUT) => {
-                read_regular_up_to(&app.absolute(path), ByteLimit(MAX_INPUT_BYTES)).map_err(CommandError::unreadable)?
+                read_regular_up_to(&app.absolute(path), ByteLimit(MAX_INPUT_BYTES))
+                    .map_err(CommandError::unreadable)?
             }
             (None, _) => {
                 let awaited = Awaited::Saying("waiting for the input on standard input (Ctrl-D ends it)");
@@ -130,7 +134,8 @@ impl Run {
         }
         app.output.aside(&printed.bytes);
         if printed.extent == Extent::Cut {
-            app.output.remark(&format!("[skill] it printed {} bytes; only the first are shown", printed.total));
+            app.output
+                .remark(&format!("[skill] it printed {} bytes; only the first are shown", printed.total));
         }
         if let Some(SkillEnd::Raised { traceback, .. }) = &report.end {
             app.output.remark(traceback);
@@ -147,7 +152,9 @@ fn status_of(report: &SkillRunReport) -> ExitStatus {
         (SkillRunOutcome::Succeeded, _) => ExitStatus::Success,
         (SkillRunOutcome::Failed, Some(SkillEnd::TimedOut)) => ExitStatus::TimedOut,
         (SkillRunOutcome::Failed, Some(SkillEnd::HoldsSecret { .. })) => ExitStatus::SecretDetected,
-        (SkillRunOutcome::Failed | SkillRunOutcome::Denied | SkillRunOutcome::Refused, _) => ExitStatus::Refused,
+        (SkillRunOutcome::Failed | SkillRunOutcome::Denied | SkillRunOutcome::Refused, _) => {
+            ExitStatus::Refused
+        }
     }
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 use crucible_forge::{
-    GateObstacle, PolicyUnread, SkillGateObserver, SkillGateOutcome, SkillName, SkillVerification, SkillVerified,
+    GateObstacle, SkillGateObserver, SkillGateOutcome, SkillName, SkillVerification, SkillVerified,
     ToolsMissing, VerifyRequest, VerifyStepError, WorkspaceError,
 };
 use crucible_ledger::{SkillGate, VerificationLevel};
 use crucible_model::{ExitStatus, Level, Verdict};
-use crucible_repo::{OmitReason, Omission};
+use crucible_repo::{Omission, OmitReason};
 use serde_json::{Value, json};
 
 use super::place;
@@ -66,7 +66,8 @@ impl Verify {
         let config = app.config(project.root(), &[])?;
         let tools = config.text("forge.tools").map(PathBuf::from);
         let python = config.text("forge.python").map(PathBuf::from);
-        let site_packages: Vec<PathBuf> = config.list("forge.site_packages").iter().map(PathBuf::from).collect();
+        let site_packages: Vec<PathBuf> =
+            config.list("forge.site_packages").iter().map(PathBuf::from).collect();
         let seconds = match config.number("forge.gate_timeout_s") {
             0 => return Err(CommandError::usage("forge.gate_timeout_s: a gate needs at least one second")),
             seconds => seconds,
@@ -127,7 +128,13 @@ impl Verify {
             rows.add_row([outcome.gate.as_str(), word, &seconds(outcome), &found(&outcome.verdict)]);
         }
         app.output.line(&lines_of(&rows));
-        app.output.line(&format!("{} is {}: skill {}  test {}", self.name, verified.status.as_str(), row.skill, row.test));
+        app.output.line(&format!(
+            "{} is {}: skill {}  test {}",
+            self.name,
+            verified.status.as_str(),
+            row.skill,
+            row.test
+        ));
         Ok(())
     }
 }
@@ -170,16 +177,15 @@ impl From<VerifyStepError> for CommandError {
                 Self::usage(message).hint("`crucible skill list` shows those there are.")
             }
             VerifyStepError::Lock(error) => error.into(),
-            VerifyStepError::Step(_) | VerifyStepError::Record { .. } => Self::new(ExitStatus::Refused, message),
+            VerifyStepError::Step(_) | VerifyStepError::Record { .. } => {
+                Self::new(ExitStatus::Refused, message)
+            }
             VerifyStepError::File { source, .. } => {
                 let status = Self::unreadable(source).status;
                 Self::new(status, message).hint("`crucible skill build` makes both files.")
             }
             VerifyStepError::Tools(error) => error.into(),
-            VerifyStepError::Policy(PolicyUnread::Fs(error)) => Self::unreadable(error),
-            VerifyStepError::Policy(PolicyUnread::NotText | PolicyUnread::Rules(_)) => {
-                Self::new(ExitStatus::Schema, message).hint("A policy is like `allowed_imports: [yaml]`.")
-            }
+            VerifyStepError::Policy(error) => error.into(),
             VerifyStepError::Workspace(WorkspaceError::InsideProject { .. }) => Self::usage(message),
             VerifyStepError::Workspace(WorkspaceError::Repo(error)) => error.into(),
             VerifyStepError::Workspace(WorkspaceError::Fs(error)) => error.into(),
@@ -201,6 +207,7 @@ impl From<VerifyStepError> for CommandError {
 
 impl From<ToolsMissing> for CommandError {
     fn from(error: ToolsMissing) -> Self {
-        Self::usage(error.to_string()).hint("`crucible doctor` says which programs are there; nothing was recorded.")
+        Self::usage(error.to_string())
+            .hint("`crucible doctor` says which programs are there; nothing was recorded.")
     }
 }

@@ -66,7 +66,12 @@ impl<'s> Walk<'s> {
                         let power = table::power(&import.means);
                         if !matches!(
                             power,
-                            Power::Open(_) | Power::ByName(_) | Power::Pool | Power::Type | Power::Arguments(_) | Power::Decorator
+                            Power::Open(_)
+                                | Power::ByName(_)
+                                | Power::Pool
+                                | Power::Type
+                                | Power::Arguments(_)
+                                | Power::Decorator
                         ) {
                             self.report(node, power, &what);
                         }

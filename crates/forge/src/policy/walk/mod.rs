@@ -15,10 +15,10 @@ use crucible_model::{Code, Verdict};
 use tree_sitter::Node;
 
 use super::table::{self, Power};
-use super::{SkillPolicy, import_time, words};
+use super::{SkillPolicy, import_time};
 use crate::grants::Grants;
 use crate::paths::SkillPaths;
-use crate::python::{Clarity, Names, PythonSource, imports, parts};
+use crate::python::{Clarity, Names, PythonSource, parts};
 
 /// The walk.
 pub(super) struct Walk<'s> {
@@ -98,7 +98,8 @@ impl<'s> Walk<'s> {
         tests: Option<&'s SkillPaths>,
     ) -> Verdict {
         let named = |name: Node<'_>| {
-            let name = if name.kind() == "aliased_import" { name.named_child(0).unwrap_or(name) } else { name };
+            let name =
+                if name.kind() == "aliased_import" { name.named_child(0).unwrap_or(name) } else { name };
             source.of(name) == "annotations"
         };
         let lazy = parts(source.root())
@@ -208,8 +209,8 @@ impl<'s> Walk<'s> {
                 self.each([field("right"), field("body"), field("alternative")], values);
             }
             "with_item" => self.inner(node, place.of(Use::With)),
-            "while_statement" | "with_statement" | "match_statement"
-            | "raise_statement" | "assert_statement" | "delete_statement" | "await" | "yield" => {
+            "while_statement" | "with_statement" | "match_statement" | "raise_statement"
+            | "assert_statement" | "delete_statement" | "await" | "yield" => {
                 self.runs(node, place, "a statement that does something");
                 let stands = if node.kind() == "delete_statement" { Use::Target } else { Use::Value };
                 self.inner(node, place.of(stands));
@@ -299,9 +300,9 @@ impl<'s> Walk<'s> {
             object.kind() == "identifier"
                 && self.names.is_method(self.source.of(object))
                 && self.names.meanings(object).is_empty()
-        }) && ["setter", "getter", "deleter"]
-            .iter()
-            .any(|end| callee.child_by_field_name("attribute").is_some_and(|word| self.source.of(word) == *end));
+        }) && ["setter", "getter", "deleter"].iter().any(|end| {
+            callee.child_by_field_name("attribute").is_some_and(|word| self.source.of(word) == *end)
+        });
         let paths = self.names.meanings(callee);
         let writes_code = |path: &String| table::power(path) == Power::Decorator;
         let known = setter
@@ -378,7 +379,6 @@ impl<'s> Walk<'s> {
         }
         seen
     }
-
 }
 
 /// What the children of a node stand as: those of parentheses as it does.

@@ -99,12 +99,12 @@ impl Role {
         }
     }
 
-    /// How sure it is that the end of the process has no place in such a file. Outside of tests it may be what the
-    /// change is about, and a run that ends early proves nothing to the verifier.
+    /// How sure it is that the end of the process has no place in such a file. It is a program's business; what tests
+    /// import takes them along, and a runner that has printed nothing false may still be made to seem to have passed.
     fn exit(self) -> Weight {
         match self {
-            Self::Program | Self::Source => Weight::Doubtful,
-            Self::Test => Weight::Certain,
+            Self::Program => Weight::Doubtful,
+            Self::Source | Self::Test => Weight::Certain,
         }
     }
 }
@@ -153,6 +153,9 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight
                 if no_place[..before].last().is_some_and(|range| at < range.end) {
                     weight = Weight::Certain;
                 }
+                if role == Role::Source && is_harmless(&what, &tokens) {
+                    weight = Weight::Doubtful;
+                }
                 let is_told = harness.as_ref().is_some_and(|body| body.contains(&at));
                 let status = status(&tokens, at);
                 if status == Status::Failure || is_told && status != Status::Success {
@@ -168,6 +171,27 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight
         _ => {}
     }
     found
+}
+
+/// Whether no test passes by this end, in a file that may be imported: it is no success, or only a name whose every use is none.
+fn is_harmless(what: &str, tokens: &[Token<'_>]) -> bool {
+    const NAMES: [&str; 6] = ["exit", "_exit", "_Exit", "quick_exit", "reallyExit", "exitCode"];
+    if what.contains("abort") || what.contains("exitCode") {
+        return true;
+    }
+    let is_name_alone = ["use of ", "extern fn ", "import "].iter().any(|start| what.starts_with(start))
+        || what.ends_with(" of process")
+        || what.ends_with(" as");
+    let may_succeed = |at: usize| {
+        let before = |words: &[&str]| {
+            at.checked_sub(1).is_some_and(|before| words.iter().any(|word| tokens[before].is(word)))
+        };
+        let is_call = tokens.get(at + 1).is_some_and(|next| next.is("("));
+        let is_value = !is_call && before(&["=", "("]);
+        is_value || is_call && !before(&["fn", "."]) && status(tokens, at) != Status::Failure
+    };
+    let ends = (0..tokens.len()).filter(|at| NAMES.iter().any(|name| tokens[*at].is(name)));
+    is_name_alone && !ends.into_iter().any(may_succeed)
 }
 
 /// What a call that ends the process says about how it went.
@@ -220,7 +244,9 @@ fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec
         let ends = ["exit", "reallyExit", "abort"];
         for name in names.filter(|name| ends.iter().any(|end| name.is(end))) {
             let what = format!("{} of process", name.name());
-            found.push(Sight::new(Trick::Exit, role.exit(), what));
+            let is_harmless = role == Role::Source && is_harmless(&what, tokens);
+            let weight = if is_harmless { Weight::Doubtful } else { role.exit() };
+            found.push(Sight::new(Trick::Exit, weight, what));
         }
     }
 }

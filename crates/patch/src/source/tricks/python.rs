@@ -237,12 +237,18 @@ fn constructs(
     let when = |certain| if certain { Weight::Certain } else { Weight::Doubtful };
     // A program may end wherever it is; what others import may not.
     let ends_import = moment == Moment::Import && role != Role::Program;
+    // What runs only when a file is started takes no test along.
+    let is_started = moment == Moment::Start && role == Role::Source;
     for at in 0..tokens.len() {
         for pattern in rows.matching(source, tokens, at) {
             let fails = pattern.trick == Trick::Exit && status(tokens, at) == Status::Failure;
             let weight = match pattern.weight(role) {
                 _ if fails && moment != Moment::Import => Weight::Doubtful,
                 _ if pattern.trick == Trick::Exit && ends_import && !is(0, "from") => Weight::Certain,
+                _ if pattern.trick == Trick::Exit && is_started => Weight::Doubtful,
+                _ if pattern.trick == Trick::Exit && role == Role::Source && is(at + 2, "abort") => {
+                    Weight::Doubtful
+                }
                 weight => weight,
             };
             found.push(Sight::new(pattern.trick, weight, pattern.text(tokens, at)));
@@ -251,7 +257,7 @@ fn constructs(
         let is_call = |name: &str| is(at, name) && is(at + 1, "(") && !follows(".") && !follows("def");
         if is_call("_exit") {
             let fails = status(tokens, at) == Status::Failure;
-            let weight = when(ends_import || role.exit() == Weight::Certain && !fails);
+            let weight = when(ends_import || role.exit() == Weight::Certain && !fails && !is_started);
             found.push(Sight::new(Trick::Exit, weight, "_exit("));
         }
         let ends = is(at, "sys") && is(at + 1, ".") && is(at + 2, "exit")

@@ -1,6 +1,6 @@
 //! Rust: conditions on `test`, and imports that stand in for an assertion.
 
-use super::{Role, Sight, Trick, Weight};
+use super::{Role, Sight, Trick, Weight, is_harmless};
 use crate::source::token::{Token, close};
 
 /// The macros by which tests fail.
@@ -30,7 +30,10 @@ const ITEMS: [&str; 14] = [
 /// Adds what the table cannot tell.
 pub(super) fn find(tokens: &[Token<'_>], role: Role, found: &mut Vec<Sight>) {
     ignored(tokens, found);
-    let mut add = |trick, weight, what: &str| found.push(Sight::new(trick, weight, what));
+    let mut add = |trick, weight, what: &str| {
+        let is_harmless = trick == Trick::Exit && role == Role::Source && is_harmless(what, tokens);
+        found.push(Sight::new(trick, if is_harmless { Weight::Doubtful } else { weight }, what));
+    };
     let is_glob = |window: &[Token<'_>]| {
         ["process", ":", ":", "*"].iter().zip(window).all(|(word, token)| token.is(word))
     };

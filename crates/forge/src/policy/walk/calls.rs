@@ -1,0 +1,294 @@
+//! What a call does, by what is called and what it is called with.
+
+use std::collections::BTreeSet;
+
+use crucible_model::Code;
+use tree_sitter::Node;
+
+use super::super::table::Power;
+use super::super::{import_time, words};
+use super::{Place, Scope, Seen, Use, Walk, When};
+use crate::python::parts;
+
+/// Functions that change files, and which of their arguments are the places that are changed.
+static PLACES: [(&str, &[usize]); 26] = [
+    ("os.chmod", &[0]),
+    ("os.link", &[1]),
+    ("os.makedirs", &[0]),
+    ("os.mkdir", &[0]),
+    ("os.open", &[0]),
+    ("os.remove", &[0]),
+    ("os.removedirs", &[0]),
+    ("os.rename", &[0, 1]),
+    ("os.renames", &[0, 1]),
+    ("os.replace", &[0, 1]),
+    ("os.rmdir", &[0]),
+    ("os.symlink", &[1]),
+    ("os.truncate", &[0]),
+    ("os.unlink", &[0]),
+    ("os.utime", &[0]),
+    ("shutil.copy", &[1]),
+    ("shutil.copy2", &[1]),
+    ("shutil.copyfile", &[1]),
+    ("shutil.copytree", &[1]),
+    ("shutil.make_archive", &[0]),
+    ("shutil.move", &[0, 1]),
+    ("shutil.rmtree", &[0]),
+    ("shutil.unpack_archive", &[1]),
+    ("codecs.open", &[0]),
+    ("sqlite3.connect", &[0]),
+    ("zipfile.ZipFile", &[0]),
+];
+
+impl<'s> Walk<'s> {
+    pub(super) fn call(&mut self, node: Node<'s>, place: Place) {
+        let (Some(callee), Some(arguments)) =
+            (node.child_by_field_name("function"), node.child_by_field_name("arguments"))
+        else {
+            return;
+        };
+        let paths = self.names.meanings(callee);
+        if place.when == When::Import {
+            self.called_at_import(node, callee, arguments, &paths);
+        }
+        self.folded(node);
+        if self.steered(node, callee, arguments, place) == Seen::Finding {
+            return;
+        }
+        let mut reads = false;
+        for path in &paths {
+            match self.power(path) {
+                Power::Open(mode) => self.opens(node, arguments, mode, Some(0)),
+                Power::ByName(at) => self.by_name(node, arguments, at, path),
+                Power::Pool if place.stands != Use::With => {
+                    self.report(node, Power::Outlives, path);
+                }
+                Power::Type if !plainly(arguments, 1) || parts(arguments).is_empty() => {
+                    self.report(node, Power::Code, path);
+                }
+                Power::Type if !self.only_compared(node) => {
+                    self.report(node, Power::Reflection, path);
+                }
+                Power::Arguments(most) if !plainly(arguments, most) => {
+                    self.report(node, Power::Reflection, path);
+                }
+                Power::Secret
+                    if self.allows(Power::Secret)
+                        && matches!(path.as_str(), "os.getenv" | "os.environ.get") =>
+                {
+                    reads = true;
+                    self.secret(node, self.argument(arguments, 0, "key"));
+                }
+                Power::Network if self.allows(Power::Network) => self.connects(arguments),
+                Power::Write if self.allows(Power::Write) => {
+                    let at = PLACES.iter().find(|(known, _)| *known == path.as_str()).map(|(_, at)| *at);
+                    for at in at.unwrap_or_default() {
+                        self.writes_to(node, parts(arguments).get(*at).copied());
+                    }
+                }
+                _ => {}
+            }
+        }
+        let of_path = paths.is_empty() || paths.iter().any(|path| path.starts_with("pathlib."));
+        if callee.kind() == "attribute" && self.paths_are_about() && of_path {
+            let unbound =
+                paths.iter().any(|path| path.split('.').count() > 2 && path.starts_with("pathlib."));
+            self.path_method(node, callee, arguments, unbound);
+        }
+        self.visit(callee, place.of(if reads { Use::Read } else { Use::Callee }));
+        self.visit(arguments, place.of(Use::Value));
+    }
+
+    /// `.open(mode)` and `.replace(target)` of what may be a path; without an object, the path is the first argument.
+    fn path_method(&mut self, node: Node<'s>, callee: Node<'s>, arguments: Node<'s>, unbound: bool) {
+        let (Some(word), Some(object)) =
+            (callee.child_by_field_name("attribute"), callee.child_by_field_name("object"))
+        else {
+            return;
+        };
+        let text = self.source.of(word);
+        if self.is_own_object(object) && self.names.is_member(text) {
+            return;
+        }
+        let given = parts(arguments);
+        let target = if unbound { given.first().copied() } else { Some(object) };
+        let temporary = self.writes_in_tests(object);
+        let by_position = given.iter().filter(|part| !is_named_or_spread(**part)).count();
+        match text {
+            "open" if !unbound && self.source.of(object) != "io" => self.opens_at(node, arguments, 0, target),
+            "open" => self.opens_at(node, arguments, 1, target),
+            // A text is replaced by a second argument, and a collection is copied without one.
+            "replace" if !temporary && (unbound || by_position < 2) => self.changes(node, text, target),
+            "copy"
+                if !temporary
+                    && by_position > usize::from(unbound)
+                    && given.len() == 1 + usize::from(unbound) =>
+            {
+                self.changes(node, text, None);
+            }
+            word if words::is_writer(word) && self.allows(Power::Write) => self.writes_to(node, target),
+            _ => {}
+        }
+    }
+
+    fn opens(&mut self, node: Node<'s>, arguments: Node<'s>, mode: usize, path: Option<usize>) {
+        let target = path.and_then(|at| self.argument(arguments, at, "file"));
+        self.opens_at(node, arguments, mode, target);
+    }
+
+    fn opens_at(&mut self, node: Node<'s>, arguments: Node<'s>, mode: usize, target: Option<Node<'s>>) {
+        let splat = parts(arguments).iter().any(|part| part.kind().ends_with("_splat"));
+        let opener = self.keyword(arguments, "opener").is_some();
+        let said = self.argument(arguments, mode, "mode");
+        let reading = |mode: Node<'_>| {
+            self.source.literal(mode).is_some_and(|mode| mode.bytes().all(|byte| b"rbtU".contains(&byte)))
+        };
+        if !splat && !opener && said.is_none_or(reading) {
+            return;
+        }
+        if !splat && !opener && target.is_some_and(|target| self.writes_in_tests(target)) {
+            return;
+        }
+        self.changes(node, "open", target);
+    }
+
+    /// What changes files needs its class, and a place that is granted.
+    fn changes(&mut self, node: Node<'s>, what: &str, place: Option<Node<'s>>) {
+        if self.report(node, Power::Write, what) == Seen::Nothing {
+            self.writes_to(node, place);
+        }
+    }
+
+    /// A literal place has to be one that is granted.
+    fn writes_to(&mut self, node: Node<'s>, place: Option<Node<'s>>) {
+        let Some(text) = place.and_then(|place| self.source.fold(place, &self.names)) else { return };
+        let inside = words::inside(&text).filter(|path| {
+            let allowed = self.policy.allowed_write_paths.as_ref();
+            self.grants.write_paths.iter().any(|prefix| prefix.contains(path))
+                && allowed.is_none_or(|allowed| allowed.iter().any(|prefix| prefix.contains(path)))
+        });
+        if inside.is_none() {
+            self.say(
+                node,
+                Code::new("forge-write-outside"),
+                &text,
+                "Write below a directory that is granted, or ask for a grant.",
+            );
+        }
+    }
+
+    /// A host that is handed over as such has to be granted.
+    fn connects(&mut self, arguments: Node<'s>) {
+        let named = ["host", "address", "url"].into_iter().filter_map(|name| self.keyword(arguments, name));
+        let mut places: Vec<Node<'s>> = named.chain(parts(arguments).first().copied()).collect();
+        for place in &mut places {
+            if place.kind() == "tuple"
+                && let Some(first) = parts(*place).first()
+            {
+                *place = *first;
+            }
+        }
+        for place in places {
+            if let Some(text) =
+                self.source.fold(place, &self.names).filter(|text| words::looks_like_host(text))
+            {
+                let text = text.to_ascii_lowercase();
+                self.host(place, text.split(':').next().unwrap_or_default().trim_end_matches('.'));
+            }
+        }
+    }
+
+    fn by_name(&mut self, node: Node<'s>, arguments: Node<'s>, at: usize, path: &str) {
+        let given = parts(arguments);
+        let name = given.get(at).and_then(|name| self.source.fold(*name, &self.names));
+        let spread = given.iter().any(|part| is_named_or_spread(*part));
+        // `attrgetter` takes more than one name; `methodcaller` what it calls with.
+        let single = at > 0 || given.len() == 1 || path.ends_with("methodcaller");
+        let changes = matches!(path, "builtins.setattr" | "builtins.delattr");
+        let own = given.first().is_some_and(|target| self.is_own_object(*target));
+        match name {
+            Some(name) if !spread && single && (!changes || own) => {
+                self.found_by_name(node, &name);
+            }
+            _ => {
+                self.report(node, Power::Reflection, path);
+            }
+        }
+    }
+
+    pub(super) fn secret(&mut self, node: Node<'s>, name: Option<Node<'s>>) {
+        let name = name.and_then(|name| self.source.fold(name, &self.names));
+        let granted = name
+            .as_ref()
+            .is_some_and(|name| self.grants.secrets.iter().any(|secret| secret.as_str() == name));
+        if !granted {
+            self.ungranted(node, &name.unwrap_or_else(|| "a computed name".to_owned()));
+        }
+    }
+
+    pub(super) fn ungranted(&mut self, node: Node<'s>, what: &str) -> Seen {
+        self.say(
+            node,
+            Code::new("forge-secret-not-granted"),
+            what,
+            "Read a secret by its literal name, one that is granted.",
+        );
+        Seen::Finding
+    }
+
+    fn called_at_import(
+        &mut self,
+        node: Node<'s>,
+        callee: Node<'s>,
+        arguments: Node<'s>,
+        paths: &BTreeSet<String>,
+    ) {
+        let text = self.source.of(callee);
+        let root = text.split('.').next().unwrap_or_default();
+        let of_text = callee.child_by_field_name("object").is_some_and(|object| object.kind() == "string")
+            && callee
+                .child_by_field_name("attribute")
+                .is_some_and(|word| import_time::is_of_text(self.source.of(word)));
+        let constructs = !paths.is_empty()
+            && paths.iter().all(|path| import_time::constructs(path) || self.constructs_tests(path));
+        let builds =
+            of_text || (!self.names.is_own(root) && (import_time::constructs_by_itself(text) || constructs));
+        // These call what they are given.
+        let calls = matches!(text, "sorted" | "max" | "min")
+            && parts(arguments).into_iter().filter(|part| is_named_or_spread(*part)).any(|part| {
+                let value = part.child_by_field_name("value");
+                !value.is_some_and(|value| import_time::constructs_by_itself(self.source.of(value)))
+            });
+        if !builds || calls {
+            self.runs(node, Place { when: When::Import, scope: Scope::Open, stands: Use::Value }, text);
+        }
+    }
+
+    pub(super) fn argument(&self, arguments: Node<'s>, at: usize, name: &str) -> Option<Node<'s>> {
+        let mut cursor = arguments.walk();
+        let mut plain = arguments
+            .named_children(&mut cursor)
+            .filter(|part| !matches!(part.kind(), "keyword_argument" | "comment" | "line_continuation"));
+        plain.nth(at).or_else(|| self.keyword(arguments, name))
+    }
+
+    pub(super) fn keyword(&self, arguments: Node<'s>, name: &str) -> Option<Node<'s>> {
+        let named = |part: &Node<'_>| {
+            part.kind() == "keyword_argument"
+                && part.child_by_field_name("name").is_some_and(|found| self.source.of(found) == name)
+        };
+        let mut cursor = arguments.walk();
+        arguments.named_children(&mut cursor).find(named).and_then(|part| part.child_by_field_name("value"))
+    }
+}
+
+/// Whether an argument is given by its name, or is several at once.
+fn is_named_or_spread(part: Node<'_>) -> bool {
+    part.kind() == "keyword_argument" || part.kind().ends_with("_splat")
+}
+
+/// Whether a call gives no more than so many arguments, all by position.
+fn plainly(arguments: Node<'_>, most: usize) -> bool {
+    let given = parts(arguments);
+    arguments.kind() == "argument_list" && given.len() <= most && !given.into_iter().any(is_named_or_spread)
+}

@@ -1,0 +1,70 @@
+//! Literal texts: places where secrets lie, and hosts.
+
+use crucible_model::Code;
+use tree_sitter::Node;
+
+use super::super::table::Power;
+use super::super::words;
+use super::{Place, Walk};
+
+impl<'s> Walk<'s> {
+    /// A text on its own, or with placeholders.
+    pub(super) fn string(&mut self, node: Node<'s>, place: Place) {
+        if !(self.judged.contains(&node.start_byte()) && node.end_byte() <= self.judged.end) {
+            match self.source.fold(node, &self.names) {
+                Some(text) => self.text(node, &text),
+                // As far as the host stands in it.
+                None => self.hosts(node, self.source.of(node)),
+            }
+        }
+        self.inner(node, place);
+    }
+
+    /// An expression of texts, judged as the one text that it makes.
+    pub(super) fn folded(&mut self, node: Node<'s>) {
+        if self.judged.contains(&node.start_byte()) && node.end_byte() <= self.judged.end {
+            return;
+        }
+        if let Some(text) = self.source.fold(node, &self.names) {
+            self.text(node, &text);
+            self.judged = node.byte_range();
+        }
+    }
+
+    fn text(&mut self, node: Node<'s>, text: &str) {
+        if let Some(part) = words::secret_place(text) {
+            self.say(
+                node,
+                Code::new("forge-secret"),
+                part,
+                "Secrets are handed over by name, never read from where they lie.",
+            );
+        }
+        self.names_fixtures(node, text);
+        self.hosts(node, text);
+    }
+
+    fn hosts(&mut self, node: Node<'s>, text: &str) {
+        if self.allows(Power::Network) {
+            // A placeholder is no literal host.
+            for host in words::hosts(text).into_iter().filter(|host| !host.starts_with('{')) {
+                self.host(node, &host);
+            }
+        }
+    }
+
+    /// A host has to be one that is granted, and one that the policy leaves.
+    pub(super) fn host(&mut self, node: Node<'s>, host: &str) {
+        let granted = self.grants.hosts.iter().any(|granted| granted.as_str() == host);
+        let allowed = self.policy.allowed_network.as_ref();
+        let allowed = allowed.is_none_or(|allowed| allowed.iter().any(|name| name.as_str() == host));
+        if !granted || !allowed {
+            self.say(
+                node,
+                Code::new("forge-host-not-granted"),
+                host,
+                "Name a host that is granted, or ask for a grant.",
+            );
+        }
+    }
+}

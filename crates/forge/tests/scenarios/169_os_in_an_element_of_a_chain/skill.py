@@ -1,0 +1,16 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+import os
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        d: dict[str, Any] = {}
+        d["x"] = y = os
+        d["x"].system("x")
+        return {}

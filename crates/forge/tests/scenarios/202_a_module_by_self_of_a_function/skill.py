@@ -1,0 +1,16 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+    _module = 1
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        def helper(self):
+            return self._module
+        helper(inputs["x"])
+        return {}

@@ -1,0 +1,12 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+
+
+class DemoSkill(BaseSkill, x=print(1)):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,17 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+def key(x):
+    return x
+
+
+X = sorted([1], key=key)
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,15 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+import operator
+from pathlib import Path
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        operator.methodcaller("write_text", "y")(Path("x"))
+        return {}

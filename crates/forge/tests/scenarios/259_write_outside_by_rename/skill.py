@@ -1,0 +1,14 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+import os
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "FILE_WRITE"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        os.rename("notes/x", "src/x.py")
+        return {}

@@ -1,0 +1,19 @@
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+from types import MappingProxyType
+def a(x: str) -> str:
+    return x
+
+
+HANDLERS = MappingProxyType({"a": a})
+
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"x": HANDLERS["a"]("x")}
+        return {}
