@@ -43,6 +43,8 @@ impl TestArgs {
 pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     let suites = Suites::wanted(if args.live { Flag::Live } else { Flag::Absent })?;
     let start = Instant::now();
+    // Tests look at the sources of every dependency, also of those that this machine does not build.
+    Call::cargo(root).args(["fetch", "--locked", "--quiet"]).run()?;
     tools::git(root)?;
     tools::bubblewrap(root)?;
     tools::gh(root)?;

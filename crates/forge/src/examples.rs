@@ -93,7 +93,9 @@ impl HeldOutExample {
     ///
     /// [`ExamplesError`] where a document of this form holds no examples for these schemas.
     pub fn kept(document: &[u8], schema: &IoSchema) -> Result<Option<Vec<Self>>, ExamplesError> {
-        let Ok(UniqueJson(document)) = serde_json::from_slice::<UniqueJson>(document) else { return Ok(None) };
+        let Ok(UniqueJson(document)) = serde_json::from_slice::<UniqueJson>(document) else {
+            return Ok(None);
+        };
         match (document.get("schema_version").and_then(Value::as_str), document.get("examples")) {
             (Some(FORM), Some(examples)) => Self::read(examples.to_string().as_bytes(), schema).map(Some),
             _ => Ok(None),

@@ -38,8 +38,8 @@ mod workspace;
 mod world;
 
 pub use agent::{
-    AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, ClaudeSkillAgent, CommandSkillAgent, SkillAgent,
-    WholeFileSkillAgent,
+    AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, ClaudeSkillAgent, CommandSkillAgent,
+    SkillAgent, WholeFileSkillAgent,
 };
 pub use build::{
     BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched, abort_builds,
@@ -60,13 +60,14 @@ pub use proposal::{MAX_DESCRIPTION_CHARS, ProposalError, ProposalParts, SkillPro
 pub use python::{MAX_SKILL_BYTES, PythonFault, PythonSource};
 pub use registry::{REGISTRY_FILE, RegistryError, SkillRegistry, UnhashedEntry};
 pub use research::{
-    AdviceSource, DiagnosisBasis, EscalationAdvice, EscalationTrigger, FailedStep, FailureDiagnosis, FailureFact, KeptAdvice,
-    MAX_FAILURES_IN_A_ROW, NotedAdvice, ResearchError, ResearchNote, ResearchOutcome, RetryMaterial, SkillReview,
-    StandingFailure, diagnose, escalation, needs_review, record_review, research, retry_material, standing_failure,
+    AdviceSource, DiagnosisBasis, EscalationAdvice, EscalationTrigger, FailedStep, FailureDiagnosis,
+    FailureFact, KeptAdvice, MAX_FAILURES_IN_A_ROW, NotedAdvice, ResearchError, ResearchNote,
+    ResearchOutcome, RetryMaterial, SkillReview, StandingFailure, diagnose, escalation, needs_review,
+    record_review, research, retry_material, standing_failure,
 };
 pub use runner::{
-    Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, RunRequest, RunStepError, RunnerError, SkillCall, SkillCode, SkillEnd,
-    SkillRan, SkillRunReport, execute, find_python, run_skill,
+    Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, RunRequest, RunStepError, RunnerError, SkillCall, SkillCode,
+    SkillEnd, SkillRan, SkillRunReport, execute, find_python, run_skill,
 };
 pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};
 pub use status::{SkillStep, StepRefused};
@@ -75,7 +76,7 @@ pub use trust::{
 };
 pub use verify::{SkillGateObserver, SkillVerification, SkillVerified, VerifyRequest, VerifyStepError};
 pub use workspace::{
-    BuiltFile, CopyBackError, MAX_SCOPE_FINDINGS, Scope, SkillWorkspace, WorkspaceError, check_built, check_scope, copy_back,
-    recover_copy_back,
+    BuiltFile, CopyBackError, MAX_SCOPE_FINDINGS, Scope, SkillWorkspace, WorkspaceError, check_built,
+    check_scope, copy_back, recover_copy_back,
 };
 pub use world::ForgeWorld;

@@ -204,7 +204,9 @@ fn begun_skill(parts: &PacketParts<'_>) -> String {
 /// What of the test is settled.
 fn begun_test(parts: &PacketParts<'_>) -> String {
     let SkillPaths { module, class, .. } = parts.paths;
-    format!("\"\"\"What the skill promises.\"\"\"\n\nimport pytest\n\nfrom {module} import {class}\n\n\ndef test_\n")
+    format!(
+        "\"\"\"What the skill promises.\"\"\"\n\nimport pytest\n\nfrom {module} import {class}\n\n\ndef test_\n"
+    )
 }
 
 /// A text of others, no longer than one may be.

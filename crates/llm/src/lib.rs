@@ -58,8 +58,8 @@ pub use error::{
 };
 pub use invocation::{CutShort, Finish, LlmInvocation, LlmResult, Message, Role};
 pub use offered::{Availability, Catalogue, ListExtent, Offered, OfferedModel, availability, offered};
-pub use providers::claude_cli::ClaudeAgent;
 pub use price::{ListedPrice, Price, PriceTable, micro_dollars};
+pub use providers::claude_cli::ClaudeAgent;
 pub use receipt::{Cost, CostBasis, LlmReceipt, PipelineReceipt, ReceiptWarning};
 pub use record::{CassetteWriter, MAX_CASSETTE, Recording, Reuse};
 pub use registry::{

@@ -55,7 +55,8 @@ pub use detect::{DetectedGate, Detector, TreeView, detect, detectors};
 pub use error::RepoError;
 pub use gh::{Gh, GhDeadlines, GhError, GhRequest, GhResponse, LimitReset};
 pub use git::{
-    Branch, BranchReach, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, Head, TrackedFile, TrackedState,
+    Branch, BranchReach, CommitFiles, CommitObject, DirtyEntry, DirtyKind, Git, Head, TrackedFile,
+    TrackedState,
 };
 pub use land::{Commit, Identity, LandRequest, Landed, RUN_TRAILER};
 pub use language::count_languages;
@@ -64,9 +65,9 @@ pub use patch_index::PatchIndex;
 pub use ref_name::{RefName, RefNameError};
 pub use sample::{FileKind, SampleCap, SampleCaps, SampleExtent, SampledFile, Sampling, sample};
 pub use snapshot::{
-    ContentCheck, CopyMethod, FileContent, Omission, OmitReason, PathCheck, SecretCheck, SnapshotOptions,
-    SnapshotReport, TreeCopy, TreeCopyOptions, TreeLimits, TreeManifest, UnseenWhy, Untracked, WorkspaceChange,
-    CopyEntry, copy_tree, snapshot,
+    ContentCheck, CopyEntry, CopyMethod, FileContent, Omission, OmitReason, PathCheck, SecretCheck,
+    SnapshotOptions, SnapshotReport, TreeCopy, TreeCopyOptions, TreeLimits, TreeManifest, UnseenWhy,
+    Untracked, WorkspaceChange, copy_tree, snapshot,
 };
 pub use tree::{ChangeStatus, MAX_TOUCHED, ProducedChanges, ProducedTree, TreeChange};
 pub use tree_edit::{

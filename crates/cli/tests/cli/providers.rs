@@ -394,7 +394,10 @@ fn every_setting_that_a_message_names_exists() {
     for source in ["../llm/src", "src"] {
         for file in crucible_host::walk::files(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(source)) {
             let file = file.unwrap();
-            let stem = file.file_stem().unwrap().to_string_lossy().replace('_', "-");
+            // A provider of several files is a directory of its name.
+            let part =
+                file.parent().filter(|parent| parent.parent().is_some_and(|of| of.ends_with("providers")));
+            let stem = part.unwrap_or(&file).file_stem().unwrap().to_string_lossy().replace('_', "-");
             for line in std::fs::read_to_string(&file).unwrap().lines() {
                 for (section, key) in settings_in(line) {
                     let section = section.replace("{NAME}", &stem);

@@ -136,7 +136,7 @@ fn workplace(request: &crucible_testkit::SeenRequest) -> String {
     let told = request.raw.split("crucible-skill-").next().unwrap();
     let begin = told.rfind("/").map_or(told, |_| told.rsplit(['"', ' ', '\\']).next().unwrap());
     let rest = request.raw.split(begin).nth(1).unwrap();
-    let end = rest.find("/copy").expect("the copy's path");
+    let end = rest.find("/copy").unwrap();
     format!("{begin}{}/copy", &rest[..end])
 }
 

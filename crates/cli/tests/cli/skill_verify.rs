@@ -138,7 +138,12 @@ impl Scene {
 
 fn tools() -> PathBuf {
     let tools = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/python/bin").canonicalize();
-    tools.expect("the Python tools are missing: run `cargo xtask test`, which installs them")
+    match tools {
+        Ok(tools) => tools,
+        Err(error) => {
+            panic!("the Python tools are missing ({error}): run `cargo xtask test`, which installs them")
+        }
+    }
 }
 
 /// The usual `PATH`, and before it where the interpreter of the tools really is: the sandbox shows what the `PATH` names, also in a home.

@@ -4,11 +4,7 @@
 //! skill right is not what is tested: whatever it answers, the attempt is on record with what it was asked, and nothing
 //! of it is run or trusted unless every gate passed. Started without the server every test fails and says so; none skips.
 #![expect(clippy::disallowed_methods, reason = "tests start the program and write its input")]
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a helper of a test fails the test that calls it"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -32,7 +32,7 @@ pub struct CommandSkillAgent {
 pub enum AgentCommandError {
     /// There is none.
     #[error(
-        "no command is configured that could write the skill; set [forge] agent_command in your own configuration"
+        "no command is configured that could write the skill; set [forge] agent_command in your own configuration, ~/.config/crucible/config.toml"
     )]
     NotSet,
     /// It would be a file of the project.

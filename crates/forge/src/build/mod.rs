@@ -17,10 +17,12 @@ use std::time::Duration;
 use crucible_host::clock::Stopwatch;
 use crucible_host::lock::LockError;
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewSkillBuild, SkillArtifactKind, SkillBuildEnd, SkillBuildRow, SkillBuildStatus,
-    SkillRow,
+    Ledger, LedgerError, Moment, NewSkillBuild, SkillArtifactKind, SkillBuildEnd, SkillBuildRow,
+    SkillBuildStatus, SkillRow,
 };
-use crucible_model::{ByteLimit, Code, Digest, Finding, Level, PromptText, RepoPath, RepoPathError, Untrusted};
+use crucible_model::{
+    ByteLimit, Code, Digest, Finding, Level, PromptText, RepoPath, RepoPathError, Untrusted,
+};
 use crucible_patch::make_diff;
 use crucible_repo::{LinkPolicy, TreeEditError, read_tree_file};
 use crucible_sandbox::IsolationReceipt;
@@ -44,8 +46,8 @@ use crate::workspace::{
 };
 use crate::world::ForgeWorld;
 
-pub use watch::Touched;
 use watch::CopyWatch;
+pub use watch::Touched;
 
 const KEY: Code = Code::new("forge-build-key");
 const COPY_BACK: Code = Code::new("forge-build-copy-back");
@@ -246,7 +248,8 @@ fn check_review(
 }
 
 fn tell_copy(workspace: &Workspace, witness: &mut dyn BuildWitness) {
-    let left_out = u64::try_from(workspace.omitted().len()).unwrap_or(u64::MAX).saturating_add(workspace.more_omitted());
+    let left_out =
+        u64::try_from(workspace.omitted().len()).unwrap_or(u64::MAX).saturating_add(workspace.more_omitted());
     witness.note(&format!("copied {} bytes of the project, {left_out} paths left out", workspace.bytes()));
 }
 
@@ -297,7 +300,8 @@ fn begin(
         packet = Some(text);
         Ok(bytes)
     })?;
-    let packet = packet.ok_or_else(|| LedgerError::Unreadable { what: "the packet of an attempt".to_owned() })?;
+    let packet =
+        packet.ok_or_else(|| LedgerError::Unreadable { what: "the packet of an attempt".to_owned() })?;
     Ok((build, packet))
 }
 
@@ -382,10 +386,20 @@ impl Attempt<'_> {
     }
 
     /// Waits for the agent, and tells what it does meanwhile.
-    async fn work(&self, packet: &PromptText, witness: &mut dyn BuildWitness) -> Result<AgentRan, AgentError> {
+    async fn work(
+        &self,
+        packet: &PromptText,
+        witness: &mut dyn BuildWitness,
+    ) -> Result<AgentRan, AgentError> {
         let BuildRequest { agent, timeout, disk, .. } = *self.request;
-        let task =
-            AgentTask { world: self.world, workspace: self.workspace, paths: self.paths, packet, timeout, disk };
+        let task = AgentTask {
+            world: self.world,
+            workspace: self.workspace,
+            paths: self.paths,
+            packet,
+            timeout,
+            disk,
+        };
         let name = agent.name();
         let mut watch = CopyWatch::on(self.workspace.root());
         let since = Stopwatch::start();
@@ -450,9 +464,12 @@ impl Attempt<'_> {
             }
             AgentEnd::Done if has_errors(&findings) => failed(FailureKind::GateViolation, findings),
             AgentEnd::Done => {
-                let digest = |path: &RepoPath| files.iter().find(|file| file.path == *path).map(|file| file.digest);
+                let digest =
+                    |path: &RepoPath| files.iter().find(|file| file.path == *path).map(|file| file.digest);
                 match (digest(&self.paths.skill), digest(&self.paths.test)) {
-                    (Some(skill), Some(test)) => Ok((SkillBuildOutcome::Built { skill, test, findings }, files)),
+                    (Some(skill), Some(test)) => {
+                        Ok((SkillBuildOutcome::Built { skill, test, findings }, files))
+                    }
                     _ => failed(FailureKind::Unknown, findings),
                 }
             }
@@ -477,17 +494,24 @@ impl Attempt<'_> {
         Ok(diff)
     }
 
-    fn keep(&self, ledger: &mut Ledger, kind: SkillArtifactKind, bytes: &[u8]) -> Result<Digest, LedgerError> {
+    fn keep(
+        &self,
+        ledger: &mut Ledger,
+        kind: SkillArtifactKind,
+        bytes: &[u8],
+    ) -> Result<Digest, LedgerError> {
         let moment = Moment::of(self.world.clock);
         ledger.keep_skill_artifact(self.build.proposal, Some(self.build.id), kind, bytes, moment)
     }
 
     fn end(&self, ledger: &mut Ledger, outcome: &SkillBuildOutcome) -> Result<(), LedgerError> {
         let end = match outcome {
-            SkillBuildOutcome::Built { skill, test, .. } => SkillBuildEnd::Succeeded { skill: *skill, test: *test },
-            SkillBuildOutcome::Failed(failure) => {
-                SkillBuildEnd::Failed(serde_json::to_value(failure).unwrap_or_else(|_| json!({ "kind": "UNKNOWN" })))
+            SkillBuildOutcome::Built { skill, test, .. } => {
+                SkillBuildEnd::Succeeded { skill: *skill, test: *test }
             }
+            SkillBuildOutcome::Failed(failure) => SkillBuildEnd::Failed(
+                serde_json::to_value(failure).unwrap_or_else(|_| json!({ "kind": "UNKNOWN" })),
+            ),
         };
         ledger.end_skill_build(&self.build, Moment::of(self.world.clock), &end)
     }

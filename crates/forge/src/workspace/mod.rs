@@ -18,7 +18,7 @@ use crucible_host::WorkDir;
 use crucible_host::fs::{FsError, create_dir_all, write_beneath};
 use crucible_model::{Digest, RepoPath};
 use crucible_repo::{
-    Omission, RepoError, TreeCopy, TreeLimits, WorkspaceChange, CopyEntry, baseline, copy_tree,
+    CopyEntry, Omission, RepoError, TreeCopy, TreeLimits, WorkspaceChange, baseline, copy_tree,
 };
 
 use crate::project::ForgeProject;

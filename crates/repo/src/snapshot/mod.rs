@@ -24,10 +24,8 @@ use crate::beneath::Root;
 use crate::error::RepoError;
 use crate::git::Git;
 
-pub use manifest::{TreeManifest, UnseenWhy, WorkspaceChange, CopyEntry};
-pub use tree_copy::{
-    ContentCheck, FileContent, PathCheck, TreeCopy, TreeCopyOptions, TreeLimits, copy_tree,
-};
+pub use manifest::{CopyEntry, TreeManifest, UnseenWhy, WorkspaceChange};
+pub use tree_copy::{ContentCheck, FileContent, PathCheck, TreeCopy, TreeCopyOptions, TreeLimits, copy_tree};
 
 /// Tells why a path, relative to the top, must not reach the sandbox; nothing where it may.
 pub type SecretCheck = Arc<dyn Fn(&Path) -> Option<String> + Send + Sync>;

@@ -24,8 +24,6 @@ const WRITING: &[libc::c_long] = &[
     libc::SYS_unlinkat,
     libc::SYS_renameat,
     libc::SYS_renameat2,
-    libc::SYS_linkat,
-    libc::SYS_symlinkat,
     libc::SYS_mknodat,
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -49,8 +47,6 @@ const WRITING_HERE: &[libc::c_long] = &[
     libc::SYS_rmdir,
     libc::SYS_unlink,
     libc::SYS_rename,
-    libc::SYS_link,
-    libc::SYS_symlink,
     libc::SYS_mknod,
     libc::SYS_chmod,
     libc::SYS_chown,
@@ -62,6 +58,15 @@ const WRITING_HERE: &[libc::c_long] = &[
 /// More of them on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 const WRITING_HERE: &[libc::c_long] = &[];
+
+/// Names that lead elsewhere: whoever comes by later, with more rights, would follow them.
+const LINKING: &[libc::c_long] = &[libc::SYS_linkat, libc::SYS_symlinkat];
+/// More of them on this architecture.
+#[cfg(target_arch = "x86_64")]
+const LINKING_HERE: &[libc::c_long] = &[libc::SYS_link, libc::SYS_symlink];
+/// More of them on this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+const LINKING_HERE: &[libc::c_long] = &[];
 
 /// What only who writes needs besides.
 const WRITERS_OWN: &[libc::c_long] = &[libc::SYS_flock, libc::SYS_sync_file_range];
@@ -328,14 +333,14 @@ pub(super) fn describe(calls: Calls) -> &'static str {
     match calls {
         Calls::Tools => "",
         Calls::Compute => ", and what writes, connects or starts another process ends the program",
-        Calls::Files => ", and what connects or starts another process ends the program",
+        Calls::Files => ", and what links, connects or starts another process ends the program",
         Calls::Connect => ", and what writes, serves or starts another process ends the program",
     }
 }
 
 /// The calls that end the program.
 fn forbidden(calls: Calls, start: StartWords, pid: u32) -> Result<Rules, String> {
-    let mut rules = whatever(&[PROCESSES, PROCESSES_HERE, SERVING]);
+    let mut rules = whatever(&[PROCESSES, PROCESSES_HERE, SERVING, LINKING, LINKING_HERE]);
     let mut other = Vec::new();
     for (index, address) in (0..).zip(start) {
         let differs = SeccompCondition::new(index, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, address);

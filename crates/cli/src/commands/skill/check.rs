@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crucible_forge::{
-    ForgeProject, Grants, HostName, MAX_POLICY_BYTES, POLICY_FILE, PackageName, PolicyUnread, PythonSource, SecretName,
-    SkillName, SkillPaths, SkillPolicy, check_invariants, check_policy,
+    ForgeProject, Grants, HostName, MAX_POLICY_BYTES, POLICY_FILE, PackageName, PolicyUnread, PythonSource,
+    SecretName, SkillName, SkillPaths, SkillPolicy, check_invariants, check_policy,
 };
 use crucible_host::fs::read_regular_up_to;
 use crucible_ledger::SideEffect;

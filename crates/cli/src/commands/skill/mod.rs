@@ -19,7 +19,7 @@ use crucible_model::ExitStatus;
 use crate::app::App;
 use crate::error::CommandError;
 
-/// Propose skills, and see where they stand
+/// Propose, build, verify, trust and run skills: code that a model wrote
 #[derive(Subcommand)]
 pub(crate) enum Skill {
     Init(init::Init),

@@ -102,7 +102,7 @@ impl Propose {
         }
         app.output.line(&proposal.markdown());
         app.output.line(&format!("proposed {}", self.name));
-        app.output.line(&format!("next: crucible skill show {}", self.name));
+        app.output.line(&format!("next: crucible skill build {}", self.name));
         Ok(ExitStatus::Success)
     }
 

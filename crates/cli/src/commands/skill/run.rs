@@ -18,6 +18,7 @@ use super::place;
 use crate::app::App;
 use crate::error::CommandError;
 use crate::input::{Awaited, whole};
+use crate::text::one_line;
 
 /// The name of a file that stands for standard input.
 const STANDARD_INPUT: &str = "-";
@@ -132,7 +133,10 @@ impl Run {
                 "isolation": report.receipt,
             }));
         }
-        app.output.aside(&printed.bytes);
+        // Whose words these are is said of each line, and no line steers a terminal or whoever shows a log.
+        for line in printed.text().lines() {
+            app.output.remark(&format!("[skill] {}", one_line(line)));
+        }
         if printed.extent == Extent::Cut {
             app.output
                 .remark(&format!("[skill] it printed {} bytes; only the first are shown", printed.total));

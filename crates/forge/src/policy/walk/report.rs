@@ -38,9 +38,10 @@ impl<'s> Walk<'s> {
             return Seen::Nothing;
         }
         let (code, hint) = match power {
-            Power::Process => {
-                (Code::new("forge-process"), "A skill starts and ends no processes; do it in Python.")
-            }
+            Power::Process => (
+                Code::new("forge-process"),
+                "A skill starts and ends no processes: do the work in Python, and raise ValueError or another ordinary error where it cannot be done.",
+            ),
             Power::Code => (
                 Code::new("forge-code"),
                 "A skill runs no text as code and loads none by name; write the code out.",
