@@ -4,11 +4,7 @@
 //! and as little as possible of what a small model knows. Each test leaves a line of summary, also when it fails.
 //! Started without the server, or where real models are forbidden, every test fails and says so; none skips.
 #![expect(clippy::disallowed_methods, reason = "tests read where the server is and write their summary")]
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a helper of a test fails the test that calls it"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test that calls it")]
 
 mod claude_cli;
 mod gateway;

@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn a_key_goes_under_the_name_that_the_program_knows_and_a_login_alone_is_none() {
-        let table: [(&[(&str, &str)], &str, &str); 4] = [
-            (&[("OWN_KEY", "one"), (KEY, "two")], KEY, "one"),
-            (&[(KEY, "two"), (TOKEN, "three")], KEY, "two"),
-            (&[(TOKEN, "three")], TOKEN, "three"),
-            (&[(LOGIN_TOKEN, "four"), ("OWN_KEY", " ")], LOGIN_TOKEN, "four"),
+        let table = [
+            (vec![("OWN_KEY", "one"), (KEY, "two")], KEY, "one"),
+            (vec![(KEY, "two"), (TOKEN, "three")], KEY, "two"),
+            (vec![(TOKEN, "three")], TOKEN, "three"),
+            (vec![(LOGIN_TOKEN, "four"), ("OWN_KEY", " ")], LOGIN_TOKEN, "four"),
         ];
         for (variables, name, key) in table {
-            let agent = find(&settings(), variables).unwrap();
+            let agent = find(&settings(), &variables).unwrap();
             assert_eq!(agent.key().expose(), key);
             let set = agent.variables(Path::new("/h"), Path::new("/t"), Duration::from_secs(1));
             let keys: Vec<_> = set
