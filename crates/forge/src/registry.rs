@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What it begins with.
 const HEADER: &str = "\
 # The trusted skills of this project, derived from Crucible's ledger whenever a skill is promoted or demoted.
-# Do not edit it: no edit makes a skill trusted, and one that differs from the ledger keeps a skill from running.
+# Do not edit it: no edit makes a skill trusted, and one that names other bytes than the ledger keeps a skill from running.
 ";
 
 /// What the registry says.
