@@ -36,7 +36,7 @@ use crate::policy::SkillPolicy;
 use crate::project::{ForgeProject, PolicyUnread};
 use crate::runner::{RunnerError, find_python};
 use crate::status::{SkillStep, StepRefused};
-use crate::workspace::{Workspace, WorkspaceError};
+use crate::workspace::{SkillWorkspace, WorkspaceError};
 use crate::world::ForgeWorld;
 
 /// What is read of a file. A gate says that it is too large long before.
@@ -103,7 +103,7 @@ pub enum VerifyStepError {
     Policy(#[from] PolicyUnread),
     /// The project cannot be copied.
     #[error(transparent)]
-    Workspace(#[from] WorkspaceError),
+    SkillWorkspace(#[from] WorkspaceError),
     /// There is no Python for the examples.
     #[error(transparent)]
     Python(#[from] RunnerError),
@@ -172,7 +172,7 @@ pub struct SkillVerification<'a> {
     test: GateSource,
     examples: Option<GateExamples>,
     tools: SkillTools,
-    workspace: Workspace,
+    workspace: SkillWorkspace,
     begun: Option<VerificationRow>,
     _lock: Lock,
 }
@@ -218,7 +218,7 @@ impl<'a> SkillVerification<'a> {
             }
         };
         let tools = SkillTools::find(world, request.tools).await?;
-        let workspace = Workspace::make(world, project).await?;
+        let workspace = SkillWorkspace::make(world, project).await?;
         for source in [&skill, &test] {
             workspace.put(&source.path, &source.bytes)?;
         }

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::packet::AnswerForm;
 use crate::paths::SkillPaths;
-use crate::workspace::{Workspace, WorkspaceError};
+use crate::workspace::{SkillWorkspace, WorkspaceError};
 use crate::world::ForgeWorld;
 
 pub use claude::ClaudeSkillAgent;
@@ -59,7 +59,7 @@ pub struct AgentTask<'a> {
     /// The places and means.
     pub world: &'a ForgeWorld<'a>,
     /// The copy that it works on.
-    pub workspace: &'a Workspace,
+    pub workspace: &'a SkillWorkspace,
     /// Where the skill lies.
     pub paths: &'a SkillPaths,
     /// What it reads.
@@ -108,5 +108,5 @@ pub enum AgentError {
     Fs(#[from] FsError),
     /// What it answered cannot be put into the copy.
     #[error(transparent)]
-    Workspace(#[from] WorkspaceError),
+    SkillWorkspace(#[from] WorkspaceError),
 }

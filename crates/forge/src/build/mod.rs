@@ -41,7 +41,7 @@ use crate::research::{EscalationTrigger, needs_review, record_review, retry_mate
 use crate::status::{SkillStep, StepRefused};
 use crate::trust::Approval;
 use crate::workspace::{
-    BuiltFile, CopyBackError, Scope, Workspace, WorkspaceError, check_built, check_scope, copy_back,
+    BuiltFile, CopyBackError, Scope, SkillWorkspace, WorkspaceError, check_built, check_scope, copy_back,
     recover_copy_back,
 };
 use crate::world::ForgeWorld;
@@ -153,7 +153,7 @@ pub enum SkillBuildError {
     Ledger(#[from] LedgerError),
     /// The project cannot be copied, or the copy not be looked at.
     #[error(transparent)]
-    Workspace(#[from] WorkspaceError),
+    SkillWorkspace(#[from] WorkspaceError),
     /// A file of the project cannot be read.
     #[error(transparent)]
     Read(#[from] TreeEditError),
@@ -194,7 +194,7 @@ pub async fn build_skill(
     let paths = project.paths(name)?;
     recover_copy_back(project, &world.home, &paths)?;
     check_review(world, ledger, &skill, request)?;
-    let workspace = Workspace::make(world, project).await?;
+    let workspace = SkillWorkspace::make(world, project).await?;
     tell_copy(&workspace, witness);
     if agent.form() == AnswerForm::WritesFiles {
         // Agents that look into git find one; nothing of it counts later.
@@ -247,7 +247,7 @@ fn check_review(
     Err(SkillBuildError::NeedsReview { name: request.name.clone(), triggers })
 }
 
-fn tell_copy(workspace: &Workspace, witness: &mut dyn BuildWitness) {
+fn tell_copy(workspace: &SkillWorkspace, witness: &mut dyn BuildWitness) {
     let left_out =
         u64::try_from(workspace.omitted().len()).unwrap_or(u64::MAX).saturating_add(workspace.more_omitted());
     witness.note(&format!("copied {} bytes of the project, {left_out} paths left out", workspace.bytes()));
@@ -260,7 +260,7 @@ fn begin(
     ledger: &mut Ledger,
     skill: &SkillRow,
     request: &BuildRequest<'_>,
-    workspace: &Workspace,
+    workspace: &SkillWorkspace,
     paths: &SkillPaths,
 ) -> Result<(SkillBuildRow, PromptText), SkillBuildError> {
     let BuildRequest { name, agent, .. } = *request;
@@ -319,7 +319,7 @@ struct Attempt<'a> {
     world: &'a ForgeWorld<'a>,
     project: &'a ForgeProject,
     request: &'a BuildRequest<'a>,
-    workspace: &'a Workspace,
+    workspace: &'a SkillWorkspace,
     paths: &'a SkillPaths,
     build: SkillBuildRow,
 }

@@ -27,9 +27,6 @@ use crate::world::ForgeWorld;
 pub use copy_back::{BuiltFile, CopyBackError, check_built, copy_back, recover_copy_back};
 pub use scope::{MAX_SCOPE_FINDINGS, Scope, check_scope};
 
-/// The short word for it inside of this crate.
-pub(crate) use self::SkillWorkspace as Workspace;
-
 /// What the directories of copies are called.
 const PREFIX: &str = "crucible-skill-";
 /// The repository that a copy may get.
