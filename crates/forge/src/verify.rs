@@ -103,7 +103,7 @@ pub enum VerifyStepError {
     Policy(#[from] PolicyUnread),
     /// The project cannot be copied.
     #[error(transparent)]
-    SkillWorkspace(#[from] WorkspaceError),
+    Workspace(#[from] WorkspaceError),
     /// There is no Python for the examples.
     #[error(transparent)]
     Python(#[from] RunnerError),

@@ -108,5 +108,5 @@ pub enum AgentError {
     Fs(#[from] FsError),
     /// What it answered cannot be put into the copy.
     #[error(transparent)]
-    SkillWorkspace(#[from] WorkspaceError),
+    Workspace(#[from] WorkspaceError),
 }

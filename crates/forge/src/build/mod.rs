@@ -153,7 +153,7 @@ pub enum SkillBuildError {
     Ledger(#[from] LedgerError),
     /// The project cannot be copied, or the copy not be looked at.
     #[error(transparent)]
-    SkillWorkspace(#[from] WorkspaceError),
+    Workspace(#[from] WorkspaceError),
     /// A file of the project cannot be read.
     #[error(transparent)]
     Read(#[from] TreeEditError),
