@@ -6,7 +6,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crucible_ledger::SideEffect;
-use crucible_model::PathPrefix;
+use crucible_model::{Code, Finding, PathPrefix, Verdict};
+use crucible_sandbox::AllowedHost;
 use serde::{Deserialize, Serialize};
 
 /// The most entries of each list.
@@ -97,6 +98,21 @@ impl Grants {
             return Err(GrantsError::Everything);
         }
         Ok(())
+    }
+
+    /// What of them deserves a look before somebody answers for them: a host that is written as an address of the machine itself or of a
+    /// private network is reached as it is written, whoever listens there. What a name means is public, or it is not reached.
+    #[must_use]
+    pub fn judge(&self) -> Verdict {
+        let local = self.hosts.iter().filter(|host| AllowedHost::web(host.as_str()).is_local());
+        let told = |host: &HostName| {
+            Finding::warning(
+                Code::new("forge-host-local"),
+                host.to_string(),
+                "This is no host of the internet: the machine itself, a private network, or where a cloud tells a machine its keys. The skill reaches whatever listens there; grant it only where that is meant.",
+            )
+        };
+        Verdict::new(local.map(told).collect())
     }
 }
 
@@ -260,6 +276,20 @@ mod tests {
         let many: Vec<String> = (0..=MOST).map(|number| format!("h{number}.example.com")).collect();
         let many = grants(&many.iter().map(String::as_str).collect::<Vec<_>>(), &[], &[]);
         assert!(matches!(many.check(SideEffect::Network), Err(GrantsError::TooMany { .. })));
+    }
+
+    #[test]
+    fn a_host_of_the_machine_or_its_neighbours_is_told() {
+        let told = |host: &str| grants(&[host, "api.example.com"], &[], &[]).judge();
+        for local in ["169.254.169.254", "127.0.0.1", "localhost", "LOCALHOST", "10.1.2.3", "192.168.0.1"] {
+            let verdict = told(local);
+            assert!(verdict.passes(), "{local}");
+            let codes: Vec<String> = verdict.findings().iter().map(|found| found.code.to_string()).collect();
+            assert_eq!(codes, ["forge-host-local"], "{local}");
+        }
+        for public in ["www.example.com", "93.184.215.14", "localhost.example.com"] {
+            assert!(told(public).findings().is_empty(), "{public}");
+        }
     }
 
     #[test]

@@ -42,8 +42,8 @@ pub use agent::{
     SkillAgent, WholeFileSkillAgent,
 };
 pub use build::{
-    BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched, abort_builds,
-    build_skill,
+    BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched,
+    UnsettledBuild, build_skill, settle_interrupted,
 };
 pub use examples::{ExamplesError, HeldOutExample, MAX_EXAMPLES, MAX_EXAMPLES_BYTES};
 pub use failure::{FailureKind, SkillFailure};
@@ -58,7 +58,7 @@ pub use policy::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError, check_policy, 
 pub use project::{ForgeProject, POLICY_FILE, PolicyUnread};
 pub use proposal::{MAX_DESCRIPTION_CHARS, ProposalError, ProposalParts, SkillProposal};
 pub use python::{MAX_SKILL_BYTES, PythonFault, PythonSource};
-pub use registry::{REGISTRY_FILE, RegistryError, SkillRegistry, UnhashedEntry};
+pub use registry::{REGISTRY_FILE, RegistryError, SkillRegistry, TrustedFile, UnhashedEntry};
 pub use research::{
     AdviceSource, DiagnosisBasis, EscalationAdvice, EscalationTrigger, FailedStep, FailureDiagnosis,
     FailureFact, KeptAdvice, MAX_FAILURES_IN_A_ROW, NotedAdvice, ResearchError, ResearchNote,
@@ -66,8 +66,8 @@ pub use research::{
     record_review, research, retry_material, standing_failure,
 };
 pub use runner::{
-    Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, RunRequest, RunStepError, RunnerError, SkillCall, SkillCode,
-    SkillEnd, SkillRan, SkillRunReport, execute, find_python, run_skill,
+    LeftBehind, LeftWhy, Listed, MAX_INPUT_BYTES, MAX_RESULT_BYTES, RunRequest, RunStepError, RunnerError,
+    SkillCall, SkillCode, SkillEnd, SkillRan, SkillRunReport, execute, find_python, run_skill,
 };
 pub use skeleton::{LaidSkeleton, Skeleton, SkeletonError};
 pub use status::{SkillStep, StepRefused};

@@ -11,6 +11,7 @@
 use crucible_ledger::{SideEffect, SkillRow};
 use crucible_model::{PromptBuilder, PromptText, Untrusted};
 
+use crate::grants::Grants;
 use crate::name::SkillName;
 use crate::paths::{PackageName, SkillPaths};
 use crate::research::RetryMaterial;
@@ -120,7 +121,8 @@ pub fn build_packet(parts: &PacketParts<'_>) -> PromptText {
             .operator(&block(paths.skill.as_str(), &begun_skill(parts)))
             .ours("\n")
             .operator(&block(paths.test.as_str(), &begun_test(parts)))
-            .ours("\nNo other file, and nothing left out of the two: what stands in the blocks is what is tried.\n"),
+            .ours("\nNo other file, and nothing left out of the two: what stands in the blocks is what is tried.\n")
+            .ours(if parts.previous.is_some() && !parts.standing.is_empty() { DIFFERS } else { "" }),
     };
     packet.build()
 }
@@ -132,6 +134,12 @@ fn retold(packet: PromptBuilder, attempt: u64, previous: &RetryMaterial) -> Prom
         .number(attempt)
         .ours(". What is known of the failure before it:\n")
         .untrusted("failure.md", &cut(previous.failure.as_str()));
+    let packet = match &previous.standing {
+        None => packet,
+        Some(standing) => packet
+            .ours("What the gates found in the files that stand there now, of an earlier attempt:\n")
+            .untrusted("gates.md", &cut(standing.as_str())),
+    };
     match &previous.advice {
         None => packet,
         Some(advice) => packet
@@ -148,13 +156,19 @@ it raises an error.\n\
 - Type hints everywhere; at the top of the module only imports, constants and definitions: nothing runs while it is imported.\n\
 - Only the standard library, and of it what neither starts processes nor runs text as code: no subprocess, os.system, eval, exec, compile, \
 importlib, ctypes, pickle, threads, no attribute by a computed name.\n\
-- The test imports the class, calls `execute` and asserts on what comes back: usual inputs, edges, and inputs that do not fit. It needs \
-nothing from outside, skips nothing and switches no check off.\n";
+- Every module that is used is imported at the top, the standard library's too.\n\
+- The test imports the class, calls `execute` and asserts on what comes back: a usual input, an edge, and one that does not fit. It is short, \
+three to six assertions, and no value in them is guessed: inputs are small enough to count by hand, and what nobody knows by heart (a digest, a \
+signature) is computed in the test by the standard library, or asked for its length. It needs nothing from outside, skips nothing and \
+switches no check off.\n";
 
 const GATES: &str = "\
 Nobody looks at the text first; these decide, and all of them have to pass: ruff (`ruff check`), mypy (strict), pytest on the test, a policy \
 on what the text can do, and invariants on its shape (one class, the base class, the three attributes, these two files and no other). Checks \
 that are not shown may follow. The skill runs in a sandbox that enforces its class, whatever its text says.\n";
+
+/// A small model copies what it is shown last, so that this stands at the end.
+const DIFFERS: &str = "The files that stand there did not pass. An answer that repeats them counts for nothing: mend what was found.\n";
 
 /// What a class of side effects means to whoever writes the skill.
 const fn allowed(class: SideEffect) -> &'static str {
@@ -164,16 +178,19 @@ const fn allowed(class: SideEffect) -> &'static str {
              variables of the environment.\n"
         }
         SideEffect::FileWrite => {
-            "Of the class FILE_WRITE: it may write files below the paths that it was granted, named from the project's top. It connects to \
-             nothing and reads no variables of the environment.\n"
+            "Of the class FILE_WRITE: it may write files below the paths that it was granted, named from the project's top; these directories are \
+             there when it runs. It connects to nothing and reads no variables of the environment. Its test cannot write to the project: each \
+             of its functions takes `tmp_path: Path` and `monkeypatch: pytest.MonkeyPatch`, calls `monkeypatch.chdir(tmp_path)` and makes \
+             the directories there first (`(tmp_path / \"its-name\").mkdir(parents=True)`).\n"
         }
         SideEffect::Network => {
             "Of the class NETWORK: it may connect to the hosts that it was granted. It writes no file and reads no variables of the \
-             environment. Its test connects to nothing: it replaces what would.\n"
+             environment. Its test connects to nothing: one function of the module connects, and the test replaces it \
+             (`monkeypatch.setattr(\"its.module.that_function\", lambda ...: ...)`).\n"
         }
         SideEffect::SecretRead => {
             "Of the class SECRET_READ: it may read the variables of the environment that it was granted, by name. It returns and prints none \
-             of what they hold, writes no file and connects to nothing.\n"
+             of what they hold, writes no file and connects to nothing. Its test sets them to made-up values with `monkeypatch.setenv`.\n"
         }
         SideEffect::Money => {
             "Of the class MONEY: it may connect to the hosts that it was granted and read the variables of the environment that it was granted. \
@@ -195,17 +212,48 @@ fn begun_skill(parts: &PacketParts<'_>) -> String {
     let PacketParts { name, package, paths, skill, .. } = parts;
     let (class, effects) = (&paths.class, skill.side_effect.as_str());
     format!(
-        "\"\"\"What it does.\"\"\"\n\nfrom typing import Any\n\nfrom {package}.skills.base import BaseSkill\n\n\n\
-         class {class}(BaseSkill):\n    \"\"\"What it does.\"\"\"\n\n    name = \"{name}\"\n    description = \"What it does.\"\n    \
+        "\"\"\"What it does, in a few words.\"\"\"\n\nfrom typing import Any\n\nfrom {package}.skills.base import BaseSkill\n\n\n\
+         class {class}(BaseSkill):\n    name = \"{name}\"\n    description = \"What it does, in a few words.\"\n    \
          side_effect_class = \"{effects}\"\n\n    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:\n"
     )
 }
 
-/// What of the test is settled.
+/// What of the test is settled: its first function as far as the class settles it, with the types that mypy asks for.
 fn begun_test(parts: &PacketParts<'_>) -> String {
     let SkillPaths { module, class, .. } = parts.paths;
+    let patch = "monkeypatch: pytest.MonkeyPatch";
+    // Grants that cannot be read stop the skill elsewhere; here they only give no lines.
+    let grants: Grants = serde_json::from_value(parts.skill.grants.clone()).unwrap_or_default();
+    let secrets: String = grants
+        .secrets
+        .iter()
+        .map(|name| format!("    monkeypatch.setenv(\"{}\", \"made up\")\n", name.as_str()))
+        .collect();
+    let (imports, takes, first) = match parts.skill.side_effect {
+        SideEffect::ReadOnly => ("", String::new(), String::new()),
+        SideEffect::FileWrite => {
+            let made: String = grants
+                .write_paths
+                .iter()
+                .map(|path| path.to_string())
+                .filter(|path| {
+                    path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte))
+                })
+                .map(|path| format!("    (tmp_path / \"{path}\").mkdir(parents=True)\n"))
+                .collect();
+            (
+                "from pathlib import Path\n\n",
+                format!("tmp_path: Path, {patch}"),
+                format!("    monkeypatch.chdir(tmp_path)\n{made}"),
+            )
+        }
+        SideEffect::Network | SideEffect::SecretRead | SideEffect::Money | SideEffect::Messaging => {
+            ("", patch.to_owned(), secrets)
+        }
+    };
     format!(
-        "\"\"\"What the skill promises.\"\"\"\n\nimport pytest\n\nfrom {module} import {class}\n\n\ndef test_\n"
+        "\"\"\"What the skill promises.\"\"\"\n\n{imports}import pytest\n\nfrom {module} import {class}\n\n\n\
+         def test_usual_inputs({takes}) -> None:\n{first}"
     )
 }
 

@@ -112,6 +112,12 @@ impl SkillProposal {
         &self.parts.name
     }
 
+    /// What it may reach.
+    #[must_use]
+    pub const fn grants(&self) -> &Grants {
+        &self.parts.grants
+    }
+
     /// The specification as it is kept: canonical JSON, without the examples.
     ///
     /// # Errors

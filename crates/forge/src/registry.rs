@@ -1,7 +1,7 @@
 //! `.crucible/skills/registry.yaml`: which skills of a project are trusted, for people and other programs to read.
 //!
 //! It is derived from the ledger by every promotion and demotion and written whole, in one canonical form. The ledger decides who is
-//! trusted; the registry can only refuse: a run whose bytes the ledger knows is refused where the registry names other bytes.
+//! trusted; the registry can only refuse: a skill that the ledger trusts is not run where the registry says anything else of it.
 //!
 //! What always holds: nothing becomes trusted by what stands in this file.
 
@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use crucible_host::fs::{FsError, read_beneath, write_beneath};
 use crucible_host::lock::{DirectoryTurn, LockError, TurnPurpose};
-use crucible_ledger::{Ledger, LedgerError};
+use crucible_ledger::{Ledger, LedgerError, PromotionRow, SkillRow};
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPathError, Verdict, short_line};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::name::{SkillName, SkillNameError};
+use crate::paths::SkillPaths;
 use crate::project::ForgeProject;
+use crate::trust::read_skill_file;
 use crate::world::ForgeWorld;
 
 /// The file, from the project's top.
@@ -29,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What it begins with.
 const HEADER: &str = "\
 # The trusted skills of this project, derived from Crucible's ledger whenever a skill is promoted or demoted.
-# Do not edit it: no edit makes a skill trusted, and one that names other bytes than the ledger keeps a skill from running.
+# Do not edit it: no edit makes a skill trusted, and an entry that says anything else than the ledger keeps its skill from running.
 ";
 
 /// What the registry says.
@@ -48,6 +50,46 @@ struct RegistryEntry {
     sha256: Option<Digest>,
     promoted_at: String,
     approved_by: String,
+}
+
+impl RegistryEntry {
+    /// What the ledger says of a skill that is trusted by this promotion.
+    fn of(paths: &SkillPaths, skill: &SkillRow, trust: &PromotionRow) -> Self {
+        Self {
+            module: paths.module.clone(),
+            class: paths.class.clone(),
+            side_effect: skill.side_effect.as_str().to_owned(),
+            sha256: Some(trust.skill),
+            promoted_at: trust.at.to_string(),
+            approved_by: trust.approved_by.clone(),
+        }
+    }
+
+    /// The keys of which another entry says something else than this one. No digest is none, and not another.
+    fn others(&self, written: &Self) -> Vec<&'static str> {
+        let other_bytes = written.sha256.is_some() && written.sha256 != self.sha256;
+        let keys = [
+            ("module", self.module != written.module),
+            ("class", self.class != written.class),
+            ("side_effect_class", self.side_effect != written.side_effect),
+            ("sha256", other_bytes),
+            ("promoted_at", self.promoted_at != written.promoted_at),
+            ("approved_by", self.approved_by != written.approved_by),
+        ];
+        keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+    }
+}
+
+/// What the file of a trusted skill is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrustedFile {
+    /// What was promoted.
+    Promoted,
+    /// Something else.
+    Changed,
+    /// Not there, or nothing that is read.
+    Unreadable,
 }
 
 /// What is done about an entry without a digest.
@@ -91,6 +133,7 @@ pub enum RegistryError {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Written {
     schema_version: String,
     #[serde(default)]
@@ -98,6 +141,7 @@ struct Written {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WrittenEntry {
     #[serde(default)]
     module: String,
@@ -124,15 +168,7 @@ impl SkillRegistry {
         for skill in ledger.skills(project.key())? {
             let Some(trust) = ledger.skill_trust(project.key(), &skill.name)? else { continue };
             let name: SkillName = skill.name.parse()?;
-            let paths = project.paths(&name)?;
-            let entry = RegistryEntry {
-                module: paths.module,
-                class: paths.class,
-                side_effect: skill.side_effect.as_str().to_owned(),
-                sha256: Some(trust.skill),
-                promoted_at: trust.at.to_string(),
-                approved_by: trust.approved_by,
-            };
+            let entry = RegistryEntry::of(&project.paths(&name)?, &skill, &trust);
             entries.insert(skill.name, entry);
         }
         Ok(Self { entries })
@@ -151,7 +187,7 @@ impl SkillRegistry {
         }
     }
 
-    /// Reads the text of a registry. Keys that this version does not know are passed over.
+    /// Reads the text of a registry. A key that this version does not know could mean anything: with one it is no registry.
     ///
     /// # Errors
     ///
@@ -245,14 +281,29 @@ impl SkillRegistry {
         verdict
     }
 
-    /// Whether a skill whose trusted bytes have this digest may run as far as the project's registry goes.
+    /// Whether the file of a skill that this registry trusts is what somebody answers for; nothing where it does not trust it.
     #[must_use]
-    pub fn judge(
+    pub fn trusted_file(&self, project: &ForgeProject, name: &SkillName) -> Option<TrustedFile> {
+        let promoted = self.entries.get(name.as_str())?.sha256?;
+        let path = project.paths(name).ok()?.skill;
+        Some(match read_skill_file(project, &path) {
+            Ok(bytes) if Digest::of(&bytes) == promoted => TrustedFile::Promoted,
+            Ok(_) => TrustedFile::Changed,
+            Err(_) => TrustedFile::Unreadable,
+        })
+    }
+
+    /// Whether a skill that the ledger trusts by this promotion may run as far as the project's registry goes.
+    #[must_use]
+    pub(crate) fn judge(
         found: &Result<Option<Self>, RegistryError>,
         name: &SkillName,
-        trusted: &Digest,
+        paths: &SkillPaths,
+        skill: &SkillRow,
+        trust: &PromotionRow,
         unhashed: UnhashedEntry,
     ) -> Verdict {
+        let known = RegistryEntry::of(paths, skill, trust);
         let subject = name.to_string();
         let finding = match found {
             Err(error) => {
@@ -273,17 +324,17 @@ impl SkillRegistry {
                         "{REGISTRY_FILE} does not name this skill; the ledger alone says that it is trusted. The next promotion or demotion writes it anew."
                     ),
                 ),
-                Some(RegistryEntry { sha256: Some(digest), .. }) if digest == trusted => {
-                    return Verdict::default();
-                }
-                Some(RegistryEntry { sha256: Some(_), .. }) => Finding::error(
+                Some(entry) if *entry == known => return Verdict::default(),
+                Some(entry) if !known.others(entry).is_empty() => Finding::error(
                     Code::new("forge-registry-differs"),
                     subject,
                     format!(
-                        "{REGISTRY_FILE} names other bytes than the ledger of this machine. Find out who changed it, then remove it, or promote the skill anew."
+                        "{REGISTRY_FILE} says something else of it than the ledger of this machine: {}. Find out who changed the file, then remove it; the next promotion or demotion writes it anew.",
+                        known.others(entry).join(", ")
                     ),
                 ),
-                Some(RegistryEntry { sha256: None, .. }) => {
+                // Nothing else is left that differs: it has no digest.
+                Some(_) => {
                     let hint = format!(
                         "Its entry in {REGISTRY_FILE} has no sha256, so it vouches for nothing. Remove the file, or run with --allow-unhashed: the ledger's own digest is checked either way."
                     );
@@ -321,6 +372,8 @@ impl SkillRegistry {
 
 #[cfg(test)]
 mod tests {
+    use crucible_ledger::{SideEffect, SkillStatus};
+
     use super::*;
 
     fn digest(of: &str) -> Digest {
@@ -346,6 +399,37 @@ mod tests {
 
     fn name(text: &str) -> SkillName {
         text.parse().unwrap()
+    }
+
+    fn skill() -> SkillRow {
+        let at = "2026-01-02T03:04:05Z".parse().unwrap();
+        SkillRow {
+            id: 1,
+            project: digest("p"),
+            name: "word_count".to_owned(),
+            description: "Counts.".to_owned(),
+            io_schema: serde_json::json!({}),
+            side_effect: SideEffect::ReadOnly,
+            grants: serde_json::json!({}),
+            status: SkillStatus::Trusted,
+            created_at: at,
+            updated_at: at,
+        }
+    }
+
+    fn promotion(skill: Digest) -> PromotionRow {
+        PromotionRow {
+            event: 7,
+            proposal: 1,
+            verification: Some(1),
+            from: SkillStatus::Verified,
+            to: SkillStatus::Trusted,
+            approved_by: "Ada".to_owned(),
+            reason: "read".to_owned(),
+            skill,
+            test: digest("test"),
+            at: "2026-01-02T03:04:05Z".parse().unwrap(),
+        }
     }
 
     #[test]
@@ -383,6 +467,8 @@ mod tests {
             "[]",
             "skills: {}\n",
             "schema_version: skill-registry.v9\nskills: {}\n",
+            "schema_version: skill-registry.v1\nskills: {}\ntrusts: [a]\n",
+            "schema_version: skill-registry.v1\nskills:\n  a: {granted: everything}\n",
             wrong_digest,
             bomb,
             twice,
@@ -396,15 +482,36 @@ mod tests {
     #[test]
     fn the_registry_can_refuse_and_never_trusts() {
         let (own, other) = (digest("own"), digest("other"));
+        let name = name("word_count");
+        let room = tempfile::tempdir().unwrap();
+        let project = ForgeProject::new(room.path().to_owned(), digest("p"), "skillset".parse().unwrap());
+        let (paths, skill, trust) = (project.paths(&name).unwrap(), skill(), promotion(own));
         let judge = |found: Result<Option<SkillRegistry>, RegistryError>, unhashed| {
-            let verdict = SkillRegistry::judge(&found, &name("word_count"), &own, unhashed);
+            let verdict = SkillRegistry::judge(&found, &name, &paths, &skill, &trust, unhashed);
             let code = verdict.findings().first().map(|finding| finding.code.to_string());
             (verdict.passes(), code.unwrap_or_default())
         };
-        let of = |sha256| Ok(Some(registry(&[("word_count", entry(sha256, "Ada"))])));
+        let known = |sha256| RegistryEntry { promoted_at: trust.at.to_string(), ..entry(sha256, "Ada") };
+        let of = |sha256| Ok(Some(registry(&[("word_count", known(sha256))])));
         let refused = UnhashedEntry::Refused;
         assert_eq!(judge(of(Some(own)), refused), (true, String::new()));
         assert_eq!(judge(of(Some(other)), refused), (false, "forge-registry-differs".to_owned()));
+        // Whatever it says besides, it says what the ledger says.
+        let others: [fn(&mut RegistryEntry); 5] = [
+            |entry| entry.side_effect = "NETWORK".to_owned(),
+            |entry| entry.approved_by = "Eve".to_owned(),
+            |entry| entry.class = "OtherSkill".to_owned(),
+            |entry| entry.module = String::new(),
+            |entry| entry.promoted_at = "2026-01-02T03:04:06Z".to_owned(),
+        ];
+        for change in others {
+            for sha256 in [Some(own), None] {
+                let mut changed = known(sha256);
+                change(&mut changed);
+                let found = judge(Ok(Some(registry(&[("word_count", changed)]))), UnhashedEntry::Allowed);
+                assert_eq!(found, (false, "forge-registry-differs".to_owned()));
+            }
+        }
         // The flag is for entries without a digest, and lets no other pass.
         assert!(!judge(of(Some(other)), UnhashedEntry::Allowed).0);
         assert_eq!(judge(of(None), refused), (false, "forge-registry-unhashed".to_owned()));

@@ -17,6 +17,8 @@ use crucible_model::{
 use crucible_repo::{LinkPolicy, TreeEditError, read_tree_file};
 use crucible_secrets::Scanner;
 
+use crate::build::{UnsettledBuild, settle_builds};
+use crate::grants::Grants;
 use crate::name::SkillName;
 use crate::project::ForgeProject;
 use crate::python::MAX_SKILL_BYTES;
@@ -91,7 +93,7 @@ impl Approval {
         if says_nothing(by) {
             return Err(ApprovalError::Empty {
                 part: who,
-                hint: "name a person who can be asked: --by \"Ada Example\"",
+                hint: "name a person who can be asked: --by \"$(git config user.name)\"",
             });
         }
         if says_nothing(reason) {
@@ -155,6 +157,9 @@ pub enum TrustError {
         /// Its name.
         name: SkillName,
     },
+    /// What a killed build left cannot be settled.
+    #[error(transparent)]
+    Unsettled(#[from] UnsettledBuild),
     /// It stands elsewhere.
     #[error(transparent)]
     Step(#[from] StepRefused),
@@ -183,6 +188,7 @@ pub fn promote_skill(
     rule: ExamplesRule,
 ) -> Result<TrustChange, TrustError> {
     let _alone = project.lock(&world.home, name, "crucible skill promote")?;
+    settle_builds(world, project, ledger, name)?;
     let skill = known(ledger, project, name)?;
     SkillStep::Promote.check(name, skill.status)?;
     let newest = ledger.verifications(skill.id)?.pop();
@@ -193,6 +199,9 @@ pub fn promote_skill(
     let paths = project.paths(name)?;
     let files = paths.files().map(|path| (path.clone(), digest_of(project, path)));
     let mut verdict = judge_promotion(name, newest.as_ref(), &gates, &files, rule);
+    // What cannot be read is refused by each run.
+    verdict
+        .merge(serde_json::from_value(skill.grants).map(|grants: Grants| grants.judge()).unwrap_or_default());
     let Some(newest) = newest.filter(|_| verdict.passes()) else {
         return Ok(TrustChange { verdict, promotion: None });
     };

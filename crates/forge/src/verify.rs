@@ -23,6 +23,7 @@ use crucible_model::{
 use crucible_repo::{Omission, WorkspaceChange};
 use serde_json::{Value, json};
 
+use crate::build::{UnsettledBuild, settle_builds};
 use crate::examples::HeldOutExample;
 use crate::gates::{
     GATE_TIMED_OUT, GATES, GateExamples, GateObstacle, GateSite, GateSource, SkillGateOutcome, SkillTools,
@@ -84,6 +85,9 @@ pub enum VerifyStepError {
     /// Another process works on it.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// What a killed build left cannot be settled.
+    #[error(transparent)]
+    Unsettled(#[from] UnsettledBuild),
     /// The skill is not where it can be verified.
     #[error(transparent)]
     Step(#[from] StepRefused),
@@ -178,20 +182,23 @@ pub struct SkillVerification<'a> {
 }
 
 impl<'a> SkillVerification<'a> {
-    /// Gets everything ready: the lock of the skill, its two files, the programs, the copy. Nothing is recorded.
+    /// Gets everything ready: the lock of the skill, its two files, the programs, the copy. Nothing is recorded, but what came of a build that
+    /// was killed.
     ///
     /// # Errors
     ///
     /// [`VerifyStepError`] says what is missing.
     pub async fn prepare(
         world: &'a ForgeWorld<'a>,
-        ledger: &Ledger,
+        ledger: &mut Ledger,
         project: &'a ForgeProject,
         request: VerifyRequest<'a>,
     ) -> Result<Self, VerifyStepError> {
         let name = request.name;
         let lock = project.lock(&world.home, name, "crucible skill verify")?;
         let unknown = || VerifyStepError::Unknown { name: name.clone() };
+        settle_builds(world, project, ledger, name)?;
+        let paths = project.paths(name)?;
         let row = ledger.skill(project.key(), name.as_str())?.ok_or_else(unknown)?;
         SkillStep::Verify.check(name, row.status)?;
         let record = |why: String| VerifyStepError::Record { name: name.clone(), why };
@@ -204,7 +211,6 @@ impl<'a> SkillVerification<'a> {
         let io_schema =
             IoSchema::from_value(row.io_schema.clone()).map_err(|error| record(error.to_string()))?;
         let policy = project.policy()?.unwrap_or_default();
-        let paths = project.paths(name)?;
         let read = |path: &RepoPath| match read_beneath(project.root(), path.as_str(), MOST_READ) {
             Ok(bytes) => Ok(GateSource::new(path, bytes)),
             Err(source) => Err(VerifyStepError::File { path: path.clone(), source }),

@@ -12,6 +12,7 @@ use crucible_forge::{Grants, PythonSource, SkillPaths, SkillPolicy, check_invari
 use crucible_ledger::SideEffect;
 use crucible_model::Verdict;
 use proptest::prelude::*;
+use serde_json::json;
 
 fn judged(bytes: &[u8], class: SideEffect) -> Verdict {
     let source = match PythonSource::parse(bytes) {
@@ -81,6 +82,24 @@ fn the_operators_own_rules_are_kept() {
         found,
         [("forge-import-forbidden", "line 2, column 1: random"), ("forge-pattern", "line 3, column 10")]
     );
+    // What is granted and left out is told as that.
+    for (class, granted, line, list) in [
+        (
+            SideEffect::FileWrite,
+            json!({"write_paths": ["notes"]}),
+            "open('notes/x.md', 'w')",
+            "allowed_write_paths",
+        ),
+        (SideEffect::Network, json!({"hosts": ["127.0.0.1"]}), "x = 'http://127.0.0.1/x'", "allowed_network"),
+    ] {
+        let source = PythonSource::parse(format!("def f() -> None:\n    {line}\n").as_bytes()).unwrap();
+        let grants: Grants = serde_json::from_value(granted).unwrap();
+        let judged =
+            |policy: &str| check_policy(&source, &SkillPolicy::read(policy).unwrap(), class, &grants);
+        assert!(judged("forbidden_imports: []\n").passes(), "{line}");
+        let left_out = judged(&format!("{list}: []\n"));
+        assert!(left_out.findings().iter().any(|finding| finding.hint.contains(list)), "{left_out:?}");
+    }
     let opened = SkillPolicy::read("allowed_imports: [subprocess]\n").unwrap();
     let source = PythonSource::parse(b"import subprocess\n").unwrap();
     assert!(!check_policy(&source, &opened, SideEffect::ReadOnly, &Grants::default()).passes());

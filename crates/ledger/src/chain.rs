@@ -101,6 +101,17 @@ impl Ledger {
         row.map_err(self.fail())?.map(RawEvent::parse).transpose()
     }
 
+    /// Whether the last event is the one that the head of the chain names.
+    pub(crate) fn ends_at_its_head(&self) -> Result<bool, LedgerError> {
+        self.connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM chain_head JOIN events USING (seq, hash)
+                 WHERE chain_head.id = 1 AND seq = (SELECT max(seq) FROM events))",
+            )
+            .and_then(|mut select| select.query_row([], |row| row.get(0)))
+            .map_err(self.fail())
+    }
+
     /// One event by its number, where it has the hash that it says it has; nothing where it was changed, or is not there.
     pub(crate) fn event_as_hashed(&self, seq: u64) -> Result<Option<EventRecord>, LedgerError> {
         let Ok(seq) = i64::try_from(seq) else {

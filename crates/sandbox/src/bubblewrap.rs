@@ -1,12 +1,14 @@
 //! The outer stage: the command that starts the inner stage, inside namespaces where they work.
 
-use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::ffi::OsString;
+use std::io::{Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crucible_host::env::Environment;
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::Signal;
 
 use crate::directory::Directory;
@@ -83,24 +85,32 @@ pub(crate) fn plan(
             placeholders.make().map_err(|(path, error)| SandboxError::Setup {
                 detail: format!("nothing can be mounted at {}: {error}", path.display()),
             })?;
-            let mut command = command(bubblewrap.as_os_str());
             let size = |place: &Path| size(place, private, spawn.limits.resources.disk);
-            command.args(world(&profile.network));
-            command.args(size(Path::new(SHARED_MEMORY))).args(["--tmpfs", SHARED_MEMORY]);
-            command.args(layout.arguments(size)).args(["--dir", CONFINED_HOME]);
+            let mut words = world(&profile.network);
+            words.extend(size(Path::new(SHARED_MEMORY)));
+            words.extend(["--tmpfs", SHARED_MEMORY].map(OsString::from));
+            words.extend(layout.arguments(size));
+            words.extend(["--dir", CONFINED_HOME].map(OsString::from));
             if matches!(profile.network, Network::Hosts(_)) {
-                let (words, file) = hosts_file(&routes)?;
-                command.args(words);
+                let (hosts, file) = hosts_file(&routes)?;
+                words.extend(hosts);
                 keep.push(file);
             }
-            command.args([OsStr::new("--ro-bind"), launcher.program.as_os_str(), OsStr::new(INNER_PROGRAM)]);
-            command.args(["--remount-ro", "/dev"]);
-            command.args(["--chdir", "/", "--", INNER_PROGRAM]);
+            words.extend([
+                "--ro-bind".into(),
+                launcher.program.clone().into_os_string(),
+                INNER_PROGRAM.into(),
+            ]);
+            words.extend(["--remount-ro", "/dev", "--chdir", "/"].map(OsString::from));
+            let file = words_file(&words)?;
+            let mut command = command(bubblewrap.as_os_str());
+            command.args(["--args", &file.as_raw_fd().to_string(), "--", INNER_PROGRAM]);
+            keep.push(file);
             command
         }
         Surroundings::Machine => command(launcher.program.as_os_str()),
     };
-    // The program of the first process inside is readable there, and so is its environment: it has none.
+    // The words of the first process inside are readable there, and so is its environment: it has none.
     command.args(&launcher.args).arg(number).env_clear();
     connect(&mut command, &spawn.stdin);
     let root = Directory::open(Path::new("/"))
@@ -182,6 +192,25 @@ fn world(network: &Network) -> Vec<OsString> {
     }
     words.extend(["--proc", "/proc"]);
     words.iter().map(OsString::from).collect()
+}
+
+/// The descriptor that bubblewrap reads its options from. Its own words are readable inside and, outside, to everybody on the machine:
+/// they would tell what is hidden.
+fn words_file(words: &[OsString]) -> Result<OwnedFd, SandboxError> {
+    let failed = |source| SandboxError::Supervision { action: "handing over the walls", source };
+    let mut text = Vec::new();
+    for word in words {
+        if word.as_bytes().contains(&0) {
+            // What follows would be read as a word of its own.
+            return Err(failed(std::io::Error::from(std::io::ErrorKind::InvalidInput)));
+        }
+        text.extend_from_slice(word.as_bytes());
+        text.push(0);
+    }
+    let file = memfd_create("walls", MemfdFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
+    let mut file = std::fs::File::from(file);
+    file.write_all(&text).and_then(|()| file.rewind()).map_err(failed)?;
+    Ok(file.into())
 }
 
 /// The options that put a hosts file of our own over the machine's, and the descriptor that it is read from.

@@ -41,6 +41,13 @@ impl AllowedHost {
     pub fn web(host: impl Into<String>) -> Self {
         Self { host: host.into(), ports: USUAL_PORTS.to_vec() }
     }
+
+    /// Whether it is written as an address of the machine itself, of a private network or of special use, such as the one at which clouds
+    /// tell a machine its keys.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        matches!(meaning(&self.host), Ok((_, Destination::Address(address))) if !is_public(address))
+    }
 }
 
 impl fmt::Display for AllowedHost {
@@ -366,6 +373,19 @@ mod tests {
             "https://a.example",
         ] {
             assert!(read(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_written_as_an_address_of_the_machine_or_its_neighbours_is_local() {
+        for local in
+            ["localhost", "127.0.0.1", "10.0.0.7", "169.254.169.254", "192.168.1.1", "::1", "fd00::1"]
+        {
+            assert!(AllowedHost::web(local).is_local(), "{local}");
+        }
+        // What a name means is known when it is connected to, and such an address is refused there.
+        for other in ["api.example.com", "93.184.215.14", "localhost.example.com", "127.1"] {
+            assert!(!AllowedHost::web(other).is_local(), "{other}");
         }
     }
 

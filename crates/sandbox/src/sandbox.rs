@@ -88,6 +88,9 @@ impl Sandbox {
             let receipt = unwalled(MissingLayer::every("the sandbox is switched off"));
             return Ok((run_direct(spawn).await?, receipt));
         }
+        if let Some(walled) = self.run_untried(&spawn, profile).await? {
+            return Ok(walled);
+        }
         let layers = self.layers();
         let mut missing = layers.missing();
         if profile.network == Network::Host {
@@ -115,6 +118,36 @@ impl Sandbox {
             lost.retain(|lost| lost.layer != Layer::NetworkCut);
         }
         Ok((observed, IsolationReceipt::new(requested, profile.network.clone(), reached, lost)))
+    }
+
+    /// Where every layer is required and nobody has asked yet what this machine offers, the run is its own trial: the inner
+    /// stage starts nothing unless all of them stand. `None` where it started nothing, and the trial has to tell why.
+    async fn run_untried(
+        &self,
+        spawn: &Spawn,
+        profile: &Profile,
+    ) -> Result<Option<(Observed, IsolationReceipt)>, SandboxError> {
+        let Some(launcher) = &self.launcher else { return Ok(None) };
+        if profile.strength != Strength::Required || self.offer.get().is_some() {
+            return Ok(None);
+        }
+        let (around, private) = (Surroundings::Namespaces, PrivateBound::Sized);
+        let walled = run_walled(spawn.clone(), profile, launcher, around, private, &self.env)
+            .await
+            .and_then(|observed| walls(&observed).map(|(reached, missing)| (observed, reached, missing)));
+        match walled {
+            Ok((observed, reached, missing)) => {
+                let requested = Requested::from(profile.strength);
+                let receipt = IsolationReceipt::new(requested, profile.network.clone(), reached, missing);
+                Ok(Some((observed, receipt)))
+            }
+            Err(
+                SandboxError::LayersMissing { .. }
+                | SandboxError::Setup { .. }
+                | SandboxError::NotFound { .. },
+            ) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Secret rules, scanning and redaction.
 //!
-//! What it owns: the rules in `rules.toml`, the scanner that runs them, redaction of whole texts and of streams, and the
-//! list of file names that hold secrets whatever stands in them.
+//! What it owns: the rules in `rules.toml`, the scanner that runs them, redaction of whole texts and of streams, finding values that
+//! somebody was handed, and the list of file names that hold secrets whatever stands in them.
 //!
 //! How it works: the keywords of all rules are found first. Where a keyword stands, the rule's regex is tried, anchored
 //! there and on at most [`REACH`] bytes, so the work is linear in the input whatever it holds, and the answer depends on
@@ -12,6 +12,7 @@
 //! What always holds: no I/O, no clock, no environment. No value in this crate shows a secret in its `Debug` or in a finding.
 
 mod file_name;
+mod handed;
 mod judge;
 mod key_lines;
 mod keywords;
@@ -22,6 +23,7 @@ mod stream;
 mod walk;
 
 pub use file_name::{is_secret_directory, is_secret_file};
+pub use handed::{HandedKeys, SHORTEST_HANDED};
 pub use report::findings;
 pub use rule::{RuleId, RulesError};
 pub use scanner::{MARKER_BEGIN, Redacted, Scanner, SecretMatch};

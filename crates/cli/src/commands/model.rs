@@ -19,6 +19,13 @@ use crucible_sandbox::Sandbox;
 use crate::app::App;
 use crate::error::CommandError;
 
+/// The settings that `--provider` and `--cassette` stand for.
+pub(crate) fn flags(provider: &Option<String>, cassette: &Option<PathBuf>) -> Vec<(&'static str, String)> {
+    let provider = provider.iter().map(|provider| ("llm.provider", provider.clone()));
+    let cassette = cassette.iter().map(|path| ("llm.replay.cassette", path.display().to_string()));
+    provider.chain(cassette).collect()
+}
+
 /// What a provider is made with: the settings of its section.
 pub(crate) fn settings(app: &App, config: &Config, provider: &str) -> ProviderSettings {
     let key = |name: &str| format!("llm.{provider}.{name}");

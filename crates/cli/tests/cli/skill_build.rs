@@ -63,18 +63,10 @@ impl Scene {
     }
 
     fn at(desk: Desk) -> Self {
-        std::fs::create_dir_all(desk.path("project/.git")).unwrap();
-        std::fs::write(desk.path("io.json"), SCHEMA).unwrap();
         let examples = r#"[{"input": {"text": "held back"}, "output": {"count": 1}}]"#;
-        std::fs::write(desk.path("examples.json"), examples).unwrap();
-        let scene = Self { desk };
-        scene.run(["skill", "init"]).ok();
-        std::fs::write(scene.root().join(".env"), "TOKEN=abc\n").unwrap();
-        let words =
-            ["skill", "propose", "count_lines", "--describe", "Counts lines.", "--effects", "read_only"];
-        let call = scene.desk.call(words).arg("--io").arg(scene.desk.path("io.json"));
-        call.arg("--examples").arg(scene.desk.path("examples.json")).current_dir(scene.root()).run().ok();
-        scene
+        desk.with_skill("count_lines", SCHEMA, Some(examples));
+        std::fs::write(desk.path("project/.env"), "TOKEN=abc\n").unwrap();
+        Self { desk }
     }
 
     fn root(&self) -> PathBuf {
@@ -437,4 +429,67 @@ fn two_builds_do_not_meet_and_one_that_is_ended_leaves_nothing_but_a_record() {
         assert_eq!(told, ["ABORTED", "SUCCEEDED"]);
         scene.run(["ledger", "verify"]).ok();
     }
+}
+
+/// Ends a build as soon as its first file is in the project, and a little later each time.
+#[test]
+fn a_build_that_is_killed_while_it_brings_its_files_is_settled_by_the_next_step() {
+    let mut told = Vec::new();
+    for round in 0..8_u64 {
+        let scene = Scene::new();
+        scene.script(WRITE_BOTH, "");
+        let mut command = scene.build("command").command();
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let place = scene.root().join(SKILL_PATH);
+        while !place.exists() && child.try_wait().unwrap().is_none() {}
+        std::thread::sleep(std::time::Duration::from_micros(400 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Which step comes next does not matter: each settles first what was left.
+        match round % 3 {
+            0 => scene.run(["skill", "research", "count_lines"]).exits(2),
+            1 => scene.run(["skill", "verify", "count_lines"]),
+            _ => scene.run(["skill", "promote", "count_lines", "--by", "Ada Example", "--reason", "Looked."]),
+        };
+        let story = scene.show();
+        let status = story["builds"][0]["status"].as_str().unwrap().to_owned();
+        let there = [SKILL_PATH, TEST_PATH].map(|path| scene.read(path));
+        let expected = match status.as_str() {
+            "SUCCEEDED" => [Some("SKILL = 1\n".to_owned()), Some("TEST = 1\n".to_owned())],
+            "ABORTED" => [None, None],
+            other => panic!("{other} after round {round}: {story:#}"),
+        };
+        assert_eq!(there, expected, "round {round}: {status}");
+        assert_eq!(story["status"], if status == "SUCCEEDED" { "BUILT" } else { "PROPOSED" });
+        scene.run(["ledger", "verify"]).ok();
+        scene.build("command").run();
+        told.push(status);
+    }
+    assert!(told.iter().any(|status| status == "SUCCEEDED"), "{told:?}");
+}
+
+#[test]
+fn what_a_model_answered_is_recorded_and_replayed_and_its_cost_told() {
+    let both = answer(&[(SKILL_PATH, SKILL), (TEST_PATH, TEST)]);
+    let server = FakeApi::start([Reply::Answer(both)]);
+    let scene = Scene::at(Desk::with(&server));
+    let record = scene.desk.path("calls.jsonl");
+    // Nobody is asked where the recording would be of no use, or lies in the way.
+    scene.build("command").arg("--record").arg(&record).run().exits(2);
+    scene.build("whole-file").arg("--cassette").arg(&record).run().exits(2);
+    scene.build("whole-file").arg("--record").arg(scene.desk.path("io.json")).run().exits(2);
+    assert_eq!(server.completions().len(), 0);
+    let price = "input = 1.0\noutput = 1.0\ndate = \"2026-01-31\"\nsource = \"made up\"\n";
+    scene.desk.user_config(&format!("[llm.prices.\"gateway/gpt-oss*\"]\n{price}"));
+    let built =
+        scene.document(&scene.build("whole-file").arg("--record").arg(&record).arg("--json").run().ok());
+    assert!(built["measured"]["tokens_output"].is_u64(), "{built:#}");
+    assert!(built["measured"]["cost_micro_dollars"].is_u64(), "{built:#}");
+
+    let other = Scene::new();
+    let replay = other.build("whole-file").args(["--provider", "replay"]).arg("--cassette").arg(&record);
+    let replayed = other.document(&replay.arg("--json").run().ok());
+    assert_eq!(replayed["skill_digest"], built["skill_digest"]);
+    assert!(replayed["measured"].get("cost_micro_dollars").is_none(), "{replayed:#}");
+    assert_eq!(server.completions().len(), 1);
 }

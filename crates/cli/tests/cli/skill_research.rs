@@ -19,17 +19,8 @@ impl Scene {
     }
 
     fn at(desk: Desk) -> Self {
-        std::fs::create_dir_all(desk.path("project/.git")).unwrap();
-        std::fs::write(
-            desk.path("io.json"),
-            r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#,
-        )
-        .unwrap();
-        let scene = Self { desk };
-        scene.call(&["init"]).run().ok();
-        let propose = ["propose", "count_it", "--describe", "Counts.", "--effects", "read_only", "--io"];
-        scene.call(&propose).arg(scene.desk.path("io.json")).run().ok();
-        scene
+        desk.with_skill("count_it", r#"{"input": {"type": "object"}, "output": {"type": "object"}}"#, None);
+        Self { desk }
     }
 
     fn call(&self, words: &[&str]) -> Call {
@@ -42,13 +33,16 @@ impl Scene {
     }
 
     fn fail(&self, kind: FailureKind) {
+        self.fail_with(kind, "the packet\nof three\nlines\n");
+    }
+
+    fn fail_with(&self, kind: FailureKind, packet: &str) {
         let mut ledger = self.ledger();
         let id = self.id(&ledger);
         let moment = Moment { at: "2026-01-02T03:04:05Z".parse().unwrap(), clock: ClockSource::System };
         let new = NewSkillBuild { moment, proposal: id, agent: "claude".to_owned() };
-        let row = ledger
-            .begin_skill_build(&new, |_| Ok::<_, LedgerError>(b"the packet\nof three\nlines\n".to_vec()))
-            .unwrap();
+        let row =
+            ledger.begin_skill_build(&new, |_| Ok::<_, LedgerError>(packet.as_bytes().to_vec())).unwrap();
         let failure = SkillFailure {
             kind,
             findings: vec![Finding::error(Code::new("forge-source"), "src/a.py:3:1 \u{1b}[2J", "Mend it.")],
@@ -127,6 +121,36 @@ fn advice_is_asked_within_its_limits_kept_and_judged() {
     let ledger = scene.ledger();
     let skill = ledger.skill(&scene.project(), "count_it").unwrap().unwrap();
     assert_eq!(needs_review(&ledger, &skill).unwrap(), [EscalationTrigger::PermissionWidening]);
+}
+
+#[test]
+fn the_gateway_and_what_it_is_shown_are_as_the_seed_has_them_where_nobody_says_otherwise() {
+    let scene = Scene::new();
+    let shown = scene
+        .desk
+        .call(["config", "show", "--json"])
+        .without_env("CRUCIBLE_GATEWAY_BASE_URL")
+        .run()
+        .ok()
+        .json();
+    let settings = shown["settings"].as_array().unwrap();
+    let value = |key: &str| settings.iter().find(|row| row["key"] == key).unwrap()["value"].clone();
+    assert_eq!(value("llm.gateway.base_url"), "http://localhost:8000/v1");
+    assert_eq!(value("llm.gateway.model"), "gpt-oss-20b");
+    assert_eq!(value("forge.advice_timeout_s"), 30);
+
+    // Whatever the packet holds, the whole prompt has 8,000 characters, and what was left out is told.
+    let server = FakeApi::start([Reply::Answer("Mend it.".to_owned())]);
+    let scene = Scene::at(Desk::with(&server));
+    scene.fail_with(FailureKind::BuildError, &"ä line of the packet\n".repeat(1_000));
+    let record = scene.desk.path("calls.jsonl");
+    let document = scene.json(&["--advice", "--provider", "gateway", "--record", record.to_str().unwrap()]);
+    let asked = server.completions()[0].body["messages"][0]["content"].as_str().unwrap().chars().count();
+    // A line break that is there already takes the place of one of our own.
+    assert!((7_990..=8_000).contains(&asked), "{asked}");
+    assert!(document["advice"]["left_out_chars"].as_u64().unwrap() > 10_000, "{document:#}");
+    assert!(std::fs::read_to_string(&record).unwrap().contains("Mend it."));
+    scene.call(&["research", "count_it", "--record", "x.jsonl"]).run().exits(2);
 }
 
 #[test]

@@ -21,7 +21,11 @@ pub(crate) struct Skills {
 
 impl Skills {
     pub(crate) fn new() -> Self {
-        let desk = Desk::new();
+        Self::at(Desk::new())
+    }
+
+    /// The same, at this desk.
+    pub(crate) fn at(desk: Desk) -> Self {
         std::fs::create_dir_all(desk.path("project/.git")).unwrap();
         std::fs::write(desk.path("io.json"), SCHEMA).unwrap();
         let skills = Self { desk };
@@ -265,7 +269,7 @@ fn other_bytes_than_the_promoted_ones_are_refused_and_recorded() {
     let good = std::fs::read(skills.file("one")).unwrap();
     skills.write("one", "return {'is': 'evil'}");
     let said = skills.outcome("one").is(1, "REFUSED", "forge-run-changed");
-    assert!(said.document["findings"][0]["hint"].as_str().unwrap().contains("Ada Example"));
+    assert!(said.document["findings"][0]["hint"].as_str().unwrap().contains("git config user.name"));
     std::fs::write(skills.file("one"), "").unwrap();
     skills.outcome("one").is(1, "REFUSED", "forge-run-changed");
     std::fs::remove_file(skills.file("one")).unwrap();

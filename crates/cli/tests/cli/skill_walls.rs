@@ -1,4 +1,4 @@
-//! What a trusted skill can do: that of its class, whatever it tries, and whatever it gives back.
+//! What a trusted skill can do: that of its class, whatever it tries, and whatever it gives back. Its system calls have a file of their own.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -8,104 +8,6 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::skill_trust::{Skills, outcome_of};
-
-/// Tries something by raw system calls, and hides that it failed.
-const RAW: &str = "\
-import ctypes, os
-libc = ctypes.CDLL(None, use_errno=True)
-";
-
-fn hiding(attempt: &str) -> String {
-    let lines: String = attempt.lines().map(|line| format!("    {line}\n")).collect();
-    format!("{RAW}try:\n{lines}except BaseException:\n    pass\nreturn {{'hidden': True}}")
-}
-
-/// What no class may do, as bodies that hide it.
-const FOR_NONE: [(&str, &str); 6] = [
-    ("fork", "os.fork()"),
-    ("vfork", "libc.syscall(58)"),
-    ("clone", "libc.syscall(56, 17, 0, 0, 0, 0)"),
-    ("execve", "libc.execv(b'/bin/true', (ctypes.c_char_p * 2)(b'true', None))"),
-    ("posix_spawn", "os.posix_spawn('/bin/true', ['true'], {})"),
-    ("ptrace", "libc.ptrace(16, os.getppid(), 0, 0)"),
-];
-
-/// What is for one class alone.
-const WRITES: [(&str, &str); 10] = [
-    ("open_w", "open('/tmp/x', 'w')"),
-    ("openat", "libc.open(b'/tmp/x', os.O_WRONLY | os.O_CREAT, 0o600)"),
-    ("old_open", "libc.syscall(2, b'/tmp/x', 1 | 64, 0o600)"),
-    ("creat", "libc.creat(b'/tmp/x', 0o600)"),
-    ("mkdir", "os.mkdir('/tmp/x')"),
-    ("unlink", "os.unlink('/etc/hostname')"),
-    ("rename", "os.rename('/tmp/a', '/tmp/b')"),
-    ("symlink", "os.symlink('/etc', '/tmp/l')"),
-    ("truncate", "os.truncate('/tmp/x', 0)"),
-    ("chmod", "os.chmod('/tmp', 0o777)"),
-];
-
-const SOCKETS: [(&str, &str); 3] = [
-    ("inet_socket", "libc.socket(2, 1, 0)"),
-    ("udp_socket", "libc.socket(10, 2, 0)"),
-    ("netlink", "libc.socket(16, 3, 0)"),
-];
-
-/// Each of these attempts ends the skill that makes it, though it hides it.
-#[track_caller]
-fn all_denied<const N: usize>(
-    class: &str,
-    grants: [&str; N],
-    attempts: impl Iterator<Item = (&'static str, &'static str)>,
-) {
-    let skills = Skills::new();
-    let mut went_on = Vec::new();
-    for (name, attempt) in attempts {
-        let name = format!("try_{name}");
-        skills.trusted(&name, class, grants, &hiding(attempt));
-        let ran = skills.outcome(&name);
-        if (ran.code, ran.word(), ran.codes().as_slice()) != (Some(1), "DENIED", &["forge-run-denied"]) {
-            went_on.push((name, ran.document["outcome"].clone(), ran.document["findings"].clone()));
-        }
-    }
-    assert!(went_on.is_empty(), "{class}: {went_on:#?}");
-    skills.run(["ledger", "verify"]).ok();
-}
-
-#[test]
-fn a_skill_that_reads_can_neither_write_nor_connect_nor_start_anything() {
-    all_denied("READ_ONLY", [], FOR_NONE.into_iter().chain(WRITES).chain(SOCKETS));
-}
-
-#[test]
-fn a_skill_that_has_a_secret_can_do_no_more_than_one_that_reads() {
-    let skills = Skills::new();
-    let body = hiding("libc.socket(2, 1, 0)");
-    skills.trusted("one", "SECRET_READ", ["--allow-secret", "WEATHER_KEY"], &body);
-    let call = skills.call(["skill", "run", "one", "--input", "{}", "--json"]);
-    outcome_of(call.env("WEATHER_KEY", "correct-horse-battery")).is(1, "DENIED", "forge-run-denied");
-}
-
-#[test]
-fn a_skill_that_writes_can_neither_connect_nor_start_anything() {
-    all_denied("FILE_WRITE", ["--allow-write", "notes/"], FOR_NONE.into_iter().chain(SOCKETS));
-}
-
-#[test]
-fn a_skill_that_connects_can_neither_write_nor_start_anything() {
-    let granted = ["--allow-host", "api.example.invalid"];
-    all_denied("NETWORK", granted, FOR_NONE.into_iter().chain(WRITES));
-}
-
-#[test]
-fn no_skill_has_a_local_socket() {
-    let skills = Skills::new();
-    let body = format!("{RAW}return {{'given': libc.socket(1, 1, 0)}}");
-    skills.trusted("reads", "READ_ONLY", [], &body);
-    skills.trusted("connects", "NETWORK", ["--allow-host", "api.example.invalid"], &body);
-    for name in ["reads", "connects"] {
-        assert_eq!(skills.outcome(name).is(0, "SUCCEEDED", "").document["result"], json!({"given": -1}));
-    }
-}
 
 #[test]
 fn a_skill_writes_below_what_it_was_granted_and_nowhere_else() {
@@ -230,7 +132,7 @@ fn a_skill_sees_the_secrets_that_it_was_granted_and_gives_none_back() {
     );
     let said = run("five").is(1, "FAILED", "forge-run-raised");
     assert!(!said.document.to_string().contains(VALUE), "{:#}", said.document);
-    assert!(said.document["printed"]["text"].as_str().unwrap().contains("[secret]"));
+    assert!(said.document["printed"]["text"].as_str().unwrap().contains("[secret:handed-over]"));
     let kept = skills.run(["ledger", "log"]).ok();
     assert!(!kept.stdout.contains(VALUE));
     // Without a value, or with one that could not be found again, nothing runs.

@@ -103,8 +103,12 @@ pub(crate) struct Desk {
 impl Desk {
     /// A desk whose model is out of reach: a test that asks it anyway fails.
     pub(crate) fn new() -> Self {
-        let directory =
-            tempfile::Builder::new().prefix("desk").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Self::below(Path::new(env!("CARGO_TARGET_TMPDIR")))
+    }
+
+    /// The same, in this directory.
+    pub(crate) fn below(place: &Path) -> Self {
+        let directory = tempfile::Builder::new().prefix("desk").tempdir_in(place).unwrap();
         let desk = Self { directory, base_url: "http://127.0.0.1:9/v1".to_owned() };
         std::fs::create_dir(desk.home()).unwrap();
         let identity = "[user]\n\tname = Operator\n\temail = operator@example.invalid\n";
@@ -115,6 +119,21 @@ impl Desk {
     /// A desk with this server as the gateway.
     pub(crate) fn with(server: &FakeOpenAi) -> Self {
         Self { base_url: server.base_url(), ..Self::new() }
+    }
+
+    /// Makes a project below `project` with the package for skills, in which this skill is proposed; it only reads.
+    pub(crate) fn with_skill(&self, name: &str, schema: &str, examples: Option<&str>) {
+        let project = self.path("project");
+        std::fs::create_dir_all(project.join(".git")).unwrap();
+        std::fs::write(self.path("io.json"), schema).unwrap();
+        self.call(["skill", "init"]).current_dir(&project).run().ok();
+        let words = ["skill", "propose", name, "--describe", "Counts lines.", "--effects", "read_only"];
+        let mut call = self.call(words).arg("--io").arg(self.path("io.json"));
+        if let Some(examples) = examples {
+            std::fs::write(self.path("examples.json"), examples).unwrap();
+            call = call.arg("--examples").arg(self.path("examples.json"));
+        }
+        call.current_dir(&project).run().ok();
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -189,6 +208,11 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// A call of a command that was put together elsewhere.
+    pub(crate) fn of(command: Command) -> Self {
+        Self { command }
+    }
+
     pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.command.arg(arg);
         self

@@ -46,11 +46,13 @@ impl Scene {
     fn run(&self, words: &[&str]) -> Output {
         let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/python/bin");
         let path = std::env::var("PATH").unwrap();
+        // The sandbox shows what the `PATH` names, also in a home: the interpreter of the tools may lie in one.
+        let python = tools.join("python3").canonicalize().unwrap();
         Command::new(env!("CARGO_BIN_EXE_crucible"))
             .args(words)
             .current_dir(self.project())
             .env_clear()
-            .env("PATH", format!("{}:{path}", tools.display()))
+            .env("PATH", format!("{}:{}:{path}", tools.display(), python.parent().unwrap().display()))
             .env("HOME", self.dir.path())
             .env("CRUCIBLE_HOME", self.dir.path().join("data"))
             .env("CRUCIBLE_GATEWAY_BASE_URL", format!("{}/v1", live_address()))

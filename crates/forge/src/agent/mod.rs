@@ -29,7 +29,6 @@ use crate::world::ForgeWorld;
 
 pub use claude::ClaudeSkillAgent;
 pub use command::{AgentCommandError, CommandSkillAgent};
-pub(crate) use walled::holds_key;
 pub use whole_file::WholeFileSkillAgent;
 
 /// Somebody who writes skills.

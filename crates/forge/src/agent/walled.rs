@@ -9,7 +9,7 @@ use crucible_sandbox::{
     Calls, Cap, Captured, Confinement, End, Extent, Keep, Limits, Network, Profile, Redaction, Resources,
     Spawn, Stdin, base_env, toolchain_env,
 };
-use crucible_secrets::{MARKER_BEGIN, Scanner};
+use crucible_secrets::{HandedKeys, Scanner};
 use serde_json::{Map, Value, json};
 
 use super::{AgentEnd, AgentError, AgentRan, AgentTask};
@@ -25,8 +25,6 @@ const KEPT: ByteLimit = ByteLimit(256 << 10);
 const RUNAWAY: ByteLimit = ByteLimit(32 << 20);
 /// The most processes of an agent.
 const PROCESSES: u64 = 512;
-/// A shorter value is no key: taking it out would only garble the text.
-const SHORTEST_KEY: usize = 6;
 
 /// The directories of one run, below the scratch directory of its copy.
 pub(super) struct AgentPlaces {
@@ -165,18 +163,8 @@ fn log(stdout: &Captured, stderr: &Captured, keys: &[Secret]) -> Vec<u8> {
 
 /// A text without secrets, and without these.
 pub(super) fn without(text: &str, keys: &[Secret]) -> Vec<u8> {
-    let marker = format!("{MARKER_BEGIN}handed-over]");
-    let mut text = Scanner::builtin().redact(text).text.into_owned();
-    for key in keys.iter().map(|key| key.expose().trim()).filter(|key| key.len() >= SHORTEST_KEY) {
-        text = text.replace(key, &marker);
-    }
-    text.into_bytes()
-}
-
-/// Whether the bytes hold one of these.
-pub(crate) fn holds_key(bytes: &[u8], keys: &[Secret]) -> bool {
-    let text = String::from_utf8_lossy(bytes);
-    keys.iter().map(|key| key.expose().trim()).any(|key| key.len() >= SHORTEST_KEY && text.contains(key))
+    let text = HandedKeys::new(keys).out_of_text(text);
+    Scanner::builtin().redact(&text).text.into_owned().into_bytes()
 }
 
 /// A measured value that is no text.

@@ -51,14 +51,15 @@ impl SkillAgent for WholeFileSkillAgent {
             messages: vec![Message::user(task.packet.clone())],
             metadata: BTreeMap::new(),
         };
+        let models = self.client.may_answer(&asked);
         let since = Stopwatch::start();
         let result = match self.client.call(asked).await {
             Ok(result) => result,
             Err(CallError::Llm(LlmError::Timeout { duration, .. })) => {
                 let what = format!("the model gave no answer within {} s", duration.as_secs());
                 let hint = if duration < task.timeout {
-                    "That is the longest that a single answer may take, whatever --timeout says. Ask a faster model, or let it answer shorter \
-                     ([llm] max_tokens of its provider)."
+                    "That is the longest that a single answer may take, whatever --timeout says: [llm] max_http_timeout_s, for a client program \
+                     max_cli_timeout_s. Raise it, ask a faster model, or let it answer shorter (max_tokens of its provider)."
                 } else {
                     "Give it more time with --timeout, or ask a faster one."
                 };
@@ -73,6 +74,10 @@ impl SkillAgent for WholeFileSkillAgent {
         fact(&mut facts, "model", json!(result.model_used));
         fact(&mut facts, "tokens_input", json!(result.tokens_input));
         fact(&mut facts, "tokens_output", json!(result.tokens_output));
+        if let Some(cost) = self.client.receipt(&result, &models, task.timeout).cost {
+            fact(&mut facts, "cost_micro_dollars", json!(cost.micro_dollars));
+            fact(&mut facts, "cost_basis", json!(cost.basis));
+        }
         let log = without(&result.raw_response, &[]);
         let refused = |what: String, hint: String| AgentEnd::Failed(Finding::error(ANSWER, what, hint));
         let ran = |end| AgentRan { end, log, facts, receipt: None };

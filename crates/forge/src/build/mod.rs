@@ -6,8 +6,10 @@
 //! diff of the two files.
 //!
 //! What always holds: what an agent says of itself decides nothing; an attempt that failed leaves the project as it was; a packet with a secret
-//! is neither kept nor shown to anybody; a process that is killed leaves an attempt that the next one ends as aborted.
+//! is neither kept nor shown to anybody; a process that is killed leaves an attempt that the next step of the skill ends: as one that
+//! succeeded where both files had come to the project, and else as aborted ([`settle_builds`]).
 
+mod settle;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -17,8 +19,7 @@ use std::time::Duration;
 use crucible_host::clock::Stopwatch;
 use crucible_host::lock::LockError;
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewSkillBuild, SkillArtifactKind, SkillBuildEnd, SkillBuildRow,
-    SkillBuildStatus, SkillRow,
+    Ledger, LedgerError, Moment, NewSkillBuild, SkillArtifactKind, SkillBuildEnd, SkillBuildRow, SkillRow,
 };
 use crucible_model::{
     ByteLimit, Code, Digest, Finding, Level, PromptText, RepoPath, RepoPathError, Untrusted,
@@ -26,10 +27,10 @@ use crucible_model::{
 use crucible_patch::make_diff;
 use crucible_repo::{LinkPolicy, TreeEditError, read_tree_file};
 use crucible_sandbox::IsolationReceipt;
-use crucible_secrets::Scanner;
+use crucible_secrets::{HandedKeys, Scanner};
 use serde_json::{Map, Value, json};
 
-use crate::agent::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent, holds_key};
+use crate::agent::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
 use crate::failure::{FailureKind, SkillFailure};
 use crate::name::SkillName;
 use crate::packet::{AnswerForm, PacketParts, build_packet};
@@ -42,10 +43,12 @@ use crate::status::{SkillStep, StepRefused};
 use crate::trust::Approval;
 use crate::workspace::{
     BuiltFile, CopyBackError, Scope, SkillWorkspace, WorkspaceError, check_built, check_scope, copy_back,
-    recover_copy_back,
 };
 use crate::world::ForgeWorld;
 
+pub use settle::UnsettledBuild;
+pub(crate) use settle::settle_builds;
+use settle::{kept, promise};
 use watch::CopyWatch;
 pub use watch::Touched;
 
@@ -157,9 +160,9 @@ pub enum SkillBuildError {
     /// A file of the project cannot be read.
     #[error(transparent)]
     Read(#[from] TreeEditError),
-    /// What an earlier build left half done cannot be settled.
+    /// What an earlier build left cannot be settled.
     #[error(transparent)]
-    CopyBack(#[from] CopyBackError),
+    Unsettled(#[from] UnsettledBuild),
     /// The agent could not be asked; the attempt is recorded as failed.
     #[error(transparent)]
     Agent(AgentError),
@@ -187,12 +190,12 @@ pub async fn build_skill(
 ) -> Result<SkillBuildReport, SkillBuildError> {
     let BuildRequest { name, agent, .. } = *request;
     let _alone = project.lock(&world.home, name, "crucible skill build")?;
+    settle_builds(world, project, ledger, name)?;
     let skill = ledger
         .skill(project.key(), name.as_str())?
         .ok_or_else(|| SkillBuildError::Unknown { name: name.clone() })?;
     SkillStep::Build.check(name, skill.status)?;
     let paths = project.paths(name)?;
-    recover_copy_back(project, &world.home, &paths)?;
     check_review(world, ledger, &skill, request)?;
     let workspace = SkillWorkspace::make(world, project).await?;
     tell_copy(&workspace, witness);
@@ -207,27 +210,19 @@ pub async fn build_skill(
     attempt.carry_out(ledger, &packet, witness).await
 }
 
-/// Ends attempts at a skill that an interrupted command left running, as aborted.
+/// Settles the attempts at a skill that an interrupted command left running ([`settle_builds`]).
 ///
 /// # Errors
 ///
 /// Fails when another process works on the skill, or the ledger cannot be written.
-pub fn abort_builds(
+pub fn settle_interrupted(
     world: &ForgeWorld<'_>,
     project: &ForgeProject,
     ledger: &mut Ledger,
     name: &SkillName,
 ) -> Result<(), SkillBuildError> {
     let _alone = project.lock(&world.home, name, "crucible skill build")?;
-    let Some(skill) = ledger.skill(project.key(), name.as_str())? else { return Ok(()) };
-    recover_copy_back(project, &world.home, &project.paths(name)?)?;
-    for build in ledger.skill_builds(skill.id)? {
-        if build.status == SkillBuildStatus::Running {
-            let end = SkillBuildEnd::Aborted(json!({ "interrupted": true }));
-            ledger.end_skill_build(&build, Moment::of(world.clock), &end)?;
-        }
-    }
-    Ok(())
+    Ok(settle_builds(world, project, ledger, name)?)
 }
 
 /// Refuses another attempt while a person has to look at what failed before; records that one did.
@@ -357,8 +352,8 @@ impl Attempt<'_> {
         if !diff.is_empty() {
             self.keep(ledger, SkillArtifactKind::PatchSummary, &diff)?;
         }
-        if let SkillBuildOutcome::Built { .. } = outcome
-            && let Err(error) = copy_back(self.project, &self.world.home, self.paths, &files)
+        if let SkillBuildOutcome::Built { skill, test, .. } = outcome
+            && let Err(error) = self.bring([skill, test], &files)
         {
             let what = Scanner::builtin().redact(&error.to_string()).text.into_owned();
             let hint = "The project is as it was. Put right what is in the way, and build again.";
@@ -374,6 +369,7 @@ impl Attempt<'_> {
             failure.log = log;
         }
         self.end(ledger, &outcome)?;
+        kept(self.project, &self.world.home, self.paths);
         Ok(SkillBuildReport {
             build: self.build,
             outcome,
@@ -383,6 +379,13 @@ impl Attempt<'_> {
             receipt: ran.receipt,
             facts: ran.facts,
         })
+    }
+
+    /// Puts both files, which have these digests, into the project.
+    fn bring(&self, digests: [Digest; 2], files: &[BuiltFile]) -> Result<(), CopyBackError> {
+        let home = &self.world.home;
+        promise(self.project, home, self.paths, &self.build, digests)?;
+        copy_back(self.project, home, self.paths, files).map(drop)
     }
 
     /// Waits for the agent, and tells what it does meanwhile.
@@ -439,8 +442,8 @@ impl Attempt<'_> {
             }
         }
         findings.extend(check_built(&files).findings().iter().cloned());
-        let keys = self.request.agent.keys();
-        for file in files.iter().filter(|file| holds_key(&file.bytes, &keys)) {
+        let keys = HandedKeys::new(&self.request.agent.keys());
+        for file in files.iter().filter(|file| keys.are_in(&file.bytes)) {
             let hint = "The file holds a key that the agent was handed. Nothing of it was kept; look at what the agent read.";
             findings.push(Finding::error(KEY, file.path.as_str(), hint));
         }

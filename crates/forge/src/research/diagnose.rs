@@ -1,8 +1,8 @@
 //! What kind of failure it is, and the facts. Pure.
 //!
 //! The kind is the one that the code which saw the failure recorded, or follows from the gates that did not pass: invariants before policy
-//! before tests before lint, so that what is wrong with safety is never hidden behind what is wrong with style. Text that was printed is
-//! looked at only where a row holds no such record; a kind that comes from it calls a person whatever it is ([`super::escalation()`]).
+//! before tests before lint, so that what is wrong with safety is never hidden behind what is wrong with style. Where that gate found nothing
+//! but that its time was over, the kind is that. Text that was printed is looked at only where a row holds no such record; a kind that comes from it calls a person whatever it is ([`super::escalation()`]).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::failed::FailedStep;
 use crate::failure::{FailureKind, SkillFailure};
+use crate::gates::GATE_TIMED_OUT;
 
 /// The most facts of a failure.
 const MAX_FACTS: usize = 40;
@@ -131,9 +132,22 @@ const BY_GATE: [(SkillGate, FailureKind); 6] = [
 
 /// The failed gate that the kind follows from.
 pub(super) fn decisive(gates: &[SkillGateRow]) -> Option<(&SkillGateRow, FailureKind)> {
-    BY_GATE
+    let (row, kind) = BY_GATE
         .iter()
-        .find_map(|(gate, kind)| Some((gates.iter().find(|row| row.gate == *gate && !row.passed)?, *kind)))
+        .find_map(|(gate, kind)| Some((gates.iter().find(|row| row.gate == *gate && !row.passed)?, *kind)))?;
+    Some((row, if only_out_of_time(row) { FailureKind::Timeout } else { kind }))
+}
+
+/// Whether a gate did not pass for its time alone. Those that judge texts have none.
+fn only_out_of_time(row: &SkillGateRow) -> bool {
+    let judges_texts = matches!(row.gate, SkillGate::Invariants | SkillGate::Policy);
+    let mut errors = findings_of(row).into_iter().filter(|found| found.level == Level::Error).peekable();
+    !judges_texts && errors.peek().is_some() && errors.all(|found| found.code.as_str() == GATE_TIMED_OUT)
+}
+
+/// What a gate found; nothing where its row is in a form that is not known.
+fn findings_of(row: &SkillGateRow) -> Vec<Finding> {
+    serde_json::from_value(row.findings.clone()).unwrap_or_default()
 }
 
 fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
@@ -146,14 +160,17 @@ fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
         return FailureDiagnosis::new(FailureKind::Unknown, DiagnosisBasis::Record, why, [], Map::new());
     };
     let others: Vec<&str> = failed.iter().skip(1).map(|row| row.gate.as_str()).collect();
-    let mut why = format!("{} did not pass", first.gate.as_str());
+    let mut why = match kind {
+        FailureKind::Timeout => format!("the time of {} was over", first.gate.as_str()),
+        _ => format!("{} did not pass", first.gate.as_str()),
+    };
     if !others.is_empty() {
         why.push_str(&format!(", nor did {}", others.join(", ")));
     }
     let mut facts = Vec::new();
     let mut measured = Map::new();
     for row in failed {
-        let findings: Vec<Finding> = serde_json::from_value(row.findings.clone()).unwrap_or_default();
+        let findings = findings_of(row);
         let seconds = std::time::Duration::from_millis(row.duration_ms).as_secs_f64();
         measured.insert(
             row.gate.as_str().to_owned(),

@@ -67,6 +67,17 @@ pub fn standing_failure<'a>(
     newest.map(|step| StandingFailure { step, in_a_row })
 }
 
+/// The gates that the files which stand now did not pass: those of the newest attempt that left files, whatever failed since.
+pub(super) fn standing_gates<'a>(
+    builds: &'a [SkillBuildRow],
+    verifications: &'a [VerificationRow],
+) -> Option<FailedStep<'a>> {
+    let made = |build: &&SkillBuildRow| build.status == SkillBuildStatus::Succeeded;
+    let build = builds.iter().filter(made).max_by_key(|build| build.attempt)?;
+    let gates = newest_end(verifications, build.id)?;
+    (gates.status == VerificationStatus::Failed).then_some(FailedStep::Gates(build, gates))
+}
+
 /// The newest verification of an attempt that came to an end by itself.
 fn newest_end(verifications: &[VerificationRow], build: u64) -> Option<&VerificationRow> {
     let ended = |row: &&VerificationRow| {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::advice::{ADVICE_FORM, KeptAdvice};
 use super::escalation::EscalationTrigger;
 use super::note::{NOTE_FORM, NotedAdvice, ResearchNote};
-use super::step::{Looked, look};
+use super::step::{Looked, found_in_standing, look};
 
 /// The form of a review.
 const REVIEW_FORM: &str = "skill-review.v1";
@@ -43,6 +43,8 @@ pub struct SkillReview {
 pub struct RetryMaterial {
     /// What is known of the failure, in Markdown, bounded, without secrets and without the held-out examples.
     pub failure: Untrusted,
+    /// Where the newest attempt came to nothing: what the gates had found in the files that stand from an earlier one, likewise.
+    pub standing: Option<Untrusted>,
     /// The packet that a model proposed, where one did; the newest.
     pub advice: Option<Untrusted>,
 }
@@ -110,7 +112,11 @@ pub fn retry_material(ledger: &Ledger, skill: &SkillRow) -> Result<Option<RetryM
         });
         advice = of_it.map(|kept| kept.proposed).or(advice);
     }
-    Ok(Some(RetryMaterial { failure: Untrusted::new(looked.note.text), advice }))
+    let standing = match looked.note.verification {
+        None => found_in_standing(ledger, skill)?,
+        Some(_) => None,
+    };
+    Ok(Some(RetryMaterial { failure: Untrusted::new(looked.note.text), standing, advice }))
 }
 
 impl Looked {

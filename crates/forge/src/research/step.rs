@@ -11,9 +11,10 @@ use super::advice::{AdviceSource, Asked, KeptAdvice, ask};
 use super::diagnose::diagnose;
 use super::escalation::{EscalationAdvice, escalation};
 use super::excerpt::{log_of, read_end};
-use super::failed::{FailedStep, standing_failure};
+use super::failed::{FailedStep, StandingFailure, standing_failure, standing_gates};
 use super::note::{NotedAdvice, ResearchNote};
 use super::review::needs_review;
+use crate::build::{UnsettledBuild, settle_builds};
 use crate::name::SkillName;
 use crate::project::ForgeProject;
 use crate::status::{SkillStep, StepRefused};
@@ -34,6 +35,9 @@ pub enum ResearchError {
         /// The name.
         name: SkillName,
     },
+    /// What a killed build left cannot be settled.
+    #[error(transparent)]
+    Unsettled(#[from] UnsettledBuild),
     /// The skill stands elsewhere.
     #[error(transparent)]
     Refused(#[from] StepRefused),
@@ -77,17 +81,38 @@ pub(super) fn look(ledger: &Ledger, skill: &SkillRow) -> Result<Option<Looked>, 
     let Some(failure) = standing_failure(&builds, &verifications) else {
         return Ok(None);
     };
+    let artifacts = ledger.skill_artifacts(skill.id)?;
+    let mut note = note_of(ledger, skill, &failure, &artifacts)?;
+    note.triggers = escalation(&note.diagnosis, note.failures_in_a_row, EscalationAdvice::NotAsked);
+    Ok(Some(Looked { note, artifacts }))
+}
+
+fn note_of(
+    ledger: &Ledger,
+    skill: &SkillRow,
+    failure: &StandingFailure<'_>,
+    artifacts: &[SkillArtifactRow],
+) -> Result<ResearchNote, LedgerError> {
     let gates: Vec<SkillGateRow> = match failure.step {
         FailedStep::Build(_) => Vec::new(),
         FailedStep::Gates(_, verification) => ledger.skill_gates(verification.id)?,
     };
-    let artifacts = ledger.skill_artifacts(skill.id)?;
-    let log = log_of(&failure.step, &gates, &artifacts);
+    let log = log_of(&failure.step, &gates, artifacts);
     let excerpt = log.map(|log| read_end(ledger, &log)).transpose()?.flatten();
     let diagnosis = diagnose(&failure.step, &gates, excerpt.as_ref().map(Untrusted::as_str));
-    let mut note = ResearchNote::new(&skill.name, &failure, diagnosis, log, excerpt);
-    note.triggers = escalation(&note.diagnosis, note.failures_in_a_row, EscalationAdvice::NotAsked);
-    Ok(Some(Looked { note, artifacts }))
+    Ok(ResearchNote::new(&skill.name, failure, diagnosis, log, excerpt))
+}
+
+/// What the gates found in the files that stand now, as a note tells it. An attempt that came to nothing since has mended none of it.
+pub(super) fn found_in_standing(ledger: &Ledger, skill: &SkillRow) -> Result<Option<Untrusted>, LedgerError> {
+    let builds = ledger.skill_builds(skill.id)?;
+    let verifications = ledger.verifications(skill.id)?;
+    let Some(step) = standing_gates(&builds, &verifications) else {
+        return Ok(None);
+    };
+    let failure = StandingFailure { step, in_a_row: 1 };
+    let note = note_of(ledger, skill, &failure, &ledger.skill_artifacts(skill.id)?)?;
+    Ok(Some(Untrusted::new(note.text)))
 }
 
 /// Looks into the failure that stands and keeps a note of it; with `advice` a model is asked for a packet that does better. Without an answer the
@@ -104,6 +129,7 @@ pub async fn research(
     advice: AdviceSource<'_>,
 ) -> Result<ResearchOutcome, ResearchError> {
     let _alone = project.lock(&world.home, name, "crucible skill research")?;
+    settle_builds(world, project, ledger, name)?;
     let skill = ledger
         .skill(project.key(), name.as_str())?
         .ok_or_else(|| ResearchError::Unknown { name: name.clone() })?;

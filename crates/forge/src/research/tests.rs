@@ -201,6 +201,35 @@ async fn each_kind_follows_from_its_record() {
 }
 
 #[tokio::test]
+async fn a_gate_whose_time_was_over_is_told_apart_from_one_that_found_something() {
+    let late = json!([Finding::error(Code::new("forge-gate-timed-out"), "pytest: 5 s", "Wait less.")]);
+    let note = Finding::warning(Code::new("forge-pytest-warning"), "x", "Look.");
+    let late_with_a_note = json!([note, late[0]]);
+    let wrong = json!([late[0], Finding::error(Code::new("forge-test-failed"), "test_x", "Mend it.")]);
+    let cases = [
+        (vec![(SkillGate::Pytest, late.clone())], FailureKind::Timeout),
+        (vec![(SkillGate::Pytest, late_with_a_note)], FailureKind::Timeout),
+        (vec![(SkillGate::Examples, late.clone()), (SkillGate::Ruff, json!([]))], FailureKind::Timeout),
+        (vec![(SkillGate::Pytest, wrong.clone())], FailureKind::VerifyTest),
+        (vec![(SkillGate::Ruff, late.clone()), (SkillGate::Pytest, wrong)], FailureKind::VerifyTest),
+        // Safety is never hidden, whatever a row of its gate holds.
+        (vec![(SkillGate::Policy, late.clone())], FailureKind::VerifyPolicy),
+        (
+            vec![(SkillGate::Pytest, late.clone()), (SkillGate::Invariants, json!([]))],
+            FailureKind::VerifyInvariant,
+        ),
+        // A row in a form that nobody knows says nothing of time.
+        (vec![(SkillGate::Pytest, json!("forge-gate-timed-out"))], FailureKind::VerifyTest),
+    ];
+    for (gates, kind) in cases {
+        let mut scene = Scene::new();
+        scene.verified(&gates);
+        let note = scene.looked().await;
+        assert_eq!((note.diagnosis.kind, note.diagnosis.basis), (kind, DiagnosisBasis::Record), "{gates:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_newest_failure_counts_and_none_that_was_mended() {
     let mut scene = Scene::new();
     let nothing = scene.research(AdviceSource::NotAsked).await;
@@ -302,6 +331,27 @@ async fn a_note_is_bounded_and_holds_no_secret_and_no_held_out_example() {
     let kept = scene.ledger.skill_artifacts(scene.skill.id).unwrap().pop().unwrap();
     assert_eq!((kept.kind, kept.digest), (SkillArtifactKind::ResearchNote, outcome.digest));
     assert_eq!(kept.build, Some(note.build), "a note is kept with its attempt");
+}
+
+#[test]
+fn an_attempt_that_came_to_nothing_does_not_hide_what_the_gates_found_in_the_files_that_stand() {
+    let mut scene = Scene::new();
+    let found = json!([finding("forge-mypy", "tests/test_skill_word_count.py:8:1: no-untyped-def")]);
+    scene.verified(&[(SkillGate::Mypy, found)]);
+    let material = |scene: &Scene| retry_material(&scene.ledger, &scene.skill).unwrap().unwrap();
+    let retry = material(&scene);
+    assert!(retry.failure.as_str().contains("no-untyped-def") && retry.standing.is_none(), "told once");
+    for kind in [FailureKind::GateViolation, FailureKind::Timeout] {
+        scene.build(&failed(kind));
+        let retry = material(&scene);
+        assert!(!retry.failure.as_str().contains("no-untyped-def"), "{retry:?}");
+        assert!(retry.standing.unwrap().as_str().contains("no-untyped-def"));
+    }
+    // Files that nobody judged yet are not spoken of with the words for others.
+    let digest = Digest::of(b"y");
+    scene.build(&SkillBuildEnd::Succeeded { skill: digest, test: digest });
+    scene.build(&failed(FailureKind::Timeout));
+    assert_eq!(material(&scene).standing, None);
 }
 
 #[test]

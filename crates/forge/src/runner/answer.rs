@@ -5,16 +5,12 @@
 
 use crucible_model::{SECRET_REACH, Secret, UniqueJson, short_line};
 use crucible_sandbox::{Captured, Completed, End, Extent};
-use crucible_secrets::Scanner;
+use crucible_secrets::{HandedKeys, SHORTEST_HANDED, Scanner};
 use serde_json::Value;
 
 use super::{MAX_RESULT_BYTES, RUNAWAY, RunnerError, SkillEnd};
 use crate::grants::SecretName;
 
-/// The shortest value of a secret that can be told from other text.
-const LEAST: usize = 6;
-/// What stands in the place of a secret's value.
-const TAKEN_OUT: &str = "[secret]";
 /// Errors by which the kernel refuses what the walls do not allow: EPERM, EACCES, EROFS, ENETDOWN, ENETUNREACH, ECONNREFUSED,
 /// EHOSTUNREACH; nothing behind the walls gives another reason for them.
 const REFUSALS: [i64; 7] = [1, 13, 30, 100, 101, 111, 113];
@@ -24,6 +20,7 @@ const NO_SUCH_NAME: [i64; 4] = [-2, -3, -4, -5];
 /// The secrets that a call was handed.
 pub(super) struct Handed<'a> {
     secrets: Vec<(&'a SecretName, &'a str)>,
+    keys: HandedKeys,
 }
 
 impl<'a> Handed<'a> {
@@ -35,23 +32,18 @@ impl<'a> Handed<'a> {
             if value.is_empty() {
                 return Err(RunnerError::SecretMissing { name: name.clone() });
             }
-            if value.chars().count() < LEAST || value.contains(['\n', '\r', '\0']) {
-                return Err(RunnerError::SecretUnfit { name: name.clone(), least: LEAST });
+            if value.trim().len() < SHORTEST_HANDED || value.contains(['\n', '\r', '\0']) {
+                return Err(RunnerError::SecretUnfit { name: name.clone(), least: SHORTEST_HANDED });
             }
             handed.push((name, value));
         }
-        // A longer one may hold a shorter one.
-        handed.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-        Ok(Self { secrets: handed })
+        let keys = HandedKeys::new(secrets.iter().map(|(_, value)| value));
+        Ok(Self { secrets: handed, keys })
     }
 
     /// The text without their values, nor what looks like any other secret.
     fn redacted(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for (_, value) in &self.secrets {
-            text = text.replace(value, TAKEN_OUT);
-        }
-        Scanner::builtin().redact(&text).text.into_owned()
+        Scanner::builtin().redact(&self.keys.out_of_text(text)).text.into_owned()
     }
 
     /// What was printed, without their values; where it was cut, without the bytes in which a secret may have been cut.

@@ -5,9 +5,11 @@
 //! be exchanged between the hash and the run. The answer comes back on a descriptor that what the skill prints does not share.
 //!
 //! What always holds: no byte runs that is not in the [`SkillCode`]; the class and the grants alone decide the walls (`walls`); what a skill
-//! prints or claims never makes a success out of a process that was ended or refused by the kernel.
+//! prints or claims never makes a success out of a process that was ended or refused by the kernel, or that left behind what other
+//! programs obey (`left_behind`).
 
 mod answer;
+mod left_behind;
 mod python;
 mod step;
 mod walls;
@@ -24,6 +26,7 @@ use crucible_sandbox::{
 };
 use serde_json::{Value, json};
 
+pub use left_behind::{LeftBehind, LeftWhy};
 pub use python::find_python;
 pub use step::{Listed, RunRequest, RunStepError, SkillRunReport, run_skill};
 
@@ -128,6 +131,8 @@ pub enum SkillEnd {
 pub struct SkillRan {
     /// How.
     pub end: SkillEnd,
+    /// What it left in its granted directories that other programs obey, or that is named like a secret; with any of it, it gave nothing.
+    pub left_behind: Vec<LeftBehind>,
     /// What it printed, redacted; the beginning where it is long.
     pub printed: Captured,
     /// How long it took.
@@ -218,6 +223,7 @@ pub async fn execute(world: &ForgeWorld<'_>, call: &SkillCall<'_>) -> Result<Ski
     remove_stale_directories(&world.tmp, EMPTY, STALE);
     let empty = temp_dir_in(&world.tmp, EMPTY)?;
     let walls = walls::around(world, call, empty.path())?;
+    let lying = left_behind::Lying::look(&walls.cwd, &walls.granted)?;
     let limits = Limits {
         stdout: ByteLimit(MAX_RESULT_BYTES + 4096),
         stderr: ByteLimit(PRINTED.0 + SECRET_REACH as u64),
@@ -239,7 +245,14 @@ pub async fn execute(world: &ForgeWorld<'_>, call: &SkillCall<'_>) -> Result<Ski
     let completed = world.sandbox.run(spawn).await?;
     let (duration, receipt) = (completed.duration, completed.receipt.clone());
     let printed = secrets.taken_out(completed.stderr.clone());
-    Ok(SkillRan { end: answer::read(&completed, &secrets), printed, duration, receipt })
+    let left_behind = lying.left_behind();
+    let end = match answer::read(&completed, &secrets) {
+        SkillEnd::Returned(_) if !left_behind.is_empty() => SkillEnd::Denied {
+            what: "it left behind what other programs obey or take for a secret".to_owned(),
+        },
+        end => end,
+    };
+    Ok(SkillRan { end, left_behind, printed, duration, receipt })
 }
 
 /// All that the runner is told.

@@ -60,8 +60,8 @@ pub struct SkillRunReport {
     pub verdict: Verdict,
     /// How the skill ended, where it ran. Where its result is not of its form, it is not in the report.
     pub end: Option<SkillEnd>,
-    /// The digest of the bytes that ran, or would have.
-    pub skill: Digest,
+    /// The digest of the bytes that ran, or would have; none where the file cannot be read.
+    pub skill: Option<Digest>,
     /// The promotion that it was run by, or refused by.
     pub promotion: Option<u64>,
     /// What it printed.
@@ -144,7 +144,8 @@ pub async fn run_skill(
     let paths = project.paths(name)?;
     let Taken { skill, bytes, mut verdict } = take(project, name, &paths, row.status, trust.as_ref());
     if let Some(trust) = &trust {
-        verdict.merge(SkillRegistry::judge(&registry, name, &trust.skill, request.unhashed));
+        verdict.merge(SkillRegistry::judge(&registry, name, &paths, &row, trust, request.unhashed));
+        verdict.merge(judge_test(name, &read_skill_file(project, &paths.test), trust));
     }
     let (Some(trust), Some(bytes), true) = (trust.as_ref(), bytes, verdict.passes()) else {
         let report = SkillRunReport {
@@ -214,8 +215,8 @@ pub async fn run_skill(
 
 /// A skill's file as it was read, once.
 struct Taken {
-    /// The digest of what was read; of no bytes where nothing could be.
-    skill: Digest,
+    /// The digest of what was read; none where nothing could be.
+    skill: Option<Digest>,
     /// What may be run: the very bytes of this digest. None where nobody answers for them.
     bytes: Option<Vec<u8>>,
     verdict: Verdict,
@@ -230,8 +231,8 @@ fn take(
     trust: Option<&PromotionRow>,
 ) -> Taken {
     let read = read_skill_file(project, &paths.skill);
-    let skill = Digest::of(read.as_deref().unwrap_or_default());
-    let verdict = judge_bytes(name, status, trust, &read, &skill);
+    let skill = read.as_deref().ok().map(Digest::of);
+    let verdict = judge_bytes(name, status, trust, &read, skill.as_ref());
     Taken { skill, bytes: read.ok().filter(|_| verdict.passes()), verdict }
 }
 
@@ -241,7 +242,7 @@ fn judge_bytes(
     status: SkillStatus,
     trust: Option<&PromotionRow>,
     read: &Result<Vec<u8>, String>,
-    digest: &Digest,
+    digest: Option<&Digest>,
 ) -> Verdict {
     let refuse = |code: Code, hint: String| Verdict::new(vec![Finding::error(code, name.to_string(), hint)]);
     let Some(trust) = trust else {
@@ -249,22 +250,39 @@ fn judge_bytes(
         let hint = why.unwrap_or_else(|| format!("nobody answers for the skill {name}"));
         return refuse(Code::new("forge-run-untrusted"), format!("Not run: {hint}."));
     };
-    match read {
-        Ok(_) if *digest == trust.skill => Verdict::default(),
-        Ok(_) => refuse(
+    match (read, digest) {
+        (Ok(_), Some(digest)) if *digest == trust.skill => Verdict::default(),
+        (Ok(_), digest) => refuse(
             Code::new("forge-run-changed"),
             format!(
                 "Its file is not what {} answered for ({} now, {} then). Put that back, or demote it, verify what is there and promote that.",
                 short_line(&trust.approved_by, 80),
-                digest.short(),
+                digest.map(Digest::short).unwrap_or_default(),
                 trust.skill.short()
             ),
         ),
-        Err(why) => refuse(
+        (Err(why), _) => refuse(
             Code::new("forge-run-unreadable"),
             format!("Its file cannot be read: {why}. Put back what was promoted."),
         ),
     }
+}
+
+/// Whether the test is the one that somebody answered for. It is not run with the skill, so another one is told and refuses nothing.
+fn judge_test(name: &SkillName, read: &Result<Vec<u8>, String>, trust: &PromotionRow) -> Verdict {
+    let what = match read {
+        Ok(bytes) if Digest::of(bytes) == trust.test => return Verdict::default(),
+        Ok(_) => "is not the one that was promoted with it".to_owned(),
+        Err(why) => format!("cannot be read: {why}"),
+    };
+    let hint = format!(
+        "The test of this skill {what}. Put back what was promoted, or demote the skill, verify it with its new test and promote that."
+    );
+    Verdict::new(vec![Finding::warning(
+        Code::new("forge-run-test-changed"),
+        name.to_string(),
+        short_line(&hint, SHOWN),
+    )])
 }
 
 /// What came of a run: how it counts, and why.
@@ -276,6 +294,13 @@ fn judge_run(
 ) -> (SkillRunOutcome, Verdict) {
     let mut verdict = walls(name, &ran.receipt);
     let error = |code: Code, hint: String| Finding::error(code, name.to_string(), short_line(&hint, SHOWN));
+    for left in &ran.left_behind {
+        let (path, why) = (short_line(&left.path, SHOWN / 2), left.why.as_str());
+        let hint = format!(
+            "It left {path} behind, or changed it: {why}. Look at it, then remove it; nothing here did."
+        );
+        verdict.push(error(Code::new("forge-run-left-behind"), hint));
+    }
     let (outcome, finding) = match &ran.end {
         SkillEnd::Returned(value) => {
             let problems = schema.problems(IoSide::Output, value);
@@ -355,7 +380,7 @@ fn record(
         moment: Moment::of(world.clock),
         proposal: row.id,
         promotion: report.promotion,
-        skill: report.skill,
+        skill: report.skill.unwrap_or_else(|| Digest::of(b"")),
         outcome: report.outcome,
         findings: json!(kept),
         duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),

@@ -25,9 +25,9 @@ use crate::world::ForgeWorld;
 /// The ports at which granted hosts are reached.
 const PORTS: [u16; 2] = [443, 80];
 /// How many entries of directories are looked at.
-const MOST_ENTRIES: usize = 20_000;
+pub(super) const MOST_ENTRIES: usize = 20_000;
 /// What decides what is believed or run later, at whatever depth.
-const OWN: [&str; 2] = [".git", ".crucible"];
+pub(super) const OWN: [&str; 2] = [".git", ".crucible"];
 /// How many places of a project are hidden one by one.
 const MOST_HIDDEN: usize = 2_000;
 
@@ -35,6 +35,8 @@ const MOST_HIDDEN: usize = 2_000;
 pub(super) struct Walls {
     pub(super) profile: Profile,
     pub(super) cwd: PathBuf,
+    /// Below which places of it the call writes into the project.
+    pub(super) granted: Vec<RepoPath>,
 }
 
 /// The walls around this call, which works in the directory `empty` where it works nowhere else; the granted directories are made where they are
@@ -66,14 +68,14 @@ pub(super) fn around(
             profile.calls = Calls::Files;
             profile.writable = places.iter().map(|place| root.join(place.as_str())).collect();
             profile.masked = hidden(&root, &places)?;
-            return Ok(Walls { profile, cwd: root });
+            return Ok(Walls { profile, cwd: root, granted: places });
         }
         SideEffect::Network | SideEffect::Money | SideEffect::Messaging => {
             profile.calls = Calls::Connect;
             profile.network = Network::Hosts(call.grants.hosts.iter().map(allowed).collect());
         }
     }
-    Ok(Walls { profile, cwd: real(empty)? })
+    Ok(Walls { profile, cwd: real(empty)?, granted: Vec::new() })
 }
 
 fn allowed(host: &HostName) -> AllowedHost {

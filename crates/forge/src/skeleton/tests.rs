@@ -112,3 +112,9 @@ fn where_one_file_cannot_be_written_none_is() {
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
     assert!(!scene.root().join("pyproject.toml").exists());
 }
+
+#[test]
+fn the_policy_that_is_laid_down_takes_no_grant_back() {
+    let policy = crate::policy::SkillPolicy::read(include_str!("files/policy.yaml")).unwrap();
+    assert!(policy.allowed_network.is_none() && policy.allowed_write_paths.is_none());
+}

@@ -13,6 +13,7 @@ use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_repo::{
     CopyEntry, EditClaim, EditJournal, EditObstacle, EditRecovery, EditedFile, LinkPolicy, NewFile,
     OmitReason, TreeEdit, TreeEditError, WorkspaceChange, edit_tree, read_tree_file, recover_tree_edit,
+    tree_edit_under_way,
 };
 use crucible_secrets::Scanner;
 
@@ -167,6 +168,9 @@ pub fn recover_copy_back(
     paths: &SkillPaths,
 ) -> Result<EditRecovery, CopyBackError> {
     let place = journal_place(project, home, paths)?;
+    if tree_edit_under_way(&place)?.is_none() {
+        return Ok(EditRecovery::Nothing);
+    }
     let ours = |claim: &EditClaim| is_ours(claim, paths);
     let journal = EditJournal { path: &place, purpose: purpose(paths), agrees: &ours };
     Ok(recover_tree_edit(project.root(), &journal)?.outcome)

@@ -7,6 +7,7 @@ use crucible_model::{Digest, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
+use super::proposal::unlike_proposed;
 use super::{SkillStatus, digest, member, move_on, skill_run_id, tell};
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
@@ -147,11 +148,12 @@ impl Ledger {
 
     /// The promotion by which a skill of this project is trusted now; nothing where it is not. The newest row is compared with the newest
     /// event of the skill that tells of a promotion, whose own hash is checked, and with the status: a row that was edited, added or
-    /// deleted is noticed. The whole chain is read by [`Ledger::verify`] alone.
+    /// deleted is noticed. So is a skill that may do something else than what was proposed, and a head of the chain that is not its
+    /// last event. The whole chain is read by [`Ledger::verify`] alone.
     ///
     /// # Errors
     ///
-    /// [`LedgerError::Damaged`] where row, event and status do not agree.
+    /// [`LedgerError::Damaged`] where row, event and status do not agree, or the head is not the last event.
     pub fn skill_trust(&self, project: &Digest, name: &str) -> Result<Option<PromotionRow>, LedgerError> {
         let fail = self.fail();
         // One read transaction is one snapshot, whoever promotes meanwhile.
@@ -171,7 +173,8 @@ impl Ledger {
             .and_then(|mut select| select.query_row([run.as_str()], |row| row.get::<_, Option<i64>>(0)))
             .map_err(&fail)?
             .map(i64::unsigned_abs);
-        let status = self.skill(project, name)?.map(|skill| skill.status);
+        let skill = self.skill(project, name)?;
+        let status = skill.as_ref().map(|skill| skill.status);
         let damaged = |detail: String| LedgerError::Damaged { path: self.path().to_owned(), detail };
         match (&row, told) {
             (None, None) => {}
@@ -198,6 +201,16 @@ impl Ledger {
         let trusted = row.filter(|row| row.to == SkillStatus::Trusted);
         if trusted.is_some() != (status == Some(SkillStatus::Trusted)) {
             return Err(damaged(format!("the status of the skill {name} is not what its promotions say")));
+        }
+        if let (Some(_), Some(skill)) = (&trusted, &skill) {
+            if !self.is_as_proposed(skill)? {
+                return Err(damaged(format!(
+                    "the class, the grants or the schemas of the skill {name} are not what was proposed"
+                )));
+            }
+            if !self.ends_at_its_head()? {
+                return Err(damaged("the head of the chain is not its last event".to_owned()));
+            }
         }
         Ok(trusted)
     }
@@ -256,6 +269,7 @@ pub(crate) fn disagreements(connection: &Connection) -> Result<Vec<(String, &'st
     let mut found = rows_against_events(connection)?;
     found.extend(events_without_rows(connection)?);
     found.extend(trust_against_rows(connection)?);
+    found.extend(unlike_proposed(connection)?);
     Ok(found)
 }
 

@@ -1,7 +1,11 @@
 //! A skill that was proposed, and where it stands.
+//!
+//! The row says what a skill may do, and the event of its proposal says it for good: whoever edits the row is found by the next reader who
+//! asks for the skill's trust.
 
 use crucible_model::{Digest, Timestamp, to_canonical_json};
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{ROLE, digest, json, member, skill_run_id, stored};
@@ -95,6 +99,36 @@ pub struct SkillRow {
 const COLUMNS: &str =
     "id, project, name, description, io_schema, side_effect_class, grants, status, created_at, updated_at";
 
+/// The name of the event.
+const EVENT: &str = "SKILL_PROPOSED";
+/// The number of the event that a skill began with, by its run. A later one of the same name changes nothing.
+const FIRST: &str =
+    "SELECT min(seq) FROM events WHERE run_id = ?1 AND key IS NULL AND event = 'SKILL_PROPOSED'";
+
+/// What the event says of what the skill may do and is asked.
+#[derive(Deserialize)]
+struct Told {
+    project: Digest,
+    name: String,
+    side_effect_class: SideEffect,
+    grants: Value,
+    /// The digest of the schemas, which events of older versions do not have.
+    io_schema: Option<Digest>,
+}
+
+impl SkillRow {
+    /// Whether the row says what the event of its proposal says.
+    fn agrees_with(&self, event: &Value) -> bool {
+        let Ok(told) = Told::deserialize(event) else { return false };
+        let schemas = to_canonical_json(&self.io_schema).map(|text| Digest::of(&text));
+        told.project == self.project
+            && told.name == self.name
+            && told.side_effect_class == self.side_effect
+            && told.grants == self.grants
+            && told.io_schema.is_none_or(|told| schemas.is_ok_and(|found| found == told))
+    }
+}
+
 impl Ledger {
     /// Records a proposal. Returns its number.
     ///
@@ -150,9 +184,9 @@ impl Ledger {
         };
         let body = serde_json::json!({
             "project": new.project, "name": new.name, "side_effect_class": new.side_effect, "grants": new.grants, "spec": spec,
-            "held_out": held_out,
+            "held_out": held_out, "io_schema": Digest::of(io_schema.as_bytes()),
         });
-        let mut event = new.moment.event(run, ROLE, "SKILL_PROPOSED", body);
+        let mut event = new.moment.event(run, ROLE, EVENT, body);
         event.artifacts = kept;
         append_within(&transaction, event, &fail)?;
         transaction.commit().map_err(&fail)?;
@@ -186,6 +220,46 @@ impl Ledger {
             .and_then(|mut select| select.query_map([project.to_string()], read)?.collect())
             .map_err(self.fail())
     }
+
+    /// Whether a skill is what was proposed: its row says what its first event says, which has the hash that it says it has.
+    pub(super) fn is_as_proposed(&self, skill: &SkillRow) -> Result<bool, LedgerError> {
+        let run = skill_run_id(&skill.project, &skill.name)?;
+        let first: Option<i64> = self
+            .connection
+            .prepare_cached(FIRST)
+            .and_then(|mut select| select.query_row([run.as_str()], |row| row.get(0)))
+            .map_err(self.fail())?;
+        let Some(first) = first else { return Ok(false) };
+        Ok(self.event_as_hashed(first.unsigned_abs())?.is_some_and(|event| skill.agrees_with(&event.body)))
+    }
+}
+
+/// Skills that are not what was proposed, by what a reader knows them by, with what is wrong.
+pub(super) fn unlike_proposed(
+    connection: &Connection,
+) -> Result<Vec<(String, &'static str)>, rusqlite::Error> {
+    let mut first = connection.prepare(&format!("SELECT body FROM events WHERE seq = ({FIRST})"))?;
+    let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM skill_proposals ORDER BY id"))?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: i64 = row.get(0)?;
+        let mut agrees = false;
+        if let Ok(skill) = read(row)
+            && let Ok(run) = skill_run_id(&skill.project, &skill.name)
+        {
+            let body: Option<String> = first.query_row([run.as_str()], |row| row.get(0)).optional()?;
+            let told = body.and_then(|body| serde_json::from_str::<Value>(&body).ok());
+            agrees = told.is_some_and(|told| skill.agrees_with(&told));
+        }
+        if !agrees {
+            found.push((
+                format!("skill {id}"),
+                "its class, its grants or its schemas are not what was proposed",
+            ));
+        }
+    }
+    Ok(found)
 }
 
 fn read(row: &Row<'_>) -> Result<SkillRow, rusqlite::Error> {

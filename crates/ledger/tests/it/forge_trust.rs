@@ -253,6 +253,50 @@ fn a_demotion_that_was_deleted_is_missed_by_each_reader() {
 }
 
 #[test]
+fn a_skill_that_may_do_something_else_than_was_proposed_is_found_by_each_reader() {
+    let edits = [
+        "UPDATE skill_proposals SET side_effect_class = 'NETWORK'",
+        "UPDATE skill_proposals SET grants = '{\"write_paths\":[\"src/\"]}'",
+        "UPDATE skill_proposals SET io_schema = '{}'",
+        "UPDATE events SET body = replace(body, 'READ_ONLY', 'NETWORK') WHERE event = 'SKILL_PROPOSED';
+         UPDATE skill_proposals SET side_effect_class = 'NETWORK'",
+        "DELETE FROM events WHERE event = 'SKILL_PROPOSED'",
+    ];
+    for edit in edits {
+        let place = place();
+        drop(trusted(&place.path));
+        tamper(&place.path, edit);
+        let ledger = Ledger::open(&place.path).unwrap();
+        let trust = ledger.skill_trust(&project(), "word_count");
+        assert!(matches!(trust, Err(LedgerError::Damaged { .. })), "{edit}: {trust:?}");
+        assert!(!ledger.verify(&[]).unwrap().passes(), "{edit}");
+    }
+}
+
+#[test]
+fn a_head_that_was_moved_lets_nobody_be_trusted() {
+    let edits = [
+        "UPDATE chain_head SET hash = (SELECT hash FROM events WHERE seq = 1)",
+        "UPDATE chain_head SET seq = seq - 1",
+        "UPDATE chain_head SET seq = seq + 1",
+        "DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)",
+        "INSERT INTO events SELECT seq + 1, run_id, ts, role, event, path, key, artifacts, body, prev, hash FROM events
+         WHERE event = 'SKILL_PROPOSED' AND seq + 1 > (SELECT max(seq) FROM events)",
+    ];
+    for edit in edits {
+        let place = place();
+        let (mut ledger, _) = trusted(&place.path);
+        ledger.propose_skill(&proposal("other")).unwrap();
+        drop(ledger);
+        tamper(&place.path, edit);
+        let ledger = Ledger::open(&place.path).unwrap();
+        let trust = ledger.skill_trust(&project(), "word_count");
+        assert!(matches!(trust, Err(LedgerError::Damaged { .. })), "{edit}: {trust:?}");
+        assert!(!ledger.verify(&[]).unwrap().passes(), "{edit}");
+    }
+}
+
+#[test]
 fn a_promotion_whose_verification_was_edited_is_found() {
     let edits = [
         "UPDATE verifications SET status = 'FAILED'",

@@ -23,7 +23,7 @@ use crucible_sandbox::{
     Calls, Captured, Completed, Confinement, End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Network, Profile,
     Redaction, Sandbox, Spawn, Stdin, Stdout,
 };
-use crucible_secrets::{MARKER_BEGIN, Scanner};
+use crucible_secrets::{HandedKeys, Scanner};
 
 use crate::contract::key_lines::without_mark;
 use crate::contract::{API_AGENT, AgentCommands, AgentNetwork, DispatchConfig, RunRecord, RunRole, Service};
@@ -49,8 +49,6 @@ const MAX_STDERR: ByteLimit = ByteLimit(4 * 1024 * 1024);
 const RUNAWAY: ByteLimit = ByteLimit(32 * 1024 * 1024);
 /// How much of standard error an error shows, in bytes.
 const LAST_WORDS: usize = 2 * 1024;
-/// A shorter value of a variable is no key: taking it out would only garble the text.
-const SHORTEST_KEY: usize = 6;
 
 /// The words of a command's arguments that are replaced.
 const WORDS: [&str; 4] = ["prompt_file", "role", "action", "target"];
@@ -108,7 +106,7 @@ pub struct AgentBackend {
     /// The command's environment, but for what tells it of the call.
     given: Vec<(OsString, OsString)>,
     /// What no output may hold: the values of the variables that the user handed over.
-    keys: Vec<Secret>,
+    keys: HandedKeys,
     masked: Vec<PathBuf>,
 }
 
@@ -125,13 +123,9 @@ impl AgentBackend {
         for name in &record.settings.agents.env {
             let Some(value) = world.env.get_os(name) else { continue };
             given.push((name.into(), value.to_owned()));
-            keys.extend(
-                value
-                    .to_str()
-                    .filter(|key| key.trim().len() >= SHORTEST_KEY)
-                    .map(|key| Secret::new(key.trim().to_owned())),
-            );
+            keys.extend(value.to_str().map(|key| Secret::new(key.to_owned())));
         }
+        let keys = HandedKeys::new(&keys);
         let masked = hidden(world, &record, &given);
         let (env, sandbox) = (world.env.clone(), Arc::clone(&world.sandbox));
         Ok(Self { dir: dir.clone(), record, env, sandbox, given, keys, masked })
@@ -208,7 +202,7 @@ impl AgentBackend {
     fn keep(&self, ended: &Completed) -> Result<u64, RunError> {
         let number = logged(&self.dir).map_or(1, |last| last + 1);
         for (name, stream) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
-            let (mut log, _) = Scanner::builtin().redact_bytes(&self.without_keys(&stream.bytes));
+            let (mut log, _) = Scanner::builtin().redact_bytes(&self.keys.out_of(&stream.bytes));
             if stream.extent == Extent::Cut {
                 let told = format!(
                     "\n[only the first {} of {} bytes were kept]\n",
@@ -220,13 +214,6 @@ impl AgentBackend {
             self.dir.write(&format!("{AGENT_LOGS}/{number:03}.{name}.log"), &log)?;
         }
         Ok(number)
-    }
-
-    fn without_keys(&self, bytes: &[u8]) -> Vec<u8> {
-        let marker = format!("{MARKER_BEGIN}handed-over]");
-        self.keys
-            .iter()
-            .fold(bytes.to_vec(), |text, key| replaced(&text, key.expose().as_bytes(), marker.as_bytes()))
     }
 
     /// What a command that has ended amounts to.
@@ -262,7 +249,7 @@ impl AgentBackend {
             End::Exited(0) if ended.stdout.bytes.trim_ascii().is_empty() => {
                 refused(AnswerFault::Empty, "it ended well and printed nothing".to_owned())
             }
-            End::Exited(0) => match String::from_utf8(self.without_keys(&ended.stdout.bytes)) {
+            End::Exited(0) => match String::from_utf8(self.keys.out_of(&ended.stdout.bytes)) {
                 Ok(text) => Ok(result(inv, text, ended)),
                 Err(_) => failed("what it printed is not UTF-8".to_owned()),
             },
@@ -284,7 +271,7 @@ impl AgentBackend {
     }
 
     fn last_words(&self, stderr: &Captured) -> String {
-        let bytes = self.without_keys(&stderr.bytes);
+        let bytes = self.keys.out_of(&stderr.bytes);
         let text = self.env.without_home(&String::from_utf8_lossy(&bytes));
         let text = text.trim();
         let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_WORDS));
@@ -396,18 +383,6 @@ fn words(argument: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn replaced(text: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut from = 0;
-    for at in memchr::memmem::find_iter(text, part) {
-        out.extend_from_slice(text.get(from..at).unwrap_or_default());
-        out.extend_from_slice(by);
-        from = at + part.len();
-    }
-    out.extend_from_slice(text.get(from..).unwrap_or_default());
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -465,11 +440,5 @@ mod tests {
             assert_eq!(code(Action::Review, bad), None);
         }
         assert_eq!(code(Action::Fix, "diff --git a/x b/x\n"), None);
-    }
-
-    #[test]
-    fn what_was_handed_over_is_taken_out_everywhere() {
-        assert_eq!(replaced(b"a key, a key", b"key", b"[x]"), b"a [x], a [x]");
-        assert_eq!(replaced(b"none", b"key", b"[x]"), b"none");
     }
 }

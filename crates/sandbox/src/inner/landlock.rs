@@ -1,10 +1,13 @@
 //! Landlock: writing only where it was granted, enforced by the kernel beside and below the mounts.
 //!
-//! Where mounts cover what must not be read, reading and running are allowed everywhere. Where nothing can be
-//! mounted they are allowed in a list of places, which holds no home directory and no secret. Writing is
+//! Where mounts cover what must not be read, reading and running are allowed everywhere, but in `/proc` to programs whose calls are
+//! named by class. Where nothing can be mounted they are allowed in a list of places, which holds no home directory and no secret. Writing is
 //! allowed in the writable directories, the private places, and the harmless devices. Where no network
 //! namespace stands and the network is cut, TCP is refused as well; with the namespace it is left alone, so
 //! that tests can use their own loopback.
+
+use std::ffi::OsString;
+use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
@@ -12,11 +15,15 @@ use landlock::{
 };
 
 use crate::layout::{PRIVATE, SHARED_MEMORY};
-use crate::spawn::Network;
+use crate::spawn::{Calls, Network};
 use crate::wire::{Order, Surroundings};
 
 /// The newest version this was written for; on an older kernel what it lacks is left out.
 const NEWEST: ABI = ABI::V9;
+/// Everything.
+const ROOT: &str = "/";
+/// Where the kernel tells of processes, mounts and itself.
+const PROCESSES: &str = "/proc";
 /// Devices that may be written to.
 const DEVICES: [&str; 8] = [
     "/dev/null",
@@ -59,8 +66,8 @@ fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> 
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
     }
     let mut rules = rules.create()?;
-    for place in &order.readable {
-        rules = allow(rules, place, AccessFs::from_read(NEWEST))?;
+    for (place, access) in readable(order) {
+        rules = allow(rules, place, access)?;
     }
     // Devices cannot be made without privileges anyway; the rule says so a second time.
     let change = everything & !(AccessFs::MakeChar | AccessFs::MakeBlock);
@@ -77,10 +84,29 @@ fn restrict(order: &Order) -> Result<landlock::RestrictionStatus, RulesetError> 
     rules.restrict_self()
 }
 
+/// What may be read, and how. A program whose calls are named by class is not told of processes and mounts: every
+/// hidden place is named there. It may list `/proc` as it lists the root, and read nothing in it.
+fn readable(order: &Order) -> Vec<(OsString, BitFlags<AccessFs>)> {
+    let read = AccessFs::from_read(NEWEST);
+    let mut places = Vec::new();
+    for place in &order.readable {
+        if order.calls == Calls::Tools {
+            places.push((place.clone(), read));
+        } else if place == ROOT {
+            places.push((place.clone(), AccessFs::ReadDir.into()));
+            let below = std::fs::read_dir(ROOT).into_iter().flatten().flatten().map(|entry| entry.path());
+            places.extend(below.filter(|path| path != Path::new(PROCESSES)).map(|path| (path.into(), read)));
+        } else if place != PROCESSES {
+            places.push((place.clone(), read));
+        }
+    }
+    places
+}
+
 /// Allows `access` below a path; one that is not there needs no rule.
 fn allow(
     rules: RulesetCreated,
-    path: impl AsRef<std::path::Path>,
+    path: impl AsRef<Path>,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
     match PathFd::new(path) {

@@ -68,7 +68,10 @@ const TRIES: &[(&str, [Fate; 3])] = &[
     ("import os; os.chown('kept', -1, -1)", FILES_ONLY),
     ("import os; os.utime('kept')", FILES_ONLY),
     ("import os; os.mkfifo('fifo')", FILES_ONLY),
+    ("import os; os.mknod('dev', 0o60600, os.makedev(8, 0))", [Ends, Fails, Ends]),
     ("import os; os.memfd_create('x')", FILES_ONLY),
+    ("import os; fd = os.memfd_create('x'); os.execv(f'/proc/self/fd/{fd}', ['x'])", NOWHERE),
+    ("open('/proc/self/mem', 'r+b')", [Ends, Fails, Ends]),
     (
         "import shutil, tarfile; shutil.copy('kept', 'copy'); tarfile.open('t.tar', 'w').add('copy')",
         FILES_ONLY,
@@ -80,6 +83,11 @@ const TRIES: &[(&str, [Fate; 3])] = &[
     ("import socket; socket.socketpair()", CONNECT_ONLY),
     ("import asyncio; asyncio.run(asyncio.sleep(0))", CONNECT_ONLY),
     ("import socket; socket.socket(socket.AF_UNIX)", [Fails; 3]),
+    ("import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)", [Ends, Ends, Fails]),
+    ("import socket; socket.socket().bind(('127.0.0.1', 0))", CONNECT_ONLY),
+    ("import socket; socket.socket().connect(('192.0.2.1', 443))", [Ends, Ends, Fails]),
+    ("import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)", CONNECT_ONLY),
+    ("import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)", [Ends, Ends, Fails]),
     ("import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)", NOWHERE),
     ("import socket; socket.socket(40)", NOWHERE),
     ("import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()", NOWHERE),
@@ -104,47 +112,149 @@ const TRIES: &[(&str, [Fate; 3])] = &[
     ("import os, threading\nt = threading.Thread(target=os.fork); t.start(); t.join()", NOWHERE),
 ];
 
-/// System calls by their numbers, with arguments that would do nothing, and whether they end a program of every class or fail.
-const RAW: &[(libc::c_long, &str, Fate)] = &[
-    (libc::SYS_clone, "17, 0, 0, 0, 0", Ends),
-    (libc::SYS_clone3, "0, 0", Fails),
-    (libc::SYS_execve, "b'/bin/true', 0, 0", Ends),
-    (libc::SYS_execve, "0, 0, 0", Ends),
-    (libc::SYS_execveat, "-1, b'/bin/true', 0, 0, 0", Ends),
-    (libc::SYS_ptrace, "0, 0, 0, 0", Ends),
-    (libc::SYS_process_vm_readv, "1, 0, 0, 0, 0, 0", Ends),
-    (libc::SYS_process_vm_writev, "1, 0, 0, 0, 0, 0", Ends),
-    (libc::SYS_pidfd_send_signal, "-1, 9, 0, 0", Ends),
-    (libc::SYS_tgkill, "1, 1, 0", Ends),
-    (libc::SYS_tkill, "1, 0", Fails),
-    (libc::SYS_rt_sigqueueinfo, "1, 0, 0", Ends),
-    (libc::SYS_unshare, "0", Ends),
-    (libc::SYS_setns, "-1, 0", Ends),
-    (libc::SYS_listen, "-1, 1", Ends),
-    (libc::SYS_accept4, "-1, 0, 0, 0", Ends),
-    (libc::SYS_openat2, "-100, 0, 0, 0", Fails),
-    (libc::SYS_io_uring_setup, "0, 0", Fails),
-    (libc::SYS_open_by_handle_at, "-1, 0, 0", Fails),
-    (libc::SYS_seccomp, "0, 0, 0", Fails),
-    (libc::SYS_mount, "0, 0, 0, 0, 0", Fails),
-    (libc::SYS_shmget, "0, 4096, 0o1600", Fails),
-    (libc::SYS_mq_open, "0, 0, 0, 0", Fails),
-    (libc::SYS_bpf, "0, 0, 0", Fails),
-    (libc::SYS_personality, "-1", Fails),
-    // A number that no kernel knows yet.
-    (4000, "0", Fails),
+/// How a script makes system calls by their numbers.
+const RAW: &str = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n";
+
+/// System calls by their numbers that end a program of every class, with arguments that would do nothing.
+const RAW_ENDS: &[(libc::c_long, &str)] = &[
+    (libc::SYS_clone, "17, 0, 0, 0, 0"),
+    (libc::SYS_execve, "b'/bin/true', 0, 0"),
+    (libc::SYS_execve, "0, 0, 0"),
+    (libc::SYS_execveat, "-1, b'/bin/true', 0, 0, 0"),
+    (libc::SYS_ptrace, "0, 0, 0, 0"),
+    (libc::SYS_process_vm_readv, "1, 0, 0, 0, 0, 0"),
+    (libc::SYS_process_vm_writev, "1, 0, 0, 0, 0, 0"),
+    (libc::SYS_pidfd_send_signal, "-1, 9, 0, 0"),
+    (libc::SYS_pidfd_getfd, "-1, 0, 0"),
+    (libc::SYS_tgkill, "1, 1, 0"),
+    (libc::SYS_rt_sigqueueinfo, "1, 0, 0"),
+    (libc::SYS_rt_tgsigqueueinfo, "1, 1, 0, 0"),
+    (libc::SYS_unshare, "0"),
+    (libc::SYS_setns, "-1, 0"),
+    (libc::SYS_linkat, "-100, b'kept', -100, b'hard', 0"),
+    (libc::SYS_symlinkat, "b'kept', -100, b'soft'"),
+    (libc::SYS_listen, "-1, 1"),
+    (libc::SYS_accept, "-1, 0, 0"),
+    (libc::SYS_accept4, "-1, 0, 0, 0"),
 ];
 
 /// The same for this architecture's own calls.
 #[cfg(target_arch = "x86_64")]
-const RAW_HERE: &[(libc::c_long, &str, Fate)] = &[
-    (libc::SYS_fork, "", Ends),
-    (libc::SYS_vfork, "", Ends),
-    // `getpid` of the x32 variant.
-    (0x4000_0000 + libc::SYS_getpid, "", Fails),
+const RAW_ENDS_HERE: &[(libc::c_long, &str)] = &[(libc::SYS_fork, "0"), (libc::SYS_vfork, "0")];
+#[cfg(not(target_arch = "x86_64"))]
+const RAW_ENDS_HERE: &[(libc::c_long, &str)] = &[];
+
+/// System calls by their numbers that only who writes files may make: there they find nothing at the place that they name.
+const RAW_WRITES: &[(libc::c_long, &str)] = &[
+    (libc::SYS_openat, "-100, b'none', 1, 0"),
+    (libc::SYS_openat, "-100, b'none', 0o2001, 0"),
+    (libc::SYS_unlinkat, "-100, b'none', 0"),
+    (libc::SYS_renameat2, "-100, b'none', -100, b'other', 0"),
+    (libc::SYS_fchmodat, "-100, b'none', 0o600"),
+    (libc::SYS_fchownat, "-100, b'none', 0, 0, 0"),
+    (libc::SYS_utimensat, "-100, b'none', 0, 0"),
+    (libc::SYS_truncate, "b'none', 0"),
+    (libc::SYS_setxattr, "b'none', b'user.x', b'x', 1, 0"),
+    (libc::SYS_removexattr, "b'none', b'user.x'"),
+    (libc::SYS_mkdirat, "-100, b'none/x', 0o700"),
+    (libc::SYS_mknodat, "-100, b'none/x', 0o100600, 0"),
+];
+
+/// The same for this architecture's own calls.
+#[cfg(target_arch = "x86_64")]
+const RAW_WRITES_HERE: &[(libc::c_long, &str)] = &[
+    (libc::SYS_open, "b'none', 1, 0"),
+    (libc::SYS_creat, "b'none/x', 0o600"),
+    (libc::SYS_unlink, "b'none'"),
+    (libc::SYS_rmdir, "b'none'"),
+    (libc::SYS_rename, "b'none', b'other'"),
+    (libc::SYS_mkdir, "b'none/x', 0o700"),
+    (libc::SYS_mknod, "b'none/x', 0o100600, 0"),
+    (libc::SYS_chmod, "b'none', 0o600"),
+    (libc::SYS_chown, "b'none', 0, 0"),
+    (libc::SYS_utimes, "b'none', 0"),
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const RAW_HERE: &[(libc::c_long, &str, Fate)] = &[];
+const RAW_WRITES_HERE: &[(libc::c_long, &str)] = &[];
+
+/// System calls by their numbers that no class has: they fail with ENOSYS, as on a kernel that does not know them, whoever calls and
+/// whatever the arguments. These would do nothing.
+const RAW_UNKNOWN: &[(libc::c_long, &str)] = &[
+    // Ways around a filter that looks at flags, and around paths.
+    (libc::SYS_clone3, "0, 0"),
+    (libc::SYS_openat2, "-100, 0, 0, 0"),
+    (libc::SYS_open_by_handle_at, "-1, 0, 0"),
+    (libc::SYS_name_to_handle_at, "-1, 0, 0, 0, 0"),
+    (libc::SYS_io_uring_setup, "0, 0"),
+    (libc::SYS_io_uring_enter, "-1, 0, 0, 0, 0, 0"),
+    (libc::SYS_io_uring_register, "-1, 0, 0, 0"),
+    (libc::SYS_io_setup, "0, 0"),
+    (libc::SYS_seccomp, "0, 0, 0"),
+    (libc::SYS_landlock_create_ruleset, "0, 0, 1"),
+    (libc::SYS_personality, "-1"),
+    // Mounts and namespaces.
+    (libc::SYS_mount, "0, 0, 0, 0, 0"),
+    (libc::SYS_umount2, "0, 0"),
+    (libc::SYS_pivot_root, "0, 0"),
+    (libc::SYS_chroot, "0"),
+    (libc::SYS_open_tree, "-1, 0, 0"),
+    (libc::SYS_move_mount, "-1, 0, -1, 0, 0"),
+    (libc::SYS_fsopen, "0, 0"),
+    (libc::SYS_mount_setattr, "-1, 0, 0, 0, 0"),
+    // Becoming somebody else.
+    (libc::SYS_setuid, "0"),
+    (libc::SYS_setgid, "0"),
+    (libc::SYS_setresuid, "-1, -1, -1"),
+    (libc::SYS_setresgid, "-1, -1, -1"),
+    (libc::SYS_setgroups, "-1, 0"),
+    (libc::SYS_setfsuid, "-1"),
+    (libc::SYS_capset, "0, 0"),
+    // Other processes, and what they share.
+    (libc::SYS_tkill, "1, 0"),
+    (libc::SYS_pidfd_open, "1, 0"),
+    (libc::SYS_kcmp, "1, 1, 99, 0, 0"),
+    (libc::SYS_process_madvise, "-1, 0, 0, 0, 0"),
+    (libc::SYS_setpriority, "0, 1, 0"),
+    (libc::SYS_sched_setscheduler, "1, -1, 0"),
+    (libc::SYS_setsid, "0"),
+    (libc::SYS_shmget, "0, 4096, 0o1600"),
+    (libc::SYS_msgget, "0, 0"),
+    (libc::SYS_semget, "0, 0, 0"),
+    (libc::SYS_mq_open, "0, 0, 0, 0"),
+    // The kernel, its keys and its counters.
+    (libc::SYS_bpf, "0, 0, 0"),
+    (libc::SYS_perf_event_open, "0, 0, -1, -1, 0"),
+    (libc::SYS_userfaultfd, "-1"),
+    (libc::SYS_memfd_secret, "-1"),
+    (libc::SYS_keyctl, "-1, 0, 0, 0, 0"),
+    (libc::SYS_add_key, "0, 0, 0, 0, 0"),
+    (libc::SYS_request_key, "0, 0, 0, 0"),
+    (libc::SYS_syslog, "-1, 0, 0"),
+    (libc::SYS_init_module, "0, 0, 0"),
+    (libc::SYS_finit_module, "-1, 0, 0"),
+    (libc::SYS_kexec_load, "0, 0, 0, -1"),
+    (libc::SYS_reboot, "0, 0, 0, 0"),
+    (libc::SYS_swapon, "0, 0"),
+    (libc::SYS_sethostname, "0, -1"),
+    (libc::SYS_clock_settime, "-1, 0"),
+    (libc::SYS_quotactl, "-1, 0, 0, 0"),
+    (libc::SYS_fanotify_init, "-1, 0"),
+    (libc::SYS_inotify_init1, "-1"),
+    // A number that no kernel knows yet.
+    (4000, "0"),
+];
+
+/// The same for this architecture's own calls.
+#[cfg(target_arch = "x86_64")]
+const RAW_UNKNOWN_HERE: &[(libc::c_long, &str)] = &[
+    (libc::SYS_iopl, "0"),
+    (libc::SYS_modify_ldt, "-1, 0, 0"),
+    (libc::SYS_uselib, "0"),
+    // `getpid` of the x32 variant.
+    (0x4000_0000 + libc::SYS_getpid, "0"),
+];
+#[cfg(not(target_arch = "x86_64"))]
+const RAW_UNKNOWN_HERE: &[(libc::c_long, &str)] = &[];
 
 const CLASSES: [Calls; 3] = [Calls::Compute, Calls::Files, Calls::Connect];
 
@@ -174,14 +284,34 @@ fn check_class(index: usize) {
     for (script, fates) in TRIES {
         check(script, CLASSES[index], fates[index]);
     }
-    for (number, arguments, fate) in RAW.iter().chain(RAW_HERE) {
-        let separator = if arguments.is_empty() { "" } else { ", " };
-        let script = format!(
-            "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n\
-             if libc.syscall({number}{separator}{arguments}) < 0: raise OSError(ctypes.get_errno(), 'it failed')"
-        );
-        check(&script, CLASSES[index], *fate);
+    let class = CLASSES[index];
+    for (number, arguments) in RAW_ENDS.iter().chain(RAW_ENDS_HERE) {
+        check(&format!("{RAW}libc.syscall({number}, {arguments})"), class, Ends);
     }
+    all_fail(class, RAW_UNKNOWN.iter().chain(RAW_UNKNOWN_HERE), libc::ENOSYS);
+    let writes = RAW_WRITES.iter().chain(RAW_WRITES_HERE);
+    if class == Calls::Files {
+        all_fail(class, writes, libc::ENOENT);
+    } else {
+        for (number, arguments) in writes {
+            check(&format!("{RAW}libc.syscall({number}, {arguments})"), class, Ends);
+        }
+    }
+}
+
+/// Each of these calls fails with this error, and the program goes on.
+fn all_fail<'a>(class: Calls, calls: impl Iterator<Item = &'a (libc::c_long, &'a str)>, error: i32) {
+    let calls: String = calls
+        .map(|(number, arguments)| {
+            format!(
+                "ctypes.set_errno(0)\nmade = libc.syscall({number}, {arguments})\n\
+                 if (made, ctypes.get_errno()) != (-1, {error}): print({number}, made, ctypes.get_errno())\n"
+            )
+        })
+        .collect();
+    let done = tried(&format!("{RAW}{calls}"), class);
+    let said = (done.end, done.stdout.text());
+    assert_eq!(said, (End::Exited(0), "went on\n".into()), "{class:?}: {}", done.stderr.text());
 }
 
 #[test]
@@ -261,6 +391,10 @@ fn a_program_starts_as_any_other_with_its_words_and_signals() {
         let expected =
             "['', 'two words', '\u{e4}'] [('A', ''), ('LC_ALL', 'C.UTF-8')] ['0', '1', '2', '3']\n";
         assert_eq!(text, expected, "{}", done.stderr.text());
+        if calls != Calls::Tools {
+            // It is started the same way, and reads nothing of its own status.
+            continue;
+        }
         let mut signals = scratch.confined_with("", |profile| profile.calls = calls);
         (signals.program, signals.args) =
             ("grep".into(), ["-E", "^Sig(Blk|Ign):", "/proc/self/status"].map(Into::into).to_vec());
@@ -320,6 +454,7 @@ fn an_ordinary_user_is_held_to_the_class_too() {
     if part().is_some() {
         assert!(!rustix::process::geteuid().is_root());
         a_computation_changes_reaches_and_starts_nothing();
+        what_writes_files_reaches_and_starts_nothing();
         what_connects_changes_and_starts_nothing();
         println!("{AS_ORDINARY_USER}");
         return;

@@ -155,6 +155,21 @@ fn a_masked_path_is_hidden_and_immovable() {
 }
 
 #[test]
+fn the_words_of_the_first_process_name_nothing_that_is_hidden() {
+    let scratch = Scratch::new();
+    crucible_host::fs::write_atomic(&scratch.copy.join("secret.txt"), b"s").unwrap();
+    let masked = vec![scratch.copy.join("secret.txt")];
+    let script = "tr '\\0' ' ' < /proc/1/cmdline";
+    let spawn = scratch.confined_with(script, |profile| profile.masked = masked);
+    let words = output(&scratch.sandbox(), spawn);
+    assert!(words.contains("bwrap"), "{words}");
+    assert!(
+        !words.contains("secret.txt") && !words.contains(scratch.dir.path().to_str().unwrap()),
+        "{words}"
+    );
+}
+
+#[test]
 fn a_masked_path_cannot_come_to_exist() {
     let scratch = Scratch::new();
     std::fs::create_dir(scratch.copy.join("sub")).unwrap();

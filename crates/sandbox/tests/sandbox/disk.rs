@@ -129,7 +129,7 @@ fn a_bubblewrap_that_knows_no_sizes_is_used_without() {
         .map(|dir| dir.join("bwrap"))
         .find(|path| path.exists());
     let script = format!(
-        "#!/bin/sh\nfor word; do if [ \"$word\" = --size ]; then echo 'bwrap: Unknown option --size' >&2; exit 1; fi; done\n\
+        "#!/bin/sh\nif tr '\\0' '\\n' < /proc/self/fd/$2 | grep -qx -- --size; then echo 'bwrap: Unknown option --size' >&2; exit 1; fi\n\
          exec {} \"$@\"\n",
         real.unwrap().display()
     );

@@ -1,6 +1,6 @@
 //! `crucible skill build`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use clap::{Args, ValueEnum};
 use crucible_forge::{
     AgentCommandError, AgentError, Approval, BuildRequest, BuildWitness, ClaudeSkillAgent, CommandSkillAgent,
     CopyBackError, FailureKind, SkillAgent, SkillBuildError, SkillBuildOutcome, SkillBuildReport,
-    SkillFailure, SkillName, Touched, WholeFileSkillAgent, WorkspaceError, abort_builds, build_skill,
+    SkillFailure, SkillName, Touched, UnsettledBuild, WholeFileSkillAgent, WorkspaceError, build_skill,
+    settle_interrupted,
 };
 use crucible_host::config::Config;
-use crucible_llm::{CallBudget, ClaudeAgent, ClientOptions, Limit, ModelClient};
+use crucible_llm::{CallBudget, ClaudeAgent, ClientOptions, Limit, ModelClient, Recording};
 use crucible_model::{ByteLimit, ExitStatus, Finding};
 use crucible_sandbox::{AllowedHost, Sandbox};
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use super::place;
 use crate::app::App;
 use crate::commands::model;
+use crate::commands::record::Record;
 use crate::commands::run::providers;
 use crate::error::CommandError;
 use crate::output::Output;
@@ -59,6 +61,12 @@ pub(crate) struct Build {
     /// Who answers, for `whole-file`; without it the configured one (llm.provider)
     #[arg(long, value_name = "NAME", value_parser = providers())]
     provider: Option<String>,
+    /// The recording that answers, for the provider `replay`
+    #[arg(long, value_name = "FILE")]
+    cassette: Option<PathBuf>,
+    /// Write the call of `whole-file` to this new file; the provider `replay` answers the same packet from it again
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Seconds until the agent is ended, instead of [forge] agent_timeout_s
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: Option<u64>,
@@ -88,14 +96,13 @@ impl Build {
             _ => None,
         };
         let project = place::project(app)?;
-        let flags: Vec<(&str, String)> =
-            self.provider.iter().map(|provider| ("llm.provider", provider.clone())).collect();
-        let config = app.config(project.root(), &flags)?;
+        let config = app.config(project.root(), &model::flags(&self.provider, &self.cassette))?;
         let world = place::world(app, &project)?;
         // A skill that nobody proposed needs neither an agent nor a ledger.
         let _known = place::skill(app, &project, &self.name)?;
         let kind = self.kind(&config)?;
-        let agent = self.agent(app, &config, kind, &world.sandbox)?;
+        let record = self.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
+        let agent = self.agent(app, &config, kind, &world.sandbox, record.as_ref())?;
         let seconds = self.timeout.unwrap_or_else(|| config.number("forge.agent_timeout_s"));
         let mebibytes = config.number("forge.agent_disk_mib");
         for (key, number) in [("forge.agent_timeout_s", seconds), ("forge.agent_disk_mib", mebibytes)] {
@@ -120,7 +127,7 @@ impl Build {
         match built {
             Ok(report) => self.tell(app, kind, &report),
             Err(error) if error.status == ExitStatus::Interrupted => {
-                abort_builds(&world, &project, &mut ledger, &self.name)?;
+                settle_interrupted(&world, &project, &mut ledger, &self.name)?;
                 let hint = "The attempt is recorded as aborted, and the project is as it was.";
                 Err(error.hint(hint))
             }
@@ -140,9 +147,17 @@ impl Build {
                 })?
             }
         };
-        if self.provider.is_some() && kind != Agent::WholeFile {
-            let message = "--provider is of use to the agent whole-file alone";
+        let of_models = [
+            ("--provider", self.provider.is_some()),
+            ("--cassette", self.cassette.is_some()),
+            ("--record", self.record.is_some()),
+        ];
+        if let Some((flag, _)) = of_models.iter().find(|(_, given)| *given && kind != Agent::WholeFile) {
+            let message = format!("{flag} is of use to the agent whole-file alone");
             return Err(CommandError::usage(message).hint("Add --agent whole-file, or leave it out."));
+        }
+        if kind == Agent::WholeFile {
+            model::check_cassette(self.cassette.as_deref(), config.text("llm.provider").unwrap_or_default())?;
         }
         Ok(kind)
     }
@@ -153,6 +168,7 @@ impl Build {
         config: &Config,
         kind: Agent,
         sandbox: &Arc<Sandbox>,
+        record: Option<&Record>,
     ) -> Result<Box<dyn SkillAgent>, CommandError> {
         let mut limits = model::limits(config)?;
         match kind {
@@ -174,7 +190,9 @@ impl Build {
                 let named = config.text("llm.provider").unwrap_or_default();
                 let selected = model::selected(app, config, sandbox, named)?;
                 limits.calls = Limit::At(config.number("llm.budget.calls"));
+                let recording = record.map(|record| record.of(&selected.backend)).transpose()?;
                 let options = ClientOptions {
+                    recording: recording.unwrap_or(Recording::Off),
                     prices: Arc::new(model::prices(config)?),
                     ..ClientOptions::new(CallBudget::new(limits))
                 };
@@ -300,18 +318,25 @@ impl From<SkillBuildError> for CommandError {
             SkillBuildError::Workspace(error) | SkillBuildError::Agent(AgentError::Workspace(error)) => {
                 no_workspace(error)
             }
-            SkillBuildError::Read(_)
-            | SkillBuildError::CopyBack(
-                CopyBackError::ChangedInCopy { .. }
-                | CopyBackError::LeftOut { .. }
-                | CopyBackError::ChangedInProject { .. }
-                | CopyBackError::Edit(_),
-            ) => Self::new(ExitStatus::Refused, message),
-            SkillBuildError::CopyBack(CopyBackError::Own(error)) => error.into(),
+            SkillBuildError::Read(_) => Self::new(ExitStatus::Refused, message),
+            SkillBuildError::Unsettled(error) => error.into(),
             SkillBuildError::Agent(AgentError::Sandbox(error)) => error.into(),
             SkillBuildError::Agent(AgentError::Call(error)) => error.into(),
             SkillBuildError::Agent(AgentError::Fs(error)) => error.into(),
             SkillBuildError::Path(error) => place::no_path(&error),
+        }
+    }
+}
+
+impl From<UnsettledBuild> for CommandError {
+    fn from(error: UnsettledBuild) -> Self {
+        match error {
+            UnsettledBuild::CopyBack(CopyBackError::Own(error)) => error.into(),
+            UnsettledBuild::CopyBack(error) => Self::new(ExitStatus::Refused, error.to_string())
+                .hint("A build that was killed left it. Look at both files of the skill, and put them right by hand."),
+            UnsettledBuild::Fs(error) => error.into(),
+            UnsettledBuild::Ledger(error) => error.into(),
+            UnsettledBuild::Path(error) => place::no_path(&error),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::error::CommandError;
 /// It counts as built then: it is verified again before anybody answers for it, or built anew. Crucible demotes by itself what keeps failing
 /// ([forge] demote_after_failures).
 ///
-/// For example: `crucible skill demote word_count --by "Ada Example" --reason "It miscounts empty lines."`
+/// For example: `crucible skill demote word_count --by "$(git config user.name)" --reason "It miscounts empty lines."`
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 demoted, 1 it is not trusted, 2 usage or no such skill, 8 secret found, 9 another process is at work on it."
@@ -39,6 +39,6 @@ impl Demote {
         let world = place::world(app, &project)?;
         let mut ledger = app.ledger()?;
         let change = demote_skill(&world, &mut ledger, &project, &self.name, &approval)?;
-        promote::tell(app, &self.name, &change, "demoted")
+        promote::tell(app, &self.name, &change, "demoted", "verify")
     }
 }

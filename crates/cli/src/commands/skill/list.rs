@@ -1,9 +1,9 @@
 //! `crucible skill list`.
 
 use clap::Args;
-use crucible_forge::{ForgeProject, RegistryError, SkillRegistry, SkillStep};
-use crucible_ledger::Ledger;
-use crucible_model::{ExitStatus, Verdict, short_line};
+use crucible_forge::{ForgeProject, RegistryError, SkillRegistry, SkillStep, TrustedFile};
+use crucible_ledger::{Ledger, SkillRow};
+use crucible_model::{ExitStatus, short_line};
 
 use super::place;
 use crate::app::App;
@@ -21,13 +21,11 @@ pub(crate) struct List {}
 impl List {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let project = place::project(app)?;
-        let skills = match app.ledger_to_ask()? {
-            Some(ledger) => {
-                compare(app, &ledger, &project);
-                ledger.skills(project.key())?
-            }
-            None => Vec::new(),
+        let (skills, known) = match app.ledger_to_ask()? {
+            Some(ledger) => (ledger.skills(project.key())?, known(app, &ledger, &project)),
+            None => (Vec::new(), SkillRegistry::default()),
         };
+        let file = |skill: &SkillRow| known.trusted_file(&project, &skill.name.parse().ok()?);
         if app.output.is_json() {
             let rows: Vec<_> = skills
                 .iter()
@@ -35,7 +33,7 @@ impl List {
                     serde_json::json!({
                         "name": skill.name, "status": skill.status, "side_effect_class": skill.side_effect,
                         "description": skill.description, "created_at": skill.created_at, "updated_at": skill.updated_at,
-                        "next_steps": SkillStep::after(skill.status).collect::<Vec<_>>(),
+                        "file": file(skill), "next_steps": SkillStep::after(skill.status).collect::<Vec<_>>(),
                     })
                 })
                 .collect();
@@ -48,7 +46,12 @@ impl List {
             let mut rows = table(["skill", "status", "effects", "what it is for"]);
             for skill in &skills {
                 let what = one_line(&short_line(&skill.description, SHOWN));
-                rows.add_row([skill.name.as_str(), skill.status.as_str(), skill.side_effect.as_str(), &what]);
+                let status = match file(skill) {
+                    None | Some(TrustedFile::Promoted) => skill.status.as_str().to_owned(),
+                    Some(TrustedFile::Changed) => format!("{}, file changed", skill.status.as_str()),
+                    Some(TrustedFile::Unreadable) => format!("{}, no file", skill.status.as_str()),
+                };
+                rows.add_row([skill.name.as_str(), &status, skill.side_effect.as_str(), &what]);
             }
             app.output.line(&lines_of(&rows));
         }
@@ -56,19 +59,21 @@ impl List {
     }
 }
 
-/// Tells where the project's registry says something else than the ledger. A list is a list all the same.
-fn compare(app: &App, ledger: &Ledger, project: &ForgeProject) {
-    let differences = || -> Result<Verdict, RegistryError> {
-        let written = SkillRegistry::read(project)?;
-        let known = SkillRegistry::of(ledger, project)?;
-        Ok(written.map(|written| known.differences(&written)).unwrap_or_default())
-    };
-    match differences() {
-        Ok(verdict) => {
-            for finding in verdict.findings() {
+/// What the ledger trusts. Tells where the project's registry says something else, and what cannot be read: a list is a list all the same.
+fn known(app: &App, ledger: &Ledger, project: &ForgeProject) -> SkillRegistry {
+    let warn = |error: RegistryError| app.output.remark(&format!("warning: {error}"));
+    let known = SkillRegistry::of(ledger, project).unwrap_or_else(|error| {
+        warn(error);
+        SkillRegistry::default()
+    });
+    match SkillRegistry::read(project) {
+        Ok(written) => {
+            let differences = written.map(|written| known.differences(&written)).unwrap_or_default();
+            for finding in differences.findings() {
                 app.output.remark(&format!("warning: {finding}"));
             }
         }
-        Err(error) => app.output.remark(&format!("warning: {error}")),
+        Err(error) => warn(error),
     }
+    known
 }

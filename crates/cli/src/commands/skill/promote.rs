@@ -18,7 +18,7 @@ const FORM: &str = "skill-promote.v1";
 /// The skill has to be verified, and its two files have to be what was verified. Who promotes is named in the ledger for good. The project's
 /// .crucible/skills/registry.yaml is derived from the ledger and written anew.
 ///
-/// For example: `crucible skill promote word_count --by "Ada Example" --reason "Read it, and its test."`
+/// For example: `crucible skill promote word_count --by "$(git config user.name)" --reason "Read it, and its test."`
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 promoted, 1 refused, 2 usage or no such skill, 8 secret found, 9 another process is at work on it."
@@ -53,16 +53,17 @@ impl Promote {
         let world = place::world(app, &project)?;
         let mut ledger = app.ledger()?;
         let change = promote_skill(&world, &mut ledger, &project, &self.name, &approval, rule)?;
-        tell(app, &self.name, &change, "promoted")
+        tell(app, &self.name, &change, "promoted", "run")
     }
 }
 
-/// Prints what came of a step into trust or out of it.
+/// Prints what came of a step into trust or out of it, and which step may follow.
 pub(super) fn tell(
     app: &App,
     name: &SkillName,
     change: &TrustChange,
     word: &str,
+    next: &str,
 ) -> Result<ExitStatus, CommandError> {
     let report = change.verdict.report(FORM);
     let status = match report.verdict {
@@ -86,6 +87,8 @@ pub(super) fn tell(
     if let Some(row) = &change.promotion {
         let by = short_line(&row.approved_by, 120);
         app.output.line(&format!("{word} {name} by {by}: skill {}  test {}", row.skill, row.test));
+        let input = if next == "run" { " --input '{…}'" } else { "" };
+        app.output.line(&format!("next: crucible skill {next} {name}{input}"));
     }
     Ok(status)
 }
@@ -111,6 +114,7 @@ impl From<TrustError> for CommandError {
             }
             TrustError::Step(refused) => Self::new(ExitStatus::Refused, refused.to_string()),
             TrustError::Lock(error) => error.into(),
+            TrustError::Unsettled(error) => error.into(),
             TrustError::Ledger(error) => error.into(),
             TrustError::Path(error) => place::no_path(&error),
         }

@@ -90,6 +90,9 @@ impl Propose {
         let _alone = project.lock(&app.home()?, &self.name, "crucible skill propose")?;
         let mut ledger = app.ledger()?;
         proposal.record(&mut ledger, &project, Moment::of(app.clock.as_ref()))?;
+        for finding in proposal.grants().judge().findings() {
+            app.output.remark(&format!("warning: {finding}"));
+        }
         if let Some(path) = there {
             app.output.remark(&format!("note: {path} is there already; a build writes over it"));
         }

@@ -1,5 +1,6 @@
 //! `crucible skill research`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use crucible_forge::{
 };
 use crucible_host::config::Config;
 use crucible_llm::{
-    AdviceError, AdviceLimits, Advisor, CallBudget, ClientOptions, Fallback, Limit, ModelClient, select,
+    AdviceError, AdviceLimits, Advisor, CallBudget, ClientOptions, Fallback, Limit, ModelClient, Recording,
+    select,
 };
 use crucible_model::{ExitStatus, Untrusted};
 use crucible_sandbox::Sandbox;
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 use super::place;
 use crate::app::App;
 use crate::commands::model;
+use crate::commands::record::Record;
 use crate::commands::run::providers;
 use crate::error::CommandError;
 
@@ -42,6 +45,12 @@ pub(crate) struct Research {
     /// Who is asked; without it the configured one (llm.provider, which has no default)
     #[arg(long, value_name = "NAME", value_parser = providers(), requires = "advice")]
     provider: Option<String>,
+    /// The recording that answers, for the provider `replay`
+    #[arg(long, value_name = "FILE", requires = "advice")]
+    cassette: Option<PathBuf>,
+    /// Write the call to this new file; the provider `replay` answers the same question from it again
+    #[arg(long, value_name = "FILE", requires = "advice")]
+    record: Option<PathBuf>,
 }
 
 /// Who is asked for advice.
@@ -54,12 +63,11 @@ enum Asked {
 impl Research {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, CommandError> {
         let project = place::project(app)?;
-        let flags: Vec<(&str, String)> =
-            self.provider.iter().map(|provider| ("llm.provider", provider.clone())).collect();
-        let config = app.config(project.root(), &flags)?;
+        let config = app.config(project.root(), &model::flags(&self.provider, &self.cassette))?;
         let world = place::world(app, &project)?;
         let _known = place::skill(app, &project, &self.name)?;
-        let asked = self.asked(app, &config, &world.sandbox)?;
+        let record = self.record.as_deref().map(|path| Record::at(app.absolute(path))).transpose()?;
+        let asked = self.asked(app, &config, &world.sandbox, record.as_ref())?;
         let mut ledger = app.ledger()?;
         let outcome = app.block_on(async {
             let looked = match asked {
@@ -87,7 +95,13 @@ impl Research {
     }
 
     /// Makes whoever is asked ready. One that cannot be made ready gives no advice, and that is all.
-    fn asked(&self, app: &App, config: &Config, sandbox: &Arc<Sandbox>) -> Result<Asked, CommandError> {
+    fn asked(
+        &self,
+        app: &App,
+        config: &Config,
+        sandbox: &Arc<Sandbox>,
+        record: Option<&Record>,
+    ) -> Result<Asked, CommandError> {
         let configured = match config.text("forge.advise") {
             Some("on") => true,
             Some("off") | None => false,
@@ -111,6 +125,7 @@ impl Research {
             }
         }
         model::check_budget(config)?;
+        model::check_cassette(self.cassette.as_deref(), named)?;
         let context = model::context(app, config, sandbox)?;
         let selected = match select(model::named(app, config, named), Fallback::None, &context) {
             Ok(selected) => selected,
@@ -118,7 +133,9 @@ impl Research {
         };
         let mut limits = model::limits(config)?;
         limits.calls = Limit::At(config.number("llm.budget.calls"));
+        let recording = record.map(|record| record.of(&selected.backend)).transpose()?;
         let options = ClientOptions {
+            recording: recording.unwrap_or(Recording::Off),
             prices: Arc::new(model::prices(config)?),
             ..ClientOptions::new(CallBudget::new(limits))
         };
@@ -193,6 +210,7 @@ impl From<ResearchError> for CommandError {
             ResearchError::NothingFailed { .. } => Self::usage(error.to_string()),
             ResearchError::Refused(refused) => Self::new(ExitStatus::Refused, refused.to_string()),
             ResearchError::Lock(error) => error.into(),
+            ResearchError::Unsettled(error) => error.into(),
             ResearchError::Ledger(error) => error.into(),
             ResearchError::Canonical(error) => Self::new(ExitStatus::Refused, error.to_string()),
         }

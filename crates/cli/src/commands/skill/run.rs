@@ -142,7 +142,9 @@ impl Run {
                 .remark(&format!("[skill] it printed {} bytes; only the first are shown", printed.total));
         }
         if let Some(SkillEnd::Raised { traceback, .. }) = &report.end {
-            app.output.remark(traceback);
+            for line in traceback.lines() {
+                app.output.remark(&format!("[skill] {}", one_line(line)));
+            }
         }
         for finding in report.verdict.findings() {
             app.output.remark(&format!("{}: {}", finding.code, finding.hint));

@@ -6,7 +6,7 @@ use crucible_ledger::{
     Ledger, LedgerError, PromotionRow, SkillArtifactRow, SkillBuildRow, SkillGateRow, SkillRow, SkillRunRow,
     VerificationRow,
 };
-use crucible_model::{ExitStatus, short_line};
+use crucible_model::{Digest, ExitStatus, short_line};
 use serde_json::{Value, json};
 
 use super::place;
@@ -145,13 +145,24 @@ impl Story {
         part(&mut lines, "promotions", self.promotions.len(), newest(&self.promotions), |row| {
             let (from, to) = (row.from.as_str(), row.to.as_str());
             let (who, why) = (short_line(&row.approved_by, SHOWN), short_line(&row.reason, SHOWN));
-            format!("{from} -> {to}  {}  {who}: {why}  skill {}", row.at, row.skill)
+            format!("{from} -> {to}  {}  {who}: {why}  skill {}  event {}", row.at, row.skill, row.event)
         });
         part(&mut lines, "kept", self.artifacts.len(), newest(&self.artifacts), |kept| {
             format!("{}  {}", kept.kind.as_str(), kept.digest)
         });
         part(&mut lines, "newest runs", self.runs.len(), &self.runs, |run| {
-            format!("{}  {}  {} ms  skill {}", run.outcome.as_str(), run.at, run.duration_ms, run.skill)
+            let mut line = format!("{}  {}  {} ms", run.outcome.as_str(), run.at, run.duration_ms);
+            if let Some(skill) = digest_of(run) {
+                line.push_str(&format!("  skill {skill}"));
+            }
+            if let Some(promotion) = run.promotion {
+                line.push_str(&format!("  by event {promotion}"));
+            }
+            for finding in run.findings.as_array().into_iter().flatten() {
+                let text = |key: &str| finding.get(key).and_then(Value::as_str).unwrap_or_default();
+                line.push_str(&format!("\n    {}: {}", text("code"), short_line(text("hint"), 2 * SHOWN)));
+            }
+            line
         });
         let steps: Vec<&str> = SkillStep::after(skill.status).map(SkillStep::as_str).collect();
         lines.push(format!("may follow: {}", steps.join(", ")));
@@ -221,7 +232,12 @@ fn artifact(row: &SkillArtifactRow) -> Value {
 
 fn run(row: &SkillRunRow) -> Value {
     json!({
-        "outcome": row.outcome, "skill_digest": row.skill, "duration_ms": row.duration_ms, "findings": bounded(&row.findings),
-        "at": row.at,
+        "outcome": row.outcome, "promotion": row.promotion, "skill_digest": digest_of(row), "duration_ms": row.duration_ms,
+        "findings": bounded(&row.findings), "at": row.at,
     })
+}
+
+/// What ran or would have; nothing where there was nothing to read.
+fn digest_of(row: &SkillRunRow) -> Option<Digest> {
+    Some(row.skill).filter(|digest| *digest != Digest::of(b""))
 }

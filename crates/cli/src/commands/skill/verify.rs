@@ -8,7 +8,7 @@ use crucible_forge::{
     GateObstacle, SkillGateObserver, SkillGateOutcome, SkillName, SkillVerification, SkillVerified,
     ToolsMissing, VerifyRequest, VerifyStepError, WorkspaceError,
 };
-use crucible_ledger::{SkillGate, VerificationLevel};
+use crucible_ledger::{SkillGate, SkillStatus, VerificationLevel};
 use crucible_model::{ExitStatus, Level, Verdict};
 use crucible_repo::{Omission, OmitReason};
 use serde_json::{Value, json};
@@ -82,8 +82,9 @@ impl Verify {
         };
         let world = place::world(app, &project)?;
         let (mut ledger, _) = place::skill(app, &project, &self.name)?;
-        let mut verification = app
-            .block_on(async { Ok(SkillVerification::prepare(&world, &ledger, &project, request).await?) })?;
+        let mut verification = app.block_on(async {
+            Ok(SkillVerification::prepare(&world, &mut ledger, &project, request).await?)
+        })?;
         tell_omitted(app, verification.omitted());
         let verified = app.block_on(async { Ok(verification.run(&mut ledger, &Told(app)).await?) });
         // Where it was interrupted it stopped in the middle, and nobody has said so yet.
@@ -135,6 +136,10 @@ impl Verify {
             row.skill,
             row.test
         ));
+        app.output.line(&match verified.status {
+            SkillStatus::Verified => format!("next: crucible skill promote {} --by YOUR_NAME", self.name),
+            _ => format!("next: crucible skill research {}", self.name),
+        });
         Ok(())
     }
 }
@@ -177,6 +182,7 @@ impl From<VerifyStepError> for CommandError {
                 Self::usage(message).hint("`crucible skill list` shows those there are.")
             }
             VerifyStepError::Lock(error) => error.into(),
+            VerifyStepError::Unsettled(error) => error.into(),
             VerifyStepError::Step(_) | VerifyStepError::Record { .. } => {
                 Self::new(ExitStatus::Refused, message)
             }

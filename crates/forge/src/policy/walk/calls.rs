@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crucible_model::Code;
+use crucible_model::{Code, RepoPath};
 use tree_sitter::Node;
 
 use super::super::table::Power;
@@ -162,19 +162,20 @@ impl<'s> Walk<'s> {
     /// A literal place has to be one that is granted.
     fn writes_to(&mut self, node: Node<'s>, place: Option<Node<'s>>) {
         let Some(text) = place.and_then(|place| self.source.fold(place, &self.names)) else { return };
-        let inside = words::inside(&text).filter(|path| {
+        let granted = words::inside(&text)
+            .filter(|path| self.grants.write_paths.iter().any(|prefix| prefix.contains(path)));
+        let left = |path: &RepoPath| {
             let allowed = self.policy.allowed_write_paths.as_ref();
-            self.grants.write_paths.iter().any(|prefix| prefix.contains(path))
-                && allowed.is_none_or(|allowed| allowed.iter().any(|prefix| prefix.contains(path)))
-        });
-        if inside.is_none() {
-            self.say(
-                node,
-                Code::new("forge-write-outside"),
-                &text,
-                "Write below a directory that is granted, or ask for a grant.",
-            );
-        }
+            allowed.is_none_or(|allowed| allowed.iter().any(|prefix| prefix.contains(path)))
+        };
+        let hint = match &granted {
+            Some(path) if left(path) => return,
+            Some(_) => {
+                "It is granted, and the project's policy leaves it out: see allowed_write_paths in .crucible/skills/policy.yaml."
+            }
+            None => "Write below a directory that is granted, or ask for a grant.",
+        };
+        self.say(node, Code::new("forge-write-outside"), &text, hint);
     }
 
     /// A host that is handed over as such has to be granted.

@@ -59,12 +59,12 @@ impl<'s> Walk<'s> {
         let allowed = self.policy.allowed_network.as_ref();
         let allowed = allowed.is_none_or(|allowed| allowed.iter().any(|name| name.as_str() == host));
         if !granted || !allowed {
-            self.say(
-                node,
-                Code::new("forge-host-not-granted"),
-                host,
-                "Name a host that is granted, or ask for a grant.",
-            );
+            let hint = if granted {
+                "It is granted, and the project's policy leaves it out: see allowed_network in .crucible/skills/policy.yaml."
+            } else {
+                "Name a host that is granted, or ask for a grant."
+            };
+            self.say(node, Code::new("forge-host-not-granted"), host, hint);
         }
     }
 }

@@ -1,0 +1,241 @@
+//! What a run may see of the machine and leave in the project, and what `run`, `show`, `list`, `propose` and `promote` tell of it.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::skill_trust::{Skills, five, outcome_of};
+
+#[test]
+fn no_class_reads_what_the_kernel_tells_of_processes_and_mounts() {
+    let skills = Skills::new();
+    let reads = "\
+import os
+seen = {}
+for path in ['/proc/1/cmdline', '/proc/1/mountinfo', '/proc/self/mountinfo', '/proc/self/mounts', '/proc/mounts',
+             '/proc/self/environ', '/proc/self/maps', '/proc/self/cmdline', '/proc/thread-self/mountinfo', '/proc/version',
+             '/proc/self/root/proc/self/mountinfo', '/dev/fd/../mountinfo']:
+    try:
+        with open(path, 'rb') as file:
+            seen[path] = 'read'
+    except OSError as error:
+        seen[path] = type(error).__name__
+return seen";
+    let classes = [
+        ("reads", "READ_ONLY", vec![]),
+        ("writes", "FILE_WRITE", vec!["--allow-write", "notes/"]),
+        ("connects", "NETWORK", vec!["--allow-host", "api.example.invalid"]),
+        ("knows", "SECRET_READ", vec!["--allow-secret", "WEATHER_KEY"]),
+    ];
+    for (name, class, grants) in classes {
+        let trust = |name: &str, body: &str| match grants.as_slice() {
+            [flag, value] => skills.trusted(name, class, [*flag, *value], body),
+            _ => skills.trusted(name, class, [], body),
+        };
+        let run = |name: &str| {
+            let call = skills.call(["skill", "run", name, "--input", "{}", "--json"]);
+            outcome_of(call.env("WEATHER_KEY", "correct-horse-battery"))
+        };
+        trust(name, reads);
+        let seen = run(name).is(0, "SUCCEEDED", "").document["result"].clone();
+        for (path, value) in seen.as_object().unwrap() {
+            assert_ne!(value, "read", "{class} reads {path}");
+        }
+        // Where nothing hides it, it is a denial.
+        let name = format!("{name}_plainly");
+        trust(&name, "open('/proc/self/mountinfo')\nreturn {}");
+        run(&name).is(1, "DENIED", "forge-run-denied");
+    }
+}
+
+#[test]
+fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
+    let skills = Skills::new();
+    let root = skills.root();
+    std::fs::create_dir_all(root.join("notes/sub")).unwrap();
+    std::fs::write(root.join("notes/kept.sh"), "#!/bin/sh\n").unwrap();
+    std::fs::set_permissions(root.join("notes/kept.sh"), PermissionsExt::from_mode(0o755)).unwrap();
+    let granted = ["--allow-write", "notes/"];
+    let leaves = [
+        (
+            "hook",
+            "os.makedirs('notes/sub/.git/hooks')\nwith open('notes/sub/.git/hooks/pre-commit', 'w') as f: f.write('x')",
+            "notes/sub/.git",
+        ),
+        ("conftest", "with open('notes/sub/conftest.py', 'w') as f: f.write('x')", "notes/sub/conftest.py"),
+        ("env", "with open('notes/.env', 'w') as f: f.write('A=1')", "notes/.env"),
+        ("path_file", "with open('notes/x.pth', 'w') as f: f.write('x')", "notes/x.pth"),
+        (
+            "program",
+            "with open('notes/run', 'w') as f: f.write('x')\nos.chmod('notes/run', 0o755)",
+            "notes/run",
+        ),
+        ("own", "os.makedirs('notes/.crucible/skills')", "notes/.crucible"),
+        (
+            "fails",
+            "with open('notes/setup.py', 'w') as f: f.write('x')\nraise ValueError('x')",
+            "notes/setup.py",
+        ),
+        (
+            "escapes",
+            "os.makedirs('notes/\\x1b[2J')\nwith open('notes/\\x1b[2J/x.pyc', 'w') as f: f.write('x')",
+            "x.pyc",
+        ),
+    ];
+    for (name, body, path) in leaves {
+        let name = format!("leaves_{name}");
+        skills.trusted(&name, "FILE_WRITE", granted, &format!("import os\n{body}\nreturn {{'left': True}}"));
+        let said = skills.outcome(&name);
+        let word = if name.ends_with("fails") { "FAILED" } else { "DENIED" };
+        let said = said.is(1, word, "forge-run-left-behind");
+        assert_eq!(said.document["result"], Value::Null);
+        let hints = said.document["findings"].to_string();
+        assert!(hints.contains(path), "{hints}");
+        let shown = skills.run(["skill", "show", &name]).ok();
+        assert!(
+            shown.stdout.contains("forge-run-left-behind") && shown.stdout.contains(path),
+            "{}",
+            shown.stdout
+        );
+    }
+    // What was there before is told no more, and ordinary files are nobody's business.
+    let body = "with open('notes/sub/a.md', 'w') as f: f.write('x')\nwith open('notes/kept.txt', 'w') as f: f.write('x')\nreturn {}";
+    skills.trusted("plain", "FILE_WRITE", granted, body);
+    skills.outcome("plain").is(0, "SUCCEEDED", "");
+    skills.run(["ledger", "verify"]).ok();
+}
+
+#[test]
+fn a_registry_that_says_anything_else_than_the_ledger_refuses() {
+    let skills = Skills::new();
+    skills.trusted("one", "READ_ONLY", [], "return {}");
+    let registry = skills.root().join(".crucible/skills/registry.yaml");
+    let written = std::fs::read_to_string(&registry).unwrap();
+    skills.outcome("one").is(0, "SUCCEEDED", "");
+    for (from, to) in [
+        ("READ_ONLY", "NETWORK"),
+        ("Ada Example", "Eve Example"),
+        ("OneSkill", "TwoSkill"),
+        ("skillset.skills.one", "skillset.skills.two"),
+    ] {
+        let changed = written.replace(from, to);
+        assert_ne!(changed, written, "{from}");
+        std::fs::write(&registry, changed).unwrap();
+        skills.outcome("one").is(1, "REFUSED", "forge-registry-differs");
+    }
+    for key in ["    may_do: everything\n", "trusts: everything\n"] {
+        std::fs::write(&registry, format!("{written}{key}")).unwrap();
+        skills.outcome("one").is(1, "REFUSED", "forge-registry-unreadable");
+    }
+    // Taken away, the ledger alone decides.
+    std::fs::remove_file(&registry).unwrap();
+    skills.outcome("one").is(0, "SUCCEEDED", "forge-registry-missing");
+}
+
+#[test]
+fn show_says_why_a_run_failed_and_by_which_promotion() {
+    let skills = Skills::new();
+    let leak = "import os\nreturn {'given': os.environ['WEATHER_KEY']}";
+    skills.trusted("leaks", "SECRET_READ", ["--allow-secret", "WEATHER_KEY"], leak);
+    let run = skills.call(["skill", "run", "leaks", "--input", "{}"]);
+    run.env("WEATHER_KEY", "correct-horse-battery").run().exits(8);
+    let shown = skills.run(["skill", "show", "leaks", "--json"]).ok().json();
+    let schema = include_str!("../../../../docs/schemas/skill-show.v1.schema.json");
+    let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+    let problems: Vec<String> = judge.iter_errors(&shown).map(|error| error.to_string()).collect();
+    assert!(problems.is_empty(), "{problems:?}");
+    assert_eq!(shown["runs"][0]["findings"][0]["code"], "forge-run-secret");
+    assert_eq!(shown["runs"][0]["promotion"], shown["trust"]["event"]);
+    let text = skills.run(["skill", "show", "leaks"]).ok().stdout;
+    assert!(text.contains("forge-run-secret: Its result holds"), "{text}");
+    assert!(text.contains(&format!("by event {}", shown["trust"]["event"])), "{text}");
+}
+
+#[test]
+fn a_run_of_nothing_has_no_digest() {
+    let skills = Skills::new();
+    skills.proposed("one", "READ_ONLY", [], "return {}");
+    std::fs::remove_file(skills.file("one")).unwrap();
+    let said = skills.outcome("one").is(1, "REFUSED", "forge-run-untrusted");
+    assert_eq!(said.document["skill_digest"], Value::Null);
+    let shown = skills.run(["skill", "show", "one", "--json"]).ok().json();
+    assert_eq!(shown["runs"][0]["skill_digest"], Value::Null);
+}
+
+#[test]
+fn a_trusted_file_or_test_that_changed_is_told_and_what_to_do_about_it() {
+    let skills = Skills::new();
+    skills.trusted("one", "READ_ONLY", [], "return {}");
+    let listed = || {
+        let document = skills.run(["skill", "list", "--json"]).ok().json();
+        let schema = include_str!("../../../../docs/schemas/skill-list.v1.schema.json");
+        let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
+        assert!(judge.is_valid(&document), "{document:#}");
+        document["skills"][0]["file"].clone()
+    };
+    assert_eq!(listed(), "promoted");
+    let test = skills.root().join("tests/test_skill_one.py");
+    std::fs::write(&test, "# another test\n").unwrap();
+    skills.outcome("one").is(0, "SUCCEEDED", "forge-run-test-changed");
+    std::fs::remove_file(&test).unwrap();
+    skills.outcome("one").is(0, "SUCCEEDED", "forge-run-test-changed");
+    std::fs::write(&test, "# a test\n").unwrap();
+    assert!(!skills.outcome("one").codes().contains(&"forge-run-test-changed"));
+    skills.write("one", "return {'another': 1}");
+    assert_eq!(listed(), "changed");
+    let text = skills.run(["skill", "list"]).ok().stdout;
+    assert!(text.contains("TRUSTED, file changed"), "{text}");
+    let said = skills.promote("one").run().exits(1);
+    assert!(said.stderr.contains("`crucible skill demote one` comes first"), "{}", said.stderr);
+    let said = skills.run(["skill", "demote", "one", "--by", "Bo", "--reason", "Changed."]).ok();
+    assert!(said.stdout.contains("next: crucible skill verify one"), "{}", said.stdout);
+    skills.verified("one", &five());
+    let said = skills.promote("one").run().ok();
+    assert!(said.stdout.contains("next: crucible skill run one --input"), "{}", said.stdout);
+    assert_eq!(listed(), "promoted");
+    std::fs::remove_file(skills.file("one")).unwrap();
+    assert_eq!(listed(), "unreadable");
+}
+
+#[test]
+fn a_grant_of_the_machine_or_its_neighbours_is_told_when_it_is_asked_for_and_answered_for() {
+    let skills = Skills::new();
+    for (name, host) in [("metadata", "169.254.169.254"), ("loopback", "localhost"), ("private", "10.0.0.8")]
+    {
+        let io = skills.desk.path("io.json");
+        let words = [
+            "skill",
+            "propose",
+            name,
+            "--describe",
+            "Does it.",
+            "--effects",
+            "NETWORK",
+            "--allow-host",
+            host,
+        ];
+        let said = skills.call(words).arg("--io").arg(&io).run().ok();
+        assert!(said.stderr.contains("forge-host-local") && said.stderr.contains(host), "{}", said.stderr);
+        skills.write(name, "return {}");
+        std::fs::write(skills.root().join(format!("tests/test_skill_{name}.py")), "# a test\n").unwrap();
+        skills.verified(name, &five());
+        let said = skills.promote(name).arg("--json").run().ok().json();
+        assert_eq!(said["findings"][0]["code"], "forge-host-local");
+        assert_eq!(said["verdict"], "pass");
+    }
+    skills.trusted("public", "NETWORK", ["--allow-host", "api.example.invalid"], "return {}");
+    assert_eq!(skills.outcome("public").is(0, "SUCCEEDED", "").document["findings"], json!([]));
+}
+
+#[test]
+fn no_line_of_a_skill_passes_for_one_of_ours_or_steers_a_terminal() {
+    let skills = Skills::new();
+    let body = "print('forge-run-denied: not so\\x1b[2J\\rx')\nraise ValueError('one\\nforge-run-denied: not so either\\x1b]0;x\\x07')";
+    skills.trusted("one", "READ_ONLY", [], body);
+    let said = skills.run(["skill", "run", "one", "--input", "{}"]).exits(1);
+    assert!(!said.stderr.chars().any(|c| c.is_control() && c != '\n'), "{:?}", said.stderr);
+    for line in said.stderr.lines().filter(|line| line.contains("not so")) {
+        assert!(line.starts_with("[skill] ") || line.starts_with("forge-run-raised: "), "{line}");
+    }
+    assert!(said.stderr.contains("[skill] Traceback"), "{}", said.stderr);
+}

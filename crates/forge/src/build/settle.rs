@@ -1,0 +1,319 @@
+//! What a build that was killed left, settled by the next step of its skill.
+//!
+//! How it works: right before both files go to the project a record in Crucible's own directory says which attempt brings which bytes; it
+//! goes when the ledger has the end of that attempt. Where one is found later, under the lock, a change that was broken off is finished or
+//! taken back first, and then the files tell how far the attempt had come: where both are those of the record it succeeded, and else it was
+//! aborted.
+//!
+//! What always holds: no bytes of an attempt stay in the project that the ledger calls aborted, but where a person went on with them; a
+//! record that is of no attempt that runs decides nothing.
+
+use std::path::{Path, PathBuf};
+
+use crucible_host::fs::{FsError, read_regular_up_to, remove_file, write_atomic};
+use crucible_host::lock::LockError;
+use crucible_ledger::{Ledger, LedgerError, Moment, SkillBuildEnd, SkillBuildRow, SkillBuildStatus};
+use crucible_model::{ByteLimit, Digest, RepoPath, RepoPathError, Timestamp};
+use crucible_repo::{LinkPolicy, read_tree_file};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::name::SkillName;
+use crate::paths::SkillPaths;
+use crate::project::ForgeProject;
+use crate::python::MAX_SKILL_BYTES;
+use crate::workspace::{CopyBackError, recover_copy_back};
+use crate::world::ForgeWorld;
+
+/// The form of the record.
+const FORM: &str = "skill-build-brings.v1";
+/// Larger ones are not ours.
+const MOST_READ: ByteLimit = ByteLimit(4 << 10);
+
+/// Why what a killed build left cannot be settled.
+#[derive(Debug, thiserror::Error)]
+pub enum UnsettledBuild {
+    /// A change that was broken off leads to no end.
+    #[error(transparent)]
+    CopyBack(#[from] CopyBackError),
+    /// The record of it cannot be read or taken away.
+    #[error(transparent)]
+    Fs(#[from] FsError),
+    /// The ledger cannot be read or written.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A name makes no path.
+    #[error(transparent)]
+    Path(#[from] RepoPathError),
+}
+
+impl From<LockError> for UnsettledBuild {
+    fn from(error: LockError) -> Self {
+        Self::CopyBack(error.into())
+    }
+}
+
+/// Which attempt brings which bytes to the project.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Brings {
+    schema_version: String,
+    build: u64,
+    started_at: Timestamp,
+    skill: Digest,
+    test: Digest,
+}
+
+/// Says that the attempt brings these bytes, before it does.
+pub(super) fn promise(
+    project: &ForgeProject,
+    home: &Path,
+    paths: &SkillPaths,
+    build: &SkillBuildRow,
+    [skill, test]: [Digest; 2],
+) -> Result<(), CopyBackError> {
+    let brings = Brings {
+        schema_version: FORM.to_owned(),
+        build: build.id,
+        started_at: build.started_at,
+        skill,
+        test,
+    };
+    let bytes = json!(brings).to_string();
+    let place = place(project, home, paths)?;
+    write_atomic(&place, bytes.as_bytes()).map_err(|error| CopyBackError::Own(error.into()))
+}
+
+/// Takes the promise away: the ledger has the end of its attempt.
+pub(super) fn kept(project: &ForgeProject, home: &Path, paths: &SkillPaths) {
+    // One that stays is of an attempt that runs no more, and the next step passes over it.
+    let _stays = place(project, home, paths).map(|place| remove_file(&place));
+}
+
+/// Settles what a build of this skill left that was killed or interrupted: no attempt runs any more when this returns, and the ledger says of
+/// each what came of it. The caller holds the lock of the skill, and reads its row afterwards. A skill that nobody knows has no builds.
+///
+/// # Errors
+///
+/// [`UnsettledBuild`], after which the next step tries again.
+pub(crate) fn settle_builds(
+    world: &ForgeWorld<'_>,
+    project: &ForgeProject,
+    ledger: &mut Ledger,
+    name: &SkillName,
+) -> Result<(), UnsettledBuild> {
+    let Some(skill) = ledger.skill(project.key(), name.as_str())? else { return Ok(()) };
+    let paths = project.paths(name)?;
+    recover_copy_back(project, &world.home, &paths)?;
+    let place = place(project, &world.home, &paths)?;
+    let brings = read(&place)?;
+    for build in ledger.skill_builds(skill.id)? {
+        if build.status != SkillBuildStatus::Running {
+            continue;
+        }
+        let came = brings.as_ref().filter(|brings| brings.is_of(&build) && brings.is_there(project, &paths));
+        let end = match came {
+            Some(brings) => SkillBuildEnd::Succeeded { skill: brings.skill, test: brings.test },
+            None => SkillBuildEnd::Aborted(json!({ "interrupted": true })),
+        };
+        ledger.end_skill_build(&build, Moment::of(world.clock), &end)?;
+    }
+    match remove_file(&place) {
+        Err(error) if !error.is_not_found() => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+impl Brings {
+    fn is_of(&self, build: &SkillBuildRow) -> bool {
+        self.schema_version == FORM && self.build == build.id && self.started_at == build.started_at
+    }
+
+    /// Whether the project holds both files as they were promised.
+    fn is_there(&self, project: &ForgeProject, paths: &SkillPaths) -> bool {
+        let holds = |path: &RepoPath, digest: Digest| {
+            let limit = ByteLimit(MAX_SKILL_BYTES as u64);
+            let read = read_tree_file(project.root(), path, LinkPolicy::Refuse, limit);
+            read.is_ok_and(|read| read.bytes.is_some_and(|bytes| Digest::of(&bytes) == digest))
+        };
+        holds(&paths.skill, self.skill) && holds(&paths.test, self.test)
+    }
+}
+
+fn place(project: &ForgeProject, home: &Path, paths: &SkillPaths) -> Result<PathBuf, LockError> {
+    Ok(project.own_directory(home)?.join(format!("{}-{}-brings.json", project.key(), paths.module)))
+}
+
+/// The record; nothing where there is none, or none that could be ours.
+fn read(place: &Path) -> Result<Option<Brings>, FsError> {
+    match read_regular_up_to(place, MOST_READ) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crucible_host::clock::PinnedClock;
+    use crucible_host::env::Environment;
+    use crucible_ledger::{NewSkill, NewSkillBuild, SideEffect, SkillStatus};
+    use crucible_model::ClockSource;
+    use crucible_sandbox::{Sandbox, Strength};
+
+    use super::*;
+    use crate::workspace::{BuiltFile, copy_back};
+
+    struct Scene {
+        directory: tempfile::TempDir,
+        ledger: Ledger,
+        build: SkillBuildRow,
+    }
+
+    fn moment() -> Moment {
+        Moment { at: "2026-01-31T09:30:00Z".parse().unwrap(), clock: ClockSource::Pinned }
+    }
+
+    fn name() -> SkillName {
+        "count_it".parse().unwrap()
+    }
+
+    impl Scene {
+        /// A skill with an attempt that runs.
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            crucible_host::fs::create_dir_all(&directory.path().join("project/src/skillset/skills")).unwrap();
+            crucible_host::fs::create_dir_all(&directory.path().join("project/tests")).unwrap();
+            let mut ledger = Ledger::open(&directory.path().join("ledger.db")).unwrap();
+            let new = NewSkill {
+                moment: moment(),
+                project: Digest::of(b"project"),
+                name: "count_it".to_owned(),
+                description: "Counts.".to_owned(),
+                io_schema: json!({ "input": {}, "output": {} }),
+                side_effect: SideEffect::ReadOnly,
+                grants: json!({}),
+                spec: b"spec".to_vec(),
+                held_out: None,
+            };
+            let proposal = ledger.propose_skill(&new).unwrap();
+            let build = begin(&mut ledger, proposal);
+            Self { directory, ledger, build }
+        }
+
+        fn home(&self) -> PathBuf {
+            self.directory.path().join("home")
+        }
+
+        fn project(&self) -> ForgeProject {
+            let root = self.directory.path().join("project");
+            ForgeProject::new(root, Digest::of(b"project"), "skillset".parse().unwrap())
+        }
+
+        fn files(&self) -> [BuiltFile; 2] {
+            let paths = self.project().paths(&name()).unwrap();
+            paths.files().map(|path| BuiltFile {
+                path: path.clone(),
+                bytes: path.as_str().as_bytes().to_vec(),
+                digest: Digest::of(path.as_str().as_bytes()),
+                before: None,
+            })
+        }
+
+        fn promised(&self) {
+            let (project, files) = (self.project(), self.files());
+            let paths = project.paths(&name()).unwrap();
+            let digests = files.each_ref().map(|file| file.digest);
+            promise(&project, &self.home(), &paths, &self.build, digests).unwrap();
+        }
+
+        fn brought(&self) {
+            let project = self.project();
+            copy_back(&project, &self.home(), &project.paths(&name()).unwrap(), &self.files()).unwrap();
+        }
+
+        fn record(&self) -> PathBuf {
+            let project = self.project();
+            place(&project, &self.home(), &project.paths(&name()).unwrap()).unwrap()
+        }
+
+        /// What came of the attempts, and where the skill stands.
+        fn settled(&mut self) -> (Vec<SkillBuildStatus>, SkillStatus) {
+            let env = Environment::from_pairs::<&str, &str>([], "/");
+            let clock = PinnedClock(moment().at);
+            let world = ForgeWorld {
+                env: &env,
+                clock: &clock,
+                sandbox: Arc::new(Sandbox::new(None, &env)),
+                strength: Strength::Off,
+                home: self.home(),
+                tmp: self.home(),
+            };
+            let project = self.project();
+            settle_builds(&world, &project, &mut self.ledger, &name()).unwrap();
+            assert!(!self.record().exists(), "the record stays");
+            let builds = self.ledger.skill_builds(self.build.proposal).unwrap();
+            let skill = self.ledger.skill(project.key(), "count_it").unwrap().unwrap();
+            (builds.iter().map(|build| build.status).collect(), skill.status)
+        }
+    }
+
+    fn begin(ledger: &mut Ledger, proposal: u64) -> SkillBuildRow {
+        let new = NewSkillBuild { moment: moment(), proposal, agent: "nobody".to_owned() };
+        ledger.begin_skill_build::<LedgerError>(&new, |_| Ok(b"packet".to_vec())).unwrap()
+    }
+
+    #[test]
+    fn an_attempt_that_was_killed_succeeded_where_both_of_its_files_are_there() {
+        let mut scene = Scene::new();
+        scene.promised();
+        scene.brought();
+        assert_eq!(scene.settled(), (vec![SkillBuildStatus::Succeeded], SkillStatus::Built));
+        let build = scene.ledger.skill_builds(scene.build.proposal).unwrap().pop().unwrap();
+        let digests = scene.files().map(|file| Some(file.digest));
+        assert_eq!([build.skill, build.test], digests);
+        assert_eq!(scene.settled(), (vec![SkillBuildStatus::Succeeded], SkillStatus::Built));
+    }
+
+    #[test]
+    fn an_attempt_that_was_killed_is_aborted_where_its_files_are_not_there() {
+        let aborted = (vec![SkillBuildStatus::Aborted], SkillStatus::Proposed);
+        let mut scene = Scene::new();
+        assert_eq!(scene.settled(), aborted);
+        let mut scene = Scene::new();
+        scene.promised();
+        assert_eq!(scene.settled(), aborted);
+        // Somebody went on with one of them.
+        let mut scene = Scene::new();
+        scene.promised();
+        scene.brought();
+        write_atomic(&scene.project().root().join(scene.files()[1].path.as_str()), b"mine\n").unwrap();
+        assert_eq!(scene.settled(), aborted);
+    }
+
+    #[test]
+    fn a_record_of_another_attempt_or_of_none_decides_nothing() {
+        let mut scene = Scene::new();
+        scene.promised();
+        scene.brought();
+        let next = begin(&mut scene.ledger, scene.build.proposal);
+        let both = vec![SkillBuildStatus::Aborted; 2];
+        assert_eq!(scene.settled(), (both, SkillStatus::Proposed));
+        assert_ne!(next.id, scene.build.id);
+        for text in ["", "{}", "[1", "\u{feff}null"] {
+            let mut scene = Scene::new();
+            scene.brought();
+            write_atomic(&scene.record(), text.as_bytes()).unwrap();
+            assert_eq!(scene.settled(), (vec![SkillBuildStatus::Aborted], SkillStatus::Proposed), "{text}");
+        }
+        // An attempt that ended is not ended again.
+        let mut scene = Scene::new();
+        scene.promised();
+        scene.brought();
+        let end = SkillBuildEnd::Failed(json!({ "kind": "UNKNOWN" }));
+        scene.ledger.end_skill_build(&scene.build, moment(), &end).unwrap();
+        assert_eq!(scene.settled(), (vec![SkillBuildStatus::Failed], SkillStatus::Proposed));
+    }
+}

@@ -1,0 +1,129 @@
+//! Values that a program was handed: they are known, so no rule has to guess at them, and nothing that it says or leaves may hold one.
+//!
+//! What always holds: where one value holds another the longer one goes, what stands in its place is not looked at again, and the work is
+//! linear in the text.
+
+use std::fmt;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use crucible_model::Secret;
+
+use crate::scanner::MARKER_BEGIN;
+
+/// The shortest value, in bytes and without the space around it, that can be told from other text.
+pub const SHORTEST_HANDED: usize = 6;
+
+/// Values that a program was handed.
+#[derive(Clone)]
+pub struct HandedKeys {
+    /// None where there are no values.
+    finder: Option<Finder>,
+}
+
+#[derive(Clone)]
+enum Finder {
+    Of(AhoCorasick),
+    /// It cannot be made, for values of absurd lengths: everything could hold one.
+    Unmade,
+}
+
+impl HandedKeys {
+    /// Values to be found again, without the space around them. Those shorter than [`SHORTEST_HANDED`] are passed over: taking them out would
+    /// only garble the text.
+    #[must_use]
+    pub fn new<'s>(values: impl IntoIterator<Item = &'s Secret>) -> Self {
+        let values: Vec<&str> = values
+            .into_iter()
+            .map(|value| value.expose().trim())
+            .filter(|value| value.len() >= SHORTEST_HANDED)
+            .collect();
+        if values.is_empty() {
+            return Self { finder: None };
+        }
+        let made = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(values);
+        Self { finder: Some(made.map_or(Finder::Unmade, Finder::Of)) }
+    }
+
+    /// Whether the bytes hold one of them.
+    #[must_use]
+    pub fn are_in(&self, bytes: &[u8]) -> bool {
+        match &self.finder {
+            None => false,
+            Some(Finder::Of(finder)) => finder.is_match(bytes),
+            Some(Finder::Unmade) => true,
+        }
+    }
+
+    /// The bytes with `[secret:handed-over]` in the place of each.
+    #[must_use]
+    pub fn out_of(&self, bytes: &[u8]) -> Vec<u8> {
+        let marker = format!("{MARKER_BEGIN}handed-over]");
+        let finder = match &self.finder {
+            None => return bytes.to_vec(),
+            Some(Finder::Of(finder)) => finder,
+            Some(Finder::Unmade) => return marker.into_bytes(),
+        };
+        let mut out = Vec::with_capacity(bytes.len());
+        finder.replace_all_with_bytes(bytes, &mut out, |_, _, out| {
+            out.extend_from_slice(marker.as_bytes());
+            true
+        });
+        out
+    }
+
+    /// [`Self::out_of`] for a text.
+    #[must_use]
+    pub fn out_of_text(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.out_of(text.as_bytes())).into_owned()
+    }
+}
+
+impl fmt::Debug for HandedKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HandedKeys(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn keys(values: &[&str]) -> HandedKeys {
+        let values: Vec<Secret> = values.iter().map(|value| Secret::new((*value).to_owned())).collect();
+        HandedKeys::new(&values)
+    }
+
+    #[test]
+    fn each_value_goes_whole_and_what_stands_for_it_stays() {
+        let handed = keys(&["secret", "a-secret-value", "handed-over"]);
+        let text = "a-secret-value, secret; a-secret";
+        assert_eq!(
+            handed.out_of_text(text),
+            "[secret:handed-over], [secret:handed-over]; a-[secret:handed-over]"
+        );
+        assert_eq!(keys(&["key-of-ours"]).out_of(b"\xff key-of-ours\n"), b"\xff [secret:handed-over]\n");
+    }
+
+    #[test]
+    fn space_around_a_value_does_not_count_and_what_is_short_is_none() {
+        let handed = keys(&["  long-enough\n", "short", "   a   ", ""]);
+        assert!(handed.are_in(b"x=long-enough;"));
+        assert!(!handed.are_in(b"short a  a   "));
+        assert_eq!(handed.out_of(b"short a"), b"short a");
+        assert!(!keys(&[]).are_in(b"anything"));
+        assert_eq!(format!("{handed:?}"), "HandedKeys(…)");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_was_handed_over_stays(values in prop::collection::vec("[ab]{6,9}", 1..4), text in "[ab ]{0,60}") {
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            let handed = keys(&values);
+            let out = handed.out_of_text(&text);
+            prop_assert!(!handed.are_in(out.as_bytes()), "{out}");
+            prop_assert_eq!(handed.are_in(text.as_bytes()), out != text);
+        }
+    }
+}
