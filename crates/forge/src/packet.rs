@@ -218,7 +218,8 @@ fn begun_skill(parts: &PacketParts<'_>) -> String {
     )
 }
 
-/// What of the test is settled: its first function as far as the class settles it, with the types that mypy asks for.
+/// What of the test is settled: its first function as far as the class settles it, with the types that mypy asks for. It breaks off, so that
+/// an answer that repeats it is no test that asks nothing.
 fn begun_test(parts: &PacketParts<'_>) -> String {
     let SkillPaths { module, class, .. } = parts.paths;
     let patch = "monkeypatch: pytest.MonkeyPatch";
@@ -253,7 +254,7 @@ fn begun_test(parts: &PacketParts<'_>) -> String {
     };
     format!(
         "\"\"\"What the skill promises.\"\"\"\n\n{imports}import pytest\n\nfrom {module} import {class}\n\n\n\
-         def test_usual_inputs({takes}) -> None:\n{first}"
+         def test_usual_inputs({takes}) -> None:\n{first}    assert {class}().execute(\n"
     )
 }
 

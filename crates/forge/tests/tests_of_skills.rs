@@ -37,7 +37,7 @@ fn what_tests_need_passes() {
         ),
         (
             "from pathlib import Path\n",
-            "def test_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:\n    file = tmp_path / 'a' / 'x.txt'\n    file.parent.name\n    file.write_text('x', encoding='utf-8')\n    (tmp_path / 'd').mkdir()\n    with open(file, 'w') as out:\n        out.write('y')\n    with (tmp_path / 'z').open('w') as out:\n        out.write('y')\n    assert capsys.readouterr().out == ''\n",
+            "def test_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:\n    file = tmp_path / 'a' / 'x.txt'\n    file.parent.name\n    file.write_text('x', encoding='utf-8')\n    (tmp_path / 'd').mkdir()\n    with open(file, 'w') as out:\n        out.write('y')\n    with (tmp_path / 'z').open('w') as out:\n        out.write('y')\n    DemoSkill().execute({})\n    assert capsys.readouterr().out == ''\n",
         ),
         (
             "",
@@ -45,7 +45,7 @@ fn what_tests_need_passes() {
         ),
         (
             "from skillset.skills import demo\n",
-            "def test_it(monkeypatch):\n    monkeypatch.setattr(demo, 'fetch', lambda url: 'x')\n    monkeypatch.setattr('skillset.skills.demo._clock', lambda: 1)\n    monkeypatch.setattr(DemoSkill, '_get', lambda self, url: 'x')\n    assert demo._helper(1) == 2\n",
+            "def test_it(monkeypatch):\n    monkeypatch.setattr(demo, 'fetch', lambda url: 'x')\n    monkeypatch.setattr('skillset.skills.demo._clock', lambda: 1)\n    monkeypatch.setattr(DemoSkill, '_get', lambda self, url: 'x')\n    assert demo._helper(1) == 2\n    assert DemoSkill().execute({}) == {}\n",
         ),
         ("import json\n", "def test_it():\n    assert json.dumps(DemoSkill().execute({})) == '{}'\n"),
         (
@@ -60,6 +60,40 @@ fn what_tests_need_passes() {
         let text = format!("{imports}{HEAD}{body}");
         assert!(codes(&text).is_empty(), "{text}\n{:#?}", codes(&text));
     }
+}
+
+#[test]
+fn a_test_that_compares_nothing_is_refused() {
+    let run = "DemoSkill().execute({})";
+    for (body, empty) in [
+        (format!("def test_it():\n    {run}\n"), true),
+        (format!("def test_it():\n    assert True\n    {run}\n"), true),
+        (format!("def test_it():\n    assert not (1), 'x'\n    {run}\n"), true),
+        (format!("def test_it():\n    assert {run}\n\n\ndef test_two():\n    print({run})\n"), true),
+        ("def test_it():\n    assert DemoSkill.name == 'demo'\n".to_owned(), true),
+        (format!("class TestIt:\n    def test_it(self):\n        {run}\n"), true),
+        (format!("def test_it():\n    assert {run} == {{}}\n"), false),
+        (format!("def test_it():\n    with pytest.raises(KeyError):\n        {run}\n"), false),
+        (
+            format!(
+                "def same(a, b):\n    assert a == b\n\n\ndef is_empty(a):\n    same(a, {{}})\n\n\ndef test_it():\n    is_empty({run})\n"
+            ),
+            false,
+        ),
+        (
+            format!(
+                "class TestIt:\n    def check(self, a):\n        assert a\n\n    def test_it(self):\n        self.check({run})\n"
+            ),
+            false,
+        ),
+        (format!("def test_it():\n    def inner():\n        assert {run}\n\n    inner()\n"), false),
+    ] {
+        let found = codes(&format!("{HEAD}{body}"));
+        assert_eq!(found.iter().any(|code| code.starts_with("forge-test-empty")), empty, "{body}\n{found:?}");
+    }
+    // As deep as a text may be.
+    let deep = format!("{HEAD}def test_it():\n    assert {}1{}\n", "(".repeat(3000), ")".repeat(3000));
+    let _ = codes(&deep);
 }
 
 #[test]

@@ -61,13 +61,13 @@ fn constructs(texts: &[Text<'_>], policy: &Policy) -> Vec<Finding> {
     for text in texts.iter().filter(|text| touches(text.file, |line| may_matter(text.language, line))) {
         let mut counts = Counts::new();
         if let Some((path, old)) = text.old {
-            let role = Role::of(text.language, path, old);
+            let role = Role::of(text.language, path, Some(old));
             for sight in sights(text.language, role, old) {
                 *counts.entry(sight).or_default() -= 1;
             }
         }
         if let Some(new) = text.new {
-            let role = Role::of(text.language, &text.file.path, new);
+            let role = Role::of(text.language, &text.file.path, text.old.map(|(_, old)| old));
             for sight in sights(text.language, role, new) {
                 *counts.entry(sight).or_default() += 1;
             }

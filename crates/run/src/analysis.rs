@@ -59,10 +59,14 @@ versions! {
 impl Analysis {
     /// What a change is compared with.
     pub(crate) fn before(&self) -> Vec<GateBefore> {
-        let before = |gate: &GateResult| {
-            Some(GateBefore { id: gate.id.clone(), passed: gate.passed, tally: gate.tally.clone()? })
-        };
-        self.baseline.iter().filter_map(before).collect()
+        self.baseline.iter().filter_map(GateResult::before).collect()
+    }
+}
+
+impl GateResult {
+    /// As what a later run of the same gate is compared with; nothing where no tally was read.
+    pub(crate) fn before(&self) -> Option<GateBefore> {
+        Some(GateBefore { id: self.id.clone(), passed: self.passed, tally: self.tally.clone()? })
     }
 }
 

@@ -109,11 +109,13 @@ pub enum RunError {
     },
     /// The repository is not where the run started.
     #[error(
-        "the repository is no longer at {base}, where the run started; go back there (commit or stash what differs), then `crucible run advance`, or start a new run"
+        "the repository is no longer at {base}, where the run started; go back there (commit or stash what differs), then `{then}`, or start a new run"
     )]
     RepositoryChanged {
         /// The run's base.
         base: String,
+        /// The command to call again.
+        then: &'static str,
     },
     /// The repository is not where a run started that has ended.
     #[error(

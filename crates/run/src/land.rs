@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crucible_ledger::Ledger;
-use crucible_model::{ClockSource, Digest, Timestamp, is_hidden, single_spaced};
+use crucible_model::{ClockSource, Digest, Finding, Timestamp, is_hidden, single_spaced};
 use crucible_repo::{Branch, BranchReach, Git, Identity, LandRequest, Oid, RUN_TRAILER};
 use crucible_verify::{GateId, GateLevel, VerifyReport};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ use crate::world::World;
 
 /// The key of the trailer that ties a commit to the ledger's head.
 pub const LEDGER_TRAILER: &str = "Crucible-Ledger";
+
+/// The command that lands.
+const LAND: &str = "crucible run land";
 
 /// The key of the event with which a landing begins.
 const BEGUN: &str = "landing";
@@ -75,7 +78,12 @@ pub async fn land(
     let _lock = dir.take("landing the run")?;
     let mut journal = Journal::open(record.run_id.clone(), dir.clone(), ledger, world.clock, witness)?;
     // As the steps of a run, these are too large for the stack of a small thread.
-    let landed = Box::pin(land_recorded(world, dir, &record, &mut journal)).await;
+    let landed =
+        Box::pin(land_recorded(world, dir, &record, &mut journal)).await.map_err(|error| match error {
+            RunError::BaseDirty { count, first, .. } => RunError::BaseDirty { count, first, then: LAND },
+            RunError::RepositoryChanged { base, .. } => RunError::RepositoryChanged { base, then: LAND },
+            other => other,
+        });
     if landed.is_err() && (journal.has(BEGUN) || full_gates_runs(journal.events()) > 0) {
         // What stopped the landing is the error to tell, not that its story could not be written.
         let _derived = journal.write_trace();
@@ -129,7 +137,13 @@ async fn land_recorded(
     let full = match journal.has(BEGUN) {
         // They passed before the landing began.
         true => Vec::new(),
-        false => Box::pin(pass_full_gates(world, dir, record, journal)).await?,
+        false => {
+            let passed = Box::pin(pass_full_gates(world, dir, record, journal)).await?;
+            // They may have taken long: what the commit will vouch for is looked at once more.
+            journal.check_files()?;
+            attempt::check_copies(dir, journal.events())?;
+            passed
+        }
     };
     // What is refused here is refused before anything is recorded of a landing, or said of it.
     let tree = Box::pin(verified_tree(dir, &git, record, &patch)).await?;
@@ -190,14 +204,17 @@ async fn pass_full_gates(
     let Some(outcome) = attempt::recorded(dir, journal.events())?.pop() else { return Ok(Vec::new()) };
     let full = GateLevel::Full;
     let verified = verify_outcome(world, dir, record, outcome, full, journal.witness()).await;
-    let (again, trial) = verified.map_err(|error| match error {
-        RunError::BaseDirty { count, first, .. } => {
-            RunError::BaseDirty { count, first, then: "crucible run land" }
-        }
-        other => other,
-    })?;
+    let (again, trial) = verified?;
+    let failed_before = |finding: &Finding| {
+        trial
+            .as_ref()
+            .is_some_and(|trial| trial.before.iter().any(|gate| gate.id == finding.subject && !gate.passed))
+    };
     let id = record.run_id.to_string();
-    let first = again.verdict.errors().next().map(ToString::to_string);
+    let first = again.verdict.errors().next().map(|first| match failed_before(first) {
+        true => format!("{first}; this gate fails without the change, too"),
+        false => first.to_string(),
+    });
     let (Some(report), Some(trial)) = (again.report, trial) else {
         return Err(RunError::NoLongerAccepted { id, first: first.unwrap_or_default() });
     };
@@ -220,7 +237,12 @@ fn keep_full_gates(
     let [path, stdout, stderr] = full_gates_files(number);
     let logs = [(&stdout, dir.write(&stdout, &trial.stdout)?), (&stderr, dir.write(&stderr, &trial.stderr)?)];
     dir.write_json(&path, report)?;
-    let body = serde_json::json!({ "result": report.result, FILES: BTreeMap::from(logs) });
+    let before: Vec<Value> = trial
+        .before
+        .iter()
+        .map(|gate| serde_json::json!({ "id": gate.id, "passed": gate.passed, "end": gate.end, "tally": gate.tally }))
+        .collect();
+    let body = serde_json::json!({ "result": report.result, "before": before, FILES: BTreeMap::from(logs) });
     let entry = Entry {
         role: "verifier",
         event: EventKind::FullGatesRun,

@@ -199,7 +199,7 @@ pub(crate) fn status_of(
         _ if !matches!(state, RunState::Landed | RunState::Failed) && !run.repo.is_dir() => {
             RunError::RepositoryElsewhere { repo: run.repo.clone() }.to_string()
         }
-        _ => next(&run, state, owed.as_ref()),
+        _ => next(&run, state, owed.as_ref(), refused_at_landing(events)),
     };
     let attempts = attempt::recorded(dir, events)?;
     let laid = events.iter().filter(|event| event.event == EventKind::OutboxPrompted.name());
@@ -353,7 +353,14 @@ pub(crate) fn owed(events: &[EventRecord]) -> Option<Owed> {
     })
 }
 
-fn next(run: &RunRecord, state: RunState, owed: Option<&Owed>) -> String {
+/// The report of the gates that refused the newest try to land, where they did.
+fn refused_at_landing(events: &[EventRecord]) -> Option<&str> {
+    let last = events.iter().rfind(|event| event.event == EventKind::FullGatesRun.name())?;
+    let failed = last.body.get("result").and_then(Value::as_str) != Some("PASS");
+    last.path.as_deref().filter(|_| failed)
+}
+
+fn next(run: &RunRecord, state: RunState, owed: Option<&Owed>, refused_at_landing: Option<&str>) -> String {
     let id = &run.run_id;
     if let Some(Owed { prompt, target, .. }) = owed {
         return format!(
@@ -368,7 +375,12 @@ fn next(run: &RunRecord, state: RunState, owed: Option<&Owed>) -> String {
         | RunState::Reviewed
         | RunState::Signed
         | RunState::Patched => format!("Continue with `crucible run advance {id}`."),
-        RunState::Verified => format!("Commit the change with `crucible run land {id}`."),
+        RunState::Verified => match refused_at_landing {
+            Some(report) => format!(
+                "Its gates refused the change when it was to land, see {report}: mend the cause outside of the change and call `crucible run land {id}` again, or start a new run."
+            ),
+            None => format!("Commit the change with `crucible run land {id}`."),
+        },
         RunState::Landed => "Nothing is left to do.".to_owned(),
         RunState::Blocked => {
             "A reviewer blocks the plan: read reviews/, mend the cause, and start a new run.".to_owned()

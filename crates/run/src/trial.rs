@@ -56,6 +56,8 @@ pub(crate) struct Trial {
     pub(crate) left_out: Vec<String>,
     /// Which set of gates was run.
     level: GateLevel,
+    /// What the gates of the full set came to without the change, where they were run for it.
+    pub(crate) before: Vec<GateResult>,
     /// The catalogue of behaviours as the change leaves it, read before any gate ran; absent where there is no copy.
     behaviors: Option<BehaviorFiles>,
     tree: Option<String>,
@@ -88,12 +90,15 @@ pub(crate) async fn verify(
     outcome: &mut AttemptOutcome,
     witness: &mut dyn Witness,
 ) -> Result<(Trial, VerifyReport), RunError> {
-    let gates = by.analysis.before();
+    let mut gates = by.analysis.before();
+    let before = before_full(world, by, room, witness).await?;
+    gates.extend(before.iter().filter_map(GateResult::before));
     let edits_tests = by.plan.names.iter().any(is_test_path);
     let tests = if edits_tests { TestFiles::Editable } else { TestFiles::Fixed };
     let baseline = Baseline { gates: &gates, tests };
     let tried = Tried { change, baseline };
-    let trial = run(world, by.git, by.record, by.level, room, Some(&tried), witness).await?;
+    let mut trial = run(world, by.git, by.record, by.level, room, Some(&tried), witness).await?;
+    trial.before = before;
     if by.analysis.baseline.iter().all(|gate| gate.passed) {
         let hint = "Every gate passed before the change, too: they show that nothing broke, not that the goal is reached.";
         outcome.findings.push(Finding::warning(PASSED_BEFORE, "the gates", hint));
@@ -103,7 +108,27 @@ pub(crate) async fn verify(
     Ok((trial, report))
 }
 
-/// Copies the base into `room`, applies the change and runs every gate of the run that belongs to this set.
+/// The gates of the full set that no attempt runs, on a copy of the base as it is: what they are compared with. What the others told
+/// then is in the run's analysis.
+async fn before_full(
+    world: &World<'_>,
+    by: Yardstick<'_>,
+    room: &Path,
+    witness: &mut dyn Witness,
+) -> Result<Vec<GateResult>, RunError> {
+    if by.level != GateLevel::Full || by.record.settings.gates.iter().all(|gate| gate.level.is_lite()) {
+        return Ok(Vec::new());
+    }
+    witness.working("verifier", "running the gates of level `full` before the change, to compare with");
+    let before = run(world, by.git, by.record, by.level, room, None, witness).await?;
+    for gate in before.results.iter().filter(|gate| !gate.passed) {
+        witness.note(&format!("  gate {} fails without the change, too: {}", gate.id, gate.end));
+    }
+    Ok(before.results)
+}
+
+/// Copies the base into `room`, applies the change and runs every gate of the run that belongs to this set. Without a change the full set is
+/// what the lite one leaves out.
 pub(crate) async fn run(
     world: &World<'_>,
     git: &Git,
@@ -119,7 +144,10 @@ pub(crate) async fn run(
     let mut omitted = Vec::new();
     let mut behaviors = None;
     // Each gate gets a copy of its own: what one of them runs may be the model's code, which must not prepare the next.
-    let belongs = |gate: &&GateSpec| level == GateLevel::Full || gate.level.is_lite();
+    let belongs = |gate: &&GateSpec| match level {
+        GateLevel::Lite => gate.level.is_lite(),
+        GateLevel::Full => change.is_some() || !gate.level.is_lite(),
+    };
     for gate in record.settings.gates.iter().filter(belongs) {
         fs::remove_dir_all(&copy)?;
         require_base(git, record).await?;
@@ -177,6 +205,7 @@ pub(crate) async fn run(
     let printed = logs(&outcomes);
     Ok(Trial {
         level,
+        before: Vec::new(),
         results,
         verdict,
         stdout: printed.stdout,
@@ -209,14 +238,14 @@ pub(crate) async fn require_base(git: &Git, record: &RunRecord) -> Result<(), Ru
             let (count, first) = (now.changed.len(), first.path.display().to_string());
             Err(RunError::BaseDirty { count, first, then: ADVANCE })
         }
-        _ => Err(RunError::RepositoryChanged { base: record.base_commit.to_string() }),
+        _ => Err(RunError::RepositoryChanged { base: record.base_commit.to_string(), then: ADVANCE }),
     }
 }
 
 /// Tells what failed as a repository that has changed, where its cause is that the base is no longer there at all.
 pub(crate) async fn or_base_gone(git: &Git, record: &RunRecord, failed: RunError) -> RunError {
     match git.commit_object(&record.base_commit).await {
-        Ok(None) => RunError::RepositoryChanged { base: record.base_commit.to_string() },
+        Ok(None) => RunError::RepositoryChanged { base: record.base_commit.to_string(), then: ADVANCE },
         Ok(Some(_)) | Err(_) => failed,
     }
 }
@@ -457,6 +486,7 @@ mod tests {
         let reported = |before, behaviors| {
             let trial = Trial {
                 level: GateLevel::Lite,
+                before: Vec::new(),
                 outcomes: vec![GateOutcome::Ran(Box::new(ran.clone()))],
                 results: Vec::new(),
                 verdict: Verdict::default(),

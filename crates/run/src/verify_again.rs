@@ -62,7 +62,7 @@ pub async fn verify_again(
     }
     let has_ended = status(dir, ledger)?.state.is_end();
     match verify_outcome(world, dir, &record, outcome, level, witness).await.map(|(again, _)| again) {
-        Err(RunError::RepositoryChanged { base }) if has_ended => {
+        Err(RunError::RepositoryChanged { base, .. }) if has_ended => {
             Err(RunError::EndedElsewhere { id: record.run_id.to_string(), base })
         }
         Err(RunError::BaseDirty { count, first, .. }) => {

@@ -1,8 +1,9 @@
 //! Landing, replaying and bundling a verified run, and what must stop a landing.
 
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use crucible_testkit::{FakeOpenAi, TestRepo};
 use serde_json::{Value, json};
@@ -344,10 +345,8 @@ fn ledger_files(desk: &Desk) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
-    let gates = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\"]\n\
-                 [gates.slow]\ncommand = [\"sh\", \"./slow.sh\"]\nlevel = \"full\"\n";
     for (script, lands) in [("echo slow\nexit 3\n", false), ("echo slow\n", true)] {
-        let repo = small().file(".crucible/config.toml", gates).file("slow.sh", script).build();
+        let repo = small().file(".crucible/config.toml", SLOW).file("slow.sh", script).build();
         let server = answering(good_answer());
         let desk = Desk::with(&server);
         let run = desk.start(repo.path()).ok().json();
@@ -365,6 +364,9 @@ fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
         } else {
             let message = land.exits(1).message();
             assert!(message.contains("slow") && message.contains("--gate full"), "{message}");
+            assert!(message.contains("this gate fails without the change, too"), "{message}");
+            let next = desk.status()["next"].as_str().unwrap().to_owned();
+            assert!(next.contains("artifacts/full_gates_001.json") && next.contains("run land"), "{next}");
             // What they said is kept, of every try.
             desk.run(["run", "land", &id]).exits(1);
             for number in [1, 2] {
@@ -373,6 +375,60 @@ fn gates_that_are_kept_for_the_landing_run_before_it_and_can_refuse_it() {
             }
             before.is_still(&Snapshot::of([repo.path()]));
         }
+    }
+}
+
+/// The settings of a repository whose gate `slow` is kept for the landing.
+const SLOW: &str = "[gates.tests]\ncommand = [\"sh\", \"./check.sh\"]\n\
+                    [gates.slow]\ncommand = [\"sh\", \"./slow.sh\"]\nlevel = \"full\"\n";
+
+/// A repository with such a gate, and a verified run on it.
+fn slow(script: &str) -> Verified {
+    let repo = small().file(".crucible/config.toml", SLOW).file("slow.sh", script).build();
+    let server = answering(good_answer());
+    let desk = Desk::with(&server);
+    let id = id_of(&desk.start(repo.path()).ok().json());
+    Verified { repo, server, desk, id }
+}
+
+#[test]
+fn gates_that_are_kept_for_the_landing_are_compared_with_what_they_told_before() {
+    let tests = |before: &str, after: &str| {
+        slow(&format!(
+            "echo slow\nif grep -q 'width [*] height' src/area.py; then {after}; else {before}; fi\n"
+        ))
+    };
+    let unittest = |ran: u32, end: &str| format!("printf 'Ran {ran} tests in 0.1s\\n\\n{end}\\n'");
+    let run = tests(&unittest(2, "OK"), &unittest(2, "OK (skipped=1)"));
+    run.stays(1, "verify-fewer-tests");
+    assert_eq!(full_gates(&run.desk, &run.id, 1)["result"], "FAIL");
+    tests(&unittest(2, "OK"), "true").stays(1, "verify-tally-missing");
+    tests("true", &unittest(2, "FAILED (failures=1)")).stays(1, "verify-tests-failed");
+    let run = tests(&unittest(2, "OK"), &unittest(3, "OK"));
+    run.desk.run(["run", "land", &run.id]).ok();
+    let log = run.desk.run(["ledger", "log", "--json"]).ok().stdout;
+    assert!(log.contains(r#""before": ["#), "what they told before is kept: {log}");
+}
+
+#[test]
+fn what_is_edited_while_the_gates_of_a_landing_run_does_not_land() {
+    for name in ["artifacts/PLAN.md", "artifacts/verify_report.json"] {
+        let run = slow("echo slow\nsleep 3\n");
+        let mut command = run.desk.call(["run", "land", &run.id]).command();
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("gate slow") {
+            line.clear();
+            assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended before the gate ran");
+        }
+        let whole = std::fs::read_to_string(run.file(name)).unwrap();
+        std::fs::write(run.file(name), format!("{whole}\n")).unwrap();
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{rest}");
+        assert!(rest.contains(name.rsplit('/').next().unwrap()), "{rest}");
+        assert_eq!(run.repo.git(["rev-list", "--count", "HEAD"]), "1");
     }
 }
 

@@ -269,7 +269,7 @@ fn other_bytes_than_the_promoted_ones_are_refused_and_recorded() {
     let good = std::fs::read(skills.file("one")).unwrap();
     skills.write("one", "return {'is': 'evil'}");
     let said = skills.outcome("one").is(1, "REFUSED", "forge-run-changed");
-    assert!(said.document["findings"][0]["hint"].as_str().unwrap().contains("git config user.name"));
+    assert!(said.document["findings"][0]["hint"].as_str().unwrap().contains("Ada Example"));
     std::fs::write(skills.file("one"), "").unwrap();
     skills.outcome("one").is(1, "REFUSED", "forge-run-changed");
     std::fs::remove_file(skills.file("one")).unwrap();

@@ -114,6 +114,13 @@ fn a_test_is_begun_with_what_its_class_needs_to_run_where_nothing_can_be_reached
         let packet = Scene::new(class).packet(AnswerForm::AnswersWithFiles, None);
         assert!(packet.contains(begun) && packet.contains(means), "{packet}");
     }
+    for class in SideEffect::ALL {
+        let packet = Scene::new(*class).packet(AnswerForm::AnswersWithFiles, None);
+        assert!(
+            packet.contains("\n    assert FetchTitleSkill().execute(\n```\n"),
+            "it would pass as it is: {packet}"
+        );
+    }
     let mut scene = Scene::new(SideEffect::FileWrite);
     // A place whose name is no plain one is no text to write down between quotes.
     scene.skill.grants = json!({"write_paths": ["notes/daily/", "a\" + evil + \"b/"]});

@@ -7,6 +7,7 @@
 mod file;
 mod import_time;
 mod table;
+mod test_asks;
 mod walk;
 mod words;
 
@@ -34,11 +35,13 @@ pub fn check_policy(
 }
 
 /// Judges the test of the skill of these places: by the same rules as a skill of the class `READ_ONLY`, which may also use pytest and the
-/// skill, write below `tmp_path`, and replace what the skill's own module holds. What could end, skip or steer the run is refused.
+/// skill, write below `tmp_path`, and replace what the skill's own module holds. What could end, skip or steer the run is refused, and so is a test
+/// that compares nothing.
 #[must_use]
 pub fn check_test_policy(source: &PythonSource, policy: &SkillPolicy, paths: &SkillPaths) -> Verdict {
     let grants = Grants::default();
     let mut verdict = walk::Walk::over(source, policy, SideEffect::ReadOnly, &grants, Some(paths));
+    verdict.merge(test_asks::judge(source));
     patterns(source, policy, &mut verdict);
     verdict
 }

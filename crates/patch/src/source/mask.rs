@@ -1,18 +1,82 @@
 //! Blanks comments and literals, so that what is left of a text is code.
 //!
 //! The result has the length and the line feeds of the source; quotes and what stands between them become blanks.
-//! A literal that is not closed runs to the end of its line, or of the text where the language lets it.
+//! A literal that is not closed runs to the end of its line, or of the text where the language lets it. What stands in the
+//! fields of an f-string is code, too: it is told apart from the rest, since it is no line of its own.
+
+use std::ops::Range;
 
 use super::Language;
 
+/// A text as it was read.
+pub(super) struct Masked {
+    /// The source with comments and literals blanked, but for the fields of f-strings.
+    pub(super) open: Vec<u8>,
+    /// Where literals stand, in order; of a template or an f-string each piece.
+    pub(super) literals: Vec<Range<usize>>,
+    /// Where f-strings stand, fields included.
+    formatted: Vec<Range<usize>>,
+    /// Whether a slash stood in it that was taken for a division or a regular expression.
+    pub(super) has_slash: bool,
+}
+
 /// The source with comments and literals blanked.
 pub(super) fn mask(language: Language, source: &[u8]) -> Vec<u8> {
-    let mut masker =
-        Masker { source, out: source.to_vec(), at: 0, code_end: 0, language, templates: Vec::new() };
+    read(language, source).closed()
+}
+
+/// Reads a source.
+pub(super) fn read(language: Language, source: &[u8]) -> Masked {
+    let mut masker = Masker {
+        source,
+        out: source.to_vec(),
+        at: 0,
+        code_end: 0,
+        language,
+        templates: Vec::new(),
+        parentheses: Vec::new(),
+        closes_condition: false,
+        fields: Vec::new(),
+        literals: Vec::new(),
+        formatted: Vec::new(),
+        formatted_at: 0,
+        has_slash: false,
+    };
     while masker.at < source.len() {
         masker.step();
     }
-    masker.out
+    if !masker.fields.is_empty() {
+        masker.formatted.push(masker.formatted_at..source.len());
+    }
+    let Masker { out, literals, formatted, has_slash, .. } = masker;
+    Masked { open: out, literals, formatted, has_slash }
+}
+
+impl Masked {
+    /// What a tree says of a text.
+    pub(super) fn of_tree(open: Vec<u8>, literals: Vec<Range<usize>>) -> Self {
+        Self { open, literals, formatted: Vec::new(), has_slash: true }
+    }
+
+    /// The code without the fields of f-strings.
+    pub(super) fn closed(&self) -> Vec<u8> {
+        let mut out = self.open.clone();
+        for range in &self.formatted {
+            let bytes = out.get_mut(range.clone()).unwrap_or_default();
+            bytes.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+        }
+        out
+    }
+}
+
+/// An open field of an f-string.
+struct Field {
+    quote: u8,
+    is_triple: bool,
+    /// How many brackets are open in it.
+    depth: usize,
+    /// In how many format specifications it stands.
+    level: usize,
 }
 
 struct Masker<'a> {
@@ -24,6 +88,17 @@ struct Masker<'a> {
     language: Language,
     /// For each open `${` in a template literal, the number of braces that are open inside it.
     templates: Vec<usize>,
+    /// For each open parenthesis whether it holds the condition of a statement.
+    parentheses: Vec<bool>,
+    /// Whether the parenthesis that was closed last did.
+    closes_condition: bool,
+    /// The open fields of f-strings.
+    fields: Vec<Field>,
+    literals: Vec<Range<usize>>,
+    formatted: Vec<Range<usize>>,
+    /// Where the outermost open f-string begins.
+    formatted_at: usize,
+    has_slash: bool,
 }
 
 impl Masker<'_> {
@@ -39,13 +114,29 @@ impl Masker<'_> {
                 self.at += 1;
                 return;
             }
-            [b'/', ..] if self.language == Language::Script && self.expects_value() => self.regex(),
+            [b'/', ..] if self.language == Language::Script && self.expects_value() => {
+                self.has_slash = true;
+                self.regex();
+            }
+            [b'/', ..] => {
+                self.has_slash = true;
+                self.at += 1;
+            }
+            [b'(', ..] if self.language == Language::Script => {
+                let opens_condition = self.follows(&[b"if", b"while", b"for", b"with"]);
+                self.parentheses.push(opens_condition);
+                self.at += 1;
+            }
+            [b')', ..] if self.language == Language::Script => {
+                self.closes_condition = self.parentheses.pop().unwrap_or(false);
+                self.at += 1;
+            }
             [b'r' | b'R', ..] if self.starts_word() => self.raw_string(rest),
             [b'"', ..] => self.string(b'"', self.language == Language::Rust),
             [b'\'', ..] => self.single_quote(rest),
             [b'`', ..] if self.language == Language::Go => {
                 let length = find(&rest[1..], b"`").map_or(rest.len(), |end| end + 2);
-                self.blank(length);
+                self.literal(length);
             }
             [b'`', ..] if self.language == Language::Script => self.template(),
             [b'{', ..] => {
@@ -71,6 +162,38 @@ impl Masker<'_> {
     }
 
     fn python(&mut self, rest: &[u8]) {
+        let quotes = match rest {
+            [a @ (b'"' | b'\''), b, c, ..] if a == b && b == c => 3,
+            [b'"' | b'\'', ..] => 1,
+            _ => 0,
+        };
+        if quotes > 0 && self.is_formatted() {
+            if self.fields.is_empty() {
+                self.formatted_at = self.at;
+            }
+            let quote = rest[0];
+            self.blank(quotes);
+            return self.formatted_text(quote, quotes == 3, 0);
+        }
+        if let Some(field) = self.fields.last_mut() {
+            let (quote, is_triple, level) = (field.quote, field.is_triple, field.level);
+            match rest {
+                [b'(' | b'[' | b'{', ..] => field.depth += 1,
+                [b'}', ..] if field.depth == 0 => {
+                    self.fields.pop();
+                    self.blank(1);
+                    return self.formatted_text(quote, is_triple, level);
+                }
+                [b':', ..] if field.depth == 0 => {
+                    self.fields.pop();
+                    self.blank(1);
+                    return self.formatted_text(quote, is_triple, level + 1);
+                }
+                [b')' | b']' | b'}', ..] => field.depth = field.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        let start = self.at;
         match rest {
             [b'#', ..] => self.blank_line(),
             [quote @ (b'"' | b'\''), b, c, ..] if b == quote && c == quote => {
@@ -79,27 +202,92 @@ impl Masker<'_> {
                     let rest = &self.source[self.at..];
                     match rest {
                         [b'\\', _, ..] => self.blank(2),
-                        [a, b, c, ..] if a == quote && b == quote && c == quote => return self.blank(3),
+                        [a, b, c, ..] if a == quote && b == quote && c == quote => {
+                            self.blank(3);
+                            break;
+                        }
                         _ => self.blank(1),
                     }
                 }
+                self.literals.push(start..self.at);
             }
             [quote @ (b'"' | b'\''), ..] => self.string(*quote, false),
             _ => self.at += 1,
         }
     }
 
+    /// Whether the quote here has a prefix that makes its string one with fields.
+    fn is_formatted(&self) -> bool {
+        let before = self.source[..self.at].iter().rev();
+        let prefix: Vec<u8> = before
+            .take(3)
+            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
+            .copied()
+            .collect();
+        matches!(prefix.len(), 1 | 2)
+            && prefix.iter().any(|byte| b"fFtT".contains(byte))
+            && prefix.iter().all(|byte| b"fFtTrR".contains(byte))
+    }
+
+    /// Blanks the text of an f-string up to its end or its next field; at a level above zero that of a format
+    /// specification, which ends with its field.
+    fn formatted_text(&mut self, quote: u8, is_triple: bool, mut level: usize) {
+        let start = self.at;
+        while self.at < self.source.len() {
+            match &self.source[self.at..] {
+                // A backslash does not keep a field from beginning.
+                [b'\\', b'{', ..] => self.blank(1),
+                [b'\\', ..] => self.blank(2),
+                [b'{', b'{', ..] if level == 0 => self.blank(2),
+                [b'{', ..] => {
+                    self.literals.push(start..self.at);
+                    self.blank(1);
+                    return self.fields.push(Field { quote, is_triple, depth: 0, level });
+                }
+                [b'}', ..] => {
+                    level = level.saturating_sub(1);
+                    self.blank(1);
+                }
+                [a, b, c, ..] if is_triple && a == b && b == c && *a == quote => {
+                    self.blank(3);
+                    break;
+                }
+                [byte, ..] if !is_triple && *byte == quote => {
+                    self.blank(1);
+                    break;
+                }
+                [b'\n', ..] if !is_triple => break,
+                _ => self.blank(1),
+            }
+        }
+        self.literals.push(start..self.at);
+        if self.fields.is_empty() {
+            self.formatted.push(self.formatted_at..self.at);
+        }
+    }
+
     /// Blanks a string with backslash escapes. Where it may not span lines, an open one ends with its line.
     fn string(&mut self, quote: u8, spans_lines: bool) {
+        let start = self.at;
         self.blank(1);
         while let Some(byte) = self.source.get(self.at) {
             match byte {
                 b'\\' => self.blank(2),
-                b'\n' if !spans_lines => return,
-                byte if *byte == quote => return self.blank(1),
+                b'\n' if !spans_lines => break,
+                byte if *byte == quote => {
+                    self.blank(1);
+                    break;
+                }
                 _ => self.blank(1),
             }
         }
+        self.literals.push(start..self.at);
+    }
+
+    fn literal(&mut self, length: usize) {
+        let start = self.at;
+        self.blank(length);
+        self.literals.push(start..self.at);
     }
 
     fn single_quote(&mut self, rest: &[u8]) {
@@ -152,7 +340,7 @@ impl Masker<'_> {
             return;
         }
         let end = find(&rest[open..], &close).map_or(rest.len(), |at| open + at + close.len());
-        self.blank(end);
+        self.literal(end);
     }
 
     fn block_comment(&mut self) {
@@ -175,19 +363,24 @@ impl Masker<'_> {
 
     /// Blanks a template literal up to its end or its next `${`. Stands on its opening quote or on a closing brace.
     fn template(&mut self) {
+        let start = self.at;
         self.blank(1);
         while self.at < self.source.len() {
             match &self.source[self.at..] {
                 [b'\\', ..] => self.blank(2),
-                [b'`', ..] => return self.blank(1),
+                [b'`', ..] => {
+                    self.blank(1);
+                    break;
+                }
                 [b'$', b'{', ..] => {
                     self.blank(2);
                     self.templates.push(0);
-                    return;
+                    break;
                 }
                 _ => self.blank(1),
             }
         }
+        self.literals.push(start..self.at);
     }
 
     fn regex(&mut self) {
@@ -214,15 +407,27 @@ impl Masker<'_> {
     /// Whether a slash here begins a regular expression and does not divide.
     fn expects_value(&self) -> bool {
         let before = &self.source[..self.code_end];
-        match before.last() {
-            None => true,
-            Some(byte) if b"(,=:[!&|?{};+-*%<>~^".contains(byte) => true,
-            Some(_) => [b"return".as_slice(), b"typeof", b"case", b"in", b"of"].iter().any(|word| {
-                before
-                    .strip_suffix(*word)
-                    .is_some_and(|rest| !rest.last().is_some_and(u8::is_ascii_alphanumeric))
-            }),
+        match before {
+            [] => true,
+            // What is counted up or down is a value.
+            [.., b'+', b'+'] | [.., b'-', b'-'] => false,
+            [.., b')'] => self.closes_condition,
+            [.., byte] if b"(,=:[!&|?{};+-*%<>~^".contains(byte) => true,
+            _ => self.follows(&[
+                b"return", b"typeof", b"case", b"in", b"of", b"do", b"else", b"void", b"delete", b"throw",
+                b"new", b"await", b"yield",
+            ]),
         }
+    }
+
+    /// Whether the code before ends with one of these words.
+    fn follows(&self, words: &[&[u8]]) -> bool {
+        let before = &self.source[..self.code_end];
+        words.iter().any(|word| {
+            before.strip_suffix(*word).is_some_and(|rest| {
+                !rest.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_$.".contains(byte))
+            })
+        })
     }
 
     /// Whether the byte here begins a word, prefixes of literals aside.
@@ -233,9 +438,19 @@ impl Masker<'_> {
         matches!(word.as_slice(), [] | [b'b' | b'c' | b'u' | b'U' | b'L'] | [b'8', b'u'])
     }
 
+    /// Blanks a comment to the end of its line, which is where the language ends it.
     fn blank_line(&mut self) {
         let rest = &self.source[self.at..];
-        self.blank(find(rest, b"\n").unwrap_or(rest.len()));
+        let ends_by_return = matches!(self.language, Language::Python | Language::Script);
+        let ends_line = |at: &usize| match &rest[*at..] {
+            [b'\n', ..] => true,
+            [b'\r', ..] => ends_by_return,
+            // The separators of lines and paragraphs.
+            [0xe2, 0x80, 0xa8 | 0xa9, ..] => self.language == Language::Script,
+            _ => false,
+        };
+        let length = (0..rest.len()).find(ends_line).unwrap_or(rest.len());
+        self.blank(length);
     }
 
     fn blank(&mut self, length: usize) {
@@ -297,11 +512,52 @@ mod tests {
         assert_eq!(masked(Language::Go, "a `{\n\\` b '}' \"`\""), "a b");
     }
 
+    #[test]
+    fn the_fields_of_f_strings_are_code_that_is_told_apart() {
+        let open = |source: &str| {
+            let read = read(Language::Python, source.as_bytes());
+            let text = String::from_utf8_lossy(&read.open).into_owned();
+            assert_eq!(masked(Language::Python, source).replace(' ', ""), "x=f;y", "{source}");
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        for (source, code) in [
+            ("x = f\"{a(0)}\" ; y", "x = f a(0) ; y"),
+            ("x = f'{{a}} {b!r:>{w}} c' ; y", "x = f b!r w ; y"),
+            ("x = f\"{d[\"it's\"]}\" ; y", "x = f d[ ] ; y"),
+            ("x = f\"{d[\"\"\"'''\"\"\"]}\" ; y", "x = f d[ ] ; y"),
+            ("x = f\"\\{a}\" ; y", "x = f a ; y"),
+            ("x = f'''\n{a}\n{b}''' ; y", "x = f a b ; y"),
+            ("x = f\"{f'{a}' + {1: 2}[1]}\" ; y", "x = f f a + {1: 2}[1] ; y"),
+        ] {
+            assert_eq!(open(source), code, "{source}");
+        }
+        assert_eq!(masked(Language::Python, "rb'{a}' if'{b}' _f'{c}' g"), "rb if _f g");
+    }
+
+    #[test]
+    fn a_comment_ends_where_the_language_ends_its_line() {
+        assert_eq!(masked(Language::Python, "a # b\rc # d\r\ne"), "a c e");
+        assert_eq!(masked(Language::Script, "a // b\rc // d\u{2028}e"), "a c e");
+        assert_eq!(masked(Language::C, "a // b\rc\nd"), "a d");
+    }
+
+    #[test]
+    fn a_slash_behind_a_condition_or_a_count_is_told_apart() {
+        for (source, code) in [
+            ("if (x) /\"/.test(a); f(); \"/\";", "if (x) .test(a); f(); ;"),
+            ("x++ /2; f(); 1/1;", "x++ /2; f(); 1/1;"),
+            ("(a) / b; f('/')", "(a) / b; f( )"),
+            ("while (a(b)) /'/.test(c); f()", "while (a(b)) .test(c); f()"),
+        ] {
+            assert_eq!(masked(Language::Script, source), code, "{source}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_keep_their_length_and_lines(source in proptest::collection::vec(
             prop_oneof![Just(b'"'), Just(b'\''), Just(b'`'), Just(b'/'), Just(b'*'), Just(b'\\'), Just(b'\n'), Just(b'#'),
-                Just(b'r'), Just(b'R'), Just(b'$'), Just(b'{'), Just(b'}'), Just(b'('), any::<u8>()], 0..60)) {
+                Just(b'r'), Just(b'f'), Just(b':'), Just(b'R'), Just(b'$'), Just(b'{'), Just(b'}'), Just(b'('), any::<u8>()], 0..60)) {
             for language in [Language::Rust, Language::Python, Language::Script, Language::Go, Language::C] {
                 let out = mask(language, &source);
                 prop_assert_eq!(out.len(), source.len());

@@ -5,6 +5,7 @@
 
 mod definitions;
 mod doctests;
+mod grammar;
 mod mask;
 mod python;
 mod rust_tests;
@@ -178,7 +179,21 @@ mod tests {
                     "#[test] r#a ",
                 ],
             ),
-            (&[Language::Script], &["/a/ ", "`${", "class A{", "const enum ", "if(import.meta.vitest){"]),
+            (
+                &[Language::Script],
+                &[
+                    "/a/ ",
+                    "`${",
+                    "class A{",
+                    "const enum ",
+                    "if(import.meta.vitest){",
+                    "a/b ",
+                    "from \"assert\" ",
+                    "[\"exit\"]",
+                    "assert[",
+                    "if(x)/",
+                ],
+            ),
             (&[Language::Go], &["func (", "func init(){", "/*"]),
             (&[Language::C], &["R\"(", "#define a \\\n", "class A{", "const enum "]),
             (
@@ -192,6 +207,12 @@ mod tests {
                     "del test_a,",
                     "class A:\n",
                     "    >>> a\n",
+                    "f\"{",
+                    "f'{a:{",
+                    "unittest.",
+                    "a[",
+                    "sys.exit(",
+                    "\"_exit\" ",
                 ],
             ),
         ] {

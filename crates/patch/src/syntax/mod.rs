@@ -1,7 +1,7 @@
 //! Source text as a syntax tree: the grammars, and a parse that ends whatever the text is.
 //!
-//! Only answers that are spliced into a file are parsed; the judge reads source with the scanners of
-//! [`crate::source`]. A parse has a budget that is counted in the parser's own steps, so the same text always ends in
+//! Answers that are spliced into a file are parsed; the judge reads source with the scanners of [`crate::source`], and asks a
+//! tree only where a slash of a script may begin a literal. A parse has a budget that is counted in the parser's own steps, so the same text always ends in
 //! the same way, and it stops at the first error: half a tree is never used. No walk over a tree recurses.
 
 mod entry;

@@ -4,6 +4,9 @@
 use super::announced::Announced;
 use super::{TestCounts, TestRunner};
 
+/// How long the rules of unittest are.
+const RULE: usize = 70;
+
 /// Reads the lines of one stream for one runner.
 pub(super) trait Reader {
     /// Takes what it needs from a line.
@@ -164,15 +167,24 @@ impl Reader for Nextest {
     }
 }
 
-/// `Ran 5 tests in 0.001s`, then `OK (skipped=1)` or `FAILED (failures=1, errors=1)`.
+/// `Ran 5 tests in 0.001s`, then `OK (skipped=1)` or `FAILED (failures=1, errors=1)`. Each failure has its heading before that, `FAIL: ` or
+/// `ERROR: ` below a double rule; what the last line makes of them is for the code under test to change.
 #[derive(Default)]
 struct Unittest {
     reports: Reports,
     ran: Option<u64>,
+    headings: u64,
+    ruled: bool,
 }
 
 impl Reader for Unittest {
     fn line(&mut self, line: &str) {
+        let below_rule =
+            std::mem::replace(&mut self.ruled, line.len() == RULE && line.bytes().all(|byte| byte == b'='));
+        if below_rule && (line.starts_with("FAIL: ") || line.starts_with("ERROR: ")) {
+            self.headings = self.headings.saturating_add(1);
+            return;
+        }
         if let Some((count, rest)) = line.strip_prefix("Ran ").and_then(counted) {
             if rest.starts_with("tests in ") || rest.starts_with("test in ") {
                 self.reports.announce(count);
@@ -198,7 +210,7 @@ impl Reader for Unittest {
         }
         // A test of several parts can fail or be skipped more than once.
         let ran = all.saturating_sub(counts.skipped);
-        counts.failed = counts.failed.min(ran);
+        counts.failed = counts.failed.max(std::mem::take(&mut self.headings)).min(ran);
         counts.passed = ran - counts.failed;
         self.reports.report(all, counts);
     }

@@ -292,6 +292,31 @@ fn without_a_tally_before_only_completion_is_asked_for() {
 }
 
 #[test]
+fn failed_tests_do_not_pass_because_the_gate_ended_well() {
+    let error = [("verify-tests-failed".to_owned(), Level::Error)];
+    let told = unittest(3, "FAILED (failures=1)");
+    // What the runner prints last is its own word, which the code under test can change; the headings are there all the same.
+    let headed =
+        format!("{}\nFAIL: test_a (t.T.test_a)\n{}\n\n{}", "=".repeat(70), "-".repeat(70), unittest(3, "OK"));
+    let pytest = "collected 2 items\n==== 1 failed, 1 passed in 0.02s ====\n";
+    for output in [&told, &headed, pytest, CARGO_FAILED] {
+        assert_eq!(judged(None, TestFiles::Editable, output), error, "{output}");
+        for (earlier, passed) in [(output, false), (&unittest(3, "OK"), true), ("", true)] {
+            let found = judged(Some(before(earlier, passed)), TestFiles::Fixed, output);
+            assert!(found.contains(&error[0]), "{output}: {found:?}");
+        }
+        // A gate that does not fail for its tests says nothing by them; that is how it was.
+        let usual = [("verify-tests-failed".to_owned(), Level::Warning)];
+        assert_eq!(judged(Some(before(output, true)), TestFiles::Fixed, output), usual, "{output}");
+    }
+    let more = unittest(3, "FAILED (failures=2)");
+    assert_eq!(judged(Some(before(&told, true)), TestFiles::Fixed, &more), error);
+    // Another line that begins so is no heading.
+    let printed = format!("FAIL: x\n{}\nFAIL: y\n{}", "=".repeat(69), unittest(3, "OK"));
+    assert_eq!(judged(None, TestFiles::Fixed, &printed), []);
+}
+
+#[test]
 fn a_file_that_reported_no_test_does_not_stand_for_the_test_in_it() {
     let one = NODE_ENDED
         .replace("/copy/a.test.mjs", "adds")

@@ -8,6 +8,8 @@ use crate::judge::{GateBefore, TestFiles};
 /// The findings about the tests of a gate that ended well.
 ///
 /// - A runner announced tests of which nothing came: an error, unless the gate passed with as many before.
+/// - A runner tells of tests that failed, although the gate says that all is well: an error, unless the gate passed with as many
+///   before.
 /// - A runner ran fewer tests than before, or skipped more: an error, or a warning where the plan lets the change edit
 ///   tests. Where the gate failed before and now gets further, skipping more is a warning, too: what lies behind the point
 ///   at which it stopped was never counted.
@@ -18,19 +20,32 @@ use crate::judge::{GateBefore, TestFiles};
 pub(crate) fn compare(gate: &str, now: &TestTally, before: Option<&GateBefore>, tests: TestFiles) -> Verdict {
     let mut findings = Verdict::default();
     let earlier = |runner| before.and_then(|before| before.tally.runners.get(&runner)).copied();
-    for (runner, counts) in now.runners.iter().filter(|(_, counts)| counts.unfinished > 0) {
-        let usual = before
-            .filter(|before| before.passed)
-            .and_then(|_| earlier(*runner))
-            .is_some_and(|earlier| earlier.unfinished >= counts.unfinished);
-        let hint = format!(
-            "{} announced tests of which nothing came (tests without a result: {}): the process ended before they did; the \
-             code under test must let every test run to its end",
-            runner.name(),
-            counts.unfinished
-        );
-        let code = Code::new("verify-tests-unfinished");
-        findings.push(finding(if usual { Level::Warning } else { Level::Error }, code, gate, hint));
+    let before_of = |runner| before.filter(|before| before.passed).and_then(|_| earlier(runner));
+    for (runner, counts) in &now.runners {
+        let name = runner.name();
+        let usual = before_of(*runner).unwrap_or_default();
+        if counts.unfinished > 0 {
+            let hint = format!(
+                "{name} announced tests of which nothing came (tests without a result: {}): the process ended before they did; the \
+                 code under test must let every test run to its end",
+                counts.unfinished
+            );
+            let code = Code::new("verify-tests-unfinished");
+            findings.push(finding(unless(usual.unfinished >= counts.unfinished), code, gate, hint));
+        }
+        if counts.failed > 0 {
+            let hint = format!(
+                "{name} tells of {} failed and {} passed tests, and the gate ended as if all had passed: something changed how it \
+                 ends; a failed test has to fail its gate",
+                counts.failed, counts.passed
+            );
+            findings.push(finding(
+                unless(usual.failed >= counts.failed),
+                Code::new("verify-tests-failed"),
+                gate,
+                hint,
+            ));
+        }
     }
     let Some(before) = before else { return findings };
     for (runner, earlier) in before.tally.runners.iter().filter(|(_, counts)| !counts.is_empty()) {
@@ -102,6 +117,11 @@ fn difference(
         return Some((level, Code::new("verify-more-skipped"), hint));
     }
     None
+}
+
+/// An error, unless it was so before any change as well.
+fn unless(usual: bool) -> Level {
+    if usual { Level::Warning } else { Level::Error }
 }
 
 fn finding(level: Level, code: Code, gate: &str, hint: String) -> Finding {

@@ -10,10 +10,13 @@ mod python;
 mod report;
 mod rust;
 mod table;
+mod words;
+
+use std::collections::BTreeMap;
 
 use crucible_model::RepoPath;
 
-use super::mask::mask;
+use super::mask::{Masked, mask, read};
 use super::token::{Token, close, tokens};
 use super::{Language, TestCode, TestItem, rust_tests};
 use crate::class::is_test_path;
@@ -70,30 +73,39 @@ pub(crate) enum Role {
     Test,
     /// It is where a program starts, or a script: ending the process is its business.
     Program,
+    /// It is called like a program, but others may import it: only where it starts may it end.
+    Tool,
     /// Part of a program or of a library.
     Source,
 }
 
 impl Role {
-    /// What the file at `path` is for, by its name and its first words.
-    pub(crate) fn of(language: Language, path: &RepoPath, source: &[u8]) -> Self {
+    /// What the file at `path` is for, by its name and the first words that it had before the patch, `old`: what a patch
+    /// brings makes no program of a library.
+    pub(crate) fn of(language: Language, path: &RepoPath, old: Option<&[u8]>) -> Self {
         const DIRECTORIES: [&str; 11] = [
             "bin", "cmd", "cli", "script", "scripts", "tools", "example", "examples", "benches", "xtask",
             "commands",
         ];
         const STEMS: [&str; 7] = ["main", "__main__", "build", "cli", "manage", "setup", "noxfile"];
+        const STARTS: [&str; 4] = ["__main__", "manage", "setup", "noxfile"];
         if is_test_path(path) {
             return Self::Test;
         }
         let (directories, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
         let stem = name.split('.').next().unwrap_or(name);
-        let has_interpreter = source.starts_with(b"#!") && !source.starts_with(b"#![");
-        if STEMS.contains(&stem)
-            || directories.split('/').any(|segment| DIRECTORIES.contains(&segment))
-            || has_interpreter
-            || language == Language::Go && is_go_main(source)
-        {
+        let was_program = old.is_some_and(|old| {
+            old.starts_with(b"#!") && !old.starts_with(b"#![")
+                || language == Language::Go && is_go_main(old)
+                || language == Language::C && is_c_main(old)
+        });
+        let is_imported = matches!(language, Language::Python | Language::Script);
+        if was_program || is_imported && STARTS.contains(&stem) {
             Self::Program
+        } else if STEMS.contains(&stem)
+            || directories.split('/').any(|segment| DIRECTORIES.contains(&segment))
+        {
+            if is_imported { Self::Tool } else { Self::Program }
         } else {
             Self::Source
         }
@@ -104,19 +116,44 @@ impl Role {
     fn exit(self) -> Weight {
         match self {
             Self::Program => Weight::Doubtful,
-            Self::Source | Self::Test => Weight::Certain,
+            Self::Tool | Self::Source | Self::Test => Weight::Certain,
         }
     }
 }
 
 /// Whether a changed line has a word without which none of the constructs can come or go.
 pub(crate) fn may_matter(language: Language, line: &[u8]) -> bool {
-    table::words(language).iter().any(|word| contains(line, word.as_bytes())) || report::may_matter(line)
+    table::words(language).iter().any(|word| contains(line, word.as_bytes()))
+        || report::may_matter(line)
+        || !line.is_ascii()
 }
 
 /// Every construct in a source text, as often as it occurs.
 pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight> {
-    let masked = mask(language, source);
+    let masked = read(language, source);
+    let mut found = reading(language, role, source, &masked);
+    // What a slash begins is told for certain by the grammar alone; where it says otherwise, both readings count.
+    if language == Language::Script
+        && masked.has_slash
+        && let Some(other) = super::grammar::script(source).filter(|other| other.open != masked.open)
+    {
+        let mut seen: BTreeMap<Sight, usize> = BTreeMap::new();
+        for sight in &found {
+            *seen.entry(sight.clone()).or_default() += 1;
+        }
+        for sight in reading(language, role, source, &other) {
+            match seen.get_mut(&sight) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ => found.push(sight),
+            }
+        }
+    }
+    found
+}
+
+/// Every construct in a text that was read as `read`.
+fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<Sight> {
+    let masked = read.closed();
     let mut found = Vec::new();
     if role != Role::Test {
         for name in table::TEST_VARIABLES {
@@ -125,15 +162,17 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight
             found.extend(std::iter::repeat_n(sight, count));
         }
     }
-    report::find(language, source, &masked, role, &mut found);
+    report::find(language, source, read, &masked, role, &mut found);
     if language == Language::Python {
-        python::find(source, &masked, role, &mut found);
+        words::find(language, source, read, &tokens(&read.open), role, &mut found);
+        python::find(source, &masked, &read.open, role, &mut found);
         return found;
     }
     let mut tokens = tokens(&masked);
     if language == Language::Rust {
         rust::plain_names(&mut tokens);
     }
+    words::find(language, source, read, &tokens, role, &mut found);
     let rows = table::Rows::of(language, role);
     let no_place = match language {
         Language::Go => init_functions(&tokens),
@@ -145,6 +184,9 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight
         _ => None,
     };
     for at in 0..tokens.len() {
+        if language == Language::C && words::is_declared(&tokens, at) {
+            continue;
+        }
         for pattern in rows.matching(source, &tokens, at) {
             let mut weight = pattern.weight(role);
             let what = pattern.text(&tokens, at);
@@ -153,7 +195,7 @@ pub(crate) fn sights(language: Language, role: Role, source: &[u8]) -> Vec<Sight
                 if no_place[..before].last().is_some_and(|range| at < range.end) {
                     weight = Weight::Certain;
                 }
-                if role == Role::Source && is_harmless(&what, &tokens) {
+                if matches!(role, Role::Source | Role::Tool) && is_harmless(&what, &tokens) {
                     weight = Weight::Doubtful;
                 }
                 let is_told = harness.as_ref().is_some_and(|body| body.contains(&at));
@@ -211,10 +253,21 @@ fn status(tokens: &[Token<'_>], at: usize) -> Status {
     let begin = near.iter().take(10).position(|token| token.is("(") || token.is("=") || token.is(";"));
     let argument = begin.and_then(|begin| near.get(begin + 1..)).unwrap_or_default();
     let [number, end, ..] = argument else { return Status::Unknown };
-    if !number.text.iter().all(u8::is_ascii_digit) || !(end.is(")") || end.is(";") || end.is("}")) {
-        return Status::Unknown;
+    let is_end = |token: &Token<'_>| token.is(")") || token.is(";") || token.is("}");
+    if number.is("-") {
+        let is_one = end.is("1") && argument.get(2).is_some_and(is_end);
+        return if is_one { Status::Failure } else { Status::Unknown };
     }
-    if number.text.iter().all(|digit| *digit == b'0') { Status::Success } else { Status::Failure }
+    if number.is("EXIT_FAILURE") && is_end(end) {
+        return Status::Failure;
+    }
+    // The system keeps the lowest eight bits.
+    let number = std::str::from_utf8(number.text).ok().and_then(|number| number.parse::<u32>().ok());
+    match number {
+        Some(number) if is_end(end) && number % 256 == 0 => Status::Success,
+        Some(_) if is_end(end) => Status::Failure,
+        _ => Status::Unknown,
+    }
 }
 
 /// Names that a script takes out of `process`: `const { exit } = process`, `import { exit } from "node:process"`.
@@ -244,7 +297,7 @@ fn destructured(source: &[u8], tokens: &[Token<'_>], role: Role, found: &mut Vec
         let ends = ["exit", "reallyExit", "abort"];
         for name in names.filter(|name| ends.iter().any(|end| name.is(end))) {
             let what = format!("{} of process", name.name());
-            let is_harmless = role == Role::Source && is_harmless(&what, tokens);
+            let is_harmless = role != Role::Test && is_harmless(&what, tokens);
             let weight = if is_harmless { Weight::Doubtful } else { role.exit() };
             found.push(Sight::new(Trick::Exit, weight, what));
         }
@@ -285,6 +338,12 @@ pub(super) fn script_tests(source: &[u8]) -> TestCode<'_> {
 fn is_go_main(source: &[u8]) -> bool {
     let masked = mask(Language::Go, source);
     tokens(&masked).get(..2).is_some_and(|start| start[0].is("package") && start[1].is("main"))
+}
+
+/// Whether a text of C holds a `main`.
+fn is_c_main(source: &[u8]) -> bool {
+    let masked = mask(Language::C, source);
+    tokens(&masked).windows(3).any(|three| three[0].is("int") && three[1].is("main") && three[2].is("("))
 }
 
 /// The bodies of `func init()`, which run before anything else.

@@ -6,20 +6,21 @@
 
 use super::{Role, Sight, Trick, Weight};
 use crate::source::Language;
+use crate::source::mask::Masked;
 use crate::source::token::{Token, close, tokens};
 
 /// What test runners report with. A digit stands for any, also for a place that is filled in.
 const REPORTS: [&str; 14] = [
     "Ran 0 test",
     "test result: ok",
-    "0 passed in ",
+    "0 passed in 0.",
+    "0 passed in 0s",
+    "0 passed in %.",
     "0 passed; 0 failed",
     "--- PASS:",
     "Test Suites: ",
     "# pass 0",
     "ℹ pass 0",
-    " ... ok\\n",
-    "... ok\n",
     "running 0 test",
     "collected 0 item",
     "Tests  0 passed",
@@ -31,12 +32,11 @@ const BY_NAME: [&str; 6] =
     ["getattr", "import_module", "__import__", "attrgetter", "methodcaller", "setattr"];
 
 /// Modules and tables of names through which a process can be ended.
-const ROOTS: [&str; 17] = [
+const ROOTS: [&str; 15] = [
     "os",
     "sys",
     "posix",
     "nt",
-    "signal",
     "ctypes",
     "builtins",
     "__builtins__",
@@ -48,7 +48,6 @@ const ROOTS: [&str; 17] = [
     "process",
     "globalThis",
     "global",
-    "window",
 ];
 
 /// Whether a changed line may bring one of these constructs.
@@ -60,11 +59,18 @@ pub(super) fn may_matter(line: &[u8]) -> bool {
 }
 
 /// Adds what a source text holds; tests print what they like.
-pub(super) fn find(language: Language, source: &[u8], masked: &[u8], role: Role, found: &mut Vec<Sight>) {
+pub(super) fn find(
+    language: Language,
+    source: &[u8],
+    read: &Masked,
+    masked: &[u8],
+    role: Role,
+    found: &mut Vec<Sight>,
+) {
     if role == Role::Test {
         return;
     }
-    let weight = if role == Role::Program { Weight::Doubtful } else { Weight::Certain };
+    let weight = if matches!(role, Role::Program | Role::Tool) { Weight::Doubtful } else { Weight::Certain };
     let mut start = 0;
     for line in source.split_inclusive(|byte| *byte == b'\n') {
         let trimmed = line.trim_ascii_start();
@@ -81,7 +87,7 @@ pub(super) fn find(language: Language, source: &[u8], masked: &[u8], role: Role,
         }
     }
     if matches!(language, Language::Python | Language::Script) {
-        names_put_together(source, &tokens(masked), weight, found);
+        names_put_together(source, &tokens(&read.open), weight, found);
     }
 }
 
@@ -114,6 +120,10 @@ fn report(line: &[u8]) -> Option<&'static str> {
         }
     }
     // An open brace that ends no place hides the rest of its line.
+    let is_line = |text: &str| text.contains("test") && text.contains(" ... ok");
+    if is_line(&plain) {
+        return Some("test ... ok");
+    }
     REPORTS.into_iter().find(|report| plain.contains(report) || text.contains(report))
 }
 
@@ -204,6 +214,9 @@ mod tests {
             (Language::Python, "getattr(self, \"visit_\" + name)(node)\n"),
             (Language::Python, "importlib.import_module(path)\nprint(\"all tests ran\")\n"),
             (Language::Rust, "fn a() { println!(\"{} passed\", n); }\n"),
+            (Language::Python, "print(name + \" ... ok\\n\")\nprint(f\"{n} passed in {t} minutes\")\n"),
+            (Language::Python, "signal.signal(getattr(signal, \"SIG\" + name), handle)\n"),
+            (Language::Script, "window[\"on\" + name] = f;\n"),
             (Language::Python, "raise ValueError(\"the value passed in is no number\")\n"),
             (Language::Script, "process.env[\"HOME\"];\nglobalThis[name] = 1;\n"),
         ] {
