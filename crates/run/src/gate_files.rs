@@ -10,6 +10,8 @@
 //! ends like the name counts. And once a gate runs anything that can start other programs, every tracked script that a shell would run counts:
 //! by its ending, its name (makefiles and settings of task runners), its first line or its executable bit. Whoever wants one of them changed names it.
 
+mod targets;
+
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 
@@ -282,17 +284,22 @@ struct Reading {
 
 impl Reading {
     fn line(&mut self, line: &str) {
+        let reads = read_into(line);
         let spreads = words(line).any(|word| SPREADERS.contains(&word));
+        let pipes = line.contains('|');
         // How a makefile writes a variable; what is no name stays a command of its own.
         let line = variables(line);
         for command in line.split(SEPARATORS) {
             let all: Vec<&str> = words(command).filter(|word| !word.is_empty()).collect();
             self.mentioned(&all);
             self.assigned(&all);
-            if spreads && hands_on(&all) {
-                // In which directory they are found is not known.
-                let names = words(&line).filter(|word| word.contains(GLOB) || word.contains('.'));
-                self.found.extend(names.map(|name| format!("$/{name}")));
+            // Where nothing else says so, a variable that stands behind a pipe is what a program is given.
+            let named = || all.iter().any(|word| is_interpreter(file_name(word)) && !word.starts_with('$'));
+            if (spreads || pipes && named()) && hands_on(&all) {
+                self.found.extend(spread(&line));
+            }
+            if let Some(name) = reads {
+                self.values.extend(spread(&line).map(|value| (name.to_owned(), value)));
             }
             self.command(all);
         }
@@ -300,6 +307,8 @@ impl Reading {
 
     /// What the first words of a command run.
     fn command(&mut self, all: Vec<&str>) {
+        let paths = all.iter().filter_map(|word| setting(word)).filter(|(name, _)| *name == "PYTHONPATH");
+        let below: Vec<&str> = paths.flat_map(|(_, places)| places.split(':')).collect();
         let mut words = all.into_iter().peekable();
         // Settings of variables, words that another command follows, and their options and numbers.
         while words
@@ -324,14 +333,10 @@ impl Reading {
             self.found.extend(files.iter().map(|file| format!("{directory}{file}")));
             self.found.extend(rest.windows(2).filter(|pair| pair[0] == "-f").map(|pair| pair[1].to_owned()));
         }
+        self.found.extend(targets::sources(name, &rest));
         if is_interpreter(name) {
-            let module = rest.windows(2).find(|pair| pair[0] == "-m").map(|pair| pair[1].replace('.', "/"));
-            let files =
-                module.iter().flat_map(|module| [format!("{module}.py"), format!("{module}/__main__.py")]);
-            self.found.extend(files);
-            if let Some(script) = rest.iter().find(|word| !word.starts_with('-')) {
-                self.runs(script);
-            }
+            self.found.extend(targets::modules(&rest, &below));
+            targets::scripts(&rest).into_iter().for_each(|script| self.runs(script));
         }
     }
 
@@ -348,12 +353,7 @@ impl Reading {
             let is_program = !matches!(*word, "." | "source") && is_interpreter(file_name(word));
             if is_program || RUNNERS.iter().any(|(runner, _)| runner == word) {
                 let rest = words.get(at + 1..).unwrap_or_default();
-                let script = rest.iter().map(|word| word.trim_matches(['[', ']', ',']));
-                if let Some(script) =
-                    script.into_iter().find(|word| !word.is_empty() && !word.starts_with('-'))
-                {
-                    self.runs(script);
-                }
+                targets::scripts(rest).into_iter().for_each(|script| self.runs(script));
                 let files =
                     RUNNERS.iter().filter(|(runner, _)| runner == word).flat_map(|(_, files)| files.iter());
                 self.found.extend(files.map(|file| (*file).to_owned()));
@@ -383,6 +383,11 @@ impl Reading {
     fn runs(&mut self, word: &str) {
         if let Some(name) = variable(word) {
             self.run.insert(name.to_owned());
+        } else if let Some((known, _)) = word.split_once('$').filter(|(known, _)| known.contains('/')) {
+            // Whatever stands for the variable within the name.
+            let end = word.rsplit_once('.').map_or("", |(_, ending)| ending);
+            let end = if end.contains(['$', '/', '}']) { "" } else { end };
+            self.found.push(format!("{known}*{}{end}", if end.is_empty() { "" } else { "." }));
         }
         self.found.push(word.to_owned());
     }
@@ -454,6 +459,24 @@ fn hands_on(words: &[&str]) -> bool {
     let is_open =
         scripts.is_some_and(|script| script.is_none_or(|word| matches!(*word, "{}" | ":::" | "\\")));
     is_open || words.first().is_some_and(|word| *word == "run-parts")
+}
+
+/// The names that a line can hand on, by its words: files, patterns, and what lies in the directories that it names.
+fn spread(line: &str) -> impl Iterator<Item = String> {
+    // In which directory a name is found is not known.
+    words(line).filter(|word| !word.is_empty() && !word.starts_with(['-', '$'])).map(|word| {
+        match word.contains(GLOB) || word.contains('.') {
+            true => format!("$/{word}"),
+            false => format!("{}/*", word.trim_end_matches('/')),
+        }
+    })
+}
+
+/// The variable that a loop reads names into, where there is one: `while read -r file`.
+fn read_into(line: &str) -> Option<&str> {
+    let mut words = words(line).skip_while(|word| *word != "read");
+    words.next()?;
+    words.find(|word| !word.starts_with('-')).filter(|word| is_name(word))
 }
 
 /// What stands between two commands.
@@ -575,212 +598,4 @@ fn normal(path: &str) -> Option<RepoPath> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    fn found(command: &[&str], files: &[(&str, &str)]) -> Vec<String> {
-        let files: BTreeMap<&str, &str> = files.iter().copied().collect();
-        let gate =
-            serde_json::json!({"id": "tests", "command": command, "timeout_ms": 1000, "source": "the test"});
-        let gates = [serde_json::from_value(gate).unwrap()];
-        let read = |path: &RepoPath| files.get(path.as_str()).map(|text| text.as_bytes().to_vec());
-        let tracked: Vec<(&str, Mode)> = files.keys().map(|path| (*path, Mode::Plain)).collect();
-        gate_files(&gates, &tracked, read).into_iter().map(|path| path.to_string()).collect()
-    }
-
-    #[test]
-    fn a_makefile_leads_to_the_script_that_it_runs() {
-        let files = [
-            ("Makefile", "all: build\n\ntest:\n\t@python3 tools/verify.py src/total.py\n"),
-            ("tools/verify.py", "import total\n"),
-            ("src/total.py", ""),
-        ];
-        assert_eq!(found(&["make", "test"], &files), ["Makefile", "tools/verify.py"]);
-    }
-
-    #[test]
-    fn a_makefile_leads_to_the_one_that_it_starts() {
-        let files = [
-            ("Makefile", "test:\n\t$(MAKE) -C sub check && ${MAKE} -f other.mk\n"),
-            ("sub/Makefile", "check:\n\tsh ./all.sh\n"),
-            ("sub/all.sh", ""),
-            ("other.mk", ""),
-        ];
-        assert_eq!(found(&["make", "test"], &files), ["Makefile", "other.mk", "sub/Makefile", "sub/all.sh"]);
-    }
-
-    #[test]
-    fn however_long_the_way_it_is_followed_to_its_end() {
-        let names: Vec<(String, String)> =
-            (0..400).map(|n| (format!("s{n}.sh"), format!("sh s{}.sh", n + 1))).collect();
-        let files: Vec<(&str, &str)> =
-            names.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-        assert_eq!(found(&["sh", "s0.sh"], &files).len(), 400);
-    }
-
-    #[test]
-    fn a_package_leads_to_its_scripts_and_not_to_its_main_file() {
-        let files = [
-            (
-                "package.json",
-                r#"{"main": "lib/index.js", "scripts": {"test": "NODE_ENV=x node ./scripts/check.js"}}"#,
-            ),
-            ("scripts/check.js", "require('../lib/index.js')"),
-            ("lib/index.js", ""),
-        ];
-        assert_eq!(found(&["npm", "test"], &files), ["package.json", "scripts/check.js"]);
-    }
-
-    #[test]
-    fn scripts_that_a_script_sources_count() {
-        let files = [
-            (
-                "check.sh",
-                "set -e\n. \"$(dirname \"$0\")/ci/lib.sh\"\nif ./ci/more && true; then run_all; fi\n",
-            ),
-            ("ci/lib.sh", "source \"$HERE/last.sh\"\ncc -o x src/main.c\n"),
-            ("ci/more", "#!/usr/bin/env bash\nexec timeout 5 python3 -m tools.lint\n"),
-            ("ci/last.sh", ""),
-            ("tools/lint.py", "./src/run.sh\n"),
-            ("src/main.c", ""),
-        ];
-        let expected = ["check.sh", "ci/last.sh", "ci/lib.sh", "ci/more", "tools/lint.py"];
-        assert_eq!(found(&["sh", "check.sh"], &files), expected);
-        assert_eq!(found(&["sh", "-c", "cd . && ./check.sh"], &files), expected);
-    }
-
-    #[test]
-    fn the_words_of_the_command_itself_count_wherever_they_stand() {
-        let files = [("ci/check.sh", ""), ("src/self_test.py", ""), ("src/a.py", ""), ("make.mk", "")];
-        assert_eq!(
-            found(&["./ci/check.sh", "--all", "../out.sh", "src/untracked.py"], &files),
-            // The makefile by the rule about scripts.
-            ["ci/check.sh", "make.mk"]
-        );
-        let line = "X=1 python3 'src/self_test.py';make -f make.mk";
-        assert_eq!(found(&["sh", "-c", line], &files), ["ci/check.sh", "make.mk", "src/self_test.py"]);
-    }
-
-    #[test]
-    fn a_script_is_found_however_a_gate_leads_to_it() {
-        let steps = "dev/steps.py";
-        for line in [
-            "cd dev && python3 steps.py",
-            "timeout 60s python3 dev/steps.py",
-            "timeout 1.5m nice -n 5 python3.12 dev/steps.py",
-            "for t in dev/st*.py; do python3 \"$t\"; done",
-            "D=dev; python3 \"$D/steps.py\"",
-            "S=dev/steps.py; python3 $S",
-            "${PYTHON:-python3} dev/steps.py",
-            "flock /tmp/l python3 dev/steps.py",
-            "env -C dev python3 steps.py",
-            "bash -c 'python3 dev/steps.py'",
-            "find dev | xargs -n 1 python3 dev/steps.py",
-            "find dev -name 'st*.py' | xargs -n 1 python3",
-            "find dev -name 'st*.py' -exec python3 {} \\;",
-            "parallel python3 ::: dev/st*.py",
-            "T=dev/st*.py; for t in $T; do python3 \"$t\"; done",
-            "for t in dev/steps.py; do python3 \"$t\"; done",
-            "cd dev; for t in st*.py; do python3 $t; done",
-            "python3 \\\n  dev/steps.py",
-        ] {
-            let files = [("check.sh", line), (steps, ""), ("src/total.py", "")];
-            assert_eq!(found(&["sh", "check.sh"], &files), ["check.sh", steps], "{line}");
-        }
-    }
-
-    #[test]
-    fn a_message_that_names_a_file_runs_nothing() {
-        for (line, expected) in [
-            ("grep -q x src/total.py || { echo 'wrong (src/total.py)'; exit 1; }", vec!["check.sh"]),
-            ("[ -s \"src/total.py\" ] || printf \"no (src/total.py) | %s\" x", vec!["check.sh"]),
-            ("echo \"$(src/total.py)\"", vec!["check.sh", "src/total.py"]),
-            ("echo 'it runs:'; src/total.py", vec!["check.sh", "src/total.py"]),
-            ("sh -c 'true; src/total.py'", vec!["check.sh", "src/total.py"]),
-            // What is printed goes on into a program that runs it.
-            ("echo 'python3 src/total.py' | sh", vec!["check.sh", "src/total.py"]),
-            ("echo \"5\\\" disk\"; python3 \"src/total.py\"", vec!["check.sh", "src/total.py"]),
-            ("echo don\\'t; python3 'src/total.py'", vec!["check.sh", "src/total.py"]),
-            ("echo 'it is (src/total.py", vec!["check.sh", "src/total.py"]),
-        ] {
-            let files = [("check.sh", line), ("src/total.py", "")];
-            assert_eq!(found(&["sh", "check.sh"], &files), expected, "{line}");
-        }
-    }
-
-    #[test]
-    fn what_a_line_moves_to_cleans_up_or_checks_is_not_what_it_runs() {
-        for line in [
-            "cd \"${0%/*}\"",
-            "DIR=${0%/*}; cd \"$DIR\"",
-            "cd \"${BASH_SOURCE[0]%/*}\"",
-            "rm -rf \"$TMP\"/*",
-            "rm -rf $(BUILD)/*",
-            "cp -r src/* out/",
-            "ruff check src/*.py",
-            "SRC=src/*.py; ruff check $SRC",
-            "SRC := $(wildcard src/*.py)",
-            "find . -name '*.py' | xargs python3 -m py_compile",
-            "for f in src/*.py; do python3 -m py_compile \"$f\"; done",
-        ] {
-            let files = [("check.sh", line), ("src/total.py", ""), ("README.md", "")];
-            assert_eq!(found(&["sh", "check.sh"], &files), ["check.sh"], "{line}");
-        }
-        let files = [("tox.ini", "[tool]\ninclude = [\"src*\"]\n"), ("src/total.py", "")];
-        assert_eq!(found(&["tox"], &files), ["tox.ini"]);
-    }
-
-    #[test]
-    fn settings_of_task_runners_and_included_makefiles_are_followed() {
-        let cases: [(&[&str], &str, &str); 7] = [
-            (&["make", "test"], "Makefile", "include rules.inc"),
-            (&["make"], "Makefile", "T := tools/*.py\nall:\n\tfor t in $(T); do python3 $$t; done"),
-            (&["tox"], "tox.ini", "commands =\n  python tools/verify.py"),
-            (&["nox"], "noxfile.py", "session.run(\"python\", \"tools/verify.py\")"),
-            (&["just", "test"], "justfile", "test:\n  @python3 tools/verify.py"),
-            (&["pre-commit", "run"], ".pre-commit-config.yaml", "entry: python3 tools/verify.py"),
-            (&["npm", "test"], "package.json", r#"{"scripts": {"test": "cd tools && python3 verify.py"}}"#),
-        ];
-        for (command, name, text) in cases {
-            let files = [
-                (name, text),
-                ("rules.inc", "test:\n\tpython3 tools/verify.py\n"),
-                ("tools/verify.py", ""),
-                ("src/total.py", ""),
-            ];
-            let found = found(command, &files);
-            assert!(found.contains(&"tools/verify.py".to_owned()), "{command:?}: {found:?}");
-            assert!(!found.contains(&"src/total.py".to_owned()), "{command:?}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn once_a_gate_can_start_programs_every_script_counts_and_else_none() {
-        let files = [
-            ("check.sh", "eval \"$(cat plan.txt)\"\n"),
-            ("deep/down/steps.sh", ""),
-            ("deep/tool", "#!/usr/bin/perl\n"),
-            ("LICENSE", "free\n"),
-            ("src/total.py", ""),
-        ];
-        let scripts = ["check.sh", "deep/down/steps.sh", "deep/tool"];
-        assert_eq!(found(&["sh", "check.sh"], &files), scripts);
-        assert_eq!(found(&["bash", "-c", "$X"], &files), scripts);
-        assert_eq!(found(&["cargo", "test"], &files), [""; 0]);
-        let gate =
-            serde_json::json!({"id": "t", "command": ["sh", "check.sh"], "timeout_ms": 9, "source": "s"});
-        let gates = [serde_json::from_value(gate).unwrap()];
-        let tracked = [("check.sh", Mode::Plain), ("run.py", Mode::Executable), ("a.py", Mode::Plain)];
-        let paths = gate_files(&gates, &tracked, |path| (path.as_str() == "check.sh").then(Vec::new));
-        assert_eq!(paths.iter().map(RepoPath::as_str).collect::<Vec<_>>(), ["check.sh", "run.py"]);
-    }
-
-    #[test]
-    fn files_that_name_each_other_come_to_an_end() {
-        let files = [("a.sh", "sh b.sh\nsh ../a.sh\nsh ./a.sh"), ("b.sh", "sh a.sh\nsh $X\nsh $\nsh ''")];
-        assert_eq!(found(&["./a.sh"], &files), ["a.sh", "b.sh"]);
-        assert_eq!(found(&["cargo", "test", "--offline"], &files), [""; 0]);
-    }
-}
+mod tests;

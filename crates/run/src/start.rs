@@ -19,6 +19,7 @@ use crate::layout::{self, RunDir};
 use crate::recording::AnswersFrom;
 use crate::role::librarian::check_named;
 use crate::state::RunState;
+use crate::trial::named;
 use crate::world::World;
 
 /// What a run is started with.
@@ -157,9 +158,7 @@ pub(crate) fn register(
 fn require_clean(now: &TrackedState) -> Result<(), RunError> {
     match now.changed.first() {
         None => Ok(()),
-        Some(first) => {
-            Err(RunError::DirtyRepository { count: now.changed.len(), first: format!("{:?}", first.path) })
-        }
+        Some(first) => Err(RunError::DirtyRepository { count: now.changed.len(), first: named(first) }),
     }
 }
 

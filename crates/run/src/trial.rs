@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Code, Digest, Finding, RepoPath, Verdict};
 use crucible_patch::{FileMode, is_test_path};
-use crucible_repo::{Git, Omission, SnapshotOptions, Untracked, snapshot};
+use crucible_repo::{DirtyEntry, Git, Omission, SnapshotOptions, Untracked, snapshot};
 use crucible_sandbox::{CONFINED_HOME, base_env, toolchain_env};
 use crucible_verify::{
     Baseline, BehaviorCatalogCheck, Gate, GateEnd, GateId, GateInput, GateLevel, GateObserver, GateOutcome,
@@ -226,6 +226,12 @@ pub(crate) async fn copy_base(git: &Git, copy: &Path) -> Result<Vec<Omission>, R
     Ok(snapshot(git, copy, &options).await?.omitted)
 }
 
+/// A path that is not as the last commit has it; where git does not tell so by itself, with the reason.
+pub(crate) fn named(changed: &DirtyEntry) -> String {
+    let hidden = changed.kind.hidden().map(|why| format!(" ({why})")).unwrap_or_default();
+    format!("{:?}{hidden}", changed.path)
+}
+
 /// Refuses to go on when the repository is no longer at the run's base: what would be read or tried now is not what the
 /// run speaks of.
 pub(crate) async fn require_base(git: &Git, record: &RunRecord) -> Result<(), RunError> {
@@ -235,7 +241,7 @@ pub(crate) async fn require_base(git: &Git, record: &RunRecord) -> Result<(), Ru
     }
     match now.changed.first() {
         Some(first) if now.commit == record.base_commit => {
-            let (count, first) = (now.changed.len(), first.path.display().to_string());
+            let (count, first) = (now.changed.len(), named(first));
             Err(RunError::BaseDirty { count, first, then: ADVANCE })
         }
         _ => Err(RunError::RepositoryChanged { base: record.base_commit.to_string(), then: ADVANCE }),

@@ -108,8 +108,9 @@ fn rust_code_that_lets_its_tests_end_is_verified_and_lands() {
 
 #[test]
 fn python_code_that_has_its_tests_skipped_is_refused() {
-    let evil = "import unittest\n\n\ndef total(numbers):\n    named = [name for name in dir(unittest) if name.startswith(\"SkipT\")]\n    \
-                raise next(value for name, value in vars(unittest).items() if name in named)\n";
+    // Nothing of it names the runner, so the gate's own count has to tell.
+    let evil = "import gc\n\n\ndef total(numbers):\n    known = [thing for thing in gc.get_objects() if isinstance(thing, type)]\n    \
+                raise next(thing for thing in known if thing.__name__.startswith(\"SkipT\"))\n";
     refused(
         &python(),
         "make total in app/total.py add its numbers",

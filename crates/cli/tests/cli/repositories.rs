@@ -55,6 +55,10 @@ fn tracked_changes_are_refused_by_name() {
     let removed = small().build();
     std::fs::remove_file(removed.path().join("check.sh")).unwrap();
     refused(removed.path(), 2, "\"check.sh\" among them");
+    // Where git itself tells of no change, the way out is another one.
+    let sparse = small().build();
+    sparse.git(["sparse-checkout", "set", "--no-cone", "/src/"]);
+    refused(sparse.path(), 2, "end it with `git sparse-checkout disable`");
 }
 
 #[test]

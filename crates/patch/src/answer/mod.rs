@@ -68,7 +68,8 @@ pub enum EditKind {
 }
 
 /// Reads an answer in `format`. `expected` are the files that the model was asked to edit: a path among them may be
-/// written more loosely, and where it is only one, a single unnamed edit is taken for it.
+/// written more loosely, and where it is only one, a single unnamed edit is taken for it. What a model thought aloud before its answer
+/// (`<think>…</think>` at its very beginning) is no part of it: drafts stand there.
 ///
 /// # Errors
 ///
@@ -82,6 +83,7 @@ pub fn read_answer(
     if text.len() as u64 > MAX_ANSWER_BYTES {
         return Err(AnswerError::TooLarge { bytes: text.len() as u64, limit: MAX_ANSWER_BYTES });
     }
+    let text = without_thoughts(text);
     if text.trim().is_empty() {
         return Err(AnswerError::Empty);
     }
@@ -98,6 +100,14 @@ pub fn read_answer(
             replace::read(&text.replace("\r\n", "\n"), expected).map(Proposal::Edits)
         }
         EditFormat::UnifiedDiff => diff::read(text).map(Proposal::Diff),
+    }
+}
+
+/// What follows the thoughts; nothing where they have no end.
+fn without_thoughts(text: &str) -> &str {
+    match text.trim_start().strip_prefix("<think>") {
+        Some(thoughts) => thoughts.split_once("</think>").map_or("", |(_, answer)| answer),
+        None => text,
     }
 }
 

@@ -54,6 +54,21 @@ fn applied(format: EditFormat, answer: &str, before: &str) -> String {
 }
 
 #[test]
+fn what_a_model_thought_before_its_answer_is_no_part_of_it() {
+    let draft = "FILE: src/b.rs\n```\ndraft\n```\n";
+    let answer = "FILE: src/a.rs\n```\nx\n```\n";
+    let expected = &["src/a.rs", "src/b.rs"];
+    for thoughts in [format!("<think>\n{draft}</think>\n"), format!("\n <think>{draft}\n```\nno end</think>")]
+    {
+        assert_eq!(whole(&format!("{thoughts}\n{answer}"), expected), ["src/a.rs=x\n"], "{thoughts}");
+    }
+    // Thoughts without an end are no answer, and the word elsewhere is text.
+    assert_eq!(whole(&format!("<think>\n{draft}"), expected), ["answer-empty"]);
+    let text = "FILE: src/a.rs\n```\n<think>x</think>\n```\n";
+    assert_eq!(whole(text, expected), ["src/a.rs=<think>x</think>\n"]);
+}
+
+#[test]
 fn a_file_is_named_in_any_of_the_usual_ways() {
     for answer in [
         "FILE: src/a.rs\n```rust\nx\n```",

@@ -31,6 +31,17 @@ pub enum DirtyKind {
     Untracked,
 }
 
+impl DirtyKind {
+    /// What makes git itself say that nothing changed, and how to end that; nothing where git tells of the change.
+    #[must_use]
+    pub fn hidden(self) -> Option<&'static str> {
+        (self == Self::Hidden).then_some(
+            "git's index is told not to look at it, by a sparse checkout (end it with `git sparse-checkout disable`) or a flag (take it away with \
+             `git update-index --no-skip-worktree --no-assume-unchanged`)",
+        )
+    }
+}
+
 /// What is checked out, and what of it was changed, told by one look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrackedState {

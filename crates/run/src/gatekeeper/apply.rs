@@ -116,10 +116,7 @@ fn dirty(entry: &DirtyEntry) -> Finding {
             "it is not as the last commit has it; commit or stash your change, then apply the patch again"
         }
         DirtyKind::Unmerged => "a merge of it is open; end the merge, then apply the patch again",
-        DirtyKind::Hidden => {
-            "git's index is told not to look at it (`skip-worktree` or `assume-unchanged`), so a change of it would be hidden; \
-             take that flag away with `git update-index --no-skip-worktree --no-assume-unchanged`"
-        }
+        DirtyKind::Hidden => entry.kind.hidden().unwrap_or_default(),
         DirtyKind::Untracked => {
             "a file that git does not track stands where the patch makes one; move it away, then apply the patch again"
         }
