@@ -95,10 +95,9 @@ impl SkillStep {
             }
             (Self::Verify, Proposed) => Some(("there is nothing to verify yet", Some(Self::Build))),
             (Self::Research, Verified | Trusted) => Some(("nothing of it failed", None)),
-            (Self::Promote, Trusted) => Some((
-                "somebody answers for it already; it can be run, and to answer for other bytes",
-                Some(Self::Demote),
-            )),
+            (Self::Promote, Trusted) => {
+                Some(("somebody answers for it already, and it can be run", Some(Self::Demote)))
+            }
             (Self::Promote | Self::Run, Proposed) => Some(("nothing of it is built", Some(Self::Build))),
             (Self::Promote | Self::Run, Built) => Some(("it has not passed its gates", Some(Self::Verify))),
             (Self::Run, Verified) => Some(("nobody answers for it yet", Some(Self::Promote))),
