@@ -165,8 +165,7 @@ impl SkillRegistry {
     /// Fails where the ledger cannot be read, or was damaged.
     pub fn of(ledger: &Ledger, project: &ForgeProject) -> Result<Self, RegistryError> {
         let mut entries = BTreeMap::new();
-        for skill in ledger.skills(project.key())? {
-            let Some(trust) = ledger.skill_trust(project.key(), &skill.name)? else { continue };
+        for (skill, trust) in ledger.trusted_skills(project.key())? {
             let name: SkillName = skill.name.parse()?;
             let entry = RegistryEntry::of(&project.paths(&name)?, &skill, &trust);
             entries.insert(skill.name, entry);

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::proposal::unlike_proposed;
-use super::{SkillStatus, digest, member, move_on, skill_run_id, tell};
+use super::{SkillRow, SkillStatus, digest, member, move_on, skill_run_id, tell};
 use crate::error::LedgerError;
 use crate::moment::{Moment, instant, number, sql_id};
 use crate::store::Ledger;
@@ -155,9 +155,30 @@ impl Ledger {
     ///
     /// [`LedgerError::Damaged`] where row, event and status do not agree, or the head is not the last event.
     pub fn skill_trust(&self, project: &Digest, name: &str) -> Result<Option<PromotionRow>, LedgerError> {
-        let fail = self.fail();
         // One read transaction is one snapshot, whoever promotes meanwhile.
-        let snapshot = self.connection.unchecked_transaction().map_err(&fail)?;
+        let _snapshot = self.connection.unchecked_transaction().map_err(self.fail())?;
+        self.trust_of(project, name)
+    }
+
+    /// The skills of a project that are trusted now, each with its promotion, as one look at the ledger tells.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ledger::skill_trust`], for any skill of the project.
+    pub fn trusted_skills(&self, project: &Digest) -> Result<Vec<(SkillRow, PromotionRow)>, LedgerError> {
+        let _snapshot = self.connection.unchecked_transaction().map_err(self.fail())?;
+        let mut trusted = Vec::new();
+        for skill in self.skills(project)? {
+            if let Some(trust) = self.trust_of(project, &skill.name)? {
+                trusted.push((skill, trust));
+            }
+        }
+        Ok(trusted)
+    }
+
+    fn trust_of(&self, project: &Digest, name: &str) -> Result<Option<PromotionRow>, LedgerError> {
+        let fail = self.fail();
+        let snapshot = &self.connection;
         let columns = prefixed_columns();
         let sql = format!(
             "SELECT {columns} FROM promotions p JOIN skill_proposals s ON s.id = p.proposal_id
