@@ -78,21 +78,18 @@ impl FromStr for SkillName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let begins = text.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
-        let text = || text.to_owned();
-        if !begins || text().len() > LONGEST || !text().bytes().all(allowed) {
-            return Err(SkillNameError::Form { text: text().chars().take(LONGEST + 8).collect() });
-        }
-        if text().ends_with('_') || text().contains("__") {
-            return Err(SkillNameError::Underscores { text: text() });
+        if !begins || text.len() > LONGEST || !text.bytes().all(allowed) {
+            return Err(SkillNameError::Form { text: text.chars().take(LONGEST + 8).collect() });
         }
         // A digit behind `_` has no capital: `a_1` and `a1` would be the same class.
-        if text().split('_').skip(1).any(|word| word.starts_with(|first: char| first.is_ascii_digit())) {
-            return Err(SkillNameError::Underscores { text: text() });
+        let no_letter = |word: &str| !word.starts_with(|first: char| first.is_ascii_lowercase());
+        if text.split('_').any(no_letter) {
+            return Err(SkillNameError::Underscores { text: text.to_owned() });
         }
-        if KEYWORDS.contains(&text().as_str()) || TAKEN.contains(&text().as_str()) {
-            return Err(SkillNameError::Reserved { text: text() });
+        if KEYWORDS.contains(&text) || TAKEN.contains(&text) {
+            return Err(SkillNameError::Reserved { text: text.to_owned() });
         }
-        Ok(Self(text()))
+        Ok(Self(text.to_owned()))
     }
 }
 

@@ -157,7 +157,7 @@ impl SkillVerified {
     /// Whether the time of a gate was over.
     #[must_use]
     pub fn timed_out(&self) -> bool {
-        self.verdict.findings().iter().any(|finding| finding.code.as_str() == GATE_TIMED_OUT)
+        self.verdict.findings().iter().any(|finding| finding.code == GATE_TIMED_OUT)
     }
 }
 

@@ -23,7 +23,7 @@ use crucible_model::{ByteLimit, Secret};
 use crucible_sandbox::{
     End, Extent, FORBIDDEN_SIGNAL, Keep, Limits, Redaction, Sandbox, SandboxError, Spawn, Stdin,
 };
-use crucible_secrets::Scanner;
+use crucible_secrets::{HandedKeys, Scanner};
 use serde_json::Value;
 
 use crate::error::{AnswerFault, Fault, LlmError};
@@ -46,9 +46,6 @@ const STALE: Duration = Duration::from_secs(3600);
 /// How much of standard error is kept.
 const LAST_WORDS: usize = 2048;
 
-/// What is shorter is no key, and taking it out would garble every text.
-const SHORTEST_KEY: usize = 6;
-
 const MAX_STDOUT: ByteLimit = ByteLimit(32 << 20);
 const MAX_STDERR: ByteLimit = ByteLimit(64 << 10);
 
@@ -68,7 +65,7 @@ pub(crate) struct ClientProgram {
     /// The names under which the program looks for keys, where it is to find none but ours.
     closed_keys: &'static [&'static str],
     /// Every key that the program may know, for taking them out of what it says.
-    known_keys: Vec<Secret>,
+    known_keys: HandedKeys,
     env: Environment,
     sandbox: Arc<Sandbox>,
     temporary: PathBuf,
@@ -155,14 +152,15 @@ impl ClientProgram {
         // The program inherits the keys of others, too, and may show them.
         let inherited = context.env.pairs().filter(|(name, _)| names_a_secret(name));
         let inherited = inherited.filter_map(|(_, value)| value.to_str());
-        let known_keys = inherited.map(|key| Secret::new(key.to_owned())).chain(key.clone()).collect();
+        let known: Vec<Secret> =
+            inherited.map(|key| Secret::new(key.to_owned())).chain(key.clone()).collect();
         Ok(Self {
             provider,
             program,
             login: settings.login,
             key,
             closed_keys,
-            known_keys,
+            known_keys: HandedKeys::new(&known),
             env: context.env.clone(),
             sandbox: Arc::clone(&context.sandbox),
             temporary: context.temporary.clone(),
@@ -364,12 +362,10 @@ pub(crate) fn note_ignored(result: &mut LlmResult, inv: &LlmInvocation, followed
 }
 
 /// The end of what a program wrote to standard error: secrets, keys and the user's home taken out, at most 2 KiB.
-fn last_words(stderr: &str, known_keys: &[Secret], env: &Environment) -> String {
-    let mut text = Scanner::builtin().redact(stderr).text.into_owned();
-    for key in known_keys.iter().map(Secret::expose).filter(|key| key.trim().len() >= SHORTEST_KEY) {
-        text = text.replace(key.trim(), "[key]");
-    }
-    let text = env.without_home(&text);
+fn last_words(stderr: &str, known_keys: &HandedKeys, env: &Environment) -> String {
+    // What is known goes first, whole, before any rule could take a part of it.
+    let text = known_keys.out_of_text(stderr);
+    let text = env.without_home(&Scanner::builtin().redact(&text).text);
     let text = text.trim();
     let start = text.ceil_char_boundary(text.len().saturating_sub(LAST_WORDS));
     text[start..].to_owned()
@@ -413,16 +409,16 @@ mod tests {
             let key = format!("ghp_{digits}");
             let plain = Secret::new(digits);
             let stderr = format!("{noise}\n token={key} \n{noise}\n{}", plain.expose());
-            let words = last_words(&stderr, &[plain], &at_home());
+            let words = last_words(&stderr, &HandedKeys::new([&plain]), &at_home());
             prop_assert!(words.len() <= LAST_WORDS);
             prop_assert!(!words.contains(&key));
-            prop_assert!(words.ends_with("[key]") || words.contains("[secret:"), "{words}");
+            prop_assert!(words.ends_with("[secret:handed-over]"), "{words}");
         }
     }
 
     #[test]
     fn the_users_home_is_not_named() {
-        let words = last_words("cannot read /home/someone/.claude/x", &[], &at_home());
+        let words = last_words("cannot read /home/someone/.claude/x", &HandedKeys::new([]), &at_home());
         assert_eq!(words, "cannot read ~/.claude/x");
     }
 }

@@ -55,7 +55,7 @@ impl Capture {
     }
 
     /// Whether there is no point in reading on.
-    fn is_over(&self, limit: ByteLimit) -> bool {
+    pub(crate) fn is_over(&self, limit: ByteLimit) -> bool {
         self.total > limit.0 || matches!(&self.keeper, Keeper::File(FileKeeper { failure: Some(_), .. }))
     }
 

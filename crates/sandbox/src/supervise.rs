@@ -147,7 +147,10 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<Observed, Sand
     }
     let contacts = forwarder.end().await;
     running.settled();
+    // What is still in a pipe when its writer ends is read afterwards: whether it was too much must not hang on who was faster.
+    let over = [&out, &err].iter().any(|capture| capture.is_over(limits.runaway));
     let end = match cause {
+        Cause::Ended(_) if over => End::OutputLimit,
         Cause::Ended(status) => {
             status.code().map_or_else(|| End::Signalled(status.signal().unwrap_or_default()), End::Exited)
         }

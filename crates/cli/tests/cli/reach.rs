@@ -214,7 +214,7 @@ fn a_repository_that_changes_meanwhile_is_neither_tried_nor_shown() {
     };
     for gates in [one, &two] {
         for ((message, told), says) in [
-            (while_a_gate_runs(gates, edit), "changes of your own: src/area.py"),
+            (while_a_gate_runs(gates, edit), "changes of your own: \"src/area.py\""),
             (while_a_gate_runs(gates, commit), "is no longer at"),
         ] {
             assert!(message.contains(says), "{message}");

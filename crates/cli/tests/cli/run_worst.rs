@@ -428,7 +428,7 @@ fn flags_and_settings_hide_no_change_from_a_start_or_an_advance() {
         let refused = desk.start_call(repo.path()).run().exits(2).message();
         assert!(refused.contains("check.sh"), "{flag}: {refused}");
         let refused = desk.run(["run", "advance", &id, "--json"]).exits(1).message();
-        assert!(refused.contains("changes of your own: check.sh"), "{flag}: {refused}");
+        assert!(refused.contains("changes of your own: \"check.sh\""), "{flag}: {refused}");
         repo.git(["update-index", &format!("--no-{flag}"), "check.sh"]);
         repo.git(["checkout", "--quiet", "check.sh"]);
     }

@@ -120,3 +120,15 @@ fn a_project_has_its_own_policy_and_package_and_options_go_before_them() {
         desk.call(["skill", "check", "--name", "demo", "--effects", "READ_ONLY", "--package", "skillset"]);
     call.arg(desk.path("demo.py")).run().ok();
 }
+
+#[test]
+fn an_option_that_looks_like_a_secret_is_refused_and_not_quoted() {
+    let desk = Desk::new();
+    std::fs::write(desk.path("demo.py"), GOOD).unwrap();
+    let token = "ghp_0123456789abcdefABCDEF0123456789abcd";
+    for option in ["--allow-host", "--allow-write", "--allow-secret"] {
+        let call = desk.call(["skill", "check", "--name", "demo", "--effects", "NETWORK", option, token]);
+        let ran = call.arg(desk.path("demo.py")).run().exits(8);
+        assert!(!ran.stdout.contains(token) && !ran.stderr.contains(token), "{option}: {}", ran.stderr);
+    }
+}

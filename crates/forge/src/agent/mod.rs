@@ -29,6 +29,7 @@ use crate::world::ForgeWorld;
 
 pub use claude::ClaudeSkillAgent;
 pub use command::{AgentCommandError, CommandSkillAgent};
+pub(crate) use whole_file::CUT as ANSWER_CUT;
 pub use whole_file::WholeFileSkillAgent;
 
 /// Somebody who writes skills.

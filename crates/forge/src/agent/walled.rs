@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::{AgentEnd, AgentError, AgentRan, AgentTask};
 
 const FAILED: Code = Code::new("forge-agent-failed");
-const TIMEOUT: Code = Code::new("forge-agent-timeout");
+pub(super) const TIMEOUT: Code = Code::new("forge-agent-timeout");
 const OUTPUT: Code = Code::new("forge-agent-output");
 const DISK: Code = Code::new("forge-agent-disk");
 

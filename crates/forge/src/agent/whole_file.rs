@@ -9,12 +9,13 @@ use crucible_model::{Code, EditFormat, Finding, RepoPath};
 use crucible_patch::{AnswerError, EditKind, Proposal, read_answer};
 use serde_json::{Map, json};
 
-use super::walled::{fact, without};
+use super::walled::{TIMEOUT, fact, without};
 use super::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
 use crate::packet::AnswerForm;
 
 const ANSWER: Code = Code::new("forge-agent-answer");
-const TIMEOUT: Code = Code::new("forge-agent-timeout");
+/// An answer that was cut off. It is kept, and no later packet quotes it: what breaks off is no example of anything.
+pub(crate) const CUT: Code = Code::new("forge-agent-cut");
 
 /// What a call is made for, in receipts and recordings.
 const PHASE: &str = "skill-build";
@@ -79,13 +80,13 @@ impl SkillAgent for WholeFileSkillAgent {
             fact(&mut facts, "cost_basis", json!(cost.basis));
         }
         let log = without(&result.raw_response, &[]);
-        let refused = |what: String, hint: String| AgentEnd::Failed(Finding::error(ANSWER, what, hint));
         let ran = |end| AgentRan { end, log, facts, receipt: None };
         let answer = match result.whole_answer() {
             Ok(answer) => answer,
             Err(cut) => {
-                let hint = "Raise max_tokens of the provider, or ask for less.".to_owned();
-                return Ok(ran(refused(format!("the answer is not whole: {cut}"), hint)));
+                let what = format!("after {} bytes; {cut}", result.raw_response.len());
+                let hint = "The answer ends in the middle, so nothing of it was taken. Answer shorter: both files and no other words.";
+                return Ok(ran(AgentEnd::Failed(Finding::error(CUT, what, hint))));
             }
         };
         let expected = task.paths.files().map(RepoPath::clone);
@@ -106,9 +107,16 @@ impl SkillAgent for WholeFileSkillAgent {
 
 fn unreadable(error: &AnswerError) -> AgentEnd {
     let found = error.finding();
+    let hint = match error {
+        // In the form that the packet asks for.
+        AnswerError::NoPath { line } => format!(
+            "line {line}: this block does not say which file it is; write its path alone on the line above the block"
+        ),
+        _ => found.hint,
+    };
     AgentEnd::Failed(Finding::error(
         ANSWER,
         format!("the answer cannot be read as files: {}", found.subject),
-        found.hint,
+        hint,
     ))
 }

@@ -10,6 +10,8 @@
 //! succeeded where both files had come to the project, and else as aborted ([`settle_builds`]).
 
 mod settle;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -42,7 +44,8 @@ use crate::research::{EscalationTrigger, needs_review, record_review, retry_mate
 use crate::status::{SkillStep, StepRefused};
 use crate::trust::Approval;
 use crate::workspace::{
-    BuiltFile, CopyBackError, Scope, SkillWorkspace, WorkspaceError, check_built, check_scope, copy_back,
+    BuiltFile, CopyBackError, NOT_DONE, Scope, SkillWorkspace, UNSEEN, WorkspaceError, check_built,
+    check_scope, copy_back,
 };
 use crate::world::ForgeWorld;
 
@@ -423,7 +426,19 @@ impl Attempt<'_> {
 
     /// Judges what the agent left; with the two files where they can be read as they were judged.
     fn judge(&self, ran: &AgentRan) -> Result<(SkillBuildOutcome, Vec<BuiltFile>), SkillBuildError> {
-        let changes = self.workspace.changes()?;
+        let changes = match self.workspace.changes() {
+            Ok(changes) => changes,
+            // An agent that closes its copy has failed, and is counted among those that did.
+            Err(error) => {
+                let what = Scanner::builtin().redact(&error.to_string()).text.into_owned();
+                let unseen = Finding::error(
+                    UNSEEN,
+                    what,
+                    "What stands in the copy cannot be looked at, so nobody knows what the agent left.",
+                );
+                return Ok(self.came_to(ran, vec![unseen], Vec::new()));
+            }
+        };
         let at_first = |path: &&RepoPath| self.workspace.digest_at_first(path).is_some();
         let there: Vec<&RepoPath> = self.paths.files().into_iter().filter(at_first).collect();
         let scope = check_scope(&changes, &Scope { paths: self.paths, there: &there });
@@ -450,33 +465,30 @@ impl Attempt<'_> {
         if findings.iter().any(|found| found.code == KEY) {
             files.clear();
         }
+        Ok(self.came_to(ran, findings, files))
+    }
+
+    /// What came of it by how the agent ended and what was found in what it left.
+    fn came_to(
+        &self,
+        ran: &AgentRan,
+        findings: Vec<Finding>,
+        files: Vec<BuiltFile>,
+    ) -> (SkillBuildOutcome, Vec<BuiltFile>) {
         let failed = |kind, findings| {
-            Ok((
-                SkillBuildOutcome::Failed(SkillFailure { kind, findings, facts: Map::new(), log: None }),
-                files.clone(),
-            ))
+            SkillBuildOutcome::Failed(SkillFailure { kind, findings, facts: Map::new(), log: None })
         };
-        match &ran.end {
-            AgentEnd::TimedOut(finding) => {
-                findings.insert(0, finding.clone());
-                failed(FailureKind::Timeout, findings)
-            }
-            AgentEnd::Failed(finding) => {
-                findings.insert(0, finding.clone());
-                failed(FailureKind::BuildError, findings)
-            }
+        let digest = |path: &RepoPath| files.iter().find(|file| file.path == *path).map(|file| file.digest);
+        let outcome = match &ran.end {
+            AgentEnd::TimedOut(finding) => failed(FailureKind::Timeout, led_by(finding, findings)),
+            AgentEnd::Failed(finding) => failed(FailureKind::BuildError, led_by(finding, findings)),
             AgentEnd::Done if has_errors(&findings) => failed(FailureKind::GateViolation, findings),
-            AgentEnd::Done => {
-                let digest =
-                    |path: &RepoPath| files.iter().find(|file| file.path == *path).map(|file| file.digest);
-                match (digest(&self.paths.skill), digest(&self.paths.test)) {
-                    (Some(skill), Some(test)) => {
-                        Ok((SkillBuildOutcome::Built { skill, test, findings }, files))
-                    }
-                    _ => failed(FailureKind::Unknown, findings),
-                }
-            }
-        }
+            AgentEnd::Done => match (digest(&self.paths.skill), digest(&self.paths.test)) {
+                (Some(skill), Some(test)) => SkillBuildOutcome::Built { skill, test, findings },
+                _ => failed(FailureKind::Unknown, findings),
+            },
+        };
+        (outcome, files)
     }
 
     /// Our own diff of what was built against what the project holds, without secrets. Empty where a file is no text.
@@ -518,6 +530,12 @@ impl Attempt<'_> {
         };
         ledger.end_skill_build(&self.build, Moment::of(self.world.clock), &end)
     }
+}
+
+/// Why the agent did not come to its end, and what it left nevertheless; that its files are missing follows from that and is not told.
+fn led_by(end: &Finding, findings: Vec<Finding>) -> Vec<Finding> {
+    let left = findings.into_iter().filter(|found| !NOT_DONE.contains(&found.code));
+    std::iter::once(end.clone()).chain(left).collect()
 }
 
 fn has_errors(findings: &[Finding]) -> bool {

@@ -14,14 +14,13 @@ use crucible_host::fs::{FsError, read_regular_up_to, remove_file, write_atomic};
 use crucible_host::lock::LockError;
 use crucible_ledger::{Ledger, LedgerError, Moment, SkillBuildEnd, SkillBuildRow, SkillBuildStatus};
 use crucible_model::{ByteLimit, Digest, RepoPath, RepoPathError, Timestamp};
-use crucible_repo::{LinkPolicy, read_tree_file};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::name::SkillName;
 use crate::paths::SkillPaths;
 use crate::project::ForgeProject;
-use crate::python::MAX_SKILL_BYTES;
+use crate::trust::read_skill_file;
 use crate::workspace::{CopyBackError, recover_copy_back};
 use crate::world::ForgeWorld;
 
@@ -132,9 +131,7 @@ impl Brings {
     /// Whether the project holds both files as they were promised.
     fn is_there(&self, project: &ForgeProject, paths: &SkillPaths) -> bool {
         let holds = |path: &RepoPath, digest: Digest| {
-            let limit = ByteLimit(MAX_SKILL_BYTES as u64);
-            let read = read_tree_file(project.root(), path, LinkPolicy::Refuse, limit);
-            read.is_ok_and(|read| read.bytes.is_some_and(|bytes| Digest::of(&bytes) == digest))
+            read_skill_file(project, path).is_ok_and(|bytes| Digest::of(&bytes) == digest)
         };
         holds(&paths.skill, self.skill) && holds(&paths.test, self.test)
     }

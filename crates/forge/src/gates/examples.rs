@@ -11,7 +11,7 @@ use crucible_ledger::{SideEffect, SkillGate};
 use crucible_model::{Code, Finding, Verdict};
 use serde_json::{Value, json};
 
-use super::{ForgeGate, GateAnswer, GateExamples, GateObstacle, GateSite};
+use super::{ForgeGate, GATE_TIMED_OUT, GateAnswer, GateExamples, GateObstacle, GateSite};
 use crate::examples::HeldOutExample;
 use crate::grants::Grants;
 use crate::io_schema::IoSide;
@@ -124,7 +124,7 @@ fn problem(site: &GateSite<'_>, example: &HeldOutExample, end: &SkillEnd) -> Opt
 fn timed_out(site: &GateSite<'_>, number: usize) -> Finding {
     let seconds = site.timeout.as_secs();
     Finding::error(
-        Code::new("forge-gate-timed-out"),
+        GATE_TIMED_OUT,
         format!("example {number}: {seconds} s"),
         "The examples together took longer than a gate may. Look for what waits or never ends; [forge] gate_timeout_s gives more time.",
     )

@@ -11,7 +11,7 @@ use crucible_sandbox::Keep;
 use super::site::GateSource;
 use super::tool::{ToolCall, ToolRun};
 use super::{ForgeGate, GateAnswer, GateObstacle, GateSite};
-use crate::python::PythonSource;
+use crate::python::{PythonSource, place_of};
 
 /// What mypy is asked: nothing is kept for another time, and each complaint is one line with place and code.
 const WORDS: [&str; 9] = [
@@ -93,8 +93,7 @@ fn switched_off(source: &PythonSource) -> Verdict {
     let mut cursor = root.walk();
     loop {
         let node = cursor.node();
-        let at = node.start_position();
-        let place = || format!("line {}, column {}", at.row + 1, at.column + 1);
+        let place = || place_of(node);
         match node.kind() {
             "comment" => match Silence::of(source.of(node)) {
                 Some(Silence::All) => verdict.push(Finding::error(

@@ -321,7 +321,7 @@ async fn a_test_that_never_ends_is_ended() {
     ));
     scene.timeout = Duration::from_secs(3);
     let answer = scene.ask(SkillGate::Pytest).await;
-    assert_eq!(codes(&answer), [GATE_TIMED_OUT], "{}", texts(&answer));
+    assert_eq!(codes(&answer), [GATE_TIMED_OUT.as_str()], "{}", texts(&answer));
     assert!(texts(&answer).contains("3 s"));
 }
 

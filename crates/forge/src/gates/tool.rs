@@ -28,7 +28,7 @@ const RESOURCES: Resources = Resources {
     disk: Cap::At(1 << 30),
 };
 /// The code of a gate whose time was over.
-pub(crate) const GATE_TIMED_OUT: &str = "forge-gate-timed-out";
+pub(crate) const GATE_TIMED_OUT: Code = Code::new("forge-gate-timed-out");
 
 /// A call of a program.
 pub(super) struct ToolCall<'a> {
@@ -143,7 +143,7 @@ impl ToolRun {
             End::TimedOut => {
                 let seconds = self.timeout.as_secs();
                 Some(Finding::error(
-                    Code::new("forge-gate-timed-out"),
+                    GATE_TIMED_OUT,
                     format!("{name}: {seconds} s"),
                     "It was ended because its time was over. Look for what waits or never ends; [forge] gate_timeout_s gives more time.",
                 ))

@@ -9,7 +9,7 @@ use tree_sitter::Node;
 
 use crate::name::SkillName;
 use crate::paths::SkillPaths;
-use crate::python::{PythonSource, imports};
+use crate::python::{PythonSource, imports, place_of};
 
 /// The base class.
 const BASE: &str = "BaseSkill";
@@ -73,13 +73,8 @@ struct Judge<'s> {
 
 impl<'s> Judge<'s> {
     fn say(&mut self, node: Node<'_>, code: Code, what: &str, hint: &str) {
-        let at = node.start_position();
         let what: String = what.chars().take(80).collect();
-        self.verdict.push(Finding::error(
-            code,
-            format!("line {}, column {}: {what}", at.row + 1, at.column + 1),
-            hint,
-        ));
+        self.verdict.push(Finding::error(code, format!("{}: {what}", place_of(node)), hint));
     }
 
     /// The base class is imported once, at the top, from its own module.

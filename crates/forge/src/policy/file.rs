@@ -3,7 +3,7 @@
 //! A missing file and an empty one mean the defaults: nothing beyond what is built in. The built-in rules cannot be taken back by it: what it
 //! allows is a module that the built-in table does not know, never one that the table refuses.
 
-use crucible_model::PathPrefix;
+use crucible_model::{PathPrefix, short_line};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
@@ -112,7 +112,7 @@ impl SkillPolicy {
             with_snippet: false,
         };
         let written: Written = serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| SkillPolicyError::Form { why: error.to_string().chars().take(200).collect() })?;
+            .map_err(|error| SkillPolicyError::Form { why: short_line(&error.to_string(), 200) })?;
         let counts = [
             ("allowed_imports", written.allowed_imports.len()),
             ("forbidden_imports", written.forbidden_imports.len()),

@@ -207,6 +207,12 @@ impl PythonSource {
     }
 }
 
+/// Where a node begins, as findings tell it.
+pub(crate) fn place_of(node: Node<'_>) -> String {
+    let at = node.start_position();
+    format!("line {}, column {}", at.row + 1, at.column + 1)
+}
+
 /// How much of a text the parser is given at once, in bytes.
 const CHUNK: usize = 1 << 10;
 

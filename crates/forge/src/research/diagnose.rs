@@ -142,7 +142,7 @@ pub(super) fn decisive(gates: &[SkillGateRow]) -> Option<(&SkillGateRow, Failure
 fn only_out_of_time(row: &SkillGateRow) -> bool {
     let judges_texts = matches!(row.gate, SkillGate::Invariants | SkillGate::Policy);
     let mut errors = findings_of(row).into_iter().filter(|found| found.level == Level::Error).peekable();
-    !judges_texts && errors.peek().is_some() && errors.all(|found| found.code.as_str() == GATE_TIMED_OUT)
+    !judges_texts && errors.peek().is_some() && errors.all(|found| found.code == GATE_TIMED_OUT)
 }
 
 /// What a gate found; nothing where its row is in a form that is not known.

@@ -14,6 +14,7 @@ use super::excerpt::{log_of, read_end};
 use super::failed::{FailedStep, StandingFailure, standing_failure, standing_gates};
 use super::note::{NotedAdvice, ResearchNote};
 use super::review::needs_review;
+use crate::agent::ANSWER_CUT;
 use crate::build::{UnsettledBuild, settle_builds};
 use crate::name::SkillName;
 use crate::project::ForgeProject;
@@ -100,7 +101,8 @@ fn note_of(
     let log = log_of(&failure.step, &gates, artifacts);
     let excerpt = log.map(|log| read_end(ledger, &log)).transpose()?.flatten();
     let diagnosis = diagnose(&failure.step, &gates, excerpt.as_ref().map(Untrusted::as_str));
-    Ok(ResearchNote::new(&skill.name, failure, diagnosis, log, excerpt))
+    let is_cut = diagnosis.facts.iter().any(|fact| fact.code == ANSWER_CUT.as_str());
+    Ok(ResearchNote::new(&skill.name, failure, diagnosis, log, excerpt.filter(|_| !is_cut)))
 }
 
 /// What the gates found in the files that stand now, as a note tells it. An attempt that came to nothing since has mended none of it.

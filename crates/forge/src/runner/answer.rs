@@ -32,7 +32,10 @@ impl<'a> Handed<'a> {
             if value.is_empty() {
                 return Err(RunnerError::SecretMissing { name: name.clone() });
             }
-            if value.trim().len() < SHORTEST_HANDED || value.contains(['\n', '\r', '\0']) {
+            let has_lines = value.contains(['\n', '\r', '\0']);
+            // Space around it is no part of it: who hands on what is between still hands it on.
+            let value = value.trim();
+            if value.len() < SHORTEST_HANDED || has_lines {
                 return Err(RunnerError::SecretUnfit { name: name.clone(), least: SHORTEST_HANDED });
             }
             handed.push((name, value));
@@ -128,5 +131,26 @@ fn of(kind: &str, value: Value, secrets: &Handed<'_>) -> SkillEnd {
             }
         }
         _ => SkillEnd::Broken { why: "it wrote something else where its result belongs".to_owned() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_result_that_holds_a_handed_value_is_known_with_and_without_the_space_around_it() {
+        let secrets = [("KEY".parse().unwrap(), Secret::new("  a-value of \"ours\" ".to_owned()))];
+        let handed = Handed::new(&secrets).unwrap();
+        for held in [
+            json!({"text": "it is a-value of \"ours\"."}),
+            json!({"a-value of \"ours\"": [1]}),
+            json!([{"deep": ["  a-value of \"ours\" "]}]),
+        ] {
+            assert!(handed.held_in(&held).is_some(), "{held}");
+        }
+        assert!(handed.held_in(&json!({"text": "a-value of theirs"})).is_none());
     }
 }

@@ -26,6 +26,7 @@ use crate::world::ForgeWorld;
 
 pub use copy_back::{BuiltFile, CopyBackError, check_built, copy_back, recover_copy_back};
 pub use scope::{MAX_SCOPE_FINDINGS, Scope, check_scope};
+pub(crate) use scope::{NOT_DONE, UNSEEN};
 
 /// What the directories of copies are called.
 const PREFIX: &str = "crucible-skill-";

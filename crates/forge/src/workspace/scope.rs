@@ -22,9 +22,13 @@ const KIND: Code = Code::new("forge-scope-kind");
 const SIZE: Code = Code::new("forge-scope-size");
 const MISSING: Code = Code::new("forge-scope-missing");
 const NOTHING: Code = Code::new("forge-scope-nothing");
-const UNSEEN: Code = Code::new("forge-scope-unseen");
+/// What stands there cannot be looked at.
+pub(crate) const UNSEEN: Code = Code::new("forge-scope-unseen");
 const HARD_LINK: Code = Code::new("forge-scope-hard-link");
 const MORE: Code = Code::new("forge-scope-more");
+
+/// What follows by itself where an agent did not come to its end: that files are missing, or nothing changed.
+pub(crate) const NOT_DONE: [Code; 2] = [MISSING, NOTHING];
 
 /// What a build may change, and what of it was there before.
 #[derive(Debug, Clone, Copy)]

@@ -211,7 +211,7 @@ async fn what_it_complains_about_is_shown_only_while_no_server_was_asked() {
     let LlmError::ProviderOutage(fault) = program.call(ask("x")).await.unwrap_err() else {
         panic!("an outage")
     };
-    assert_eq!(fault.stderr.as_deref(), Some("in ~/x with [key]"));
+    assert_eq!(fault.stderr.as_deref(), Some("in ~/x with [secret:handed-over]"));
     let later = format!("echo quoted >&2; {}; exit 1", printing(&[]));
     let error = stand(&later).call(ask("words of the prompt")).await.unwrap_err();
     assert_says_nothing(&error, "codex-cli");

@@ -248,7 +248,7 @@ async fn what_it_complains_about_before_any_request_is_kept_short_and_without_ke
         panic!("an outage")
     };
     let words = fault.stderr.unwrap();
-    assert!(words.len() <= 2048 && words.ends_with("in ~/x with [key]"), "{words}");
+    assert!(words.len() <= 2048 && words.ends_with("in ~/x with [secret:handed-over]"), "{words}");
 }
 
 #[tokio::test]

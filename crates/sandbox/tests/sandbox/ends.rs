@@ -89,6 +89,22 @@ fn one_that_prints_without_end_is_ended_and_said_so() {
     }
 }
 
+/// What is told must not hang on whether the end is seen before the last bytes are read.
+#[test]
+fn one_that_ends_as_it_prints_too_much_has_printed_too_much() {
+    let scratch = Scratch::new();
+    for confined in BOTH {
+        for _ in 0..10 {
+            let mut chatty = spawn(&scratch, confined, "head -c 2048 /dev/zero");
+            chatty.limits.runaway = ByteLimit(2047);
+            assert_eq!(run(&scratch.sandbox(), chatty).unwrap().end, End::OutputLimit);
+            let mut brief = spawn(&scratch, confined, "head -c 2048 /dev/zero");
+            brief.limits.runaway = ByteLimit(2048);
+            assert_eq!(run(&scratch.sandbox(), brief).unwrap().end, End::Exited(0));
+        }
+    }
+}
+
 #[test]
 fn daemons_do_not_outlive_their_run() {
     let scratch = Scratch::new();

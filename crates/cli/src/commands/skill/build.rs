@@ -12,16 +12,18 @@ use crucible_forge::{
     settle_interrupted,
 };
 use crucible_host::config::Config;
-use crucible_llm::{CallBudget, ClaudeAgent, ClientOptions, Limit, ModelClient, Recording};
+use crucible_llm::{CallBudget, ClaudeAgent, ClientOptions, CostBasis, Limit, ModelClient, Recording};
 use crucible_model::{ByteLimit, ExitStatus, Finding};
 use crucible_sandbox::{AllowedHost, Sandbox};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use super::place;
 use crate::app::App;
 use crate::commands::model;
 use crate::commands::record::Record;
 use crate::commands::run::providers;
+use crate::commands::spec::status::{cost, tokens};
 use crate::error::CommandError;
 use crate::output::Output;
 use crate::spinner::Spinner;
@@ -215,6 +217,9 @@ impl Build {
         for finding in findings {
             app.output.finding(finding);
         }
+        if let Some(took) = took(&report.facts) {
+            app.output.line(&took);
+        }
         match &report.outcome {
             SkillBuildOutcome::Built { skill, test, .. } => {
                 app.output.line(&format!("built {name}: skill {skill}  test {test}"));
@@ -244,6 +249,21 @@ impl Build {
             "isolation": report.receipt,
         })
     }
+}
+
+/// What a call took: its tokens and what they cost; nothing where nobody counted any.
+fn took(facts: &Map<String, Value>) -> Option<String> {
+    let number = |name: &str| facts.get(name).and_then(Value::as_u64);
+    let counted = tokens(number("tokens_input"), number("tokens_output"));
+    if counted.is_empty() {
+        return None;
+    }
+    let basis = facts.get("cost_basis").and_then(|basis| CostBasis::deserialize(basis).ok());
+    let cost = match cost(number("cost_micro_dollars"), basis) {
+        unknown if unknown.is_empty() => "cost unknown".to_owned(),
+        cost => cost,
+    };
+    Some(format!("took tokens: {counted}; {cost}"))
 }
 
 /// How a command ends whose attempt came to nothing.

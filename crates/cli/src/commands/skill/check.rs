@@ -28,7 +28,8 @@ const MOST_READ: ByteLimit = ByteLimit(16 << 20);
 /// For example: `crucible skill check src/skillset/skills/word_count.py --name word_count --effects READ_ONLY`
 #[derive(Args)]
 #[command(
-    after_help = "Exit codes: 0 it may pass, 1 it may not, 2 usage or an unreadable file, 3 the policy is none, 7 a file is too large."
+    after_help = "Exit codes: 0 it may pass, 1 it may not, 2 usage or an unreadable file, 3 the policy is none, 7 a file is too large, \
+    8 secret found."
 )]
 pub(crate) struct Check {
     /// The source of the skill
@@ -47,13 +48,13 @@ pub(crate) struct Check {
     #[arg(long, value_name = "NAME")]
     package: Option<PackageName>,
     /// A host that it may connect to; may be given several times
-    #[arg(long = "allow-host", value_name = "HOST")]
+    #[arg(long = "allow-host", value_name = "HOST", value_parser = place::host)]
     hosts: Vec<HostName>,
     /// A path of the project below which it may write; may be given several times
-    #[arg(long = "allow-write", value_name = "PATH")]
+    #[arg(long = "allow-write", value_name = "PATH", value_parser = place::write_path)]
     write_paths: Vec<PathPrefix>,
     /// An environment variable that is handed to it; may be given several times
-    #[arg(long = "allow-secret", value_name = "NAME")]
+    #[arg(long = "allow-secret", value_name = "NAME", value_parser = place::secret)]
     secrets: Vec<SecretName>,
 }
 

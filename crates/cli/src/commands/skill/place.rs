@@ -1,10 +1,14 @@
 //! Where the skills of a command lie, and the words that its options share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use crucible_forge::{ForgeProject, ForgeWorld, PackageName, SkillName, SkillNameError};
+use crucible_forge::{
+    ForgeProject, ForgeWorld, HostName, PackageName, SecretName, SkillName, SkillNameError,
+};
+use crucible_host::config::Config;
 use crucible_ledger::{Ledger, SideEffect, SkillRow};
-use crucible_model::RepoPathError;
+use crucible_model::{PathPrefix, RepoPathError};
 
 use crate::app::{self, App};
 use crate::commands::SecretInName;
@@ -37,6 +41,19 @@ pub(super) fn world<'a>(app: &'a App, project: &ForgeProject) -> Result<ForgeWor
     })
 }
 
+/// Where skills find modules that are not Python's own ([forge] site_packages).
+pub(super) fn site_packages(config: &Config) -> Result<Vec<PathBuf>, CommandError> {
+    let places: Vec<PathBuf> = config.list("forge.site_packages").iter().map(PathBuf::from).collect();
+    match places.iter().find(|place| !place.is_absolute() || !place.is_dir()) {
+        None => Ok(places),
+        Some(bad) => Err(CommandError::usage(format!(
+            "forge.site_packages: {} is no absolute path of a directory",
+            bad.display()
+        ))
+        .hint("Name the directories that hold the packages, from / on, in your own configuration.")),
+    }
+}
+
 /// The skill of this name, with the ledger that knows it.
 pub(super) fn skill(
     app: &App,
@@ -58,7 +75,7 @@ pub(super) fn no_path(error: &RepoPathError) -> CommandError {
 }
 
 /// Reads the name of a skill.
-pub(super) fn skill_name(text: &str) -> Result<SkillName, Box<dyn std::error::Error + Send + Sync>> {
+pub(super) fn skill_name(text: &str) -> Result<SkillName, ParseError> {
     place::named("the name of the skill", text)
 }
 
@@ -70,7 +87,27 @@ pub(super) fn effects(text: &str) -> Result<SideEffect, String> {
     })
 }
 
+type ParseError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Reads a host that is granted.
+pub(super) fn host(text: &str) -> Result<HostName, ParseError> {
+    free_of_secrets("the host", text)?;
+    Ok(text.parse::<HostName>()?)
+}
+
+/// Reads a path below which may be written.
+pub(super) fn write_path(text: &str) -> Result<PathPrefix, ParseError> {
+    free_of_secrets("the path", text)?;
+    Ok(text.parse::<PathPrefix>()?)
+}
+
+/// Reads the name of a secret that is handed over.
+pub(super) fn secret(text: &str) -> Result<SecretName, ParseError> {
+    free_of_secrets("the name of the secret", text)?;
+    Ok(text.parse::<SecretName>()?)
+}
+
 /// Refuses a text of an option that looks like a secret before it is quoted anywhere.
-pub(super) fn free_of_secrets(what: &'static str, text: &str) -> Result<(), SecretInName> {
+fn free_of_secrets(what: &'static str, text: &str) -> Result<(), SecretInName> {
     place::free_of_secrets(what, text)
 }

@@ -52,34 +52,17 @@ pub(crate) struct Propose {
     #[arg(long, value_name = "CLASS", value_parser = place::effects)]
     effects: SideEffect,
     /// A host that it may connect to; may be given several times
-    #[arg(long = "allow-host", value_name = "HOST", value_parser = host)]
+    #[arg(long = "allow-host", value_name = "HOST", value_parser = place::host)]
     hosts: Vec<HostName>,
     /// A path of the project below which it may write; may be given several times
-    #[arg(long = "allow-write", value_name = "PATH", value_parser = write_path)]
+    #[arg(long = "allow-write", value_name = "PATH", value_parser = place::write_path)]
     write_paths: Vec<PathPrefix>,
     /// An environment variable that is handed to it; may be given several times
-    #[arg(long = "allow-secret", value_name = "NAME", value_parser = secret)]
+    #[arg(long = "allow-secret", value_name = "NAME", value_parser = place::secret)]
     secrets: Vec<SecretName>,
     /// Held-out examples: a JSON list of {"input": …, "output": …}
     #[arg(long, value_name = "FILE")]
     examples: Option<PathBuf>,
-}
-
-type ParseError = Box<dyn std::error::Error + Send + Sync>;
-
-fn host(text: &str) -> Result<HostName, ParseError> {
-    place::free_of_secrets("the host", text)?;
-    Ok(text.parse::<HostName>()?)
-}
-
-fn write_path(text: &str) -> Result<PathPrefix, ParseError> {
-    place::free_of_secrets("the path", text)?;
-    Ok(text.parse::<PathPrefix>()?)
-}
-
-fn secret(text: &str) -> Result<SecretName, ParseError> {
-    place::free_of_secrets("the name of the secret", text)?;
-    Ok(text.parse::<SecretName>()?)
 }
 
 impl Propose {

@@ -59,14 +59,7 @@ impl Run {
         let input = self.input(app)?;
         let world = place::world(app, &project)?;
         let python = config.text("forge.python").map(PathBuf::from);
-        let site_packages: Vec<PathBuf> =
-            config.list("forge.site_packages").iter().map(PathBuf::from).collect();
-        if let Some(bad) = site_packages.iter().find(|place| !place.is_absolute() || !place.is_dir()) {
-            return Err(CommandError::usage(format!(
-                "forge.site_packages: {} is no absolute path of a directory",
-                bad.display()
-            )));
-        }
+        let site_packages = place::site_packages(&config)?;
         let seconds = match self.timeout.unwrap_or_else(|| config.number("forge.run_timeout_s")) {
             0 => return Err(CommandError::usage("forge.run_timeout_s: a skill needs at least one second")),
             seconds => seconds,

@@ -66,8 +66,7 @@ impl Verify {
         let config = app.config(project.root(), &[])?;
         let tools = config.text("forge.tools").map(PathBuf::from);
         let python = config.text("forge.python").map(PathBuf::from);
-        let site_packages: Vec<PathBuf> =
-            config.list("forge.site_packages").iter().map(PathBuf::from).collect();
+        let site_packages = place::site_packages(&config)?;
         let seconds = match config.number("forge.gate_timeout_s") {
             0 => return Err(CommandError::usage("forge.gate_timeout_s: a gate needs at least one second")),
             seconds => seconds,

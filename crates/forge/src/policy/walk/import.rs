@@ -53,7 +53,10 @@ impl<'s> Walk<'s> {
                     );
                 }
             } else {
-                match table::module_power(&import.module) {
+                // `from a import b` takes a module where `a.b` is one, and nothing else of `a`.
+                let is_module = import.member.is_some() && table::is_module(&import.means);
+                let taken = if is_module { &import.means } else { &import.module };
+                match table::module_power(taken) {
                     Power::Unknown if !listed(&self.policy.allowed_imports) => {
                         self.say(
                             node,

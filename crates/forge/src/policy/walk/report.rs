@@ -6,6 +6,7 @@ use tree_sitter::Node;
 
 use super::super::table::Power;
 use super::{Place, Seen, Walk, When};
+use crate::python::place_of;
 
 /// The most findings of one skill; who has so many needs no more.
 const MOST_FINDINGS: usize = 100;
@@ -79,12 +80,7 @@ impl<'s> Walk<'s> {
         if self.verdict.findings().len() >= MOST_FINDINGS || !self.said.insert((node.start_byte(), hint)) {
             return;
         }
-        let at = node.start_position();
         let what: String = what.chars().take(80).collect();
-        self.verdict.push(Finding::error(
-            code,
-            format!("line {}, column {}: {what}", at.row + 1, at.column + 1),
-            hint,
-        ));
+        self.verdict.push(Finding::error(code, format!("{}: {what}", place_of(node)), hint));
     }
 }
