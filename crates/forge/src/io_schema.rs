@@ -115,7 +115,7 @@ impl IoSchema {
         if bytes.len() > 4 * MAX_SCHEMA_BYTES {
             return Err(IoSchemaError::TooLarge { bytes: bytes.len() });
         }
-        let UniqueJson(document) = serde_json::from_slice(bytes)
+        let document = UniqueJson::exact(bytes)
             .map_err(|error| IoSchemaError::NotJson { why: short_line(&error.to_string(), LONGEST) })?;
         Self::from_value(document)
     }

@@ -38,8 +38,8 @@ mod workspace;
 mod world;
 
 pub use agent::{
-    AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, ClaudeSkillAgent, CommandSkillAgent,
-    SkillAgent, WholeFileSkillAgent,
+    AgentCommandError, AgentEnd, AgentError, AgentRan, AgentTask, AsIsSkillAgent, ClaudeSkillAgent,
+    CommandSkillAgent, SkillAgent, WholeFileSkillAgent,
 };
 pub use build::{
     BuildRequest, BuildWitness, SkillBuildError, SkillBuildOutcome, SkillBuildReport, Touched,

@@ -36,8 +36,10 @@ pub enum SkillNameError {
         /// The text, or its beginning.
         text: String,
     },
-    /// It ends with `_`, or holds two in a row, so that two names would make the same class.
-    #[error("not the name of a skill: {text:?}; its words are parted by one `_` each: word_count")]
+    /// It ends with `_`, holds two in a row, or a digit follows one, so that two names would make the same class.
+    #[error(
+        "not the name of a skill: {text:?}; a `_` stands between two words, each of which begins with a letter: word_count, sha1"
+    )]
     Underscores {
         /// The text.
         text: String,

@@ -27,6 +27,8 @@ pub enum AnswerForm {
     WritesFiles,
     /// It has no tools, and answers with both files.
     AnswersWithFiles,
+    /// Nobody is asked: both files are taken as they stand.
+    StandsAlready,
 }
 
 /// What a packet is made of.
@@ -123,6 +125,8 @@ pub fn build_packet(parts: &PacketParts<'_>) -> PromptText {
             .operator(&block(paths.test.as_str(), &begun_test(parts)))
             .ours("\nNo other file, and nothing left out of the two: what stands in the blocks is what is tried.\n")
             .ours(if parts.previous.is_some() && !parts.standing.is_empty() { DIFFERS } else { "" }),
+        AnswerForm::StandsAlready => packet
+            .ours("\n# Nothing to do\n\nNobody is asked. Both files are taken as they stand in the project, and judged like any others.\n"),
     };
     packet.build()
 }

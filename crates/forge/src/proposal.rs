@@ -166,7 +166,7 @@ impl SkillProposal {
         let ProposalParts { name, description, io_schema, side_effect, grants, examples } = &self.parts;
         let held_out = match examples.as_slice() {
             [] => None,
-            examples => Some(HeldOutExample::document(examples)?),
+            examples => Some(HeldOutExample::document(examples)),
         };
         Ok(ledger.propose_skill(&NewSkill {
             moment,

@@ -33,8 +33,18 @@ pub struct StepRefused {
     pub name: SkillName,
     /// Where it stands.
     pub status: SkillStatus,
-    /// Why not, and what to do instead.
-    pub why: String,
+    /// Why not.
+    pub why: &'static str,
+    /// The step that has to come before it, where one would help.
+    pub first: Option<SkillStep>,
+}
+
+impl StepRefused {
+    /// What to do first, where something helps.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        self.first.map(|step| format!("`crucible skill {step} {}` comes first", self.name))
+    }
 }
 
 impl SkillStep {
@@ -68,13 +78,7 @@ impl SkillStep {
     pub fn check(self, name: &SkillName, status: SkillStatus) -> Result<(), StepRefused> {
         match self.obstacle(status) {
             None => Ok(()),
-            Some((why, command)) => {
-                let why = match command {
-                    Some(step) => format!("{why}; `crucible skill {step} {name}` comes first"),
-                    None => why.to_owned(),
-                };
-                Err(StepRefused { name: name.clone(), status, why })
-            }
+            Some((why, first)) => Err(StepRefused { name: name.clone(), status, why, first }),
         }
     }
 
@@ -136,17 +140,20 @@ mod tests {
         let name: SkillName = "word_count".parse().unwrap();
         for status in SkillStatus::ALL.iter().copied() {
             for step in SkillStep::ALL {
-                let Some((_, first)) = step.obstacle(status) else {
+                let Some((_, first)) = &step.obstacle(status) else {
                     assert_eq!(step.check(&name, status), Ok(()));
                     continue;
                 };
-                let said = step.check(&name, status).unwrap_err().to_string();
+                let refused = step.check(&name, status).unwrap_err();
+                let said = refused.to_string();
                 assert!(
                     said.starts_with(&format!("the skill word_count is {}: ", status.as_str())),
                     "{said}"
                 );
+                assert_eq!(refused.first, *first);
                 if let Some(first) = first {
-                    assert!(said.contains(&format!("`crucible skill {first} word_count`")), "{said}");
+                    let hint = refused.hint().unwrap_or_default();
+                    assert!(hint.contains(&format!("`crucible skill {first} word_count`")), "{hint}");
                     assert!(first.obstacle(status).is_none(), "{step} in {status:?} sends to {first}");
                 }
             }

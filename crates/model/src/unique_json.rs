@@ -9,6 +9,64 @@ use serde_json::{Map, Value};
 #[derive(Debug)]
 pub struct UniqueJson(pub Value);
 
+impl UniqueJson {
+    /// Reads a document in which, besides, every whole number is what it says: one beyond 64 bits would become the floating-point number
+    /// next to it, and an account or an identifier would silently be another.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from being read, with its place.
+    pub fn exact(document: &[u8]) -> Result<Value, serde_json::Error> {
+        let Self(value) = serde_json::from_slice(document)?;
+        match beyond_64_bits(document) {
+            None => Ok(value),
+            Some(at) => {
+                let before = document.get(..at).unwrap_or_default();
+                let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+                let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+                let what = format!(
+                    "a whole number has more than 64 bits and would be changed; write it as a text, at line {line} column {column}"
+                );
+                Err(Error::custom(what))
+            }
+        }
+    }
+}
+
+/// Where the first whole number of a JSON document begins that no 64 bits hold.
+fn beyond_64_bits(document: &[u8]) -> Option<usize> {
+    let of_number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    let mut at = 0;
+    while let Some(byte) = document.get(at) {
+        let rest = document.get(at..).unwrap_or_default();
+        at += match byte {
+            b'"' => text_length(rest),
+            b'-' | b'0'..=b'9' => {
+                let number = rest.iter().take_while(|byte| of_number(byte)).count();
+                let digits = std::str::from_utf8(rest.get(..number)?).ok()?;
+                let is_whole = !digits.contains(['.', 'e', 'E']);
+                if is_whole && digits.parse::<i64>().is_err() && digits.parse::<u64>().is_err() {
+                    return Some(at);
+                }
+                number
+            }
+            _ => 1,
+        };
+    }
+    None
+}
+
+/// The length of the text that a JSON document begins with, its quotes included.
+fn text_length(document: &[u8]) -> usize {
+    let mut escaped = false;
+    let end = document.iter().skip(1).position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    });
+    end.map_or(document.len(), |end| end + 2)
+}
+
 impl<'de> Deserialize<'de> for UniqueJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(UniqueVisitor).map(Self)
@@ -87,5 +145,28 @@ mod tests {
             assert!(error.starts_with("a key stands twice in an object at line 1"), "{error}");
             assert!(!error.contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_whole_number_is_read_as_it_is_or_not_at_all() {
+        for good in [
+            r#"{"a":[18446744073709551615,-9223372036854775808,-0,0,1e30,12345678901234567890123.0]}"#,
+            r#"{"12345678901234567890123":"12345678901234567890123 \" 98765432109876543210987"}"#,
+            "18446744073709551615",
+        ] {
+            assert_eq!(
+                UniqueJson::exact(good.as_bytes()).unwrap(),
+                serde_json::from_str::<Value>(good).unwrap()
+            );
+        }
+        for (bad, place) in [
+            ("18446744073709551616", "line 1 column 1"),
+            ("{\"a\":\n [0, -9223372036854775809]}", "line 2 column 6"),
+            (r#"{"a\\":123456789012345678901234567890}"#, "line 1 column 8"),
+        ] {
+            let error = UniqueJson::exact(bad.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("more than 64 bits") && error.ends_with(place), "{error}");
+        }
+        assert!(UniqueJson::exact(br#"{"a":1,"a":1}"#).is_err());
     }
 }

@@ -347,6 +347,46 @@ fn a_model_without_tools_answers_with_both_files() {
 }
 
 #[test]
+fn files_that_came_by_another_way_are_taken_as_they_stand_by_the_word_of_whoever_builds() {
+    let scene = Scene::new();
+    let write = |path: &str, text: &str| {
+        let place = scene.root().join(path);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::write(place, text).unwrap();
+    };
+    // One of the two is not both.
+    write(SKILL_PATH, SKILL);
+    let half = scene.document(&scene.build("as-is").arg("--json").run().exits(1));
+    assert_eq!(codes(&half), ["forge-scope-missing"]);
+    write(TEST_PATH, TEST);
+    // An agent that was asked and changed nothing has failed, and it is said what would do; no file says it for whoever builds.
+    scene.script("true", "");
+    let asked = scene.build("command").run().exits(1);
+    assert!(asked.stdout.contains("`--agent as-is` takes them"), "{}", asked.stdout);
+    scene.desk.user_config("[forge]\nagent = \"as-is\"\n");
+    scene.run(["skill", "build", "count_lines"]).exits(2);
+    let before = Snapshot::of([&scene.root()]);
+    let taken = scene.document(&scene.build("as-is").arg("--json").run().ok());
+    assert_eq!((taken["status"].as_str(), taken["agent"].as_str()), (Some("SUCCEEDED"), Some("as-is")));
+    assert_eq!((taken["diff"].as_str(), &taken["findings"]), (Some(""), &json!([])));
+    before.is_still(&Snapshot::of([&scene.root()]));
+    assert_eq!(scene.show()["status"], "BUILT");
+    // It is told of each attempt that failed what was found.
+    let told = scene.run(["skill", "show", "count_lines"]).ok().stdout;
+    assert!(
+        told.contains("  GATE_VIOLATION\n    forge-scope-missing tests/test_skill_count_lines.py: "),
+        "{told}"
+    );
+    // What looks like a secret does not come into the copy, and it is said why the file is missing there.
+    let token = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    write(TEST_PATH, &format!("{TEST}# {token}\n"));
+    let secret = scene.document(&scene.build("as-is").arg("--json").run().exits(1));
+    assert_eq!(codes(&secret), ["forge-scope-missing", "forge-build-copy-back"]);
+    let why = secret["findings"][1]["subject"].as_str().unwrap();
+    assert!(why.contains("was left out of the copy, because it") && why.contains("secret"), "{why}");
+}
+
+#[test]
 fn an_answer_that_is_not_the_two_files_comes_to_nothing() {
     let table = [
         (answer(&[(SKILL_PATH, SKILL)]), "forge-scope-missing", "GATE_VIOLATION"),

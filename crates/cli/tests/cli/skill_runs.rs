@@ -147,7 +147,7 @@ fn show_says_why_a_run_failed_and_by_which_promotion() {
     assert_eq!(shown["runs"][0]["findings"][0]["code"], "forge-run-secret");
     assert_eq!(shown["runs"][0]["promotion"], shown["trust"]["event"]);
     let text = skills.run(["skill", "show", "leaks"]).ok().stdout;
-    assert!(text.contains("forge-run-secret: Its result holds"), "{text}");
+    assert!(text.contains("forge-run-secret leaks: Its result holds"), "{text}");
     assert!(text.contains(&format!("by event {}", shown["trust"]["event"])), "{text}");
 }
 

@@ -357,6 +357,14 @@ fn what_keeps_failing_is_trusted_no_more() {
     assert_eq!(run("2").document["result"], json!({"worked": 0.5}));
     // What does not fit the schema is not run, and counts for nothing.
     skills.run(["skill", "run", "one", "--input", r#"{"text": 1}"#]).exits(3);
+    // A number that would reach the skill as another one does not reach it.
+    let large = r#"{"text": "a", "more": 123456789012345678901234567890}"#;
+    let said = skills.run(["skill", "run", "one", "--input", large]).exits(3);
+    assert!(
+        said.stderr.contains("more than 64 bits") && said.stderr.contains("column 23"),
+        "{}",
+        said.stderr
+    );
     run("0").is(1, "FAILED", "forge-run-raised");
     run("0").is(1, "FAILED", "forge-run-raised");
     assert_eq!(skills.status("one"), "TRUSTED");

@@ -3,11 +3,13 @@
 //! - [`ClaudeSkillAgent`]: the program `claude` with its tools for files, and no shell.
 //! - [`CommandSkillAgent`]: any command that the user named.
 //! - [`WholeFileSkillAgent`]: any model, without tools.
+//! - [`AsIsSkillAgent`]: nobody; what stands is taken.
 //!
 //! What always holds: an agent touches the copy and its own scratch directory and nothing else; whether it says that it succeeded counts for
 //! nothing, what it left in the copy is judged the same way whoever it was; what it printed is kept without secrets and without the keys
 //! that it was handed.
 
+mod as_is;
 mod claude;
 mod command;
 mod walled;
@@ -27,6 +29,7 @@ use crate::paths::SkillPaths;
 use crate::workspace::{SkillWorkspace, WorkspaceError};
 use crate::world::ForgeWorld;
 
+pub use as_is::AsIsSkillAgent;
 pub use claude::ClaudeSkillAgent;
 pub use command::{AgentCommandError, CommandSkillAgent};
 pub(crate) use whole_file::CUT as ANSWER_CUT;

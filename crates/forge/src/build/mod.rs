@@ -266,7 +266,7 @@ fn begin(
     let policy_path: RepoPath = POLICY_FILE.parse()?;
     let policy = text_of(project.root(), &policy_path, MAX_POLICY_BYTES as u64)?;
     let standing = match agent.form() {
-        AnswerForm::WritesFiles => Vec::new(),
+        AnswerForm::WritesFiles | AnswerForm::StandsAlready => Vec::new(),
         AnswerForm::AnswersWithFiles => {
             let mut standing = Vec::new();
             for path in paths.files() {
@@ -441,19 +441,18 @@ impl Attempt<'_> {
         };
         let at_first = |path: &&RepoPath| self.workspace.digest_at_first(path).is_some();
         let there: Vec<&RepoPath> = self.paths.files().into_iter().filter(at_first).collect();
-        let scope = check_scope(&changes, &Scope { paths: self.paths, there: &there });
+        let form = self.request.agent.form();
+        let scope = check_scope(&changes, &Scope { paths: self.paths, there: &there, form });
         let mut findings = scope.findings().to_vec();
         let mut files = Vec::new();
-        if has_errors(&findings) {
-            // What there is of the two files is shown all the same, where it can be.
-            files = self.workspace.built(self.paths, &changes).unwrap_or_default();
-        } else {
-            match self.workspace.built(self.paths, &changes) {
-                Ok(built) => files = built,
-                Err(error) => {
-                    let hint = "The project is as it was.";
-                    findings.push(Finding::error(COPY_BACK, error.to_string(), hint));
-                }
+        match self.workspace.built(self.paths, &changes) {
+            // Where something else was found, what there is of the two files is shown all the same.
+            Ok(built) => files = built,
+            // That a file is missing is told already, but not that the project has it.
+            Err(error) if has_errors(&findings) && !matches!(error, CopyBackError::LeftOut { .. }) => {}
+            Err(error) => {
+                let hint = "The project is as it was.";
+                findings.push(Finding::error(COPY_BACK, error.to_string(), hint));
             }
         }
         findings.extend(check_built(&files).findings().iter().cloned());

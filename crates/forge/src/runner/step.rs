@@ -246,9 +246,14 @@ fn judge_bytes(
 ) -> Verdict {
     let refuse = |code: Code, hint: String| Verdict::new(vec![Finding::error(code, name.to_string(), hint)]);
     let Some(trust) = trust else {
-        let why = SkillStep::Run.check(name, status).err().map(|refused| refused.to_string());
-        let hint = why.unwrap_or_else(|| format!("nobody answers for the skill {name}"));
-        return refuse(Code::new("forge-run-untrusted"), format!("Not run: {hint}."));
+        let why = match SkillStep::Run.check(name, status) {
+            Ok(()) => format!("nobody answers for the skill {name}"),
+            Err(refused) => {
+                let said = [Some(refused.to_string()), refused.hint()];
+                said.into_iter().flatten().collect::<Vec<_>>().join("; ")
+            }
+        };
+        return refuse(Code::new("forge-run-untrusted"), format!("Not run: {why}."));
     };
     match (read, digest) {
         (Ok(_), Some(digest)) if *digest == trust.skill => Verdict::default(),

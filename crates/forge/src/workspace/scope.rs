@@ -8,6 +8,7 @@ use std::path::Path;
 use crucible_model::{Code, Finding, RepoPath, Verdict};
 use crucible_repo::{CopyEntry, UnseenWhy, WorkspaceChange};
 
+use crate::packet::AnswerForm;
 use crate::paths::SkillPaths;
 use crate::python::MAX_SKILL_BYTES;
 
@@ -37,6 +38,8 @@ pub struct Scope<'a> {
     pub paths: &'a SkillPaths,
     /// Which of its two files were in the copy when that was made.
     pub there: &'a [&'a RepoPath],
+    /// How the agent gives what it made: where it was to make something, nothing at all is refused.
+    pub form: AnswerForm,
 }
 
 /// Judges what is different in a copy.
@@ -60,8 +63,9 @@ pub fn check_scope(changes: &[WorkspaceChange], scope: &Scope<'_>) -> Verdict {
             verdict.push(Finding::error(MISSING, path.as_str(), "A build makes the skill and its test."));
         }
     }
-    if changes.is_empty() {
-        let hint = "The agent changed nothing. Ask `crucible skill research` what stood in its way.";
+    if changes.is_empty() && scope.form != AnswerForm::StandsAlready {
+        let hint = "The agent changed nothing. Ask `crucible skill research` what stood in its way; where both files are right as they stand, \
+                    `--agent as-is` takes them.";
         verdict.push(Finding::error(NOTHING, scope.paths.skill.as_str(), hint));
     }
     verdict

@@ -15,6 +15,7 @@ use crucible_repo::{CopyEntry, EditObstacle, EditRecovery, OmitReason, TreeEditE
 use crucible_sandbox::{Sandbox, Strength};
 
 use super::*;
+use crate::packet::AnswerForm;
 use crate::paths::SkillPaths;
 
 const SKILL: &str = "src/skillset/skills/word_len.py";
@@ -79,7 +80,10 @@ impl Scene {
         let paths = self.paths();
         let there: Vec<&RepoPath> =
             paths.files().into_iter().filter(|path| workspace.digest_at_first(path).is_some()).collect();
-        check_scope(&workspace.changes().unwrap(), &Scope { paths: &paths, there: &there })
+        check_scope(
+            &workspace.changes().unwrap(),
+            &Scope { paths: &paths, there: &there, form: AnswerForm::WritesFiles },
+        )
     }
 
     /// What a build does once its agent is done.
@@ -364,7 +368,10 @@ async fn a_deleted_repository_and_a_flood_of_findings_give_a_short_list() {
     let flood = CopyEntry::Unseen { why: UnseenWhy::TooMany };
     let change = WorkspaceChange { path: PathBuf::new(), was: None, now: Some(flood) };
     let paths = scene.paths();
-    let verdict = check_scope(&[change], &Scope { paths: &paths, there: &paths.files() });
+    let verdict = check_scope(
+        &[change],
+        &Scope { paths: &paths, there: &paths.files(), form: AnswerForm::WritesFiles },
+    );
     expect(&verdict, &[("unseen", ".")]);
 }
 

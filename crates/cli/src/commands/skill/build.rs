@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use crucible_forge::{
-    AgentCommandError, AgentError, Approval, BuildRequest, BuildWitness, ClaudeSkillAgent, CommandSkillAgent,
-    CopyBackError, FailureKind, SkillAgent, SkillBuildError, SkillBuildOutcome, SkillBuildReport,
-    SkillFailure, SkillName, Touched, UnsettledBuild, WholeFileSkillAgent, WorkspaceError, build_skill,
-    settle_interrupted,
+    AgentCommandError, AgentError, Approval, AsIsSkillAgent, BuildRequest, BuildWitness, ClaudeSkillAgent,
+    CommandSkillAgent, CopyBackError, FailureKind, SkillAgent, SkillBuildError, SkillBuildOutcome,
+    SkillBuildReport, SkillFailure, SkillName, Touched, UnsettledBuild, WholeFileSkillAgent, WorkspaceError,
+    build_skill, settle_interrupted,
 };
 use crucible_host::config::Config;
 use crucible_llm::{CallBudget, ClaudeAgent, ClientOptions, CostBasis, Limit, ModelClient, Recording};
@@ -48,6 +48,11 @@ const AGENT_FAILED: &str = "forge-agent-failed";
 /// agent_command. `whole-file` asks any model that Crucible knows, for example a local one:
 ///
 /// `crucible skill build word_count --agent whole-file --provider gateway`
+///
+/// `as-is` asks nobody: both files are taken as they stand in the project, for a skill that came by another way. A clone and a project that
+/// was moved know no trusted skills; they are proposed and taken so, and verified like any others:
+///
+/// `crucible skill build word_count --agent as-is`
 #[derive(Args)]
 #[command(
     after_help = "Exit codes: 0 built, 1 it came to nothing or a person has to look first, 2 usage or configuration, 8 secret found, 9 another \
@@ -89,6 +94,8 @@ enum Agent {
     Command,
     /// A model that answers with both files
     WholeFile,
+    /// Nobody: both files as they stand
+    AsIs,
 }
 
 impl Build {
@@ -142,7 +149,8 @@ impl Build {
             Some(agent) => agent,
             None => {
                 let named = config.text("forge.agent").unwrap_or_default();
-                Agent::from_str(named, false).map_err(|_| {
+                // Nobody is asked by the word of whoever builds, not by a file's.
+                Agent::from_str(named, false).ok().filter(|agent| *agent != Agent::AsIs).ok_or_else(|| {
                     CommandError::usage(format!(
                         "forge.agent: {named:?} is none of claude, command and whole-file"
                     ))
@@ -174,6 +182,7 @@ impl Build {
     ) -> Result<Box<dyn SkillAgent>, CommandError> {
         let mut limits = model::limits(config)?;
         match kind {
+            Agent::AsIs => Ok(Box::new(AsIsSkillAgent)),
             Agent::Claude => {
                 let claude = ClaudeAgent::find(&model::settings(app, config, CLAUDE), &app.env)?;
                 Ok(Box::new(ClaudeSkillAgent::new(claude, limits.micro_dollars)))
@@ -326,7 +335,7 @@ impl From<SkillBuildError> for CommandError {
             SkillBuildError::Unknown { .. } => {
                 Self::usage(message).hint("`crucible skill list` shows those there are.")
             }
-            SkillBuildError::Step(_) => Self::new(ExitStatus::Refused, message),
+            SkillBuildError::Step(refused) => refused.into(),
             SkillBuildError::NeedsReview { name, .. } => Self::new(ExitStatus::Refused, message).hint(format!(
                 "`crucible skill research {name}` tells what is known. Whoever looked says so: --reviewed-by WHO --reason TEXT"
             )),

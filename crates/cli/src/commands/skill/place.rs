@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crucible_forge::{
-    ForgeProject, ForgeWorld, HostName, PackageName, SecretName, SkillName, SkillNameError,
+    ForgeProject, ForgeWorld, HostName, PackageName, SecretName, SkillName, SkillNameError, StepRefused,
 };
 use crucible_host::config::Config;
 use crucible_ledger::{Ledger, SideEffect, SkillRow};
-use crucible_model::{PathPrefix, RepoPathError};
+use crucible_model::{ExitStatus, PathPrefix, RepoPathError};
 
 use crate::app::{self, App};
 use crate::commands::SecretInName;
@@ -67,6 +67,16 @@ pub(super) fn skill(
     let ledger = app.ledger_to_ask()?.ok_or_else(unknown)?;
     let row = ledger.skill(project.key(), name.as_str())?.ok_or_else(unknown)?;
     Ok((ledger, row))
+}
+
+impl From<StepRefused> for CommandError {
+    fn from(refused: StepRefused) -> Self {
+        let error = Self::new(ExitStatus::Refused, refused.to_string());
+        match refused.hint() {
+            Some(hint) => error.hint(format!("{hint}.")),
+            None => error,
+        }
+    }
 }
 
 /// A path of a skill that cannot be one.

@@ -112,7 +112,7 @@ impl From<TrustError> for CommandError {
             TrustError::Unknown { .. } => {
                 Self::usage(error.to_string()).hint("`crucible skill list` shows those there are.")
             }
-            TrustError::Step(refused) => Self::new(ExitStatus::Refused, refused.to_string()),
+            TrustError::Step(refused) => refused.into(),
             TrustError::Lock(error) => error.into(),
             TrustError::Unsettled(error) => error.into(),
             TrustError::Ledger(error) => error.into(),

@@ -208,7 +208,7 @@ impl From<ResearchError> for CommandError {
                 Self::usage(error.to_string()).hint("`crucible skill list` shows those there are.")
             }
             ResearchError::NothingFailed { .. } => Self::usage(error.to_string()),
-            ResearchError::Refused(refused) => Self::new(ExitStatus::Refused, refused.to_string()),
+            ResearchError::Refused(refused) => refused.into(),
             ResearchError::Lock(error) => error.into(),
             ResearchError::Unsettled(error) => error.into(),
             ResearchError::Ledger(error) => error.into(),

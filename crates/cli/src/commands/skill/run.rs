@@ -98,11 +98,13 @@ impl Run {
             return Err(CommandError::new(ExitStatus::OverLimit, message)
                 .hint("Hand over less, or the name of where it lies."));
         }
-        let UniqueJson(input) = serde_json::from_slice(&bytes).map_err(|error| {
-            CommandError::new(ExitStatus::Schema, format!("the input is not JSON: {error}"))
-                .hint("It is one object of named values, such as {\"text\": \"one two\"}.")
-        })?;
-        Ok(input)
+        UniqueJson::exact(&bytes).map_err(|error| {
+            CommandError::new(
+                ExitStatus::Schema,
+                format!("the input is no JSON that can be handed over as it is: {error}"),
+            )
+            .hint("It is one object of named values, such as {\"text\": \"one two\"}.")
+        })
     }
 
     fn tell(&self, app: &App, report: &SkillRunReport) -> Result<(), CommandError> {
@@ -165,7 +167,8 @@ impl From<RunStepError> for CommandError {
                 .hint("`crucible skill list` shows those there are; `crucible skill propose` asks for another."),
             RunStepError::Unknown { listed: Listed::InRegistry, .. } => {
                 Self::new(ExitStatus::Refused, format!("{message} in the ledger of this machine, and {REGISTRY_FILE} alone makes none trusted"))
-                    .hint("The registry is the word of whoever wrote the repository. Propose the skill here, build and verify it, and answer for it yourself.")
+                    .hint("The registry is the word of whoever wrote the repository, and what the ledger knows belongs to the place where the project lay. In a clone, or \
+                           after a move: propose the skill here, take its files with `crucible skill build NAME --agent as-is`, verify it, and answer for it yourself.")
             }
             RunStepError::Input { .. } => Self::new(ExitStatus::Schema, message),
             RunStepError::Record { .. } => Self::new(ExitStatus::Refused, message),

@@ -19,6 +19,8 @@ const RUNS: u32 = 20;
 const NEWEST: usize = 50;
 /// The most bytes of a failure, or of the findings of a gate or a run, that are shown.
 const MOST_BYTES: usize = 8 * 1024;
+/// How many findings of one step are shown.
+const FINDINGS: usize = 10;
 /// The most characters of a text in a line.
 const SHOWN: usize = 100;
 
@@ -113,16 +115,14 @@ impl Story {
         }
         lines.push(format!("proposed {}", skill.created_at));
         part(&mut lines, "attempts", self.builds.len(), newest(&self.builds), |build| {
-            let why = build.failure.as_ref().map(|why| format!("  {}", short_line(&why.to_string(), SHOWN)));
-            let what = build.skill.map(|skill| format!("  skill {skill}"));
-            let (why, what) = (why.unwrap_or_default(), what.unwrap_or_default());
-            format!(
-                "{}  {}  {}  {}{what}{why}",
-                build.attempt,
-                build.status.as_str(),
-                build.started_at,
-                build.agent
-            )
+            let what = build.skill.map(|skill| format!("  skill {skill}")).unwrap_or_default();
+            let (attempt, status, at) = (build.attempt, build.status.as_str(), &build.started_at);
+            let mut line = format!("{attempt}  {status}  {at}  {}{what}", build.agent);
+            if let Some(failure) = &build.failure {
+                let kind = failure.get("kind").and_then(Value::as_str).unwrap_or_default();
+                line.push_str(&format!("  {kind}{}", findings(failure.get("findings"))));
+            }
+            line
         });
         part(&mut lines, "verifications", self.verified, &self.verifications, |(row, gates)| {
             let mut line = format!(
@@ -138,6 +138,9 @@ impl Story {
                 line.push_str(&format!("\n    {} {word} in {} ms", gate.gate.as_str(), gate.duration_ms));
                 if let Some(log) = gate.log {
                     line.push_str(&format!(", log {log}"));
+                }
+                if !gate.passed {
+                    line.push_str(&findings(Some(&gate.findings)));
                 }
             }
             line
@@ -158,16 +161,28 @@ impl Story {
             if let Some(promotion) = run.promotion {
                 line.push_str(&format!("  by event {promotion}"));
             }
-            for finding in run.findings.as_array().into_iter().flatten() {
-                let text = |key: &str| finding.get(key).and_then(Value::as_str).unwrap_or_default();
-                line.push_str(&format!("\n    {}: {}", text("code"), short_line(text("hint"), 2 * SHOWN)));
-            }
+            line.push_str(&findings(Some(&run.findings)));
             line
         });
         let steps: Vec<&str> = SkillStep::after(skill.status).map(SkillStep::as_str).collect();
         lines.push(format!("may follow: {}", steps.join(", ")));
         lines
     }
+}
+
+/// The findings of a step, as lines of their own below it: what was found, where, and what to do.
+fn findings(list: Option<&Value>) -> String {
+    let all = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let line = |finding: &Value| {
+        let text = |key: &str| finding.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (subject, hint) = (short_line(text("subject"), SHOWN), short_line(text("hint"), 2 * SHOWN));
+        format!("\n    {} {subject}: {hint}", text("code"))
+    };
+    let mut lines: String = all.iter().take(FINDINGS).map(line).collect();
+    if let Some(more) = all.len().checked_sub(FINDINGS).filter(|more| *more > 0) {
+        lines.push_str(&format!("\n    and {more} more; `--json` has them"));
+    }
+    lines
 }
 
 /// A heading with its lines, where there are some.

@@ -182,9 +182,8 @@ impl From<VerifyStepError> for CommandError {
             }
             VerifyStepError::Lock(error) => error.into(),
             VerifyStepError::Unsettled(error) => error.into(),
-            VerifyStepError::Step(_) | VerifyStepError::Record { .. } => {
-                Self::new(ExitStatus::Refused, message)
-            }
+            VerifyStepError::Step(refused) => refused.into(),
+            VerifyStepError::Record { .. } => Self::new(ExitStatus::Refused, message),
             VerifyStepError::File { source, .. } => {
                 let status = Self::unreadable(source).status;
                 Self::new(status, message).hint("`crucible skill build` makes both files.")

@@ -1,0 +1,29 @@
+//! Nobody as an agent: both files are taken as they stand in the project, by the word of whoever builds.
+//!
+//! It is for what came by another way: the example that was laid, a clone, a project that was moved, a skill written by hand. What is taken
+//! so is judged, verified and promoted like anything else.
+
+use async_trait::async_trait;
+use serde_json::Map;
+
+use super::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
+use crate::packet::AnswerForm;
+
+/// Takes both files as they stand, and asks nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AsIsSkillAgent;
+
+#[async_trait]
+impl SkillAgent for AsIsSkillAgent {
+    fn name(&self) -> String {
+        "as-is".to_owned()
+    }
+
+    fn form(&self) -> AnswerForm {
+        AnswerForm::StandsAlready
+    }
+
+    async fn work(&self, _task: &AgentTask<'_>) -> Result<AgentRan, AgentError> {
+        Ok(AgentRan { end: AgentEnd::Done, log: Vec::new(), facts: Map::new(), receipt: None })
+    }
+}
