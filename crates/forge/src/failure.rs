@@ -3,9 +3,13 @@
 //! What always holds: the kind is chosen by the code that saw the failure, from what it measured itself; no text that an agent or a skill
 //! printed takes part in it.
 
-use crucible_model::{Digest, Finding};
+use crucible_model::{Code, Digest, Finding};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::agent::AGENT_FAILED;
+use crate::build::KEY;
+use crate::workspace::SECRET;
 
 /// What kind of failure it is (seed 004, "Layer 1").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,4 +46,22 @@ pub struct SkillFailure {
     /// What was printed: an artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Digest>,
+}
+
+impl SkillFailure {
+    /// Whether one of the files holds a secret, or a key that the agent was handed.
+    #[must_use]
+    pub fn holds_secret(&self) -> bool {
+        self.has(SECRET) || self.has(KEY)
+    }
+
+    /// Whether the program of the agent failed, whatever it left.
+    #[must_use]
+    pub fn agent_failed(&self) -> bool {
+        self.has(AGENT_FAILED)
+    }
+
+    fn has(&self, code: Code) -> bool {
+        self.findings.iter().any(|found| found.code == code)
+    }
 }

@@ -10,6 +10,8 @@ use crucible_model::{Code, Finding, PathPrefix, Verdict};
 use crucible_sandbox::AllowedHost;
 use serde::{Deserialize, Serialize};
 
+use crate::places::{RefusedPlace, may_be_granted};
+
 /// The most entries of each list.
 const MOST: usize = 32;
 
@@ -52,6 +54,9 @@ pub enum GrantsError {
     /// The whole project is to be written.
     #[error("a skill may write below a directory of the project, not the whole project; name the directory")]
     Everything,
+    /// A place that is not the skill's to write.
+    #[error(transparent)]
+    Place(#[from] RefusedPlace),
     /// Too many.
     #[error(
         "{count} {kind} are granted, at most {MOST} are taken; fewer and wider ones are easier to answer for"
@@ -97,7 +102,16 @@ impl Grants {
         if self.write_paths.iter().any(PathPrefix::is_everything) {
             return Err(GrantsError::Everything);
         }
-        Ok(())
+        Ok(self.check_places()?)
+    }
+
+    /// Judges whether what may be written means nothing to others than the skill.
+    ///
+    /// # Errors
+    ///
+    /// [`RefusedPlace`] names the first path that does.
+    pub fn check_places(&self) -> Result<(), RefusedPlace> {
+        self.write_paths.iter().try_for_each(may_be_granted)
     }
 
     /// What of them deserves a look before somebody answers for them: a host that is written as an address of the machine itself or of a
@@ -276,6 +290,14 @@ mod tests {
         let many: Vec<String> = (0..=MOST).map(|number| format!("h{number}.example.com")).collect();
         let many = grants(&many.iter().map(String::as_str).collect::<Vec<_>>(), &[], &[]);
         assert!(matches!(many.check(SideEffect::Network), Err(GrantsError::TooMany { .. })));
+    }
+
+    #[test]
+    fn a_place_that_others_obey_is_not_granted_beside_one_that_is() {
+        for place in [".github", "a/.Crucible", "notes/.env", "~/x"] {
+            let refused = grants(&[], &["notes", place], &[]).check(SideEffect::FileWrite);
+            assert!(matches!(&refused, Err(GrantsError::Place(refused)) if refused.path == place), "{place}");
+        }
     }
 
     #[test]

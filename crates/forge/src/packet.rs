@@ -154,7 +154,7 @@ fn retold(packet: PromptBuilder, attempt: u64, previous: &RetryMaterial) -> Prom
 
 const RULES: &str = "\
 - One class, public, with three attributes that are plain literals: `name`, `description` and `side_effect_class`; the first and the last \
-exactly as above.\n\
+exactly as above. No second class: no exception, dataclass or enumeration of its own.\n\
 - `execute(self, inputs)` takes and returns a dictionary of plain JSON values that fit the schemas. For an input that does not fit, \
 it raises an error.\n\
 - Type hints everywhere; at the top of the module only imports, constants and definitions: nothing runs while it is imported.\n\

@@ -91,6 +91,15 @@ fn a_test_that_compares_nothing_is_refused() {
         let found = codes(&format!("{HEAD}{body}"));
         assert_eq!(found.iter().any(|code| code.starts_with("forge-test-empty")), empty, "{body}\n{found:?}");
     }
+    // A function of the file's own that has the name of a check is none.
+    for name in ["fail", "raises", "warns", "deprecated_call"] {
+        let found =
+            codes(&format!("{HEAD}def {name}():\n    pass\n\n\ndef test_it():\n    {run}\n    {name}()\n"));
+        assert!(found.iter().any(|code| code.starts_with("forge-test-empty")), "{name}: {found:?}");
+        let of_pytest =
+            format!("from pytest import {name} as wanted\n{HEAD}def test_it():\n    wanted({run})\n");
+        assert!(codes(&of_pytest).is_empty(), "{of_pytest}: {:?}", codes(&of_pytest));
+    }
     // As deep as a text may be.
     let deep = format!("{HEAD}def test_it():\n    assert {}1{}\n", "(".repeat(3000), ")".repeat(3000));
     let _ = codes(&deep);
@@ -111,6 +120,35 @@ fn what_could_fake_a_run_is_refused() {
         ("", "def test_it():\n    [pytest][0].exit('x')\n", "forge-reflection"),
         ("", "def test_it():\n    getattr(pytest, 'exit')('x')\n", "forge-reflection"),
         ("", "def test_it():\n    pytest.main([])\n", "forge-test-steers"),
+        ("", "def test_it():\n    s = DemoSkill()\n    s.execute = lambda inputs: {}\n", "forge-test-steers"),
+        ("", "def test_it():\n    s = [DemoSkill()]\n    (a, s[0].execute) = 1, len\n", "forge-test-steers"),
+        (
+            "",
+            "def test_it():\n    for kind in [DemoSkill]:\n        kind.execute = len\n",
+            "forge-test-steers",
+        ),
+        (
+            "",
+            "def test_it():\n    s = DemoSkill()\n    for s.execute in [len]:\n        pass\n",
+            "forge-test-steers",
+        ),
+        ("", "def test_it():\n    s = DemoSkill()\n    del s.execute\n", "forge-test-steers"),
+        (
+            "import contextlib\n",
+            "def test_it():\n    s = DemoSkill()\n    with contextlib.nullcontext(len) as s.execute:\n        pass\n",
+            "forge-test-steers",
+        ),
+        (
+            "",
+            "class Fake(DemoSkill):\n    def execute(self, inputs):\n        return {'n': 3}\n\n\ndef test_it():\n    assert Fake().execute({})\n",
+            "forge-test-steers",
+        ),
+        (
+            "",
+            "def test_it():\n    class Fake(DemoSkill):\n        execute = len\n    assert Fake().execute({})\n",
+            "forge-test-steers",
+        ),
+        ("", "def test_it():\n    s = DemoSkill()\n    setattr(s, 'execute', len)\n", "forge-reflection"),
         ("", "def test_it():\n    pytest.skip('no')\n", "forge-test-steers"),
         ("", "pytest.skip('no', allow_module_level=True)\n", "forge-test-steers"),
         ("", "@pytest.mark.skip\ndef test_it():\n    pass\n", "forge-test-steers"),
@@ -226,7 +264,7 @@ fn what_could_fake_a_run_is_refused() {
             "def test_it():\n    open = 1\n\n    class A:\n        if not open:\n            open = 2\n        open('x', 'w')\n",
             "forge-write",
         ),
-        ("", "def test_it():\n    DemoSkill.execute = lambda self, inputs: {}\n", "forge-reflection"),
+        ("", "def test_it():\n    DemoSkill.execute = lambda self, inputs: {}\n", "forge-test-steers"),
         ("", "def test_it():\n    setattr(DemoSkill, 'execute', None)\n", "forge-reflection"),
         ("from skillset.skills.demo import os\n", "def test_it():\n    os.system('x')\n", "forge-"),
         (

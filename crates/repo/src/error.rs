@@ -18,6 +18,12 @@ pub enum RepoError {
         /// Where it was looked for, from here upwards.
         path: PathBuf,
     },
+    /// What was named is no directory.
+    #[error("there is no directory {}; name one that lies in a git repository", path.display())]
+    NoDirectory {
+        /// What was named.
+        path: PathBuf,
+    },
     /// The repository has no work tree.
     #[error("{} is a bare repository; clone it, or add a work tree with `git worktree add`, and use that", path.display())]
     Bare {

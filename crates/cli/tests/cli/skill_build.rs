@@ -387,6 +387,19 @@ fn files_that_came_by_another_way_are_taken_as_they_stand_by_the_word_of_whoever
 }
 
 #[test]
+fn an_answer_with_a_secret_is_refused_and_not_built_without_it() {
+    let token = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
+    let skill = SKILL.replace("class CountLines", &format!("KEY = \"{token}\"\n\n\nclass CountLines"));
+    let server = FakeApi::start([Reply::Answer(answer(&[(SKILL_PATH, &skill), (TEST_PATH, TEST)]))]);
+    let scene = Scene::at(Desk::with(&server));
+    let before = Snapshot::of([&scene.root()]);
+    let document = scene.document(&scene.build("whole-file").arg("--json").run().exits(8));
+    assert_eq!(codes(&document), ["forge-scope-secret"]);
+    assert!(!document.to_string().contains(&token) && !scene.kept(&document["log"]).contains(&token));
+    before.is_still(&Snapshot::of([&scene.root()]));
+}
+
+#[test]
 fn an_answer_that_is_not_the_two_files_comes_to_nothing() {
     let table = [
         (answer(&[(SKILL_PATH, SKILL)]), "forge-scope-missing", "GATE_VIOLATION"),

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use crucible_ledger::{Moment, NewSkill, SideEffect};
+use crucible_model::ClockSource;
 use serde_json::{Value, json};
 
 use crate::skill_trust::{Skills, five, outcome_of};
@@ -76,6 +78,14 @@ fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
             "with open('notes/setup.py', 'w') as f: f.write('x')\nraise ValueError('x')",
             "notes/setup.py",
         ),
+        ("a_test", "with open('notes/test_x.py', 'w') as f: f.write('x')", "notes/test_x.py"),
+        ("aws", "os.makedirs('notes/.aws')\nopen('notes/.aws/credentials', 'w').close()", "notes/.aws"),
+        ("open_doors", "os.chmod('notes', 0o777)", "notes behind"),
+        (
+            "a_loose_one",
+            "os.mkdir('notes/loose')\nos.chmod('notes/loose', 0o1777)\nos.chmod('notes', 0o755)",
+            "notes/loose",
+        ),
         (
             "escapes",
             "os.makedirs('notes/\\x1b[2J')\nwith open('notes/\\x1b[2J/x.pyc', 'w') as f: f.write('x')",
@@ -86,8 +96,8 @@ fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
         let name = format!("leaves_{name}");
         skills.trusted(&name, "FILE_WRITE", granted, &format!("import os\n{body}\nreturn {{'left': True}}"));
         let said = skills.outcome(&name);
-        let word = if name.ends_with("fails") { "FAILED" } else { "DENIED" };
-        let said = said.is(1, word, "forge-run-left-behind");
+        let said = said.is(1, "DENIED", "forge-run-left-behind").is(1, "DENIED", "forge-run-denied");
+        assert_eq!(said.codes().contains(&"forge-run-raised"), name.ends_with("fails"));
         assert_eq!(said.document["result"], Value::Null);
         let hints = said.document["findings"].to_string();
         assert!(hints.contains(path), "{hints}");
@@ -103,6 +113,83 @@ fn what_a_run_leaves_that_other_programs_obey_is_a_denial_and_told() {
     skills.trusted("plain", "FILE_WRITE", granted, body);
     skills.outcome("plain").is(0, "SUCCEEDED", "");
     skills.run(["ledger", "verify"]).ok();
+}
+
+#[test]
+fn a_place_that_others_obey_is_granted_to_nobody_and_an_older_grant_of_it_is_not_handed_out() {
+    let skills = Skills::new();
+    let propose = |path: &str| {
+        let words = ["skill", "propose", "one", "--describe", "Does it.", "--effects", "FILE_WRITE", "--io"];
+        skills.call(words).arg(skills.desk.path("io.json")).args(["--allow-write", path]).run()
+    };
+    for (path, name) in [
+        (".crucible/skills", "(.crucible)"),
+        ("a/.Crucible", "(.Crucible)"),
+        ("a/.github/workflows", "(.github)"),
+        (".cargo", "(.cargo)"),
+        (".claude", "(.claude)"),
+        (".vscode", "(.vscode)"),
+        (".ssh", "(.ssh)"),
+        ("notes/.env", "(.env)"),
+        ("~/x", "(~)"),
+    ] {
+        let said = propose(path).exits(2);
+        assert!(said.stderr.contains(path) && said.stderr.contains(name), "{}", said.stderr);
+        assert!(said.stderr.contains("grant a directory"), "{}", said.stderr);
+    }
+    for (name, path) in [("two", "a/.github"), ("three", "a/.crucible")] {
+        let (mut ledger, project) = skills.ledger();
+        let older = NewSkill {
+            moment: Moment { at: "2026-01-02T03:04:05Z".parse().unwrap(), clock: ClockSource::System },
+            project,
+            name: name.to_owned(),
+            description: "Does it.".to_owned(),
+            io_schema: json!({"input": {"type": "object"}, "output": {"type": "object"}}),
+            side_effect: SideEffect::FileWrite,
+            grants: json!({"write_paths": [path]}),
+            spec: b"{}".to_vec(),
+            held_out: None,
+        };
+        ledger.propose_skill(&older).unwrap();
+        drop(ledger);
+        skills.write(name, "return {}");
+        std::fs::write(skills.root().join(format!("tests/test_skill_{name}.py")), "# a test\n").unwrap();
+        skills.verified(name, &five());
+        skills.promote(name).run().ok();
+        let said = skills.run(["skill", "run", name, "--input", "{}"]).exits(2);
+        assert!(said.stderr.contains("granted path") && said.stderr.contains(path), "{}", said.stderr);
+    }
+    assert!(!skills.root().join("a").exists());
+}
+
+#[test]
+fn no_part_of_a_handed_secret_is_given_out_or_kept() {
+    const VALUE: &str = "Zebra-Walnut-Lantern-Copper-Meadow-Thimble-42x";
+    let skills = Skills::new();
+    let bodies = [
+        ("a_key", "return {key: object()}", 8),
+        ("a_type", "return {'a': type('A' * 50 + key, (), {})()}", 8),
+        ("no_dict", "return type('A' * 60 + key, (), {})()", 8),
+        ("deep_key", "return {'a' * 20 + key: {'b': float('nan')}}", 8),
+        ("an_exception", "raise type('A' * 80 + key, (Exception,), {})()", 1),
+        ("a_message", "raise ValueError('q' * 1980 + key)", 1),
+        ("a_traceback", "raise ValueError('q' * 7780 + key)", 1),
+        ("a_long_message", "raise ValueError('q' * 65510 + key)", 1),
+        ("a_missing_key", "return {}[key]", 1),
+    ];
+    for (name, body, code) in bodies {
+        let name = format!("tells_{name}");
+        let body = format!("import os\nkey = os.environ['WEATHER_KEY']\n{body}");
+        skills.trusted(&name, "SECRET_READ", ["--allow-secret", "WEATHER_KEY"], &body);
+        let call = skills.call(["skill", "run", &name, "--input", "{}", "--json"]);
+        let finding = if code == 8 { "forge-run-secret" } else { "forge-run-raised" };
+        let said = outcome_of(call.env("WEATHER_KEY", VALUE)).is(code, "FAILED", finding);
+        let shown = skills.run(["skill", "show", &name, "--json"]).ok().stdout;
+        for text in [said.document.to_string(), shown] {
+            let mut part = (0..VALUE.len() - 8).map(|start| &VALUE[start..start + 8]);
+            assert_eq!(part.find(|part| text.contains(part)), None, "{name}: {text}");
+        }
+    }
 }
 
 #[test]

@@ -17,6 +17,12 @@ fn a_skill_writes_below_what_it_was_granted_and_nowhere_else() {
     std::fs::write(root.join("secret.txt"), "hidden from it").unwrap();
     std::fs::write(root.join("notes/.env"), "KEY=hidden from it").unwrap();
     std::fs::write(root.join("notes/old.txt"), "old").unwrap();
+    for path in
+        ["notes/.aws/credentials", "notes/.ssh/config", "notes/a/.config/gh/x.yml", "notes/.Crucible/x"]
+    {
+        std::fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+        std::fs::write(root.join(path), "hidden from it").unwrap();
+    }
     let granted = ["--allow-write", "notes/"];
     let body = "\
 import os
@@ -26,7 +32,7 @@ with open('notes/new.txt', 'w') as file:
 with open('notes/old.txt') as file:
     seen['old'] = file.read()
 os.makedirs('notes/deep/er')
-for path in ['secret.txt', 'notes/.env', '.crucible/skills/policy.yaml', 'src/skillset/skills/base.py']:
+for path in ['secret.txt', 'notes/.env', 'notes/.aws/credentials', 'notes/.ssh/config', 'notes/a/.config/gh/x.yml', 'notes/.Crucible/x', '.crucible/skills/policy.yaml', 'src/skillset/skills/base.py']:
     try:
         with open(path) as file:
             seen[path] = file.read()
@@ -73,9 +79,7 @@ fn a_granted_directory_is_made_and_never_a_link_nor_crucibles_own() {
     assert!(root.join("a/b/c/x").is_file());
     std::os::unix::fs::symlink(root.join("src"), root.join("linked")).unwrap();
     std::fs::write(root.join("plain"), "x").unwrap();
-    for (name, path) in
-        [("two", "linked"), ("three", "linked/deep"), ("four", "plain"), ("five", ".crucible/skills")]
-    {
+    for (name, path) in [("two", "linked"), ("three", "linked/deep"), ("four", "plain")] {
         skills.trusted(name, "FILE_WRITE", ["--allow-write", path], &write(path));
         let said = skills.run(["skill", "run", name, "--input", "{}"]).exits(2);
         assert!(said.stderr.contains("granted path"), "{}", said.stderr);

@@ -32,6 +32,7 @@ use crate::world::ForgeWorld;
 pub use as_is::AsIsSkillAgent;
 pub use claude::ClaudeSkillAgent;
 pub use command::{AgentCommandError, CommandSkillAgent};
+pub(crate) use walled::FAILED as AGENT_FAILED;
 pub(crate) use whole_file::CUT as ANSWER_CUT;
 pub use whole_file::WholeFileSkillAgent;
 

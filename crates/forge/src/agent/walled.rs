@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 
 use super::{AgentEnd, AgentError, AgentRan, AgentTask};
 
-const FAILED: Code = Code::new("forge-agent-failed");
+/// The program of the agent failed.
+pub(crate) const FAILED: Code = Code::new("forge-agent-failed");
 pub(super) const TIMEOUT: Code = Code::new("forge-agent-timeout");
 const OUTPUT: Code = Code::new("forge-agent-output");
 const DISK: Code = Code::new("forge-agent-disk");

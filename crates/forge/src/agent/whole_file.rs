@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use crucible_host::clock::Stopwatch;
-use crucible_llm::{CallError, LlmError, LlmInvocation, Message, ModelClient};
+use crucible_llm::{CallError, LlmError, LlmInvocation, LlmResult, Message, ModelClient};
 use crucible_model::{Code, EditFormat, Finding, RepoPath};
 use crucible_patch::{AnswerError, EditKind, Proposal, read_answer};
 use serde_json::{Map, json};
@@ -12,6 +12,7 @@ use serde_json::{Map, json};
 use super::walled::{TIMEOUT, fact, without};
 use super::{AgentEnd, AgentError, AgentRan, AgentTask, SkillAgent};
 use crate::packet::AnswerForm;
+use crate::workspace::SECRET;
 
 const ANSWER: Code = Code::new("forge-agent-answer");
 /// An answer that was cut off. It is kept, and no later packet quotes it: what breaks off is no example of anything.
@@ -89,6 +90,12 @@ impl SkillAgent for WholeFileSkillAgent {
                 return Ok(ran(AgentEnd::Failed(Finding::error(CUT, what, hint))));
             }
         };
+        // The client took it out already: what is left is not what the model wrote.
+        if result.extensions.contains_key(LlmResult::REDACTIONS) {
+            let hint = "The answer looked as if it held a secret, and nothing of it was taken. A skill gets its secrets by name, when it runs; \
+                        a test sets a made-up value that looks like none.";
+            return Ok(ran(AgentEnd::Failed(Finding::error(SECRET, "the answer of the model", hint))));
+        }
         let expected = task.paths.files().map(RepoPath::clone);
         let edits = match read_answer(EditFormat::WholeFile, &answer, &expected) {
             Ok(Proposal::Edits(edits)) => edits,

@@ -55,7 +55,8 @@ use settle::{kept, promise};
 use watch::CopyWatch;
 pub use watch::Touched;
 
-const KEY: Code = Code::new("forge-build-key");
+/// One of the two files holds a key that the agent was handed.
+pub(crate) const KEY: Code = Code::new("forge-build-key");
 const COPY_BACK: Code = Code::new("forge-build-copy-back");
 const NOT_ASKED: Code = Code::new("forge-build-not-asked");
 
@@ -409,7 +410,9 @@ impl Attempt<'_> {
         let name = agent.name();
         let mut watch = CopyWatch::on(self.workspace.root());
         let since = Stopwatch::start();
-        witness.working(&name, Duration::ZERO);
+        if agent.form() != AnswerForm::StandsAlready {
+            witness.working(&name, Duration::ZERO);
+        }
         let mut work = agent.work(&task);
         let ran = loop {
             tokio::select! {

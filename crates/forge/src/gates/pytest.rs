@@ -17,6 +17,7 @@ use serde_json::json;
 use super::tool::{ToolCall, ToolRun};
 use super::witness::{PLUGIN, Testimony};
 use super::{ForgeGate, GateAnswer, GateObstacle, GateSite};
+use crate::policy::TEST_EMPTY;
 
 /// What pytest is asked.
 const WORDS: [&str; 7] = ["-q", "--tb=short", "--color=no", "-p", "no:cacheprovider", "-p", PLUGIN.0];
@@ -158,6 +159,13 @@ fn judge_told(told: &Testimony, code: i32, part: Part<'_>) -> Verdict {
             )),
         }
     }
+    if matches!(part, Part::Skill { .. }) && told.ran == 0 && verdict.passes() {
+        verdict.push(Finding::error(
+            TEST_EMPTY,
+            "no test ran the skill",
+            "Its own `execute` was called by none of them. Call it with an input and compare what it gives.",
+        ));
+    }
     if (code != 0 || told.exit != Some(0)) && verdict.passes() {
         verdict.push(unfinished(&format!("pytest ended with exit code {code} although no test failed")));
     }
@@ -188,6 +196,7 @@ mod tests_of_told {
             collected: 2,
             finished: 2,
             passed: 2,
+            ran: 1,
             exit: Some(0),
             module: Some("/c/src/p/skills/a.py".into()),
             ..Testimony::default()
@@ -215,6 +224,7 @@ mod tests_of_told {
         assert_eq!(change(|told| told.passed = 0), ["forge-test-none"]);
         assert_eq!(change(|told| told.skipped = 1), ["forge-test-left-out"]);
         assert_eq!(change(|told| told.xpassed = 1), ["forge-test-left-out"]);
+        assert_eq!(change(|told| told.ran = 0), ["forge-test-empty"]);
         assert_eq!(change(|told| told.module = None), ["forge-test-elsewhere"]);
         assert_eq!(change(|told| told.module = Some("/site/p/skills/a.py".into())), ["forge-test-elsewhere"]);
     }
@@ -223,7 +233,7 @@ mod tests_of_told {
     fn only_the_word_of_this_run_makes_a_testimony() {
         let line = |word: &str| {
             format!(
-                "{word} {{\"collected\":0,\"finished\":0,\"exit\":0,\"module\":null,\"complaints\":[],\"left_out\":[],\"passed\":9,\"failed\":0,\"errors\":0,\"skipped\":0,\"xfailed\":0,\"xpassed\":0}}\n"
+                "{word} {{\"collected\":0,\"finished\":0,\"ran\":0,\"exit\":0,\"module\":null,\"complaints\":[],\"left_out\":[],\"passed\":9,\"failed\":0,\"errors\":0,\"skipped\":0,\"xfailed\":0,\"xpassed\":0}}\n"
             )
         };
         assert_eq!(Testimony::find(&format!("dots\n{}", line("w-1")), "w-1").unwrap().passed, 9);

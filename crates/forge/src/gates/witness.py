@@ -1,4 +1,5 @@
-"""Tells how a run of pytest ended: what was collected, what came of each test, and which file the skill was imported from.
+"""Tells how a run of pytest ended: what was collected, what came of each test, in how many of them the skill itself was run, and which
+file it was imported from.
 
 The word that signs what is told comes through the standard input, which is read and closed before any test is imported. What is told
 goes to a descriptor that tests do not write to by accident. Whoever is given no word tells nothing.
@@ -7,6 +8,7 @@ goes to a descriptor that tests do not write to by accident. Whoever is given no
 import json
 import os
 import sys
+import threading
 
 import pytest
 
@@ -39,8 +41,10 @@ def told(told_by_us):
     write = os.write
     dumps = json.dumps
     modules = sys.modules
+    watch_here = sys.setprofile
+    watch_threads = threading.setprofile
     counts = dict.fromkeys(("passed", "failed", "errors", "skipped", "xfailed", "xpassed"), 0)
-    state = {"collected": 0, "finished": 0, "exit": None, "module": None, "complaints": [], "left_out": []}
+    state = {"collected": 0, "finished": 0, "ran": 0, "exit": None, "module": None, "complaints": [], "left_out": []}
 
     def look():
         if state["module"] is None:
@@ -80,6 +84,26 @@ def told(told_by_us):
             elif report.skipped:
                 counts["skipped"] += 1
                 state["left_out"].append(short(report.nodeid))
+
+        @pytest.hookimpl(hookwrapper=True)
+        def pytest_runtest_protocol(self, item):
+            # The method of the module itself, however it is called; not one that a test put in its place.
+            names = getattr(modules.get(module), "__dict__", None)
+            seen = []
+
+            def watch(frame, event, _given):
+                if event == "call" and frame.f_code.co_name == "execute" and frame.f_globals is names:
+                    seen.append(event)
+                    watch_here(None)
+
+            watch_threads(watch)
+            watch_here(watch)
+            try:
+                yield
+            finally:
+                watch_here(None)
+                watch_threads(None)
+            state["ran"] += bool(seen)
 
         @pytest.hookimpl(trylast=True)
         def pytest_runtest_logreport(self, report):

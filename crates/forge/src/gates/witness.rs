@@ -1,7 +1,7 @@
 //! What is told about a run of tests by somebody in it who is not the tests: a small plugin of pytest (`witness.py`).
 //!
 //! An exit code is no proof that tests ran: the code under test can end the process with any. So the plugin tells, when pytest is done,
-//! what was collected and what came of it, and signs it with a word that was made for this run. What remains possible: the tests run in
+//! what was collected, what came of it and whether the skill itself was run, and signs it with a word that was made for this run. What remains possible: the tests run in
 //! the same process, and one that searches the memory of the interpreter can find the word. That is what the policy for tests forbids.
 //!
 //! What always holds: what is not signed with the word of this run is what a test printed, and counts for nothing.
@@ -21,6 +21,8 @@ pub(super) struct Testimony {
     pub(super) collected: u64,
     /// How many of them came to their end.
     pub(super) finished: u64,
+    /// In how many of them the skill itself was run.
+    pub(super) ran: u64,
     /// How pytest wants to end.
     pub(super) exit: Option<i32>,
     /// The file that the skill was imported from.

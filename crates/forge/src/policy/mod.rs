@@ -16,6 +16,7 @@ use crucible_model::{Code, Finding, Verdict};
 
 pub use file::{MAX_POLICY_BYTES, SkillPolicy, SkillPolicyError};
 pub(crate) use table::is_sensitive_builtin;
+pub(crate) use test_asks::EMPTY as TEST_EMPTY;
 
 use crate::grants::Grants;
 use crate::paths::SkillPaths;

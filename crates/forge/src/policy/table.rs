@@ -39,10 +39,10 @@ pub(crate) enum Power {
     Pool,
     /// May be called with one argument only: with three it makes a class.
     Type,
-    /// May be called with so many arguments by position and with nothing else: the others name attributes.
-    Arguments(usize),
     /// May stand as a decorator, and nowhere else: it writes code from the names of what it is given.
     Decorator,
+    /// May stand as the innermost decorator of a function, with one argument, and nowhere else: on any other object it sets attributes.
+    Wrapper,
     /// A module without a row.
     Unknown,
 }
@@ -116,9 +116,11 @@ static ROWS: &[Row] = &[
         module: "functools",
         members: &[
             (Power::Code, &["singledispatch", "singledispatchmethod"]),
-            (Power::Reflection, &["partialmethod", "WRAPPER_ASSIGNMENTS", "WRAPPER_UPDATES"]),
-            (Power::Arguments(1), &["wraps"]),
-            (Power::Arguments(2), &["update_wrapper"]),
+            (
+                Power::Reflection,
+                &["partialmethod", "update_wrapper", "WRAPPER_ASSIGNMENTS", "WRAPPER_UPDATES"],
+            ),
+            (Power::Wrapper, &["wraps"]),
         ],
         others: Power::None,
     },
@@ -148,13 +150,17 @@ static ROWS: &[Row] = &[
     Row { module: "string", members: &[(Power::Reflection, &["Formatter"])], others: Power::None },
     plain("struct"),
     plain("textwrap"),
-    plain("time"),
+    Row {
+        module: "time",
+        members: &[(Power::Interpreter, &["clock_settime", "clock_settime_ns", "tzset"])],
+        others: Power::None,
+    },
     plain("tomllib"),
     Row {
         module: "typing_extensions",
         members: &[(
             Power::Code,
-            &["get_type_hints", "ForwardRef", "evaluate_forward_ref", "get_annotations"],
+            &["get_args", "get_type_hints", "ForwardRef", "evaluate_forward_ref", "get_annotations"],
         )],
         others: Power::None,
     },
@@ -385,7 +391,7 @@ static ROWS: &[Row] = &[
     },
     Row {
         module: "typing",
-        members: &[(Power::Code, &["get_type_hints", "ForwardRef", "evaluate_forward_ref"])],
+        members: &[(Power::Code, &["get_args", "get_type_hints", "ForwardRef", "evaluate_forward_ref"])],
         others: Power::None,
     },
     Row { module: "weakref", members: &[(Power::Outlives, &["finalize"])], others: Power::None },
@@ -455,6 +461,8 @@ static ROWS: &[Row] = &[
     all("websocket", Power::Network),
     all("websockets", Power::Network),
     all("xmlrpc", Power::Network),
+    // It calls what callers name, and finds it by the text of its name.
+    all("xmlrpc.server", Power::Reflection),
     all("dotenv", Power::Secret),
     all("getpass", Power::Secret),
     all("keyring", Power::Secret),

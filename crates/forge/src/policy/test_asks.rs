@@ -7,18 +7,19 @@ use std::collections::BTreeSet;
 use crucible_model::{Code, Finding, Verdict};
 use tree_sitter::Node;
 
-use crate::python::PythonSource;
+use crate::python::{Names, PythonSource};
 
-const EMPTY: Code = Code::new("forge-test-empty");
+/// A test that asks nothing.
+pub(crate) const EMPTY: Code = Code::new("forge-test-empty");
 
 /// The method by which a skill is run.
-const EXECUTE: &str = "execute";
+pub(super) const EXECUTE: &str = "execute";
 
 /// How many helpers deep a test may compare.
 const DEPTH: usize = 4;
 
-/// What a call is named that fails a test unless something holds.
-static CHECKS: [&str; 4] = ["deprecated_call", "fail", "raises", "warns"];
+/// Calls that fail a test unless something holds.
+static CHECKS: [&str; 4] = ["pytest.deprecated_call", "pytest.fail", "pytest.raises", "pytest.warns"];
 
 /// One function of the file.
 struct Function<'s> {
@@ -32,6 +33,7 @@ struct Function<'s> {
 pub(super) fn judge(source: &PythonSource) -> Verdict {
     let mut functions: Vec<Function<'_>> = Vec::new();
     let mut executes = false;
+    let names = Names::of(source);
     // A node with the function that it stands in. The stack keeps deep texts off the machine's own.
     let mut open = vec![(source.root(), None::<usize>)];
     while let Some((node, mut within)) = open.pop() {
@@ -57,8 +59,12 @@ pub(super) fn judge(source: &PythonSource) -> Verdict {
                     callee.map(|callee| source.of(callee.child_by_field_name("attribute").unwrap_or(callee)));
                 let word = word.unwrap_or_default();
                 executes |= word == EXECUTE;
+                // A function of the file's own that has such a name checks nothing by it.
+                let checks = callee.is_some_and(|callee| {
+                    names.meanings(callee).iter().any(|path| CHECKS.contains(&path.as_str()))
+                });
                 if let Some(function) = within.and_then(|at| functions.get_mut(at)) {
-                    function.asks |= CHECKS.contains(&word);
+                    function.asks |= checks;
                     function.calls.insert(word);
                 }
             }

@@ -40,7 +40,7 @@ static SURFACE: [&str; 32] = [
 
 /// Attributes without them that lead from a generator, a traceback or a function to its frame and names, and from what runs coroutines to
 /// processes and machine code.
-static DEEP: [&str; 61] = [
+static DEEP: [&str; 62] = [
     "gi_frame",
     "gi_code",
     "gi_yieldfrom",
@@ -100,9 +100,43 @@ static DEEP: [&str; 61] = [
     "extractall",
     "enable_load_extension",
     "load_extension",
+    "keylog_filename",
     "register_instance",
     "set_name_resolver",
 ];
+
+/// Names of modules that lead to everything else. Where an object of the standard library has one of these attributes, it is that module.
+static MODULES: [&str; 26] = [
+    "asyncio",
+    "builtins",
+    "codecs",
+    "ctypes",
+    "gc",
+    "genericpath",
+    "importlib",
+    "inspect",
+    "linecache",
+    "marshal",
+    "multiprocessing",
+    "nt",
+    "ntpath",
+    "os",
+    "pickle",
+    "pkgutil",
+    "posix",
+    "posixpath",
+    "pty",
+    "runpy",
+    "shutil",
+    "socketserver",
+    "subprocess",
+    "sys",
+    "sysconfig",
+    "threading",
+];
+
+/// Methods that make an object anew: an open file becomes another one.
+static MAKERS: [&str; 2] = ["__init__", "__post_init__"];
 
 /// Methods of a running loop that connect.
 static CONNECTS: [&str; 9] = [
@@ -194,6 +228,16 @@ pub(super) fn is_private(word: &str) -> bool {
 /// Whether objects of the standard library keep something powerful under this name.
 pub(super) fn keeps_power(word: &str) -> bool {
     KEPT.contains(&word)
+}
+
+/// Whether a word is the name of a module that leads to everything else.
+pub(super) fn is_module(word: &str) -> bool {
+    MODULES.contains(&word)
+}
+
+/// Whether a method makes its object anew.
+pub(super) fn makes_anew(word: &str) -> bool {
+    MAKERS.contains(&word)
 }
 
 /// Whether a method connects.

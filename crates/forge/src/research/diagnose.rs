@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crucible_ledger::{SkillGate, SkillGateRow};
-use crucible_model::{Finding, Level, short_line};
+use crucible_model::{Code, Finding, Level, short_line};
 use crucible_secrets::Scanner;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use super::failed::FailedStep;
 use crate::failure::{FailureKind, SkillFailure};
 use crate::gates::GATE_TIMED_OUT;
+use crate::policy::TEST_EMPTY;
 
 /// The most facts of a failure.
 const MAX_FACTS: usize = 40;
@@ -135,14 +136,23 @@ pub(super) fn decisive(gates: &[SkillGateRow]) -> Option<(&SkillGateRow, Failure
     let (row, kind) = BY_GATE
         .iter()
         .find_map(|(gate, kind)| Some((gates.iter().find(|row| row.gate == *gate && !row.passed)?, *kind)))?;
+    if row.gate == SkillGate::Policy && only_of(row, TEST_EMPTY) {
+        // Nothing that could do harm, only a test that asks nothing.
+        return Some((row, FailureKind::VerifyTest));
+    }
     Some((row, if only_out_of_time(row) { FailureKind::Timeout } else { kind }))
+}
+
+/// Whether every error of a gate has this code, and there is one.
+fn only_of(row: &SkillGateRow, code: Code) -> bool {
+    let mut errors = findings_of(row).into_iter().filter(|found| found.level == Level::Error).peekable();
+    errors.peek().is_some() && errors.all(|found| found.code == code)
 }
 
 /// Whether a gate did not pass for its time alone. Those that judge texts have none.
 fn only_out_of_time(row: &SkillGateRow) -> bool {
     let judges_texts = matches!(row.gate, SkillGate::Invariants | SkillGate::Policy);
-    let mut errors = findings_of(row).into_iter().filter(|found| found.level == Level::Error).peekable();
-    !judges_texts && errors.peek().is_some() && errors.all(|found| found.code == GATE_TIMED_OUT)
+    !judges_texts && only_of(row, GATE_TIMED_OUT)
 }
 
 /// What a gate found; nothing where its row is in a form that is not known.
@@ -171,11 +181,12 @@ fn of_gates(gates: &[SkillGateRow]) -> FailureDiagnosis {
     let mut measured = Map::new();
     for row in failed {
         let findings = findings_of(row);
-        let seconds = std::time::Duration::from_millis(row.duration_ms).as_secs_f64();
-        measured.insert(
-            row.gate.as_str().to_owned(),
-            json!({ "seconds": seconds, "findings": row.findings.as_array().map_or(0, Vec::len) }),
-        );
+        let mut figures = json!({ "findings": row.findings.as_array().map_or(0, Vec::len) });
+        // How long a skill takes for an example that its builder is not shown, it can choose by what the example holds.
+        if row.gate != SkillGate::Examples {
+            figures["seconds"] = json!(std::time::Duration::from_millis(row.duration_ms).as_secs_f64());
+        }
+        measured.insert(row.gate.as_str().to_owned(), figures);
         if row.gate == SkillGate::Examples {
             facts.extend(counted(&findings));
         } else {

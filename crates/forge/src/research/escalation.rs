@@ -115,11 +115,17 @@ pub fn escalation(
 }
 
 /// Words that ask for more than a skill may do, whole and in small letters.
-const WIDENING: [&str; 27] = [
+const WIDENING: [&str; 36] = [
+    "api",
+    "apis",
     "credential",
     "credentials",
+    "curl",
     "download",
     "email",
+    "environ",
+    "ftp",
+    "getenv",
     "http",
     "https",
     "internet",
@@ -135,14 +141,17 @@ const WIDENING: [&str; 27] = [
     "payments",
     "secret",
     "secrets",
+    "smtp",
     "socket",
     "sockets",
     "sudo",
     "telegram",
     "upload",
     "url",
+    "urllib",
     "urls",
     "webhook",
+    "wget",
 ];
 
 /// Whether such a word stands in the new text more often than in the old one, or a word in two scripts, which is there to look like another.

@@ -305,6 +305,20 @@ async fn what_was_printed_never_makes_a_failure_look_milder() {
 }
 
 #[tokio::test]
+async fn a_test_that_asks_nothing_is_a_fault_of_the_test_and_no_matter_of_security() {
+    for (second, kind) in
+        [("forge-test-empty", FailureKind::VerifyTest), ("forge-network", FailureKind::VerifyPolicy)]
+    {
+        let mut scene = Scene::new();
+        let found = vec![finding("forge-test-empty", "test_it"), finding(second, "line 1")];
+        scene.verified(&[(SkillGate::Policy, json!(found))]);
+        assert_eq!(scene.looked().await.diagnosis.kind, kind);
+        let is_security = scene.needs_review().contains(&EscalationTrigger::SecurityClass);
+        assert_eq!(is_security, kind == FailureKind::VerifyPolicy);
+    }
+}
+
+#[tokio::test]
 async fn a_note_is_bounded_and_holds_no_secret_and_no_held_out_example() {
     let token = made_up_token();
     let many: Vec<Finding> =
@@ -320,6 +334,8 @@ async fn a_note_is_bounded_and_holds_no_secret_and_no_held_out_example() {
     let fact = &note.diagnosis.facts[1];
     assert_eq!((fact.file.as_deref(), fact.line), (Some("src/a.py"), Some(1)));
     assert_eq!(note.diagnosis.measured["ruff"], json!({ "seconds": 1.5, "findings": 60 }));
+    // A skill chooses how long it takes by what it is given.
+    assert_eq!(note.diagnosis.measured["examples"], json!({ "findings": 2 }));
     let bytes = scene.ledger.artifact(&outcome.digest).unwrap().unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let retry = retry_material(&scene.ledger, &scene.skill).unwrap().unwrap();

@@ -17,10 +17,19 @@ const REFUSALS: [i64; 7] = [1, 13, 30, 100, 101, 111, 113];
 /// The errors of looking up a name: the only names there are those of granted hosts.
 const NO_SUCH_NAME: [i64; 4] = [-2, -3, -4, -5];
 
+/// The most characters of one text that the runner tells of an exception, or of what is no result.
+pub(super) const LONGEST_TOLD: usize = 64 << 10;
+/// The most characters that are shown of where a result is none, and of what stands there.
+const MOST_OF_A_PLACE: usize = 120;
+/// The most bytes that stand for one byte of a value that is taken out.
+const GROWTH: usize = 4;
+
 /// The secrets that a call was handed.
 pub(super) struct Handed<'a> {
     secrets: Vec<(&'a SecretName, &'a str)>,
     keys: HandedKeys,
+    /// The bytes of the longest spelling of one of them.
+    longest: usize,
 }
 
 impl<'a> Handed<'a> {
@@ -40,8 +49,9 @@ impl<'a> Handed<'a> {
             }
             handed.push((name, value));
         }
-        let keys = HandedKeys::new(secrets.iter().map(|(_, value)| value));
-        Ok(Self { secrets: handed, keys })
+        let spelled: Vec<Secret> = handed.iter().flat_map(|(_, value)| spellings(value)).collect();
+        let longest = spelled.iter().map(|value| value.expose().len()).max().unwrap_or_default();
+        Ok(Self { secrets: handed, keys: HandedKeys::new(&spelled), longest })
     }
 
     /// The text without their values, nor what looks like any other secret.
@@ -51,13 +61,24 @@ impl<'a> Handed<'a> {
 
     /// What was printed, without their values; where it was cut, without the bytes in which a secret may have been cut.
     pub(super) fn taken_out(&self, printed: Captured) -> Captured {
-        let mut text = self.redacted(&printed.text());
-        if printed.extent == Extent::Cut {
-            let longest = self.secrets.iter().map(|(_, value)| value.len()).max().unwrap_or_default();
-            let sure = text.len().saturating_sub(SECRET_REACH.max(longest));
+        let text = self.of_cut(&printed.text(), printed.extent);
+        Captured { bytes: text.into_bytes(), ..printed }
+    }
+
+    /// A text without their values; where it was cut, without the end in which one may have been cut.
+    fn of_cut(&self, text: &str, extent: Extent) -> String {
+        let mut text = self.redacted(text);
+        if extent == Extent::Cut {
+            let sure = text.len().saturating_sub(SECRET_REACH.max(self.longest.saturating_mul(GROWTH)));
             text.truncate(text.floor_char_boundary(sure));
         }
-        Captured { bytes: text.into_bytes(), ..printed }
+        text
+    }
+
+    /// What the runner told, whole or cut at its bound, without their values.
+    fn told(&self, text: &str) -> String {
+        let is_cut = text.chars().count() >= LONGEST_TOLD;
+        self.of_cut(text, if is_cut { Extent::Cut } else { Extent::Whole })
     }
 
     /// Which of them a value holds, in a text or a key, or spelled in its JSON.
@@ -66,6 +87,15 @@ impl<'a> Handed<'a> {
         let found = self.secrets.iter().find(|(_, secret)| text.contains(secret) || is_in(value, secret));
         found.map(|(name, _)| *name)
     }
+}
+
+/// A value as it is, and as JSON and Python show it between quotes: whoever prints a document or looks for a key that is not there does so
+/// without meaning to.
+fn spellings(value: &str) -> [Secret; 3] {
+    let json = Value::from(value).to_string();
+    let json = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or_default();
+    let python = value.replace('\\', "\\\\").replace('\'', "\\'");
+    [value, json, &python].map(|spelled| Secret::new(spelled.to_owned()))
 }
 
 fn is_in(value: &Value, secret: &str) -> bool {
@@ -108,19 +138,26 @@ pub(super) fn read(completed: &Completed, secrets: &Handed<'_>) -> SkillEnd {
 }
 
 fn of(kind: &str, value: Value, secrets: &Handed<'_>) -> SkillEnd {
+    // Nothing is cut before the secrets are out of it: what is left of one that was cut is found by nobody.
     let text = |key: &str, most: usize| {
-        let found = value.get(key).and_then(Value::as_str).unwrap_or_default();
-        secrets.redacted(found).chars().take(most).collect::<String>()
+        let told = secrets.told(value.get(key).and_then(Value::as_str).unwrap_or_default());
+        match told.char_indices().nth(most) {
+            Some((end, _)) => format!("{}…", told.get(..end).unwrap_or_default()),
+            None => told,
+        }
     };
     match kind {
         "returned" => match secrets.held_in(&value) {
             Some(secret) => SkillEnd::HoldsSecret { secret: secret.clone() },
             None => SkillEnd::Returned(value),
         },
-        "misfit" => {
-            let why = secrets.redacted(value.as_str().unwrap_or_default());
-            SkillEnd::Broken { why: short_line(&why, 400) }
-        }
+        "misfit" => match secrets.held_in(&value) {
+            Some(secret) => SkillEnd::HoldsSecret { secret: secret.clone() },
+            None => {
+                let (place, what) = (text("place", MOST_OF_A_PLACE), text("what", MOST_OF_A_PLACE));
+                SkillEnd::Broken { why: short_line(&format!("{place} {what}"), 400) }
+            }
+        },
         "raised" => {
             let (kind, message) = (text("kind", 120), text("message", 2_000));
             match value.get("errno").and_then(Value::as_i64) {
@@ -139,6 +176,86 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    const KEY: &str = "Zebra-Walnut-Lantern-Copper-Meadow-Thimble-42x";
+
+    fn answered(answer: &Value, secrets: &[(SecretName, Secret)]) -> SkillEnd {
+        let (kind, value) = answer.as_object().unwrap().iter().next().unwrap();
+        of(kind, value.clone(), &Handed::new(secrets).unwrap())
+    }
+
+    fn key() -> [(SecretName, Secret); 1] {
+        [("KEY".parse().unwrap(), Secret::new(KEY.to_owned()))]
+    }
+
+    /// No text shows so much of the value that a run of its characters could be told.
+    fn shows_nothing_of_it(text: &str) {
+        for start in 0..KEY.len() - 6 {
+            assert!(!text.contains(&KEY[start..start + 6]), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_in_what_an_exception_says_is_taken_out_before_anything_is_cut() {
+        // Wherever the cut of each text falls in the value.
+        for (field, most) in
+            [("kind", 120), ("message", 2_000), ("traceback", 8_000), ("message", LONGEST_TOLD)]
+        {
+            for shown in [0, 1, 7, 30, KEY.len() - 1, KEY.len()] {
+                let text: String =
+                    "q".repeat(most - shown).chars().chain(KEY.chars()).take(LONGEST_TOLD).collect();
+                for errno in [Value::Null, json!(13)] {
+                    let told = json!({"raised": {"kind": "E", "message": "", "traceback": "", "errno": errno, field: text}});
+                    let end = format!("{:?}", answered(&told, &key()));
+                    shows_nothing_of_it(&end);
+                    assert!(end.len() < 9_000, "{}", end.len());
+                }
+            }
+        }
+        // What stands for a value is longer than a short one is: what is behind many of them is not sure either.
+        let secrets = [
+            ("SHORT".parse().unwrap(), Secret::new("abcdef".to_owned())),
+            ("LONG".parse().unwrap(), Secret::new(format!("begin{}", "abcdef".repeat(400)))),
+        ];
+        let message: String = "q"
+            .repeat(LONGEST_TOLD - 2_000)
+            .chars()
+            .chain(secrets[1].1.expose().chars())
+            .take(LONGEST_TOLD)
+            .collect();
+        let told = Handed::new(&secrets).unwrap().told(&message);
+        assert!(!told.contains("begin") && !told.contains("abc"), "{}", told.len());
+    }
+
+    #[test]
+    fn a_value_in_what_is_no_result_is_a_held_secret_and_gives_no_part_of_it_out() {
+        for (place, what) in [
+            (format!("the result/{KEY}"), "is of the type object".to_owned()),
+            (format!("the result/{}{KEY}/x", "a".repeat(90)), "is no finite number".to_owned()),
+            ("the result/a".to_owned(), format!("is of the type {}{KEY}", "A".repeat(50))),
+        ] {
+            let end = answered(&json!({"misfit": {"place": place, "what": what}}), &key());
+            assert!(matches!(&end, SkillEnd::HoldsSecret { secret } if secret.as_str() == "KEY"), "{end:?}");
+        }
+        // A value that was cut at the bound is none, and is not shown.
+        for shown in [0, 1, 7, 30, KEY.len() - 1] {
+            let place: String =
+                "a".repeat(LONGEST_TOLD - shown).chars().chain(KEY.chars()).take(LONGEST_TOLD).collect();
+            let end = answered(&json!({"misfit": {"place": place, "what": "is of the type set"}}), &key());
+            let SkillEnd::Broken { why } = end else { panic!("{end:?}") };
+            shows_nothing_of_it(&why);
+            assert!(why.ends_with("… is of the type set"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_taken_out_as_documents_and_exceptions_spell_it() {
+        let secrets = [("KEY".parse().unwrap(), Secret::new("\"it's\" a\\value".to_owned()))];
+        let handed = Handed::new(&secrets).unwrap();
+        for shown in ["\"it's\" a\\value", "\\\"it's\\\" a\\\\value", "\"it\\'s\" a\\\\value"] {
+            assert_eq!(handed.redacted(&format!("x {shown} y")), "x [secret:handed-over] y", "{shown}");
+        }
+    }
 
     #[test]
     fn a_result_that_holds_a_handed_value_is_known_with_and_without_the_space_around_it() {

@@ -12,27 +12,22 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crucible_host::fs::FsError;
-use crucible_model::{Denial, PathRole, PathRoles, RepoPath, denied_place};
-use crucible_patch::{is_ci, is_git_setting, is_manifest};
-use crucible_secrets::{is_secret_directory, is_secret_file};
+use crucible_model::RepoPath;
 
 use super::RunnerError;
-use super::walls::{MOST_ENTRIES, OWN};
+use super::walls::MOST_ENTRIES;
+use crate::places::{PlaceKind, PlaceMeaning, is_own, meaning};
 
 /// The most that are named.
 const MOST_NAMED: usize = 20;
-/// A directory that means nothing: what lies in a granted directory is judged wherever that directory is.
-const ANYWHERE: &str = "anywhere";
-/// A name that means nothing.
-const PLAIN: &str = "x";
-/// What pytest runs besides its settings.
-const PYTEST_RUNS: &str = "conftest.py";
-/// Endings of what Python runs or loads because it is there.
-const PYTHON_LOADS: [&str; 3] = ["pth", "pyc", "so"];
 /// What a git repository is known by wherever it lies.
 const REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];
 /// Bits of a mode by which a file can be run.
 const EXECUTABLE: u32 = 0o111;
+/// Bits of a directory's mode by which everybody may write there, or by which what is made there belongs to others.
+const LOOSE: u32 = 0o7002;
+/// Bits of a mode that say who may do what.
+const MODE: u32 = 0o7777;
 
 /// Something that a run left.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +47,8 @@ pub enum LeftWhy {
     NamedSecret,
     /// It can be run.
     Executable,
+    /// A directory in which others may do more than before, or less.
+    Mode,
     /// Neither a file nor a directory.
     Special,
     /// More was left than is named.
@@ -68,6 +65,7 @@ impl LeftWhy {
             Self::Obeyed => "other programs take orders from what has this name",
             Self::NamedSecret => "it is named like a secret",
             Self::Executable => "it can be run",
+            Self::Mode => "who may read and write in this directory was changed",
             Self::Special => "it is neither a file nor a directory",
             Self::More => "there is more of the kind than is named",
             Self::Unseen => "it cannot be looked at",
@@ -83,38 +81,42 @@ pub(super) struct Lying {
     root: PathBuf,
     places: Vec<RepoPath>,
     found: HashMap<PathBuf, Stamp>,
+    /// Of each directory.
+    modes: HashMap<PathBuf, (u64, u32)>,
 }
 
 impl Lying {
     /// Looks at what lies there now.
     pub(super) fn look(root: &Path, places: &[RepoPath]) -> Result<Self, RunnerError> {
-        let mut found = HashMap::new();
+        let (mut found, mut modes) = (HashMap::new(), HashMap::new());
         let mut seen = 0;
         let mut open: Vec<PathBuf> = places.iter().map(|place| root.join(place.as_str())).collect();
+        for place in &open {
+            modes.extend(place.symlink_metadata().ok().map(|meta| (place.clone(), identity_and_mode(&meta))));
+        }
         while let Some(at) = open.pop() {
             for (name, path, meta) in entries(&at, &mut seen)? {
-                if meta.is_dir() && !OWN.contains(&name.as_str()) {
+                if meta.is_dir() && !is_own(&name) {
+                    modes.insert(path.clone(), identity_and_mode(&meta));
                     open.push(path.clone());
                 }
                 found.insert(path, stamp(&meta));
             }
         }
-        Ok(Self { root: root.to_owned(), places: places.to_vec(), found })
+        Ok(Self { root: root.to_owned(), places: places.to_vec(), found, modes })
     }
 
     /// What came or changed since and matters.
     pub(super) fn left_behind(&self) -> Vec<LeftBehind> {
         let mut left = Vec::new();
         let mut seen = 0;
-        let mut open: Vec<(PathBuf, PathBuf)> = self
-            .places
-            .iter()
-            .map(|place| self.root.join(place.as_str()))
-            .map(|place| (place.clone(), place))
-            .collect();
-        while let Some((at, granted)) = open.pop() {
+        let mut open: Vec<PathBuf> = self.places.iter().map(|place| self.root.join(place.as_str())).collect();
+        while let Some(at) = open.pop() {
             if left.len() > MOST_NAMED {
                 break;
+            }
+            if self.has_another_mode(&at) {
+                left.push(self.told(&at, LeftWhy::Mode));
             }
             let Ok(entries) = entries(&at, &mut seen) else {
                 left.push(self.told(&at, LeftWhy::Unseen));
@@ -130,12 +132,9 @@ impl Lying {
             }
             for (name, path, meta) in entries {
                 let new = is_new(&path, &meta);
-                let below = path.strip_prefix(&granted).unwrap_or(&path).to_string_lossy().into_owned();
-                match matters(&below, &meta).filter(|_| new) {
+                match matters(&self.below(&path), &meta).filter(|_| new) {
                     Some(why) => left.push(self.told(&path, why)),
-                    None if meta.is_dir() && !OWN.contains(&name.as_str()) => {
-                        open.push((path, granted.clone()))
-                    }
+                    None if meta.is_dir() && !is_own(&name) => open.push(path),
                     None => {}
                 }
             }
@@ -150,48 +149,47 @@ impl Lying {
     }
 
     fn told(&self, path: &Path, why: LeftWhy) -> LeftBehind {
-        let path = path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned();
-        LeftBehind { path, why }
+        LeftBehind { path: self.below(path), why }
+    }
+
+    /// The path from the project's top.
+    fn below(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
+    }
+
+    /// Whether a directory that was there has another mode now, or one that came lets everybody in where the one above it does not.
+    fn has_another_mode(&self, directory: &Path) -> bool {
+        let now = |path: &Path| path.symlink_metadata().ok().map(|meta| identity_and_mode(&meta));
+        let Some((identity, mode)) = now(directory) else { return true };
+        match self.modes.get(directory) {
+            Some((before, was)) if *before == identity => *was != mode,
+            Some(_) | None => {
+                let above = directory.parent().and_then(now).map_or(0, |(_, above)| above);
+                mode & LOOSE & !above != 0
+            }
+        }
     }
 }
 
-/// Why it matters that this lies below a granted directory, if it does.
-fn matters(below: &str, meta: &Metadata) -> Option<LeftWhy> {
+/// Why it matters that this lies below a granted directory, if it does; its path is that from the project's top.
+fn matters(path: &str, meta: &Metadata) -> Option<LeftWhy> {
     let kind = meta.file_type();
-    if is_secret_file(below) || kind.is_dir() && is_secret_directory(below) {
-        Some(LeftWhy::NamedSecret)
-    } else if is_obeyed(&if kind.is_dir() { format!("{below}/{PLAIN}") } else { below.to_owned() }) {
-        Some(LeftWhy::Obeyed)
-    } else if kind.is_file() {
+    let means = meaning(path, if kind.is_dir() { PlaceKind::Directory } else { PlaceKind::File });
+    match means {
+        Some(PlaceMeaning::Secret) => return Some(LeftWhy::NamedSecret),
+        Some(PlaceMeaning::Own | PlaceMeaning::Obeyed) => return Some(LeftWhy::Obeyed),
+        None => {}
+    }
+    if kind.is_file() {
         (meta.permissions().mode() & EXECUTABLE != 0).then_some(LeftWhy::Executable)
     } else {
         (!kind.is_dir()).then_some(LeftWhy::Special)
     }
 }
 
-/// Whether other programs take orders from a file of this path: it is run, or it says what is run.
-fn is_obeyed(below: &str) -> bool {
-    let mut path = ANYWHERE.to_owned();
-    for name in below.split('/') {
-        path.push('/');
-        match name.parse::<RepoPath>() {
-            Ok(_) => path.push_str(name),
-            // Git's own directory, in any spelling; a drive's name or a backslash means nothing here.
-            Err(crucible_model::RepoPathError::GitDirectory) => return true,
-            Err(_) => path.push_str(PLAIN),
-        }
-    }
-    let Ok(path) = path.parse::<RepoPath>() else { return true };
-    let is_loaded = path
-        .extension()
-        .is_some_and(|extension| PYTHON_LOADS.iter().any(|loads| loads.eq_ignore_ascii_case(extension)));
-    is_loaded
-        || path.file_name().eq_ignore_ascii_case(PYTEST_RUNS)
-        || is_manifest(&path)
-        || is_ci(&path)
-        || is_git_setting(&path)
-        || PathRoles::of(&path).has(PathRole::TestSettings)
-        || denied_place(&path, Denial::Changed).is_some()
+/// Which directory it is, and who may do what there.
+fn identity_and_mode(meta: &Metadata) -> (u64, u32) {
+    (meta.ino(), meta.permissions().mode() & MODE)
 }
 
 fn stamp(meta: &Metadata) -> Stamp {
@@ -274,6 +272,14 @@ mod tests {
             ".github/workflows/x.yml",
             ".pre-commit-config.yaml",
             "we\\ird/.mcp.json",
+            "test_evil.py",
+            "a/evil_test.py",
+            "__main__.py",
+            "tasks.py",
+            "a.dylib",
+            "b.pyd",
+            "c.so.1",
+            "d.desktop",
         ];
         for path in obeyed {
             let room = Room::new();
@@ -284,7 +290,7 @@ mod tests {
             // The same, when it was there before.
             assert_eq!(room.look().left_behind(), [], "{path}");
         }
-        for path in [".env", "a/.env.local", "id_rsa", "a/server.pem", ".ssh/known_hosts"] {
+        for path in [".kube/x", ".env", "a/.env.local", "id_rsa", "a/server.pem", ".ssh/known_hosts"] {
             let room = Room::new();
             let before = room.look();
             room.put(&format!("notes/{path}"), 0o644);
@@ -349,6 +355,55 @@ mod tests {
         }
         assert_eq!(told(&before.left_behind()), [("notes/r", LeftWhy::Obeyed)]);
         assert_eq!(room.look().left_behind(), []);
+    }
+
+    #[test]
+    fn what_was_left_is_judged_by_its_whole_path() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/.aws")).unwrap();
+        std::fs::create_dir_all(dir.path().join("scripts")).unwrap();
+        let places = ["a/.aws", "scripts"].map(|place| place.parse().unwrap());
+        let before = Lying::look(dir.path(), &places).unwrap();
+        std::fs::write(dir.path().join("a/.aws/credentials"), "x").unwrap();
+        std::fs::create_dir(dir.path().join("scripts/ci")).unwrap();
+        std::fs::write(dir.path().join("scripts/x.txt"), "x").unwrap();
+        assert_eq!(
+            told(&before.left_behind()),
+            [("a/.aws/credentials", LeftWhy::NamedSecret), ("scripts/ci", LeftWhy::Obeyed)]
+        );
+    }
+
+    #[test]
+    fn a_directory_with_another_mode_is_told() {
+        let mode = |room: &Room, path: &str, mode: u32| {
+            let path = room.dir.path().join(path);
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        };
+        let room = Room::new();
+        mode(&room, "notes", 0o755);
+        mode(&room, "notes/old", 0o777);
+        mode(&room, "notes/kept", 0o2777);
+        let before = room.look();
+        for (path, bits) in [("notes/new", 0o775), ("notes/old/deep", 0o777), ("notes/kept/deep", 0o2775)] {
+            mode(&room, path, bits);
+        }
+        assert_eq!(before.left_behind(), []);
+        mode(&room, "notes", 0o777);
+        assert_eq!(told(&before.left_behind()), [("notes", LeftWhy::Mode)]);
+        mode(&room, "notes", 0o755);
+        mode(&room, "notes/old", 0o755);
+        mode(&room, "notes/new/open", 0o757);
+        mode(&room, "notes/sticky", 0o1755);
+        assert_eq!(
+            told(&before.left_behind()),
+            [
+                ("notes/new/open", LeftWhy::Mode),
+                ("notes/old", LeftWhy::Mode),
+                ("notes/old/deep", LeftWhy::Mode),
+                ("notes/sticky", LeftWhy::Mode),
+            ]
+        );
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub use step::{Listed, RunRequest, RunStepError, SkillRunReport, run_skill};
 
 use crate::grants::{Grants, SecretName};
 use crate::paths::{PackageName, SkillPaths};
+use crate::places::RefusedPlace;
 use crate::skeleton::BASE_CLASS;
 use crate::world::ForgeWorld;
 
@@ -50,6 +51,8 @@ const GRACE: Duration = Duration::from_millis(300);
 const EMPTY: &str = "skill-run-";
 /// Older ones are of processes that were killed.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// What a run did that left something behind.
+const LEFT_SOMETHING: &str = "it left behind what other programs obey or take for a secret";
 /// Memory, files, threads: enough for what one skill does.
 const RESOURCES: Resources = Resources {
     address_space: Cap::At(2 << 30),
@@ -162,12 +165,12 @@ pub enum RunnerError {
         bytes: usize,
     },
     /// A granted path is none that can be handed out.
-    #[error("the granted path {path} is {what}; put a directory there, or remove it, and one is made")]
+    #[error("the granted path {path} is not handed out: {why}")]
     GrantedPath {
         /// Which.
         path: String,
-        /// What stands there.
-        what: &'static str,
+        /// Why not, and what to do.
+        why: String,
     },
     /// More lies there than can be looked at.
     #[error(
@@ -211,6 +214,15 @@ pub enum RunnerError {
     },
 }
 
+impl From<RefusedPlace> for RunnerError {
+    fn from(refused: RefusedPlace) -> Self {
+        Self::GrantedPath {
+            path: refused.path.clone(),
+            why: format!("{refused}; that is for a new proposal of the skill"),
+        }
+    }
+}
+
 /// Runs a skill. Dropping the future ends it and everything it started.
 ///
 /// # Errors
@@ -247,9 +259,9 @@ pub async fn execute(world: &ForgeWorld<'_>, call: &SkillCall<'_>) -> Result<Ski
     let printed = secrets.taken_out(completed.stderr.clone());
     let left_behind = lying.left_behind();
     let end = match answer::read(&completed, &secrets) {
-        SkillEnd::Returned(_) if !left_behind.is_empty() => SkillEnd::Denied {
-            what: "it left behind what other programs obey or take for a secret".to_owned(),
-        },
+        SkillEnd::Returned(_) if !left_behind.is_empty() => {
+            SkillEnd::Denied { what: LEFT_SOMETHING.to_owned() }
+        }
         end => end,
     };
     Ok(SkillRan { end, left_behind, printed, duration, receipt })
@@ -265,7 +277,7 @@ fn order(call: &SkillCall<'_>) -> Result<Vec<u8>, RunnerError> {
     let skill = std::str::from_utf8(skill).map_err(|_| RunnerError::NotText)?;
     let order = json!({
         "package": package, "module": paths.module, "class": paths.class, "file": paths.skill, "skill": skill,
-        "base": BASE_CLASS, "base_file": paths.base, "input": call.input, "site_packages": call.site_packages,
+        "longest": answer::LONGEST_TOLD, "base": BASE_CLASS, "base_file": paths.base, "input": call.input, "site_packages": call.site_packages,
     });
     Ok(order.to_string().into_bytes())
 }

@@ -35,47 +35,50 @@ def main():
         exec(compile(source, file, "exec", dont_inherit=True), made.__dict__)
         return made
 
-    def misfit(value, place, depth):
-        if depth > 64:
-            return place + " is nested deeper than 64 levels"
-        kind = type(value)
-        if value is None or kind is bool:
-            return None
-        if kind is str:
-            try:
-                value.encode("utf-8")
-            except UnicodeEncodeError:
-                return place + " holds half a character"
-            return None
-        if kind is int:
-            return None if -(2**63) <= value < 2**64 else place + " is a number beyond 64 bits"
-        if kind is float:
-            finite = value == value and value not in (float("inf"), float("-inf"))
-            return None if finite else place + " is no finite number"
-        if kind is list or kind is tuple:
-            for index, item in enumerate(value):
-                found = misfit(item, place + "/" + str(index), depth + 1)
-                if found:
-                    return found
-            return None
-        if kind is dict:
-            for key, item in value.items():
-                if type(key) is not str:
-                    return place + " has a key that is no text"
-                found = misfit(key, "a key of " + place, depth + 1)
-                found = found or misfit(item, place + "/" + key[:40], depth + 1)
-                if found:
-                    return found
-            return None
-        return place + " is of the type " + kind.__name__[:80] + ", which JSON does not have"
-
-    def text(value, most):
+    # Nothing is cut here but at the bound of all texts: whoever reads the answer takes the secrets out first.
+    def text(value):
         try:
             made = str(value)
         except BaseException:
             made = "(it cannot be shown)"
-        made = made.encode("utf-8", "replace").decode("utf-8", "replace")
-        return made if len(made) <= most else made[:most] + "…"
+        return made[: order["longest"]].encode("utf-8", "replace").decode("utf-8", "replace")
+
+    def refuse(place, what):
+        names = []
+        while place:
+            place, name = place
+            names.append(name)
+        tell("misfit", {"place": text("/".join(reversed(names))), "what": text(what)})
+
+    # A place is the one above it and a name.
+    def fit(value, place, depth):
+        if depth > 64:
+            refuse(place, "is nested deeper than 64 levels")
+        kind = type(value)
+        if value is None or kind is bool:
+            return
+        if kind is str:
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                refuse(place, "holds half a character")
+        elif kind is int:
+            if not -(2**63) <= value < 2**64:
+                refuse(place, "is a number beyond 64 bits")
+        elif kind is float:
+            if value != value or value in (float("inf"), float("-inf")):
+                refuse(place, "is no finite number")
+        elif kind is list or kind is tuple:
+            for index, item in enumerate(value):
+                fit(item, (place, str(index)), depth + 1)
+        elif kind is dict:
+            for key, item in value.items():
+                if type(key) is not str:
+                    refuse(place, "has a key that is no text")
+                fit(key, (place, key), depth + 1)
+                fit(item, (place, key), depth + 1)
+        else:
+            refuse(place, "is of the type " + text(kind.__name__) + ", which JSON does not have")
 
     def error_number(raised):
         for _ in range(8):
@@ -91,7 +94,7 @@ def main():
 
         try:
             shown = traceback.TracebackException.from_exception(raised, limit=-12, compact=True)
-            lines = "".join(shown.format()).splitlines()
+            lines = "".join(shown.format()).split("\n")
             own = '  File "<string>"'
             kept, skipping = [], False
             for line in lines:
@@ -101,7 +104,7 @@ def main():
                     skipping = False
                 if not skipping:
                     kept.append(line)
-            return text("\n".join(kept), 8000)
+            return text("\n".join(kept).rstrip("\n"))
         except BaseException:
             return ""
 
@@ -112,18 +115,17 @@ def main():
         module(package + ".skills.base", order["base"], order["base_file"])
         made = module(order["module"], skill.encode("utf-8"), order["file"])
         result = getattr(made, order["class"])().execute(order["input"])
+        top = (None, "the result")
         if type(result) is not dict:
-            tell("misfit", "the result is of the type " + type(result).__name__[:80] + "; it has to be a dict")
-        wrong = misfit(result, "the result", 0)
-        if wrong:
-            tell("misfit", text(wrong, 400))
+            refuse(top, "has to be a dict; it is of the type " + text(type(result).__name__))
+        fit(result, top, 0)
         tell("returned", result)
     except BaseException as raised:
         tell(
             "raised",
             {
-                "kind": text(type(raised).__name__, 120),
-                "message": text(raised, 2000),
+                "kind": text(type(raised).__name__),
+                "message": text(raised),
                 "traceback": trace(raised),
                 "errno": error_number(raised),
             },

@@ -18,8 +18,8 @@ use crucible_sandbox::{Captured, IsolationLevel, IsolationReceipt};
 use crucible_secrets::Scanner;
 use serde_json::{Value, json};
 
-use super::{RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, execute, find_python};
-use crate::grants::{Grants, SecretName};
+use super::{LEFT_SOMETHING, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRan, execute, find_python};
+use crate::grants::{Grants, GrantsError, SecretName};
 use crate::io_schema::{IoSchema, IoSchemaError, IoSide};
 use crate::name::SkillName;
 use crate::paths::SkillPaths;
@@ -166,7 +166,10 @@ pub async fn run_skill(
         .map_err(|error: IoSchemaError| unreadable(error.to_string()))?;
     let grants: Grants =
         serde_json::from_value(row.grants.clone()).map_err(|error| unreadable(error.to_string()))?;
-    grants.check(row.side_effect).map_err(|error| unreadable(error.to_string()))?;
+    grants.check(row.side_effect).map_err(|error| match error {
+        GrantsError::Place(refused) => RunnerError::from(refused).into(),
+        error => unreadable(error.to_string()),
+    })?;
     let problems = schema.problems(IoSide::Input, request.input);
     if !problems.is_empty() {
         return Err(RunStepError::Input { name: name.clone(), problems });
@@ -298,15 +301,20 @@ fn judge_run(
     ran: &SkillRan,
 ) -> (SkillRunOutcome, Verdict) {
     let mut verdict = walls(name, &ran.receipt);
-    let error = |code: Code, hint: String| Finding::error(code, name.to_string(), short_line(&hint, SHOWN));
+    // A skill chose some of these words: what looks like a secret goes before anything is cut.
+    let error = |code: Code, hint: String| {
+        let hint = Scanner::builtin().redact(&hint).text;
+        Finding::error(code, name.to_string(), short_line(&hint, SHOWN))
+    };
     for left in &ran.left_behind {
-        let (path, why) = (short_line(&left.path, SHOWN / 2), left.why.as_str());
+        let path = Scanner::builtin().redact(&left.path).text;
+        let (path, why) = (short_line(&path, SHOWN / 2), left.why.as_str());
         let hint = format!(
-            "It left {path} behind, or changed it: {why}. Look at it, then remove it; nothing here did."
+            "It left {path} behind, or changed it: {why}. Look at it, then remove it or put it back; nothing here did."
         );
         verdict.push(error(Code::new("forge-run-left-behind"), hint));
     }
-    let (outcome, finding) = match &ran.end {
+    let (mut outcome, finding) = match &ran.end {
         SkillEnd::Returned(value) => {
             let problems = schema.problems(IoSide::Output, value);
             if problems.is_empty() {
@@ -340,6 +348,12 @@ fn judge_run(
         ),
     };
     verdict.push(finding);
+    if outcome != SkillRunOutcome::Denied && !ran.left_behind.is_empty() {
+        let hint =
+            format!("It tried what a skill of the class {} may not do: {LEFT_SOMETHING}", class.as_str());
+        verdict.push(error(Code::new("forge-run-denied"), hint));
+        outcome = SkillRunOutcome::Denied;
+    }
     (outcome, verdict)
 }
 

@@ -7,7 +7,7 @@
 //! | NETWORK, MONEY, MESSAGING | connect | nothing | its granted hosts | an empty directory |
 //!
 //! What always holds: whatever the class, the project is out of sight but for the granted directories, and in those are files that are named
-//! like secrets, `.git` and `.crucible`; no link decides where a skill may write.
+//! like secrets, or where programs keep them, `.git` and `.crucible`; no link decides where a skill may write.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,18 +16,17 @@ use crucible_host::fs::{FsError, create_dir_beneath};
 use crucible_ledger::SideEffect;
 use crucible_model::RepoPath;
 use crucible_sandbox::{AllowedHost, Calls, Network, Profile};
-use crucible_secrets::is_secret_file;
+use crucible_secrets::{is_secret_directory, is_secret_file};
 
 use super::{RunnerError, SkillCall, granted};
 use crate::grants::HostName;
+use crate::places::is_own;
 use crate::world::ForgeWorld;
 
 /// The ports at which granted hosts are reached.
 const PORTS: [u16; 2] = [443, 80];
 /// How many entries of directories are looked at.
 pub(super) const MOST_ENTRIES: usize = 20_000;
-/// What decides what is believed or run later, at whatever depth.
-pub(super) const OWN: [&str; 2] = [".git", ".crucible"];
 /// How many places of a project are hidden one by one.
 const MOST_HIDDEN: usize = 2_000;
 
@@ -61,6 +60,7 @@ pub(super) fn around(
     match call.class {
         SideEffect::ReadOnly | SideEffect::SecretRead => {}
         SideEffect::FileWrite => {
+            call.grants.check_places()?;
             let places: Vec<RepoPath> = call.grants.write_paths.iter().filter_map(granted).collect();
             for place in &places {
                 make(&root, place)?;
@@ -84,10 +84,6 @@ fn allowed(host: &HostName) -> AllowedHost {
 
 /// Makes a granted directory, where nothing but directories may be on the way.
 fn make(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
-    if OWN.contains(&place.as_str().split('/').next().unwrap_or_default()) {
-        let what = "where Crucible keeps what it believes";
-        return Err(RunnerError::GrantedPath { path: place.to_string(), what });
-    }
     let mut at = root.to_owned();
     for part in place.as_str().split('/') {
         at.push(part);
@@ -96,17 +92,18 @@ fn make(root: &Path, place: &RepoPath) -> Result<(), RunnerError> {
             Ok(meta) if !meta.is_dir() => "no directory or behind a file",
             Ok(_) | Err(_) => continue,
         };
-        return Err(RunnerError::GrantedPath { path: place.to_string(), what });
+        let why = format!("it is {what}; put a directory there, or remove it, and one is made");
+        return Err(RunnerError::GrantedPath { path: place.to_string(), why });
     }
     Ok(create_dir_beneath(root, place.as_str())?)
 }
 
-/// All of the project but the granted directories, and in these the files that are named like secrets.
+/// All of the project but the granted directories, and in these what is named like secrets and Crucible's and git's own.
 fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError> {
     let mut hidden = Vec::new();
     let mut seen = 0;
     let mut beside: VecDeque<String> = VecDeque::from([String::new()]);
-    let mut inside: Vec<PathBuf> = Vec::new();
+    let mut inside: Vec<(String, PathBuf)> = Vec::new();
     while let Some(at) = beside.pop_front() {
         for (name, path, kind) in entries(&root.join(&at), &mut seen)? {
             let below = if at.is_empty() { name } else { format!("{at}/{name}") };
@@ -115,7 +112,7 @@ fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError>
                 place.as_str().strip_prefix(&below).is_some_and(|rest| rest.starts_with('/'))
             };
             if places.iter().any(is_granted) {
-                inside.push(path);
+                inside.push((below, path));
             } else if kind.is_dir() && places.iter().any(leads_there) {
                 beside.push_back(below);
             } else if !kind.is_symlink() {
@@ -130,14 +127,19 @@ fn hidden(root: &Path, places: &[RepoPath]) -> Result<Vec<PathBuf>, RunnerError>
             most: MOST_HIDDEN,
         });
     }
-    while let Some(at) = inside.pop() {
-        for (name, path, kind) in entries(&at, &mut seen)? {
-            if OWN.contains(&name.as_str()) && !kind.is_symlink() {
+    while let Some((at, directory)) = inside.pop() {
+        for (name, path, kind) in entries(&directory, &mut seen)? {
+            let below = format!("{at}/{name}");
+            let is_hidden = if kind.is_dir() {
+                is_own(&name) || is_secret_directory(&below)
+            } else {
+                // What a link leads to is hidden where it lies.
+                !kind.is_symlink() && is_own(&name) || kind.is_file() && is_secret_file(&below)
+            };
+            if is_hidden {
                 hidden.push(path);
             } else if kind.is_dir() {
-                inside.push(path);
-            } else if kind.is_file() && is_secret_file(&name) {
-                hidden.push(path);
+                inside.push((below, path));
             }
         }
     }

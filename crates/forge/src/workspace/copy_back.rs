@@ -22,7 +22,8 @@ use crate::paths::SkillPaths;
 use crate::project::ForgeProject;
 use crate::python::MAX_SKILL_BYTES;
 
-const SECRET: Code = Code::new("forge-scope-secret");
+/// One of the two files looks as if it held a secret.
+pub(crate) const SECRET: Code = Code::new("forge-scope-secret");
 
 /// One of the two files, as it was read from the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]

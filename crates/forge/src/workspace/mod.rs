@@ -24,6 +24,7 @@ use crucible_repo::{
 use crate::project::ForgeProject;
 use crate::world::ForgeWorld;
 
+pub(crate) use copy_back::SECRET;
 pub use copy_back::{BuiltFile, CopyBackError, check_built, copy_back, recover_copy_back};
 pub use scope::{MAX_SCOPE_FINDINGS, Scope, check_scope};
 pub(crate) use scope::{NOT_DONE, UNSEEN};

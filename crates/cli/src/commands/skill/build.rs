@@ -33,10 +33,6 @@ use crate::text::one_line;
 const FORM: &str = "skill-build.v1";
 /// The section of the program that writes.
 const CLAUDE: &str = "claude-cli";
-/// What a file that holds a secret is found by.
-const SECRET_CODES: [&str; 2] = ["forge-build-key", "forge-scope-secret"];
-/// What a program that failed is found by.
-const AGENT_FAILED: &str = "forge-agent-failed";
 
 /// Let an agent write a skill and its test, on a copy of the project
 ///
@@ -277,12 +273,11 @@ fn took(facts: &Map<String, Value>) -> Option<String> {
 
 /// How a command ends whose attempt came to nothing.
 fn status_of(kind: Agent, failure: &SkillFailure) -> ExitStatus {
-    let has = |code: &str| failure.findings.iter().any(|found| found.code.as_str() == code);
-    if SECRET_CODES.iter().any(|code| has(code)) {
+    if failure.holds_secret() {
         ExitStatus::SecretDetected
     } else if failure.kind == FailureKind::Timeout {
         ExitStatus::TimedOut
-    } else if kind == Agent::Claude && has(AGENT_FAILED) {
+    } else if kind == Agent::Claude && failure.agent_failed() {
         ExitStatus::Provider
     } else {
         ExitStatus::Refused

@@ -77,7 +77,9 @@ impl Propose {
             app.output.remark(&format!("warning: {finding}"));
         }
         if let Some(path) = there {
-            app.output.remark(&format!("note: {path} is there already; a build writes over it"));
+            app.output.remark(&format!(
+                "note: {path} is there already; a build writes over it, `--agent as-is` takes it as it stands"
+            ));
         }
         if app.output.is_json() {
             let spec = Digest::of(&proposal.spec(&project).map_err(ProposalError::from)?);

@@ -69,9 +69,6 @@ impl<'s> Walk<'s> {
                 Power::Type if !self.only_compared(node) => {
                     self.report(node, Power::Reflection, path);
                 }
-                Power::Arguments(most) if !plainly(arguments, most) => {
-                    self.report(node, Power::Reflection, path);
-                }
                 Power::Secret
                     if self.allows(Power::Secret)
                         && matches!(path.as_str(), "os.getenv" | "os.environ.get") =>
@@ -289,7 +286,7 @@ fn is_named_or_spread(part: Node<'_>) -> bool {
 }
 
 /// Whether a call gives no more than so many arguments, all by position.
-fn plainly(arguments: Node<'_>, most: usize) -> bool {
+pub(super) fn plainly(arguments: Node<'_>, most: usize) -> bool {
     let given = parts(arguments);
     arguments.kind() == "argument_list" && given.len() <= most && !given.into_iter().any(is_named_or_spread)
 }

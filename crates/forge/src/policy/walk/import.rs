@@ -73,7 +73,7 @@ impl<'s> Walk<'s> {
                                 | Power::ByName(_)
                                 | Power::Pool
                                 | Power::Type
-                                | Power::Arguments(_)
+                                | Power::Wrapper
                                 | Power::Decorator
                         ) {
                             self.report(node, power, &what);

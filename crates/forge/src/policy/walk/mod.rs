@@ -304,7 +304,12 @@ impl<'s> Walk<'s> {
             callee.child_by_field_name("attribute").is_some_and(|word| self.source.of(word) == *end)
         });
         let paths = self.names.meanings(callee);
-        let writes_code = |path: &String| table::power(path) == Power::Decorator;
+        let innermost = node.next_named_sibling().is_some_and(|next| next.kind() == "function_definition");
+        let judged_here = |path: &String| match table::power(path) {
+            Power::Decorator => true,
+            Power::Wrapper => innermost && arguments.is_some_and(|arguments| calls::plainly(arguments, 1)),
+            _ => false,
+        };
         let known = setter
             || (!paths.is_empty()
                 && paths.iter().all(|path| import_time::decorates(path) || self.decorates_tests(path)))
@@ -314,7 +319,7 @@ impl<'s> Walk<'s> {
             return self.visit(expression, place.of(Use::Value));
         }
         // The callee is judged like one that is called later; its arguments are made now.
-        if !(paths.iter().any(writes_code) && paths.len() == 1) {
+        if !(paths.iter().any(judged_here) && paths.len() == 1) {
             self.visit(callee, Place { when: When::Call, ..place.of(Use::Callee) });
         }
         self.each([arguments], place.of(Use::Value));
@@ -324,7 +329,7 @@ impl<'s> Walk<'s> {
     fn mention(&mut self, node: Node<'s>, place: Place) -> Seen {
         let mut seen = Seen::Nothing;
         if node.kind() == "identifier" && place.stands == Use::Target {
-            return self.bound_in_tests(node);
+            return self.bound_in_tests(node, place.scope);
         }
         if self.steers(node, place) == Seen::Finding {
             return Seen::Finding;
@@ -348,18 +353,17 @@ impl<'s> Walk<'s> {
             }
             let called = matches!(place.stands, Use::Callee);
             let found = match self.power(&path) {
-                Power::Open(_) | Power::ByName(_) | Power::Pool | Power::Arguments(_) if called => {
-                    Seen::Nothing
-                }
+                Power::Open(_) | Power::ByName(_) | Power::Pool if called => Seen::Nothing,
                 // An alias means the same.
-                Power::ByName(_) | Power::Open(_) | Power::Type | Power::Arguments(_)
+                Power::ByName(_) | Power::Open(_) | Power::Type
                     if place.stands == Use::Alias && followed_alias(place) =>
                 {
                     Seen::Nothing
                 }
                 Power::Type if called || self.only_compared(node) => Seen::Nothing,
-                Power::Type | Power::Arguments(_) => self.report(node, Power::Reflection, &path),
+                Power::Type => self.report(node, Power::Reflection, &path),
                 Power::Decorator => self.report(node, Power::Code, &path),
+                Power::Wrapper => self.report(node, Power::Reflection, &path),
                 Power::Open(_) => self.report(node, Power::Write, &path),
                 Power::ByName(_) => self.report(node, Power::Reflection, &path),
                 Power::Pool => self.report(node, Power::Outlives, &path),

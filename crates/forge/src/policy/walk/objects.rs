@@ -16,7 +16,10 @@ impl<'s> Walk<'s> {
             return;
         };
         let text = self.source.of(word);
-        if self.word(word, node) == Seen::Finding || self.fills_in(node, object, text) == Seen::Finding {
+        if self.replaces_execute(node, text, place) == Seen::Finding
+            || self.word(word, node) == Seen::Finding
+            || self.fills_in(node, object, text) == Seen::Finding
+        {
             return;
         }
         let own = self.is_own_object(object) && self.names.is_member(text);
@@ -87,6 +90,13 @@ impl<'s> Walk<'s> {
             return self.report(node, Power::Reflection, text);
         }
         let Some(object) = object else { return Seen::Nothing };
+        let of_itself = self.is_own_object(object) && self.names.is_member(text);
+        if !of_itself && self.leads_to_modules(text) && self.names.meanings(node).is_empty() {
+            return self.report(node, Power::Reflection, text);
+        }
+        if words::makes_anew(text) && !self.is_ones_own_to_make(object) {
+            return self.report(node, Power::Reflection, text);
+        }
         if words::connects(text) && self.names.meanings(object).is_empty() {
             return self.report(node, Power::Network, text);
         }
@@ -105,7 +115,12 @@ impl<'s> Walk<'s> {
     /// Judges an attribute that is found by its name as a text, on an object that nobody knows.
     pub(super) fn found_by_name(&mut self, node: Node<'s>, names: &str) -> Seen {
         for word in names.split('.') {
-            if words::is_deep(word) || words::is_private(word) || matches!(word, "format" | "format_map") {
+            let reaches = words::is_deep(word)
+                || words::is_private(word)
+                || words::makes_anew(word)
+                || self.leads_to_modules(word)
+                || matches!(word, "format" | "format_map");
+            if reaches {
                 return self.report(node, Power::Reflection, word);
             }
             if words::connects(word) && self.report(node, Power::Network, word) == Seen::Finding {
@@ -117,6 +132,29 @@ impl<'s> Walk<'s> {
             }
         }
         Seen::Nothing
+    }
+
+    /// Whether an object that nobody knows could hand out a module under this name: some of the standard library do, and paths have the
+    /// module that takes them apart.
+    fn leads_to_modules(&self, word: &str) -> bool {
+        words::is_module(word) || word == "parser" && self.names.imports("pathlib")
+    }
+
+    /// Whether `__init__` of this is called as classes call it: on what is above them, on a class by its name, or on the object itself.
+    fn is_ones_own_to_make(&self, object: Node<'_>) -> bool {
+        let above = object.kind() == "call"
+            && object.child_by_field_name("function").is_some_and(|callee| self.source.of(callee) == "super")
+            && !self.names.is_own("super");
+        let paths = self.names.meanings(object);
+        let of_class = !paths.is_empty()
+            && paths.iter().all(|path| {
+                let last = path.rsplit('.').next().unwrap_or_default();
+                path.starts_with("builtins.") || last.starts_with(|first: char| first.is_ascii_uppercase())
+            });
+        // A name that the file does not bind is a built-in class.
+        let built_in =
+            object.kind() == "identifier" && paths.is_empty() && !self.names.is_own(self.source.of(object));
+        above || of_class || built_in || self.is_class_itself(object) || self.is_own_object(object)
     }
 
     /// `.format` of a text that is not written down may reach for any attribute of what fills it in.

@@ -7,7 +7,8 @@ use crucible_model::Code;
 use tree_sitter::Node;
 
 use super::super::table::{self, Power};
-use super::{Place, Seen, Use, Walk};
+use super::super::test_asks::EXECUTE;
+use super::{Place, Scope, Seen, Use, Walk};
 use crate::python::{Import, parts};
 
 /// What of pytest a test may use.
@@ -119,20 +120,34 @@ impl<'s> Walk<'s> {
     }
 
     /// A name that the file binds: some mean something to pytest.
-    pub(super) fn bound_in_tests(&mut self, node: Node<'s>) -> Seen {
+    pub(super) fn bound_in_tests(&mut self, node: Node<'s>, scope: Scope) -> Seen {
         let name = self.source.of(node);
         let given = node.parent().is_some_and(|list| list.kind().contains("parameter"));
         let reaches = given && OF_THE_RUN.contains(&name);
-        if self.tests.is_some() && (SETTINGS.contains(&name) || reaches) {
+        // The method of a class that is written there runs in the place of the skill's.
+        let replaces = name == EXECUTE && scope == Scope::Class;
+        if self.tests.is_some() && (SETTINGS.contains(&name) || reaches || replaces) {
             return self.fakes(node, name);
         }
         Seen::Nothing
     }
 
-    /// A function of a name that pytest calls by itself.
+    /// What a test binds to `….execute` would run in the place of the skill's own.
+    pub(super) fn replaces_execute(&mut self, node: Node<'s>, word: &str, place: Place) -> Seen {
+        let bound = place.stands == Use::Target
+            || node.parent().is_some_and(|outer| outer.kind() == "as_pattern_target");
+        if self.tests.is_some() && word == EXECUTE && bound {
+            return self.fakes(node, word);
+        }
+        Seen::Nothing
+    }
+
+    /// A function of a name that pytest calls by itself, or of the one that runs a skill.
     pub(super) fn defines(&mut self, node: Node<'s>) {
         let name = node.child_by_field_name("name").map(|name| self.source.of(name)).unwrap_or_default();
-        if self.tests.is_some() && (name.starts_with("pytest_") || RELIED_ON.contains(&name)) {
+        if self.tests.is_some()
+            && (name.starts_with("pytest_") || name == EXECUTE || RELIED_ON.contains(&name))
+        {
             self.fakes(node, name);
         }
     }
@@ -199,7 +214,7 @@ impl<'s> Walk<'s> {
                 let words: Vec<&str> = rest.split('.').collect();
                 let named =
                     words.len() == 1 || (words.len() == 2 && words.first() == Some(&paths.class.as_str()));
-                named && !words.contains(&"execute") && rest != paths.class
+                named && !words.contains(&EXECUTE) && rest != paths.class
             })
         };
         let fine = plain

@@ -1,0 +1,246 @@
+//! What a place of a project means to others than the skill that writes there: Crucible's and git's own directories, what is named like a
+//! secret, and what other programs take orders from.
+//!
+//! The same judgement decides which directories may be granted, which of what lies in them a skill sees, and what is told of when a run left it.
+//!
+//! What always holds: a place is judged by its whole path from the project's top, and upper and lower case are the same.
+
+use crucible_model::{Denial, PathPrefix, PathRole, PathRoles, RepoPath, RepoPathError, denied_place};
+use crucible_patch::{is_ci, is_git_setting, is_manifest};
+use crucible_secrets::{is_secret_directory, is_secret_file};
+
+/// Crucible's own directory.
+const OWN: &str = ".crucible";
+/// A directory that means nothing. Names that mean something at the top alone are the places of what programs make (`build`, `dist`).
+const ANYWHERE: &str = "anywhere";
+/// A name that means nothing.
+const PLAIN: &str = "x";
+/// Names that some program runs or loads because they are there, and that are ordinary source to everybody else.
+const RUN_BY_NAME: [&str; 3] = ["conftest.py", "__main__.py", "tasks.py"];
+/// Endings of what is loaded, run or opened because it is there.
+const LOADED: [&str; 7] = ["pth", "pyc", "so", "dylib", "dll", "pyd", "desktop"];
+
+/// Why a place is not like others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlaceMeaning {
+    /// Crucible or git keeps there what it believes.
+    Own,
+    /// It is named like a secret.
+    Secret,
+    /// Other programs take orders from what lies there.
+    Obeyed,
+}
+
+/// What is said to lie at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlaceKind {
+    /// A directory.
+    Directory,
+    /// Anything else.
+    File,
+}
+
+/// A path below which no skill is let write.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no skill is let write below {path}: {why} ({name}); grant a directory that holds nothing but what skills write, such as notes/"
+)]
+pub struct RefusedPlace {
+    /// The path.
+    pub path: String,
+    /// The name on its way that keeps it from being granted.
+    pub name: String,
+    /// What that name means.
+    pub why: &'static str,
+}
+
+/// Whether the name is that of Crucible's own directory or of git's, in any spelling that some file system takes for it.
+pub(crate) fn is_own(name: &str) -> bool {
+    name.eq_ignore_ascii_case(OWN) || matches!(name.parse::<RepoPath>(), Err(RepoPathError::GitDirectory))
+}
+
+/// What the path, from the project's top, means by itself; what the directories on its way mean is for who walks there.
+pub(crate) fn meaning(path: &str, kind: PlaceKind) -> Option<PlaceMeaning> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if is_own(name) {
+        Some(PlaceMeaning::Own)
+    } else if is_secret_file(path) || kind == PlaceKind::Directory && is_secret_directory(path) {
+        Some(PlaceMeaning::Secret)
+    } else {
+        let is_obeyed = match kind {
+            PlaceKind::Directory => is_obeyed(&format!("{path}/{PLAIN}")),
+            PlaceKind::File => is_obeyed(path),
+        };
+        is_obeyed.then_some(PlaceMeaning::Obeyed)
+    }
+}
+
+/// Judges whether a skill may be let write below this path.
+///
+/// # Errors
+///
+/// [`RefusedPlace`] names the first name on the way that means something to others.
+pub(crate) fn may_be_granted(place: &PathPrefix) -> Result<(), RefusedPlace> {
+    let path = place.to_string();
+    let refused = |name: &str, why| RefusedPlace { path: path.clone(), name: name.to_owned(), why };
+    if let Some(home) = path.split('/').next().filter(|name| name.starts_with('~')) {
+        return Err(refused(home, "it is taken as it is written, below the project's top, and is no home"));
+    }
+    let mut way = String::new();
+    for name in path.split('/') {
+        if !way.is_empty() {
+            way.push('/');
+        }
+        way.push_str(name);
+        let why = match meaning(&way, PlaceKind::Directory) {
+            None => continue,
+            Some(PlaceMeaning::Own) => "that is where Crucible or git keeps what it believes",
+            Some(PlaceMeaning::Secret) => "it is named like a place of secrets",
+            Some(PlaceMeaning::Obeyed) => "other programs take orders from what lies in such a directory",
+        };
+        return Err(refused(name, why));
+    }
+    Ok(())
+}
+
+/// Whether other programs take orders from a file of this path: it is run, or it says what is run.
+fn is_obeyed(path: &str) -> bool {
+    let mut names = Vec::new();
+    for name in path.split('/') {
+        names.push(match name.parse::<RepoPath>() {
+            Ok(_) => name,
+            Err(RepoPathError::GitDirectory) => return true,
+            // A drive's name or a backslash means nothing here.
+            Err(_) => PLAIN,
+        });
+    }
+    let path = names.join("/");
+    let (Ok(deep), Ok(path)) = (format!("{ANYWHERE}/{path}").parse::<RepoPath>(), path.parse::<RepoPath>())
+    else {
+        return true;
+    };
+    let says_what_is_run = |path: &RepoPath| {
+        is_manifest(path)
+            || is_ci(path)
+            || is_git_setting(path)
+            || PathRoles::of(path).has(PathRole::TestSettings)
+    };
+    is_run_by_name(&path.file_name().to_ascii_lowercase())
+        || denied_place(&deep, Denial::Changed).is_some()
+        || says_what_is_run(&deep)
+        || says_what_is_run(&path)
+}
+
+/// Whether a program runs, loads or opens what has this name, in lower case, because it is there.
+fn is_run_by_name(name: &str) -> bool {
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    // `libx.so.1`.
+    let is_versioned = |rest: &str| {
+        rest.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    RUN_BY_NAME.contains(&name)
+        || !stem.is_empty() && LOADED.contains(&extension)
+        || extension == "py" && (stem.starts_with("test_") || stem.ends_with("_test"))
+        || name.split_once(".so.").is_some_and(|(_, rest)| is_versioned(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(path: &str) -> Option<String> {
+        may_be_granted(&path.parse().unwrap()).err().map(|refused| refused.name)
+    }
+
+    #[test]
+    fn what_means_something_to_others_is_not_granted_at_any_depth_and_in_any_case() {
+        for (path, name) in [
+            (".crucible", ".crucible"),
+            (".crucible/skills", ".crucible"),
+            ("a/.Crucible/x", ".Crucible"),
+            ("a/b/.CRUCIBLE", ".CRUCIBLE"),
+            (".github", ".github"),
+            ("a/.GitHub/workflows", ".GitHub"),
+            (".cargo", ".cargo"),
+            ("sub/.Cargo", ".Cargo"),
+            (".claude/commands", ".claude"),
+            (".vscode", ".vscode"),
+            (".husky", ".husky"),
+            (".ssh", ".ssh"),
+            ("home/.SSH/x", ".SSH"),
+            ("a/.gnupg", ".gnupg"),
+            (".config/gcloud", ".config"),
+            (".new-tool/x", ".new-tool"),
+            ("notes/.env", ".env"),
+            ("notes/server.pem/x", "server.pem"),
+            ("node_modules/x", "node_modules"),
+            ("a/__pycache__", "__pycache__"),
+            ("requirements", "requirements"),
+            ("scripts/ci", "ci"),
+            ("~/x", "~"),
+            ("~ada/notes", "~ada"),
+        ] {
+            assert_eq!(refused(path).as_deref(), Some(name), "{path}");
+        }
+        let said = may_be_granted(&"a/.GitHub/x".parse().unwrap()).unwrap_err().to_string();
+        assert!(said.contains("a/.GitHub/x") && said.contains("(.GitHub); grant a directory"), "{said}");
+    }
+
+    #[test]
+    fn ordinary_directories_are_granted() {
+        for path in [
+            "notes",
+            "a/b/c",
+            "src/",
+            "build",
+            "dist/reports",
+            "target/x",
+            "runs",
+            "docs/~old",
+            "tests/data",
+            "out.d",
+            "env",
+            "ssh",
+            "crucible",
+            "README.md",
+        ] {
+            assert_eq!(refused(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_run_or_loaded_by_its_name_is_obeyed() {
+        for path in [
+            "notes/test_a.py",
+            "notes/a_test.py",
+            "Notes/Test_A.PY",
+            "notes/__main__.py",
+            "notes/tasks.py",
+            "notes/a.dylib",
+            "notes/a.DLL",
+            "notes/a.pyd",
+            "notes/lib.so.1",
+            "notes/lib.so.1.2.3",
+            "notes/x.desktop",
+            "build/.husky/x",
+            "requirements/base.txt",
+            "scripts/ci/run.py",
+        ] {
+            assert_eq!(meaning(path, PlaceKind::File), Some(PlaceMeaning::Obeyed), "{path}");
+        }
+        for path in [
+            "build/x.txt",
+            "runs/y",
+            "notes/testing.py",
+            "notes/latest.py",
+            "notes/a.so.md",
+            "notes/a.so.",
+            "notes/so",
+            "notes/desktop",
+            "notes/test_a.txt",
+            "notes/tasks.md",
+        ] {
+            assert_eq!(meaning(path, PlaceKind::File), None, "{path}");
+        }
+    }
+}

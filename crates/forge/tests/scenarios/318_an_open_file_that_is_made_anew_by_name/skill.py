@@ -1,0 +1,14 @@
+import operator
+from typing import Any
+
+from skillset.skills.base import BaseSkill
+
+class DemoSkill(BaseSkill):
+    name = "demo"
+    description = "Does something small"
+    side_effect_class = "READ_ONLY"
+
+    def execute(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        f = open("/etc/hostname", "rb", buffering=0)
+        operator.methodcaller("__init__", "out.txt", "wb")(f)
+        return {"x": 1}
