@@ -150,7 +150,7 @@ impl From<RepoError> for CommandError {
     fn from(error: RepoError) -> Self {
         let status = match &error {
             RepoError::NotARepository { .. }
-            | RepoError::NoDirectory { .. }
+            | RepoError::NotThere { .. }
             | RepoError::Bare { .. }
             | RepoError::Empty { .. }
             | RepoError::GitDirElsewhere { .. }

@@ -18,9 +18,9 @@ pub enum RepoError {
         /// Where it was looked for, from here upwards.
         path: PathBuf,
     },
-    /// What was named is no directory.
-    #[error("there is no directory {}; name one that lies in a git repository", path.display())]
-    NoDirectory {
+    /// Nothing of this name is there.
+    #[error("there is no {}; name a directory that lies in a git repository", path.display())]
+    NotThere {
         /// What was named.
         path: PathBuf,
     },

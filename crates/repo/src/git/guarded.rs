@@ -47,7 +47,7 @@ impl Git {
                 let asked = Asked { runner: &runner, place: &place, neutral: &neutral, env };
                 all_in(directory, asked.named(asked.submodules())).await
             }
-            Err(RepoError::NotARepository { .. } | RepoError::NoDirectory { .. }) => {
+            Err(RepoError::NotARepository { .. } | RepoError::NotThere { .. }) => {
                 all_in(directory, async { Ok(Vec::new()) }).await
             }
             Err(error) => Err(error),

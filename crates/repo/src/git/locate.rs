@@ -42,13 +42,10 @@ enum Kind {
 pub(crate) fn locate(path: &Path) -> Result<Place, RepoError> {
     let start = fs::canonicalize(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            RepoError::NoDirectory { path: path.to_owned() }
+            RepoError::NotThere { path: path.to_owned() }
         }
         _ => RepoError::io("open", path, source),
     })?;
-    if start.is_file() {
-        return Err(RepoError::NoDirectory { path: start });
-    }
     for directory in start.ancestors() {
         if let Some(place) = place_at(directory)? {
             return Ok(place);

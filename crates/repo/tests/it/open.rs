@@ -31,12 +31,10 @@ async fn what_is_no_repository_is_told_apart() {
     assert!(matches!(repo.try_open(&repo.top).await, Err(RepoError::Empty { path }) if path == repo.top));
     let outside = tempfile::tempdir().unwrap();
     assert!(matches!(repo.try_open(outside.path()).await, Err(RepoError::NotARepository { .. })));
-    assert!(matches!(repo.try_open(Path::new("/no/such/place")).await, Err(RepoError::NoDirectory { .. })));
+    assert!(matches!(repo.try_open(Path::new("/no/such/place")).await, Err(RepoError::NotThere { .. })));
     std::fs::write(outside.path().join("file"), "").unwrap();
-    for path in ["file", "file/below"] {
-        let error = repo.try_open(&outside.path().join(path)).await;
-        assert!(matches!(error, Err(RepoError::NoDirectory { .. })), "{path}");
-    }
+    let below = repo.try_open(&outside.path().join("file/below")).await;
+    assert!(matches!(below, Err(RepoError::NotThere { .. })));
     repo.git(["clone", "-q", "--bare", ".", "../bare.git"]);
     let bare = repo.top.parent().unwrap().join("bare.git");
     for path in [bare.clone(), bare.join("refs")] {
@@ -47,7 +45,7 @@ async fn what_is_no_repository_is_told_apart() {
     for error in [
         RepoError::Empty { path: "/r".into() },
         RepoError::NotARepository { path: "/r".into() },
-        RepoError::NoDirectory { path: "/r".into() },
+        RepoError::NotThere { path: "/r".into() },
         RepoError::Bare { path: "/r".into() },
     ] {
         let text = error.to_string();
