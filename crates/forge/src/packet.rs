@@ -185,7 +185,7 @@ const fn allowed(class: SideEffect) -> &'static str {
             "Of the class FILE_WRITE: it may write files below the paths that it was granted, named from the project's top; these directories are \
              there when it runs. It connects to nothing and reads no variables of the environment. Its test cannot write to the project: each \
              of its functions takes `tmp_path: Path` and `monkeypatch: pytest.MonkeyPatch`, calls `monkeypatch.chdir(tmp_path)` and makes \
-             the directories there first (`(tmp_path / \"its-name\").mkdir(parents=True)`).\n"
+             the directories there first (`(tmp_path / \"its-name\").mkdir(parents=True)`). It reads back what was written and compares that, too.\n"
         }
         SideEffect::Network => {
             "Of the class NETWORK: it may connect to the hosts that it was granted. It writes no file and reads no variables of the \

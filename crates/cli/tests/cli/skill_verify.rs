@@ -267,6 +267,47 @@ fn every_gate_is_asked_also_after_one_did_not_pass_and_the_skill_is_built_and_no
 }
 
 #[test]
+fn tests_count_only_where_the_skill_itself_was_run() {
+    let scene = Scene::built();
+    let run = "CountWordsSkill().execute({\"text\": \"a b\"})";
+    for (body, is_empty) in [
+        (format!("def unused():\n    {run}\n\n\ndef test_it():\n    assert len(\"ab\") == 2\n"), true),
+        (
+            format!(
+                "class Fake(CountWordsSkill):\n    execute = lambda self, inputs: {{\"count\": 2}}\n\n\n\
+                 def test_it():\n    assert Fake().execute({{}}) == {{\"count\": 2}}\n\n\ndef unused():\n    {run}\n"
+            ),
+            true,
+        ),
+        (
+            format!(
+                "@pytest.fixture(scope=\"module\")\ndef given():\n    return {run}\n\n\n\
+                 def test_it(given):\n    assert given == {{\"count\": 2}}\n\n\ndef test_two(given):\n    assert given\n"
+            ),
+            false,
+        ),
+        (
+            format!(
+                "def test_it():\n    found = []\n    thread = threading.Thread(target=lambda: found.append({run}))\n    \
+                 thread.start()\n    thread.join()\n    assert found == [{{\"count\": 2}}]\n"
+            ),
+            false,
+        ),
+    ] {
+        scene.write(TEST, &format!("import threading\n\nimport pytest\n\n{IMPORT}\n\n{body}"));
+        let document = checked(&scene.verify().arg("--json").run());
+        let pytest = &document["gates"][2];
+        let expected = if is_empty { "fail" } else { "pass" };
+        assert_eq!(
+            (pytest["gate"].as_str(), pytest["verdict"].as_str()),
+            (Some("pytest"), Some(expected)),
+            "{body}\n{pytest:#}"
+        );
+        assert_eq!(pytest.to_string().contains("\"forge-test-empty\""), is_empty, "{body}\n{pytest:#}");
+    }
+}
+
+#[test]
 fn what_a_test_tries_ends_at_the_walls() {
     let scene = Scene::built();
     std::fs::write(scene.desk.home().join("secret"), "hidden\n").unwrap();

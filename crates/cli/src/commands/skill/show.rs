@@ -120,7 +120,7 @@ impl Story {
             let mut line = format!("{attempt}  {status}  {at}  {}{what}", build.agent);
             if let Some(failure) = &build.failure {
                 let kind = failure.get("kind").and_then(Value::as_str).unwrap_or_default();
-                line.push_str(&format!("  {kind}{}", findings(failure.get("findings"))));
+                line.push_str(&format!("  {kind}{}", findings(failure.get("findings"), "    ")));
             }
             line
         });
@@ -140,7 +140,7 @@ impl Story {
                     line.push_str(&format!(", log {log}"));
                 }
                 if !gate.passed {
-                    line.push_str(&findings(Some(&gate.findings)));
+                    line.push_str(&findings(Some(&gate.findings), "      "));
                 }
             }
             line
@@ -161,7 +161,7 @@ impl Story {
             if let Some(promotion) = run.promotion {
                 line.push_str(&format!("  by event {promotion}"));
             }
-            line.push_str(&findings(Some(&run.findings)));
+            line.push_str(&findings(Some(&run.findings), "    "));
             line
         });
         let steps: Vec<&str> = SkillStep::after(skill.status).map(SkillStep::as_str).collect();
@@ -171,16 +171,16 @@ impl Story {
 }
 
 /// The findings of a step, as lines of their own below it: what was found, where, and what to do.
-fn findings(list: Option<&Value>) -> String {
+fn findings(list: Option<&Value>, indent: &str) -> String {
     let all = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let line = |finding: &Value| {
         let text = |key: &str| finding.get(key).and_then(Value::as_str).unwrap_or_default();
         let (subject, hint) = (short_line(text("subject"), SHOWN), short_line(text("hint"), 2 * SHOWN));
-        format!("\n    {} {subject}: {hint}", text("code"))
+        format!("\n{indent}{} {subject}: {hint}", text("code"))
     };
     let mut lines: String = all.iter().take(FINDINGS).map(line).collect();
     if let Some(more) = all.len().checked_sub(FINDINGS).filter(|more| *more > 0) {
-        lines.push_str(&format!("\n    and {more} more; `--json` has them"));
+        lines.push_str(&format!("\n{indent}and {more} more; `--json` has them"));
     }
     lines
 }
