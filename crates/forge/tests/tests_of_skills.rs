@@ -49,6 +49,11 @@ fn what_tests_need_passes() {
         ),
         ("import json\n", "def test_it():\n    assert json.dumps(DemoSkill().execute({})) == '{}'\n"),
         (
+            "import enum\nimport io\nfrom collections.abc import Mapping\nfrom typing import Generic, Protocol, TypeVar\n",
+            "T = TypeVar('T')\n\n\nclass Fake(DemoSkill):\n    def _get(self):\n        return 1\n\n\nclass Answer(io.BytesIO):\n    status = 200\n\n\nclass Own(Generic[T], Protocol):\n    pass\n\n\n\
+             class Deep(Own[int]):\n    pass\n\n\nclass Wrong(ValueError):\n    pass\n\n\nclass Kind(enum.Enum):\n    A = 1\n\n\nclass Few(dict[str, int], Mapping[str, int]):\n    pass\n\n\ndef test_it():\n    assert Fake().execute({}) == {}\n",
+        ),
+        (
             "",
             "class TestDemo:\n    def _skill(self):\n        return DemoSkill()\n\n    def test_it(self):\n        assert self._skill().execute({})\n        assert DemoSkill.side_effect_class == 'READ_ONLY'\n",
         ),
@@ -149,6 +154,32 @@ fn what_could_fake_a_run_is_refused() {
             "forge-test-steers",
         ),
         ("", "def test_it():\n    s = DemoSkill()\n    setattr(s, 'execute', len)\n", "forge-reflection"),
+        (
+            "import contextlib\n",
+            "class R(contextlib.redirect_stdout):\n    _stream = 'modules'\n    _old_targets = []\n\n    def found(self):\n        return self._old_targets[0]\n",
+            "forge-test-steers",
+        ),
+        (
+            "import contextlib\n",
+            "K = contextlib.redirect_stdout\n\n\nclass R(K):\n    _stream = 'modules'\n",
+            "forge-test-steers",
+        ),
+        ("import contextlib\n", "class R(*[contextlib.redirect_stdout]):\n    pass\n", "forge-test-steers"),
+        (
+            "import contextlib\n",
+            "def made(base):\n    class R(base):\n        _stream = 'modules'\n    return R(None)\n\n\ndef test_it():\n    assert made(contextlib.redirect_stdout)\n",
+            "forge-test-steers",
+        ),
+        (
+            "import contextlib\n",
+            "class Base:\n    pass\n\n\nBase = contextlib.redirect_stdout\n\n\nclass R(Base):\n    pass\n",
+            "forge-test-steers",
+        ),
+        (
+            "import enum\nimport contextlib\n",
+            "def test_it():\n    assert enum.Enum('R', {'a': 1}, type=contextlib.redirect_stdout)\n",
+            "forge-code",
+        ),
         ("", "def test_it():\n    pytest.skip('no')\n", "forge-test-steers"),
         ("", "pytest.skip('no', allow_module_level=True)\n", "forge-test-steers"),
         ("", "@pytest.mark.skip\ndef test_it():\n    pass\n", "forge-test-steers"),

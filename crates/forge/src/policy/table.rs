@@ -43,6 +43,8 @@ pub(crate) enum Power {
     Decorator,
     /// May stand as the innermost decorator of a function, with one argument, and nowhere else: on any other object it sets attributes.
     Wrapper,
+    /// May stand as the base of a class, or be called with so many arguments by position and with nothing else.
+    Arguments(usize),
     /// A module without a row.
     Unknown,
 }
@@ -94,6 +96,8 @@ static ROWS: &[Row] = &[
     Row {
         module: "enum",
         members: &[
+            // Called with more, they make a class of any other.
+            (Power::Arguments(2), &["Enum", "Flag", "IntEnum", "IntFlag", "ReprEnum", "StrEnum"]),
             (Power::Code, &["EnumMeta", "EnumType", "EnumDict"]),
             (
                 Power::Interpreter,

@@ -69,6 +69,9 @@ impl<'s> Walk<'s> {
                 Power::Type if !self.only_compared(node) => {
                     self.report(node, Power::Reflection, path);
                 }
+                Power::Arguments(most) if !plainly(arguments, most) => {
+                    self.report(node, Power::Code, path);
+                }
                 Power::Secret
                     if self.allows(Power::Secret)
                         && matches!(path.as_str(), "os.getenv" | "os.environ.get") =>
@@ -222,6 +225,19 @@ impl<'s> Walk<'s> {
         if !granted {
             self.ungranted(node, &name.unwrap_or_else(|| "a computed name".to_owned()));
         }
+    }
+
+    /// Whether an environment is only asked whether it holds a granted secret: `"NAME" in os.environ`.
+    pub(super) fn asks_for_secret(&self, environment: Node<'s>) -> bool {
+        let Some(asks) = environment.parent().filter(|outer| outer.kind() == "comparison_operator") else {
+            return false;
+        };
+        let operators: Vec<Node<'_>> = asks.children_by_field_name("operators", &mut asks.walk()).collect();
+        let [operator] = operators.as_slice() else { return false };
+        let of_it = matches!(operator.kind(), "in" | "not in");
+        let name = parts(asks).first().filter(|name| name.id() != environment.id()).copied();
+        let granted = |name: &str| self.grants.secrets.iter().any(|secret| secret.as_str() == name);
+        of_it && name.and_then(|name| self.source.fold(name, &self.names)).is_some_and(|name| granted(&name))
     }
 
     pub(super) fn ungranted(&mut self, node: Node<'s>, what: &str) -> Seen {

@@ -74,6 +74,7 @@ impl<'s> Walk<'s> {
                                 | Power::Pool
                                 | Power::Type
                                 | Power::Wrapper
+                                | Power::Arguments(_)
                                 | Power::Decorator
                         ) {
                             self.report(node, power, &what);

@@ -194,6 +194,7 @@ impl<'s> Walk<'s> {
             }
             "class_definition" => {
                 self.each([field("name")], place.of(Use::Target));
+                self.inherits_in_tests(field("superclasses"));
                 self.each([field("superclasses")], values);
                 self.each([field("body")], Place { scope: Scope::Class, ..values });
             }
@@ -364,13 +365,15 @@ impl<'s> Walk<'s> {
                 Power::Type => self.report(node, Power::Reflection, &path),
                 Power::Decorator => self.report(node, Power::Code, &path),
                 Power::Wrapper => self.report(node, Power::Reflection, &path),
+                Power::Arguments(_) if called || is_base(node) || self.only_compared(node) => Seen::Nothing,
+                Power::Arguments(_) => self.report(node, Power::Code, &path),
                 Power::Open(_) => self.report(node, Power::Write, &path),
                 Power::ByName(_) => self.report(node, Power::Reflection, &path),
                 Power::Pool => self.report(node, Power::Outlives, &path),
                 // With a class that reads secrets, each one is read by its name: see `call` and `subscript`.
                 Power::Secret if self.allows(Power::Secret) && path.starts_with("os.") => {
                     let alias = place.stands == Use::Alias && followed_alias(place);
-                    if matches!(place.stands, Use::Base | Use::Read) || alias {
+                    if matches!(place.stands, Use::Base | Use::Read) || alias || self.asks_for_secret(node) {
                         continue;
                     }
                     self.ungranted(node, &path)
@@ -400,6 +403,12 @@ fn values_of(node: Node<'_>, place: Place) -> Place {
         | "as_pattern" => place,
         _ => place.of(Use::Value),
     }
+}
+
+/// Whether an expression is what a class stands on.
+fn is_base(node: Node<'_>) -> bool {
+    let class = node.parent().filter(|list| list.kind() == "argument_list").and_then(|list| list.parent());
+    class.is_some_and(|class| class.kind() == "class_definition")
 }
 
 /// Whether another name for a thing is followed here.

@@ -47,6 +47,9 @@ static OF_THE_RUN: [&str; 12] = [
 /// Attributes of fixtures that lead to the run.
 static OF_FIXTURES: [&str; 3] = ["getfixturevalue", "pluginmanager", "request"];
 
+/// Classes on which those of a test may stand.
+static BASES: [&str; 6] = ["abc.ABC", "collections.", "enum.", "io.BytesIO", "io.StringIO", "typing."];
+
 /// Fixtures that this judge relies on, so that nothing else may have their names.
 static RELIED_ON: [&str; 2] = ["monkeypatch", "tmp_path"];
 
@@ -130,6 +133,36 @@ impl<'s> Walk<'s> {
             return self.fakes(node, name);
         }
         Seen::Nothing
+    }
+
+    /// A class of a test stands on the skill's, on one of the file's own, or on one that keeps nothing to itself: what a class of the standard
+    /// library keeps under private names would be the test's own, and with it whatever those lead to.
+    pub(super) fn inherits_in_tests(&mut self, bases: Option<Node<'s>>) {
+        let Some(paths) = self.tests else { return };
+        for base in bases.map(parts).unwrap_or_default() {
+            let named =
+                if base.kind() == "subscript" { base.child_by_field_name("value") } else { Some(base) };
+            let plain = named.is_some_and(|named| {
+                let means = self.names.meanings(named);
+                let text = self.source.of(named);
+                let own = self.names.is_class(text) || !self.names.is_own(text);
+                let known = |path: &String| {
+                    let of_skill =
+                        path.strip_prefix(paths.module.as_str()).is_some_and(|rest| rest.starts_with('.'));
+                    of_skill
+                        || path.starts_with("builtins.")
+                        || BASES.iter().any(|known| path.starts_with(known))
+                };
+                match named.kind() {
+                    "identifier" if means.is_empty() => own,
+                    "identifier" | "attribute" => !means.is_empty() && means.iter().all(known),
+                    _ => false,
+                }
+            });
+            if !plain {
+                self.fakes(base, "a base class");
+            }
+        }
     }
 
     /// What a test binds to `….execute` would run in the place of the skill's own.
