@@ -40,6 +40,10 @@ static PLACES: [(&str, &[usize]); 26] = [
     ("zipfile.ZipFile", &[0]),
 ];
 
+/// What the places that these functions change are called where they are given by name.
+static PLACE_NAMES: [&str; 9] =
+    ["base_name", "database", "dir", "dst", "extract_dir", "file", "filename", "name", "path"];
+
 impl<'s> Walk<'s> {
     pub(super) fn call(&mut self, node: Node<'s>, place: Place) {
         let (Some(callee), Some(arguments)) =
@@ -82,12 +86,24 @@ impl<'s> Walk<'s> {
                 Power::Network if self.allows(Power::Network) => self.connects(arguments),
                 Power::Write if self.allows(Power::Write) => {
                     let at = PLACES.iter().find(|(known, _)| *known == path.as_str()).map(|(_, at)| *at);
+                    if at.is_some() || path.starts_with("tempfile.") {
+                        for name in PLACE_NAMES {
+                            self.writes_to(node, self.keyword(arguments, name));
+                        }
+                    }
                     for at in at.unwrap_or_default() {
-                        self.writes_to(node, parts(arguments).get(*at).copied());
+                        self.writes_to(node, self.at(arguments, *at));
                     }
                 }
                 _ => {}
             }
+        }
+        let word = callee.child_by_field_name("attribute").map(|word| self.source.of(word));
+        if paths.is_empty()
+            && matches!(word, Some("connect" | "connect_ex" | "sendto"))
+            && self.allows(Power::Network)
+        {
+            self.connects_to_pairs(arguments);
         }
         let of_path = paths.is_empty() || paths.iter().any(|path| path.starts_with("pathlib."));
         if callee.kind() == "attribute" && self.paths_are_about() && of_path {
@@ -199,6 +215,18 @@ impl<'s> Walk<'s> {
         }
     }
 
+    /// A socket is connected to a host and a port, as a pair.
+    fn connects_to_pairs(&mut self, arguments: Node<'s>) {
+        for pair in parts(arguments).into_iter().filter(|part| part.kind() == "tuple") {
+            let Some(host) = parts(pair).first().copied() else { continue };
+            if let Some(text) =
+                self.source.fold(host, &self.names).filter(|text| words::looks_like_host(text))
+            {
+                self.host(host, text.to_ascii_lowercase().trim_end_matches('.'));
+            }
+        }
+    }
+
     fn by_name(&mut self, node: Node<'s>, arguments: Node<'s>, at: usize, path: &str) {
         let given = parts(arguments);
         let name = given.get(at).and_then(|name| self.source.fold(*name, &self.names));
@@ -279,11 +307,12 @@ impl<'s> Walk<'s> {
     }
 
     pub(super) fn argument(&self, arguments: Node<'s>, at: usize, name: &str) -> Option<Node<'s>> {
-        let mut cursor = arguments.walk();
-        let mut plain = arguments
-            .named_children(&mut cursor)
-            .filter(|part| !matches!(part.kind(), "keyword_argument" | "comment" | "line_continuation"));
-        plain.nth(at).or_else(|| self.keyword(arguments, name))
+        self.at(arguments, at).or_else(|| self.keyword(arguments, name))
+    }
+
+    /// The argument that is given by its position.
+    fn at(&self, arguments: Node<'s>, at: usize) -> Option<Node<'s>> {
+        parts(arguments).into_iter().filter(|part| part.kind() != "keyword_argument").nth(at)
     }
 
     pub(super) fn keyword(&self, arguments: Node<'s>, name: &str) -> Option<Node<'s>> {
