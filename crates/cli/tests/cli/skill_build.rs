@@ -377,6 +377,11 @@ fn files_that_came_by_another_way_are_taken_as_they_stand_by_the_word_of_whoever
         told.contains("  GATE_VIOLATION\n    forge-scope-missing tests/test_skill_count_lines.py: "),
         "{told}"
     );
+    // What is too large is told as that.
+    write(TEST_PATH, &"#".repeat(300 << 10));
+    let large = scene.document(&scene.build("as-is").arg("--json").run().exits(1));
+    let why = large["findings"][0]["subject"].as_str().unwrap();
+    assert!(codes(&large) == ["forge-build-copy-back"] && why.contains("has more than the 256 KiB"), "{why}");
     // What looks like a secret does not come into the copy, and it is said why the file is missing there.
     let token = ["ghp_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     write(TEST_PATH, &format!("{TEST}# {token}\n"));

@@ -47,6 +47,12 @@ pub enum CopyBackError {
         /// The file.
         path: RepoPath,
     },
+    /// It is larger than a skill or a test may be.
+    #[error("{path} has more than the 256 KiB that are read of a skill; write less, or move data out of it")]
+    TooLarge {
+        /// The file.
+        path: RepoPath,
+    },
     /// The project has something there that the copy did not get, so nobody saw what would be replaced.
     #[error("{path} of the project was left out of the copy, because it {why}; move it away and build again")]
     LeftOut {
@@ -105,6 +111,9 @@ impl SkillWorkspace {
         let changed = || CopyBackError::ChangedInCopy { path: path.clone() };
         let limit = ByteLimit(MAX_SKILL_BYTES as u64);
         let read = match read_tree_file(&self.root, path, LinkPolicy::Refuse, limit) {
+            Err(TreeEditError::Blocked { why: EditObstacle::TooLarge, .. }) => {
+                return Err(CopyBackError::TooLarge { path: path.clone() });
+            }
             Err(TreeEditError::Blocked { .. }) => return Err(changed()),
             read => read?.bytes.ok_or_else(changed)?,
         };
