@@ -328,7 +328,7 @@ async fn the_two_files_are_plain_small_and_have_one_name() {
     // 10 GB, of which nothing is read.
     std::fs::File::create(&skill).unwrap().set_len(10 << 30).unwrap();
     expect(&scene.judge(&workspace), &[("size", SKILL)]);
-    assert!(matches!(scene.bring_back(&workspace), Err(CopyBackError::ChangedInCopy { .. })));
+    assert!(matches!(scene.bring_back(&workspace), Err(CopyBackError::TooLarge { .. })));
     std::fs::remove_file(&skill).unwrap();
     std::fs::write(&skill, "skill\n").unwrap();
     std::fs::hard_link(&skill, workspace.scratch().join("elsewhere")).unwrap();
