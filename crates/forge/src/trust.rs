@@ -8,7 +8,7 @@
 
 use crucible_host::lock::LockError;
 use crucible_ledger::{
-    Ledger, LedgerError, Moment, NewPromotion, PromotionRow, SkillGate, SkillGateRow, SkillRow,
+    Ledger, LedgerError, Moment, NewPromotion, PromotionRow, SideEffect, SkillGate, SkillGateRow, SkillRow,
     SkillRunOutcome, SkillRunRow, SkillStatus, VerificationRow, VerificationStatus,
 };
 use crucible_model::{
@@ -199,9 +199,7 @@ pub fn promote_skill(
     let paths = project.paths(name)?;
     let files = paths.files().map(|path| (path.clone(), digest_of(project, path)));
     let mut verdict = judge_promotion(name, newest.as_ref(), &gates, &files, rule);
-    // What cannot be read is refused by each run.
-    verdict
-        .merge(serde_json::from_value(skill.grants).map(|grants: Grants| grants.judge()).unwrap_or_default());
+    verdict.merge(judge_grants(name, serde_json::from_value(skill.grants), skill.side_effect));
     let Some(newest) = newest.filter(|_| verdict.passes()) else {
         return Ok(TrustChange { verdict, promotion: None });
     };
@@ -319,6 +317,19 @@ fn judge_promotion(
         ));
     }
     verdict
+}
+
+/// Whether a run would let the skill have what it was granted when it was proposed, and what of that deserves a look.
+fn judge_grants(name: &SkillName, grants: Result<Grants, serde_json::Error>, class: SideEffect) -> Verdict {
+    let refused = |why: &dyn std::fmt::Display| {
+        let hint = format!("{why}. No run would be let have it: propose the skill anew under another name.");
+        let code = Code::new("forge-promote-grants");
+        Verdict::new(vec![Finding::error(code, name.to_string(), hint)])
+    };
+    match grants {
+        Err(error) => refused(&format_args!("what it was granted cannot be read: {error}")),
+        Ok(grants) => grants.check(class).map_or_else(|error| refused(&error), |()| grants.judge()),
+    }
 }
 
 fn known(ledger: &Ledger, project: &ForgeProject, name: &SkillName) -> Result<SkillRow, TrustError> {

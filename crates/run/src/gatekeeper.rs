@@ -27,7 +27,7 @@ mod whole_gate;
 
 pub use apply::{AppliedPatch, apply_patch};
 pub use check::check_patch;
-pub use signed::{SignedPlan, signed_plan};
+pub use signed::{SignedPlan, run_of, signed_plan};
 
 /// File contents by path.
 pub(crate) type Files = BTreeMap<RepoPath, Vec<u8>>;

@@ -67,7 +67,7 @@ pub use find::{
     WebResult, Workflow, WorkflowAdvice, WorkflowFault, WorkflowFits, WorkflowOrigin, Workflows,
     WorkflowsError, check_web, externals, resolve,
 };
-pub use gatekeeper::{AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, signed_plan};
+pub use gatekeeper::{AppliedPatch, SignedPlan, apply_patch, check_patch, plan_policy, run_of, signed_plan};
 pub use journal::Witness;
 pub use land::{LEDGER_TRAILER, Landing, LandingVersion, land};
 pub use layout::{CASSETTE, PLAN, RunDir, SOURCE};

@@ -8,7 +8,7 @@ use crucible_model::{ByteLimit, Code, ExitStatus, Finding, Verdict};
 use crucible_repo::Git;
 use crucible_run::{
     PLAN, Plan, PlanDocuments, RunDir, RunError, RunPlan, check_executed, check_signature, check_status,
-    executed_gates, find_evidence, listed_behaviors,
+    executed_gates, find_evidence, listed_behaviors, run_of,
 };
 
 use crate::app::App;
@@ -36,7 +36,7 @@ pub(crate) struct Check {
     /// A run's directory, or its id: also the signature is judged, and the gates that the verifier executed
     #[arg(long, value_name = "DIR", conflicts_with = "executed_gates")]
     run: Option<PathBuf>,
-    /// A plan's file
+    /// A plan's file; in a run directory the signature beside it is judged too
     #[arg(long, value_name = "PLAN.md")]
     plan: Option<PathBuf>,
     /// A directory in the repository: its behaviours are known, and evidence may lie there [default: the run's, or `.`]
@@ -61,6 +61,8 @@ impl PlanCommand {
 impl Check {
     fn judge(&self, app: &App) -> Result<Verdict, CommandError> {
         let run = self.run.as_deref().map(|named| run_dir(app, named)).transpose()?;
+        // Also a plan that is named by its file is signed by the run that it lies in.
+        let signed_in = || run.clone().or_else(|| run_of(&app.absolute(self.plan.as_deref()?)));
         let texts = match &run {
             Some(dir) => match RunPlan::read(dir) {
                 Err(RunError::Fs(error)) if error.is_not_found() => return Err(no_plan(dir)),
@@ -69,8 +71,8 @@ impl Check {
             None => beside(&app.absolute(&self.plan.clone().unwrap_or_default()))?,
         };
         let mut verdict = Verdict::default();
-        if let Some(dir) = &run {
-            verdict.merge(check_signature(dir, &texts.plan)?);
+        if let Some(dir) = signed_in() {
+            verdict.merge(check_signature(&dir, &texts.plan)?);
         }
         let Ok(text) = std::str::from_utf8(&texts.plan) else {
             let hint = "A plan is UTF-8; what it says could be read in two ways.";

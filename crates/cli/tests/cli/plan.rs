@@ -133,7 +133,12 @@ fn the_plan_of_a_run_is_signed_as_it_is_and_was_verified() {
 
     let path = format!("{directory}/artifacts/PLAN.md");
     let plan = std::fs::read_to_string(&path).unwrap();
+    // Also where the plan is named by its file.
+    let top = repo.path().to_str().unwrap();
+    let by_file = || desk.run(["plan", "check", "--json", "--plan", &path, "--repo", top]);
+    assert_eq!(said(&by_file().ok()), [""; 0]);
     std::fs::write(&path, plan.replace("Stop: ", "Stop:  ")).unwrap();
+    assert_eq!(said(&by_file().exits(1)), ["plan-unsigned artifacts/PLAN.md"]);
     let ran = check().exits(1);
     assert_eq!(
         said(&ran),

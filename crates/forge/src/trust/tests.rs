@@ -117,3 +117,24 @@ fn trust_goes_with_the_last_of_so_many_failures_in_a_row() {
     assert!(!keeps_failing(&runs(&[(Failed, 7)]), 7, 0));
     assert!(keeps_failing(&runs(&[(Failed, 7)]), 7, 1));
 }
+
+#[test]
+fn what_no_run_would_be_let_have_is_not_promoted() {
+    let judge = |grants: serde_json::Value, class| {
+        let verdict = judge_grants(&name(), serde_json::from_value(grants), class);
+        let told: Vec<String> =
+            verdict.findings().iter().map(|finding| finding.code.as_str().to_owned()).collect();
+        (verdict.passes(), told)
+    };
+    let refused = (false, vec!["forge-promote-grants".to_owned()]);
+    let (writes, connects) = (SideEffect::FileWrite, SideEffect::Network);
+    assert_eq!(judge(serde_json::json!({"write_paths": ["notes/"]}), writes), (true, Vec::new()));
+    for path in [".github/", ".git/", "reports/.crucible/", "node_modules/", "."] {
+        assert_eq!(judge(serde_json::json!({ "write_paths": [path] }), writes), refused, "{path}");
+    }
+    assert_eq!(judge(serde_json::json!({"write_paths": []}), writes), refused);
+    assert_eq!(judge(serde_json::json!({"hosts": ["api.example.com"]}), writes), refused);
+    assert_eq!(judge(serde_json::json!({"everything": true}), writes), refused);
+    let local = judge(serde_json::json!({"hosts": ["127.0.0.1"]}), connects);
+    assert_eq!(local, (true, vec!["forge-host-local".to_owned()]));
+}

@@ -64,8 +64,9 @@ pub fn signed_plan(path: &Path) -> Result<SignedPlan, RunError> {
     }
 }
 
-/// The run whose artifacts the file lies among.
-fn run_of(path: &Path) -> Option<RunDir> {
+/// The run whose artifacts the file lies among; nothing where it lies in none.
+#[must_use]
+pub fn run_of(path: &Path) -> Option<RunDir> {
     let path = path.canonicalize().ok()?;
     let artifacts = path.parent()?;
     let run = RunDir::at(artifacts.parent()?.to_owned());
