@@ -129,26 +129,28 @@ async fn land_recorded(
     if !check_recording(dir, &record.run_id, journal.ledger())?.passes() {
         return Err(RunError::Edited { path: dir.path(layout::CASSETTE) });
     }
-    if !journal.has(BEGUN) {
-        git.require_landable(&record.base_commit, &record.branch).await?;
-    }
     // Landing records nothing about the patch: only what the ledger already knows as verified comes this far.
     let patch = dir.read(layout::PATCH)?;
-    let full = match journal.has(BEGUN) {
-        // They passed before the landing began.
-        true => Vec::new(),
-        false => {
-            let passed = Box::pin(pass_full_gates(world, dir, record, journal)).await?;
-            // They may have taken long: what the commit will vouch for is looked at once more.
-            journal.check_files()?;
-            attempt::check_copies(dir, journal.events())?;
-            passed
-        }
+    let beginning = if journal.has(BEGUN) {
+        // The gates passed before the landing began, and who commits was settled.
+        None
+    } else {
+        // Before gates that may take long: what is refused in any case is refused at once.
+        let ((), identity) =
+            tokio::try_join!(git.require_landable(&record.base_commit, &record.branch), git.identity())?;
+        let passed = Box::pin(pass_full_gates(world, dir, record, journal)).await?;
+        // They may have taken long: what the commit will vouch for is looked at once more.
+        journal.check_files()?;
+        attempt::check_copies(dir, journal.events())?;
+        Some((identity, passed))
     };
     // What is refused here is refused before anything is recorded of a landing, or said of it.
     let tree = Box::pin(verified_tree(dir, &git, record, &patch)).await?;
     journal.witness().working("crucible", "committing the verified change");
-    let begun = begin(dir, record, &patch, &full, git.identity().await?, journal)?;
+    if let Some((identity, full)) = beginning {
+        begin(dir, record, &patch, &full, &identity, journal)?;
+    }
+    let begun = begun(dir, journal)?;
     let request = LandRequest {
         run: &record.run_id,
         base: &record.base_commit,
@@ -260,15 +262,15 @@ struct Begun {
     date: Timestamp,
 }
 
-/// Fixes the commit's message and date, once: what a first try wrote down, a second one uses.
+/// Fixes the commit's message, identity and date, once: what a first try wrote down, a second one uses.
 fn begin(
     dir: &RunDir,
     record: &RunRecord,
     patch: &[u8],
     full: &[GateId],
-    identity: Identity,
+    identity: &Identity,
     journal: &mut Journal<'_>,
-) -> Result<Begun, RunError> {
+) -> Result<(), RunError> {
     let head = journal.ledger().head()?;
     let plan = Digest::of(&dir.read(layout::PLAN)?);
     let report = Digest::of(&dir.read(layout::VERIFY_REPORT)?);
@@ -285,21 +287,23 @@ fn begin(
         fields.insert("full_gates".to_owned(), serde_json::json!(full));
     }
     let key = BEGUN.to_owned();
-    let event = journal.record(Entry {
+    journal.record(Entry {
         role: "crucible",
         event: EventKind::LandingStarted,
         key,
         path: layout::PATCH,
         body,
     })?;
-    let text = |field: &str| {
-        let text = event.body.get(field).and_then(Value::as_str).map(str::to_owned);
-        text.ok_or_else(|| {
-            dir.malformed(layout::EVENTS, "the beginning of the landing is not recorded whole")
-        })
-    };
+    Ok(())
+}
+
+/// What the beginning of the landing says.
+fn begun(dir: &RunDir, journal: &Journal<'_>) -> Result<Begun, RunError> {
+    let torn = || dir.malformed(layout::EVENTS, "the beginning of the landing is not recorded whole");
+    let (body, date) = journal.body_of(BEGUN).zip(journal.instant_of(BEGUN)).ok_or_else(torn)?;
+    let text = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned).ok_or_else(torn);
     let identity = Identity { name: text("name")?, email: text("email")? };
-    Ok(Begun { message: text("message")?, identity, date: event.ts })
+    Ok(Begun { message: text("message")?, identity, date })
 }
 
 /// Judges the verified patch once more, on the repository as it is now, and gives the tree it makes.

@@ -392,6 +392,19 @@ fn slow(script: &str) -> Verified {
 }
 
 #[test]
+fn who_commits_is_asked_before_the_gates_of_a_landing_run() {
+    let run = slow("echo slow\n");
+    let (settings, aside) = (run.desk.home().join(".gitconfig"), run.desk.home().join("aside"));
+    std::fs::rename(&settings, &aside).unwrap();
+    let refused = run.desk.run(["run", "land", &run.id]).exits(2);
+    assert!(refused.stderr.contains("git config user.email"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("gate slow"), "{}", refused.stderr);
+    assert!(!run.file("artifacts/full_gates_001.json").exists());
+    std::fs::rename(&aside, &settings).unwrap();
+    run.desk.run(["run", "land", &run.id]).ok();
+}
+
+#[test]
 fn gates_that_are_kept_for_the_landing_are_compared_with_what_they_told_before() {
     let tests = |before: &str, after: &str| {
         slow(&format!(
