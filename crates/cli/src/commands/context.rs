@@ -114,19 +114,27 @@ impl Build {
         let config = app.config(&repo, &[])?;
         let settings = context_settings(&config)?;
         let (request, ranking, pack) = app.block_on(async {
-            let git = Git::open(shared_sandbox(app), &app.env, &repo).await?;
-            let (request, ranking) = match named {
-                Some(request) => (request, None),
-                None => {
-                    let goal = self.goal.as_deref().unwrap_or_default();
-                    let (request, ranking) =
-                        request_for_goal(&git, goal, self.budget(&config), &settings).await?;
-                    (request, Some(ranking))
-                }
+            let opened = Git::open(shared_sandbox(app), &app.env, &repo);
+            let Some(request) = named else {
+                let git = opened.await?;
+                let goal = self.goal.as_deref().unwrap_or_default();
+                let (request, ranking) =
+                    request_for_goal(&git, goal, self.budget(&config), &settings).await?;
+                let pack = pack_context(git.top(), &git.name(), &settings, &request).map_err(refused)?;
+                return Ok((request, Some(ranking), pack));
             };
-            let slug = git.name();
-            let pack = pack_context(git.top(), &slug, &settings, &request).map_err(refused)?;
-            Ok((request, ranking, pack))
+            // The files are read and searched while git is asked; only the name of the repository is git's to tell.
+            let top = Git::find_top(&app.env, &repo)?;
+            let packing = tokio::task::spawn_blocking(move || {
+                let pack = pack_context(&top, "", &settings, &request);
+                (request, pack)
+            });
+            let (git, packed) = tokio::join!(opened, packing);
+            let git = git?;
+            let (request, pack) = packed.map_err(|died| {
+                CommandError::new(ExitStatus::Refused, format!("the packing ended early: {died}"))
+            })?;
+            Ok((request, None, ContextPack { repo_slug: git.name(), ..pack.map_err(refused)? }))
         })?;
         let bytes = pack.to_bytes().map_err(no_form)?;
         let request = self.request_out.as_deref().map(|path| write(app, path, &request)).transpose()?;

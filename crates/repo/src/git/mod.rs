@@ -126,6 +126,16 @@ impl Git {
         })
     }
 
+    /// The top of the work tree that `path` lies in, found without asking git: whoever reads files there need not wait until git is
+    /// asked. Whether the repository can be worked with is for [`Git::open`] to say.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Git::open`] that tell that there is none.
+    pub fn find_top(env: &Environment, path: &Path) -> Result<PathBuf, RepoError> {
+        Ok(locate::locate(&env.working_directory().join(path))?.top)
+    }
+
     /// The commit that was checked out when the repository was opened, and its tree; it may have moved since.
     #[must_use]
     pub fn opened_at(&self) -> &Head {
