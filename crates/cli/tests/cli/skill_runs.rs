@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crucible_ledger::{Moment, NewSkill, SideEffect};
+use crucible_ledger::{Moment, NewPromotion, NewSkill, SideEffect, SkillStatus};
 use crucible_model::ClockSource;
 use serde_json::{Value, json};
 
@@ -155,7 +155,25 @@ fn a_place_that_others_obey_is_granted_to_nobody_and_an_older_grant_of_it_is_not
         skills.write(name, "return {}");
         std::fs::write(skills.root().join(format!("tests/test_skill_{name}.py")), "# a test\n").unwrap();
         skills.verified(name, &five());
-        skills.promote(name).run().ok();
+        let refused = skills.promote(name).run().exits(1);
+        assert!(refused.stdout.contains("forge-promote-grants"), "{}", refused.stdout);
+        // An older version promoted it.
+        let (mut ledger, project) = skills.ledger();
+        let proposal = ledger.skill(&project, name).unwrap().unwrap().id;
+        let verified = ledger.verifications(proposal).unwrap().pop().unwrap();
+        let promotion = NewPromotion {
+            moment: older.moment,
+            proposal,
+            verification: Some(verified.id),
+            from: SkillStatus::Verified,
+            to: SkillStatus::Trusted,
+            approved_by: "Ada Example".to_owned(),
+            reason: "It was taken once.".to_owned(),
+            skill: verified.skill,
+            test: verified.test,
+        };
+        ledger.promote_skill(&promotion).unwrap();
+        drop(ledger);
         let said = skills.run(["skill", "run", name, "--input", "{}"]).exits(2);
         assert!(said.stderr.contains("granted path") && said.stderr.contains(path), "{}", said.stderr);
     }
