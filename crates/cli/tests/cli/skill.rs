@@ -96,7 +96,7 @@ fn a_skill_is_proposed_listed_and_shown() {
 #[test]
 fn what_is_no_proposal_is_refused_and_nothing_is_recorded() {
     let scene = Scene::begun();
-    for name in ["../../../evil", "TIMEOUT_x", "class", "a_1", "-x", ""] {
+    for name in ["../../../evil", "TIMEOUT_x", "class", "_a1", "1a", "-x", ""] {
         scene.propose(name).run().exits(2);
     }
     for text in [
