@@ -5,7 +5,9 @@
 //!
 //! What always holds: a place is judged by its whole path from the project's top, and upper and lower case are the same.
 
-use crucible_model::{Denial, PathPrefix, PathRole, PathRoles, RepoPath, RepoPathError, denied_place};
+use crucible_model::{
+    Denial, PathPrefix, PathRole, PathRoles, RepoPath, RepoPathError, denied_place, is_hidden,
+};
 use crucible_patch::{is_ci, is_git_setting, is_manifest};
 use crucible_secrets::{is_secret_directory, is_secret_file};
 
@@ -92,6 +94,12 @@ pub(crate) fn may_be_granted(place: &PathPrefix) -> Result<(), RefusedPlace> {
             way.push('/');
         }
         way.push_str(name);
+        if name.contains(['*', '?']) {
+            return Err(refused(name, "it is no pattern, and means a directory of that very name"));
+        }
+        if name.contains(is_hidden) {
+            return Err(refused(name, "it holds characters that nobody sees"));
+        }
         let why = match meaning(&way, PlaceKind::Directory) {
             None => continue,
             Some(PlaceMeaning::Own) => "that is where Crucible or git keeps what it believes",
@@ -179,6 +187,10 @@ mod tests {
             ("scripts/ci", "ci"),
             ("~/x", "~"),
             ("~ada/notes", "~ada"),
+            ("notes/*", "*"),
+            ("no?es/x", "no?es"),
+            ("notes/a\nb", "a\nb"),
+            ("notes/\u{202e}b", "\u{202e}b"),
         ] {
             assert_eq!(refused(path).as_deref(), Some(name), "{path}");
         }
@@ -203,6 +215,8 @@ mod tests {
             "ssh",
             "crucible",
             "README.md",
+            "pages/[id]",
+            "résumés/漢字",
         ] {
             assert_eq!(refused(path), None, "{path}");
         }

@@ -322,7 +322,7 @@ fn judge_promotion(
 /// Whether a run would let the skill have what it was granted when it was proposed, and what of that deserves a look.
 fn judge_grants(name: &SkillName, grants: Result<Grants, serde_json::Error>, class: SideEffect) -> Verdict {
     let refused = |why: &dyn std::fmt::Display| {
-        let hint = format!("{why}. No run would be let have it: propose the skill anew under another name.");
+        let hint = format!("{why}. No run lets a skill have that: propose it anew under another name.");
         let code = Code::new("forge-promote-grants");
         Verdict::new(vec![Finding::error(code, name.to_string(), hint)])
     };

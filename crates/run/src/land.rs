@@ -136,8 +136,10 @@ async fn land_recorded(
         None
     } else {
         // Before gates that may take long: what is refused in any case is refused at once.
-        let ((), identity) =
-            tokio::try_join!(git.require_landable(&record.base_commit, &record.branch), git.identity())?;
+        let (landable, identity) =
+            tokio::join!(git.require_landable(&record.base_commit, &record.branch), git.identity());
+        landable?;
+        let identity = identity?;
         let passed = Box::pin(pass_full_gates(world, dir, record, journal)).await?;
         // They may have taken long: what the commit will vouch for is looked at once more.
         journal.check_files()?;

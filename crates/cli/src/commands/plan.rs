@@ -61,8 +61,6 @@ impl PlanCommand {
 impl Check {
     fn judge(&self, app: &App) -> Result<Verdict, CommandError> {
         let run = self.run.as_deref().map(|named| run_dir(app, named)).transpose()?;
-        // Also a plan that is named by its file is signed by the run that it lies in.
-        let signed_in = || run.clone().or_else(|| run_of(&app.absolute(self.plan.as_deref()?)));
         let texts = match &run {
             Some(dir) => match RunPlan::read(dir) {
                 Err(RunError::Fs(error)) if error.is_not_found() => return Err(no_plan(dir)),
@@ -71,7 +69,8 @@ impl Check {
             None => beside(&app.absolute(&self.plan.clone().unwrap_or_default()))?,
         };
         let mut verdict = Verdict::default();
-        if let Some(dir) = signed_in() {
+        // A plan that is named by its file is signed by the run that it lies in.
+        if let Some(dir) = run.clone().or_else(|| run_of(&app.absolute(self.plan.as_deref()?))) {
             verdict.merge(check_signature(&dir, &texts.plan)?);
         }
         let Ok(text) = std::str::from_utf8(&texts.plan) else {

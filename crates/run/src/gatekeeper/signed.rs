@@ -6,12 +6,12 @@
 use std::path::Path;
 
 use crucible_host::fs::read_up_to;
-use crucible_model::{ByteLimit, Code, Digest, Finding, Verdict};
+use crucible_model::{ByteLimit, Code, Finding, Verdict};
 
 use crate::contract::{Plan, PlanStatus};
 use crate::error::RunError;
 use crate::layout::{self, RunDir};
-use crate::status::signature_holds;
+use crate::plan_evidence::check_signature;
 
 /// Plans are short; what is longer is none.
 const MAX_PLAN: ByteLimit = ByteLimit(1 << 20);
@@ -55,7 +55,7 @@ pub fn signed_plan(path: &Path) -> Result<SignedPlan, RunError> {
         );
     }
     match run_of(path) {
-        Some(run) if !run.has(layout::SIGNATURE) || !signature_holds(&run, Digest::of(&bytes))? => refuse(
+        Some(run) if !check_signature(&run, &bytes)?.passes() => refuse(
             UNSIGNED,
             "it lies in a run directory, and the signature there does not cover it and its reviews as they are: it was edited \
              after it was signed. Start a new run",
