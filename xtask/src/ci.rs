@@ -28,7 +28,7 @@ const STEPS: [Step; 7] = [
     Step { name: "fmt", run: fmt },
     Step { name: "tidy", run: |root| tidy::run(root, &tidy::TidyArgs::default()) },
     Step { name: "deny", run: deny },
-    Step { name: "clippy", run: clippy },
+    Step { name: "clippy", run: |root| tools::beside_installation(root, || clippy(root)) },
     Step { name: "test", run: |root| test::run(root, &test::TestArgs::default()) },
     Step { name: "slow", run: |root| test::run(root, &test::TestArgs::slow()) },
     Step { name: "demo", run: demo },

@@ -45,13 +45,7 @@ pub(crate) fn run(root: &Root, args: &TestArgs) -> Result<(), TaskError> {
     let start = Instant::now();
     // Tests look at the sources of every dependency, also of those that this machine does not build.
     Call::cargo(root).args(["fetch", "--locked", "--quiet"]).run()?;
-    tools::git(root)?;
-    tools::bubblewrap(root)?;
-    tools::gh(root)?;
-    tools::dash(root)?;
-    tools::tmux(root)?;
-    tools::clients(root)?;
-    tools::python_tools(root)?;
+    tools::for_tests(root)?;
 
     let mut counts = Counts::default();
     let mut examples = "not run: narrowed".to_owned();
@@ -107,6 +101,7 @@ pub(crate) fn nextest(root: &Root, suite: &Suite) -> Result<Counts, TaskError> {
     remove_old(&report)?;
     let mut call = Call::new(root, tools::nextest(root)?)
         .args(["nextest", "run", "--profile", suite.profile])
+        .args(threads(suite))
         .args(&suite.words);
     for (name, value) in &suite.env {
         call = call.env(name, value);
@@ -123,6 +118,17 @@ pub(crate) fn nextest(root: &Root, suite: &Suite) -> Result<Counts, TaskError> {
         what: format!("the test runner's report, {}", report.display()),
         fix: format!("Check `[profile.{}.junit]` in .config/nextest.toml.", suite.profile),
     })
+}
+
+/// Most tests wait for processes, signals and deadlines: more of them at once than there are processors keep these busy.
+const TESTS_PER_PROCESSOR: usize = 3;
+
+/// How many tests run at once, unless the profile or the command line says so.
+fn threads(suite: &Suite) -> Option<String> {
+    let is_chosen = suite.profile == "live"
+        || suite.words.iter().any(|word| word.starts_with("-j") || word.starts_with("--test-threads"));
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (!is_chosen).then(|| format!("--test-threads={}", processors * TESTS_PER_PROCESSOR))
 }
 
 fn usual_words(args: &TestArgs) -> Vec<String> {
@@ -259,6 +265,19 @@ mod tests {
         assert!(!has_example("/// ```text\n/// a picture\n/// ```"));
         assert!(!has_example("/// ```json\n/// {}\n/// ```\npub fn f() {}"));
         assert!(!has_example("// ```\n// not a doc comment\n// ```"));
+    }
+
+    #[test]
+    fn threads_chosen_by_profile_or_user_stay() {
+        let suite = |profile, words: &[&str]| Suite {
+            profile,
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            env: Vec::new(),
+        };
+        assert!(threads(&suite("default", &["-p", "xtask"])).is_some());
+        assert_eq!(threads(&suite("default", &["-j1"])), None);
+        assert_eq!(threads(&suite("slow", &["--test-threads", "2"])), None);
+        assert_eq!(threads(&suite("live", &[])), None);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) fn llama(root: &Root) -> Result<PathBuf, TaskError> {
         return Ok(server);
     }
     if !Call::new(root, "c++").args(["--version"]).succeeds() {
-        super::system::install(root, "g++", "a C++ compiler (it builds the model server)")?;
+        super::system::install_package(root, "g++", "a C++ compiler (it builds the model server)")?;
     }
     eprintln!("building the model server into .tools/llama: this takes some minutes, once");
     venv.make(root)?;

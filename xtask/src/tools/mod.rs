@@ -23,18 +23,39 @@ use std::io;
 use std::path::Path;
 
 pub(crate) use cargo::{deny, nextest};
-pub(crate) use clients::clients;
 pub(crate) use llama::llama;
-pub(crate) use python_tools::python_tools;
 #[cfg(feature = "bench")]
 pub(crate) use repomix::{Repomix, repomix};
 #[cfg(feature = "bench")]
 pub(crate) use system::ripgrep;
-pub(crate) use system::{bubblewrap, dash, gh, git, tmux};
 pub(crate) use weights::weights;
 
 use crate::error::TaskError;
 use crate::root::Root;
+
+/// Installs what the tests need and this machine lacks. What is there costs a few short processes.
+pub(crate) fn for_tests(root: &Root) -> Result<(), TaskError> {
+    system::git(root)?;
+    system::packages(root)?;
+    clients::clients(root)?;
+    python_tools::python_tools(root)
+}
+
+/// Runs `work` while [`for_tests`] installs: the one waits for the processor, the other for the network.
+pub(crate) fn beside_installation<T>(
+    root: &Root,
+    work: impl FnOnce() -> Result<T, TaskError>,
+) -> Result<T, TaskError> {
+    std::thread::scope(|scope| {
+        let installing = scope.spawn(|| for_tests(root));
+        let done = work();
+        installing.join().map_err(|_| TaskError::Missing {
+            what: "the programs that tests need".to_owned(),
+            fix: "Their installation panicked; run the task again.".to_owned(),
+        })??;
+        done
+    })
+}
 
 /// Waits until no other run installs anything; until the value is dropped, none begins to.
 fn alone(root: &Root) -> Result<File, TaskError> {

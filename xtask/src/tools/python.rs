@@ -34,7 +34,7 @@ impl Venv {
         let make = Call::new(root, "python3").args(["-m", "venv", "--clear"]).args([&self.folder]);
         make.run().or_else(|error| {
             eprintln!("no virtual environment could be made: {error}");
-            system::install(root, "python3-venv", "Python's `venv` module")?;
+            system::install_package(root, "python3-venv", "Python's `venv` module")?;
             make.run()
         })
     }

@@ -7,45 +7,39 @@ use crate::error::TaskError;
 use crate::process::Call;
 use crate::root::Root;
 
-/// What the sandbox's tests need: without bubblewrap they would test nothing.
-pub(crate) fn bubblewrap(root: &Root) -> Result<(), TaskError> {
-    if Call::new(root, "bwrap").args(["--version"]).succeeds() {
-        return Ok(());
-    }
-    install(root, "bubblewrap", "bubblewrap (the sandbox's outer layer)")
+/// A package of the distribution, the command that succeeds where it is installed, and what it is.
+struct Package {
+    name: &'static str,
+    probe: &'static [&'static str],
+    what: &'static str,
 }
 
-/// GitHub's command line: the crawl reaches GitHub through it alone, and the tests run it against a GitHub of their own.
-pub(crate) fn gh(root: &Root) -> Result<(), TaskError> {
-    if Call::new(root, "gh").args(["--version"]).succeeds() {
-        return Ok(());
-    }
-    install(root, "gh", "gh (GitHub's command line)")
-}
+/// What the tests need.
+const FOR_TESTS: [Package; 4] = [
+    // Without it the sandbox's tests would test nothing.
+    Package {
+        name: "bubblewrap",
+        probe: &["bwrap", "--version"],
+        what: "bubblewrap (the sandbox's outer layer)",
+    },
+    // The crawl reaches GitHub through it alone, and the tests run it against a GitHub of their own.
+    Package { name: "gh", probe: &["gh", "--version"], what: "gh (GitHub's command line)" },
+    // The authority, besides bash, on how a command splits into words.
+    Package { name: "dash", probe: &["dash", "-c", ":"], what: "dash (a plain shell)" },
+    // The tests of the TUI type on it and look at it.
+    Package { name: "tmux", probe: &["tmux", "-V"], what: "tmux (a terminal that tests can look at)" },
+];
 
-/// A plain POSIX shell: the authority, besides bash, on how a command splits into words.
-pub(crate) fn dash(root: &Root) -> Result<(), TaskError> {
-    if Call::new(root, "dash").args(["-c", ":"]).succeeds() {
-        return Ok(());
-    }
-    install(root, "dash", "dash (a plain shell)")
-}
-
-/// A terminal without a screen: the tests of the TUI type on it and look at it.
-pub(crate) fn tmux(root: &Root) -> Result<(), TaskError> {
-    if Call::new(root, "tmux").args(["-V"]).succeeds() {
-        return Ok(());
-    }
-    install(root, "tmux", "tmux (a terminal that tests can look at)")
+/// Installs the packages that the tests need and this machine lacks, all at once.
+pub(crate) fn packages(root: &Root) -> Result<(), TaskError> {
+    install(root, &FOR_TESTS)
 }
 
 /// The search tool that a bench of ours stands beside.
 #[cfg(feature = "bench")]
 pub(crate) fn ripgrep(root: &Root) -> Result<(), TaskError> {
-    if Call::new(root, "rg").args(["--version"]).succeeds() {
-        return Ok(());
-    }
-    install(root, "ripgrep", "ripgrep (what searching a tree costs)")
+    let what = "ripgrep (what searching a tree costs)";
+    install(root, &[Package { name: "ripgrep", probe: &["rg", "--version"], what }])
 }
 
 /// The authority on diffs and trees.
@@ -59,25 +53,44 @@ pub(crate) fn git(root: &Root) -> Result<(), TaskError> {
     })
 }
 
-/// Installs a package of the distribution, or says how to.
-pub(super) fn install(root: &Root, package: &'static str, what: &str) -> Result<(), TaskError> {
+/// Installs a package of the distribution without which a program cannot be built, or says how to.
+pub(super) fn install_package(root: &Root, name: &'static str, what: &'static str) -> Result<(), TaskError> {
+    install(root, &[Package { name, probe: &[], what }])
+}
+
+/// Installs those of the packages whose program does not answer, or says how to.
+fn install(root: &Root, packages: &[Package]) -> Result<(), TaskError> {
+    let is_missing = |package: &&Package| match package.probe {
+        [program, args @ ..] => !Call::new(root, *program).args(args).succeeds(),
+        [] => true,
+    };
+    let missing: Vec<&Package> = packages.iter().filter(is_missing).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = || missing.iter().map(|package| package.name);
+    let what = missing.iter().map(|package| package.what).collect::<Vec<_>>().join(", ");
     let has_apt = Call::new(root, "apt-get").args(["--version"]).succeeds();
     match (is_root()?, has_apt) {
         (true, true) => {
             Call::new(root, "apt-get").args(["update", "--quiet"]).run()?;
             Call::new(root, "apt-get")
-                .args(["install", "--yes", "--quiet", "--no-install-recommends", package])
+                .args(["install", "--yes", "--quiet", "--no-install-recommends"])
+                .args(names())
                 .env("DEBIAN_FRONTEND", "noninteractive")
                 .run()
         }
-        (false, true) => Err(TaskError::Missing {
-            what: what.to_owned(),
-            fix: format!("Run: sudo apt-get update && sudo apt-get install {package}"),
-        }),
-        (_, false) => Err(TaskError::Missing {
-            what: what.to_owned(),
-            fix: format!("Install the package `{package}` of your distribution."),
-        }),
+        (false, true) => {
+            let names = names().collect::<Vec<_>>().join(" ");
+            Err(TaskError::Missing {
+                what,
+                fix: format!("Run: sudo apt-get update && sudo apt-get install {names}"),
+            })
+        }
+        (_, false) => {
+            let names = names().collect::<Vec<_>>().join(", ");
+            Err(TaskError::Missing { what, fix: format!("Install from your distribution: {names}.") })
+        }
     }
 }
 
